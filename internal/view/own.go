@@ -1,0 +1,84 @@
+package view
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// Own is what only one proxy has: its own addresses. It is the Overlay input: resources that need it are compiled once
+// per class with placeholders (model.OwnPod, …) and resolved when they are sent.
+type Own struct {
+	Pod      string // where others reach the workload
+	App      string // where the workload's own process listens; 127.0.0.1 unless told otherwise
+	Outbound string // where the proxy listens for the workload's own calls; 127.0.0.1 unless told otherwise
+}
+
+// Version is the version of the resource as this proxy gets it.
+func (o Own) Version(r *Resource) Version {
+	if !r.own {
+		return r.version
+	}
+	return versionOf([]byte("own"), r.version[:], []byte(o.Pod), []byte(o.App), []byte(o.Outbound))
+}
+
+// Body is the encoded message as this proxy gets it: the shared bytes, or the placeholders filled in.
+func (o Own) Body(t Type, r *Resource) []byte {
+	if !r.own {
+		return r.Body()
+	}
+	var m proto.Message
+	switch t {
+	case Cluster:
+		m = &clusterv3.Cluster{}
+	case Listener:
+		m = &listenerv3.Listener{}
+	default:
+		return r.Body()
+	}
+	if err := proto.Unmarshal(r.Body(), m); err != nil {
+		return r.Body() // what this process encoded decodes; a fuzz test guards it
+	}
+	o.fill(m.ProtoReflect())
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return r.Body()
+	}
+	return body
+}
+
+func (o Own) fill(m protoreflect.Message) {
+	if a, ok := m.Interface().(*corev3.SocketAddress); ok {
+		a.Address = o.address(a.GetAddress())
+		return
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Kind() != protoreflect.MessageKind || fd.IsMap():
+		case fd.IsList():
+			for i := range v.List().Len() {
+				o.fill(v.List().Get(i).Message())
+			}
+		default:
+			o.fill(v.Message())
+		}
+		return true
+	})
+}
+
+func (o Own) address(a string) string {
+	switch a {
+	case model.OwnPod:
+		return o.Pod
+	case model.OwnApp:
+		return o.App
+	case model.OwnOutbound:
+		return o.Outbound
+	}
+	return a
+}

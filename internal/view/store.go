@@ -1,0 +1,174 @@
+package view
+
+import (
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"sync"
+	"weak"
+)
+
+// Store hash-conses the nodes of Sets, so that sets with common content share it. It holds nodes weakly: what no set
+// uses is collected. It is safe for concurrent use, though the one writer of the pipeline is its only user in practice.
+type Store struct {
+	mu    sync.Mutex
+	nodes map[Version]weak.Pointer[node]
+}
+
+// NewStore returns an empty store.
+func NewStore() *Store { return &Store{nodes: map[Version]weak.Pointer[node]{}} }
+
+// Edit is one change of a set: Resource nil removes the name.
+type Edit struct {
+	Name     string
+	Resource *Resource
+}
+
+// Build makes a set of the resources given; of two with one name the later one counts.
+func (st *Store) Build(resources ...*Resource) *Set {
+	edits := make([]Edit, len(resources))
+	for i, r := range resources {
+		edits[i] = Edit{Name: r.name, Resource: r}
+	}
+	return st.Apply(emptySet, edits)
+}
+
+// Apply returns the set with the edits made; of two edits of one name the later one counts. It costs the edits
+// times the depth of the trie. A set equal to the old one is returned as the old one.
+func (st *Store) Apply(s *Set, edits []Edit) *Set {
+	if len(edits) == 0 {
+		return s
+	}
+	keyed := make([]keyedEdit, len(edits))
+	for i, e := range edits {
+		keyed[i] = keyedEdit{key: keyOf(e.Name), resource: e.Resource}
+	}
+	slices.SortStableFunc(keyed, func(a, b keyedEdit) int { return slices.Compare(a.key[:], b.key[:]) })
+	keyed = lastOfEach(keyed)
+	root := st.apply(s.root, keyed, 0)
+	if root == s.root {
+		return s
+	}
+	if root == nil {
+		return emptySet
+	}
+	return &Set{root: root}
+}
+
+type keyedEdit struct {
+	key      setKey
+	resource *Resource
+}
+
+func lastOfEach(edits []keyedEdit) []keyedEdit {
+	out := edits[:0]
+	for i, e := range edits {
+		if i+1 < len(edits) && edits[i+1].key == e.key {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// apply makes sorted edits, all under n's prefix, and returns the canonical node, nil when nothing is left.
+func (st *Store) apply(n *node, edits []keyedEdit, depth int) *node {
+	if len(edits) == 0 {
+		return n
+	}
+	if n == nil && len(edits) == 1 {
+		return st.leaf(edits[0].resource)
+	}
+	if n != nil && n.leaf != nil && len(edits) == 1 && edits[0].key == n.leaf.key {
+		if r := edits[0].resource; r == nil || r.version != n.leaf.version || r.own != n.leaf.own {
+			return st.leaf(r)
+		}
+		return n
+	}
+	var kids [16]*node
+	for i := range kids {
+		if n != nil {
+			kids[i] = n.under(byte(i), depth)
+		}
+	}
+	for len(edits) > 0 {
+		i := nibble(edits[0].key, depth)
+		end := 1
+		for end < len(edits) && nibble(edits[end].key, depth) == i {
+			end++
+		}
+		kids[i] = st.apply(kids[i], edits[:end], depth+1)
+		edits = edits[end:]
+	}
+	return st.branch(kids[:], n)
+}
+
+func (st *Store) leaf(r *Resource) *node {
+	if r == nil {
+		return nil
+	}
+	own := byte(0)
+	if r.own {
+		own = 1
+	}
+	v := versionOf([]byte("leaf"), r.key[:], r.version[:], []byte{own})
+	return st.intern(&node{version: v, count: 1, size: r.size, leaf: r})
+}
+
+// branch is the canonical node over the kids: none for no leaf, the leaf itself for one. It keeps old when nothing changed.
+func (st *Store) branch(kids []*node, old *node) *node {
+	b := &node{}
+	var lone *node
+	for i, k := range kids {
+		if k == nil {
+			continue
+		}
+		lone = k
+		b.bitmap |= 1 << i
+		b.kids = append(b.kids, k)
+		b.count += k.count
+		b.size += k.size
+	}
+	if b.count == 0 {
+		return nil
+	}
+	if b.count == 1 {
+		return lone
+	}
+	if old != nil && old.leaf == nil && old.bitmap == b.bitmap && slices.Equal(old.kids, b.kids) {
+		return old
+	}
+	content := make([]byte, 2, 2+16*len(Version{}))
+	binary.LittleEndian.PutUint16(content, b.bitmap)
+	for _, k := range b.kids {
+		content = append(content, k.version[:]...)
+	}
+	b.version = versionOf([]byte("branch"), content)
+	return st.intern(b)
+}
+
+func (st *Store) intern(n *node) *node {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if known := st.nodes[n.version].Value(); known != nil {
+		return known
+	}
+	st.nodes[n.version] = weak.Make(n)
+	runtime.AddCleanup(n, st.forget, n.version)
+	return n
+}
+
+func (st *Store) forget(v Version) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.nodes[v].Value() == nil {
+		delete(st.nodes, v)
+	}
+}
+
+// Nodes is the number of nodes now alive, for tests and metrics.
+func (st *Store) Nodes() int {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.nodes)
+}
