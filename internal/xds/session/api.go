@@ -1,0 +1,76 @@
+package session
+
+import (
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// Protocol is the xDS variant of a stream.
+type Protocol uint8
+
+const (
+	// Delta is DeltaAggregatedResources.
+	Delta Protocol = iota
+	// StateOfTheWorld is StreamAggregatedResources.
+	StateOfTheWorld
+)
+
+// Request is one DiscoveryRequest or DeltaDiscoveryRequest, without what the session does not need.
+type Request struct {
+	TypeURL string
+	// Nonce is the response_nonce; empty on a request that answers no response.
+	Nonce string
+	// Nack is set when the client refused the response with that nonce.
+	Nack *Nack
+
+	// Subscribe, Unsubscribe and InitialVersions are delta's fields; versions are as the client states them.
+	Subscribe, Unsubscribe []string
+	InitialVersions        map[string]string
+
+	// Names and VersionInfo are state of the world's fields.
+	Names       []string
+	VersionInfo string
+}
+
+// Nack is the client's own account of why it refused a response.
+type Nack struct {
+	Code    int32
+	Message string
+}
+
+// Response is one response to send. The shell encodes it; it is fully described by values.
+type Response struct {
+	// Type is meaningful unless Unknown is set.
+	Type view.Type
+	// Unknown is the type URL of an empty answer to a request for a type that is not served.
+	Unknown string
+	Nonce   string
+	// Version is version_info (state of the world) or system_version_info (delta, for people who debug).
+	Version string
+	// Upserts are the resources; what is sent of each is Own.Body under Own.Version.
+	Upserts []*view.Resource
+	// Removed are names (delta only).
+	Removed []string
+	// Shared is set when Upserts are exactly Shared.Upserts and none is the proxy's own: then the encoded frame is shared
+	// among all sessions that make the same step.
+	Shared *view.Change
+	// Generation is that of the state the response brings the client to.
+	Generation uint64
+}
+
+// TypeStatus is where a session stands with one type.
+type TypeStatus struct {
+	Subscribed bool
+	// Sent and Acked are nonces of the latest response and of the latest that the client accepted.
+	Sent, Acked string
+	SentAt      time.Time
+	// Generation of the state that the client accepted last in full.
+	Generation uint64
+	// Nack is the client's message on the latest refusal, empty after the next accepted response that covers it.
+	Nack string
+	// Quarantined are names kept from this client, because it refused their present version.
+	Quarantined []string
+	Resources   int
+	Bytes       int
+}
