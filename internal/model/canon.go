@@ -1,0 +1,99 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"reflect"
+	"runtime"
+	"sync"
+	"weak"
+)
+
+// Pool makes values of one type canonical: equal content, followed through pointers, means the same pointer. Ingest passes
+// what stands in input structs through it (a route, a traffic policy), so that an object that was sent again with equal
+// content, or changed elsewhere, keeps the pointers of its parts. It holds values weakly and is safe for concurrent use.
+type Pool[T any] struct {
+	mu    sync.Mutex
+	known map[[16]byte]weak.Pointer[T]
+}
+
+// NewPool makes an empty pool.
+func NewPool[T any]() *Pool[T] { return &Pool[T]{known: map[[16]byte]weak.Pointer[T]{}} }
+
+// Canonical returns the one pointer for the content of v, which must not be changed after. Nil stays nil.
+func (p *Pool[T]) Canonical(v *T) *T {
+	if v == nil {
+		return nil
+	}
+	print := Fingerprint(v)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.known[print].Value(); known != nil {
+		return known
+	}
+	p.known[print] = weak.Make(v)
+	runtime.AddCleanup(v, p.forget, print)
+	return v
+}
+
+func (p *Pool[T]) forget(print [16]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known[print].Value() == nil {
+		delete(p.known, print)
+	}
+}
+
+// Fingerprint is a hash of a model value's content, followed through pointers, slices and structs. Equal content has equal
+// fingerprints in every process. Model types hold no maps, functions or interfaces; a value with one panics in tests of
+// the type, never on a user's input.
+func Fingerprint(v any) [16]byte {
+	h := sha256.New()
+	fingerprint(h, reflect.ValueOf(v))
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	return [16]byte(sum[:16])
+}
+
+func fingerprint(h hash.Hash, v reflect.Value) {
+	var word [8]byte
+	number := func(n uint64) {
+		binary.LittleEndian.PutUint64(word[:], n)
+		h.Write(word[:])
+	}
+	switch v.Kind() {
+	case reflect.String:
+		number(uint64(v.Len()))
+		h.Write([]byte(v.String()))
+	case reflect.Bool:
+		if v.Bool() {
+			number(1)
+		} else {
+			number(0)
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		number(uint64(v.Int()))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		number(v.Uint())
+	case reflect.Slice:
+		number(uint64(v.Len()))
+		for i := range v.Len() {
+			fingerprint(h, v.Index(i))
+		}
+	case reflect.Pointer:
+		if v.IsNil() {
+			number(0)
+			return
+		}
+		number(1)
+		fingerprint(h, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fingerprint(h, v.Field(i))
+		}
+	default:
+		panic(fmt.Sprintf("model.Fingerprint: %s in a model type", v.Type()))
+	}
+}

@@ -1,0 +1,67 @@
+package model
+
+import (
+	"iter"
+	"strings"
+)
+
+// Host is a host name as Istio's API has it: a DNS name in lower case, "*", or a wildcard "*.example.com".
+type Host string
+
+// IsWildcard tells "*" and "*.suffix" from plain names.
+func (h Host) IsWildcard() bool { return strings.HasPrefix(string(h), "*") }
+
+// Covers tells whether every name that o stands for is one that h stands for.
+func (h Host) Covers(o Host) bool {
+	if h == o || h == "*" {
+		return true
+	}
+	if !h.IsWildcard() {
+		return false
+	}
+	return strings.HasSuffix(string(o), string(h[1:])) && len(o) > len(h)-1
+}
+
+// Overlaps tells whether some name is covered by both.
+func (h Host) Overlaps(o Host) bool { return h.Covers(o) || o.Covers(h) }
+
+// Patterns yields the names that may select h, most specific first: itself, then its wildcards ("a.b.c" → "a.b.c",
+// "*.b.c", "*.c", "*").
+func (h Host) Patterns() iter.Seq[Host] {
+	return func(yield func(Host) bool) {
+		if !yield(h) || h == "*" {
+			return
+		}
+		rest := string(h)
+		for {
+			i := strings.IndexByte(rest, '.')
+			if i < 0 {
+				break
+			}
+			rest = rest[i+1:]
+			wild := Host("*." + rest)
+			if wild != h && !yield(wild) {
+				return
+			}
+		}
+		yield("*")
+	}
+}
+
+// Specificity orders hosts by how little they cover: plain names before wildcards, longer before shorter. The smaller wins.
+func (h Host) Specificity() int {
+	if h.IsWildcard() {
+		return 1<<16 - len(h)
+	}
+	return -len(h)
+}
+
+// Resolve makes a fully qualified name of a short one, as Istio's API does: a name without a dot is a service of the
+// namespace; others stay.
+func Resolve(name, namespace, domain string) Host {
+	name = strings.ToLower(name)
+	if name == "" || name == "*" || strings.Contains(name, ".") {
+		return Host(name)
+	}
+	return Host(name + "." + namespace + ".svc." + domain)
+}

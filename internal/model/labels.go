@@ -1,0 +1,72 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Labels is a set of labels (or a selector over them) in one canonical, comparable form: sorted, so that equal sets are
+// equal values and may stand in an input struct.
+type Labels struct{ text string }
+
+// LabelsOf makes Labels of a map.
+func LabelsOf(m map[string]string) Labels {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		b.WriteString(k)
+		b.WriteByte('=')
+		b.WriteString(m[k])
+		b.WriteByte('\n')
+	}
+	return Labels{b.String()}
+}
+
+// IsEmpty tells that there are none.
+func (l Labels) IsEmpty() bool { return l.text == "" }
+
+// Map is a fresh map of the labels.
+func (l Labels) Map() map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(l.text) {
+		k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		m[k] = v
+	}
+	return m
+}
+
+// Get finds one label.
+func (l Labels) Get(key string) (string, bool) {
+	for line := range strings.Lines(l.text) {
+		k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if k == key {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Selects tells whether l, read as a selector, matches o: each of its labels is in o with the same value. The empty
+// selector matches everything.
+func (l Labels) Selects(o Labels) bool {
+	for line := range strings.Lines(l.text) {
+		if !o.hasLine(line) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l Labels) hasLine(line string) bool {
+	for own := range strings.Lines(l.text) {
+		if own == line {
+			return true
+		}
+	}
+	return false
+}
+
+// String is the form for people: "app=reviews,version=v1".
+func (l Labels) String() string {
+	return strings.ReplaceAll(strings.TrimSuffix(l.text, "\n"), "\n", ",")
+}

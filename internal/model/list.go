@@ -1,0 +1,84 @@
+package model
+
+import (
+	"hash/maphash"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+	"weak"
+)
+
+// List is an immutable list that is hash-consed by an Interner: equal content of one Interner means the same pointer, so
+// a *List may stand in an input struct and be compared at the cost of a pointer. A nil *List is the empty list.
+type List[T comparable] struct{ items []T }
+
+// Len is the number of items.
+func (l *List[T]) Len() int {
+	if l == nil {
+		return 0
+	}
+	return len(l.items)
+}
+
+// At is the item at i.
+func (l *List[T]) At(i int) T { return l.items[i] }
+
+// All yields the items in order.
+func (l *List[T]) All() iter.Seq[T] {
+	if l == nil {
+		return func(func(T) bool) {}
+	}
+	return slices.Values(l.items)
+}
+
+// Interner hash-conses lists. It holds them weakly, so a list that nothing uses is collected. It is safe for concurrent use.
+type Interner[T comparable] struct {
+	mu    sync.Mutex
+	seed  maphash.Seed
+	lists map[uint64][]weak.Pointer[List[T]]
+}
+
+// NewInterner makes an interner.
+func NewInterner[T comparable]() *Interner[T] {
+	return &Interner[T]{seed: maphash.MakeSeed(), lists: map[uint64][]weak.Pointer[List[T]]{}}
+}
+
+// List returns the one list of these items. It copies them.
+func (in *Interner[T]) List(items []T) *List[T] {
+	if len(items) == 0 {
+		return nil
+	}
+	h := in.hash(items)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, w := range in.lists[h] {
+		if l := w.Value(); l != nil && slices.Equal(l.items, items) {
+			return l
+		}
+	}
+	l := &List[T]{items: slices.Clone(items)}
+	in.lists[h] = append(in.lists[h], weak.Make(l))
+	runtime.AddCleanup(l, in.sweep, h)
+	return l
+}
+
+func (in *Interner[T]) hash(items []T) uint64 {
+	var h maphash.Hash
+	h.SetSeed(in.seed)
+	for _, item := range items {
+		maphash.WriteComparable(&h, item)
+	}
+	return h.Sum64()
+}
+
+func (in *Interner[T]) sweep(h uint64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	alive := slices.DeleteFunc(in.lists[h], func(w weak.Pointer[List[T]]) bool { return w.Value() == nil })
+	if len(alive) == 0 {
+		delete(in.lists, h)
+		return
+	}
+	in.lists[h] = alive
+}

@@ -1,0 +1,138 @@
+package model
+
+import "time"
+
+// DestinationRule says how a host is called. Its policies are canonical (Pool).
+type DestinationRule struct {
+	Meta
+	Host     Host // fully qualified or wildcard
+	Policy   *TrafficPolicy
+	Subsets  []Subset
+	ExportTo Exports
+	Selector Labels // workloads of the namespace that it is for; empty for all
+}
+
+// Subset is a named part of a host's endpoints.
+type Subset struct {
+	Name   string
+	Labels Labels
+	Policy *TrafficPolicy
+}
+
+// Subset finds a subset by name.
+func (d *DestinationRule) Subset(name string) (Subset, bool) {
+	for _, s := range d.Subsets {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Subset{}, false
+}
+
+// TrafficPolicy is how calls are made. A subset's policy replaces the destination's field by field; a port's replaces
+// both as a whole (DestinationRule.trafficPolicy.portLevelSettings).
+type TrafficPolicy struct {
+	LB      *LoadBalancer
+	Pool    *ConnectionPool
+	Outlier *OutlierDetection
+	TLS     *ClientTLS
+	Ports   []PortPolicy // sorted by port; nil within a PortPolicy
+}
+
+// PortPolicy is the policy of one service port.
+type PortPolicy struct {
+	Port   uint16
+	Policy *TrafficPolicy
+}
+
+// LBKind is a load-balancer algorithm.
+type LBKind uint8
+
+// LeastRequest is Istio's default.
+const (
+	LeastRequest LBKind = iota
+	RoundRobin
+	Random
+	PassthroughLB
+	RingHash
+	Maglev
+)
+
+// LoadBalancer picks endpoints.
+type LoadBalancer struct {
+	Kind            LBKind
+	Hash            *HashPolicy // for RingHash and Maglev
+	MinimumRingSize uint64
+	MaglevTableSize uint64
+	WarmupDuration  time.Duration
+}
+
+// HashPolicy is what a consistent hash is made of; exactly one of the fields up to SourceIP is set.
+type HashPolicy struct {
+	Header       string
+	Query        string
+	SourceIP     bool
+	Cookie       string
+	CookiePath   string
+	CookieTTL    time.Duration
+	CookieTTLSet bool
+}
+
+// ConnectionPool limits what is open at once; 0 means Istio's default for each.
+type ConnectionPool struct {
+	MaxConnections        uint32
+	ConnectTimeout        time.Duration
+	MaxConnectionDuration time.Duration
+	TCPIdleTimeout        time.Duration
+	Keepalive             *Keepalive
+
+	HTTP1MaxPending      uint32
+	HTTP2MaxRequests     uint32
+	MaxRequestsPerConn   uint32
+	MaxRetries           uint32
+	IdleTimeout          time.Duration
+	MaxConcurrentStreams uint32
+	UpgradeHTTP2         bool // h2UpgradePolicy UPGRADE
+	UseClientProtocol    bool
+}
+
+// Keepalive is TCP keep-alive; 0 leaves the system's default.
+type Keepalive struct {
+	Probes         uint32
+	Time, Interval time.Duration
+}
+
+// OutlierDetection ejects endpoints that fail. Nil means unset where zero has a meaning of its own (it switches off).
+type OutlierDetection struct {
+	Consecutive5xx           *uint32
+	ConsecutiveGateway       *uint32
+	ConsecutiveLocal         *uint32
+	SplitLocal               bool
+	Interval                 time.Duration
+	BaseEjection             time.Duration
+	MaxEjectionPercent       uint32
+	MinHealthPercent         uint32
+	MaxEjectionPercentIsZero bool // written down as 0, which Istio takes for its default of 10
+}
+
+// TLSMode is how a connection to a destination is secured.
+type TLSMode uint8
+
+// Disable is plaintext.
+const (
+	Disable TLSMode = iota
+	Simple
+	Mutual
+	// Unusable marks a mode that cannot be honoured: the destination is closed (no endpoints), never called in plaintext.
+	Unusable
+)
+
+// ClientTLS is DestinationRule.trafficPolicy.tls.
+type ClientTLS struct {
+	Mode               TLSMode
+	SNI                string
+	CAFile             string
+	CertFile, KeyFile  string
+	SubjectAltNames    []string
+	InsecureSkipVerify bool
+}

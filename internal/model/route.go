@@ -1,0 +1,184 @@
+package model
+
+import "time"
+
+// Mesh is the name by which a VirtualService refers to all sidecars, in place of a gateway.
+const Mesh = "mesh"
+
+// VirtualService says how requests for some hosts are routed. Its routes are canonical (Pool): they keep their pointers
+// while their content is the same.
+type VirtualService struct {
+	Meta
+	Hosts    []Host   // fully qualified or wildcard
+	Gateways []string // "mesh", or "namespace/name"; never empty
+	HTTP     []*HTTPRoute
+	TLS      []*TLSRoute
+	TCP      []*TCPRoute
+	ExportTo Exports
+}
+
+// HTTPRoute is one entry of spec.http. Exactly one of Broken, Redirect, Direct and Destinations says what happens.
+type HTTPRoute struct {
+	Name    string
+	Matches []*HTTPMatch // any of them; empty matches everything
+
+	// Broken tells why the route cannot be in force as written. What its readable conditions match is answered with 503:
+	// leaving the route out would send its requests to the next one.
+	Broken       string
+	Redirect     *Redirect
+	Direct       *DirectResponse
+	Destinations []Destination // weights of one route; a single one has weight 100 or 0 alike
+
+	Rewrite *Rewrite
+	Timeout time.Duration // 0 means none
+	Retries *Retries      // nil means the mesh's default
+	Fault   *Fault
+	Mirrors []Mirror
+	CORS    *CORS
+	Headers *HeaderOps
+}
+
+// HTTPMatch is one HTTPMatchRequest: all its conditions must hold.
+type HTTPMatch struct {
+	Name           string
+	URI            *StringMatch
+	IgnoreURICase  bool
+	Scheme         *StringMatch
+	Method         *StringMatch
+	Authority      *StringMatch
+	Headers        []HeaderMatch // sorted by name
+	WithoutHeaders []HeaderMatch
+	Query          []HeaderMatch
+
+	// The rest is known per class of proxies, before any request: scope evaluates it, translate never sees it hold or not.
+	Port            uint16
+	SourceLabels    Labels
+	SourceNamespace string
+	Gateways        []string // as in VirtualService; empty means the VirtualService's own
+}
+
+// MatchKind is the way in which a StringMatch compares.
+type MatchKind uint8
+
+// Present matches any value, so long as there is one.
+const (
+	Exact MatchKind = iota
+	Prefix
+	Regex
+	Present
+)
+
+// StringMatch compares one string. Regex is RE2, over the whole string.
+type StringMatch struct {
+	Kind  MatchKind
+	Value string
+}
+
+// HeaderMatch is a condition on a header or a query parameter.
+type HeaderMatch struct {
+	Name  string
+	Match StringMatch
+}
+
+// Destination is where requests go, with a share of them.
+type Destination struct {
+	Host    Host
+	Subset  string
+	Port    uint16 // 0: the service's only port, or the port that was called
+	Weight  uint32
+	Headers *HeaderOps
+}
+
+// HeaderOps are header operations on requests and responses.
+type HeaderOps struct{ Request, Response HeaderOp }
+
+// HeaderOp sets, adds and removes headers; lists are sorted by name.
+type HeaderOp struct {
+	Set, Add []Header
+	Remove   []string
+}
+
+// Header is a name and a value.
+type Header struct{ Name, Value string }
+
+// Redirect answers with a redirection. Empty fields keep the request's own.
+type Redirect struct {
+	URI, Authority, Scheme string
+	Port                   uint16
+	PortFromRequest        bool // derivePort FROM_REQUEST_PORT
+	Code                   uint32
+}
+
+// DirectResponse answers without asking anyone.
+type DirectResponse struct {
+	Status uint32
+	Body   []byte
+}
+
+// Rewrite changes the path or the authority before forwarding. With Regex set, Substitution replaces its matches.
+type Rewrite struct {
+	URI, Authority      string
+	Regex, Substitution string
+}
+
+// Retries is a retry policy. Attempts 0 switches retries off.
+type Retries struct {
+	Attempts              uint32
+	PerTryTimeout         time.Duration
+	RetryOn               string   // Envoy's conditions, comma-separated
+	StatusCodes           []uint32 // of retriable-status-codes
+	RemoteLocalities      bool
+	IgnorePreviousHosts   bool
+	Backoff               time.Duration
+	HostSelectionAttempts int64
+}
+
+// Fault injects delays and aborts. Percentages are in millionths.
+type Fault struct {
+	Delay        time.Duration
+	DelayPercent uint32
+	AbortHTTP    uint32 // a status code; 0 for none
+	AbortGRPC    string // a status name; empty for none
+	AbortPercent uint32
+}
+
+// Mirror copies a share of the requests, in millionths, to another destination.
+type Mirror struct {
+	Destination Destination
+	Percent     uint32
+}
+
+// CORS is a cross-origin policy.
+type CORS struct {
+	Origins          []StringMatch
+	Methods          []string
+	Headers          []string
+	Expose           []string
+	MaxAge           time.Duration
+	AllowCredentials *bool
+	ForwardUnmatched *bool // unmatchedPreflights FORWARD
+}
+
+// TLSRoute routes connections by SNI.
+type TLSRoute struct {
+	Matches      []*L4Match // never empty
+	Destinations []Destination
+	Broken       string
+}
+
+// TCPRoute routes connections by port and source.
+type TCPRoute struct {
+	Matches      []*L4Match // any of them; empty matches everything
+	Destinations []Destination
+	Broken       string
+}
+
+// L4Match is a TLSMatchAttributes or an L4MatchAttributes; SNIHosts is for TLS alone.
+type L4Match struct {
+	SNIHosts           []Host
+	DestinationSubnets []string
+	Port               uint16
+	SourceLabels       Labels
+	SourceNamespace    string
+	Gateways           []string
+}
