@@ -75,9 +75,9 @@ type MeshConfig struct {
 	ProxyHTTPPort  uint16   // 0: no HTTP proxy port unless the proxy asks for one
 	// Default visibility of objects that do not say (defaultServiceExportTo, …).
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
-	AccessLogFile                                               string // "" for none
-	IdleTimeout                                                 time.Duration
-	DrainDuration                                               time.Duration
+	AccessLogFile                                              string // "" for none
+	IdleTimeout                                                time.Duration
+	DrainDuration                                              time.Duration
 }
 
 // DefaultMesh is the configuration of a mesh that configures nothing.

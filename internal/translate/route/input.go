@@ -1,0 +1,54 @@
+package route
+
+import "github.com/lateen-mesh/lateen/internal/model"
+
+// VirtualHostInput is all that one virtual host depends on. It is comparable: it is the memo's key.
+type VirtualHostInput struct {
+	// Domains are the Host headers that the virtual host takes, in order.
+	Domains *model.List[string]
+	// Routes are tried in order. What only a class of proxies decides (source labels, gateways, ports) was decided before.
+	Routes *model.List[RouteRef]
+	// Default is where requests go that no route matched; the zero value sends nothing anywhere (404).
+	Default Target
+	// Facts are what routes need to know of the destinations that they name, sorted by host and port.
+	Facts *model.List[DestinationFact]
+	// Retries is the mesh's default policy, canonical.
+	Retries *model.Retries
+	// Gateway is set on gateways: no service's own route follows, and redirects see the outside port.
+	Gateway bool
+	// RequireTLS answers all requests with a redirect to https (a Gateway server's httpsRedirect).
+	RequireTLS bool
+}
+
+// RouteRef is one route with one of its matches, nil for a route without conditions: what becomes one Envoy route.
+type RouteRef struct {
+	Route *model.HTTPRoute
+	Match *model.HTTPMatch
+}
+
+// Target is a cluster by what its name is made of: "outbound|<port>|<subset>|<host>".
+type Target struct {
+	Host   model.Host
+	Port   uint16
+	Subset string
+}
+
+// DestinationFact is what a route must know of one destination.
+type DestinationFact struct {
+	Host model.Host
+	Port uint16 // as the route gives it, 0 when it gives none
+	// Resolved is the port to use: Port, or the service's only port, or the port that was called.
+	Resolved uint16
+	// Hash is the hash policy of the destination's load balancer, canonical; nil unless it hashes.
+	Hash *model.HashPolicy
+}
+
+// FallbackInput is the virtual host "*" of a sidecar's route table.
+type FallbackInput struct {
+	RegistryOnly bool
+}
+
+// TableInput is a RouteConfiguration without its virtual hosts.
+type TableInput struct {
+	Name string
+}
