@@ -1,0 +1,111 @@
+package observe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Source are the metrics of what comes in.
+type Source struct {
+	// ConfigEvents counts changes of Istio's kinds, by kind and event ("add", "update", "delete"). pilot_k8s_cfg_events.
+	ConfigEvents *prometheus.CounterVec
+	// RegistryEvents counts changes of Kubernetes' kinds, by type ("Services", "Pods", "Nodes", "EndpointSlice") and event
+	// ("add", "update", "updatesame", "delete"). pilot_k8s_reg_events.
+	RegistryEvents *prometheus.CounterVec
+	// Updates counts changes that reached the world, by type: "config", "eds", "svc", "svcdelete". pilot_inbound_updates.
+	Updates *prometheus.CounterVec
+	// Rejected counts objects that are not in force, by type ("gateway") and name. pilot_total_rejected_configs.
+	Rejected *prometheus.CounterVec
+	// Problems is the number of mistakes now known, by severity ("error", "warning"). lateen_problems.
+	Problems *prometheus.GaugeVec
+}
+
+func newSource(f promauto.Factory) Source {
+	s := Source{
+		ConfigEvents:   counters(f, "pilot_k8s_cfg_events", "Events from Istio's resources.", "type", "event"),
+		RegistryEvents: counters(f, "pilot_k8s_reg_events", "Events from Kubernetes' resources.", "type", "event"),
+		Updates:        counters(f, "pilot_inbound_updates", "Updates received by the pipeline.", "type"),
+		Rejected:       counters(f, "pilot_total_rejected_configs", "Objects that had to be rejected.", "type", "name"),
+		Problems:       gauges(f, "lateen_problems", "Mistakes in what users wrote, as of now.", "severity"),
+	}
+	for _, severity := range []string{"error", "warning"} {
+		s.Problems.WithLabelValues(severity)
+	}
+	return s
+}
+
+// World are the metrics of the recorded state of the mesh.
+type World struct {
+	// Generation is the number of the world's latest generation. lateen_generation.
+	Generation prometheus.Gauge
+	// Debounce is how long a batch waited for more changes, in seconds. pilot_debounce_time.
+	Debounce prometheus.Histogram
+	// Triggers counts the causes of pushes, by type ("endpoint", "config", "service", "proxy", …). pilot_push_triggers.
+	Triggers *prometheus.CounterVec
+	// Apply is how long a batch took to become a generation, in seconds. pilot_pushcontext_init_seconds.
+	Apply prometheus.Histogram
+
+	Services             prometheus.Gauge   // pilot_services
+	VirtualServices      prometheus.Gauge   // pilot_virt_services
+	Subsets              prometheus.Gauge   // pilot_destrule_subsets
+	DuplicateDomains     prometheus.Gauge   // pilot_vservice_dup_domain
+	ServicesWithoutPods  prometheus.Gauge   // pilot_eds_no_instances
+	EndpointsWithoutPod  prometheus.Gauge   // endpoint_no_pod
+	EndpointsNotReady    prometheus.Gauge   // pilot_endpoint_not_ready
+	EndpointsPendingPod  prometheus.Gauge   // pilot_k8s_endpoints_pending_pod
+	EndpointsPodNotFound prometheus.Counter // pilot_k8s_endpoints_with_no_pods
+	PodsWithoutIP        prometheus.Gauge   // pilot_no_ip
+}
+
+func newWorld(f promauto.Factory) World {
+	return World{
+		Generation: gauge(f, "lateen_generation", "Number of the latest generation of the world."),
+		Debounce: histogram(f, "pilot_debounce_time", "Delay in seconds between the first change of a batch and its end.",
+			.01, .1, .5, 1, 3, 5, 10, 20, 30),
+		Triggers: counters(f, "pilot_push_triggers", "Causes of pushes.", "type"),
+		Apply: histogram(f, "pilot_pushcontext_init_seconds", "Seconds that a batch took to become a generation.",
+			.01, .1, .5, 1, 3, 5),
+		Services:             gauge(f, "pilot_services", "Services known."),
+		VirtualServices:      gauge(f, "pilot_virt_services", "VirtualServices known."),
+		Subsets:              gauge(f, "pilot_destrule_subsets", "Subsets of all DestinationRules."),
+		DuplicateDomains:     gauge(f, "pilot_vservice_dup_domain", "VirtualServices with duplicate domains."),
+		ServicesWithoutPods:  gauge(f, "pilot_eds_no_instances", "Clusters without endpoints."),
+		EndpointsWithoutPod:  gauge(f, "endpoint_no_pod", "Endpoints without a Pod."),
+		EndpointsNotReady:    gauge(f, "pilot_endpoint_not_ready", "Endpoints that are not ready."),
+		EndpointsPendingPod:  gauge(f, "pilot_k8s_endpoints_pending_pod", "Endpoints whose Pod has not been seen yet."),
+		EndpointsPodNotFound: counter(f, "pilot_k8s_endpoints_with_no_pods", "Endpoints whose Pod did not appear."),
+		PodsWithoutIP:        gauge(f, "pilot_no_ip", "Pods that are no endpoint, maybe for want of an address."),
+	}
+}
+
+// View are the metrics of translation.
+type View struct {
+	// Classes is the number of classes of proxies now compiled. lateen_classes.
+	Classes prometheus.Gauge
+	// TranslateCalls counts calls of translation functions by kind ("cluster", "virtualhost", …) and result: "hit" (known
+	// by its input), "miss" (run, new bytes), "miss_equal" (run for nothing: the bytes were the same).
+	// lateen_translate_calls_total.
+	TranslateCalls *prometheus.CounterVec
+	// Compile is how long a generation took to become states of classes, in seconds. lateen_compile_seconds.
+	Compile prometheus.Histogram
+
+	InboundConflicts    prometheus.Gauge // pilot_conflict_inbound_listener
+	OutboundConflicts   prometheus.Gauge // pilot_conflict_outbound_listener_tcp_over_current_tcp
+	DuplicateClusters   prometheus.Gauge // pilot_duplicate_envoy_clusters
+	DNSWithoutEndpoints prometheus.Gauge // pilot_dns_cluster_without_endpoints
+}
+
+func newView(f promauto.Factory) View {
+	return View{
+		Classes: gauge(f, "lateen_classes", "Classes of proxies now compiled."),
+		TranslateCalls: counters(f, "lateen_translate_calls_total",
+			"Calls of translation functions; miss_equal should stay 0.", "kind", "result"),
+		Compile: histogram(f, "lateen_compile_seconds", "Seconds that a generation took to become states of classes.",
+			.0001, .001, .01, .1, 1, 10),
+		InboundConflicts: gauge(f, "pilot_conflict_inbound_listener", "Inbound listeners that conflict."),
+		OutboundConflicts: gauge(f, "pilot_conflict_outbound_listener_tcp_over_current_tcp",
+			"TCP listeners that conflict with TCP listeners."),
+		DuplicateClusters:   gauge(f, "pilot_duplicate_envoy_clusters", "Clusters with the same name."),
+		DNSWithoutEndpoints: gauge(f, "pilot_dns_cluster_without_endpoints", "DNS clusters without endpoints."),
+	}
+}

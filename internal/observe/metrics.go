@@ -1,0 +1,88 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Metrics are all metrics of one process, registered with a registry of their own.
+type Metrics struct {
+	Registry *prometheus.Registry
+
+	Source Source
+	World  World
+	View   View
+	XDS    XDS
+	Push   Push
+
+	// Drops counts what was thrown away to keep a queue bounded, by reason: "push_record" (a record of a push that
+	// nobody read), "open_push" (a push whose last ACK was not waited for). lateen_drops_total.
+	Drops *prometheus.CounterVec
+}
+
+// Build says what runs and since when.
+type Build struct {
+	Version string
+	Start   time.Time
+	Now     func() time.Time
+}
+
+// New makes all metrics.
+func New(build Build) *Metrics {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	f := promauto.With(reg)
+	describeBuild(f, build)
+	m := &Metrics{
+		Registry: reg,
+		Source:   newSource(f),
+		World:    newWorld(f),
+		View:     newView(f),
+		XDS:      newXDS(f),
+		Push:     newPush(f),
+		Drops:    counters(f, "lateen_drops_total", "Things thrown away to keep a queue bounded.", "reason"),
+	}
+	return m
+}
+
+func describeBuild(f promauto.Factory, build Build) {
+	f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "istio_build", Help: "Component build info.",
+	}, []string{"component", "tag"}).WithLabelValues("pilot", build.Version).Set(1)
+	f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "pilot_info", Help: "Version of the control plane.",
+	}, []string{"version"}).WithLabelValues(build.Version).Set(1)
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "istiod_uptime_seconds", Help: "Seconds since the control plane started.",
+	}, func() float64 { return build.Now().Sub(build.Start).Seconds() })
+}
+
+func counter(f promauto.Factory, name, help string) prometheus.Counter {
+	return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters(f promauto.Factory, name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauge(f promauto.Factory, name, help string) prometheus.Gauge {
+	return f.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+func gauges(f promauto.Factory, name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func histogram(f promauto.Factory, name, help string, buckets ...float64) prometheus.Histogram {
+	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+}
+
+func histograms(f promauto.Factory, name, help, label string, buckets ...float64) *prometheus.HistogramVec {
+	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
+}

@@ -1,0 +1,85 @@
+package observe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// XDS are the metrics of streams.
+type XDS struct {
+	// Connected is the number of connected proxies, by the Istio version that they state. pilot_xds.
+	Connected *prometheus.GaugeVec
+	// Pushes counts responses by type ("cds", …), and failed sends as "cds_senderr", …. pilot_xds_pushes.
+	Pushes *prometheus.CounterVec
+	// PushTime is the time from taking up a push or a request to the end of a response's send, in seconds, by type.
+	// pilot_xds_push_time.
+	PushTime *prometheus.HistogramVec
+	// SendTime is how long one send took, in seconds. pilot_xds_send_time.
+	SendTime prometheus.Histogram
+	// ConfigSize is the size of responses in bytes, by type. pilot_xds_config_size_bytes.
+	ConfigSize *prometheus.HistogramVec
+	// Rejects counts responses that a proxy refused, by type. pilot_total_xds_rejects.
+	Rejects *prometheus.CounterVec
+	// Refusals, by the short type name "cds", "eds", "lds" or "rds", count refusals by node and by the gRPC code of the
+	// error; a node's go away with its stream. pilot_xds_{cds,eds,lds,rds}_reject.
+	Refusals map[string]*prometheus.GaugeVec
+
+	InternalErrors prometheus.Counter // pilot_total_xds_internal_errors
+	WriteTimeouts  prometheus.Counter // pilot_xds_write_timeout
+	ExpiredNonces  prometheus.Counter // pilot_xds_expired_nonce
+	// ReceiveMax is the size in bytes of the largest request so far. pilot_xds_recv_max.
+	ReceiveMax prometheus.Gauge
+	// Refused counts streams that were not admitted, by gRPC code ("InvalidArgument", "PermissionDenied", …).
+	// lateen_xds_refused_streams_total.
+	Refused *prometheus.CounterVec
+}
+
+func newXDS(f promauto.Factory) XDS {
+	x := XDS{
+		Connected: gauges(f, "pilot_xds", "Proxies connected over xDS.", "version"),
+		Pushes:    counters(f, "pilot_xds_pushes", "Responses sent and send errors.", "type"),
+		PushTime: histograms(f, "pilot_xds_push_time", "Seconds that a response took to be made and sent.", "type",
+			.01, .1, .5, 1, 3, 5, 10, 20, 30),
+		SendTime: histogram(f, "pilot_xds_send_time", "Seconds that a response took to be sent.", .01, .1, 1, 3, 5, 10, 20, 30),
+		ConfigSize: histograms(f, "pilot_xds_config_size_bytes", "Sizes of responses.", "type",
+			1, 10000, 1000000, 4000000, 10000000, 40000000),
+		Rejects:        counters(f, "pilot_total_xds_rejects", "Responses that proxies refused.", "type"),
+		Refusals:       map[string]*prometheus.GaugeVec{},
+		InternalErrors: counter(f, "pilot_total_xds_internal_errors", "Errors of our own in xDS."),
+		WriteTimeouts:  counter(f, "pilot_xds_write_timeout", "Streams ended because a send took too long."),
+		ExpiredNonces:  counter(f, "pilot_xds_expired_nonce", "Requests with an expired nonce."),
+		ReceiveMax:     gauge(f, "pilot_xds_recv_max", "Size in bytes of the largest request."),
+		Refused:        counters(f, "lateen_xds_refused_streams_total", "Streams that were not admitted.", "code"),
+	}
+	for _, t := range []string{"cds", "eds", "lds", "rds"} {
+		x.Refusals[t] = gauges(f, "pilot_xds_"+t+"_reject", "Refusals of "+t+" by connected proxies.", "node", "err")
+	}
+	return x
+}
+
+// Push are the metrics of a change's way to the proxies.
+type Push struct {
+	// Convergence is the time from a generation's publication to the end of its sends to one proxy, in seconds; debounce
+	// is not in it. pilot_proxy_convergence_time.
+	Convergence prometheus.Histogram
+	// Queue is how long a proxy's push waited for its turn, in seconds. pilot_proxy_queue_time.
+	Queue prometheus.Histogram
+	// EventToLastAck is the time from an event's arrival in this process to the ACK of the last proxy that it touched, in
+	// seconds; debounce is in it. lateen_event_to_last_ack_seconds.
+	EventToLastAck prometheus.Histogram
+	// Coalesced counts generations that were merged into a push which was still waiting. lateen_coalesced_pushes_total.
+	Coalesced prometheus.Counter
+}
+
+func newPush(f promauto.Factory) Push {
+	return Push{
+		Convergence: histogram(f, "pilot_proxy_convergence_time",
+			"Seconds between a change and a proxy having been sent all of it.", .1, .5, 1, 3, 5, 10, 20, 30),
+		Queue: histogram(f, "pilot_proxy_queue_time", "Seconds that a proxy's push waited for its turn.",
+			.1, .5, 1, 3, 5, 10, 20, 30),
+		EventToLastAck: histogram(f, "lateen_event_to_last_ack_seconds",
+			"Seconds from an event's arrival to the ACK of the last proxy that it touched.",
+			.01, .025, .05, .1, .15, .2, .3, .5, 1, 2, 5, 10, 30),
+		Coalesced: counter(f, "lateen_coalesced_pushes_total", "Generations merged into a push that was still waiting."),
+	}
+}
