@@ -1,0 +1,145 @@
+package fanout_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/anypb"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+func TestFrameDecodesToTheResponse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		own := view.Own{Pod: "127.1.2.3", App: "127.0.0.1", Outbound: "127.0.0.1"}
+		r := session.Response{
+			Type:    view.Cluster,
+			Nonce:   rapid.StringMatching(`[a-z0-9]{0,8}`).Draw(t, "nonce"),
+			Version: rapid.StringMatching(`[a-z0-9]{0,16}`).Draw(t, "version"),
+		}
+		for i := range rapid.IntRange(0, 6).Draw(t, "upserts") {
+			size := rapid.SampledFrom([]int{0, 1, 100, 1000, 1100, 20000}).Draw(t, "size")
+			r.Upserts = append(r.Upserts, cluster(t, fmt.Sprintf("c%d", i), size, rapid.Bool().Draw(t, "own")))
+		}
+		if rapid.Bool().Draw(t, "unknown") {
+			r.Upserts, r.Unknown = nil, "type.googleapis.com/some.Thing"
+		}
+
+		got := &discoveryv3.DiscoveryResponse{}
+		decode(t, fanout.Encode(session.StateOfTheWorld, r, own), got)
+		diff(t, plainStateOfTheWorld(r, own), got)
+
+		r.Removed = rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z|]{0,9}`), 0, 4, rapid.ID).Draw(t, "removed")
+		gotDelta := &discoveryv3.DeltaDiscoveryResponse{}
+		decode(t, fanout.Encode(session.Delta, r, own), gotDelta)
+		diff(t, plainDelta(r, own), gotDelta)
+	})
+}
+
+func TestSharedFrameDecodesToTheResponse(t *testing.T) {
+	store := view.NewStore()
+	from := store.Build(cluster(t, "a", 10, false), cluster(t, "b", 3000, false))
+	to := store.Build(cluster(t, "b", 3001, false), cluster(t, "c", 10, false))
+	change := view.NewDiffer(1).Diff(view.Cluster, from, to)
+	r := session.Response{
+		Type: view.Cluster, Nonce: "7", Version: "v", Upserts: change.Upserts, Removed: change.Removed, Shared: change,
+	}
+	got := &discoveryv3.DeltaDiscoveryResponse{}
+	decode(t, fanout.Encode(session.Delta, r, view.Own{}), got)
+	diff(t, plainDelta(r, view.Own{}), got)
+}
+
+// The resources of a step are encoded once, whoever makes it: all streams write the very same bytes.
+func TestSharedFrameIsEncodedOnce(t *testing.T) {
+	store := view.NewStore()
+	change := view.NewDiffer(1).Diff(view.Cluster, view.Empty(), store.Build(cluster(t, "a", 10, false)))
+	frames := make([]fanout.Frame, 3)
+	for i := range frames {
+		frames[i] = fanout.Encode(session.Delta, session.Response{
+			Type: view.Cluster, Nonce: fmt.Sprint(i), Upserts: change.Upserts, Shared: change,
+		}, view.Own{})
+	}
+	for _, f := range frames[1:] {
+		require.Same(t, &frames[0].Parts[0][0], &f.Parts[0][0])
+		require.NotEqual(t, frames[0].Parts[1], f.Parts[1], "the nonce is the stream's own")
+	}
+	encodings := 0
+	change.Frame(func(*view.Change) []byte { encodings++; return nil })
+	require.Zero(t, encodings)
+}
+
+func TestLargeBodiesAreNotCopied(t *testing.T) {
+	big := cluster(t, "big", 5000, false)
+	f := fanout.Encode(session.StateOfTheWorld, session.Response{Type: view.Cluster, Upserts: []*view.Resource{big}}, view.Own{})
+	shared := false
+	for _, part := range f.Parts {
+		shared = shared || &part[0] == &big.Body()[0]
+	}
+	require.True(t, shared)
+}
+
+func cluster(t interface{ Fatal(...any) }, name string, size int, own bool) *view.Resource {
+	m := &clusterv3.Cluster{Name: name, AltStatName: strings.Repeat("x", size)}
+	if own {
+		m.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{Address: model.OwnPod}}
+	}
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own {
+		return view.NewOwnResource(name, body)
+	}
+	return view.NewResource(name, body)
+}
+
+func decode(t require.TestingT, f fanout.Frame, into proto.Message) {
+	wire := bytes.Join(f.Parts, nil)
+	require.Len(t, wire, f.Size)
+	require.NoError(t, proto.Unmarshal(wire, into))
+}
+
+func diff(t require.TestingT, want, got proto.Message) {
+	require.Empty(t, cmp.Diff(want, got, protocmp.Transform()))
+}
+
+func plainStateOfTheWorld(r session.Response, own view.Own) *discoveryv3.DiscoveryResponse {
+	m := &discoveryv3.DiscoveryResponse{TypeUrl: url(r), Nonce: r.Nonce, VersionInfo: r.Version}
+	for _, res := range r.Upserts {
+		m.Resources = append(m.Resources, &anypb.Any{TypeUrl: url(r), Value: own.Body(r.Type, res)})
+	}
+	return m
+}
+
+func plainDelta(r session.Response, own view.Own) *discoveryv3.DeltaDiscoveryResponse {
+	m := &discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl: url(r), Nonce: r.Nonce, SystemVersionInfo: r.Version, RemovedResources: r.Removed,
+	}
+	for _, res := range r.Upserts {
+		m.Resources = append(m.Resources, &discoveryv3.Resource{
+			Name: res.Name(), Version: own.Version(res).String(),
+			Resource: &anypb.Any{TypeUrl: url(r), Value: own.Body(r.Type, res)},
+		})
+	}
+	return m
+}
+
+func url(r session.Response) string {
+	if r.Unknown != "" {
+		return r.Unknown
+	}
+	return r.Type.URL()
+}

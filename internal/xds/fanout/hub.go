@@ -1,0 +1,206 @@
+package fanout
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// ClassID names a class of proxies that get the same configuration. The pipeline gives it out; here it is opaque.
+type ClassID uint64
+
+// Generation is one step of the world, as far as connections are concerned.
+type Generation struct {
+	// Number grows from one Generation to the next.
+	Number uint64
+	// Cause tells a user what happened: "VirtualService default/reviews".
+	Cause string
+	// Observed is when the oldest of its events reached this process.
+	Observed time.Time
+	// Changed are the classes whose state is new. Each state's generation is at least that of any state that the class
+	// had before.
+	Changed []ClassChange
+	// Moved are connections whose class or own identity is another from now on; they come before Changed.
+	Moved []Move
+}
+
+// ClassChange is the new state of one class.
+type ClassChange struct {
+	Class ClassID
+	State *view.State
+}
+
+// Move puts a connection into another class, or gives it new addresses of its own.
+type Move struct {
+	Conn  *Conn
+	Class ClassID
+	State *view.State
+	Own   view.Own
+}
+
+// Options are what a Hub needs.
+type Options struct {
+	// Throttle is how many pushes may be computed and sent at a time (PILOT_PUSH_THROTTLE); 0 takes it from the
+	// machine's size.
+	Throttle int
+	Metrics  *observe.Metrics
+	Now      func() time.Time
+	// Idle is called from a connection's goroutine when the last connection of a class has left, maybe more than once. By
+	// then another may have come: ask Connections. It may be nil.
+	Idle func(ClassID)
+}
+
+// Hub knows the connections by class and wakes those that a generation touches.
+//
+// Register and Publish are called by the one writer of the pipeline, so that no connection misses a generation between
+// the choice of its class and its registration. All else may be called by anyone.
+type Hub struct {
+	now     func() time.Time
+	metrics *observe.Metrics
+	idle    func(ClassID)
+	turns   chan struct{}
+	ledger  *ledger
+	latest  uint64 // number of the latest generation; only the writer uses it
+	shards  [shardCount]shard
+	next    atomic.Uint32
+}
+
+// shardCount is how many locks the connections are spread over, so that streams that come and go do not wait for a
+// publication to all others.
+const shardCount = 16
+
+type shard struct {
+	mu      sync.Mutex
+	classes map[ClassID][]*Conn
+}
+
+// NewHub returns a Hub without connections.
+func NewHub(o Options) *Hub {
+	h := &Hub{
+		now:     o.Now,
+		metrics: o.Metrics,
+		idle:    o.Idle,
+		turns:   make(chan struct{}, throttle(o.Throttle)),
+		ledger:  newLedger(o.Now, o.Metrics),
+	}
+	for i := range h.shards {
+		h.shards[i].classes = map[ClassID][]*Conn{}
+	}
+	return h
+}
+
+// throttle is Istio's heuristic for PILOT_PUSH_THROTTLE=0.
+func throttle(n int) int {
+	if n > 0 {
+		return n
+	}
+	return min(15+5*runtime.GOMAXPROCS(0), 100)
+}
+
+// Register adds a connection. Its first Take gives the state to start from.
+func (h *Hub) Register(class ClassID, state *view.State, own view.Own) *Conn {
+	s := &h.shards[h.next.Add(1)%shardCount]
+	c := &Conn{
+		hub:     h,
+		shard:   s,
+		class:   class,
+		wake:    make(chan struct{}, 1),
+		own:     own,
+		pending: &Push{State: state, Own: own, Offered: h.now()},
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(c)
+	return c
+}
+
+// Publish offers a generation to all connections that it touches. It does not wait for any of them.
+func (h *Hub) Publish(g Generation) {
+	h.latest = max(h.latest, g.Number)
+	r := h.ledger.open(g)
+	touched := 0
+	for _, m := range g.Moved {
+		touched += h.move(m, r)
+	}
+	for i := range h.shards {
+		touched += h.shards[i].offer(g.Changed, r)
+	}
+	h.ledger.published(r, touched)
+}
+
+func (h *Hub) move(m Move, r *record) int {
+	s := m.Conn.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.Conn.gone {
+		return 0
+	}
+	s.remove(m.Conn)
+	m.Conn.class = m.Class
+	s.add(m.Conn)
+	state := m.State
+	if state.Generation < h.latest {
+		// What a connection is told never goes back in number, or an ACK of the old class would count for the new one.
+		state = &view.State{Generation: h.latest, Sets: state.Sets}
+	}
+	return m.Conn.offer(state, &m.Own, r)
+}
+
+// Connections is the number of connections of a class.
+func (h *Hub) Connections(class ClassID) int {
+	n := 0
+	for i := range h.shards {
+		s := &h.shards[i]
+		s.mu.Lock()
+		n += len(s.classes[class])
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// Records delivers the account of each generation that touched a connection, once all of these have acknowledged it,
+// refused it or left. At most 256 wait to be read; then the oldest is dropped and counted.
+func (h *Hub) Records() <-chan Record { return h.ledger.finished }
+
+// Turn is the throttle: a stream that has something to push sends on it, alone or in a select, and then calls Done
+// when it has pushed.
+func (h *Hub) Turn() chan<- struct{} { return h.turns }
+
+// Done gives a turn back.
+func (h *Hub) Done() { <-h.turns }
+
+func (s *shard) offer(changed []ClassChange, r *record) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	touched := 0
+	for _, change := range changed {
+		for _, c := range s.classes[change.Class] {
+			touched += c.offer(change.State, nil, r)
+		}
+	}
+	return touched
+}
+
+func (s *shard) add(c *Conn) {
+	members := s.classes[c.class]
+	c.index = len(members)
+	s.classes[c.class] = append(members, c)
+}
+
+// remove takes c out of its class; the last member takes its place.
+func (s *shard) remove(c *Conn) {
+	members := s.classes[c.class]
+	last := len(members) - 1
+	members[c.index] = members[last]
+	members[c.index].index = c.index
+	members[last] = nil
+	if last == 0 {
+		delete(s.classes, c.class)
+		return
+	}
+	s.classes[c.class] = members[:last]
+}

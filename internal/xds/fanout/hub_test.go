@@ -1,0 +1,369 @@
+package fanout_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is a Hub with a clock that the test sets.
+type fixture struct {
+	hub     *fanout.Hub
+	metrics *observe.Metrics
+	clock   *clock
+	idle    []fanout.ClassID
+}
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+var epoch = time.Unix(1_000_000, 0)
+
+func newFixture(throttle int) *fixture {
+	f := &fixture{clock: &clock{now: epoch}}
+	f.metrics = observe.New(observe.Build{Start: epoch, Now: f.clock.Now})
+	f.hub = fanout.NewHub(fanout.Options{
+		Throttle: throttle, Metrics: f.metrics, Now: f.clock.Now,
+		Idle: func(c fanout.ClassID) { f.idle = append(f.idle, c) },
+	})
+	return f
+}
+
+// publish makes generation n, observed now, with new states of the classes.
+func (f *fixture) publish(n uint64, classes ...fanout.ClassID) {
+	g := fanout.Generation{Number: n, Cause: "test", Observed: f.clock.Now()}
+	for _, c := range classes {
+		g.Changed = append(g.Changed, fanout.ClassChange{Class: c, State: view.NewState(n)})
+	}
+	f.hub.Publish(g)
+}
+
+// connect registers a connection that has taken and acknowledged its first state.
+func (f *fixture) connect(class fanout.ClassID) *fanout.Conn {
+	c := f.hub.Register(class, view.NewState(0), view.Own{})
+	c.Take()
+	return c
+}
+
+func woken(c *fanout.Conn) bool {
+	select {
+	case <-c.Wake():
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *fixture) record(t *testing.T) fanout.Record {
+	t.Helper()
+	select {
+	case r := <-f.hub.Records():
+		return r
+	default:
+		t.Fatal("no record")
+		return fanout.Record{}
+	}
+}
+
+func (f *fixture) noRecord(t *testing.T) {
+	t.Helper()
+	select {
+	case r := <-f.hub.Records():
+		t.Fatalf("record too early: %+v", r)
+	default:
+	}
+}
+
+func TestFirstTakeIsTheStateToStartFrom(t *testing.T) {
+	f := newFixture(1)
+	own := view.Own{Pod: "127.0.0.9"}
+	state := view.NewState(3)
+	c := f.hub.Register(1, state, own)
+	require.True(t, c.Behind())
+	p, ok := c.Take()
+	require.True(t, ok)
+	require.Same(t, state, p.State)
+	require.Equal(t, own, p.Own)
+	require.False(t, c.Behind())
+	_, ok = c.Take()
+	require.False(t, ok)
+}
+
+func TestOnlyTheClassThatChangedIsWoken(t *testing.T) {
+	f := newFixture(1)
+	a, b := f.connect(1), f.connect(2)
+	f.publish(1, 1)
+	require.True(t, woken(a))
+	require.False(t, woken(b))
+	_, ok := b.Take()
+	require.False(t, ok)
+}
+
+func TestSlowConnectionHasOnePendingPushWithTheNewestState(t *testing.T) {
+	f := newFixture(1)
+	c := f.connect(1)
+	for n := range uint64(50) {
+		f.publish(n+1, 1)
+		f.clock.advance(time.Second)
+	}
+	require.True(t, woken(c))
+	require.False(t, woken(c), "one signal for all")
+	p, ok := c.Take()
+	require.True(t, ok)
+	require.EqualValues(t, 50, p.State.Generation)
+	require.Equal(t, epoch, p.Offered, "convergence counts from the oldest")
+	_, ok = c.Take()
+	require.False(t, ok)
+
+	c.Sent(50, 700)
+	c.Acknowledged(50)
+	for n := range uint64(50) {
+		r := f.record(t)
+		require.Equal(t, n+1, r.Generation)
+		if n < 49 {
+			require.Zero(t, r.Bytes)
+		} else {
+			require.EqualValues(t, 700, r.Bytes)
+		}
+	}
+}
+
+func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
+	f := newFixture(1)
+	a, b, c, other := f.connect(1), f.connect(1), f.connect(2), f.connect(3)
+	f.publish(7, 1, 2)
+	f.clock.advance(time.Second)
+	a.Sent(7, 100)
+	a.Acknowledged(7)
+	b.Sent(7, 100)
+	b.Sent(7, 11)
+	b.Acknowledged(7)
+	b.Acknowledged(7)
+	other.Acknowledged(7)
+	f.noRecord(t)
+	c.Acknowledged(6)
+	f.noRecord(t)
+	f.clock.advance(time.Second)
+	c.Acknowledged(7)
+
+	require.Equal(t, fanout.Record{
+		Generation: 7, Cause: "test", Observed: epoch, Published: epoch, Finished: epoch.Add(2 * time.Second),
+		Proxies: 3, Bytes: 211,
+	}, f.record(t))
+	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
+}
+
+func TestRefusalsAndDeparturesDoNotHoldARecord(t *testing.T) {
+	f := newFixture(1)
+	a, b, c := f.connect(1), f.connect(1), f.connect(1)
+	f.publish(1, 1)
+	a.Refused(1)
+	b.Close()
+	f.noRecord(t)
+	c.Acknowledged(1)
+	r := f.record(t)
+	require.Equal(t, []int{3, 1, 1, 0}, []int{r.Proxies, r.Refused, r.Left, r.Waiting})
+	require.Zero(t, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), "a refusal is not an ACK")
+}
+
+func TestGenerationThatTouchesNobodyHasNoRecord(t *testing.T) {
+	f := newFixture(1)
+	f.connect(1)
+	f.publish(1, 2)
+	f.noRecord(t)
+}
+
+func TestOldGenerationIsGivenUpWhenTooManyAreOpen(t *testing.T) {
+	f := newFixture(1)
+	c := f.connect(1)
+	for n := range uint64(130) {
+		f.publish(n+1, 1)
+	}
+	for want := range uint64(2) {
+		r := f.record(t)
+		require.Equal(t, want+1, r.Generation)
+		require.Equal(t, 1, r.Waiting)
+	}
+	f.noRecord(t)
+	c.Acknowledged(130)
+	for range 128 {
+		require.Zero(t, f.record(t).Waiting)
+	}
+	f.noRecord(t)
+	require.InDelta(t, 2, sum(t, f.metrics, "lateen_drops_total"), 0)
+}
+
+func TestUnreadRecordsAreDroppedOldestFirst(t *testing.T) {
+	f := newFixture(1)
+	c := f.connect(1)
+	for n := range uint64(260) {
+		f.publish(n+1, 1)
+		c.Acknowledged(n + 1)
+	}
+	require.EqualValues(t, 5, f.record(t).Generation)
+	require.InDelta(t, 4, sum(t, f.metrics, "lateen_drops_total"), 0)
+}
+
+func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
+	f := newFixture(1)
+	mover, stays := f.connect(1), f.connect(2)
+	f.publish(5, 1)
+	p, _ := mover.Take()
+	require.True(t, woken(mover))
+	require.EqualValues(t, 5, p.State.Generation)
+
+	store := view.NewStore()
+	target := view.NewState(2)
+	target.Sets[view.Cluster] = store.Build(cluster(t, "a", 1, false))
+	own := view.Own{Pod: "127.0.0.3"}
+	f.hub.Publish(fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Own: own}}})
+	require.True(t, woken(mover))
+	require.False(t, woken(stays))
+	require.Equal(t, fanout.ClassID(2), mover.Class())
+	require.Equal(t, []int{0, 2}, []int{f.hub.Connections(1), f.hub.Connections(2)})
+	p, _ = mover.Take()
+	require.Equal(t, target.Sets, p.State.Sets)
+	require.EqualValues(t, 6, p.State.Generation, "numbers never go back on a connection")
+	require.Equal(t, own, p.Own)
+
+	f.publish(7, 2)
+	require.True(t, woken(mover))
+	p, _ = mover.Take()
+	require.Equal(t, own, p.Own, "kept")
+	mover.Acknowledged(7)
+	stays.Acknowledged(7)
+	require.EqualValues(t, 5, f.record(t).Generation)
+	r := f.record(t)
+	require.EqualValues(t, 6, r.Generation)
+	require.Equal(t, 1, r.Proxies)
+}
+
+func TestMovedIntoAChangedClassCountsOnce(t *testing.T) {
+	f := newFixture(1)
+	c := f.connect(1)
+	f.hub.Publish(fanout.Generation{
+		Number:  4,
+		Moved:   []fanout.Move{{Conn: c, Class: 2, State: view.NewState(4)}},
+		Changed: []fanout.ClassChange{{Class: 2, State: view.NewState(4)}},
+	})
+	c.Acknowledged(4)
+	require.Equal(t, 1, f.record(t).Proxies)
+}
+
+func TestClosedConnectionIsGone(t *testing.T) {
+	f := newFixture(1)
+	a, b := f.connect(1), f.connect(1)
+	a.Close()
+	require.Empty(t, f.idle)
+	a.Close()
+	b.Close()
+	require.Equal(t, []fanout.ClassID{1}, f.idle)
+	f.hub.Publish(fanout.Generation{
+		Number:  1,
+		Changed: []fanout.ClassChange{{Class: 1, State: view.NewState(1)}},
+		Moved:   []fanout.Move{{Conn: a, Class: 2, State: view.NewState(1)}},
+	})
+	require.False(t, woken(a))
+	require.False(t, woken(b))
+	f.noRecord(t)
+}
+
+func TestThrottleGivesAsManyTurnsAsItHas(t *testing.T) {
+	f := newFixture(2)
+	f.hub.Turn() <- struct{}{}
+	f.hub.Turn() <- struct{}{}
+	select {
+	case f.hub.Turn() <- struct{}{}:
+		t.Fatal("a third turn")
+	default:
+	}
+	f.hub.Done()
+	f.hub.Turn() <- struct{}{}
+	f.hub.Done()
+	f.hub.Done()
+	require.Equal(t, 0, len(f.hub.Turn()))
+}
+
+// Streams come, go and acknowledge while generations are published; each record still adds up.
+func TestConcurrentUse(t *testing.T) {
+	f := newFixture(4)
+	f.idle = nil
+	const classes, generations = 3, 60
+	var conns []*fanout.Conn
+	for i := range 60 {
+		conns = append(conns, f.hub.Register(fanout.ClassID(i%classes), view.NewState(0), view.Own{}))
+	}
+	var wg sync.WaitGroup
+	for i, c := range conns {
+		wg.Go(func() {
+			for {
+				p, ok := c.Take()
+				if !ok {
+					<-c.Wake()
+					continue
+				}
+				c.Sent(p.State.Generation, 1)
+				c.Acknowledged(p.State.Generation)
+				if p.State.Generation >= generations-uint64(i%2) {
+					return
+				}
+			}
+		})
+	}
+	for n := range uint64(generations) {
+		f.publish(n+1, 0, 1, 2)
+	}
+	wg.Wait()
+	for _, c := range conns {
+		c.Acknowledged(generations)
+	}
+	seen := 0
+	for range generations {
+		r := f.record(t)
+		seen++
+		require.Equal(t, len(conns), r.Proxies)
+		require.Zero(t, r.Waiting)
+	}
+	f.noRecord(t)
+	require.Equal(t, generations, seen)
+}
+
+// sum is the sum over a metric's series of their values, for histograms of what was observed.
+func sum(t *testing.T, m *observe.Metrics, name string) float64 {
+	t.Helper()
+	families, err := m.Registry.Gather()
+	require.NoError(t, err)
+	total := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, s := range f.GetMetric() {
+			total += s.GetCounter().GetValue() + s.GetGauge().GetValue() + s.GetHistogram().GetSampleSum()
+		}
+	}
+	return total
+}
