@@ -1,0 +1,122 @@
+package route
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// Istio's names, by which people and tools know these routes and clusters.
+const (
+	defaultRoute       = "default"
+	allowAnyRoute      = "allow_any"
+	blockAllRoute      = "block_all"
+	passthroughCluster = "PassthroughCluster"
+)
+
+// maxDirectResponseBody is Istio's limit in bytes; Envoy's own is 4 KiB.
+const maxDirectResponseBody = 1 << 20
+
+// VirtualHost translates the routes of one host. The name is left empty: the assembly writes it.
+func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
+	out := &routev3.VirtualHost{
+		Domains:                    domains(in.Domains),
+		Routes:                     translator{in}.routes(),
+		IncludeRequestAttemptCount: true,
+	}
+	if in.RequireTLS {
+		out.RequireTls = routev3.VirtualHost_ALL
+	}
+	return out
+}
+
+// Fallback is the virtual host that takes the Host headers which no other one does: the outbound traffic policy. The name
+// is left empty.
+func Fallback(in FallbackInput) *routev3.VirtualHost {
+	r := &routev3.Route{Match: matchAll()}
+	if in.RegistryOnly {
+		r.Name = blockAllRoute
+		r.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}}
+	} else {
+		r.Name = allowAnyRoute
+		action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: passthroughCluster}}
+		setTimeout(action, 0)
+		r.Action = &routev3.Route_Route{Route: action}
+	}
+	return &routev3.VirtualHost{Domains: []string{"*"}, Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: true}
+}
+
+// Table is a route table without its virtual hosts. Envoy does not check that clusters exist: they arrive on their own.
+func Table(in TableInput) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
+		Name:                           in.Name,
+		ValidateClusters:               wrapperspb.Bool(false),
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponseBody),
+		IgnorePortInHostMatching:       in.AnyPort,
+	}
+}
+
+func domains(list *model.List[string]) []string {
+	out := make([]string, 0, list.Len())
+	for d := range list.All() {
+		out = append(out, d)
+	}
+	return out
+}
+
+// translator makes the routes of one input.
+type translator struct{ in VirtualHostInput }
+
+// routes are those that a request can reach. Of one owner, what stands behind a route that takes everything is left out.
+// Several owners (VirtualServices bound to one Gateway) have all their conditions tried before the first of the routes
+// that take everything, as Istio merges them: else the second owner's routes would be dead.
+func (t translator) routes() []*routev3.Route {
+	out := make([]*routev3.Route, 0, t.in.Routes.Len()+1)
+	var last *routev3.Route
+	var lastOwner source.Key
+	for ref := range t.in.Routes.All() {
+		if last != nil && ref.Owner == lastOwner {
+			continue
+		}
+		r := t.route(ref)
+		if !takesAll(r.GetMatch()) {
+			out = append(out, r)
+			continue
+		}
+		lastOwner = ref.Owner
+		if last == nil {
+			last = r
+		}
+	}
+	if last == nil {
+		last = t.defaultRoute()
+	}
+	if last != nil {
+		out = append(out, last)
+	}
+	return out
+}
+
+func (t translator) defaultRoute() *routev3.Route {
+	to := t.in.Default
+	if to == (Target{}) {
+		return nil
+	}
+	fact := t.fact(to.Host, to.Port, to.Subset)
+	action := &routev3.RouteAction{
+		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: pb.OutboundCluster(to.Host, to.Port, to.Subset)},
+		HashPolicy:       hashPolicies(fact.Hash),
+	}
+	action.RetryPolicy = retryPolicy(t.in.Retries, t.in.Retries, fact.Hash != nil)
+	setTimeout(action, 0)
+	match := matchAll()
+	return &routev3.Route{
+		Name:      defaultRoute,
+		Match:     match,
+		Action:    &routev3.Route_Route{Route: action},
+		Decorator: &routev3.Decorator{Operation: operation(string(to.Host), to.Port, match)},
+	}
+}
