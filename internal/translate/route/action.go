@@ -71,7 +71,7 @@ func setTargets(out *routev3.RouteAction, t translator, targets []model.Destinat
 }
 
 // setTimeout limits a request; 0 lifts Envoy's default of 15 s. A grpc-timeout header of the client's is honoured up to
-// the same limit.
+// the same limit (with gRPC status 4, DEADLINE_EXCEEDED).
 func setTimeout(out *routev3.RouteAction, d time.Duration) {
 	out.Timeout = pb.Duration(d)
 	out.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: pb.Duration(d)}
