@@ -8,26 +8,44 @@ import (
 
 // OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's key.
 type OutboundInput struct {
-	Host       model.Host
-	Port       uint16
-	Subset     string
-	Protocol   model.Protocol
+	Host     model.Host
+	Port     uint16
+	Subset   string
+	Protocol model.Protocol
+	// Resolution is what the proxy can do: where there is no original destination (on gateways, and on sidecars that
+	// intercept nothing), a Passthrough service is given as EDS if its endpoints are known, and with ForwardProxy else.
 	Resolution model.Resolution
+	// ForwardProxy makes a Passthrough cluster resolve the name that the request asks for, in place of the connection's
+	// original destination. The listener needs the dynamic forward proxy's filter (listener.HTTPInput.ProxyUnknown).
+	ForwardProxy bool
 	// External tells that the host is outside of the mesh.
 	External bool
+	// Gateway tells a gateway from a sidecar. It is set for ports of protocol Auto alone, as nothing else depends on it.
+	Gateway bool
+	// Service ("namespace/name" of the Service; of a ServiceEntry "namespace/host") and Rule ("namespace/name" of the
+	// DestinationRule) go into the metadata that Istio's telemetry and tools read. Either may be empty.
+	Service, Rule string
 	// Policy and SubsetPolicy are those of the winning DestinationRule, canonical, with port-level settings still in them.
 	Policy, SubsetPolicy *model.TrafficPolicy
 	// Endpoints are those of StrictDNS and LogicalDNS clusters, of this port and subset; nil for others.
 	Endpoints *model.List[model.Endpoint]
-	// ConnectTimeout is the mesh's default.
+	// ConnectTimeout is the mesh's default; 0 leaves Envoy's.
 	ConnectTimeout time.Duration
 }
 
 // InboundInput is the cluster of one of the workload's own ports, "inbound|<port>||".
 type InboundInput struct {
 	Port           uint16 // that the proxy takes
-	Address        string // of the workload's process: model.OwnApp, model.OwnPod or an IP
-	EndpointPort   uint16
+	Address        string // of the workload's process: model.OwnApp, model.OwnPod, an IP, or "unix://" and a path
+	EndpointPort   uint16 // 0 for a unix path
 	Protocol       model.Protocol
+	ConnectTimeout time.Duration
+}
+
+// PassthroughInput is the cluster for destinations that the mesh does not know.
+type PassthroughInput struct {
+	// ForwardProxy is for proxies without interception, where no connection has an original destination: the requested
+	// host is looked up instead. It goes with listener.HTTPInput.ProxyUnknown.
+	ForwardProxy   bool
 	ConnectTimeout time.Duration
 }

@@ -5,12 +5,12 @@ import "github.com/lateen-mesh/lateen/internal/model"
 // Input is one endpoint as it stands in a cluster. It is comparable: it is the memo's key. What an LbEndpoint does not
 // show (node, port name, labels beyond those it needs) is cleared by the caller, so that it makes no difference.
 type Input struct {
-	Address  string
-	Port     uint16
+	Address  string // an IP literal; all else is refused
+	Port     uint16 // 1 to 65535; 0 is refused
 	Health   model.Health
-	Weight   uint32
+	Weight   uint32 // 0 means 1; above MaxWeight counts as MaxWeight
 	Workload string // "namespace/name", for telemetry metadata; empty if none
-	TLS      bool
+	TLS      bool   // the workload takes mesh mTLS
 }
 
 // AssignmentInput is a ClusterLoadAssignment without its endpoints.
@@ -21,6 +21,6 @@ type AssignmentInput struct {
 // GroupInput is a LocalityLbEndpoints without its endpoints. It holds nothing summed over them (PROTOCOL.md, P23).
 type GroupInput struct {
 	Locality model.Locality
-	Priority uint32
+	Priority uint32 // 0 is the highest; above MaxPriority counts as MaxPriority
 	Weight   uint32 // 0: unset
 }

@@ -6,11 +6,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// Common is what all listeners of a class share, canonical.
+// Common is what all listeners of a class share, canonical. A nil *Common is the zero value.
 type Common struct {
+	// AccessLogFile is where requests and connections are logged, in Istio's default text format; empty for nowhere.
 	AccessLogFile string
-	IdleTimeout   time.Duration
-	HTTP10        bool
+	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves Envoy's default, an hour.
+	IdleTimeout time.Duration
+	// HTTP10 takes HTTP/1.0 requests too, which Envoy answers with 426 otherwise.
+	HTTP10 bool
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table "http_proxy"), or a service
@@ -21,7 +24,8 @@ type HTTPInput struct {
 	Port       uint16
 	BindToPort bool
 	RouteTable string
-	// ProxyUnknown adds what lets a plain HTTP proxy reach hosts that the mesh does not know (dynamic forward proxy).
+	// ProxyUnknown adds the filter that looks requested hosts up, for clusters which connect to whatever a request names:
+	// cluster.PassthroughInput.ForwardProxy and cluster.OutboundInput.ForwardProxy. Without such a cluster it does nothing.
 	ProxyUnknown bool
 	Common       *Common
 }
@@ -36,17 +40,22 @@ type TCPInput struct {
 	Common     *Common
 }
 
-// Chain is one filter chain of a TCP listener. A chain without SNI takes what no other does.
+// Chain is one filter chain of a TCP listener. A chain without SNI and Prefixes takes what no other does; where there is no
+// such chain, that is closed. Of two chains that would take the same connections the first has them.
 type Chain struct {
 	Name     string
-	SNI      *model.List[string]
-	Prefixes *model.List[string] // destination IP prefixes
+	SNI      *model.List[string] // names, or wildcards "*.example.com"; with "*" any name, or none
+	Prefixes *model.List[string] // destination IP prefixes, or addresses
 	Targets  *model.List[WeightedTarget]
 	// Closed drops connections: the chain's route is broken.
 	Closed bool
+	// IdleTimeout and MaxDuration are the destination's (connectionPool.tcp); 0 leaves Common's and no limit.
+	IdleTimeout, MaxDuration time.Duration
+	// HashSource keeps a client at one endpoint: the destination's consistent hash is by source IP.
+	HashSource bool
 }
 
-// WeightedTarget is a cluster with its share of the connections.
+// WeightedTarget is a cluster with its share of the connections; those of weight 0 get none, but for a single one.
 type WeightedTarget struct {
 	Cluster string
 	Weight  uint32

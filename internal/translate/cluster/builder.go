@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"math"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// httpOptionsKey is where a cluster's HttpProtocolOptions are.
+const httpOptionsKey = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// builder is one cluster in the making: the message, and its HTTP options, which several policies contribute to and which
+// are packed last.
+type builder struct {
+	cluster *clusterv3.Cluster
+	options *httpv3.HttpProtocolOptions
+}
+
+func newBuilder(name string, connectTimeout time.Duration) *builder {
+	return &builder{cluster: &clusterv3.Cluster{
+		Name:           name,
+		AltStatName:    statName(name),
+		ConnectTimeout: pb.OptionalDuration(max(connectTimeout, 0)),
+	}}
+}
+
+// build packs what was gathered.
+func (b *builder) build() *clusterv3.Cluster {
+	if b.options == nil {
+		return b.cluster
+	}
+	if b.options.UpstreamProtocolOptions == nil {
+		// Envoy requires a choice; HTTP/1.1 is what the absence of options means.
+		b.options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
+			ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+					HttpProtocolOptions: &corev3.Http1ProtocolOptions{},
+				},
+			},
+		}
+	}
+	b.cluster.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpOptionsKey: pb.Any(b.options)}
+	return b.cluster
+}
+
+// closed is the cluster without endpoints: requests get 503, connections are closed.
+func (b *builder) closed() *clusterv3.Cluster {
+	c := b.cluster
+	return &clusterv3.Cluster{
+		Name:                 c.GetName(),
+		AltStatName:          c.GetAltStatName(),
+		ConnectTimeout:       c.GetConnectTimeout(),
+		Metadata:             c.GetMetadata(),
+		ClusterDiscoveryType: discovery(clusterv3.Cluster_STATIC),
+	}
+}
+
+// http are the HTTP options, made on first use.
+func (b *builder) http() *httpv3.HttpProtocolOptions {
+	if b.options == nil {
+		b.options = &httpv3.HttpProtocolOptions{}
+	}
+	return b.options
+}
+
+// common are the options of any HTTP version, made on first use.
+func (b *builder) common() *corev3.HttpProtocolOptions {
+	o := b.http()
+	if o.CommonHttpProtocolOptions == nil {
+		o.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{}
+	}
+	return o.CommonHttpProtocolOptions
+}
+
+// protocol picks the HTTP version toward the endpoints: HTTP/1.1 unless the port or the policy says otherwise.
+func (b *builder) protocol(p model.Protocol, policy *model.ConnectionPool) {
+	var pool model.ConnectionPool
+	if policy != nil {
+		pool = *policy
+	}
+	switch {
+	case pool.UseClientProtocol:
+		b.followClient()
+	case pool.UpgradeHTTP2 || p == model.HTTP2 || p == model.GRPC:
+		b.http2(pool.MaxConcurrentStreams)
+	case p == model.Auto:
+		b.followClient()
+	}
+}
+
+func (b *builder) http2(maxStreams uint32) {
+	h2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: pb.OptionalUint32(min(maxStreams, math.MaxInt32))}
+	b.http().UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
+		ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: h2},
+		},
+	}
+}
+
+func (b *builder) followClient() {
+	b.http().UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
+		UseDownstreamProtocolConfig: &httpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
+			HttpProtocolOptions:  &corev3.Http1ProtocolOptions{},
+			Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
+		},
+	}
+}
+
+// isHTTP2 tells that endpoints are spoken to in HTTP/2, whatever the client speaks.
+func (b *builder) isHTTP2() bool {
+	return b.options.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// Outbound is the cluster of one service port, or of one subset of it.
+//
+// A removed endpoint needs no setting: Envoy drains its pooled connections by itself (idle ones are closed, requests under
+// way finish), and an endpoint with health status DRAINING gets no new requests. close_connections_on_host_health_failure
+// would cut TCP connections that still work, and ignore_health_on_host_removal is about active health checks.
+func Outbound(in OutboundInput) *clusterv3.Cluster {
+	policy := Effective(in.Policy, in.SubsetPolicy, in.Port)
+	name := Name(in.Port, in.Subset, in.Host)
+	b := newBuilder(name, in.ConnectTimeout)
+	b.cluster.Metadata = metadata(in)
+	b.cluster.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
+	if !usable(policy.TLS) {
+		return b.closed()
+	}
+	b.protocol(in.spoken(), policy.Pool)
+	b.pool(policy.Pool)
+	b.outlier(policy.Outlier)
+	if !b.discover(in, policy.LB) {
+		return b.closed()
+	}
+	b.tls(policy.TLS)
+	return b.build()
+}
+
+// spoken is the port's protocol as this proxy can tell it. A port that does not say is spoken to as the client speaks; but
+// a gateway's clients negotiate with the gateway, which tells nothing about the workload.
+func (in *OutboundInput) spoken() model.Protocol {
+	if in.Protocol == model.Auto && in.Gateway {
+		return model.HTTP
+	}
+	return in.Protocol
+}
+
+// discover says where the endpoints come from and how one of them is picked. It reports false if there can be none.
+func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
+	switch {
+	case in.Resolution == model.Passthrough && in.ForwardProxy:
+		b.forwardProxy()
+		return true
+	case in.Resolution == model.Passthrough || (lb != nil && lb.Kind == model.PassthroughLB):
+		b.originalDestination()
+		return true
+	case in.Resolution == model.StrictDNS || in.Resolution == model.LogicalDNS:
+		if !b.dns(in) {
+			return false
+		}
+	default:
+		b.eds()
+	}
+	b.balance(lb)
+	return true
+}
+
+// eds subscribes to the endpoints over the same stream. The name to ask for is the cluster's, which is what an absent
+// service_name means. The fetch has no timeout: a cluster that warms again keeps its old endpoints until the new ones are
+// there, where a timeout would take it live with none.
+func (b *builder) eds() {
+	b.cluster.ClusterDiscoveryType = discovery(clusterv3.Cluster_EDS)
+	b.cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+		InitialFetchTimeout:   pb.Duration(0),
+	}}
+}
+
+// originalDestination connects to the address that the caller meant.
+func (b *builder) originalDestination() {
+	b.cluster.ClusterDiscoveryType = discovery(clusterv3.Cluster_ORIGINAL_DST)
+	b.cluster.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+}
+
+func discovery(t clusterv3.Cluster_DiscoveryType) *clusterv3.Cluster_Type {
+	return &clusterv3.Cluster_Type{Type: t}
+}

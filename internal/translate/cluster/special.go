@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"strings"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// passthroughIdle is how long a connection to an unknown destination is kept without requests: they are many and rarely
+// used again.
+const passthroughIdle = 5 * time.Minute
+
+// Inbound is the cluster of one of the workload's own ports.
+func Inbound(in InboundInput) *clusterv3.Cluster {
+	b := newBuilder(InboundName(in.Port), in.ConnectTimeout)
+	b.protocol(in.Protocol, nil)
+	b.pool(nil)
+	host := address(in.Address, in.EndpointPort)
+	if path, ok := strings.CutPrefix(in.Address, "unix://"); ok {
+		host.Endpoint.Address = &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
+	}
+	b.cluster.ClusterDiscoveryType = discovery(clusterv3.Cluster_STATIC)
+	b.cluster.LoadAssignment = &endpointv3.ClusterLoadAssignment{
+		ClusterName: b.cluster.GetName(),
+		Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: host}}}},
+	}
+	return b.build()
+}
+
+// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster".
+func Passthrough(in PassthroughInput) *clusterv3.Cluster {
+	b := newBuilder(PassthroughName, in.ConnectTimeout)
+	b.followClient()
+	b.pool(&model.ConnectionPool{IdleTimeout: passthroughIdle})
+	if in.ForwardProxy {
+		b.forwardProxy()
+	} else {
+		b.originalDestination()
+	}
+	return b.build()
+}
+
+// BlackHole is the cluster without endpoints, "BlackHoleCluster": what is sent there is refused.
+func BlackHole() *clusterv3.Cluster { return newBuilder(BlackHoleName, 0).closed() }
+
+// forwardProxy makes a cluster that connects to whatever host a request names, as the HTTP filter of the same DNS cache
+// has looked it up.
+func (b *builder) forwardProxy() {
+	b.cluster.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+	b.cluster.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
+		Name: "envoy.clusters.dynamic_forward_proxy",
+		TypedConfig: pb.Any(&dfpv3.ClusterConfig{
+			ClusterImplementationSpecifier: &dfpv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
+			// Envoy wants the certificate's name checked by its own rules wherever there is TLS; here it is the rule of the
+			// DestinationRule that says how, and mostly there is no TLS at all.
+			AllowInsecureClusterOptions: true,
+		}),
+	}}
+}

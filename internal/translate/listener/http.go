@@ -1,0 +1,130 @@
+package listener
+
+import (
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_forward_proxy/v3"
+	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// serverName is what Istio's inbound and gateway proxies call themselves in responses; outbound ones keep Envoy's "envoy".
+const serverName = "istio-envoy"
+
+// gatewayHandshake is how long a client of a gateway may take to open a connection (TLS, once there is some), so that
+// half-open ones cannot pile up.
+const gatewayHandshake = 15 * time.Second
+
+// HTTP is an outbound HTTP listener.
+//
+// On the HTTP proxy port, clients send requests in absolute form, "GET http://reviews:9080/ HTTP/1.1", which Envoy takes by
+// default and routes by the host in it. CONNECT is refused with 403: it would open a tunnel past all routes, and Envoy
+// has none unless an upgrade says so. A client's TLS goes through a listener of its own, by SNI.
+func HTTP(in HTTPInput) *listenerv3.Listener {
+	common := in.Common.orZero()
+	manager := common.manager("outbound_" + in.Name + ";")
+	manager.RouteSpecifier = overRDS(in.RouteTable)
+	manager.UseRemoteAddress = wrapperspb.Bool(false)
+	manager.HttpFilters = httpFilters(in.ProxyUnknown)
+	return &listenerv3.Listener{
+		Name:                             in.Name,
+		Address:                          address(in.Bind, in.Port),
+		BindToPort:                       bound(in.BindToPort),
+		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
+		FilterChains:                     []*listenerv3.FilterChain{httpChain(manager)},
+		ListenerFiltersTimeout:           pb.Duration(0),
+		ContinueOnListenerFiltersTimeout: true,
+		AccessLog:                        common.unmatchedLog(),
+	}
+}
+
+// Gateway is a gateway's HTTP listener. Its clients are outside of the mesh: x-forwarded-for and the headers that only
+// trusted callers may set are made from the connection, not taken from the request.
+func Gateway(in GatewayInput) *listenerv3.Listener {
+	common := in.Common.orZero()
+	manager := common.manager("outbound_" + in.Name + ";")
+	manager.RouteSpecifier = overRDS(in.RouteTable)
+	manager.UseRemoteAddress = wrapperspb.Bool(true)
+	manager.ServerName = serverName
+	manager.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
+	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
+	}
+	manager.HttpFilters = httpFilters(false)
+	chain := httpChain(manager)
+	chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
+	return &listenerv3.Listener{
+		Name:             in.Name,
+		Address:          address(in.Bind, in.Port),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		FilterChains:     []*listenerv3.FilterChain{chain},
+		AccessLog:        common.unmatchedLog(),
+	}
+}
+
+// manager is a connection manager with what all of them have. The caller adds where routes and addresses come from.
+//
+// A stream may be silent for as long as it likes: a watch or a long poll is not broken by being quiet, and timeouts of
+// requests are those of their routes. The request id is made where there is none, which is Envoy's default.
+func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
+	m := &hcmv3.HttpConnectionManager{
+		CodecType:         hcmv3.HttpConnectionManager_AUTO,
+		StatPrefix:        statPrefix,
+		NormalizePath:     wrapperspb.Bool(true),
+		StreamIdleTimeout: pb.Duration(0),
+		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		AccessLog:         c.accessLog(),
+		Proxy_100Continue: true,
+		// An escaped slash is no separator to most applications; whoever matches paths for security decides that for all.
+		PathWithEscapedSlashesAction: hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
+	}
+	if c.IdleTimeout > 0 {
+		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: pb.Duration(c.IdleTimeout)}
+	}
+	if c.HTTP10 {
+		m.HttpProtocolOptions = &corev3.Http1ProtocolOptions{AcceptHttp_10: true}
+	}
+	return m
+}
+
+// overRDS takes the routes from the stream. The fetch has no timeout: a listener opens with its routes or not at all.
+func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
+	return &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
+		RouteConfigName: table,
+		ConfigSource: &corev3.ConfigSource{
+			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+			ResourceApiVersion:    corev3.ApiVersion_V3,
+			InitialFetchTimeout:   pb.Duration(0),
+		},
+	}}
+}
+
+// httpFilters are the filters that routes configure, in Istio's order.
+func httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
+	filters := []*hcmv3.HttpFilter{
+		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
+		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
+	}
+	if forwardProxy {
+		filters = append(filters, httpFilter("envoy.filters.http.dynamic_forward_proxy", &dfpv3.FilterConfig{
+			ImplementationSpecifier: &dfpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
+		}))
+	}
+	return append(filters, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
+}
+
+func httpFilter(name string, config proto.Message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pb.Any(config)}}
+}
+
+func httpChain(manager *hcmv3.HttpConnectionManager) *listenerv3.FilterChain {
+	return &listenerv3.FilterChain{Filters: []*listenerv3.Filter{networkFilter(connectionManagerFilter, manager)}}
+}

@@ -1,0 +1,113 @@
+package listener
+
+import (
+	"strconv"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// inboundRetries is how often a request is tried again that the workload's process cannot have seen: it closed an idle
+// connection while the request was under way.
+const inboundRetries = 2
+
+// Inbound is a listener on the workload's own address for one of its ports. A port that does not say what it speaks is
+// looked at: HTTP if the first bytes are, opaque bytes else. There is no timeout to that, as in Istio: a client may open
+// a connection long before it sends, and must not lose HTTP by it. Workloads that speak first declare their port as TCP.
+func Inbound(in InboundInput) *listenerv3.Listener {
+	common := in.Common.orZero()
+	l := &listenerv3.Listener{
+		Name:                             in.Name,
+		Address:                          address(in.Bind, in.Port),
+		TrafficDirection:                 corev3.TrafficDirection_INBOUND,
+		ListenerFiltersTimeout:           pb.Duration(0),
+		ContinueOnListenerFiltersTimeout: true,
+		AccessLog:                        common.unmatchedLog(),
+	}
+	switch {
+	case in.Protocol.IsHTTP():
+		l.FilterChains = []*listenerv3.FilterChain{in.http(common)}
+	case in.Protocol == model.Auto:
+		http := in.http(common)
+		http.FilterChainMatch = &listenerv3.FilterChainMatch{ApplicationProtocols: inspected(common)}
+		l.FilterChains = []*listenerv3.FilterChain{http, in.tcp(common)}
+		l.ListenerFilters = []*listenerv3.ListenerFilter{
+			listenerFilter("envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{}),
+		}
+	default:
+		l.FilterChains = []*listenerv3.FilterChain{in.tcp(common)}
+	}
+	return l
+}
+
+// inspected are the protocols that count as HTTP when bytes are looked at. HTTP/1.0 does only where it is taken: as opaque
+// bytes it gets through, as HTTP it would be refused.
+func inspected(c Common) []string {
+	if c.HTTP10 {
+		return []string{"http/1.0", "http/1.1", "h2c"}
+	}
+	return []string{"http/1.1", "h2c"}
+}
+
+func (in *InboundInput) http(common Common) *listenerv3.FilterChain {
+	manager := common.manager(in.Name + ";")
+	manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: in.routes()}
+	manager.UseRemoteAddress = wrapperspb.Bool(false)
+	manager.ServerName = serverName
+	manager.ForwardClientCertDetails = hcmv3.HttpConnectionManager_APPEND_FORWARD
+	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+		Subject: wrapperspb.Bool(true), Dns: true, Uri: true,
+	}
+	manager.HttpFilters = httpFilters(false)
+	if in.Protocol == model.HTTP2 || in.Protocol == model.GRPC {
+		manager.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
+	}
+	chain := httpChain(manager)
+	chain.Name = in.Name
+	return chain
+}
+
+// routes sends every request to the workload's process. The caller's proxy has applied the timeouts, so there is none.
+func (in *InboundInput) routes() *routev3.RouteConfiguration {
+	port := strconv.Itoa(int(in.Port))
+	action := &routev3.RouteAction{
+		ClusterSpecifier:  &routev3.RouteAction_Cluster{Cluster: in.Cluster},
+		Timeout:           pb.Duration(0),
+		MaxStreamDuration: &routev3.RouteAction_MaxStreamDuration{MaxStreamDuration: pb.Duration(0), GrpcTimeoutHeaderMax: pb.Duration(0)},
+	}
+	if in.Protocol != model.GRPC { // the condition does not do well with gRPC's streams
+		action.RetryPolicy = &routev3.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(inboundRetries)}
+	}
+	return &routev3.RouteConfiguration{
+		Name:             in.Cluster,
+		ValidateClusters: wrapperspb.Bool(false),
+		VirtualHosts: []*routev3.VirtualHost{{
+			Name:    "inbound|http|" + port,
+			Domains: []string{"*"},
+			Routes: []*routev3.Route{{
+				Name:      "default",
+				Match:     &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+				Decorator: &routev3.Decorator{Operation: in.StatName + ":" + port + "/*"},
+				Action:    &routev3.Route_Route{Route: action},
+			}},
+		}},
+	}
+}
+
+func (in *InboundInput) tcp(common Common) *listenerv3.FilterChain {
+	proxy := &tcpv3.TcpProxy{
+		StatPrefix:       in.Cluster,
+		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: in.Cluster},
+		AccessLog:        common.accessLog(),
+		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
+	}
+	return &listenerv3.FilterChain{Name: in.Name, Filters: []*listenerv3.Filter{networkFilter(tcpProxyFilter, proxy)}}
+}

@@ -1,0 +1,51 @@
+package listener
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// Names of Envoy's extensions that more than one file needs.
+const (
+	connectionManagerFilter = "envoy.filters.network.http_connection_manager"
+	tcpProxyFilter          = "envoy.filters.network.tcp_proxy"
+)
+
+// address is where a listener binds: an IP, or a placeholder for one.
+func address(bind string, port uint16) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address:       bind,
+		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
+	}}}
+}
+
+// bound is nil for a listener that has its port, and false for one that only gets redirected connections.
+func bound(toPort bool) *wrapperspb.BoolValue {
+	if toPort {
+		return nil
+	}
+	return wrapperspb.Bool(false)
+}
+
+func networkFilter(name string, config proto.Message) *listenerv3.Filter {
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: pb.Any(config)}}
+}
+
+func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{
+		Name:       name,
+		ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: pb.Any(config)},
+	}
+}
+
+// orZero makes a Common of none.
+func (c *Common) orZero() Common {
+	if c == nil {
+		return Common{}
+	}
+	return *c
+}

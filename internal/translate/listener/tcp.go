@@ -1,0 +1,99 @@
+package listener
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// blackHole is the cluster without endpoints (cluster.BlackHole).
+const blackHole = "BlackHoleCluster"
+
+// inspectorBuffer is how much the TLS inspector reads at first: most of a ClientHello. Envoy's default, 64 KiB for each
+// connection, is far more than that.
+const inspectorBuffer = 512
+
+// TCP is an outbound listener of a port whose bytes are not HTTP.
+func TCP(in TCPInput) *listenerv3.Listener {
+	common := in.Common.orZero()
+	l := &listenerv3.Listener{
+		Name:                             in.Name,
+		Address:                          address(in.Bind, in.Port),
+		BindToPort:                       bound(in.BindToPort),
+		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
+		ListenerFiltersTimeout:           pb.Duration(0),
+		ContinueOnListenerFiltersTimeout: true,
+		AccessLog:                        common.unmatchedLog(),
+	}
+	taken := claims{}
+	for c := range in.Chains.All() {
+		filters := []*listenerv3.Filter{networkFilter(tcpProxyFilter, c.proxy(in.Name, common))}
+		for _, match := range taken.matches(c) {
+			chain := &listenerv3.FilterChain{Name: c.Name, FilterChainMatch: match, Filters: filters}
+			if len(match.GetServerNames()) > 0 || len(match.GetPrefixRanges()) > 0 {
+				l.FilterChains = append(l.FilterChains, chain)
+				continue
+			}
+			// The chain for the rest is the default one, so that it takes even connections which match a part of another
+			// chain (its prefix, but not its SNI).
+			chain.FilterChainMatch = nil
+			l.DefaultFilterChain = chain
+		}
+	}
+	if taken.bySNI {
+		l.ListenerFilters = []*listenerv3.ListenerFilter{listenerFilter("envoy.filters.listener.tls_inspector",
+			&tlsinspectorv3.TlsInspector{InitialReadBufferSize: wrapperspb.UInt32(inspectorBuffer)})}
+	}
+	if len(l.FilterChains) == 0 && l.DefaultFilterChain != nil {
+		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{l.DefaultFilterChain}, nil
+	}
+	return l
+}
+
+// proxy hands a chain's connections on.
+func (c *Chain) proxy(listener string, common Common) *tcpv3.TcpProxy {
+	p := &tcpv3.TcpProxy{AccessLog: common.accessLog()}
+	c.target(p, listener)
+	idle := common.IdleTimeout
+	if c.IdleTimeout > 0 {
+		idle = c.IdleTimeout
+	}
+	p.IdleTimeout = pb.OptionalDuration(max(idle, 0))
+	p.MaxDownstreamConnectionDuration = pb.OptionalDuration(max(c.MaxDuration, 0))
+	if c.HashSource {
+		p.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
+	}
+	return p
+}
+
+// target says where connections go, and by what name they are counted: the cluster's, or the chain's if there are several.
+func (c *Chain) target(p *tcpv3.TcpProxy, listener string) {
+	var weighted []*tcpv3.TcpProxy_WeightedCluster_ClusterWeight
+	for t := range c.Targets.All() {
+		if t.Weight > 0 {
+			weighted = append(weighted, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: t.Cluster, Weight: t.Weight})
+		}
+	}
+	switch {
+	case c.Closed || c.Targets.Len() == 0:
+		p.StatPrefix, p.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
+	case c.Targets.Len() == 1:
+		only := c.Targets.At(0).Cluster
+		p.StatPrefix, p.ClusterSpecifier = only, &tcpv3.TcpProxy_Cluster{Cluster: only}
+	case len(weighted) == 0:
+		p.StatPrefix, p.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
+	default:
+		p.StatPrefix = c.Name
+		if p.StatPrefix == "" {
+			p.StatPrefix = listener
+		}
+		p.ClusterSpecifier = &tcpv3.TcpProxy_WeightedClusters{
+			WeightedClusters: &tcpv3.TcpProxy_WeightedCluster{Clusters: weighted},
+		}
+	}
+}

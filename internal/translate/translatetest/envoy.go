@@ -1,0 +1,103 @@
+package translatetest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// overADS is the rest of a bootstrap whose resources name the ADS stream; nobody listens there.
+const overADS = `{
+  "node": {"id": "sidecar~127.0.0.2~validate.default~default.svc.cluster.local", "cluster": "validate"},
+  "dynamicResources": {"adsConfig": {"apiType": "DELTA_GRPC", "transportApiVersion": "V3",
+    "grpcServices": [{"envoyGrpc": {"clusterName": "xds"}}]}},
+  "staticResources": {"clusters": [{"name": "xds", "type": "STATIC", "loadAssignment": {"clusterName": "xds",
+    "endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}}}]}]}}]}}`
+
+// RequireValid has a real Envoy judge the static resources. The binary is that of the variable LATEEN_ENVOY, or .tools/envoy
+// of the checkout. Without one the test is skipped, unless LATEEN_ENVOY_REQUIRED is set.
+func RequireValid(t *testing.T, resources *bootstrapv3.Bootstrap_StaticResources) {
+	t.Helper()
+	binary := envoy(t)
+	b := &bootstrapv3.Bootstrap{}
+	require.NoError(t, protojson.Unmarshal([]byte(overADS), b))
+	proto.Merge(b.StaticResources, resources)
+	text, err := protojson.Marshal(b)
+	require.NoError(t, err)
+	config := filepath.Join(t.TempDir(), "bootstrap.json")
+	require.NoError(t, os.WriteFile(config, text, 0o600))
+	out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "--log-level", "error", "-c", config).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+func envoy(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("LATEEN_ENVOY"); path != "" {
+		return path
+	}
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		path := filepath.Join(dir, ".tools", "envoy")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("LATEEN_ENVOY_REQUIRED") != "" {
+		t.Fatal("no Envoy: set LATEEN_ENVOY, or put one at .tools/envoy")
+	}
+	t.Skip("no Envoy: set LATEEN_ENVOY, or put one at .tools/envoy")
+	return ""
+}
+
+// Runnable makes of a golden output's text what an Envoy here can load: the placeholders are addresses, and certificates
+// are files that exist. Golden cases keep theirs in /etc/certs, and the system's authorities at their usual place.
+func Runnable(t *testing.T) func(text string) string {
+	t.Helper()
+	dir := certificates(t)
+	return strings.NewReplacer(
+		`'`+model.OwnPod+`'`, "127.0.0.2", `'`+model.OwnApp+`'`, "127.0.0.3", `'`+model.OwnOutbound+`'`, "127.0.0.4",
+		"/etc/certs/", dir+"/", "/etc/ssl/certs/ca-certificates.crt", dir+"/ca.pem",
+	).Replace
+}
+
+// certificates writes ca.pem, cert.pem and key.pem.
+func certificates(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	der, err := x509.MarshalECPrivateKey(key)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for file, block := range map[string]*pem.Block{
+		"ca.pem":   {Type: "CERTIFICATE", Bytes: cert},
+		"cert.pem": {Type: "CERTIFICATE", Bytes: cert},
+		"key.pem":  {Type: "EC PRIVATE KEY", Bytes: der},
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600))
+	}
+	return dir
+}
