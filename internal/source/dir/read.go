@@ -1,0 +1,220 @@
+package dir
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// MaxFileSize is the size in bytes of the largest file that is read.
+const MaxFileSize = 16 << 20
+
+// DefaultNamespace is where an object of a namespaced kind stands that names no namespace.
+const DefaultNamespace = "default"
+
+// Document is one object that was read from a manifest without an error.
+type Document struct {
+	Key    source.Key
+	Object metav1.Object // of the type that source.Change documents
+	// Origin is the file and the line where the object begins: "reviews.yaml:12".
+	Origin string
+	Line   int
+
+	json []byte // the object as written, with sorted fields: equal objects have equal bytes
+}
+
+// Change is the document as a change that was seen at a time.
+func (d Document) Change(observedAt time.Time) source.Change {
+	return source.Change{Key: d.Key, Object: d.Object, Origin: d.Origin, ObservedAt: observedAt}
+}
+
+// Read reads the manifests of one file: YAML with any number of documents, or JSON if the name ends in ".json". The
+// name is used for origins only. It returns the objects that are without error, in their order, and what is
+// wrong with the rest, in order of lines. A document with an error does not keep the others from being read; a
+// syntax error does, since nobody can tell where documents begin and end then.
+func Read(name string, data []byte) ([]Document, []source.Problem) {
+	r := read(name, data)
+	if r.broken {
+		return nil, r.problems
+	}
+	first := map[source.Key]Document{}
+	var documents []Document
+	for _, d := range r.documents {
+		if d.refused() {
+			continue
+		}
+		if winner, taken := first[d.Key]; taken {
+			r.problems = append(r.problems, duplicate(d, winner))
+			continue
+		}
+		first[d.Key] = d
+		documents = append(documents, d)
+	}
+	sortProblems(r.problems)
+	return documents, r.problems
+}
+
+// refused tells that the document has errors and that only its key could be read.
+func (d Document) refused() bool { return d.json == nil }
+
+// decode sets the typed object from its JSON.
+func (d *Document) decode() error {
+	r := theCatalogue().resources[d.Key.Kind]
+	if r == nil {
+		return fmt.Errorf("kind %s is not used", d.Key.Kind)
+	}
+	object := r.newObject()
+	if err := json.Unmarshal(d.json, object); err != nil {
+		return err
+	}
+	object.SetNamespace(d.Key.Namespace)
+	d.Object = object
+	return nil
+}
+
+// duplicate is the problem of a document whose object is in force as another document has it.
+func duplicate(loser, winner Document) source.Problem {
+	return source.Problem{
+		Severity: source.Error,
+		Object:   loser.Key,
+		Origin:   loser.Origin,
+		Path:     "metadata.name",
+		Value:    loser.Key.Name,
+		Message:  "the object is defined twice; the definition at " + winner.Origin + " is in force, this one is not",
+		Want:     "one definition of each object",
+	}
+}
+
+// reading is the outcome of reading one file.
+type reading struct {
+	// documents are those whose key could be read, the refused ones included.
+	documents []Document
+	problems  []source.Problem
+	// nameless counts the refused documents that might be any object.
+	nameless int
+	// broken tells that the file could not be read as a whole; there are no documents then.
+	broken bool
+}
+
+// failed is the reading of a file that cannot be read as a whole.
+func failed(p source.Problem) reading {
+	p.Severity = source.Error
+	return reading{problems: []source.Problem{p}, broken: true}
+}
+
+// read reads the documents of a file, each on its own.
+func read(name string, data []byte) reading {
+	if len(data) > MaxFileSize {
+		return failed(source.Problem{
+			Origin:  name,
+			Message: fmt.Sprintf("the file has %d bytes", len(data)),
+			Want:    fmt.Sprintf("at most %d (%d MiB) in one file", MaxFileSize, MaxFileSize>>20),
+		})
+	}
+	nodes, err := parse(name, data)
+	if err != nil {
+		return failed(source.Problem{Origin: origin(name, err.line), Message: "syntax error: " + err.reason, Want: err.want})
+	}
+	r := reading{}
+	for _, n := range nodes {
+		r.add(name, n)
+	}
+	sortProblems(r.problems)
+	if more := len(r.problems) - maxProblems; more > 0 {
+		r.problems = append(r.problems[:maxProblems], source.Problem{
+			Severity: source.Error, Origin: name, Message: fmt.Sprintf("and %d more problems in this file", more),
+		})
+	}
+	return r
+}
+
+// maxProblems is how many problems of one file are told: nobody reads more.
+const maxProblems = 200
+
+// add reads one document, or the items of a List.
+func (r *reading) add(file string, n *yaml.Node) {
+	if isNull(n) { // nothing between two "---"
+		return
+	}
+	if !harmless(n) {
+		r.refuse(source.Problem{
+			Origin:  origin(file, n.Line),
+			Message: "the document is too large once its aliases are replaced by what they stand for",
+			Want:    "fewer aliases (*name), and none that contains itself",
+		})
+		return
+	}
+	if items, ok := listItems(resolve(n)); ok {
+		for _, item := range items {
+			r.addObject(file, resolve(item))
+		}
+		return
+	}
+	r.addObject(file, resolve(n))
+}
+
+func (r *reading) refuse(p source.Problem) {
+	p.Severity = source.Error
+	r.problems = append(r.problems, p)
+	r.nameless++
+}
+
+// addObject reads one object.
+func (r *reading) addObject(file string, n *yaml.Node) {
+	w := &walker{file: file}
+	id := identify(w, n)
+	switch {
+	case id.unused != "":
+		r.problems = append(r.problems, source.Problem{
+			Severity: source.Warning,
+			Object:   source.Key{Kind: source.Kind(id.kind), Namespace: id.namespace, Name: id.name},
+			Origin:   origin(file, n.Line),
+			Message:  id.unused,
+		})
+		return
+	case id.resource == nil || len(w.problems) > 0:
+		r.problems = append(r.problems, w.problems...)
+		r.nameless++
+		return
+	}
+	d := Document{Key: id.key(), Origin: origin(file, n.Line), Line: n.Line}
+	w.object = d.Key
+	w.out = make([]byte, 0, 1024)
+	id.resource.shape.check(w, n)
+	checkLabels(w, n)
+	if len(w.problems) == 0 {
+		d.json = w.out
+		if err := d.decode(); err != nil { // what the shapes do not know of
+			d.json = nil
+			w.report(n, "", "cannot be read: "+err.Error(), "")
+		}
+	}
+	r.problems = append(r.problems, w.problems...)
+	r.documents = append(r.documents, d)
+}
+
+// sortProblems puts problems in order of the lines where they stand.
+func sortProblems(problems []source.Problem) {
+	slices.SortStableFunc(problems, func(a, b source.Problem) int {
+		return cmp.Or(
+			cmp.Compare(lineOf(a.Origin), lineOf(b.Origin)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+}
+
+func lineOf(origin string) int {
+	line, err := strconv.Atoi(origin[strings.LastIndexByte(origin, ':')+1:])
+	if err != nil {
+		return math.MaxInt // what concerns the whole file comes last
+	}
+	return line
+}

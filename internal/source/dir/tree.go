@@ -1,0 +1,323 @@
+package dir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// pace says how long a file must stand still before its content counts.
+type pace struct {
+	// settle is for content that reads well.
+	settle time.Duration
+	// patience is for content with errors, or with less in it than before: it may be half-written, or an
+	// editor may have moved the file away to write a new one.
+	patience time.Duration
+	// limit ends the waiting for a file that never stands still.
+	limit time.Duration
+}
+
+// tree follows the files of a directory. It is a state machine: step looks at the disk at a given time and says
+// what has changed; it starts no goroutine and reads no clock.
+type tree struct {
+	root    string // as the user wrote it; origins begin with it
+	pace    pace
+	disk    disk
+	records *records
+	logger  *slog.Logger
+
+	files   map[string]*file
+	pending map[string]*pending
+	ledger  *ledger
+	reports reports
+	// strays are the origins of the reports about directories, as of the last scan.
+	strays map[string]bool
+	synced bool
+}
+
+// file is what is known of one file.
+type file struct {
+	stamp     stamp // when it was read; zero for a recorded reading
+	documents []Document
+	problems  []source.Problem
+}
+
+// pending is a file that differs from what was read of it.
+type pending struct {
+	stamp   stamp
+	gone    bool
+	noticed time.Time // when it first differed
+	since   time.Time // when it was changed last, as far as is known
+}
+
+// newTree begins with the recorded readings, as if they had just been read.
+func newTree(root string, pace pace, disk disk, records *records, logger *slog.Logger) *tree {
+	t := &tree{
+		root: filepath.Clean(root), pace: pace, disk: disk, records: records, logger: logger,
+		files: map[string]*file{}, pending: map[string]*pending{}, ledger: newLedger(logger), reports: newReports(),
+	}
+	for path, documents := range records.load() {
+		for i := range documents {
+			documents[i].Origin = origin(t.origin(path), documents[i].Line)
+		}
+		t.files[path] = &file{documents: documents}
+		t.ledger.replace(path, nil, documents, time.Time{})
+	}
+	return t
+}
+
+// step looks at the disk and gives what has changed, and when to look again at the latest (zero: no need).
+// Nothing is given before all that stood in the directory at the start was read.
+func (t *tree) step(now time.Time) (event source.Event, again time.Time) {
+	snapshot := t.disk.scan()
+	if snapshot.err == nil {
+		t.notice(now, snapshot)
+		again = t.readPending(now)
+	} else {
+		clear(t.pending) // what stands there is noticed anew when the directory is back
+	}
+	t.reportDirectories(snapshot)
+	if !t.synced {
+		if len(t.pending) > 0 {
+			return source.Event{}, again
+		}
+		t.synced, event.Synced = true, true
+	}
+	event.Changes = t.ledger.flush(now)
+	event.Reports = t.reports.flush()
+	return event, again
+}
+
+// notice compares what stands in the directory with what was read.
+func (t *tree) notice(now time.Time, s snapshot) {
+	for path, found := range s.files {
+		p := t.pending[path]
+		switch f := t.files[path]; {
+		case f != nil && f.stamp == found:
+			delete(t.pending, path) // it was away for a moment
+		case p == nil:
+			t.pending[path] = &pending{stamp: found, noticed: now, since: lastWrite(found, now)}
+		case p.gone || p.stamp != found:
+			p.gone, p.stamp, p.since = false, found, lastWrite(found, now)
+		}
+	}
+	for path := range t.files {
+		if _, found := s.files[path]; found {
+			continue
+		}
+		p := t.pending[path]
+		switch {
+		case s.covers(path):
+			delete(t.pending, path)
+		case p == nil && !t.synced: // a recorded file that was removed while nobody looked
+			t.pending[path] = &pending{gone: true, noticed: now}
+		case p == nil:
+			t.pending[path] = &pending{gone: true, noticed: now, since: now}
+		case !p.gone:
+			p.gone, p.since = true, now
+		}
+	}
+	maps.DeleteFunc(t.pending, func(path string, _ *pending) bool {
+		_, found := s.files[path]
+		return !found && t.files[path] == nil // a new file that has gone again
+	})
+}
+
+// lastWrite is when a file was written last: by its own time, unless that lies in the future.
+func lastWrite(s stamp, now time.Time) time.Time {
+	if modified := time.Unix(0, s.modified); s.fault == "" && modified.Before(now) {
+		return modified
+	}
+	return now
+}
+
+// readPending reads the files that have settled and tells when the next one may have.
+func (t *tree) readPending(now time.Time) (again time.Time) {
+	for _, path := range slices.Sorted(maps.Keys(t.pending)) {
+		if wait := t.readOne(now, path); wait > 0 && (again.IsZero() || now.Add(wait).Before(again)) {
+			again = now.Add(wait)
+		}
+	}
+	return again
+}
+
+// readOne reads a file unless it may still be in the making: then it gives the time to wait.
+func (t *tree) readOne(now time.Time, path string) (wait time.Duration) {
+	p := t.pending[path]
+	quiet, overdue := now.Sub(p.since), now.Sub(p.noticed) >= t.pace.limit
+	if quiet < t.pace.settle && !overdue {
+		return t.pace.settle - quiet
+	}
+	before := t.files[path]
+	if before == nil {
+		before = &file{}
+	}
+	after, changed := t.readFile(path, p, before)
+	if changed && !overdue {
+		p.since = now
+		return t.pace.settle
+	}
+	if after.worseThan(before) && quiet < t.pace.patience && !overdue {
+		return t.pace.patience - quiet
+	}
+	delete(t.pending, path)
+	t.accept(path, before, after, p)
+	return 0
+}
+
+// readFile reads a file; changed tells that somebody wrote it meanwhile.
+func (t *tree) readFile(path string, p *pending, before *file) (after *file, changed bool) {
+	if p.gone {
+		return &file{}, false
+	}
+	var r reading
+	fault := p.stamp.fault
+	if fault == "" {
+		data, found, err := t.disk.read(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &file{}, true
+		case err != nil:
+			fault = reason(err)
+		default:
+			changed = found != p.stamp
+			r = read(t.origin(path), data)
+		}
+	}
+	if fault != "" {
+		r = failed(source.Problem{
+			Origin: t.origin(path), Message: "the file cannot be read: " + fault, Want: "a file that Lateen may read",
+		})
+	}
+	documents, notes := r.withHeld(t.origin(path), before.documents)
+	return &file{stamp: p.stamp, documents: documents, problems: append(r.problems, notes...)}, changed
+}
+
+// worseThan tells that a file has errors or lacks objects that it had: reason enough to look twice.
+func (f *file) worseThan(before *file) bool {
+	if slices.ContainsFunc(f.problems, func(p source.Problem) bool { return p.Severity == source.Error }) {
+		return true
+	}
+	keys := map[source.Key]bool{}
+	for _, d := range f.documents {
+		keys[d.Key] = true
+	}
+	return slices.ContainsFunc(before.documents, func(d Document) bool { return !keys[d.Key] })
+}
+
+// accept puts a reading in the place of the one before.
+func (t *tree) accept(path string, before, after *file, p *pending) {
+	if p.gone {
+		delete(t.files, path)
+	} else {
+		t.files[path] = after
+	}
+	contested := t.ledger.replace(path, before.documents, after.documents, p.noticed)
+	contested[path] = true
+	for other := range contested {
+		t.reportFile(other)
+	}
+	if err := t.records.save(path, after.documents); err != nil {
+		t.logger.Error("the last valid reading of a file cannot be recorded", "file", t.origin(path), "error", err)
+	}
+}
+
+// reportFile states what is wrong with a file, the objects included that another one holds.
+func (t *tree) reportFile(path string) {
+	var problems []source.Problem
+	if f := t.files[path]; f != nil {
+		problems = append(slices.Clone(f.problems), t.ledger.lost(path, f.documents)...)
+		sortProblems(problems)
+	}
+	t.reports.set(t.origin(path), problems)
+}
+
+// reportDirectories states what is wrong with the directory itself and those below.
+func (t *tree) reportDirectories(s snapshot) {
+	problems := s.problems
+	if s.err != nil {
+		problems = map[string][]source.Problem{t.root: {{
+			Severity: source.Error,
+			Origin:   t.root,
+			Message:  fmt.Sprintf("the directory cannot be read: %s; the last state stays in force", reason(s.err)),
+			Want:     "a directory of manifests",
+		}}}
+	} else if fault := t.records.fault(); fault != "" {
+		problems[t.root] = []source.Problem{{
+			Severity: source.Warning,
+			Origin:   t.root,
+			Message:  "last valid readings cannot be recorded: " + fault + "; a restart would forget them",
+			Want:     "a state directory that Lateen may write",
+		}}
+	}
+	for stray := range t.strays {
+		if problems[stray] == nil && (s.err == nil || stray == t.root) {
+			t.reports.set(stray, nil)
+			delete(t.strays, stray)
+		}
+	}
+	if t.strays == nil {
+		t.strays = map[string]bool{}
+	}
+	for at, p := range problems {
+		t.strays[at] = true
+		t.reports.set(at, p)
+	}
+}
+
+// origin is the path of a file from where the user stands.
+func (t *tree) origin(path string) string {
+	return filepath.Join(t.root, filepath.FromSlash(path))
+}
+
+// withHeld gives the documents that are in force after a reading, given those before: what was refused is
+// replaced by its last valid reading (the package's documentation has the rules). The notes say so.
+func (r reading) withHeld(file string, before []Document) (documents []Document, notes []source.Problem) {
+	if r.broken {
+		if len(before) > 0 {
+			notes = append(notes, source.Problem{
+				Severity: source.Warning,
+				Origin:   file,
+				Message:  fmt.Sprintf("the last valid reading of this file stays in force (objects: %d)", len(before)),
+			})
+		}
+		return before, notes
+	}
+	held := map[source.Key]Document{}
+	for _, d := range before {
+		held[d.Key] = d
+	}
+	named := map[source.Key]bool{}
+	for _, d := range r.documents {
+		named[d.Key] = true
+		if d.refused() {
+			last, ok := held[d.Key]
+			if !ok {
+				continue
+			}
+			d.Object, d.json = last.Object, last.json
+			notes = append(notes, note(d, "the last valid reading of this object stays in force"))
+		}
+		documents = append(documents, d)
+	}
+	for _, d := range before {
+		if r.nameless > 0 && !named[d.Key] {
+			documents = append(documents, d)
+			notes = append(notes, note(d, "the file does not name this object any more, but has a document that cannot be "+
+				"told apart; until it can, the last valid reading of this object stays in force"))
+		}
+	}
+	slices.SortStableFunc(documents, func(a, b Document) int { return a.Line - b.Line })
+	return documents, notes
+}
+
+func note(d Document, message string) source.Problem {
+	return source.Problem{Severity: source.Warning, Object: d.Key, Origin: d.Origin, Message: message}
+}
