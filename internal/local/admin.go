@@ -1,0 +1,81 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// admin talks to one Envoy's admin interface.
+type admin struct {
+	base string
+}
+
+func adminAt(outbound netip.Addr) *admin {
+	return &admin{base: "http://" + netip.AddrPortFrom(outbound, AdminPort).String()}
+}
+
+// envoyReadiness asks Envoy whether it has all that it needs to serve.
+func envoyReadiness(outbound netip.Addr) probe {
+	ready := &corev1.HTTPGetAction{Path: "/ready"}
+	return probe{
+		check:  gets(ready, netip.AddrPortFrom(outbound, AdminPort)),
+		period: 2 * time.Second, timeout: time.Second, success: 1, failure: 3,
+	}
+}
+
+// failHealthCheck makes Envoy ask its clients to leave: "Connection: close" and GOAWAY on whatever it answers from now on.
+func (a *admin) failHealthCheck(ctx context.Context) {
+	body, err := a.call(ctx, http.MethodPost, "/healthcheck/fail")
+	if err == nil {
+		_ = body.Close()
+	}
+}
+
+// awaitIdle returns when no request and no TCP connection is in flight, the context ended, or Envoy does not answer.
+func (a *admin) awaitIdle(ctx context.Context) {
+	for {
+		body, err := a.call(ctx, http.MethodGet, "/stats?usedonly&filter=downstream_(rq|cx)_active$")
+		if err != nil {
+			return
+		}
+		idle := isIdle(body)
+		_ = body.Close()
+		if idle || !sleep(ctx, eager/2) {
+			return
+		}
+	}
+}
+
+func (a *admin) call(ctx context.Context, method, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := probeClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// isIdle reads gauges as the admin interface prints them, "NAME: VALUE" a line. HTTP connections may idle, requests count;
+// of TCP proxies the connections count; the admin interface's own do not.
+func isIdle(stats io.Reader) bool {
+	lines := bufio.NewScanner(stats)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		http := strings.HasPrefix(name, "http.") && strings.HasSuffix(name, "downstream_rq_active")
+		tcp := strings.HasPrefix(name, "tcp.") && strings.HasSuffix(name, "downstream_cx_active")
+		if (http || tcp) && value != "0" && !strings.HasPrefix(name, "http.admin.") {
+			return false
+		}
+	}
+	return lines.Err() == nil
+}

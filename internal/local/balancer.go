@@ -1,0 +1,193 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// balancers are what a cloud would give to Services of type LoadBalancer: each of their ports is open on 127.0.0.1, at an address
+// that stays while gateway pods come and go. They belong to the loop's goroutine.
+type balancers struct {
+	ctx      context.Context
+	running  sync.WaitGroup
+	byPort   map[balancerKey]*balancer
+	problems []source.Problem
+}
+
+type balancerKey struct {
+	service source.Key
+	port    int32
+}
+
+func newBalancers(ctx context.Context) *balancers {
+	return &balancers{ctx: ctx, byPort: map[balancerKey]*balancer{}}
+}
+
+// wait returns when all connections have ended; their context must have.
+func (b *balancers) wait() { b.running.Wait() }
+
+// balancer forwards connections to the ready endpoints of one port, in turn.
+type balancer struct {
+	entrance Entrance
+	listener net.Listener
+	stop     context.CancelFunc
+	next     atomic.Uint32
+	targets  atomic.Pointer[[]netip.AddrPort]
+}
+
+// openEntrances brings the balancers in line with Services and endpoints.
+func (l *loop) openEntrances(backends map[string][]backend) {
+	b := l.balancers
+	b.problems = nil
+	wanted := map[balancerKey]bool{}
+	l.in.eachService(func(s *corev1.Service) {
+		if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+			return
+		}
+		service := source.Key{Kind: source.Service, Namespace: s.Namespace, Name: s.Name}
+		for _, p := range s.Spec.Ports {
+			if cmp.Or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP {
+				continue
+			}
+			key := balancerKey{service: service, port: p.Port}
+			wanted[key] = true
+			b.open(key, p, l.in.serviceOrigins[service])
+			if opened := b.byPort[key]; opened != nil {
+				targets := readyTargets(s, p, backends[s.Namespace])
+				opened.targets.Store(&targets)
+			}
+		}
+	})
+	for key, opened := range b.byPort {
+		if !wanted[key] {
+			opened.stop()
+			delete(b.byPort, key)
+		}
+	}
+	if len(b.problems) > 0 {
+		l.wakeAt(time.Now().Add(retryAfter)) // they are reported in that round, and the ports tried again
+	}
+}
+
+func readyTargets(s *corev1.Service, p corev1.ServicePort, backends []backend) (out []netip.AddrPort) {
+	for _, b := range backends {
+		port, ok := targetPort(p, b.pod)
+		if !ok || !b.ready || b.terminating || !selects(s, b.pod) || slices.Contains(b.closed, port) {
+			continue
+		}
+		if addr, err := netip.ParseAddr(b.pod.Status.PodIP); err == nil {
+			out = append(out, netip.AddrPortFrom(addr, uint16(port)))
+		}
+	}
+	return out
+}
+
+// open listens for a port unless it does already. Low ports, which only root may open, are tried 8000 higher too.
+func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
+	if b.byPort[key] != nil {
+		return
+	}
+	port := p.Port
+	listener, err := listen(netip.MustParseAddr(hostIP), port)
+	if errors.Is(err, syscall.EACCES) && port < 1024 {
+		port += 8000
+		listener, err = listen(netip.MustParseAddr(hostIP), port)
+	}
+	if err != nil {
+		b.problems = append(b.problems, source.Problem{
+			Severity: source.Warning, Object: key.service, Origin: origin, Path: "spec.ports", Value: fmt.Sprint(p.Port),
+			Message: "cannot be opened on this machine: " + err.Error(), Want: "a port that no other program uses",
+		})
+		return
+	}
+	ctx, stop := context.WithCancel(b.ctx)
+	opened := &balancer{
+		listener: listener, stop: stop,
+		entrance: Entrance{
+			Namespace: key.service.Namespace, Service: key.service.Name, Port: p.Name, HTTP: isHTTP(&p),
+			Address: netip.AddrPortFrom(netip.MustParseAddr(hostIP), uint16(port)),
+		},
+	}
+	opened.targets.Store(&[]netip.AddrPort{})
+	b.byPort[key] = opened
+	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	b.running.Go(func() { opened.serve(ctx, &b.running) })
+}
+
+func (b *balancers) entrances() []Entrance {
+	var out []Entrance
+	for _, opened := range b.byPort {
+		out = append(out, opened.entrance)
+	}
+	slices.SortFunc(out, func(a, b Entrance) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service), a.Address.Compare(b.Address))
+	})
+	return out
+}
+
+// serve accepts until the context ends. A connection that finds no ready endpoint is closed.
+func (b *balancer) serve(ctx context.Context, running *sync.WaitGroup) {
+	for {
+		conn, err := b.listener.Accept()
+		if err != nil {
+			return
+		}
+		running.Go(func() { b.forward(ctx, conn) })
+	}
+}
+
+func (b *balancer) forward(ctx context.Context, client net.Conn) {
+	defer func() { _ = client.Close() }()
+	server, err := b.dial(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	unhook := context.AfterFunc(ctx, func() {
+		_ = client.Close()
+		_ = server.Close()
+	})
+	defer unhook()
+	var back sync.WaitGroup
+	back.Go(func() { pipe(client, server) })
+	pipe(server, client)
+	back.Wait()
+}
+
+// dial tries the ready endpoints in turn.
+func (b *balancer) dial(ctx context.Context) (net.Conn, error) {
+	targets := *b.targets.Load()
+	for range targets {
+		target := targets[int(b.next.Add(1)-1)%len(targets)]
+		var d net.Dialer
+		if conn, err := d.DialContext(ctx, "tcp", target.String()); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, errors.New("no ready endpoint")
+}
+
+// pipe copies until one side ends, and passes that end on.
+func pipe(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	if half, ok := to.(*net.TCPConn); ok && err == nil {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = to.Close()
+	_ = from.Close()
+}

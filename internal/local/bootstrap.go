@@ -1,0 +1,205 @@
+package local
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	clusterID = "Kubernetes" // Istio's name for the only cluster
+	// xdsCluster is the bootstrap's cluster for the control plane, under Istio's name.
+	xdsCluster = "xds-grpc"
+	// listenerDrain is how long a listener that was replaced or removed serves the connections that it has.
+	listenerDrain = 5 * time.Second
+)
+
+// bootstrap is all that one Envoy's configuration at start depends on.
+type bootstrap struct {
+	pod      *corev1.Pod
+	addrs    addresses
+	role     podRole
+	workload string // the Deployment's name, or the pod's
+	owner    string // as in Istio's OWNER metadata
+	xds      netip.AddrPort
+	token    string
+	version  string
+}
+
+// envoyArgs is the command line for a bootstrap file.
+func envoyArgs(binary, file string) []string {
+	return []string{
+		binary, "--config-path", file,
+		"--concurrency", "1", "--disable-hot-restart",
+		"--log-level", "warning",
+		"--drain-time-s", strconv.Itoa(int(listenerDrain.Seconds())), "--drain-strategy", "immediate",
+	}
+}
+
+// JSON is the bootstrap file's content. It holds the pod's token.
+func (b bootstrap) JSON() ([]byte, error) {
+	node, err := b.node()
+	if err != nil {
+		return nil, err
+	}
+	xds, err := b.xdsCluster()
+	if err != nil {
+		return nil, err
+	}
+	return protojson.Marshal(&bootstrapv3.Bootstrap{
+		Node: node,
+		Admin: &bootstrapv3.Admin{
+			Address: socketAddress(netip.AddrPortFrom(b.addrs.Outbound, AdminPort)),
+		},
+		StaticResources: &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{xds}},
+		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{
+			AdsConfig: b.ads(), CdsConfig: overADS(), LdsConfig: overADS(),
+		},
+		// Half of a cluster's memory are statistics that most clusters never use.
+		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
+	})
+}
+
+// nodeID is Istio's: type~address~pod.namespace~DNS domain.
+func (b bootstrap) nodeID() string {
+	kind := "sidecar"
+	if b.role == roleGateway {
+		kind = "router"
+	}
+	ns := b.pod.Namespace
+	return fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, b.addrs.Pod, b.pod.Name, ns, ns)
+}
+
+func (b bootstrap) node() (*corev3.Node, error) {
+	labels := map[string]any{}
+	for k, v := range b.pod.Labels {
+		labels[k] = v
+	}
+	metadata := map[string]any{
+		"NAME":            b.pod.Name,
+		"NAMESPACE":       b.pod.Namespace,
+		"LABELS":          labels,
+		"SERVICE_ACCOUNT": b.pod.Spec.ServiceAccountName,
+		"CLUSTER_ID":      clusterID,
+		"WORKLOAD_NAME":   b.workload,
+		"OWNER":           b.owner,
+		"ISTIO_VERSION":   b.version,
+		"INSTANCE_IPS":    b.addrs.Pod.String(),
+		"NODE_NAME":       b.pod.Spec.NodeName,
+		"PROXY_CONFIG":    map[string]any{},
+	}
+	if b.role == roleSidecar {
+		metadata["INTERCEPTION_MODE"] = "NONE"
+		metadata["HTTP_PROXY_PORT"] = strconv.Itoa(HTTPProxyPort)
+	}
+	encoded, err := structpb.NewStruct(metadata)
+	if err != nil {
+		return nil, fmt.Errorf("node metadata of pod %s/%s: %w", b.pod.Namespace, b.pod.Name, err)
+	}
+	return &corev3.Node{
+		Id:       b.nodeID(),
+		Cluster:  b.workload + "." + b.pod.Namespace,
+		Metadata: encoded,
+		Locality: localityOf(b.pod),
+	}, nil
+}
+
+// ads is the one stream for everything: delta, the node only in the first message, and a quick return after a restart of
+// the control plane.
+func (b bootstrap) ads() *corev3.ApiConfigSource {
+	return &corev3.ApiConfigSource{
+		ApiType:                   corev3.ApiConfigSource_DELTA_GRPC,
+		TransportApiVersion:       corev3.ApiVersion_V3,
+		SetNodeOnFirstMessageOnly: true,
+		GrpcServices: []*corev3.GrpcService{{
+			TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
+				ClusterName: xdsCluster,
+				RetryPolicy: &corev3.RetryPolicy{RetryBackOff: &corev3.BackoffStrategy{
+					BaseInterval: durationpb.New(50 * time.Millisecond),
+					MaxInterval:  durationpb.New(time.Second),
+				}},
+			}},
+			InitialMetadata: []*corev3.HeaderValue{{Key: "authorization", Value: "Bearer " + b.token}},
+		}},
+	}
+}
+
+func overADS() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		// The server answers every subscription; going on without an answer would serve 503s.
+		InitialFetchTimeout: durationpb.New(0),
+	}
+}
+
+func (b bootstrap) xdsCluster() (*clusterv3.Cluster, error) {
+	http2, err := anypb.New(&httpv3.HttpProtocolOptions{
+		UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
+			ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
+					Http2ProtocolOptions: &corev3.Http2ProtocolOptions{
+						ConnectionKeepalive: &corev3.KeepaliveSettings{
+							Interval: durationpb.New(30 * time.Second), Timeout: durationpb.New(5 * time.Second),
+						},
+						InitialConnectionWindowSize: wrapperspb.UInt32(16 << 20),
+						InitialStreamWindowSize:     wrapperspb.UInt32(16 << 20),
+					},
+				},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("HTTP/2 options: %w", err)
+	}
+	return &clusterv3.Cluster{
+		Name:                 xdsCluster,
+		ConnectTimeout:       durationpb.New(time.Second),
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		LoadAssignment: &endpointv3.ClusterLoadAssignment{
+			ClusterName: xdsCluster,
+			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socketAddress(b.xds)}},
+			}}}},
+		},
+		TypedExtensionProtocolOptions: map[string]*anypb.Any{
+			"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2,
+		},
+	}, nil
+}
+
+func socketAddress(a netip.AddrPort) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address:       a.Addr().String(),
+		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(a.Port())},
+	}}}
+}
+
+// localityOf is where a pod says it is: Istio's label istio-locality (region.zone.subzone), or the topology labels that a
+// node would have in a cluster. Nil: nowhere in particular.
+func localityOf(pod *corev1.Pod) *corev3.Locality {
+	if l := pod.Labels["istio-locality"]; l != "" {
+		parts := strings.SplitN(l, ".", 3)
+		parts = append(parts, "", "")
+		return &corev3.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+	}
+	region, zone := pod.Labels[corev1.LabelTopologyRegion], pod.Labels[corev1.LabelTopologyZone]
+	if region == "" && zone == "" {
+		return nil
+	}
+	return &corev3.Locality{Region: region, Zone: zone}
+}

@@ -1,0 +1,129 @@
+package local
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// declared is an object and where it stands.
+type declared[T any] struct {
+	object T
+	origin string
+}
+
+// inputs are the objects of the source that the runtime acts on.
+type inputs struct {
+	deployments map[source.Key]declared[*appsv1.Deployment]
+	pods        map[source.Key]declared[*corev1.Pod]
+	namespaces  map[string]*corev1.Namespace
+	accounts    map[source.Key]bool
+	services    map[string]map[string]*corev1.Service // namespace → name
+	configMaps  map[string]map[string]*corev1.ConfigMap
+	// serviceOrigins tell where Services stand, for problems.
+	serviceOrigins map[source.Key]string
+}
+
+func newInputs() *inputs {
+	return &inputs{
+		deployments:    map[source.Key]declared[*appsv1.Deployment]{},
+		pods:           map[source.Key]declared[*corev1.Pod]{},
+		namespaces:     map[string]*corev1.Namespace{},
+		accounts:       map[source.Key]bool{},
+		services:       map[string]map[string]*corev1.Service{},
+		configMaps:     map[string]map[string]*corev1.ConfigMap{},
+		serviceOrigins: map[source.Key]string{},
+	}
+}
+
+// apply takes one change in. It is true when the runtime publishes the object itself: a Pod gets its status first.
+func (in *inputs) apply(c source.Change) (own bool) {
+	switch c.Key.Kind {
+	case source.Deployment:
+		declare(in.deployments, c)
+	case source.Pod:
+		declare(in.pods, c)
+		return true
+	case source.Service:
+		byName(in.services, c)
+		in.serviceOrigins[c.Key] = c.Origin
+		if c.Object == nil {
+			delete(in.serviceOrigins, c.Key)
+		}
+	case source.ConfigMap:
+		byName(in.configMaps, c)
+	case source.Namespace:
+		in.namespaces[c.Key.Name], _ = c.Object.(*corev1.Namespace)
+	case source.ServiceAccount:
+		in.accounts[c.Key] = c.Object != nil
+	}
+	return false
+}
+
+func declare[T metav1.Object](m map[source.Key]declared[T], c source.Change) {
+	if o, ok := c.Object.(T); ok {
+		m[c.Key] = declared[T]{object: o, origin: c.Origin}
+		return
+	}
+	delete(m, c.Key)
+}
+
+func byName[T metav1.Object](m map[string]map[string]T, c source.Change) {
+	if m[c.Key.Namespace] == nil {
+		m[c.Key.Namespace] = map[string]T{}
+	}
+	if o, ok := c.Object.(T); ok {
+		m[c.Key.Namespace][c.Key.Name] = o
+		return
+	}
+	delete(m[c.Key.Namespace], c.Key.Name)
+}
+
+// eachService visits all Services in order.
+func (in *inputs) eachService(visit func(*corev1.Service)) {
+	for _, ns := range slices.Sorted(maps.Keys(in.services)) {
+		for _, name := range slices.Sorted(maps.Keys(in.services[ns])) {
+			visit(in.services[ns][name])
+		}
+	}
+}
+
+// hasAccount reports whether pods may run as the service account; every namespace has one named default.
+func (in *inputs) hasAccount(namespace, name string) bool {
+	return name == "default" || in.accounts[source.Key{Kind: source.ServiceAccount, Namespace: namespace, Name: name}]
+}
+
+// owner is a Deployment or a bare Pod, as something that pods are made from.
+type owner struct {
+	key    source.Key
+	origin string
+	// path is where the pod's specification stands in the object.
+	path     string
+	meta     metav1.ObjectMeta
+	spec     *corev1.PodSpec
+	hash     string
+	template bool // a Deployment: pods get names of their own
+}
+
+// owners are all owners in order.
+func (in *inputs) owners() []owner {
+	var out []owner
+	for key, d := range in.deployments {
+		t := &d.object.Spec.Template
+		out = append(out, owner{key: key, origin: d.origin, path: "spec.template.spec", meta: t.ObjectMeta, spec: &t.Spec,
+			hash: templateHash(t), template: true})
+	}
+	for key, p := range in.pods {
+		meta := metav1.ObjectMeta{Labels: p.object.Labels, Annotations: p.object.Annotations}
+		t := &corev1.PodTemplateSpec{ObjectMeta: meta, Spec: p.object.Spec}
+		out = append(out, owner{key: key, origin: p.origin, path: "spec", meta: meta, spec: &t.Spec, hash: templateHash(t)})
+	}
+	slices.SortFunc(out, func(a, b owner) int { return cmp.Compare(a.key.String(), b.key.String()) })
+	return out
+}

@@ -1,0 +1,322 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// loop owns all state of a runtime. Each round takes an event or reports in, plans what follows, tells the world, and
+// only then lets workers act on it: a pod is known before its Envoy calls, and leaves the endpoints before it drains.
+type loop struct {
+	runtime *Runtime
+	opts    Options
+	sink    source.Sink
+	spawner *spawner
+	workers sync.WaitGroup
+
+	events  chan source.Event // unbuffered: the upstream waits until an event was taken
+	reports chan report       // unbuffered: a worker waits until its report was taken
+
+	in        *inputs
+	synced    bool
+	pods      map[source.Key]*pod
+	addresses *allocator
+	balancers *balancers
+	published map[source.Key]metav1.Object
+	problems  map[string][]source.Problem // by report origin
+	wake      time.Time                   // when to look again though nothing happened; zero: never
+}
+
+func newLoop(ctx context.Context, r *Runtime, sink source.Sink, s *spawner) *loop {
+	return &loop{
+		runtime: r, opts: r.opts, sink: sink, spawner: s,
+		events: make(chan source.Event), reports: make(chan report),
+		in: newInputs(), pods: map[source.Key]*pod{}, addresses: newAllocator(r.opts.CoolDown),
+		balancers: newBalancers(ctx), published: map[source.Key]metav1.Object{}, problems: map[string][]source.Problem{},
+	}
+}
+
+// run returns when the context has ended and with it all workers.
+func (l *loop) run(ctx context.Context) {
+	defer l.addresses.close()
+	defer l.balancers.wait()
+	defer l.workers.Wait()
+	for {
+		timer := time.NewTimer(l.untilWake())
+		var out source.Event
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case e := <-l.events:
+			out = l.take(e)
+		case r := <-l.reports:
+			l.hear(r)
+			l.hearMore()
+		case <-timer.C:
+		}
+		timer.Stop()
+		l.round(ctx, out)
+	}
+}
+
+func (l *loop) untilWake() time.Duration {
+	if l.wake.IsZero() {
+		return time.Hour
+	}
+	return max(0, time.Until(l.wake))
+}
+
+// take is the part of an event that passes through.
+func (l *loop) take(e source.Event) source.Event {
+	out := source.Event{Reports: slices.Clone(e.Reports), Synced: e.Synced}
+	for _, c := range e.Changes {
+		if !l.in.apply(c) {
+			out.Changes = append(out.Changes, c)
+		}
+	}
+	l.synced = l.synced || e.Synced
+	return out
+}
+
+// hearMore takes the reports that wait already, so that they make one event.
+func (l *loop) hearMore() {
+	for {
+		select {
+		case r := <-l.reports:
+			l.hear(r)
+		default:
+			return
+		}
+	}
+}
+
+func (l *loop) hear(r report) {
+	p := l.byUID(r.pod)
+	if p == nil {
+		return // its end was reported already
+	}
+	wasReady := p.isReady()
+	if n, tell := p.hear(r); tell {
+		l.notify(n)
+	}
+	switch isReady := p.isReady(); {
+	case isReady && !wasReady:
+		p.readySince, p.served = time.Now(), true
+		l.notify(Notice{Pod: p.name(), Text: "ready at " + p.addrs.Pod.String()})
+	case wasReady && !isReady:
+		p.readySince = time.Time{}
+		if r.kind == processUnready {
+			l.notify(Notice{Pod: p.name(), Container: r.container, Bad: true, Text: "not ready: " + r.text})
+		}
+	}
+	if p.ended {
+		l.bury(p)
+	}
+}
+
+// byUID finds a pod by incarnation: a late report must not reach a successor of the same name.
+func (l *loop) byUID(uid types.UID) *pod {
+	for _, p := range l.pods {
+		if p.object.UID == uid {
+			return p
+		}
+	}
+	return nil
+}
+
+func (l *loop) notify(n Notice) {
+	n.Time = time.Now()
+	l.opts.Notify(n)
+}
+
+// round plans, tells the world, and lets workers act.
+func (l *loop) round(ctx context.Context, out source.Event) {
+	now := time.Now()
+	l.wake = time.Time{}
+	leaving := l.plan(now)
+	starting := l.prepare(now)
+	l.addObjects(&out, now)
+	l.addProblems(&out)
+	if len(out.Changes) > 0 || len(out.Reports) > 0 || out.Synced {
+		l.sink(out)
+	}
+	for _, p := range starting {
+		l.launch(ctx, p)
+	}
+	for _, p := range leaving {
+		l.terminate(p, now)
+	}
+	l.watchPorts()
+	l.runtime.publish(l.snapshot(now))
+}
+
+// plan makes new pods and marks those that must go, which it returns.
+func (l *loop) plan(now time.Time) (leaving []*pod) {
+	mark := func(p *pod) {
+		if p.terminating == nil {
+			at := metav1.NewTime(now)
+			p.terminating = &at
+			leaving = append(leaving, p)
+		}
+	}
+	wanted := map[source.Key]bool{}
+	for _, o := range l.in.owners() {
+		wanted[o.key] = true
+		if o.template {
+			l.planDeployment(o, now, mark)
+		} else {
+			l.planPod(o, now, mark)
+		}
+	}
+	for _, p := range l.sortedPods() {
+		if !wanted[p.owner] {
+			mark(p)
+		}
+	}
+	return leaving
+}
+
+func (l *loop) planDeployment(o owner, now time.Time, mark func(*pod)) {
+	plan := rolloutOf(l.in.deployments[o.key].object)
+	byReplica := map[replica]*pod{}
+	for _, p := range l.sortedPods() {
+		if p.owner == o.key {
+			ready := p.isReady() && len(l.closed(p, now)) == 0
+			r := replica{ordinal: p.ordinal, hash: p.hash, ready: ready, terminating: p.terminating != nil}
+			byReplica[r] = p
+			plan.have = append(plan.have, r)
+		}
+	}
+	start, stop := planRollout(plan)
+	for _, r := range stop {
+		mark(byReplica[r])
+	}
+	for ordinal := 0; start > 0; ordinal++ {
+		p := newPod(o, ordinal, l.in.namespaces[o.key.Namespace], now)
+		if l.pods[p.key()] == nil {
+			l.pods[p.key()] = p
+			start--
+		}
+	}
+}
+
+// planPod keeps one pod for a Pod object. A changed one is replaced once the old has ended: they have the same name.
+func (l *loop) planPod(o owner, now time.Time, mark func(*pod)) {
+	p := l.pods[o.key]
+	switch {
+	case p == nil:
+		l.pods[o.key] = newPod(o, 0, l.in.namespaces[o.key.Namespace], now)
+	case p.owner == o.key && p.hash != o.hash:
+		mark(p)
+	}
+}
+
+func (l *loop) sortedPods() []*pod {
+	return slices.SortedFunc(maps.Values(l.pods), func(a, b *pod) int { return a.key().Compare(b.key()) })
+}
+
+// bury forgets a pod that has ended.
+func (l *loop) bury(p *pod) {
+	delete(l.pods, p.key())
+	if p.started {
+		l.opts.Tokens.revoke(p.token)
+		l.addresses.release(p.addrs, time.Now())
+		p.worker.removeBootstrap()
+	}
+}
+
+// terminate ends a pod in order; one that never started is gone at once.
+func (l *loop) terminate(p *pod, observed time.Time) {
+	if !p.started {
+		l.bury(p)
+		l.wakeAt(observed) // its objects are withdrawn in the next round
+		return
+	}
+	l.notify(Notice{Pod: p.name(), Text: "leaving"})
+	p.worker.terminate <- termination{observed: observed, served: p.served}
+}
+
+func (l *loop) wakeAt(t time.Time) {
+	if l.wake.IsZero() || t.Before(l.wake) {
+		l.wake = t
+	}
+}
+
+// closed are the ports at which services expect the pod's Envoy and it does not listen yet.
+func (l *loop) closed(p *pod, now time.Time) []int32 {
+	wanted := targetPorts(l.in.services[p.object.Namespace], p.object)
+	p.want(wanted, now)
+	closed, until := p.closedPorts(wanted, l.opts.ListenWait, now)
+	if len(closed) > 0 {
+		l.wakeAt(until)
+	}
+	return closed
+}
+
+// watchPorts tells each Envoy's worker at which ports the services expect it to listen.
+func (l *loop) watchPorts() {
+	for _, p := range l.pods {
+		if p.started && p.role != roleBare && p.terminating == nil {
+			p.worker.want(targetPorts(l.in.services[p.object.Namespace], p.object))
+		}
+	}
+}
+
+// addObjects adds what changed of the runtime's own objects.
+func (l *loop) addObjects(out *source.Event, now time.Time) {
+	objects := map[source.Key]metav1.Object{}
+	backends := map[string][]backend{} // by namespace
+	for _, p := range l.sortedPods() {
+		object := p.published()
+		objects[p.key()] = object
+		backends[object.Namespace] = append(backends[object.Namespace], backend{
+			pod: object, ready: p.isReady(), terminating: p.terminating != nil, closed: l.closed(p, now),
+		})
+	}
+	l.in.eachService(func(s *corev1.Service) {
+		for _, slice := range endpointSlices(s, backends[s.Namespace]) {
+			objects[source.Key{Kind: source.EndpointSlice, Namespace: slice.Namespace, Name: slice.Name}] = slice
+		}
+	})
+	for _, key := range slices.SortedFunc(maps.Keys(objects), source.Key.Compare) {
+		if !equality.Semantic.DeepEqual(l.published[key], objects[key]) {
+			out.Changes = append(out.Changes, source.Change{Key: key, Object: objects[key], Origin: l.origin(key), ObservedAt: now})
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(l.published), source.Key.Compare) {
+		if objects[key] == nil {
+			out.Changes = append(out.Changes, source.Change{Key: key, ObservedAt: now})
+		}
+	}
+	l.published = objects
+	l.openEntrances(backends)
+}
+
+// origin is where the manifest of a pod stands; endpoints have none.
+func (l *loop) origin(key source.Key) string {
+	p := l.pods[key]
+	if p == nil {
+		return ""
+	}
+	return cmp.Or(l.in.deployments[p.owner].origin, l.in.pods[p.owner].origin)
+}
+
+func (l *loop) snapshot(now time.Time) *Snapshot {
+	s := &Snapshot{Synced: l.synced, Entrances: l.balancers.entrances()}
+	for _, p := range l.sortedPods() {
+		s.Pods = append(s.Pods, p.status(l.closed(p, now)))
+	}
+	return s
+}

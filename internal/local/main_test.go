@@ -1,0 +1,90 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lateen-mesh/lateen/internal/sample"
+)
+
+// TestMain plays the programs that the runtime starts: the lateen binary with its sample server, and an Envoy.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "sample":
+			exit(playSample(os.Args[2:]))
+		case "--config-path":
+			exit(playEnvoy(os.Args[2]))
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func playSample(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var o sample.Options
+	fs := flag.NewFlagSet("sample", flag.ContinueOnError)
+	o.Bind(fs, os.Getenv)
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	return sample.Run(ctx, o, nil)
+}
+
+// playEnvoy forwards the pod's port (label "port") from the pod's address to the app's, and answers on its admin interface.
+// It cuts what is in flight on SIGTERM, as Envoy does.
+func playEnvoy(file string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var b struct {
+		Node struct {
+			Metadata struct {
+				IP     string            `json:"INSTANCE_IPS"`
+				Labels map[string]string `json:"LABELS"`
+			}
+		}
+	}
+	if err := json.Unmarshal(content, &b); err != nil {
+		return err
+	}
+	pod := netip.MustParseAddr(b.Node.Metadata.IP).As4()
+	at := func(second byte, port string) string {
+		return netip.AddrFrom4([4]byte{127, second, pod[2], pod[3]}).String() + ":" + port
+	}
+	ended := make(chan error, 2)
+	if port := b.Node.Metadata.Labels["port"]; port != "" {
+		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: at(appRange, port)})
+		go func() { ended <- http.ListenAndServe(at(podRange, port), proxy) }()
+	}
+	admin := http.NewServeMux()
+	admin.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
+	admin.HandleFunc("/healthcheck/fail", func(http.ResponseWriter, *http.Request) {})
+	admin.HandleFunc("/stats", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, "http.inbound.downstream_rq_active: 0")
+	})
+	go func() { ended <- http.ListenAndServe(at(outboundRange, fmt.Sprint(AdminPort)), admin) }()
+	return <-ended
+}

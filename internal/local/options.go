@@ -1,0 +1,79 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// Options is what a Runtime needs from its caller. Zero durations take the defaults stated.
+type Options struct {
+	// Envoy is the path of the Envoy binary.
+	Envoy string
+	// Self is the path of the running lateen binary; containers of the image lateen/sample run "Self sample ARGS".
+	Self string
+	// StateDir takes bootstraps and logs; a second runtime on the same directory is refused.
+	StateDir string
+	// WorkDir is the working directory of containers that name none, and what relative ones start from.
+	WorkDir string
+	// Environ is the caller's environment; containers inherit only what every local program needs of it (PATH, HOME, …).
+	Environ []string
+	// XDS is the control plane's plaintext xDS address, which each Envoy connects to with its token.
+	XDS netip.AddrPort
+	// IstioVersion is what proxies claim in their node metadata (ISTIO_VERSION).
+	IstioVersion string
+	// Tokens takes each pod's token while the pod lives. Nil: proxies get tokens that nobody can look up.
+	Tokens *Tokens
+	// Notify gets one-line events. It is called from the loop, so it must not block. Nil: nobody is told.
+	Notify func(Notice)
+	// Settled returns once every proxy has accepted configuration that covers all changes observed up to the time
+	// given, or the context ended. A terminating pod serves until then, at most Drain. Nil: it serves for Drain.
+	Settled func(ctx context.Context, observed time.Time) error
+
+	// Drain bounds how long a terminating pod goes on serving: 5 s.
+	Drain time.Duration
+	// Grace caps terminationGracePeriodSeconds, the time from SIGTERM to SIGKILL: 5 s.
+	Grace time.Duration
+	// CoolDown is how long an ended pod's addresses stay unused, so that no stale endpoint reaches another pod: 30 s.
+	CoolDown time.Duration
+	// Backoff is the pause before a crashed process is started again; it doubles up to MaxBackoff: 500 ms, 30 s.
+	Backoff, MaxBackoff time.Duration
+	// ListenWait is how long the endpoint of a ready pod is held back until its Envoy listens at the service's port: 10 s.
+	ListenWait time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	orElse := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	orElse(&o.Drain, 5*time.Second)
+	orElse(&o.Grace, 5*time.Second)
+	orElse(&o.CoolDown, 30*time.Second)
+	orElse(&o.Backoff, 500*time.Millisecond)
+	orElse(&o.MaxBackoff, 30*time.Second)
+	orElse(&o.ListenWait, 10*time.Second)
+	if o.Tokens == nil {
+		o.Tokens = NewTokens()
+	}
+	if o.Notify == nil {
+		o.Notify = func(Notice) {}
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	switch {
+	case o.Envoy == "":
+		return errors.New("local: Options.Envoy is empty, want the path of an Envoy binary")
+	case o.Self == "":
+		return errors.New("local: Options.Self is empty, want the path of the lateen binary")
+	case o.StateDir == "":
+		return errors.New("local: Options.StateDir is empty, want a directory for logs and bootstraps")
+	case !o.XDS.IsValid():
+		return errors.New("local: Options.XDS is not set, want the control plane's address")
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package local
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+const (
+	// AppAddress and OutboundAddress are the annotations that say where a pod's process listens, and where its Envoy
+	// takes the process's own calls.
+	AppAddress      = "lateen.io/app-address"
+	OutboundAddress = "lateen.io/outbound-address"
+
+	// revisionLabel tells the pods of one roll-out from those of another, as in a cluster.
+	revisionLabel = "pod-template-hash"
+	nodeName      = "local"
+	hostIP        = "127.0.0.1"
+	// defaultGrace is Kubernetes' terminationGracePeriodSeconds.
+	defaultGrace = 30 * time.Second
+)
+
+// pod is the loop's record of one pod.
+type pod struct {
+	owner   source.Key
+	object  *corev1.Pod // without status; addresses are added when the pod starts
+	role    podRole
+	hash    string
+	ordinal int
+	created time.Time
+
+	addrs   addresses
+	started bool   // it has addresses, and a worker that runs it
+	blocked string // why it has not started
+	worker  *worker
+	token   string
+
+	containers  []*container
+	ports       map[int32]*port // that services want open, by number
+	readySince  time.Time       // zero while not ready
+	served      bool            // it was ready once, so others may call it
+	terminating *metav1.Time
+	ended       bool
+}
+
+// container is the state of one of a pod's processes.
+type container struct {
+	name     string
+	pid      int // 0: not running
+	restarts int
+	ready    bool
+	finished bool
+	failed   bool
+	why      string // why it is not ready
+}
+
+// port is one at which the pod's Envoy should listen.
+type port struct {
+	wanted time.Time // since when
+	open   bool      // it was seen to listen
+}
+
+// newPod makes the record of a pod that an owner wants.
+func newPod(o owner, ordinal int, namespace *corev1.Namespace, now time.Time) *pod {
+	object := &corev1.Pod{ObjectMeta: *o.meta.DeepCopy(), Spec: *o.spec.DeepCopy()}
+	object.Namespace, object.Name = o.key.Namespace, o.key.Name
+	if o.template {
+		object.Name = podName(o.key.Name, o.hash, ordinal)
+		isController := true
+		object.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: o.key.Name + "-" + o.hash, Controller: &isController,
+		}}
+		setKey(&object.Labels, revisionLabel, o.hash)
+	}
+	object.UID = types.UID(safeHash(32, object.Namespace, object.Name, now.Format(time.RFC3339Nano)))
+	object.CreationTimestamp = metav1.NewTime(now)
+	object.Spec.NodeName = nodeName
+	if object.Spec.ServiceAccountName == "" {
+		object.Spec.ServiceAccountName = "default"
+	}
+	return &pod{
+		owner: o.key, object: object, role: roleOf(object, namespace), hash: o.hash, ordinal: ordinal, created: now,
+		ports: map[int32]*port{},
+	}
+}
+
+func setKey(m *map[string]string, key, value string) {
+	if *m == nil {
+		*m = map[string]string{}
+	}
+	(*m)[key] = value
+}
+
+// assign gives the pod its addresses. Without a sidecar nothing stands between the pod's address and its process.
+func (p *pod) assign(a addresses) {
+	if p.role == roleBare {
+		a.App = a.Pod
+	}
+	p.addrs = a
+	setKey(&p.object.Annotations, AppAddress, a.App.String())
+	setKey(&p.object.Annotations, OutboundAddress, a.Outbound.String())
+}
+
+func (p *pod) key() source.Key {
+	return source.Key{Kind: source.Pod, Namespace: p.object.Namespace, Name: p.object.Name}
+}
+
+func (p *pod) name() string { return p.object.Namespace + "/" + p.object.Name }
+
+// graceWithin is the pod's terminationGracePeriodSeconds, at most the cap.
+func (p *pod) graceWithin(limit time.Duration) time.Duration {
+	grace := defaultGrace
+	if s := p.object.Spec.TerminationGracePeriodSeconds; s != nil {
+		grace = time.Duration(*s) * time.Second
+	}
+	return max(0, min(grace, limit))
+}
+
+func (p *pod) container(name string) *container {
+	for _, c := range p.containers {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// isReady: each process runs and is well, Envoy among them.
+func (p *pod) isReady() bool {
+	return p.started && len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *container) bool { return !c.ready })
+}
+
+// want records the ports at which services reach the pod.
+func (p *pod) want(ports []int32, now time.Time) {
+	for _, n := range ports {
+		if p.ports[n] == nil {
+			p.ports[n] = &port{wanted: now}
+		}
+	}
+}
+
+// closedPorts are those of the wanted ports at which others would find nobody yet, and the time until which they
+// are waited for: after it the endpoint is announced all the same, so that a port which the Envoy never opens becomes an error
+// that callers see. A gateway counts as open with any one port: which of its Service's ports it opens is up to Gateways.
+func (p *pod) closedPorts(wanted []int32, wait time.Duration, now time.Time) (closed []int32, until time.Time) {
+	if p.role == roleBare || p.readySince.IsZero() {
+		return nil, time.Time{}
+	}
+	for _, n := range wanted {
+		port := p.ports[n]
+		if port == nil {
+			continue
+		}
+		if port.open && p.role == roleGateway {
+			return nil, time.Time{}
+		}
+		deadline := port.wanted
+		if p.readySince.After(deadline) {
+			deadline = p.readySince
+		}
+		if deadline = deadline.Add(wait); port.open || !now.Before(deadline) {
+			continue
+		}
+		closed = append(closed, n)
+		if until.IsZero() || deadline.Before(until) {
+			until = deadline
+		}
+	}
+	return closed, until
+}
+
+// hear takes in what the worker reports, and says whether people should hear of it.
+func (p *pod) hear(r report) (n Notice, tell bool) {
+	n = Notice{Pod: p.name(), Container: r.container, Text: r.text, Tail: r.tail}
+	c := p.container(r.container)
+	switch {
+	case r.kind == portOpen:
+		if port := p.ports[r.port]; port != nil {
+			port.open = true
+		}
+		return n, false
+	case r.kind == podEnded:
+		p.ended = true
+		n.Text = "stopped"
+		return n, true
+	case c == nil:
+		return n, false
+	}
+	switch r.kind {
+	case processStarted:
+		c.pid, c.why = r.pid, "starting"
+	case processReady:
+		c.ready, c.why = true, ""
+	case processUnready:
+		c.ready, c.why = false, r.text
+	case processCrashed:
+		c.ready, c.pid, c.why = false, 0, r.text
+		c.restarts++
+		n.Bad = true
+		return n, true
+	case processFinished:
+		c.ready, c.pid, c.why, c.finished, c.failed = false, 0, r.text, true, r.failed
+		n.Bad = r.failed
+		return n, true
+	}
+	return n, false
+}
+
+// why is what a person should know about a pod that is not ready; empty when it is.
+func (p *pod) why(closed []int32) string {
+	if len(closed) > 0 {
+		return fmt.Sprintf("its Envoy does not listen at %s yet", netip.AddrPortFrom(p.addrs.Pod, uint16(closed[0])))
+	}
+	if p.blocked != "" {
+		return p.blocked
+	}
+	for _, c := range p.containers {
+		if !c.ready && c.why != "" {
+			return fmt.Sprintf("%s: %s", c.name, c.why)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Runtime runs what a source declares, and stands in the flow as a source of its own: it delivers the upstream's events
+// with Pods and EndpointSlices added. Its methods are safe for concurrent use; it runs once.
+type Runtime struct {
+	opts     Options
+	upstream source.Source
+	snapshot atomic.Pointer[Snapshot]
+	// changed is closed and replaced with each snapshot.
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+// New returns a runtime for what the upstream declares. Nothing starts before Run.
+func New(upstream source.Source, opts Options) (*Runtime, error) {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	r := &Runtime{opts: opts.withDefaults(), upstream: upstream, changed: make(chan struct{})}
+	r.snapshot.Store(&Snapshot{})
+	return r, nil
+}
+
+// Snapshot is the present state.
+func (r *Runtime) Snapshot() *Snapshot { return r.snapshot.Load() }
+
+// Await returns the first snapshot for which the condition holds, or the context's error.
+func (r *Runtime) Await(ctx context.Context, condition func(*Snapshot) bool) (*Snapshot, error) {
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		if s := r.Snapshot(); condition(s) {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return r.Snapshot(), ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (r *Runtime) publish(s *Snapshot) {
+	r.snapshot.Store(s)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Run implements source.Source. It returns when the context has ended, or the upstream failed, and everything that it
+// started has ended.
+func (r *Runtime) Run(ctx context.Context, sink source.Sink) error {
+	unlock, err := r.prepareState()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	spawnCtx, stopSpawner := context.WithCancel(context.WithoutCancel(ctx))
+	spawner := newSpawner()
+	var spawning sync.WaitGroup
+	spawning.Go(func() { spawner.run(spawnCtx) })
+	defer spawning.Wait()
+	defer stopSpawner()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := newLoop(ctx, r, sink, spawner)
+	upstream := make(chan error, 1)
+	go func() {
+		err := r.upstream.Run(ctx, func(e source.Event) {
+			select {
+			case l.events <- e:
+			case <-ctx.Done():
+			}
+		})
+		upstream <- err
+		if err != nil {
+			cancel()
+		}
+	}()
+	l.run(ctx)
+	cancel()
+	return <-upstream
+}
+
+// prepareState takes the state directory for this runtime alone, and clears what an earlier run left in it.
+func (r *Runtime) prepareState() (unlock func(), err error) {
+	if err := os.MkdirAll(r.opts.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(r.opts.StateDir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("state directory %s is in use by another lateen", r.opts.StateDir)
+		}
+		return nil, fmt.Errorf("state directory %s: %w", r.opts.StateDir, err)
+	}
+	if err := os.RemoveAll(filepath.Join(r.opts.StateDir, "pods")); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	return func() { _ = lock.Close() }, nil
+}

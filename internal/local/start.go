@@ -1,0 +1,195 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// retryAfter is the pause before starting a pod is tried again, when what failed may pass by itself.
+const retryAfter = time.Second
+
+// prepare gives addresses and processes to pods that can start now, which it returns; the others know why they cannot.
+func (l *loop) prepare(now time.Time) (starting []*pod) {
+	for _, p := range l.sortedPods() {
+		if p.started || p.terminating != nil {
+			continue
+		}
+		if err := l.outfit(p, now); err != nil {
+			if p.blocked != err.Error() {
+				p.blocked = err.Error()
+				l.notify(Notice{Pod: p.name(), Bad: true, Text: "cannot start: " + p.blocked})
+			}
+			continue
+		}
+		p.blocked, p.started = "", true
+		starting = append(starting, p)
+	}
+	return starting
+}
+
+// outfit makes the worker of a pod. An error says what is missing.
+func (l *loop) outfit(p *pod, now time.Time) error {
+	if _, faults := l.builder(p).launches(); len(faults) > 0 {
+		for _, f := range faults {
+			if f.severity == source.Error {
+				return fmt.Errorf("%s %q: %s", f.path, f.value, f.message)
+			}
+		}
+	}
+	addrs, err := l.addresses.take(p.name(), containerPorts(&p.object.Spec), now)
+	if err != nil {
+		l.wakeAt(now.Add(retryAfter))
+		return err
+	}
+	p.assign(addrs)
+	p.token = l.opts.Tokens.issue(Identity{
+		Namespace: p.object.Namespace, ServiceAccount: p.object.Spec.ServiceAccountName, Pod: p.object.Name,
+	})
+	if err := l.equip(p); err != nil {
+		l.opts.Tokens.revoke(p.token)
+		l.addresses.release(addrs, now)
+		l.wakeAt(now.Add(retryAfter))
+		return err
+	}
+	return nil
+}
+
+// equip writes the pod's files and makes its worker.
+func (l *loop) equip(p *pod) error {
+	dir := filepath.Join(l.opts.StateDir, "pods", p.object.Namespace, p.object.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("pod's directory: %w", err)
+	}
+	apps, _ := l.builder(p).launches()
+	w := &worker{
+		uid: p.object.UID, apps: apps, opts: l.opts, drain: p.graceWithin(l.opts.Drain), spawner: l.spawner, logs: dir,
+		ports: make(chan []int32, 1), terminate: make(chan termination, 1),
+		listens: func(port int32) check { return dials(port, p.addrs.Pod) },
+	}
+	if p.role != roleBare {
+		envoy, err := l.envoy(p, dir)
+		if err != nil {
+			return err
+		}
+		w.envoy, w.admin = &envoy, adminAt(p.addrs.Outbound)
+	}
+	p.worker, p.containers = w, nil
+	for _, a := range apps {
+		p.containers = append(p.containers, &container{name: a.container, why: "starting"})
+	}
+	if w.envoy != nil {
+		p.containers = append(p.containers, &container{name: proxyContainer, why: "starting"})
+	}
+	return nil
+}
+
+// envoy writes the bootstrap, which nobody else may read: it holds the pod's token.
+func (l *loop) envoy(p *pod, dir string) (launch, error) {
+	content, err := bootstrap{
+		pod: p.object, addrs: p.addrs, role: p.role, workload: p.owner.Name, owner: ownerURI(p.owner),
+		xds: l.opts.XDS, token: p.token, version: l.opts.IstioVersion,
+	}.JSON()
+	if err != nil {
+		return launch{}, fmt.Errorf("envoy's bootstrap: %w", err)
+	}
+	file := filepath.Join(dir, bootstrapFile)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return launch{}, fmt.Errorf("envoy's bootstrap: %w", err)
+	}
+	return launch{
+		container: proxyContainer, argv: envoyArgs(l.opts.Envoy, file), env: inherit(l.opts.Environ).list(), dir: dir,
+		readiness: envoyReadiness(p.addrs.Outbound), grace: p.graceWithin(l.opts.Grace),
+	}, nil
+}
+
+// ownerURI is the OWNER of Istio's node metadata.
+func ownerURI(o source.Key) string {
+	if o.Kind == source.Pod {
+		return fmt.Sprintf("kubernetes://apis/v1/namespaces/%s/pods/%s", o.Namespace, o.Name)
+	}
+	return fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/deployments/%s", o.Namespace, o.Name)
+}
+
+// launch lets a prepared pod run.
+func (l *loop) launch(ctx context.Context, p *pod) {
+	p.worker.send = func(r report) {
+		select {
+		case l.reports <- r:
+		case <-ctx.Done(): // nobody listens any more
+		}
+	}
+	l.workers.Go(func() { p.worker.run(ctx) })
+}
+
+func (l *loop) builder(p *pod) builder {
+	ns := p.object.Namespace
+	return builder{
+		in: surroundings{
+			pod: p.object, addrs: p.addrs, sidecar: p.role == roleSidecar, environ: l.opts.Environ,
+			services: l.in.services[ns], configMaps: l.in.configMaps[ns],
+		},
+		role: p.role, self: l.opts.Self, workDir: l.opts.WorkDir, grace: p.graceWithin(l.opts.Grace),
+	}
+}
+
+// addProblems reports what is wrong with owners now, where it differs from what was reported before.
+func (l *loop) addProblems(out *source.Event) {
+	now := map[string][]source.Problem{}
+	for _, o := range l.in.owners() {
+		if ps := l.problemsOf(o); len(ps) > 0 {
+			now[reportOrigin(o.key)] = ps
+		}
+	}
+	for _, p := range l.balancers.problems {
+		origin := reportOrigin(p.Object)
+		now[origin] = append(now[origin], p)
+	}
+	for origin := range l.problems {
+		if now[origin] == nil {
+			out.Reports = append(out.Reports, source.Report{Origin: origin})
+		}
+	}
+	for origin, ps := range now {
+		if !equality.Semantic.DeepEqual(l.problems[origin], ps) {
+			out.Reports = append(out.Reports, source.Report{Origin: origin, Problems: ps})
+		}
+	}
+	slices.SortFunc(out.Reports, func(a, b source.Report) int { return strings.Compare(a.Origin, b.Origin) })
+	l.problems = now
+}
+
+// reportOrigin keeps the runtime's reports apart from those of the source, which speak for whole files.
+func reportOrigin(key source.Key) string { return "running " + key.String() }
+
+func (l *loop) problemsOf(o owner) []source.Problem {
+	p := newPod(o, 0, l.in.namespaces[o.key.Namespace], time.Time{})
+	_, faults := l.builder(p).launches()
+	if account := p.object.Spec.ServiceAccountName; !l.in.hasAccount(o.key.Namespace, account) {
+		faults = append(faults, fault{path: "serviceAccountName", value: account,
+			message: "there is no such ServiceAccount; a cluster would not start the pod", want: "one that is defined in namespace " + o.key.Namespace})
+	}
+	var out []source.Problem
+	for _, f := range faults {
+		out = append(out, source.Problem{
+			Severity: f.severity, Object: o.key, Origin: o.origin, Path: o.path + "." + f.path, Value: f.value,
+			Message: f.message, Want: f.want,
+		})
+	}
+	if o.template && !selectorMatches(l.in.deployments[o.key].object) {
+		out = append(out, source.Problem{
+			Severity: source.Warning, Object: o.key, Origin: o.origin, Path: "spec.selector",
+			Message: "does not match the labels of spec.template; a cluster would refuse the Deployment",
+			Want:    "matchLabels that the template's labels contain",
+		})
+	}
+	return out
+}

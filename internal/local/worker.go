@@ -1,0 +1,163 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// handover is how long a pod serves on after all proxies took the configuration without it: Envoy acknowledges on its
+// main thread, a moment before its worker threads have the news.
+const handover = 200 * time.Millisecond
+
+// worker runs the processes of one pod from its start to its end. It owns nothing of the loop's; it reports.
+type worker struct {
+	uid     types.UID
+	apps    []launch
+	envoy   *launch // nil: no sidecar
+	admin   *admin  // nil: no sidecar
+	listens func(port int32) check
+	opts    Options
+	drain   time.Duration
+	spawner *spawner
+	logs    string // directory
+	send    func(report)
+
+	// ports is latest-value: the ports at which the pod's Envoy should listen; a newer list replaces one not yet taken.
+	ports chan []int32
+	// terminate holds the one termination there will be.
+	terminate chan termination
+}
+
+// termination tells a worker to end its pod.
+type termination struct {
+	observed time.Time // when the world was told
+	served   bool      // others may still call the pod
+}
+
+// run returns when all processes of the pod have ended: at once when the context ends, in order after a termination.
+func (w *worker) run(ctx context.Context) {
+	appsCtx, stopApps := context.WithCancel(ctx)
+	defer stopApps()
+	envoyCtx, stopEnvoy := context.WithCancel(ctx)
+	defer stopEnvoy()
+	var apps, envoy sync.WaitGroup
+	for _, l := range w.apps {
+		apps.Go(func() { w.supervise(appsCtx, l) })
+	}
+	if w.envoy != nil {
+		envoy.Go(func() { w.supervise(envoyCtx, *w.envoy) })
+		apps.Go(func() { w.watchPorts(appsCtx) })
+	}
+	select {
+	case <-ctx.Done():
+	case t := <-w.terminate:
+		if t.served {
+			w.bowOut(ctx, t.observed)
+		}
+	}
+	stopApps()
+	apps.Wait() // the app's last calls still go through its Envoy
+	stopEnvoy()
+	envoy.Wait()
+	w.tell("", report{kind: podEnded})
+}
+
+func (w *worker) tell(container string, r report) {
+	r.pod, r.container = w.uid, container
+	w.send(r)
+}
+
+// bootstrapFile is Envoy's configuration in the pod's directory.
+const bootstrapFile = "envoy.json"
+
+func (w *worker) logPath(container string) string { return filepath.Join(w.logs, container+".log") }
+
+// removeBootstrap takes the pod's token from the disk; its logs stay until the next run.
+func (w *worker) removeBootstrap() { _ = os.Remove(filepath.Join(w.logs, bootstrapFile)) }
+
+func (w *worker) supervise(ctx context.Context, l launch) {
+	s := supervisor{
+		launch: l, log: w.logPath(l.container), spawner: w.spawner,
+		backoff: w.opts.Backoff, maxBackoff: w.opts.MaxBackoff,
+		tell: func(r report) { w.tell(l.container, r) },
+	}
+	s.run(ctx)
+}
+
+// bowOut lets the pod serve until nobody calls it any more: first every proxy hears that it leaves, then its own Envoy asks
+// those still connected to go, and finishes what is in flight.
+func (w *worker) bowOut(ctx context.Context, observed time.Time) {
+	settling, cancel := context.WithTimeout(ctx, w.drain)
+	defer cancel()
+	if w.opts.Settled == nil {
+		<-settling.Done()
+	} else if w.opts.Settled(settling, observed) == nil {
+		sleep(settling, handover)
+	}
+	if w.admin == nil || ctx.Err() != nil {
+		return
+	}
+	draining, cancel := context.WithTimeout(ctx, w.drain)
+	defer cancel()
+	w.admin.failHealthCheck(draining)
+	w.admin.awaitIdle(draining)
+}
+
+// watchPorts reports each wanted port once the pod's Envoy listens there, so that no endpoint is announced before.
+func (w *worker) watchPorts(ctx context.Context) {
+	var wanted []int32
+	open := map[int32]bool{}
+	t := time.NewTicker(eager)
+	defer t.Stop()
+	for {
+		tick := t.C
+		if len(wanted) == 0 {
+			tick = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case wanted = <-w.ports:
+		case <-tick:
+		}
+		var missing []int32
+		for _, port := range wanted {
+			if open[port] {
+				continue
+			}
+			if w.listening(ctx, port) {
+				open[port] = true
+				w.tell("", report{kind: portOpen, port: port})
+				continue
+			}
+			missing = append(missing, port)
+		}
+		wanted = missing
+	}
+}
+
+func (w *worker) listening(ctx context.Context, port int32) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return w.listens(port)(ctx) == nil
+}
+
+// want replaces the ports to watch for.
+func (w *worker) want(ports []int32) {
+	for {
+		select {
+		case w.ports <- ports:
+			return
+		default:
+		}
+		select {
+		case <-w.ports:
+		default:
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package sample
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// finish is how long requests in flight may take after the end was asked for.
+	finish = 4 * time.Second
+	// maxLine bounds a line of the TCP echo; a longer one ends its connection.
+	maxLine = 64 << 10
+)
+
+// Run serves until the context ends, then takes no new connections and finishes what is in flight. Listening gets the addresses
+// once all are open; it may be nil.
+func Run(ctx context.Context, o Options, listening func([]net.Addr)) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	listeners, err := o.listen()
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: newHandler(o), ReadHeaderTimeout: time.Minute}
+	lines := &lineEcho{prefix: o.Version}
+	var serving sync.WaitGroup
+	var addrs []net.Addr
+	for i, l := range listeners {
+		addrs = append(addrs, l.Addr())
+		_, _ = fmt.Fprintf(o.Log, "%s %s listens at %v\n", o.Role, o.Version, l.Addr())
+		if i < len(o.Ports) {
+			serving.Go(func() { _ = server.Serve(l) }) // it returns when the server is shut down
+		} else {
+			serving.Go(func() { lines.serve(ctx, l) })
+		}
+	}
+	if listening != nil {
+		listening(addrs)
+	}
+	<-ctx.Done()
+	_, _ = fmt.Fprintf(o.Log, "%s %s ends\n", o.Role, o.Version)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finish)
+	defer cancel()
+	err = server.Shutdown(ending)
+	serving.Wait()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return server.Close()
+	}
+	return err
+}
+
+// listen opens all ports, those for HTTP first, or none.
+func (o *Options) listen() (out []net.Listener, err error) {
+	for _, port := range append(append([]int(nil), o.Ports...), o.TCP...) {
+		l, err := net.Listen("tcp", net.JoinHostPort(o.Address, strconv.Itoa(port)))
+		if err != nil {
+			for _, open := range out {
+				_ = open.Close()
+			}
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// lineEcho answers each line with the version in front, so that a client sees who it talks to.
+type lineEcho struct {
+	prefix string
+}
+
+func (e *lineEcho) serve(ctx context.Context, l net.Listener) {
+	var open sync.WaitGroup
+	defer open.Wait()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		open.Go(func() { e.answer(ctx, conn) })
+	}
+}
+
+func (e *lineEcho) answer(ctx context.Context, conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		if _, err := fmt.Fprintf(conn, "%s %s\n", e.prefix, lines.Text()); err != nil {
+			return
+		}
+	}
+}
