@@ -1,0 +1,73 @@
+package terminal
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func noEnv(string) string { return "" }
+
+func TestPlainOutput(t *testing.T) {
+	var out bytes.Buffer
+	w := New(&out, noEnv)
+	w.Progress("starting")
+	w.Progress("starting")
+	w.Line("%s is %s", "pod", w.Paint(Good, "ready"))
+	w.Progress("")
+	table := Table{Header: []string{"POD", "STATE"}}
+	table.Row("a-very-long-name", "Running")
+	table.Rows = append(table.Rows, []Cell{{Text: "b"}, {Text: "Crashing", Style: Bad}})
+	w.Table(table)
+	require.Equal(t, strings.Join([]string{
+		"starting",
+		"pod is ready",
+		"POD               STATE",
+		"a-very-long-name  Running",
+		"b                 Crashing",
+		"",
+	}, "\n"), out.String())
+}
+
+func TestTerminalOutput(t *testing.T) {
+	var out bytes.Buffer
+	w := &Writer{out: &out, file: os.Stdin, colours: true} // only its width is asked for
+	w.Progress("waiting")
+	w.Line("news")
+	w.Progress("")
+	require.Equal(t, "waiting\r\x1b[Knews\nwaiting\r\x1b[K", out.String())
+	require.Equal(t, "\x1b[31mno\x1b[0m", w.Paint(Bad, "no"))
+}
+
+func TestNoColour(t *testing.T) {
+	require.False(t, New(os.Stdout, func(string) string { return "1" }).colours)
+}
+
+func TestTableFitsTheWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		columns := rapid.IntRange(1, 6).Draw(t, "columns")
+		row := rapid.SliceOfN(rapid.StringMatching(`[a-zé→]{0,40}`), columns, columns)
+		table := Table{Header: row.Draw(t, "header")}
+		for range rapid.IntRange(0, 4).Draw(t, "rows") {
+			table.Row(row.Draw(t, "row")...)
+		}
+		window := rapid.IntRange(columns*(narrowest+gap), 200).Draw(t, "window")
+		widths := columnWidths(append([][]Cell{{}}, table.Rows...))
+		shrink(widths, window)
+		w := &Writer{}
+		for _, cells := range table.Rows {
+			require.LessOrEqual(t, utf8.RuneCountInString(w.row(cells, widths)), window)
+		}
+	})
+}
+
+func TestShrinkTakesFromTheWidest(t *testing.T) {
+	widths := []int{10, 50, 20}
+	shrink(widths, 60)
+	require.Equal(t, []int{10, 26, 20}, widths)
+}

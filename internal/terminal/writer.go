@@ -1,0 +1,118 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Style is how a piece of text is marked.
+type Style uint8
+
+// The styles. Each means one thing everywhere: what is fine, what needs a look, what is broken.
+const (
+	Plain Style = iota
+	Bold
+	Faint
+	Good
+	Warn
+	Bad
+)
+
+// sgr are the ANSI codes (ECMA-48, SGR) of the styles.
+var sgr = [...]string{Plain: "", Bold: "1", Faint: "2", Good: "32", Warn: "33", Bad: "31"}
+
+// fallbackWidth is assumed where nobody knows the window's.
+const fallbackWidth = 100
+
+// Writer writes whole lines. It is safe for concurrent use: lines do not mix, and none lands in the progress line.
+type Writer struct {
+	mu       sync.Mutex
+	out      io.Writer
+	file     *os.File // set on a terminal
+	colours  bool
+	progress string // what stands in the last line at present
+}
+
+// New returns a Writer. On a terminal it uses colours, unless NO_COLOR (no-color.org) is set or TERM is dumb.
+func New(out io.Writer, getenv func(string) string) *Writer {
+	w := &Writer{out: out}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		w.file = f
+		w.colours = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+	}
+	return w
+}
+
+// Width is the window's, in columns.
+func (w *Writer) Width() int {
+	if w.file == nil {
+		return fallbackWidth
+	}
+	width, _, err := term.GetSize(int(w.file.Fd()))
+	if err != nil || width <= 0 {
+		return fallbackWidth
+	}
+	return width
+}
+
+// Paint marks text with a style, where colours are wanted.
+func (w *Writer) Paint(s Style, text string) string {
+	if !w.colours || s == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + sgr[s] + "m" + text + "\x1b[0m"
+}
+
+// Line writes one line above the progress line.
+func (w *Writer) Line(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.erase()
+	_, _ = fmt.Fprintf(w.out, format+"\n", args...) // there is nobody else to tell
+	w.draw()
+}
+
+// Progress shows what is being done now in a line that the next call replaces; an empty text takes it away. Where lines cannot be
+// replaced, each new text is a line of its own.
+func (w *Writer) Progress(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		if text != "" && text != w.progress {
+			_, _ = fmt.Fprintln(w.out, text)
+		}
+		w.progress = text
+		return
+	}
+	w.erase()
+	w.progress = text
+	w.draw()
+}
+
+func (w *Writer) erase() {
+	if w.file != nil && w.progress != "" {
+		_, _ = io.WriteString(w.out, "\r\x1b[K")
+	}
+}
+
+func (w *Writer) draw() {
+	if w.file != nil && w.progress != "" {
+		_, _ = io.WriteString(w.out, cut(w.progress, w.Width()-1))
+	}
+}
+
+// cut shortens text to a number of columns, with an ellipsis for what is gone.
+func cut(text string, columns int) string {
+	if utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	if columns <= 1 {
+		return "…"
+	}
+	return string([]rune(text)[:columns-1]) + "…"
+}
