@@ -37,8 +37,11 @@ type Sidecar struct {
 	Meta
 	Selector Labels // empty: the whole namespace
 	Ingress  []IngressListener
-	Egress   []EgressListener // empty: everything visible
-	Outbound *OutboundPolicy  // nil: the mesh's
+	// IngressClosed tells that ingress listeners were written down and none of them is usable: no inbound port is opened,
+	// not even those of the services.
+	IngressClosed bool
+	Egress        []EgressListener // empty: everything visible
+	Outbound      *OutboundPolicy  // nil: the mesh's
 }
 
 // EgressListener is a part of what proxies see; with a port it is also a listener of its own.

@@ -55,3 +55,13 @@ type SliceHost struct {
 func (e *EndpointSlice) ServiceKey() source.Key {
 	return source.Key{Kind: source.Service, Namespace: e.Namespace, Name: e.Service}
 }
+
+// PortNamed finds a container port by name, 0 if there is none.
+func (w *Workload) PortNamed(name string) uint16 {
+	for _, p := range w.Ports {
+		if p.Name == name {
+			return p.Port
+		}
+	}
+	return 0
+}

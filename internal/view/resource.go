@@ -26,7 +26,8 @@ type Resource struct {
 	key     setKey
 	version Version
 	own     bool
-	size    int // of the body in bytes, known without putting it together
+	eds     bool // a cluster whose endpoints are pushed
+	size    int  // of the body in bytes, known without putting it together
 
 	assemble func() []byte // nil for plain bytes
 	once     sync.Once
@@ -57,10 +58,8 @@ const (
 // NewRouteTable makes a RouteConfiguration from its head (all fields but virtual_hosts, encoded) and its virtual
 // hosts: members whose bodies are a VirtualHost without its name, which is the member's name.
 func NewRouteTable(name string, head []byte, vhosts *Set) *Resource {
-	r := &Resource{name: name, key: keyOf(name), version: versionOf(head, vhosts.Root().bytes()), vhosts: vhosts, size: len(head)}
-	for m := range vhosts.All() {
-		r.size += sizeOfField(routeVirtualHosts, sizeOfField(virtualHostName, len(m.name))+m.size)
-	}
+	r := &Resource{name: name, key: keyOf(name), version: versionOf(head, vhosts.Root().bytes()), vhosts: vhosts}
+	r.size = len(head) + vhosts.total().named
 	r.assemble = func() []byte {
 		b := append(make([]byte, 0, r.size), head...)
 		for m := range vhosts.All() {
@@ -94,7 +93,7 @@ func NewAssignment(name string, head []byte, groups []Group) *Resource {
 	sizes := make([]int, len(groups))
 	for i, g := range groups {
 		parts = append(parts, g.Head, g.Members.Root().bytes())
-		sizes[i] = len(g.Head) + g.Members.membersSize(localityLbEndpoints)
+		sizes[i] = len(g.Head) + g.Members.total().bare
 		size += sizeOfField(assignmentEndpoints, sizes[i])
 	}
 	r := &Resource{name: name, key: keyOf(name), version: versionOf(parts...), groups: groups, size: size}
@@ -112,6 +111,30 @@ func NewAssignment(name string, head []byte, groups []Group) *Resource {
 		return b
 	}
 	return r
+}
+
+// totals are sums over the members of a set, kept in its nodes, so that the length of an assembly is known at once.
+type totals struct {
+	count int
+	size  int // bodies
+	bare  int // bodies as fields of an assignment
+	named int // bodies with their names as fields of a route table
+}
+
+func totalsOf(r *Resource) totals {
+	return totals{
+		count: 1,
+		size:  r.size,
+		bare:  sizeOfField(localityLbEndpoints, r.size),
+		named: sizeOfField(routeVirtualHosts, sizeOfField(virtualHostName, len(r.name))+r.size),
+	}
+}
+
+func (t *totals) add(o totals) {
+	t.count += o.count
+	t.size += o.size
+	t.bare += o.bare
+	t.named += o.named
 }
 
 func sizeOfField(field protowire.Number, n int) int {

@@ -4,8 +4,6 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Set is an immutable set of resources with distinct names: a 16-way trie over a hash of the name. Its shape
@@ -21,11 +19,10 @@ type Set struct {
 
 type node struct {
 	version Version
-	count   int
-	size    int // of all bodies in bytes
-	leaf    *Resource
-	bitmap  uint16
-	kids    []*node
+	totals
+	leaf   *Resource
+	bitmap uint16
+	kids   []*node
 }
 
 // Empty is the set without resources.
@@ -45,19 +42,16 @@ func (s *Set) Root() Version {
 func (s *Set) Equal(o *Set) bool { return s.Root() == o.Root() }
 
 // Len is the number of resources.
-func (s *Set) Len() int {
-	if s.root == nil {
-		return 0
-	}
-	return s.root.count
-}
+func (s *Set) Len() int { return s.total().count }
 
 // Size is the sum of the bodies' lengths in bytes.
-func (s *Set) Size() int {
+func (s *Set) Size() int { return s.total().size }
+
+func (s *Set) total() totals {
 	if s.root == nil {
-		return 0
+		return totals{}
 	}
-	return s.root.size
+	return s.root.totals
 }
 
 // Get finds a resource by name, nil when there is none.
@@ -89,14 +83,6 @@ func (s *Set) Names() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func (s *Set) membersSize(field protowire.Number) int {
-	total := 0
-	for m := range s.All() {
-		total += sizeOfField(field, m.size)
-	}
-	return total
 }
 
 // Diff calls f for each name at which the sets disagree: old is nil for an addition, new is nil for a removal.

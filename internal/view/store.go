@@ -11,12 +11,43 @@ import (
 // Store hash-conses the nodes of Sets, so that sets with common content share it. It holds nodes weakly: what no set
 // uses is collected. It is safe for concurrent use, though the one writer of the pipeline is its only user in practice.
 type Store struct {
-	mu    sync.Mutex
-	nodes map[Version]weak.Pointer[node]
+	mu        sync.Mutex
+	nodes     map[Version]weak.Pointer[node]
+	resources map[content]weak.Pointer[Resource]
+}
+
+// content is what makes two resources one.
+type content struct {
+	name    string
+	version Version
+	own     bool
 }
 
 // NewStore returns an empty store.
-func NewStore() *Store { return &Store{nodes: map[Version]weak.Pointer[node]{}} }
+func NewStore() *Store {
+	return &Store{nodes: map[Version]weak.Pointer[node]{}, resources: map[content]weak.Pointer[Resource]{}}
+}
+
+// Canonical returns the one resource of this name and content, so that equal bytes are held once however they came about.
+func (st *Store) Canonical(r *Resource) *Resource {
+	key := content{name: r.name, version: r.version, own: r.own}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if known := st.resources[key].Value(); known != nil {
+		return known
+	}
+	st.resources[key] = weak.Make(r)
+	runtime.AddCleanup(r, st.forgetResource, key)
+	return r
+}
+
+func (st *Store) forgetResource(key content) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.resources[key].Value() == nil {
+		delete(st.resources, key)
+	}
+}
 
 // Edit is one change of a set: Resource nil removes the name.
 type Edit struct {
@@ -112,7 +143,7 @@ func (st *Store) leaf(r *Resource) *node {
 		own = 1
 	}
 	v := versionOf([]byte("leaf"), r.key[:], r.version[:], []byte{own})
-	return st.intern(&node{version: v, count: 1, size: r.size, leaf: r})
+	return st.intern(&node{version: v, totals: totalsOf(r), leaf: r})
 }
 
 // branch is the canonical node over the kids: none for no leaf, the leaf itself for one. It keeps old when nothing changed.
@@ -126,8 +157,7 @@ func (st *Store) branch(kids []*node, old *node) *node {
 		lone = k
 		b.bitmap |= 1 << i
 		b.kids = append(b.kids, k)
-		b.count += k.count
-		b.size += k.size
+		b.add(k.totals)
 	}
 	if b.count == 0 {
 		return nil

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// meters turns what stages tell into metrics. Its methods are called by the loop's goroutine.
+type meters struct {
+	metrics *observe.Metrics
+	known   map[source.Key]bool
+	last    view.TranslateStats
+}
+
+func (m *meters) batched(_ int, waited time.Duration) {
+	m.metrics.World.Debounce.Observe(waited.Seconds())
+}
+
+// registryTypes are the values of pilot_k8s_reg_events' label type.
+var registryTypes = map[source.Kind]string{
+	source.Service: "Services", source.Pod: "Pods", source.EndpointSlice: "EndpointSlice",
+}
+
+func (m *meters) arrived(c source.Change) {
+	event := "add"
+	switch {
+	case c.Object == nil:
+		event = "delete"
+		delete(m.known, c.Key)
+	case m.known[c.Key]:
+		event = "update"
+	default:
+		m.known[c.Key] = true
+	}
+	switch c.Key.Kind {
+	case source.Service, source.Pod, source.EndpointSlice:
+		m.metrics.Source.RegistryEvents.WithLabelValues(registryTypes[c.Key.Kind], event).Inc()
+	case source.Gateway, source.VirtualService, source.DestinationRule, source.ServiceEntry, source.Sidecar:
+		m.metrics.Source.ConfigEvents.WithLabelValues(string(c.Key.Kind), event).Inc()
+	}
+}
+
+func (m *meters) world(w *world.World, d *world.Delta) {
+	counts := w.Counts()
+	m.metrics.World.Generation.Set(float64(w.Generation))
+	m.metrics.World.Services.Set(float64(counts.Services))
+	m.metrics.World.ServicesWithoutPods.Set(float64(counts.WithoutEndpoints))
+	m.metrics.World.VirtualServices.Set(float64(counts.VirtualServices))
+	m.metrics.World.Subsets.Set(float64(counts.Subsets))
+	m.metrics.World.EndpointsPendingPod.Set(float64(counts.PendingEndpoints))
+	if len(d.Endpoints) > 0 {
+		m.metrics.World.Triggers.WithLabelValues("endpoint").Inc()
+		m.metrics.Source.Updates.WithLabelValues("eds").Add(float64(len(d.Endpoints)))
+	}
+	for _, s := range d.Services {
+		if s.New == nil {
+			m.metrics.Source.Updates.WithLabelValues("svcdelete").Inc()
+		} else {
+			m.metrics.Source.Updates.WithLabelValues("svc").Inc()
+		}
+	}
+	if len(d.Services) > 0 {
+		m.metrics.World.Triggers.WithLabelValues("service").Inc()
+	}
+	if n := len(d.VirtualServices) + len(d.DestinationRules) + len(d.Gateways) + len(d.Sidecars); n > 0 {
+		m.metrics.World.Triggers.WithLabelValues("config").Inc()
+		m.metrics.Source.Updates.WithLabelValues("config").Add(float64(n))
+	}
+	if d.Mesh {
+		m.metrics.World.Triggers.WithLabelValues("global").Inc()
+	}
+}
+
+func (m *meters) compiled(took time.Duration) { m.metrics.View.Compile.Observe(took.Seconds()) }
+
+func (m *meters) view(c *view.Compiler) {
+	s := c.Stats()
+	m.metrics.View.Classes.Set(float64(s.Classes))
+	calls := m.metrics.View.TranslateCalls
+	calls.WithLabelValues("all", "hit").Add(float64(s.Translate.Hits - m.last.Hits))
+	calls.WithLabelValues("all", "miss").Add(float64(s.Translate.Misses - m.last.Misses))
+	calls.WithLabelValues("all", "miss_equal").Add(float64(s.Translate.Equal - m.last.Equal))
+	m.last = s.Translate
+}
+
+func (m *meters) problems(all []source.Problem) {
+	counts := map[source.Severity]int{}
+	for _, p := range all {
+		counts[p.Severity]++
+	}
+	for _, s := range []source.Severity{source.Warning, source.Error} {
+		m.metrics.Source.Problems.WithLabelValues(s.String()).Set(float64(counts[s]))
+	}
+}

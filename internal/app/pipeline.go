@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/world"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+)
+
+// Options are what a Pipeline needs.
+type Options struct {
+	// Source feeds the pipeline; Run runs it.
+	Source source.Source
+	Config config.Config
+	Mesh   model.MeshConfig // until a ConfigMap says otherwise
+	// XDS and Monitoring are where the xDS server and the monitoring endpoints listen. The pipeline closes them.
+	XDS, Monitoring net.Listener
+	Authenticator   serve.Authenticator
+	Log             *slog.Logger
+	Version         string
+	// Problems is told which problems appeared and which were mended; it may be nil.
+	Problems func(appeared, mended []source.Problem)
+}
+
+// differLimit is how many differences of sets are remembered for the sessions that make the same step: those of a few
+// generations of a few hundred classes.
+const differLimit = 4096
+
+// Pipeline is the control plane: everything from events to proxies.
+type Pipeline struct {
+	o        Options
+	metrics  *observe.Metrics
+	ledger   *world.Ledger
+	loop     *world.Loop
+	compiler *view.Compiler
+	hub      *fanout.Hub
+	server   *serve.Server
+	registry *registrar
+	monitor  *http.Server
+	meters   *meters
+}
+
+// New puts the stages together.
+//
+//	source ─► ingest ─► world ─► scope, translate, view ─► xds/fanout ─► xds/serve (xds/session) ─► Envoy
+func New(o Options) *Pipeline {
+	p := &Pipeline{o: o}
+	p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})
+	p.meters = &meters{metrics: p.metrics, known: map[source.Key]bool{}}
+
+	p.ledger = world.NewLedger(o.Log, p.problemsChanged)
+	p.loop = world.NewLoop(world.LoopOptions{
+		Converter: ingest.New(ingest.Options{Defaults: o.Mesh}),
+		Mesh:      o.Mesh,
+		Debounce:  world.Debounce{After: o.Config.DebounceAfter, Max: o.Config.DebounceMax, Endpoints: o.Config.EDSDebounce},
+		Publish:   p.advance,
+		Batched:   p.meters.batched,
+		Arrived:   p.meters.arrived,
+		Ledger:    p.ledger,
+		Logger:    o.Log,
+	})
+	p.compiler = view.NewCompiler(p.refusedEndpoint)
+	p.registry = newRegistrar(p.compiler)
+	p.hub = fanout.NewHub(fanout.Options{
+		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left,
+	})
+	p.registry.hub = p.hub
+	p.server = serve.New(serve.Options{
+		Registrar: p.registry, Authenticator: o.Authenticator, Differ: view.NewDiffer(differLimit), Metrics: p.metrics, Log: o.Log, Now: time.Now,
+		Limits: serve.Limits{StreamsPerSecond: o.Config.MaxRequestsPerSecond, ReceiveBytes: o.Config.MaxRecvMsgSize},
+	})
+	p.monitor = &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		Handler: admin.NewHandler(admin.Options{
+			Version: o.Version, Gatherer: p.metrics.Registry, Fleet: p.server, Problems: p.ledger.Problems, Ready: p.registry.ready,
+		}),
+	}
+	return p
+}
+
+// stopGrace is how long streams may take to end when the process does.
+const stopGrace = 2 * time.Second
+
+// Run works until ctx ends or a stage fails.
+func (p *Pipeline) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.server.Serve(p.o.XDS) })
+	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
+	g.Go(func() error { return p.loop.Run(ctx) })
+	g.Go(func() error { return p.o.Source.Run(ctx, p.loop.Sink(ctx)) })
+	g.Go(func() error {
+		<-ctx.Done()
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+		defer cancel()
+		p.server.Stop(stop)
+		return p.monitor.Shutdown(stop)
+	})
+	return g.Wait()
+}
+
+func ignoreClosed(err error) error {
+	if err == http.ErrServerClosed {
+		return nil
+	}
+	return err
+}
+
+// advance takes the proxies to a new generation. It runs in the loop's goroutine.
+func (p *Pipeline) advance(w *world.World, d *world.Delta) {
+	start := time.Now()
+	p.meters.world(w, d)
+	p.compiler.Advance(d, func(step view.Step) {
+		p.hub.Publish(p.registry.generation(step, d))
+		p.registry.opened()
+		p.ledger.Conflicts(step.Conflicts)
+		p.metrics.View.OutboundConflicts.Set(float64(len(step.Conflicts)))
+	})
+	p.meters.compiled(time.Since(start))
+	p.meters.view(p.compiler)
+}
+
+func (p *Pipeline) problemsChanged(appeared, mended []source.Problem) {
+	p.meters.problems(p.ledger.Problems())
+	if p.o.Problems != nil {
+		p.o.Problems(appeared, mended)
+	}
+}
+
+func (p *Pipeline) refusedEndpoint(e model.Endpoint, err error) {
+	p.metrics.Drops.WithLabelValues("invalid_endpoint").Inc()
+	p.o.Log.Warn("an endpoint is left out", "address", e.Address, "port", e.Port, "error", err)
+}
+
+// Pushes delivers the account of each generation once every proxy has acknowledged it.
+func (p *Pipeline) Pushes() <-chan fanout.Record { return p.hub.Finished() }
+
+// Problems are those that stand now.
+func (p *Pipeline) Problems() []source.Problem { return p.ledger.Problems() }
+
+// Clients are the connected proxies.
+func (p *Pipeline) Clients() []serve.Client { return p.server.Clients() }
+
+// Settle waits until everything that was delivered before has reached every connected proxy and was acknowledged.
+func (p *Pipeline) Settle(ctx context.Context) error {
+	generation, err := p.loop.Flush(ctx)
+	if err != nil {
+		return err
+	}
+	return p.hub.Settle(ctx, generation)
+}

@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/world"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+)
+
+// registrar stands between streams and classes: it tells the compiler who is there, and the hub where they belong.
+type registrar struct {
+	compiler *view.Compiler
+	hub      *fanout.Hub
+	open     atomic.Bool
+
+	mu      sync.Mutex
+	members map[*fanout.Conn]*view.Member
+	conns   map[*view.Member]*fanout.Conn
+}
+
+func newRegistrar(c *view.Compiler) *registrar {
+	return &registrar{compiler: c, members: map[*fanout.Conn]*view.Member{}, conns: map[*view.Member]*fanout.Conn{}}
+}
+
+var errNotReady = errors.New("the first state is not there yet")
+
+func (r *registrar) opened() { r.open.Store(true) }
+
+func (r *registrar) ready() error {
+	if r.open.Load() {
+		return nil
+	}
+	return errNotReady
+}
+
+// Connect implements serve.Registrar.
+func (r *registrar) Connect(_ context.Context, node *serve.Node, _ serve.Identity) (*fanout.Conn, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	facts, err := factsOf(node)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	var conn *fanout.Conn
+	r.compiler.Join(facts, func(m *view.Member, p view.Placement) {
+		conn = r.hub.Register(fanout.ClassID(p.Class), p.State, p.Own)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.members[conn], r.conns[m] = m, conn
+	})
+	return conn, nil
+}
+
+// left is told by the hub that a connection has ended.
+func (r *registrar) left(c *fanout.Conn) {
+	r.mu.Lock()
+	m := r.members[c]
+	delete(r.members, c)
+	delete(r.conns, m)
+	r.mu.Unlock()
+	if m != nil {
+		r.compiler.Leave(m)
+	}
+}
+
+// generation is a step of the compiler as the hub takes it.
+func (r *registrar) generation(s view.Step, d *world.Delta) fanout.Generation {
+	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed}
+	for _, c := range s.Changed {
+		g.Changed = append(g.Changed, fanout.ClassChange{Class: fanout.ClassID(c.Class), State: c.State})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range s.Moved {
+		if conn := r.conns[m.Member]; conn != nil {
+			g.Moved = append(g.Moved, fanout.Move{Conn: conn, Class: fanout.ClassID(m.Class), State: m.State, Own: m.Own})
+		}
+	}
+	return g
+}
+
+// factsOf is what a node's metadata says that classes depend on.
+func factsOf(n *serve.Node) (view.Facts, error) {
+	f := view.Facts{Address: n.Address.String(), Proxy: scope.Proxy{
+		Namespace: n.Namespace, Name: n.Pod, Labels: model.LabelsOf(n.Metadata.Labels),
+	}}
+	switch n.Type {
+	case serve.Sidecar:
+		if n.Metadata.InterceptionMode != serve.None {
+			return f, errors.New("metadata INTERCEPTION_MODE = " + strconv.Quote(string(n.Metadata.InterceptionMode)) +
+				": transparent interception is not supported yet; want \"NONE\"")
+		}
+		f.Proxy.Settings.HTTPProxyPort = n.Metadata.HTTPProxyPort
+	case serve.Router:
+		f.Proxy.Type = scope.Router
+	default:
+		return f, errors.New("node type " + strconv.Quote(string(n.Type)) + " is not supported yet; want sidecar or router")
+	}
+	f.Proxy.Settings.HTTP10 = n.Metadata.HTTP10
+	return f, nil
+}

@@ -1,0 +1,8 @@
+package model
+
+// Object is one of the mesh's own objects: *Namespace, *Service, *EndpointSlice, *Workload, *Gateway, *VirtualService,
+// *DestinationRule, *Sidecar or *MeshConfig.
+type Object interface{ object() }
+
+func (*Meta) object()       {}
+func (*MeshConfig) object() {}

@@ -1,0 +1,262 @@
+package scope
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// Scope is what one class sees of one world. It is a view: making one costs next to nothing.
+type Scope struct {
+	World *world.World
+	Class *Class
+	// Sidecar is the one in force, nil if none is.
+	Sidecar *model.Sidecar
+}
+
+// New looks at a world as a class does.
+func New(w *world.World, c *Class) *Scope {
+	return &Scope{World: w, Class: c, Sidecar: sidecarFor(w, c)}
+}
+
+// sidecarFor picks the Sidecar in force: one that selects the workload, then the namespace's, then the root namespace's.
+func sidecarFor(w *world.World, c *Class) *model.Sidecar {
+	if c.Type != Sidecar {
+		return nil
+	}
+	var wide *model.Sidecar
+	for s := range w.Sidecars(c.Namespace) {
+		switch {
+		case s.Selector.IsEmpty():
+			if wide == nil {
+				wide = s
+			}
+		case c.Selected(s.Selector):
+			return s
+		}
+	}
+	if wide != nil {
+		return wide
+	}
+	for s := range w.Sidecars(w.Mesh.RootNamespace) {
+		if s.Selector.IsEmpty() {
+			return s
+		}
+	}
+	return nil
+}
+
+// RegistryOnly tells whether traffic to unknown hosts is refused.
+func (s *Scope) RegistryOnly() bool {
+	if s.Sidecar != nil && s.Sidecar.Outbound != nil {
+		return s.Sidecar.Outbound.RegistryOnly
+	}
+	return s.World.Mesh.Outbound.RegistryOnly
+}
+
+// Service is the service that the class calls by a host: the first visible claimant, nil if there is none.
+func (s *Scope) Service(host model.Host) *model.Service {
+	for claim := range s.World.Claims(host) {
+		if s.sees(claim) {
+			return claim
+		}
+	}
+	return nil
+}
+
+func (s *Scope) sees(svc *model.Service) bool {
+	if !svc.ExportTo.Visible(svc.Namespace, s.Class.Namespace) {
+		return false
+	}
+	if s.Class.Type == Router {
+		return s.routed(svc.Host)
+	}
+	return s.egress(svc.Namespace, svc.Host) || s.routed(svc.Host)
+}
+
+// egress tells whether the Sidecar in force lets a host of a namespace in; without one everything is.
+func (s *Scope) egress(namespace string, host model.Host) bool {
+	if s.Sidecar == nil || len(s.Sidecar.Egress) == 0 {
+		return true
+	}
+	for _, l := range s.Sidecar.Egress {
+		for _, h := range l.Hosts {
+			if h.Covers(namespace, host) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// routed tells whether a route that the class has leads to a host: such a destination is seen, listed or not, and
+// gateways see no others (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
+func (s *Scope) routed(host model.Host) bool {
+	for v := range s.World.VirtualServicesTo(host) {
+		if s.HasRoutes(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasRoutes tells whether the class has the routes of a VirtualService.
+func (s *Scope) HasRoutes(v *model.VirtualService) bool {
+	if !v.ExportTo.Visible(v.Namespace, s.Class.Namespace) {
+		return false
+	}
+	if s.Class.Type == Router {
+		return slices.ContainsFunc(v.Gateways, s.servesGateway)
+	}
+	if !slices.Contains(v.Gateways, model.Mesh) {
+		return false
+	}
+	return slices.ContainsFunc(v.Hosts, func(h model.Host) bool { return s.egress(v.Namespace, h) })
+}
+
+// servesGateway tells whether the gateway of a "namespace/name" selects the class.
+func (s *Scope) servesGateway(name string) bool {
+	g := s.World.Gateway(name)
+	return g != nil && s.Applies(g)
+}
+
+// Gateways yields the Gateways that select the class, in the total order.
+func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
+	return func(yield func(*model.Gateway) bool) {
+		if s.Class.Type != Router {
+			return
+		}
+		for g := range s.World.Gateways() {
+			if !s.Applies(g) {
+				continue
+			}
+			if !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+// Applies tells whether a Gateway selects the class.
+func (s *Scope) Applies(g *model.Gateway) bool {
+	return s.Class.Type == Router && s.Class.Selected(g.Selector)
+}
+
+// VirtualService is the one that routes calls of the class to a host: the most specific host wins, then the total order.
+func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
+	for pattern := range host.Patterns() {
+		for v := range s.World.VirtualServicesOf(pattern) {
+			if s.HasRoutes(v) {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// DestinationRule is the one in force for a service: of the class's own namespace, then of the service's, then of the root
+// namespace; within one, one that selects the workload first, then the most specific host.
+func (s *Scope) DestinationRule(svc *model.Service) *model.DestinationRule {
+	for _, namespace := range []string{s.Class.Namespace, svc.Namespace, s.World.Mesh.RootNamespace} {
+		if r := s.ruleIn(namespace, svc.Host); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *Scope) ruleIn(namespace string, host model.Host) *model.DestinationRule {
+	var general *model.DestinationRule
+	for pattern := range host.Patterns() {
+		for r := range s.World.DestinationRulesOf(pattern) {
+			switch {
+			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.Class.Namespace):
+			case r.Selector.IsEmpty():
+				if general == nil {
+					general = r
+				}
+			case namespace == s.Class.Namespace && s.Class.Selected(r.Selector):
+				return r
+			}
+		}
+	}
+	return general
+}
+
+// Hosts yields every host that the class may have something for, each once: those of visible services, and those of its
+// routes. It is for compiling from nothing.
+func (s *Scope) Hosts() iter.Seq[model.Host] {
+	return func(yield func(model.Host) bool) {
+		seen := map[model.Host]bool{}
+		once := func(h model.Host) bool {
+			if seen[h] {
+				return true
+			}
+			seen[h] = true
+			return yield(h)
+		}
+		for svc := range s.candidates() {
+			if !once(svc.Host) {
+				return
+			}
+		}
+		for v := range s.World.VirtualServices() {
+			if !s.HasRoutes(v) {
+				continue
+			}
+			for _, hosts := range [][]model.Host{v.Hosts, world.DestinationHosts(v)} {
+				for _, h := range hosts {
+					if !once(h) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// candidates yields the services that the Sidecar could let in, narrowed by namespace where it names them all.
+func (s *Scope) candidates() iter.Seq[*model.Service] {
+	if s.Class.Type == Router {
+		return func(func(*model.Service) bool) {}
+	}
+	namespaces, all := s.egressNamespaces()
+	if all {
+		return s.World.Services()
+	}
+	return func(yield func(*model.Service) bool) {
+		for _, n := range namespaces {
+			for svc := range s.World.ServicesIn(n) {
+				if !yield(svc) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Scope) egressNamespaces() (namespaces []string, all bool) {
+	if s.Sidecar == nil || len(s.Sidecar.Egress) == 0 {
+		return nil, true
+	}
+	for _, l := range s.Sidecar.Egress {
+		for _, h := range l.Hosts {
+			if h.Namespace == "*" {
+				return nil, true
+			}
+			namespaces = append(namespaces, h.Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces), false
+}
+
+// AtGateways tells whether routes for these gateways ("mesh", "namespace/name") are for the class.
+func (s *Scope) AtGateways(gateways []string) bool {
+	if s.Class.Type == Sidecar {
+		return slices.Contains(gateways, model.Mesh)
+	}
+	return slices.ContainsFunc(gateways, s.servesGateway)
+}

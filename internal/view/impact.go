@@ -1,0 +1,198 @@
+package view
+
+import (
+	"cmp"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// impact is what a delta may touch, whoever sees it: found once per delta, at the cost of the delta.
+type impact struct {
+	delta *world.Delta
+	hosts map[model.Host]bool
+	// endpoints are hosts of which nothing but endpoints changed.
+	endpoints map[model.Host]bool
+	ports     map[uint16]bool // of explicit TCP listeners
+	virtual   map[*model.VirtualService]bool
+	seen      map[*model.VirtualService]bool
+}
+
+func impactOf(d *world.Delta) *impact {
+	m := &impact{
+		delta: d, hosts: map[model.Host]bool{}, endpoints: map[model.Host]bool{}, ports: map[uint16]bool{},
+		virtual: map[*model.VirtualService]bool{}, seen: map[*model.VirtualService]bool{},
+	}
+	for _, p := range d.Services {
+		for _, svc := range []*model.Service{p.Old, p.New} {
+			if svc != nil {
+				m.service(svc)
+			}
+		}
+	}
+	for _, p := range d.VirtualServices {
+		for _, vs := range []*model.VirtualService{p.Old, p.New} {
+			if vs != nil {
+				m.routes(vs)
+				for _, h := range world.DestinationHosts(vs) {
+					m.seenBy(h) // a destination is seen because of the route
+				}
+			}
+		}
+	}
+	for _, p := range d.DestinationRules {
+		for _, r := range []*model.DestinationRule{p.Old, p.New} {
+			if r != nil {
+				m.rule(r)
+			}
+		}
+	}
+	for _, e := range d.Endpoints {
+		m.endpointsOf(e)
+	}
+	return m
+}
+
+// both yields the worlds before and after.
+func (m *impact) both() []*world.World { return []*world.World{m.delta.From, m.delta.To} }
+
+func (m *impact) service(svc *model.Service) {
+	m.hosts[svc.Host] = true
+	for _, p := range svc.Ports {
+		if explicit(p.Protocol) {
+			m.ports[p.Port] = true
+		}
+	}
+	m.routesTo(svc.Host)
+}
+
+// seenBy adds a host that may come into or out of sight, with all that hangs on it.
+func (m *impact) seenBy(host model.Host) {
+	for _, w := range m.both() {
+		for svc := range w.Claims(host) {
+			m.service(svc)
+		}
+	}
+	m.hosts[host] = true
+}
+
+// routesTo adds the routes that name a host as their destination: they depend on its ports and its hash policy.
+func (m *impact) routesTo(host model.Host) {
+	for _, w := range m.both() {
+		for vs := range w.VirtualServicesTo(host) {
+			m.routes(vs)
+		}
+	}
+}
+
+// routes adds what a VirtualService routes.
+func (m *impact) routes(vs *model.VirtualService) {
+	if m.seen[vs] {
+		return
+	}
+	m.seen[vs] = true
+	m.virtual[vs] = true
+	for _, pattern := range vs.Hosts {
+		m.hosts[pattern] = true
+		for _, w := range m.both() {
+			for host := range w.HostsUnder(pattern) {
+				m.hosts[host] = true
+				if len(vs.TCP)+len(vs.TLS) > 0 {
+					m.portsOf(w, host)
+				}
+			}
+		}
+	}
+}
+
+func (m *impact) portsOf(w *world.World, host model.Host) {
+	for svc := range w.Claims(host) {
+		for _, p := range svc.Ports {
+			if explicit(p.Protocol) {
+				m.ports[p.Port] = true
+			}
+		}
+	}
+}
+
+func (m *impact) rule(r *model.DestinationRule) {
+	for _, w := range m.both() {
+		for host := range w.HostsUnder(r.Host) {
+			m.hosts[host] = true
+			m.routesTo(host)
+		}
+	}
+}
+
+func (m *impact) endpointsOf(e world.EndpointChange) {
+	if e.From.IsEmpty() == e.To.IsEmpty() {
+		m.endpoints[e.Host] = true
+		return
+	}
+	m.hosts[e.Host] = true // a service without interception is called by its endpoints or by name, see compiler.outbound
+}
+
+// units are the parts of a class that the delta may touch.
+func (m *impact) units(from, to *scope.Scope) []unit {
+	units := map[unit]bool{}
+	for h := range m.hosts {
+		units[unit{kind: unitHost, host: h}] = true
+		for _, full := range aliasOf(h, to.Class.Namespace, to.World.Mesh.Domain) {
+			if !m.hosts[full] && to.Service(full) != nil {
+				units[unit{kind: unitHost, host: full}] = true
+			}
+		}
+	}
+	for h := range m.endpoints {
+		if !m.hosts[h] {
+			units[unit{kind: unitEndpoints, host: h}] = true
+		}
+	}
+	if to.Class.Type == scope.Sidecar {
+		for p := range m.ports {
+			units[unit{kind: unitPort, port: p}] = true
+		}
+		return sortedUnits(units)
+	}
+	m.gatewayUnits(from, units)
+	m.gatewayUnits(to, units)
+	return sortedUnits(units)
+}
+
+func (m *impact) gatewayUnits(s *scope.Scope, units map[unit]bool) {
+	for _, p := range m.delta.Gateways {
+		for _, g := range []*model.Gateway{p.Old, p.New} {
+			if g != nil && s.Applies(g) {
+				addGateway(s, g, units)
+				m.gatewayHosts(s, g, units)
+			}
+		}
+	}
+	for vs := range m.virtual {
+		for _, name := range vs.Gateways {
+			if g := s.World.Gateway(name); g != nil && s.Applies(g) {
+				addBound(s, g, vs, units)
+			}
+		}
+	}
+}
+
+// gatewayHosts adds the destinations behind a Gateway that changed: a gateway sees what its routes lead to.
+func (m *impact) gatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
+	for vs := range s.World.VirtualServicesAt(g.Namespace + "/" + g.Name) {
+		for _, h := range world.DestinationHosts(vs) {
+			units[unit{kind: unitHost, host: h}] = true
+		}
+	}
+}
+
+// wide tells whether the delta may touch everything that a class has: then it is compiled from nothing, which its memo
+// makes cheap and its sets make small on the wire.
+func (m *impact) wide(from, to *scope.Scope) bool {
+	return m.delta.Mesh || from.Sidecar != to.Sidecar
+}
+
+func compareUnits(a, b unit) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port))
+}

@@ -1,0 +1,90 @@
+package view
+
+import (
+	"strconv"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// unit is a part of a class's configuration that is compiled at once, and that a change of the world may touch: a delta is
+// turned into units, and only these are compiled again. Each resource belongs to exactly one unit.
+type unit struct {
+	kind unitKind
+	host model.Host
+	port uint16
+}
+
+type unitKind uint8
+
+const (
+	// unitOwn is what a sidecar has whatever it calls: inbound ports, the HTTP proxy port, its route table.
+	unitOwn unitKind = iota
+	// unitHost is what it takes to call one host: clusters, their endpoints, virtual hosts.
+	unitHost
+	// unitEndpoints are the endpoints alone of one host.
+	unitEndpoints
+	// unitPort is the explicit TCP listener of one port.
+	unitPort
+	// unitGateway is a gateway's port: its listener and its route table.
+	unitGateway
+	// unitGatewayHost is one virtual host of a gateway's port.
+	unitGatewayHost
+)
+
+// slot is one resource of a unit, by name, with the means to make it. A virtual host stands in a table; a table has a head.
+type slot struct {
+	typ   Type
+	table string // of a virtual host: the route table that it belongs to
+	name  string
+	get   func() *Resource
+	head  func() []byte // of a route table
+}
+
+// compiler turns units of a scope into slots. It reads the scope alone.
+type compiler struct{ *workshop }
+
+// slots lists the resources of a unit. What is wrong on the way is told to report.
+func (c compiler) slots(s *scope.Scope, u unit, report func(source.Problem)) []slot {
+	switch u.kind {
+	case unitOwn:
+		return c.own(s)
+	case unitHost:
+		return append(c.clusterSlots(s, u.host, false), c.vhostSlots(s, u.host)...)
+	case unitEndpoints:
+		return c.clusterSlots(s, u.host, true)
+	case unitPort:
+		return c.tcpSlots(s, u.port, report)
+	case unitGateway:
+		return c.gatewaySlots(s, u.port)
+	default:
+		return c.gatewayHostSlots(s, u.port, u.host)
+	}
+}
+
+// units lists all units of a scope, for compiling from nothing.
+func (c compiler) units(s *scope.Scope) []unit {
+	var units []unit
+	ports := map[uint16]bool{}
+	for h := range s.Hosts() {
+		units = append(units, unit{kind: unitHost, host: h})
+		if svc := s.Service(h); svc != nil && s.Class.Type == scope.Sidecar {
+			for _, p := range svc.Ports {
+				if !ports[p.Port] && explicit(p.Protocol) {
+					ports[p.Port] = true
+					units = append(units, unit{kind: unitPort, port: p.Port})
+				}
+			}
+		}
+	}
+	if s.Class.Type == scope.Sidecar {
+		return append(units, unit{kind: unitOwn})
+	}
+	return append(units, gatewayUnits(s)...)
+}
+
+// explicit tells whether a port gets a TCP listener of its own: what is HTTP goes through the HTTP proxy port.
+func explicit(p model.Protocol) bool { return !p.IsHTTP() && p != model.UDP }
+
+func portText(port uint16) string { return strconv.Itoa(int(port)) }

@@ -1,0 +1,179 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// tcpSlots is the explicit listener of a port whose bytes are not HTTP. Without interception nothing but the port tells
+// services apart, so one TCP service has it (the first in the total order), beside any number of TLS services, which are
+// told apart by SNI. The others are reported.
+func (c compiler) tcpSlots(s *scope.Scope, port uint16, report func(source.Problem)) []slot {
+	if s.Class.Type != scope.Sidecar {
+		return nil
+	}
+	b := chainBuilder{compiler: c, scope: s, port: port, sni: map[string]bool{}, report: report}
+	for svc := range s.World.ServicesOnPort(port) {
+		p, ok := svc.Port(port)
+		if !ok || !explicit(p.Protocol) || s.Service(svc.Host) != svc {
+			continue
+		}
+		if port == s.Class.Settings.HTTPProxyPort {
+			b.clash(svc, "the HTTP proxy port of the sidecars")
+			continue
+		}
+		if p.Protocol == model.TLS {
+			b.addTLS(svc)
+		} else {
+			b.addTCP(svc)
+		}
+	}
+	if len(b.chains) == 0 {
+		return nil
+	}
+	name := "127.0.0.1_" + portText(port)
+	return []slot{{typ: Listener, name: name, get: func() *Resource {
+		return c.tcp.get(listener.TCPInput{
+			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.workshop.chains.List(b.chains),
+			Common: c.commonOf(s.World.Mesh, s.Class.Settings.HTTP10),
+		})
+	}}}
+}
+
+// chainBuilder gathers the filter chains of one port.
+type chainBuilder struct {
+	compiler
+	scope  *scope.Scope
+	port   uint16
+	chains []listener.Chain
+	sni    map[string]bool
+	owner  *model.Service // of the chain that takes all that no SNI does
+	report func(source.Problem)
+}
+
+func (b *chainBuilder) clash(svc *model.Service, with string) {
+	b.report(problemOf(&svc.Meta, source.Problem{
+		Severity: source.Warning, Path: "spec.ports", Value: portText(b.port),
+		Message: fmt.Sprintf("the TCP port of %s is also that of %s, which has it: workloads reach only that one by the port", svc.Host, with),
+		Want:    "a port of its own for each TCP service, or protocol TLS, where SNI tells services apart",
+	}))
+}
+
+func (b *chainBuilder) addTCP(svc *model.Service) {
+	if b.owner != nil {
+		b.clash(svc, string(b.owner.Host))
+		return
+	}
+	b.owner = svc
+	vs := b.scope.VirtualService(svc.Host)
+	if vs == nil || len(vs.TCP) == 0 {
+		b.chains = append(b.chains, b.direct(svc, nil))
+		return
+	}
+	for _, r := range vs.TCP {
+		chain, always, ok := b.tcpRoute(svc, vs, r)
+		if !ok {
+			continue
+		}
+		b.chains = append(b.chains, chain)
+		if always {
+			return
+		}
+	}
+	b.chains = append(b.chains, b.direct(svc, nil))
+}
+
+// tcpRoute is the chain of a TCP route, if one of its matches holds for the class; always, if it takes all connections.
+func (b *chainBuilder) tcpRoute(svc *model.Service, vs *model.VirtualService, r *model.TCPRoute) (chain listener.Chain, always, ok bool) {
+	var prefixes []string
+	always = len(r.Matches) == 0
+	for _, m := range r.Matches {
+		if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, b.port) {
+			continue
+		}
+		ok = true
+		always = always || len(m.DestinationSubnets) == 0
+		prefixes = append(prefixes, m.DestinationSubnets...)
+	}
+	if always {
+		prefixes = nil
+	} else if !ok {
+		return chain, false, false
+	}
+	chain = b.routed(string(svc.Host), r.Destinations, r.Broken)
+	chain.Prefixes = b.domains.List(prefixes)
+	return chain, always, true
+}
+
+func (b *chainBuilder) addTLS(svc *model.Service) {
+	if vs := b.scope.VirtualService(svc.Host); vs != nil {
+		for _, r := range vs.TLS {
+			for _, m := range r.Matches {
+				if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, b.port) {
+					continue
+				}
+				if sni := b.fresh(m.SNIHosts); len(sni) > 0 {
+					chain := b.routed(string(svc.Host), r.Destinations, r.Broken)
+					chain.SNI = b.domains.List(sni)
+					b.chains = append(b.chains, chain)
+				}
+			}
+		}
+	}
+	if sni := b.fresh([]model.Host{svc.Host}); len(sni) > 0 {
+		b.chains = append(b.chains, b.direct(svc, sni))
+	}
+}
+
+// fresh are those of the names that no chain before takes: Envoy refuses a listener with a match that stands twice.
+func (b *chainBuilder) fresh(hosts []model.Host) []string {
+	var names []string
+	for _, h := range hosts {
+		if n := string(h); !b.sni[n] && n != "*" {
+			b.sni[n] = true
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func (b *chainBuilder) direct(svc *model.Service, sni []string) listener.Chain {
+	to := listener.WeightedTarget{Cluster: pb.OutboundCluster(svc.Host, b.port, ""), Weight: 1}
+	return listener.Chain{
+		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
+	}
+}
+
+func (b *chainBuilder) routed(name string, destinations []model.Destination, broken string) listener.Chain {
+	if broken != "" {
+		return listener.Chain{Name: name, Closed: true}
+	}
+	var to []listener.WeightedTarget
+	for _, d := range destinations {
+		f := b.resolve(d)
+		weight := d.Weight
+		if len(destinations) == 1 {
+			weight = 1
+		}
+		if weight > 0 {
+			to = append(to, listener.WeightedTarget{Cluster: pb.OutboundCluster(d.Host, f, d.Subset), Weight: weight})
+		}
+	}
+	return listener.Chain{Name: name, Targets: b.targets.List(to), Closed: len(to) == 0}
+}
+
+// resolve is the port of a destination: as given, or the service's only one, or the one that was called.
+func (b *chainBuilder) resolve(d model.Destination) uint16 {
+	if d.Port != 0 {
+		return d.Port
+	}
+	if svc := b.scope.Service(d.Host); svc != nil && len(svc.Ports) == 1 {
+		return svc.Ports[0].Port
+	}
+	return b.port
+}

@@ -1,0 +1,209 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/route"
+)
+
+// defaultPort is the port of a Host header without one, and that of routes for hosts that no service has.
+const defaultPort = 80
+
+// vhostSlots are the virtual hosts of a host in the table of the HTTP proxy port, one for each port that can be HTTP.
+func (c compiler) vhostSlots(s *scope.Scope, host model.Host) []slot {
+	if s.Class.Type != scope.Sidecar || s.Class.Settings.HTTPProxyPort == 0 {
+		return nil
+	}
+	svc, vs := s.Service(host), s.VirtualService(host)
+	if svc == nil {
+		if vs == nil || host == "*" || !slices.Contains(vs.Hosts, host) {
+			return nil
+		}
+		return []slot{c.vhostSlot(s, host, defaultPort, route.Target{}, vs)}
+	}
+	var slots []slot
+	for _, p := range svc.Ports {
+		if p.Protocol.IsHTTP() || p.Protocol == model.Auto {
+			slots = append(slots, c.vhostSlot(s, host, p.Port, route.Target{Host: host, Port: p.Port}, vs))
+		}
+	}
+	return slots
+}
+
+func (c compiler) vhostSlot(s *scope.Scope, host model.Host, port uint16, to route.Target, vs *model.VirtualService) slot {
+	name := string(host) + ":" + portText(port)
+	return slot{typ: Route, table: httpProxyTable, name: name, get: func() *Resource {
+		var refs []route.RouteRef
+		if vs != nil {
+			refs = routesOf(s, vs, port)
+		}
+		in := c.vhostInput(s, refs, to, port)
+		in.Domains = c.domains.List(withPorts(c.names(s, host, port), port))
+		return c.vhosts.get(vhostKey{name: name, in: in})
+	}}
+}
+
+// vhostInput gathers all that the routes depend on, but for the domains.
+func (c compiler) vhostInput(s *scope.Scope, refs []route.RouteRef, to route.Target, port uint16) route.VirtualHostInput {
+	return route.VirtualHostInput{
+		Routes: c.refs.List(refs), Default: to, Facts: c.facts.List(c.factsOf(s, refs, to, port)), Retries: c.retriesOf(s.World.Mesh), Port: port,
+	}
+}
+
+// routesOf are the routes of a VirtualService that the class has at a port: one for each match that can hold for it.
+func routesOf(s *scope.Scope, vs *model.VirtualService, port uint16) []route.RouteRef {
+	var refs []route.RouteRef
+	for _, r := range vs.HTTP {
+		if len(r.Matches) == 0 {
+			refs = append(refs, route.RouteRef{Owner: vs.Key(), Route: r})
+			continue
+		}
+		for _, m := range r.Matches {
+			if applies(s, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, port) {
+				refs = append(refs, route.RouteRef{Owner: vs.Key(), Route: r, Match: m})
+			}
+		}
+	}
+	return refs
+}
+
+// conditions are those parts of a match that hold or not for a class as a whole.
+type conditions struct {
+	port            uint16
+	sourceLabels    model.Labels
+	sourceNamespace string
+	gateways        []string
+}
+
+func applies(s *scope.Scope, vs *model.VirtualService, m conditions, port uint16) bool {
+	gateways := m.gateways
+	if len(gateways) == 0 {
+		gateways = vs.Gateways
+	}
+	return (m.port == 0 || m.port == port) &&
+		s.Class.Selected(m.sourceLabels) &&
+		(m.sourceNamespace == "" || m.sourceNamespace == s.Class.Namespace) &&
+		s.AtGateways(gateways)
+}
+
+// factsOf tells what the routes need to know of the destinations that they name, sorted, each once.
+func (c compiler) factsOf(s *scope.Scope, refs []route.RouteRef, to route.Target, called uint16) []route.DestinationFact {
+	var facts []route.DestinationFact
+	add := func(host model.Host, port uint16, subset string) {
+		facts = append(facts, factOf(s, route.DestinationFact{Host: host, Port: port, Subset: subset}, called))
+	}
+	if to != (route.Target{}) {
+		add(to.Host, to.Port, to.Subset)
+	}
+	for _, ref := range refs {
+		for _, d := range ref.Route.Destinations {
+			add(d.Host, d.Port, d.Subset)
+		}
+		for _, m := range ref.Route.Mirrors {
+			add(m.Destination.Host, m.Destination.Port, m.Destination.Subset)
+		}
+	}
+	slices.SortFunc(facts, route.CompareFacts)
+	return slices.Compact(facts)
+}
+
+func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.DestinationFact {
+	f.Resolved = f.Port
+	svc := s.Service(f.Host)
+	if f.Resolved == 0 {
+		f.Resolved = called
+		if svc != nil && len(svc.Ports) == 1 {
+			f.Resolved = svc.Ports[0].Port
+		}
+	}
+	if svc == nil {
+		return f
+	}
+	rule := s.DestinationRule(svc)
+	if rule == nil {
+		return f
+	}
+	sub, _ := rule.Subset(f.Subset)
+	if lb := cluster.Effective(rule.Policy, sub.Policy, f.Resolved).LB; lb != nil {
+		f.Hash = lb.Hash
+	}
+	return f
+}
+
+// names are those by which the class may call a host at a port: the host itself, short forms of a Kubernetes service, and
+// the absolute form with a dot behind. A name that another host has for its own is left to that one, since Envoy refuses a
+// table in which a domain stands twice.
+func (c compiler) names(s *scope.Scope, host model.Host, port uint16) []string {
+	names := []string{string(host)}
+	for _, alias := range aliases(host, s.Class.Namespace, s.World.Mesh.Domain) {
+		if !takenByOther(s, model.Host(alias), port) {
+			names = append(names, alias)
+		}
+	}
+	return names
+}
+
+func takenByOther(s *scope.Scope, name model.Host, port uint16) bool {
+	if svc := s.Service(name); svc != nil {
+		p, ok := svc.Port(port)
+		return ok && (p.Protocol.IsHTTP() || p.Protocol == model.Auto)
+	}
+	if port != defaultPort {
+		return false
+	}
+	vs := s.VirtualService(name)
+	return vs != nil && slices.Contains(vs.Hosts, name)
+}
+
+// aliases are the other names of a host for callers of a namespace.
+func aliases(host model.Host, namespace, domain string) []string {
+	if host.IsWildcard() {
+		return nil
+	}
+	var names []string
+	if base, ok := strings.CutSuffix(string(host), ".svc."+domain); ok {
+		if name, own, ok := strings.Cut(base, "."); ok && !strings.Contains(own, ".") {
+			if own == namespace {
+				names = append(names, name)
+			}
+			names = append(names, base, base+".svc")
+		}
+	}
+	if strings.Contains(string(host), ".") && !strings.HasSuffix(string(host), ".") {
+		names = append(names, string(host)+".")
+	}
+	return names
+}
+
+// aliasOf are the hosts for which a name may be an alias: the other direction of aliases.
+func aliasOf(name model.Host, namespace, domain string) []model.Host {
+	n := string(name)
+	hosts := []model.Host{model.Host(strings.TrimSuffix(n, "."))}
+	if !strings.Contains(n, ".") {
+		hosts = append(hosts, model.Host(n+"."+namespace+".svc."+domain))
+	}
+	return append(hosts, model.Host(n+".svc."+domain), model.Host(n+"."+domain))
+}
+
+// withPorts are the Host headers for names at a port: that of HTTP may be left out.
+func withPorts(names []string, port uint16) []string {
+	var domains []string
+	for _, n := range names {
+		if port == defaultPort {
+			domains = append(domains, n)
+		}
+		domains = append(domains, n+":"+portText(port))
+	}
+	return domains
+}
+
+// problemOf is a problem of an object that is found while compiling.
+func problemOf(m *model.Meta, p source.Problem) source.Problem {
+	p.Object = m.Key()
+	return p
+}

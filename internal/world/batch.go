@@ -1,0 +1,132 @@
+package world
+
+import (
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// batch is one step of the Writer: edits of all indexes, and the delta that they make.
+type batch struct {
+	from  *World
+	delta *Delta
+	mesh  *model.MeshConfig
+
+	services    edit[*model.Service]
+	hosts       edit[model.Host]
+	byNamespace edit[*model.Service]
+	byPort      edit[*model.Service]
+	virtual     edit[*model.VirtualService]
+	virtualHost edit[*model.VirtualService]
+	virtualGate edit[*model.VirtualService]
+	virtualDest edit[*model.VirtualService]
+	rules       edit[*model.DestinationRule]
+	ruleHost    edit[*model.DestinationRule]
+	gateways    edit[*model.Gateway]
+	gatewayName edit[*model.Gateway]
+	sidecars    edit[*model.Sidecar]
+	workloads   edit[*model.Workload]
+	workloadIP  edit[*model.Workload]
+	namespaces  edit[*model.Namespace]
+	slices      edit[*model.EndpointSlice]
+	slicesByPod edit[*model.EndpointSlice]
+	endpoints   edit[*EndpointSet]
+	selectors   edit[model.Labels]
+
+	dirtySlices  []Pair[model.EndpointSlice]
+	pendingHosts int
+	subsets      int
+}
+
+func newBatch(from *World) *batch {
+	return &batch{
+		from: from, delta: &Delta{From: from}, mesh: from.Mesh,
+		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(),
+		virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
+		rules: from.rules.edit(), ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(),
+		workloads: from.workloads.edit(), workloadIP: from.workloadIP.edit(), namespaces: from.namespaces.edit(),
+		slices: from.slices.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
+		pendingHosts: from.pendingHosts, subsets: from.subsets,
+	}
+}
+
+// finish publishes the step: the same world when nothing changed.
+func (b *batch) finish() *World {
+	if b.delta.IsEmpty() && len(b.dirtySlices) == 0 {
+		b.delta.To = b.from
+		return b.from
+	}
+	next := &World{
+		Generation: b.from.Generation + 1, Mesh: b.mesh,
+		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(),
+		virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
+		rules: b.rules.commit(), ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(),
+		workloads: b.workloads.commit(), workloadIP: b.workloadIP.commit(), namespaces: b.namespaces.commit(),
+		slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
+		pendingHosts: b.pendingHosts, subsets: b.subsets,
+	}
+	if b.delta.IsEmpty() {
+		next.Generation = b.from.Generation // a slice whose endpoints are all pending: remembered, but nothing to see
+	}
+	b.delta.To = next
+	return next
+}
+
+// replace takes a source object's old model objects out and puts its new ones in; it tells whether anything differs.
+func (b *batch) replace(old, now []model.Object) bool {
+	changed := false
+	for _, o := range old {
+		if find(now, identity(o)) == nil {
+			b.swap(o, nil)
+			changed = true
+		}
+	}
+	for _, n := range now {
+		o := find(old, identity(n))
+		if o != nil && model.Fingerprint(o) == model.Fingerprint(n) {
+			continue
+		}
+		b.swap(o, n)
+		changed = true
+	}
+	return changed
+}
+
+// canonical is the pointer that stands in the world for an object: the old one where the content is equal.
+func (b *batch) canonical(old []model.Object, n model.Object) model.Object {
+	if o := find(old, identity(n)); o != nil && model.Fingerprint(o) == model.Fingerprint(n) {
+		return o
+	}
+	return n
+}
+
+func (b *batch) swap(old, now model.Object) {
+	kind := now
+	if kind == nil {
+		kind = old
+	}
+	switch kind.(type) {
+	case *model.Service:
+		b.swapService(pairOf[*model.Service](old, now))
+	case *model.VirtualService:
+		b.swapVirtualService(pairOf[*model.VirtualService](old, now))
+	case *model.DestinationRule:
+		b.swapDestinationRule(pairOf[*model.DestinationRule](old, now))
+	case *model.Gateway:
+		b.swapGateway(pairOf[*model.Gateway](old, now))
+	case *model.Sidecar:
+		b.swapSidecar(pairOf[*model.Sidecar](old, now))
+	case *model.Workload:
+		b.swapWorkload(pairOf[*model.Workload](old, now))
+	case *model.Namespace:
+		b.swapNamespace(pairOf[*model.Namespace](old, now))
+	case *model.EndpointSlice:
+		b.swapSlice(pairOf[*model.EndpointSlice](old, now))
+	case *model.MeshConfig:
+		b.swapMesh(pairOf[*model.MeshConfig](old, now))
+	}
+}
+
+func pairOf[P any](old, now model.Object) (o, n P) {
+	o, _ = old.(P)
+	n, _ = now.(P)
+	return o, n
+}

@@ -1,0 +1,69 @@
+package world
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Pair is an object before and after: Old is nil for a new one, New for one that went away.
+type Pair[T any] struct{ Old, New *T }
+
+// Delta is what differs between two generations. Objects that were sent again with equal content are not in it.
+type Delta struct {
+	From, To *World
+
+	Services         []Pair[model.Service]
+	VirtualServices  []Pair[model.VirtualService]
+	DestinationRules []Pair[model.DestinationRule]
+	Gateways         []Pair[model.Gateway]
+	Sidecars         []Pair[model.Sidecar]
+	Workloads        []Pair[model.Workload]
+	Namespaces       []Pair[model.Namespace]
+	Endpoints        []EndpointChange
+	// Mesh tells that the mesh configuration changed, on which everything may depend.
+	Mesh bool
+
+	// Changed are the source objects behind it, in the order of arrival.
+	Changed []source.Key
+	// Observed is when the first of the changes reached this process.
+	Observed time.Time
+}
+
+// EndpointChange are endpoints of one service that appeared, changed or went away.
+type EndpointChange struct {
+	Host      model.Host
+	Namespace string
+	From, To  *EndpointSet
+	IDs       []EndpointID // sorted
+}
+
+// IsEmpty tells that nothing differs.
+func (d *Delta) IsEmpty() bool {
+	return !d.Mesh && len(d.Services) == 0 && len(d.Endpoints) == 0 && d.noPolicies() &&
+		len(d.Workloads) == 0 && len(d.Namespaces) == 0
+}
+
+func (d *Delta) noPolicies() bool {
+	return len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0
+}
+
+// EndpointsOnly tells that nothing but endpoints (and the workloads behind them) differs.
+func (d *Delta) EndpointsOnly() bool {
+	return !d.Mesh && len(d.Services) == 0 && len(d.Namespaces) == 0 && d.noPolicies()
+}
+
+// Cause is one line that tells a person what changed.
+func (d *Delta) Cause() string {
+	switch len(d.Changed) {
+	case 0:
+		return "nothing"
+	case 1:
+		return d.Changed[0].String()
+	case 2:
+		return d.Changed[0].String() + ", " + d.Changed[1].String()
+	}
+	return fmt.Sprintf("%s and %d more", d.Changed[0], len(d.Changed)-1)
+}

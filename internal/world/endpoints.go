@@ -1,0 +1,117 @@
+package world
+
+import (
+	"iter"
+	"net"
+	"strconv"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// EndpointSet are the endpoints of one service. Several contributors (slices, a selector, a ServiceEntry's own list) may
+// claim one endpoint, as when it moves from slice to slice; the first by name counts. It never changes.
+type EndpointSet struct{ claims index[model.Endpoint] } // endpoint id, contributor
+
+var noEndpoints = &EndpointSet{claims: newIndex[model.Endpoint]()}
+
+// EndpointID names an endpoint within its service: address, port and the service port that it serves.
+type EndpointID string
+
+func idOf(e *model.Endpoint) EndpointID {
+	return EndpointID(net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port))) + "/" + e.PortName)
+}
+
+// Get finds an endpoint.
+func (s *EndpointSet) Get(id EndpointID) (model.Endpoint, bool) {
+	return s.claims.first(join(string(id)))
+}
+
+// All yields the endpoints by id.
+func (s *EndpointSet) All() iter.Seq2[EndpointID, model.Endpoint] {
+	return func(yield func(EndpointID, model.Endpoint) bool) {
+		var last EndpointID
+		for e := range s.claims.under(nil) {
+			id := idOf(&e)
+			if id == last {
+				continue
+			}
+			last = id
+			if !yield(id, e) {
+				return
+			}
+		}
+	}
+}
+
+// IsEmpty tells that there are none.
+func (s *EndpointSet) IsEmpty() bool { return s.claims.len() == 0 }
+
+// contribution is what one contributor says of one service.
+type contribution struct {
+	host        model.Host
+	namespace   string
+	contributor string
+	endpoints   []model.Endpoint
+}
+
+// ofSlice joins a slice with its pods. A host whose pod is not known yet is left out and counted: its labels decide the
+// subsets that it belongs to. It comes with the pod.
+func (b *batch) ofSlice(s *model.EndpointSlice, workload func(namespace, name string) *model.Workload) (contribution, int) {
+	c := contribution{
+		host:        model.Resolve(s.Service, s.Namespace, b.mesh.Domain),
+		namespace:   s.Namespace,
+		contributor: "slice/" + s.Name,
+	}
+	pending := 0
+	for _, h := range s.Hosts {
+		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Locality: model.Locality{Zone: h.Zone}}
+		if h.Pod != "" {
+			pod := workload(s.Namespace, h.Pod)
+			if pod == nil {
+				pending++
+				continue
+			}
+			e.Labels, e.Workload = pod.Labels, pod.Namespace+"/"+pod.Name
+			if pod.Locality != (model.Locality{}) {
+				e.Locality = pod.Locality
+			}
+		}
+		for _, p := range s.Ports {
+			e.Port, e.PortName = p.Port, p.Name
+			c.endpoints = append(c.endpoints, e)
+		}
+	}
+	return c, pending
+}
+
+// ofEntry are the endpoints that a ServiceEntry lists itself.
+func ofEntry(s *model.Service) contribution {
+	return contribution{host: s.Host, namespace: s.Namespace, contributor: "entry/" + s.Name, endpoints: s.Endpoints}
+}
+
+// ofSelector are the endpoints that one workload gives to a ServiceEntry that selects it.
+func ofSelector(s *model.Service, w *model.Workload) contribution {
+	c := contribution{host: s.Host, namespace: s.Namespace, contributor: "pod/" + w.Name}
+	if !selects(s, w) || len(w.Addresses) == 0 {
+		return c
+	}
+	for _, p := range s.Ports {
+		port := p.Target
+		if port == 0 {
+			port = w.PortNamed(p.TargetName)
+		}
+		if port == 0 {
+			port = p.Port
+		}
+		c.endpoints = append(c.endpoints, model.Endpoint{
+			Address: w.Addresses[0], Port: port, PortName: p.Name, Labels: w.Labels, Locality: w.Locality,
+			Workload: w.Namespace + "/" + w.Name, Node: w.Node,
+		})
+	}
+	return c
+}
+
+func selects(s *model.Service, w *model.Workload) bool {
+	return s.Kind == source.ServiceEntry && !s.Selector.IsEmpty() && s.Namespace == w.Namespace && s.Selector.Selects(w.Labels)
+}

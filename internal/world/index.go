@@ -1,0 +1,80 @@
+package world
+
+import (
+	"encoding/binary"
+	"iter"
+
+	iradix "github.com/hashicorp/go-immutable-radix/v2"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// index is a persistent map in the order of its keys. Keys are made by join and order: parts end with a zero byte, so that a
+// prefix of whole parts selects exactly what begins with them.
+type index[T any] struct{ tree *iradix.Tree[T] }
+
+func newIndex[T any]() index[T] { return index[T]{iradix.New[T]()} }
+
+func (ix index[T]) get(key []byte) (T, bool) { return ix.tree.Get(key) }
+
+func (ix index[T]) len() int { return ix.tree.Len() }
+
+// under yields the values whose keys begin with prefix, in order.
+func (ix index[T]) under(prefix []byte) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		ix.tree.Root().WalkPrefix(prefix, func(_ []byte, v T) bool { return !yield(v) })
+	}
+}
+
+// first is the first value whose key begins with prefix.
+func (ix index[T]) first(prefix []byte) (T, bool) {
+	for v := range ix.under(prefix) {
+		return v, true
+	}
+	var none T
+	return none, false
+}
+
+// edit is an index while a batch is applied.
+type edit[T any] struct{ txn *iradix.Txn[T] }
+
+func (ix index[T]) edit() edit[T] { return edit[T]{ix.tree.Txn()} }
+
+func (e edit[T]) put(key []byte, v T) { e.txn.Insert(key, v) }
+
+func (e edit[T]) drop(key []byte) { e.txn.Delete(key) }
+
+// commit ends a step and returns the index; the edit may go on from there.
+func (e edit[T]) commit() index[T] { return index[T]{e.txn.CommitOnly()} }
+
+func join(parts ...string) []byte {
+	var k []byte
+	for _, p := range parts {
+		k = append(append(k, p...), 0)
+	}
+	return k
+}
+
+// ordered is a key prefix followed by the object's place in the total order of model.Meta.Compare, so that walking the prefix
+// meets the winner of a conflict first.
+func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
+	rank := byte(0)
+	if m.Kind == source.ServiceEntry {
+		rank = 1
+	}
+	k := append(prefix, rank)
+	k = binary.BigEndian.AppendUint64(k, uint64(m.Created))
+	return append(k, join(m.Namespace, m.Name, m.UID, string(host))...)
+}
+
+func portPrefix(port uint16) []byte { return binary.BigEndian.AppendUint16(nil, port) }
+
+// reversed turns a host around, so that all names under a suffix share a prefix.
+func reversed(h model.Host) []byte {
+	k := make([]byte, len(h), len(h)+1)
+	for i := range len(h) {
+		k[len(h)-1-i] = h[i]
+	}
+	return k
+}

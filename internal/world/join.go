@@ -1,0 +1,203 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// joinEndpoints brings the endpoint sets up to date with the slices, entries and workloads that this batch changed. It costs
+// the contributors that changed.
+func (b *batch) joinEndpoints() {
+	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}}
+	before, after := b.from.Workload, b.workloadNow()
+	for _, s := range b.slicesToJoin() {
+		j.swap(b.sliceGives(s.Old, before, -1), b.sliceGives(s.New, after, 1))
+	}
+	for _, s := range b.delta.Services {
+		j.swap(entryGives(s.Old), entryGives(s.New))
+		j.swapSelected(s)
+	}
+	for _, w := range b.delta.Workloads {
+		j.swapWorkload(w)
+	}
+	j.finish()
+}
+
+func (b *batch) workloadNow() func(namespace, name string) *model.Workload {
+	now := b.workloads.commit()
+	return func(namespace, name string) *model.Workload {
+		found, _ := now.get(join(namespace, name))
+		return found
+	}
+}
+
+// slicesToJoin are the slices that changed, and the unchanged ones with a pod that did.
+func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
+	dirty := slices.Clone(b.dirtySlices)
+	seen := map[string]bool{}
+	for _, s := range dirty {
+		for _, v := range []*model.EndpointSlice{s.Old, s.New} {
+			if v != nil {
+				seen[v.Namespace+"/"+v.Name] = true
+			}
+		}
+	}
+	now := b.slicesByPod.commit()
+	for _, w := range b.delta.Workloads {
+		meta := w.New
+		if meta == nil {
+			meta = w.Old
+		}
+		for s := range now.under(join(meta.Namespace, meta.Name)) {
+			if !seen[s.Namespace+"/"+s.Name] {
+				seen[s.Namespace+"/"+s.Name] = true
+				dirty = append(dirty, Pair[model.EndpointSlice]{Old: s, New: s})
+			}
+		}
+	}
+	return dirty
+}
+
+func (b *batch) sliceGives(s *model.EndpointSlice, workload func(string, string) *model.Workload, sign int) *contribution {
+	if s == nil {
+		return nil
+	}
+	c, pending := b.ofSlice(s, workload)
+	b.pendingHosts += sign * pending
+	return &c
+}
+
+func entryGives(s *model.Service) *contribution {
+	if s == nil || len(s.Endpoints) == 0 {
+		return nil
+	}
+	c := ofEntry(s)
+	return &c
+}
+
+type serviceID struct {
+	host      model.Host
+	namespace string
+}
+
+// joiner collects the endpoint edits of a batch by service.
+type joiner struct {
+	b       *batch
+	touched map[serviceID]*endpointEdit
+	order   []serviceID
+}
+
+type endpointEdit struct {
+	from   *EndpointSet
+	claims edit[model.Endpoint]
+	ids    []EndpointID
+}
+
+// swapSelected replaces what the workloads of a namespace give to a ServiceEntry that selects them.
+func (j *joiner) swapSelected(s Pair[model.Service]) {
+	for _, side := range []struct {
+		service *model.Service
+		now     bool
+	}{{s.Old, false}, {s.New, true}} {
+		if side.service == nil || side.service.Selector.IsEmpty() {
+			continue
+		}
+		workloads := j.b.from.workloads
+		if side.now {
+			workloads = j.b.workloads.commit()
+		}
+		for w := range workloads.under(join(side.service.Namespace)) {
+			c := ofSelector(side.service, w)
+			if side.now {
+				j.swap(nil, &c)
+			} else {
+				j.swap(&c, nil)
+			}
+		}
+	}
+}
+
+// swapWorkload replaces what one workload gives to the ServiceEntries that select it and did not change themselves.
+func (j *joiner) swapWorkload(w Pair[model.Workload]) {
+	meta := w.New
+	if meta == nil {
+		meta = w.Old
+	}
+	for s := range j.b.byNamespace.commit().under(join(meta.Namespace)) {
+		if s.Selector.IsEmpty() || j.serviceChanged(s) {
+			continue
+		}
+		var old, now *contribution
+		if w.Old != nil {
+			c := ofSelector(s, w.Old)
+			old = &c
+		}
+		if w.New != nil {
+			c := ofSelector(s, w.New)
+			now = &c
+		}
+		j.swap(old, now)
+	}
+}
+
+func (j *joiner) serviceChanged(s *model.Service) bool {
+	return slices.ContainsFunc(j.b.delta.Services, func(p Pair[model.Service]) bool { return p.New == s })
+}
+
+// swap replaces what a contributor said by what it says now; nil says nothing.
+func (j *joiner) swap(old, now *contribution) {
+	if old != nil {
+		e := j.edit(old)
+		for i := range old.endpoints {
+			id := idOf(&old.endpoints[i])
+			e.claims.drop(join(string(id), old.contributor))
+			e.ids = append(e.ids, id)
+		}
+	}
+	if now != nil {
+		e := j.edit(now)
+		for i := range now.endpoints {
+			id := idOf(&now.endpoints[i])
+			e.claims.put(join(string(id), now.contributor), now.endpoints[i])
+			e.ids = append(e.ids, id)
+		}
+	}
+}
+
+func (j *joiner) edit(c *contribution) *endpointEdit {
+	id := serviceID{host: c.host, namespace: c.namespace}
+	if e := j.touched[id]; e != nil {
+		return e
+	}
+	from, ok := j.b.from.endpoints.get(join(string(c.host), c.namespace))
+	if !ok {
+		from = noEndpoints
+	}
+	e := &endpointEdit{from: from, claims: from.claims.edit()}
+	j.touched[id] = e
+	j.order = append(j.order, id)
+	return e
+}
+
+func (j *joiner) finish() {
+	for _, id := range j.order {
+		e := j.touched[id]
+		to := &EndpointSet{claims: e.claims.commit()}
+		slices.Sort(e.ids)
+		changed := slices.DeleteFunc(slices.Compact(e.ids), func(id EndpointID) bool {
+			before, had := e.from.Get(id)
+			after, has := to.Get(id)
+			return had == has && before == after
+		})
+		if to.IsEmpty() {
+			j.b.endpoints.drop(join(string(id.host), id.namespace))
+		} else {
+			j.b.endpoints.put(join(string(id.host), id.namespace), to)
+		}
+		if len(changed) > 0 {
+			change := EndpointChange{Host: id.host, Namespace: id.namespace, From: e.from, To: to, IDs: changed}
+			j.b.delta.Endpoints = append(j.b.delta.Endpoints, change)
+		}
+	}
+}

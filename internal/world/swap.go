@@ -1,0 +1,229 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+func (b *batch) swapService(old, now *model.Service) {
+	if old != nil {
+		b.services.drop(ordered(join(string(old.Host)), &old.Meta, ""))
+		b.byNamespace.drop(ordered(join(old.Namespace, string(old.Host)), &old.Meta, ""))
+		for _, p := range old.Ports {
+			b.byPort.drop(ordered(portPrefix(p.Port), &old.Meta, old.Host))
+		}
+	}
+	if now != nil {
+		b.services.put(ordered(join(string(now.Host)), &now.Meta, ""), now)
+		b.byNamespace.put(ordered(join(now.Namespace, string(now.Host)), &now.Meta, ""), now)
+		for _, p := range now.Ports {
+			b.byPort.put(ordered(portPrefix(p.Port), &now.Meta, now.Host), now)
+		}
+		b.hosts.put(reversed(now.Host), now.Host)
+	} else if _, claimed := b.services.commit().first(join(string(old.Host))); !claimed {
+		b.hosts.drop(reversed(old.Host))
+	}
+	b.delta.Services = append(b.delta.Services, Pair[model.Service]{Old: old, New: now})
+}
+
+func (b *batch) swapVirtualService(old, now *model.VirtualService) {
+	if old != nil {
+		b.virtual.drop(join(old.Namespace, old.Name))
+		eachPlace(old, func(ix place, key []byte) { b.placeOf(ix).drop(key) })
+		for _, s := range SourceSelectors(old) {
+			b.selectors.drop(selectorKey(s, &old.Meta))
+		}
+	}
+	if now != nil {
+		b.virtual.put(join(now.Namespace, now.Name), now)
+		eachPlace(now, func(ix place, key []byte) { b.placeOf(ix).put(key, now) })
+		for _, s := range SourceSelectors(now) {
+			b.selectors.put(selectorKey(s, &now.Meta), s)
+		}
+	}
+	b.delta.VirtualServices = append(b.delta.VirtualServices, Pair[model.VirtualService]{Old: old, New: now})
+}
+
+// place is one of the indexes that a VirtualService stands in by what it names.
+type place uint8
+
+const (
+	atHost place = iota
+	atGateway
+	atDestination
+)
+
+func (b *batch) placeOf(p place) edit[*model.VirtualService] {
+	return [...]edit[*model.VirtualService]{atHost: b.virtualHost, atGateway: b.virtualGate, atDestination: b.virtualDest}[p]
+}
+
+func eachPlace(v *model.VirtualService, f func(place, []byte)) {
+	for _, h := range v.Hosts {
+		f(atHost, ordered(join(string(h)), &v.Meta, ""))
+	}
+	for _, g := range v.Gateways {
+		f(atGateway, ordered(join(g), &v.Meta, ""))
+	}
+	for _, d := range DestinationHosts(v) {
+		f(atDestination, ordered(join(string(d)), &v.Meta, ""))
+	}
+}
+
+// DestinationHosts are the hosts that a VirtualService routes or mirrors to, sorted, each once.
+func DestinationHosts(v *model.VirtualService) []model.Host {
+	var hosts []model.Host
+	add := func(ds []model.Destination) {
+		for _, d := range ds {
+			hosts = append(hosts, d.Host)
+		}
+	}
+	for _, r := range v.HTTP {
+		add(r.Destinations)
+		for _, m := range r.Mirrors {
+			hosts = append(hosts, m.Destination.Host)
+		}
+	}
+	for _, r := range v.TLS {
+		add(r.Destinations)
+	}
+	for _, r := range v.TCP {
+		add(r.Destinations)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// SourceSelectors are the sourceLabels in a VirtualService's matches.
+func SourceSelectors(v *model.VirtualService) []model.Labels {
+	var found []model.Labels
+	add := func(l model.Labels) {
+		if !l.IsEmpty() {
+			found = append(found, l)
+		}
+	}
+	for _, r := range v.HTTP {
+		for _, m := range r.Matches {
+			add(m.SourceLabels)
+		}
+	}
+	for _, r := range v.TLS {
+		for _, m := range r.Matches {
+			add(m.SourceLabels)
+		}
+	}
+	for _, r := range v.TCP {
+		for _, m := range r.Matches {
+			add(m.SourceLabels)
+		}
+	}
+	return found
+}
+
+func selectorKey(l model.Labels, m *model.Meta) []byte {
+	return join(l.String(), string(m.Kind), m.Namespace, m.Name)
+}
+
+func (b *batch) swapSelector(old, now model.Labels, m *model.Meta) {
+	if !old.IsEmpty() {
+		b.selectors.drop(selectorKey(old, m))
+	}
+	if !now.IsEmpty() {
+		b.selectors.put(selectorKey(now, m), now)
+	}
+}
+
+func (b *batch) swapDestinationRule(old, now *model.DestinationRule) {
+	if old != nil {
+		b.rules.drop(join(old.Namespace, old.Name))
+		b.subsets -= len(old.Subsets)
+		b.ruleHost.drop(ordered(join(string(old.Host)), &old.Meta, ""))
+		b.swapSelector(old.Selector, model.Labels{}, &old.Meta)
+	}
+	if now != nil {
+		b.rules.put(join(now.Namespace, now.Name), now)
+		b.subsets += len(now.Subsets)
+		b.ruleHost.put(ordered(join(string(now.Host)), &now.Meta, ""), now)
+		b.swapSelector(model.Labels{}, now.Selector, &now.Meta)
+	}
+	b.delta.DestinationRules = append(b.delta.DestinationRules, Pair[model.DestinationRule]{Old: old, New: now})
+}
+
+func (b *batch) swapGateway(old, now *model.Gateway) {
+	if old != nil {
+		b.gateways.drop(ordered(nil, &old.Meta, ""))
+		b.gatewayName.drop(join(old.Namespace + "/" + old.Name))
+		b.swapSelector(old.Selector, model.Labels{}, &old.Meta)
+	}
+	if now != nil {
+		b.gateways.put(ordered(nil, &now.Meta, ""), now)
+		b.gatewayName.put(join(now.Namespace+"/"+now.Name), now)
+		b.swapSelector(model.Labels{}, now.Selector, &now.Meta)
+	}
+	b.delta.Gateways = append(b.delta.Gateways, Pair[model.Gateway]{Old: old, New: now})
+}
+
+func (b *batch) swapSidecar(old, now *model.Sidecar) {
+	if old != nil {
+		b.sidecars.drop(ordered(join(old.Namespace), &old.Meta, ""))
+		b.swapSelector(old.Selector, model.Labels{}, &old.Meta)
+	}
+	if now != nil {
+		b.sidecars.put(ordered(join(now.Namespace), &now.Meta, ""), now)
+		b.swapSelector(model.Labels{}, now.Selector, &now.Meta)
+	}
+	b.delta.Sidecars = append(b.delta.Sidecars, Pair[model.Sidecar]{Old: old, New: now})
+}
+
+func (b *batch) swapWorkload(old, now *model.Workload) {
+	if old != nil {
+		b.workloads.drop(join(old.Namespace, old.Name))
+		for _, a := range old.Addresses {
+			b.workloadIP.drop(ordered(join(a), &old.Meta, ""))
+		}
+	}
+	if now != nil {
+		b.workloads.put(join(now.Namespace, now.Name), now)
+		for _, a := range now.Addresses {
+			b.workloadIP.put(ordered(join(a), &now.Meta, ""), now)
+		}
+	}
+	b.delta.Workloads = append(b.delta.Workloads, Pair[model.Workload]{Old: old, New: now})
+}
+
+func (b *batch) swapNamespace(old, now *model.Namespace) {
+	if old != nil {
+		b.namespaces.drop(join(old.Name))
+	}
+	if now != nil {
+		b.namespaces.put(join(now.Name), now)
+	}
+	b.delta.Namespaces = append(b.delta.Namespaces, Pair[model.Namespace]{Old: old, New: now})
+}
+
+func (b *batch) swapSlice(old, now *model.EndpointSlice) {
+	if old != nil {
+		b.slices.drop(join(old.Namespace, old.Service, old.Name))
+		for _, h := range old.Hosts {
+			b.slicesByPod.drop(join(old.Namespace, h.Pod, old.Name))
+		}
+	}
+	if now != nil {
+		b.slices.put(join(now.Namespace, now.Service, now.Name), now)
+		for _, h := range now.Hosts {
+			if h.Pod != "" {
+				b.slicesByPod.put(join(now.Namespace, h.Pod, now.Name), now)
+			}
+		}
+	}
+	b.dirtySlices = append(b.dirtySlices, Pair[model.EndpointSlice]{Old: old, New: now})
+}
+
+func (b *batch) swapMesh(_, now *model.MeshConfig) {
+	if now == nil {
+		mesh := model.DefaultMesh()
+		now = &mesh
+	}
+	b.mesh = now
+	b.delta.Mesh = true
+}

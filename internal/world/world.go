@@ -1,0 +1,187 @@
+package world
+
+import (
+	"iter"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// World is the mesh at one generation. It never changes; worlds that follow each other share what stayed equal.
+// Where objects claim the same thing, methods yield them in the total order of model.Meta.Compare, the winner first.
+type World struct {
+	Generation uint64
+	Mesh       *model.MeshConfig
+
+	services     index[*model.Service] // host, order
+	hosts        index[model.Host]     // reversed host
+	byNamespace  index[*model.Service] // namespace, host, order
+	byPort       index[*model.Service] // port, order
+	virtual      index[*model.VirtualService]
+	virtualHost  index[*model.VirtualService] // host, order
+	virtualGate  index[*model.VirtualService] // gateway, order
+	virtualDest  index[*model.VirtualService] // destination host, order
+	rules        index[*model.DestinationRule]
+	ruleHost     index[*model.DestinationRule] // host, order
+	gateways     index[*model.Gateway]         // order
+	gatewayName  index[*model.Gateway]         // namespace/name
+	sidecars     index[*model.Sidecar]         // namespace, order
+	workloads    index[*model.Workload]        // namespace, name
+	workloadIP   index[*model.Workload]        // address, order
+	namespaces   index[*model.Namespace]       // name
+	slices       index[*model.EndpointSlice]   // namespace, service, name
+	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
+	endpoints    index[*EndpointSet]           // host, namespace
+	selectors    index[model.Labels]           // selector text, kind, namespace, name
+	pendingHosts int
+	subsets      int
+}
+
+func emptyWorld() *World {
+	mesh := model.DefaultMesh()
+	return &World{
+		Mesh:        &mesh,
+		services:    newIndex[*model.Service](),
+		hosts:       newIndex[model.Host](),
+		byNamespace: newIndex[*model.Service](),
+		byPort:      newIndex[*model.Service](),
+		virtual:     newIndex[*model.VirtualService](),
+		virtualHost: newIndex[*model.VirtualService](),
+		virtualGate: newIndex[*model.VirtualService](),
+		virtualDest: newIndex[*model.VirtualService](),
+		rules:       newIndex[*model.DestinationRule](),
+		ruleHost:    newIndex[*model.DestinationRule](),
+		gateways:    newIndex[*model.Gateway](),
+		gatewayName: newIndex[*model.Gateway](),
+		sidecars:    newIndex[*model.Sidecar](),
+		workloads:   newIndex[*model.Workload](),
+		workloadIP:  newIndex[*model.Workload](),
+		namespaces:  newIndex[*model.Namespace](),
+		slices:      newIndex[*model.EndpointSlice](),
+		slicesByPod: newIndex[*model.EndpointSlice](),
+		endpoints:   newIndex[*EndpointSet](),
+		selectors:   newIndex[model.Labels](),
+	}
+}
+
+// Services yields all services by host.
+func (w *World) Services() iter.Seq[*model.Service] { return w.services.under(nil) }
+
+// Claims yields the services that claim a host.
+func (w *World) Claims(host model.Host) iter.Seq[*model.Service] {
+	return w.services.under(join(string(host)))
+}
+
+// ServicesIn yields the services of a namespace by host.
+func (w *World) ServicesIn(namespace string) iter.Seq[*model.Service] {
+	return w.byNamespace.under(join(namespace))
+}
+
+// ServicesOnPort yields the services that have a port.
+func (w *World) ServicesOnPort(port uint16) iter.Seq[*model.Service] {
+	return w.byPort.under(portPrefix(port))
+}
+
+// HostsUnder yields the hosts of services that a pattern covers; for a plain name that is the name itself, be there a service
+// or not.
+func (w *World) HostsUnder(pattern model.Host) iter.Seq[model.Host] {
+	if !pattern.IsWildcard() {
+		return func(yield func(model.Host) bool) { yield(pattern) }
+	}
+	return w.hosts.under(reversed(pattern[1:]))
+}
+
+// VirtualServices yields all VirtualServices.
+func (w *World) VirtualServices() iter.Seq[*model.VirtualService] { return w.virtual.under(nil) }
+
+// VirtualServicesOf yields the VirtualServices that list exactly this host, which may be a wildcard.
+func (w *World) VirtualServicesOf(host model.Host) iter.Seq[*model.VirtualService] {
+	return w.virtualHost.under(join(string(host)))
+}
+
+// VirtualServicesAt yields the VirtualServices of a gateway, by its "namespace/name".
+func (w *World) VirtualServicesAt(gateway string) iter.Seq[*model.VirtualService] {
+	return w.virtualGate.under(join(gateway))
+}
+
+// VirtualServicesTo yields the VirtualServices with a route to a host.
+func (w *World) VirtualServicesTo(host model.Host) iter.Seq[*model.VirtualService] {
+	return w.virtualDest.under(join(string(host)))
+}
+
+// VirtualServicesIn yields the VirtualServices of a namespace.
+func (w *World) VirtualServicesIn(namespace string) iter.Seq[*model.VirtualService] {
+	return w.virtual.under(join(namespace))
+}
+
+// DestinationRules yields all DestinationRules.
+func (w *World) DestinationRules() iter.Seq[*model.DestinationRule] { return w.rules.under(nil) }
+
+// DestinationRulesOf yields the DestinationRules for exactly this host, which may be a wildcard.
+func (w *World) DestinationRulesOf(host model.Host) iter.Seq[*model.DestinationRule] {
+	return w.ruleHost.under(join(string(host)))
+}
+
+// Gateways yields all Gateways.
+func (w *World) Gateways() iter.Seq[*model.Gateway] { return w.gateways.under(nil) }
+
+// Gateway finds a Gateway by "namespace/name", nil if there is none.
+func (w *World) Gateway(name string) *model.Gateway {
+	found, _ := w.gatewayName.get(join(name))
+	return found
+}
+
+// Sidecars yields the Sidecars of a namespace.
+func (w *World) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
+	return w.sidecars.under(join(namespace))
+}
+
+// Workload finds a workload by name, nil if there is none.
+func (w *World) Workload(namespace, name string) *model.Workload {
+	found, _ := w.workloads.get(join(namespace, name))
+	return found
+}
+
+// WorkloadAt finds a workload by one of its addresses, nil if there is none.
+func (w *World) WorkloadAt(address string) *model.Workload {
+	found, _ := w.workloadIP.first(join(address))
+	return found
+}
+
+// Namespace finds a namespace, nil if there is none.
+func (w *World) Namespace(name string) *model.Namespace {
+	found, _ := w.namespaces.get(join(name))
+	return found
+}
+
+// Endpoints are the endpoints of a service; never nil.
+func (w *World) Endpoints(s *model.Service) *EndpointSet {
+	if set, ok := w.endpoints.get(join(string(s.Host), s.Namespace)); ok {
+		return set
+	}
+	return noEndpoints
+}
+
+// Selectors yields every selector over workloads that some Gateway, VirtualService (sourceLabels), DestinationRule or Sidecar
+// uses; it may yield one more than once. Which of them match is all that a class of proxies keeps of its labels.
+func (w *World) Selectors() iter.Seq[model.Labels] { return w.selectors.under(nil) }
+
+// Counts are sizes for metrics.
+type Counts struct {
+	Services, WithoutEndpoints, VirtualServices, Subsets, PendingEndpoints int
+}
+
+// Counts are the sizes of the world. They are kept, not counted.
+func (w *World) Counts() Counts {
+	return Counts{
+		Services: w.hosts.len(), WithoutEndpoints: max(0, w.services.len()-w.endpoints.len()), VirtualServices: w.virtual.len(),
+		Subsets: w.subsets, PendingEndpoints: w.pendingHosts,
+	}
+}
+
+// winner is the first of a sequence, or nil.
+func winner[T any](claims iter.Seq[*T]) *T {
+	for c := range claims {
+		return c
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package world
+
+import (
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Update is what one source object is now: the model objects that it gives, none when it went away or gives nothing.
+type Update struct {
+	Key      source.Key
+	Objects  []model.Object
+	Observed time.Time
+}
+
+// Writer takes the world from generation to generation. It is used by one goroutine.
+type Writer struct {
+	world *World
+	given map[source.Key][]model.Object
+}
+
+// NewWriter starts with an empty world at generation 0.
+func NewWriter() *Writer {
+	return &Writer{world: emptyWorld(), given: map[source.Key][]model.Object{}}
+}
+
+// World is the present generation.
+func (w *Writer) World() *World { return w.world }
+
+// Apply makes a batch of updates in one step. When nothing changes, the world stays the same pointer and the Delta is empty.
+func (w *Writer) Apply(updates []Update) (*World, *Delta) {
+	b := newBatch(w.world)
+	for _, u := range updates {
+		if b.replace(w.given[u.Key], u.Objects) {
+			b.delta.Changed = append(b.delta.Changed, u.Key)
+			if b.delta.Observed.IsZero() || u.Observed.Before(b.delta.Observed) {
+				b.delta.Observed = u.Observed
+			}
+		}
+		w.remember(u, b)
+	}
+	b.joinEndpoints()
+	next := b.finish()
+	w.world = next
+	return next, b.delta
+}
+
+// remember keeps what an object gave, with the pointers that are in the world.
+func (w *Writer) remember(u Update, b *batch) {
+	if len(u.Objects) == 0 {
+		delete(w.given, u.Key)
+		return
+	}
+	kept := make([]model.Object, len(u.Objects))
+	for i, o := range u.Objects {
+		kept[i] = b.canonical(w.given[u.Key], o)
+	}
+	w.given[u.Key] = kept
+}
+
+// identity tells apart the model objects that one source object gives: hosts of a ServiceEntry.
+func identity(o model.Object) string {
+	if s, ok := o.(*model.Service); ok {
+		return string(s.Host)
+	}
+	return ""
+}
+
+func find(objects []model.Object, id string) model.Object {
+	for _, o := range objects {
+		if identity(o) == id {
+			return o
+		}
+	}
+	return nil
+}
