@@ -1,0 +1,101 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// blame finds out which of a refused response's resources caused the refusal. Guilty are those it is certain of. The
+// rest, and all when it is certain of none, comes in groups to be sent again one by one, each smaller than the
+// response was.
+//
+// Envoy has no field for the culprit. It names clusters and listeners in a list of a fixed form:
+//
+//	Error adding/updating cluster(s) NAME: why, NAME2: why
+//
+// and other types in free text, or not at all. A name in free text only makes a suspect: it may be there for another reason.
+func blame(message string, upserts []*view.Resource) (guilty []*view.Resource, groups [][]*view.Resource) {
+	if len(upserts) == 1 {
+		return upserts, nil
+	}
+	listed, rest := partition(upserts, func(name string) bool { return lists(message, name) })
+	if len(listed) > 0 {
+		return listed, groupsOf(rest)
+	}
+	suspects, rest := partition(upserts, func(name string) bool { return mentions(message, name) })
+	if len(suspects) > 0 && len(rest) > 0 {
+		return nil, groupsOf(suspects, rest)
+	}
+	half := len(upserts) / 2
+	return nil, groupsOf(upserts[:half], upserts[half:])
+}
+
+func partition(all []*view.Resource, is func(name string) bool) (yes, no []*view.Resource) {
+	for _, r := range all {
+		if is(r.Name()) {
+			yes = append(yes, r)
+		} else {
+			no = append(no, r)
+		}
+	}
+	return yes, no
+}
+
+func groupsOf(groups ...[]*view.Resource) [][]*view.Resource {
+	var out [][]*view.Resource
+	for _, g := range groups {
+		if len(g) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// lists tells whether the message names the resource in Envoy's list.
+func lists(message, name string) bool {
+	for _, prefix := range []string{"Error adding/updating cluster(s) ", "Error adding/updating listener(s) "} {
+		if list, ok := strings.CutPrefix(message, prefix); ok {
+			return strings.HasPrefix(list, name+": ") || strings.Contains(list, ", "+name+": ")
+		}
+	}
+	return false
+}
+
+// mentions tells whether the name stands in the message as a word of its own.
+func mentions(message, name string) bool {
+	if name == "" {
+		return false
+	}
+	for rest := message; ; {
+		i := strings.Index(rest, name)
+		if i < 0 {
+			return false
+		}
+		before, after := rest[:i], rest[i+len(name):]
+		if !endsInName(before) && !beginsInName(after) {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// nameBytes are those of resource names, other than letters and digits.
+const nameBytes = "_-|.:/*"
+
+func inName(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' || strings.IndexByte(nameBytes, b) >= 0
+}
+
+func endsInName(s string) bool { return s != "" && inName(s[len(s)-1]) }
+
+// beginsInName tells whether a name goes on; a full stop or colon before a space ends a sentence instead.
+func beginsInName(s string) bool {
+	if s == "" || !inName(s[0]) {
+		return false
+	}
+	if s[0] == '.' || s[0] == ':' {
+		return len(s) > 1 && s[1] != ' '
+	}
+	return true
+}

@@ -1,0 +1,328 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// channel is one resource type of a stream.
+type channel struct {
+	typ view.Type
+	own *view.Own // the session's
+
+	started bool // the client has sent a request of this type
+	owed    bool // the client is due a response even if there is nothing to say
+	replay  bool // state of the world: the next request is answered in full, even if it looks like an ACK (P11)
+	digest  digest
+
+	set  *view.Set // what the class has
+	sub  subscription
+	held holdings
+	// refused are the versions that the client refused for good, by name: the quarantine. An entry goes when the class has
+	// another version of the name, or none.
+	refused map[string]view.Version
+	// retries are groups of names to send again, each group as a response of its own, to find out which of them the
+	// client refuses.
+	retries [][]string
+
+	sent []*sent // responses without ACK or NACK, oldest first; see maxOutstanding
+
+	// behind is the generation since when the client lacks something, zero when it has been sent everything.
+	behind    uint64
+	accepted  uint64 // the generation of the newest response with an ACK
+	lastSent  string // nonces
+	lastAcked string
+	sentAt    time.Time
+	nack      string
+}
+
+// sent is a response that the client has not answered yet.
+type sent struct {
+	nonce      string
+	at         time.Time
+	generation uint64
+	upserts    []*view.Resource // by name; of a full state-of-the-world response only those that changed
+	removed    []string
+	shrinks    bool // something was removed, by name or by its absence
+	from       *view.Set
+	before     map[string]holding // exceptions to from that upserts and removed replaced
+	offered    []*view.Resource   // by name: of the upserts, those that the client had not subscribed to
+	retry      bool               // it repeats something after a NACK
+}
+
+// carries tells whether the response says anything about the name.
+func (r *sent) carries(name string) bool {
+	_, removed := slices.BinarySearch(r.removed, name)
+	return removed || find(r.upserts, name) != nil
+}
+
+// prior is what the client had under the name before the response.
+func (r *sent) prior(name string, own *view.Own) holding {
+	if h, ok := r.before[name]; ok {
+		h.doubt = sure
+		return h
+	}
+	if old := r.from.Get(name); old != nil {
+		return holding{version: own.Version(old), resource: old}
+	}
+	return holding{}
+}
+
+// find looks a name up among resources that are sorted by name.
+func find(sorted []*view.Resource, name string) *view.Resource {
+	i, ok := slices.BinarySearchFunc(sorted, name, func(r *view.Resource, n string) int { return strings.Compare(r.Name(), n) })
+	if !ok {
+		return nil
+	}
+	return sorted[i]
+}
+
+// verdict is what is to be done about an exception.
+type verdict uint8
+
+const (
+	forget verdict = iota // it is none any more
+	keep                  // nothing can be done about it now: quarantined, or waits for its retry
+	send                  // send the resource
+	remove                // say at once that there is none
+	later                 // removal, or emptying by the stand-in: last of all (order.go)
+)
+
+// judge compares what the client holds under a name with what it should hold.
+func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
+	if !c.sub.has(name) {
+		return forget, nil
+	}
+	if h.doubt == retrying {
+		return keep, nil
+	}
+	r := c.set.Get(name)
+	switch {
+	case r == nil:
+		return c.judgeAbsent(name, h)
+	case !c.refuses(r):
+		if h.is(c.own.Version(r)) {
+			return forget, nil
+		}
+		return send, r
+	case h.version.IsZero(): // refused, and no older one is there to keep
+		v, stand := c.judgeAbsent(name, h)
+		if v == forget {
+			v = keep // the client lacks it, as it should, but not as the base says
+		}
+		return v, stand
+	case h.doubt == asked && h.resource != nil:
+		return send, h.resource
+	}
+	return keep, nil
+}
+
+// judgeAbsent is judge for a name for which there is nothing to send.
+func (c *channel) judgeAbsent(name string, h holding) (verdict, *view.Resource) {
+	if stand := standIn(c.typ, name); stand != nil {
+		switch {
+		case h.is(stand.Version()):
+			return forget, nil
+		case h.doubt == asked || h.nothing():
+			return send, stand
+		}
+		return later, stand
+	}
+	switch {
+	case h.nothing():
+		return forget, nil
+	case h.doubt == asked || c.typ == view.Listener: // what a listener refers to goes after it, it goes after nothing
+		return remove, nil
+	}
+	return later, nil
+}
+
+func (c *channel) refuses(r *view.Resource) bool {
+	v, ok := c.refused[r.Name()]
+	return ok && v == c.own.Version(r)
+}
+
+// outlook tells whether there is something to send now, and something to remove later.
+func (c *channel) outlook() (due, removals bool) {
+	if !c.started {
+		return false, false
+	}
+	due = c.owed || len(c.retries) > 0 || !c.held.base.Equal(c.set)
+	for name, h := range c.held.except {
+		switch v, _ := c.judge(name, h); v {
+		case send, remove:
+			due = true
+		case later:
+			removals = true
+		}
+	}
+	return due, removals
+}
+
+// batch is what one comparison found to be due.
+type batch struct {
+	change  *view.Change     // whose upserts are due as a whole; nil if none are, or not all
+	upserts []*view.Resource // of the difference between two sets, by name
+	others  []*view.Resource // besides: answers, obligations, what was unsure; by name
+	removed []string         // sorted
+	offered []*view.Resource // of both, what the client does not subscribe to yet; by name
+	from    *view.Set
+	before  map[string]holding
+	retry   bool
+}
+
+func (b *batch) empty() bool { return len(b.upserts)+len(b.others)+len(b.removed) == 0 }
+
+// replaces remembers an exception that a response does away with, unless from says the same.
+func (b *batch) replaces(name string, h holding) {
+	b.retry = b.retry || h.doubt == unsure || h.doubt == retrying
+	if b.from.Len() == 0 && h.version.IsZero() {
+		return
+	}
+	if b.before == nil {
+		b.before = map[string]holding{}
+	}
+	b.before[name] = h
+}
+
+// compare brings the holdings to the class's set and returns what has to be sent for that. Removals that must wait stay
+// behind as exceptions. Offers are resources to send though the client does not subscribe to them, by name.
+func (c *channel) compare(d *view.Differ, offers []*view.Resource) batch {
+	b := batch{from: c.held.base, offered: offers}
+	if !c.held.base.Equal(c.set) {
+		c.step(&b, d.Diff(c.typ, c.held.base, c.set))
+	}
+	for _, r := range offers {
+		if find(b.upserts, r.Name()) == nil {
+			b.others = append(b.others, r)
+		}
+	}
+	for _, name := range c.held.names() {
+		c.apply(&b, name)
+	}
+	slices.SortFunc(b.others, byName)
+	return b
+}
+
+// step makes the change's target the base.
+func (c *channel) step(b *batch, change *view.Change) {
+	for _, name := range change.Removed {
+		if _, ok := c.held.except[name]; !ok && c.sub.has(name) {
+			old := change.From.Get(name)
+			c.held.note(name, holding{version: c.own.Version(old), resource: old})
+		}
+	}
+	b.upserts = c.due(b, change)
+	if len(b.upserts) == len(change.Upserts) && len(b.upserts) > 0 {
+		b.change = change
+	}
+	c.held.base = change.To
+}
+
+// due are the change's upserts that must be sent: mostly all, and then the change's own list.
+func (c *channel) due(b *batch, change *view.Change) []*view.Resource {
+	if len(c.held.except) == 0 && len(c.refused) == 0 && c.sub.covers(change.To) {
+		return change.Upserts
+	}
+	var out []*view.Resource
+	for i, r := range change.Upserts {
+		isDue := c.isDue(b, change, r)
+		if out == nil && !isDue {
+			out = append(make([]*view.Resource, 0, len(change.Upserts)), change.Upserts[:i]...)
+		} else if out != nil && isDue {
+			out = append(out, r)
+		}
+	}
+	if out == nil {
+		return change.Upserts
+	}
+	return out
+}
+
+func (c *channel) isDue(b *batch, change *view.Change, r *view.Resource) bool {
+	name := r.Name()
+	if !c.sub.has(name) {
+		return find(b.offered, name) != nil
+	}
+	h, exception := c.held.except[name]
+	if c.refuses(r) {
+		if old := change.From.Get(name); !exception && old != nil {
+			c.held.note(name, holding{version: c.own.Version(old), resource: old})
+		} else if !exception {
+			c.held.note(name, holding{})
+		}
+		return false
+	}
+	if !exception {
+		return true
+	}
+	if h.doubt == retrying {
+		return false
+	}
+	if h.is(c.own.Version(r)) {
+		c.held.forget(name)
+		return false
+	}
+	b.replaces(name, h)
+	c.held.forget(name)
+	return true
+}
+
+// apply does what judge says about an exception, as far as it may be done now.
+func (c *channel) apply(b *batch, name string) {
+	h := c.held.except[name]
+	switch v, r := c.judge(name, h); v {
+	case forget:
+		c.held.forget(name)
+	case send:
+		c.carry(b, r, h)
+	case remove:
+		c.drop(b, name, h)
+	case keep, later:
+	}
+}
+
+// carry adds an upsert and makes it what the client holds.
+func (c *channel) carry(b *batch, r *view.Resource, h holding) {
+	name := r.Name()
+	b.others = append(b.others, r)
+	b.replaces(name, h)
+	inSet := c.set.Get(name)
+	if inSet == r || inSet == nil { // as the base says, or its stand-in
+		c.held.forget(name)
+		return
+	}
+	c.held.note(name, holding{version: c.own.Version(r), resource: r})
+}
+
+// drop adds a removal and makes nothing what the client holds.
+func (c *channel) drop(b *batch, name string, h holding) {
+	b.removed = append(b.removed, name)
+	b.replaces(name, h)
+	if c.set.Get(name) == nil {
+		c.held.forget(name)
+		return
+	}
+	c.held.note(name, holding{})
+}
+
+// compareLater returns the removals that compare left behind.
+func (c *channel) compareLater() batch {
+	b := batch{from: c.held.base}
+	for _, name := range c.held.names() {
+		h := c.held.except[name]
+		switch v, stand := c.judge(name, h); {
+		case v != later:
+		case stand != nil:
+			c.carry(&b, stand, h)
+		default:
+			c.drop(&b, name, h)
+		}
+	}
+	return b
+}
+
+func byName(a, b *view.Resource) int { return strings.Compare(a.Name(), b.Name()) }

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// emission collects the responses of one event.
+type emission struct {
+	session *Session
+	now     time.Time
+	out     []Response
+}
+
+// push sends what is due of a type, and returns the upserts that changed, in lists.
+func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource {
+	c := &e.session.channels[t]
+	if !c.started || len(c.sent) >= maxOutstanding {
+		return nil
+	}
+	b := c.compare(e.session.opt.Differ, offers)
+	var changed [][]*view.Resource
+	if !b.empty() || c.owed {
+		e.write(c, &b)
+		changed = append(changed, b.upserts, b.others)
+	}
+	c.owed = false
+	for len(c.retries) > 0 && !(e.isFull(c) && len(c.sent) > 0) {
+		b := c.retry()
+		if !b.empty() {
+			e.write(c, &b)
+			changed = append(changed, b.others)
+		}
+	}
+	return changed
+}
+
+// pushRemovals sends the removals of a type that compare left for later.
+func (e *emission) pushRemovals(t view.Type) {
+	c := &e.session.channels[t]
+	if !c.started || len(c.sent) >= maxOutstanding {
+		return
+	}
+	if b := c.compareLater(); !b.empty() {
+		e.write(c, &b)
+	}
+}
+
+// isFull tells whether each response states all that the client is to have of the type.
+func (e *emission) isFull(c *channel) bool {
+	return e.session.opt.Protocol == StateOfTheWorld && c.typ.Wildcard()
+}
+
+// write makes responses of a batch. What all sessions of a class send goes as it is, so that they share it; what is due to
+// this client alone goes in a response of its own behind it.
+func (e *emission) write(c *channel, b *batch) {
+	record := sent{shrinks: len(b.removed) > 0, from: b.from, before: b.before, retry: b.retry}
+	switch {
+	case e.isFull(c):
+		change, list := c.full(e.session.opt.Differ)
+		record.upserts = merge(b.upserts, b.others)
+		e.respond(c, record, Response{Upserts: list, Shared: change})
+		return
+	case e.session.opt.Protocol == StateOfTheWorld:
+		if len(b.upserts)+len(b.others) == 0 {
+			return // a removal cannot be said
+		}
+	default:
+		record.removed = b.removed
+	}
+	record.offered = b.offered
+	if b.change == nil || len(b.others) == 0 {
+		e.split(c, record, merge(b.upserts, b.others), b.change)
+		return
+	}
+	first := record
+	first.removed, first.shrinks = nil, false
+	e.split(c, first, b.upserts, b.change)
+	e.split(c, record, b.others, nil)
+}
+
+// split sends the resources in one response, or in as many as Options.MaxBytes demands (P24). Removals go with the last.
+func (e *emission) split(c *channel, record sent, upserts []*view.Resource, change *view.Change) {
+	limit := e.session.opt.MaxBytes
+	size, start := 0, 0
+	for i, r := range upserts {
+		if limit > 0 && i > start && size+r.Size() > limit {
+			part := record
+			part.removed, part.shrinks, part.upserts = nil, false, upserts[start:i]
+			e.respond(c, part, Response{Upserts: part.upserts})
+			size, start, change = 0, i, nil
+		}
+		size += r.Size()
+	}
+	record.upserts = upserts[start:]
+	e.respond(c, record, Response{Upserts: record.upserts, Removed: record.removed, Shared: change})
+}
+
+// respond sends one response.
+func (e *emission) respond(c *channel, record sent, r Response) {
+	s := e.session
+	r.Type = c.typ
+	r.Nonce = s.nonce(c.typ.String()[:1])
+	r.Version = c.set.Root().String()
+	r.Generation = s.state.Generation
+	if r.Shared != nil && r.Shared.Own {
+		r.Shared = nil
+	}
+	record.nonce, record.at, record.generation = r.Nonce, e.now, r.Generation
+	c.sent = append(c.sent, &record)
+	c.lastSent, c.sentAt = r.Nonce, e.now
+	e.out = append(e.out, r)
+}
+
+// merge merges two lists that are sorted by name and have no name in common.
+func merge(a, b []*view.Resource) []*view.Resource {
+	if len(b) == 0 {
+		return a
+	}
+	if len(a) == 0 {
+		return b
+	}
+	both := slices.Concat(a, b)
+	slices.SortFunc(both, byName)
+	return both
+}

@@ -1,0 +1,171 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// answer takes a request's ACK or NACK of an outstanding response. A nonce that is not outstanding is ignored (P12).
+func (s *Session) answer(c *channel, req Request, now time.Time) {
+	i := slices.IndexFunc(c.sent, func(r *sent) bool { return r.nonce == req.Nonce })
+	if i < 0 {
+		return
+	}
+	r, first := c.sent[i], i
+	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil {
+		first = 0 // such a client may answer only the last response it read
+	}
+	c.sent = slices.Delete(c.sent, first, i+1)
+	if req.Nack != nil {
+		c.nack = req.Nack.Message
+		s.refuse(c, r, c.sent[first:])
+		return
+	}
+	c.lastAcked = r.nonce
+	c.accepted = max(c.accepted, r.generation)
+	if len(c.refused) == 0 && len(c.retries) == 0 && !slices.ContainsFunc(c.sent, func(r *sent) bool { return r.retry }) {
+		c.nack = ""
+	}
+	if c.typ == view.Listener && len(r.upserts) > 0 {
+		s.routesAsked = now.Add(s.opt.Hold)
+	}
+	if c.typ == view.Listener && s.replaces(r) {
+		s.drained = now.Add(s.opt.Drain)
+	}
+}
+
+// replaces tells whether a response for listeners changed or removed one that the client had.
+func (s *Session) replaces(r *sent) bool {
+	return r.shrinks || slices.ContainsFunc(r.upserts, func(u *view.Resource) bool {
+		return !r.prior(u.Name(), &s.own).version.IsZero()
+	})
+}
+
+// refuse takes a NACK. The client may have taken any part of the response, so of none of its names it is known what the
+// client has. What surely caused it is quarantined; the rest is sent again, in smaller groups while the culprit is not
+// known, which ends with it alone. What a newer response carries as well is left to the answer to that one.
+func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
+	stands := func(name string) bool {
+		return c.sub.has(name) && !slices.ContainsFunc(newer, func(n *sent) bool { return n.carries(name) })
+	}
+	if len(r.upserts) == 0 {
+		return // nothing in it can be wrong, and repeated it would be refused again
+	}
+	for _, name := range r.removed {
+		if stands(name) {
+			c.doubt(name, r, unsure)
+		}
+	}
+	guilty, groups := blame(c.nack, r.upserts)
+	for _, u := range guilty {
+		if stands(u.Name()) {
+			c.quarantine(u, r)
+		}
+	}
+	for _, group := range groups {
+		var names []string
+		for _, u := range group {
+			if stands(u.Name()) && c.reconsider(u, r) {
+				names = append(names, u.Name())
+			}
+		}
+		if len(names) > 0 {
+			c.retries = append(c.retries, names)
+		}
+	}
+}
+
+// quarantine keeps the version from this client until the class has another. The client keeps what it had before; a
+// partial NACK leaves that in use.
+func (c *channel) quarantine(u *view.Resource, r *sent) {
+	name := u.Name()
+	current := c.set.Get(name)
+	switch {
+	case current == nil:
+		c.held.forget(name) // a stand-in that is refused: there is nothing else to try
+	case c.own.Version(current) != c.own.Version(u):
+		c.doubt(name, r, unsure)
+	default:
+		if c.refused == nil {
+			c.refused = map[string]view.Version{}
+		}
+		c.refused[name] = c.own.Version(u)
+		c.doubt(name, r, sure)
+	}
+}
+
+// reconsider notes that the client may or may not have taken the resource, and tells whether it is to be sent again with
+// its group: what has changed since goes its normal way.
+func (c *channel) reconsider(u *view.Resource, r *sent) bool {
+	name := u.Name()
+	current := c.set.Get(name)
+	if current != nil && c.own.Version(current) == c.own.Version(u) {
+		c.doubt(name, r, retrying)
+		return true
+	}
+	stand := standIn(c.typ, name)
+	switch {
+	case current != nil || stand == nil || stand.Version() != u.Version():
+		c.doubt(name, r, unsure)
+	case r.retry:
+		c.held.forget(name)
+	default:
+		c.doubt(name, r, asked)
+	}
+	return false
+}
+
+// doubt notes what the client had before the response, and how far that is still known.
+func (c *channel) doubt(name string, r *sent, d doubt) {
+	h := r.prior(name, c.own)
+	h.doubt = d
+	c.held.note(name, h)
+}
+
+// retry takes the next group of names that are sent again by themselves.
+func (c *channel) retry() batch {
+	group := c.retries[0]
+	c.retries = c.retries[1:]
+	if len(c.retries) == 0 {
+		c.retries = nil
+	}
+	b := batch{from: c.held.base, retry: true}
+	for _, name := range group {
+		if h := c.held.except[name]; h.doubt == retrying {
+			h.doubt = unsure
+			c.held.note(name, h)
+			c.apply(&b, name)
+		}
+	}
+	slices.SortFunc(b.others, byName)
+	return b
+}
+
+// Distrusted are the names of which nobody knows what the client has: a response with them was refused, and no later one
+// with them accepted yet. A client remembers for its next stream the versions of before, even where it took new ones
+// or removed the resource; so they go into that stream's Options.
+func (s *Session) Distrusted() [view.NumTypes]map[string]struct{} {
+	var out [view.NumTypes]map[string]struct{}
+	for t := range s.channels {
+		c := &s.channels[t]
+		for name, h := range c.held.except {
+			if h.doubt == unsure || h.doubt == retrying {
+				out[t] = with(out[t], name)
+			}
+		}
+		for _, r := range c.sent {
+			if !r.retry {
+				continue
+			}
+			for _, u := range r.upserts {
+				out[t] = with(out[t], u.Name())
+			}
+			for _, name := range r.removed {
+				out[t] = with(out[t], name)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package session
+
+import (
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// The order of one step, make before break:
+//
+//	at once   clusters, then their endpoints, then secrets: one burst
+//	then      listeners, then routes, when the clusters are ACKed; Envoy withholds that ACK while a cluster warms
+//	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have drained; then
+//	          endpoints, routes and secrets
+//
+// Nothing waits for an ACK longer than Options.Hold: a cluster that never warms must not stop a proxy's routes.
+
+// hold is the wait of one stage.
+type hold struct {
+	since time.Time // zero when nothing waits
+	until time.Time // when to look again; zero when only a request can end the wait
+}
+
+// over tells whether the wait is over: at the time wait, and a limit after it began at the latest.
+func (h *hold) over(now, wait time.Time, limit time.Duration) bool {
+	h.until = time.Time{}
+	if h.since.IsZero() {
+		h.since = now
+	}
+	deadline := h.since.Add(limit)
+	if !wait.After(now) || !deadline.After(now) {
+		return true
+	}
+	h.until = wait
+	if deadline.Before(wait) {
+		h.until = deadline
+	}
+	return false
+}
+
+// advance sends everything that may go now. It is the end of every event.
+func (s *Session) advance(now time.Time) []Response {
+	if s.state == nil {
+		return nil
+	}
+	e := &emission{session: s, now: now}
+	var clusters [][]*view.Resource
+	if len(s.channels[view.Endpoint].sent) < maxOutstanding { // no cluster without the endpoints it will wait for
+		clusters = e.push(view.Cluster, nil)
+	}
+	e.push(view.Endpoint, s.oblige(clusters))
+	e.push(view.Secret, nil)
+	if s.mayDependants(now) {
+		if len(e.push(view.Listener, nil)) > 0 {
+			s.channels[view.Route].replay = true
+		}
+		e.push(view.Route, nil)
+	}
+	if s.mayRemove(now) {
+		e.pushRemovals(view.Cluster)
+		if s.mayEmpty(now) {
+			e.pushRemovals(view.Endpoint)
+			e.pushRemovals(view.Route)
+			e.pushRemovals(view.Secret)
+		}
+	}
+	s.account()
+	return e.out
+}
+
+// mayDependants tells whether listeners and routes may go: when the clusters that they may name are ACKed.
+func (s *Session) mayDependants(now time.Time) bool {
+	wait := s.unanswered(view.Cluster, func(r *sent) bool { return len(r.upserts) > 0 })
+	if due, _ := s.channels[view.Cluster].outlook(); due { // kept back by maxOutstanding, or by the order of retries
+		wait = latest(wait, now.Add(s.opt.Hold))
+	}
+	if s.dependantsDue() && !s.dependants.over(now, wait, s.opt.Hold) {
+		return false
+	}
+	s.dependants = hold{}
+	return true
+}
+
+func (s *Session) dependantsDue() bool {
+	listeners, _ := s.channels[view.Listener].outlook()
+	routes, _ := s.channels[view.Route].outlook()
+	return listeners || routes
+}
+
+// mayRemove tells whether what nothing names any more may go: when the client has accepted all listeners and routes, and
+// the listeners that were replaced have drained. The limit keeps a client that is never quite up to date from
+// keeping everything: one Hold for what removals wait for, to be sent, and one to be ACKed.
+func (s *Session) mayRemove(now time.Time) bool {
+	if !s.removalsDue() {
+		s.removals = hold{}
+		return false
+	}
+	all := func(*sent) bool { return true }
+	wait := latest(s.unanswered(view.Listener, all), s.unanswered(view.Route, all))
+	if !s.reconciledBy(now, wait) {
+		wait = latest(wait, s.opened.Add(s.opt.Hold))
+	}
+	if routes := &s.channels[view.Route]; !routes.sub.covers(routes.set) {
+		wait = latest(wait, s.routesAsked)
+	}
+	limit := 2*s.opt.Hold + s.opt.Drain
+	return s.removals.over(now, latest(wait, s.drained), limit) && !s.dependantsDue()
+}
+
+func (s *Session) removalsDue() bool {
+	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Route, view.Secret} {
+		if _, removals := s.channels[t].outlook(); removals {
+			return true
+		}
+	}
+	return false
+}
+
+// reconciledBy tells whether a new stream's listeners and routes have been brought up to date once, or have had the time
+// for it: until then the client may use clusters that only its last stream knew.
+func (s *Session) reconciledBy(now, wait time.Time) bool {
+	if s.reconciled || s.opened.IsZero() {
+		return true
+	}
+	asked := s.channels[view.Listener].started && s.channels[view.Route].started
+	s.reconciled = asked && !wait.After(now) && !s.dependantsDue() || !s.opened.Add(s.opt.Hold).After(now)
+	return s.reconciled
+}
+
+// mayEmpty tells whether what hangs on clusters may go: when their own removal is ACKed, with which a client ends its
+// subscription, so that mostly nothing is left to send.
+func (s *Session) mayEmpty(now time.Time) bool {
+	wait := s.unanswered(view.Cluster, func(r *sent) bool { return r.shrinks })
+	return s.removals.over(now, wait, 2*s.opt.Hold+s.opt.Drain)
+}
+
+// unanswered is until when to wait for the ACK of the matching responses, the zero time if there are none.
+func (s *Session) unanswered(t view.Type, match func(*sent) bool) time.Time {
+	var until time.Time
+	for _, r := range s.channels[t].sent {
+		if match(r) {
+			until = latest(until, r.at.Add(s.opt.Hold))
+		}
+	}
+	return until
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

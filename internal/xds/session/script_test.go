@@ -1,0 +1,362 @@
+package session_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+// TestScripts replays conversations. A script in testdata is a sequence of blocks: lines of commands, `----`, what they put
+// out, an empty line. Lines that begin with # are comments.
+//
+//	new delta|sotw [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]
+//	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]   a type that is not mentioned stays; a:1! is a resource of the proxy's own
+//	request TYPE [+a] [-b] [init=a:1,b:?]                   delta; ? is a version of somebody else
+//	request TYPE [names=a,b] [nonce=N]                      state of the world; the nonce is the latest response's unless given
+//	ack NONCE [+a] [-b] [names=a,b]                         names are those of the last request unless given
+//	nack NONCE MESSAGE
+//	tick DURATION                                           lets time pass, then calls Tick
+//	status, sync
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			in, err := os.ReadFile(file)
+			require.NoError(t, err)
+			out := replay(t, string(in))
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(out), 0o644))
+				return
+			}
+			require.Equal(t, string(in), out)
+		})
+	}
+}
+
+// replay runs a script and returns it with the output that it gives now.
+func replay(t *testing.T, script string) string {
+	t.Helper()
+	s := &scripted{resources: newResources(), names: map[string][]string{}}
+	var out, block, result strings.Builder
+	expected := false
+	flush := func() {
+		if block.Len() == 0 {
+			return
+		}
+		if result.Len() == 0 {
+			result.WriteString("nothing\n")
+		}
+		fmt.Fprintf(&out, "%s----\n%s\n", block.String(), result.String())
+		block.Reset()
+		result.Reset()
+	}
+	for _, line := range strings.Split(script, "\n") {
+		switch {
+		case line == "":
+			flush()
+			expected = false
+		case line == "----":
+			expected = true
+		case expected:
+		case strings.HasPrefix(line, "#"):
+			flush()
+			if block.Len() == 0 && !strings.HasSuffix(out.String(), "\n\n") && out.Len() > 0 && !strings.HasPrefix(lastLine(out.String()), "#") {
+				out.WriteString("\n")
+			}
+			out.WriteString(line + "\n")
+		default:
+			block.WriteString(line + "\n")
+			result.WriteString(s.run(t, strings.Fields(line)))
+		}
+	}
+	flush()
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+// scripted is a session and what the script language needs around it.
+type scripted struct {
+	resources *resources
+	session   *session.Session
+	protocol  session.Protocol
+	now       time.Time
+	sets      [view.NumTypes]string // as in the script
+	names     map[string][]string   // state of the world: by type, of the last request
+	last      map[string]string     // nonce of the latest response, by type
+}
+
+func (s *scripted) run(t *testing.T, f []string) string {
+	t.Helper()
+	switch f[0] {
+	case "new":
+		s.open(t, f[1:])
+		return ""
+	case "update":
+		return s.show(s.session.Update(s.state(t, f[1:]), s.ownOf(f[1:]), s.now))
+	case "request":
+		nonce := ""
+		if s.protocol == session.StateOfTheWorld {
+			nonce = s.last[f[1]]
+		}
+		return s.show(s.session.Request(s.request(t, f[1], nonce, f[2:]), s.now))
+	case "ack":
+		return s.show(s.session.Request(s.request(t, typeOfNonce(f[1]), f[1], f[2:]), s.now))
+	case "nack":
+		req := s.request(t, typeOfNonce(f[1]), f[1], nil)
+		req.Nack = &session.Nack{Code: 13, Message: strings.Join(f[2:], " ")}
+		return s.show(s.session.Request(req, s.now))
+	case "tick":
+		d, err := time.ParseDuration(f[1])
+		require.NoError(t, err)
+		s.now = s.now.Add(d)
+		return s.show(s.session.Tick(s.now))
+	case "status":
+		return s.status()
+	case "sync":
+		return s.sync()
+	}
+	t.Fatalf("no such command: %v", f)
+	return ""
+}
+
+func (s *scripted) open(t *testing.T, args []string) {
+	t.Helper()
+	s.now = time.Unix(1000, 0)
+	s.last = map[string]string{}
+	o := session.Options{Differ: view.NewDiffer(100)}
+	if args[0] == "sotw" {
+		o.Protocol = session.StateOfTheWorld
+	}
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		var err error
+		switch key {
+		case "hold":
+			o.Hold, err = time.ParseDuration(value)
+		case "drain":
+			o.Drain, err = time.ParseDuration(value)
+		case "max":
+			o.MaxBytes, err = strconv.Atoi(value)
+		case "distrust":
+			typ, names, _ := strings.Cut(value, ":")
+			o.Distrust[typeOf(t, typ)] = setOf(strings.Split(names, ","))
+		default:
+			t.Fatalf("no such option: %s", a)
+		}
+		require.NoError(t, err)
+	}
+	s.protocol = o.Protocol
+	s.session = session.New(o)
+}
+
+func (s *scripted) state(t *testing.T, args []string) *view.State {
+	t.Helper()
+	generation, err := strconv.ParseUint(args[0], 10, 64)
+	require.NoError(t, err)
+	for _, a := range args[1:] {
+		if key, value, _ := strings.Cut(a, "="); key != "own" {
+			s.sets[typeOf(t, key)] = value
+		}
+	}
+	st := view.NewState(generation)
+	for typ, list := range s.sets {
+		st.Sets[typ] = s.resources.set(split(list))
+	}
+	return st
+}
+
+func (s *scripted) ownOf(args []string) view.Own {
+	for _, a := range args {
+		if v, ok := strings.CutPrefix(a, "own="); ok {
+			return view.Own{Pod: v}
+		}
+	}
+	return s.session.Own()
+}
+
+func (s *scripted) request(t *testing.T, typ, nonce string, args []string) session.Request {
+	t.Helper()
+	req := session.Request{TypeURL: typ, Nonce: nonce}
+	if !strings.Contains(typ, "/") {
+		req.TypeURL = typeOf(t, typ).URL()
+	}
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		switch {
+		case a[0] == '+':
+			req.Subscribe = append(req.Subscribe, a[1:])
+		case a[0] == '-':
+			req.Unsubscribe = append(req.Unsubscribe, a[1:])
+		case key == "init":
+			req.InitialVersions = s.resources.versions(split(value))
+		case key == "names":
+			s.names[typ] = split(value)
+		case key == "nonce":
+			req.Nonce = value
+		default:
+			t.Fatalf("no such argument: %s", a)
+		}
+	}
+	if s.protocol == session.StateOfTheWorld {
+		req.Names = s.names[typ]
+	}
+	return req
+}
+
+func (s *scripted) show(responses []session.Response) string {
+	var b strings.Builder
+	for _, r := range responses {
+		if r.Unknown != "" {
+			fmt.Fprintf(&b, "< %s %s\n", r.Unknown, r.Nonce)
+			continue
+		}
+		s.last[r.Type.String()] = r.Nonce
+		fmt.Fprintf(&b, "< %s %s g%d [%s]", r.Type, r.Nonce, r.Generation, strings.Join(notesOf(r.Upserts), " "))
+		if len(r.Removed) > 0 {
+			fmt.Fprintf(&b, " -[%s]", strings.Join(r.Removed, " "))
+		}
+		if r.Shared != nil {
+			b.WriteString(" shared")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (s *scripted) status() string {
+	var b strings.Builder
+	for typ, st := range s.session.Status() {
+		if !st.Subscribed {
+			continue
+		}
+		fmt.Fprintf(&b, "%s sent=%s acked=%s generation=%d resources=%d", view.Type(typ), st.Sent, st.Acked, st.Generation, st.Resources)
+		if len(st.Quarantined) > 0 {
+			fmt.Fprintf(&b, " quarantined=%s", strings.Join(st.Quarantined, ","))
+		}
+		if st.Nack != "" {
+			fmt.Fprintf(&b, " nack=%q", st.Nack)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (s *scripted) sync() string {
+	next := "never"
+	if at, ok := s.session.NextTick(); ok {
+		next = at.Sub(s.now).String()
+	}
+	return fmt.Sprintf("sync=%t acked=%d exceptions=%d tick=%s\n",
+		s.session.InSync(), s.session.AckedGeneration(), s.session.Exceptions(), next)
+}
+
+func typeOf(t *testing.T, short string) view.Type {
+	t.Helper()
+	for typ := range view.NumTypes {
+		if typ.String() == short {
+			return typ
+		}
+	}
+	t.Fatalf("no such type: %q", short)
+	return 0
+}
+
+func typeOfNonce(nonce string) string {
+	return map[byte]string{'c': "cds", 'e': "eds", 'l': "lds", 'r': "rds", 's': "sds"}[nonce[0]]
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+func setOf(names []string) map[string]struct{} {
+	m := map[string]struct{}{}
+	for _, n := range names {
+		m[n] = struct{}{}
+	}
+	return m
+}
+
+// resources makes resources of the notation name:content, which is also their body.
+type resources struct {
+	store  *view.Store
+	byNote map[string]*view.Resource
+}
+
+func newResources() *resources {
+	return &resources{store: view.NewStore(), byNote: map[string]*view.Resource{}}
+}
+
+func (r *resources) get(note string) *view.Resource {
+	if known := r.byNote[note]; known != nil {
+		return known
+	}
+	name, _, _ := strings.Cut(note, ":")
+	res := view.NewResource(name, []byte(note))
+	if strings.HasSuffix(note, "!") {
+		res = view.NewOwnResource(name, []byte(note))
+	}
+	r.byNote[note] = res
+	return res
+}
+
+func (r *resources) set(notes []string) *view.Set {
+	list := make([]*view.Resource, len(notes))
+	for i, n := range notes {
+		list[i] = r.get(n)
+	}
+	return r.store.Build(list...)
+}
+
+func (r *resources) versions(notes []string) map[string]string {
+	out := map[string]string{}
+	for _, n := range notes {
+		name, content, _ := strings.Cut(n, ":")
+		out[name] = "2024-05-05T00:00:00Z/1"
+		if content != "?" {
+			out[name] = r.get(n).Version().String()
+		}
+	}
+	return out
+}
+
+// noteOf is the notation of a resource, name:empty for a stand-in.
+func noteOf(r *view.Resource) string {
+	if note := string(r.Body()); strings.HasPrefix(note, r.Name()+":") {
+		return note
+	}
+	return r.Name() + ":empty"
+}
+
+// notesOf marks a list that is not in order of distinct names.
+func notesOf(list []*view.Resource) []string {
+	var out []string
+	for i, r := range list {
+		if i > 0 && list[i-1].Name() >= r.Name() {
+			out = append(out, "UNSORTED")
+		}
+		out = append(out, noteOf(r))
+	}
+	return out
+}

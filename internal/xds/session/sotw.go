@@ -1,0 +1,103 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// requestSotw takes a DiscoveryRequest. It states the whole subscription; only the one that answers the latest response, or
+// none, is read, because another one that answers the latest is on its way (P12).
+func (s *Session) requestSotw(c *channel, req Request, now time.Time) {
+	s.answer(c, req, now)
+	first := !c.started
+	if !first && req.Nonce != "" && req.Nonce != c.lastSent {
+		return
+	}
+	c.started = true
+	if d := digestOf(req.Names); first || d != c.digest {
+		c.digest = d
+		s.restate(c, req.Names, first)
+	} else if req.Nonce == "" && c.lastSent != "" {
+		s.askAll(c) // it forgot what it was sent
+	}
+	s.again(c, first)
+}
+
+// restate makes the names the subscription. No names at first are a wildcard, for types that have one; later they are none.
+func (s *Session) restate(c *channel, names []string, first bool) {
+	all := c.typ.Wildcard() && (slices.Contains(names, wildcard) || first && len(names) == 0)
+	switch {
+	case all && !c.sub.all:
+		s.subscribeAll(c)
+	case !all && c.sub.all:
+		s.unsubscribeAll(c)
+	}
+	wanted := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		wanted[name] = struct{}{}
+	}
+	var gone []string
+	c.sub.each(func(name string) {
+		if _, ok := wanted[name]; !ok {
+			gone = append(gone, name)
+		}
+	})
+	s.unsubscribe(c, gone)
+	for _, name := range names {
+		if name != wildcard && c.sub.add(name) && !c.sub.all {
+			c.ask(name, false)
+		}
+	}
+	c.owed = c.typ.Wildcard() // whatever changed: the answer is all there is
+	c.sub.settle(s.opt.Differ, c.typ, c.set)
+}
+
+// again answers a request that follows a response of the type that this one hangs on, even if it looks like a plain ACK: a
+// cluster or listener that changed asks anew for what it hangs on, with the names that were there before (P11).
+func (s *Session) again(c *channel, first bool) {
+	switch {
+	case first && c.typ == view.Endpoint:
+		s.warming = warming{} // all is answered anyway
+	case c.typ == view.Endpoint:
+		s.rewarm(c)
+	case c.typ == view.Route && c.replay && !first:
+		s.askAll(c)
+	}
+	c.replay = false
+}
+
+func (s *Session) askAll(c *channel) {
+	c.owed = c.typ.Wildcard()
+	c.sub.each(func(name string) { c.ask(name, true) })
+}
+
+// full is all that the client is to have of a type of which absence removes (P16): what the class has, but for what the
+// client refused or is to get later, for which it keeps the old one; and what is still to be removed later. It is the
+// class's own list where there are no exceptions.
+func (c *channel) full(d *view.Differ) (*view.Change, []*view.Resource) {
+	if c.sub.all && len(c.held.except) == 0 {
+		change := d.Diff(c.typ, view.Empty(), c.set)
+		return change, change.Upserts
+	}
+	var list []*view.Resource
+	for r := range c.set.All() {
+		if !c.sub.has(r.Name()) {
+			continue
+		}
+		if h, ok := c.held.except[r.Name()]; ok {
+			r = h.resource
+		}
+		if r != nil {
+			list = append(list, r)
+		}
+	}
+	for name, h := range c.held.except {
+		if h.resource != nil && c.set.Get(name) == nil {
+			list = append(list, h.resource)
+		}
+	}
+	slices.SortFunc(list, byName)
+	return nil, list
+}

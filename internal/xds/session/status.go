@@ -1,0 +1,113 @@
+package session
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// Status is where the session stands with each type.
+func (s *Session) Status() [view.NumTypes]TypeStatus {
+	var out [view.NumTypes]TypeStatus
+	for t := range s.channels {
+		c := &s.channels[t]
+		st := TypeStatus{
+			Subscribed: c.started, Sent: c.lastSent, Acked: c.lastAcked, SentAt: c.sentAt,
+			Generation: c.accepted, Nack: c.nack, Quarantined: slices.Sorted(maps.Keys(c.refused)),
+		}
+		if c.started && c.behind == 0 && len(c.sent) == 0 && s.state != nil {
+			st.Generation = s.state.Generation
+		}
+		if c.started {
+			st.Resources, st.Bytes = c.amount()
+		}
+		out[t] = st
+	}
+	return out
+}
+
+// amount is how many resources the client holds, and their bytes. Stand-ins do not count.
+func (c *channel) amount() (resources, size int) {
+	base := c.held.base
+	switch {
+	case c.sub.covers(base):
+		resources, size = base.Len(), base.Size()
+	case c.sub.base.Equal(base):
+		resources, size = base.Len()-len(c.sub.minus), base.Size()
+		for name := range c.sub.minus {
+			size -= base.Get(name).Size()
+		}
+	default:
+		c.sub.each(func(name string) {
+			if r := base.Get(name); r != nil {
+				resources, size = resources+1, size+r.Size()
+			}
+		})
+	}
+	for name, h := range c.held.except {
+		if r := base.Get(name); r != nil && c.sub.has(name) {
+			resources, size = resources-1, size-r.Size()
+		}
+		if h.resource != nil {
+			resources, size = resources+1, size+h.resource.Size()
+		}
+	}
+	return resources, size
+}
+
+// InSync tells that the client has accepted all that it should have: nothing waits to be sent, to be answered, or is
+// kept from it because it refused it.
+func (s *Session) InSync() bool {
+	for t := range s.channels {
+		if c := &s.channels[t]; c.behind != 0 || len(c.sent) > 0 || len(c.refused) > 0 {
+			return false
+		}
+	}
+	return s.state != nil
+}
+
+// AckedGeneration is the newest generation of which the client has answered every response. One that had nothing for
+// this client counts at once. What the client refused and is kept from it counts as answered, when it has accepted
+// the rest; Status says so.
+func (s *Session) AckedGeneration() uint64 { return s.acked }
+
+// Exceptions is how many names the session keeps for itself rather than with its class: 0 once it is settled.
+func (s *Session) Exceptions() int {
+	n := len(s.warming.names)
+	for t := range s.channels {
+		c := &s.channels[t]
+		n += c.sub.exceptions() + len(c.held.except) + len(c.refused) + len(c.retries)
+	}
+	return n
+}
+
+// account brings what is derived from the channels up to date.
+func (s *Session) account() {
+	acked := s.state.Generation
+	removals, started := false, false
+	for t := range s.channels {
+		c := &s.channels[t]
+		started = started || c.started
+		due, later := c.outlook()
+		removals = removals || later
+		switch {
+		case !due && !later:
+			c.behind = 0
+		case c.behind == 0:
+			c.behind = s.state.Generation
+		}
+		if c.behind != 0 {
+			acked = min(acked, c.behind-1)
+		}
+		for _, r := range c.sent {
+			acked = min(acked, r.generation-1)
+		}
+	}
+	if !removals {
+		s.removals = hold{}
+	}
+	if started {
+		s.acked = max(s.acked, acked)
+	}
+}

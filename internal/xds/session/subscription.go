@@ -1,0 +1,172 @@
+package session
+
+import "github.com/lateen-mesh/lateen/internal/view"
+
+// wildcard is the name that stands for all resources of a type.
+const wildcard = "*"
+
+// subscription is which names a client wants of one type: all (wildcard), and names of its own besides. The names are those
+// of a base set, and exceptions: plus are names that the base lacks, minus are names of the base that are not wanted. A
+// client that wants exactly what its class has keeps no name at all.
+type subscription struct {
+	all         bool
+	base        *view.Set
+	plus, minus map[string]struct{}
+}
+
+// has tells whether the client wants the name.
+func (s *subscription) has(name string) bool { return s.all || s.named(name) }
+
+// named tells whether the client asked for the name as such, wildcard or not.
+func (s *subscription) named(name string) bool {
+	if _, ok := s.plus[name]; ok {
+		return true
+	}
+	if _, ok := s.minus[name]; ok {
+		return false
+	}
+	return s.base.Len() > 0 && s.base.Get(name) != nil
+}
+
+// covers tells, at no cost, that the client wants every name of the set; false may also mean that it was not looked into.
+func (s *subscription) covers(set *view.Set) bool {
+	return s.all || (len(s.minus) == 0 && s.base.Equal(set))
+}
+
+// add tells whether the name is new.
+func (s *subscription) add(name string) bool {
+	if s.named(name) {
+		return false
+	}
+	if _, ok := s.minus[name]; ok {
+		s.minus = without(s.minus, name)
+	} else {
+		s.plus = with(s.plus, name)
+	}
+	return true
+}
+
+// remove tells whether the name was there.
+func (s *subscription) remove(name string) bool {
+	if !s.named(name) {
+		return false
+	}
+	if _, ok := s.plus[name]; ok {
+		s.plus = without(s.plus, name)
+	} else {
+		s.minus = with(s.minus, name)
+	}
+	return true
+}
+
+// each calls f for every name asked for as such.
+func (s *subscription) each(f func(name string)) {
+	for r := range s.base.All() {
+		if _, ok := s.minus[r.Name()]; !ok {
+			f(r.Name())
+		}
+	}
+	for name := range s.plus {
+		f(name)
+	}
+}
+
+// settle makes the class's set the base where that leaves fewer exceptions than the names themselves would be. It costs
+// the difference to the last set; only the change from names to a set, which is made once, costs the size of the set.
+func (s *subscription) settle(d *view.Differ, t view.Type, set *view.Set) {
+	switch {
+	case s.all && s.base.Len() == 0, s.base.Equal(set):
+	case s.base.Len() > 0 || s.mostOf(set):
+		s.rebase(d.Diff(t, s.base, set))
+	}
+	if len(s.minus) > 3*s.base.Len()/4 {
+		s.flatten()
+	}
+}
+
+// mostOf tells whether at least half of the set's names are wanted. It looks only when the counts leave it open, so that a
+// client with few names of many, or many of few, costs nothing.
+func (s *subscription) mostOf(set *view.Set) bool {
+	if 2*len(s.plus) < set.Len() || len(s.plus) > 2*set.Len() {
+		return false
+	}
+	common := 0
+	for name := range s.plus {
+		if set.Get(name) != nil {
+			common++
+		}
+	}
+	return 2*common >= set.Len()
+}
+
+// rebase makes the change's target the base. What is subscribed stays the same.
+func (s *subscription) rebase(c *view.Change) {
+	for _, r := range c.Upserts {
+		if c.From.Len() > 0 && c.From.Get(r.Name()) != nil {
+			continue
+		}
+		if _, ok := s.plus[r.Name()]; ok {
+			s.plus = without(s.plus, r.Name())
+		} else {
+			s.minus = with(s.minus, r.Name())
+		}
+	}
+	for _, name := range c.Removed {
+		if _, ok := s.minus[name]; ok {
+			s.minus = without(s.minus, name)
+		} else {
+			s.plus = with(s.plus, name)
+		}
+	}
+	s.base = c.To
+}
+
+// flatten gives up the base for the names themselves.
+func (s *subscription) flatten() {
+	var names map[string]struct{}
+	s.each(func(name string) { names = with(names, name) })
+	s.base, s.plus, s.minus = view.Empty(), names, nil
+}
+
+func (s *subscription) exceptions() int { return len(s.plus) + len(s.minus) }
+
+func with(m map[string]struct{}, name string) map[string]struct{} {
+	if m == nil {
+		m = map[string]struct{}{}
+	}
+	m[name] = struct{}{}
+	return m
+}
+
+// without gives the map back to the heap when it is empty: a map keeps the size that it once had.
+func without(m map[string]struct{}, name string) map[string]struct{} {
+	delete(m, name)
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// digest tells lists of names apart, whatever their order: a state-of-the-world client repeats all its names in every
+// request, and nearly always they are those of the request before. A client that finds two lists with one digest fools
+// only itself.
+type digest struct {
+	count int
+	sum   uint64
+}
+
+func digestOf(names []string) digest {
+	d := digest{count: len(names)}
+	for _, name := range names {
+		d.sum += fnv1a(name)
+	}
+	return d
+}
+
+func fnv1a(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
