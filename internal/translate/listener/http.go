@@ -26,8 +26,8 @@ const gatewayHandshake = 15 * time.Second
 // HTTP is an outbound HTTP listener.
 //
 // On the HTTP proxy port, clients send requests in absolute form, "GET http://reviews:9080/ HTTP/1.1", which Envoy takes by
-// default and routes by the host in it. CONNECT is refused with 403: it would open a tunnel past all routes, and Envoy
-// has none unless an upgrade says so. A client's TLS goes through a listener of its own, by SNI.
+// default and routes by the host in it. CONNECT is answered with 404: only a route with a connect matcher takes it, and
+// there is none, as a tunnel would bypass all others. A client's TLS goes through a listener of its own, by SNI.
 func HTTP(in HTTPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	manager := common.manager("outbound_" + in.Name + ";")

@@ -1,9 +1,12 @@
 package translatetest
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // RequireInput guards the rule that makes memoising by input right by construction: the struct is comparable, and it
@@ -11,23 +14,29 @@ import (
 // reach everything (a map, a function, an interface, a channel, a lock) is refused, wherever it hides.
 func RequireInput(t *testing.T, in any) {
 	t.Helper()
-	typ := reflect.TypeOf(in)
+	require.Empty(t, faults(reflect.TypeOf(in)))
+}
+
+// faults says what keeps a type from being an input, by path.
+func faults(typ reflect.Type) []string {
+	w := walker{seen: map[reflect.Type]bool{}}
 	if !typ.Comparable() {
-		t.Errorf("%s is not comparable", typ)
+		w.fault(typ.String(), "is not comparable")
 	}
-	w := walker{t: t, seen: map[reflect.Type]bool{}}
 	w.walk(typ, typ.String(), false)
+	return w.found
 }
 
 type walker struct {
-	t    *testing.T
-	seen map[reflect.Type]bool
+	seen  map[reflect.Type]bool
+	found []string
 }
+
+func (w *walker) fault(at, what string) { w.found = append(w.found, at+" "+what) }
 
 // walk checks a type. Slices are allowed only behind a pointer, where what they hold is immutable by the contract of
 // model.Pool and model.List.
 func (w *walker) walk(typ reflect.Type, at string, canonical bool) {
-	w.t.Helper()
 	switch kind := typ.Kind(); kind {
 	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
@@ -35,24 +44,23 @@ func (w *walker) walk(typ reflect.Type, at string, canonical bool) {
 		w.walk(typ.Elem(), at, true)
 	case reflect.Slice:
 		if !canonical {
-			w.t.Errorf("%s: a slice that is not behind a canonical pointer", at)
+			w.fault(at, "is a slice that is not behind a canonical pointer")
 		}
 		w.walk(typ.Elem(), at+"[]", canonical)
 	case reflect.Struct:
 		w.fields(typ, at, canonical)
 	default:
-		w.t.Errorf("%s: %s in an input", at, kind)
+		w.fault(at, fmt.Sprintf("is a %s", kind))
 	}
 }
 
 func (w *walker) fields(typ reflect.Type, at string, canonical bool) {
-	w.t.Helper()
 	if w.seen[typ] {
 		return
 	}
 	w.seen[typ] = true
 	if !strings.HasPrefix(typ.PkgPath(), "github.com/lateen-mesh/lateen/internal/") {
-		w.t.Errorf("%s: %s is not a type of ours", at, typ)
+		w.fault(at, fmt.Sprintf("is a %s, which is none of ours", typ))
 		return
 	}
 	for i := range typ.NumField() {

@@ -1,0 +1,236 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
+)
+
+func TestInputsAreMemoKeys(t *testing.T) {
+	for _, in := range []any{cluster.OutboundInput{}, cluster.InboundInput{}, cluster.PassthroughInput{}} {
+		translatetest.RequireInput(t, in)
+	}
+}
+
+func TestNames(t *testing.T) {
+	require.Equal(t, "outbound|9080|v1|reviews.default.svc.cluster.local", cluster.Name(9080, "v1", "reviews.default.svc.cluster.local"))
+	require.Equal(t, "outbound|80||a.test", cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80}).GetName())
+	require.Equal(t, "inbound|9080||", cluster.Inbound(cluster.InboundInput{Port: 9080}).GetName())
+	require.Equal(t, "PassthroughCluster", cluster.Passthrough(cluster.PassthroughInput{}).GetName())
+	require.Equal(t, "PassthroughCluster", cluster.Passthrough(cluster.PassthroughInput{ForwardProxy: true}).GetName())
+	require.Equal(t, "BlackHoleCluster", cluster.BlackHole().GetName())
+}
+
+// TestEffective states the merge as a rule for each block, in other words than the code: who has the last word.
+func TestEffective(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		policy := rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(rt, "policy")
+		subset := rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(rt, "subset")
+		port := rapid.Uint16Range(1, 4).Draw(rt, "port")
+		got := cluster.Effective(policy, subset, port)
+		require.Empty(rt, got.Ports)
+
+		base := policy
+		if own := ownOf(policy, port); own != nil {
+			base = own
+		}
+		if own := ownOf(subset, port); own != nil {
+			require.Equal(rt, *own, got, "the subset's settings for the port are all that counts")
+			return
+		}
+		require.Same(rt, lastWord(lb(base), lb(subset)), got.LB)
+		require.Same(rt, lastWord(pool(base), pool(subset)), got.Pool)
+		require.Same(rt, lastWord(outlier(base), outlier(subset)), got.Outlier)
+		require.Same(rt, lastWord(tls(base), tls(subset)), got.TLS)
+	})
+}
+
+func ownOf(p *model.TrafficPolicy, port uint16) *model.TrafficPolicy {
+	if p == nil {
+		return nil
+	}
+	i := slices.IndexFunc(p.Ports, func(pp model.PortPolicy) bool { return pp.Port == port })
+	if i < 0 {
+		return nil
+	}
+	return p.Ports[i].Policy
+}
+
+func lastWord[T any](base, subset *T) *T {
+	if subset != nil {
+		return subset
+	}
+	return base
+}
+
+func lb(p *model.TrafficPolicy) *model.LoadBalancer {
+	if p == nil {
+		return nil
+	}
+	return p.LB
+}
+
+func pool(p *model.TrafficPolicy) *model.ConnectionPool {
+	if p == nil {
+		return nil
+	}
+	return p.Pool
+}
+
+func outlier(p *model.TrafficPolicy) *model.OutlierDetection {
+	if p == nil {
+		return nil
+	}
+	return p.Outlier
+}
+
+func tls(p *model.TrafficPolicy) *model.ClientTLS {
+	if p == nil {
+		return nil
+	}
+	return p.TLS
+}
+
+// TestTLSNeverFailsOpen is the rule that matters most: where a rule asks for TLS, there is TLS or there are no endpoints.
+func TestTLSNeverFailsOpen(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		in := drawOutbound(rt)
+		c := cluster.Outbound(in)
+		want := cluster.Effective(in.Policy, in.SubsetPolicy, in.Port).TLS
+		switch {
+		case want == nil || want.Mode == model.Disable:
+			require.Nil(rt, c.GetTransportSocket())
+		case want.Mode == model.Unusable, want.Mode == model.Mutual && (want.CertFile == "" || want.KeyFile == ""):
+			require.True(rt, isClosed(c), "want a closed cluster, got %v", c)
+		default:
+			require.True(rt, isClosed(c) || c.GetTransportSocket().GetName() == "envoy.transport_sockets.tls", "plaintext: %v", c)
+		}
+	})
+}
+
+func isClosed(c *clusterv3.Cluster) bool {
+	return c.GetType() == clusterv3.Cluster_STATIC && c.GetClusterType() == nil && c.GetLoadAssignment() == nil
+}
+
+func TestDNSClustersWithoutANameAreClosed(t *testing.T) {
+	for _, endpoints := range [][]model.Endpoint{nil, {{Address: "", Port: 80}}, {{Address: "a.test"}}} {
+		for _, resolution := range []model.Resolution{model.StrictDNS, model.LogicalDNS} {
+			require.True(t, isClosed(cluster.Outbound(cluster.OutboundInput{
+				Host: "a.test", Port: 80, Resolution: resolution, Endpoints: model.NewInterner[model.Endpoint]().List(endpoints),
+			})))
+		}
+	}
+}
+
+func TestLogicalDNSOfSeveralNamesIsStrict(t *testing.T) {
+	c := cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80, Resolution: model.LogicalDNS,
+		Endpoints: model.NewInterner[model.Endpoint]().List([]model.Endpoint{{Address: "a.test", Port: 80}, {Address: "b.test", Port: 80}})})
+	require.Equal(t, clusterv3.Cluster_STRICT_DNS, c.GetType())
+	require.Len(t, c.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints(), 2)
+}
+
+func TestEndpointsThatDrainAreNeverCalledInPanic(t *testing.T) {
+	c := cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80})
+	require.NotNil(t, c.GetCommonLbConfig().GetHealthyPanicThreshold())
+	require.Zero(t, c.GetCommonLbConfig().GetHealthyPanicThreshold().GetValue())
+}
+
+func TestTableSizesThatEnvoyRefusesAreItsDefault(t *testing.T) {
+	sized := func(n uint64) *clusterv3.Cluster {
+		return cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80,
+			Policy: &model.TrafficPolicy{LB: &model.LoadBalancer{Kind: model.Maglev, MaglevTableSize: n}}})
+	}
+	require.Equal(t, uint64(65537), sized(65537).GetMaglevLbConfig().GetTableSize().GetValue())
+	require.Nil(t, sized(65536).GetMaglevLbConfig())
+	require.Equal(t, uint64(5000011), sized(1<<40).GetMaglevLbConfig().GetTableSize().GetValue())
+}
+
+// TestForwardProxiesShareOneCache: Envoy refuses a second use of a DNS cache's name with another configuration.
+func TestForwardProxiesShareOneCache(t *testing.T) {
+	for _, c := range []*clusterv3.Cluster{
+		cluster.Passthrough(cluster.PassthroughInput{ForwardProxy: true}),
+		cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80, Resolution: model.Passthrough, ForwardProxy: true}),
+	} {
+		config := &dfpv3.ClusterConfig{}
+		require.NoError(t, c.GetClusterType().GetTypedConfig().UnmarshalTo(config))
+		require.True(t, proto.Equal(pb.ForwardProxyCache(), config.GetDnsCacheConfig()))
+	}
+}
+
+func TestEqualInputsHaveEqualBytes(t *testing.T) {
+	pools := model.NewPool[model.TrafficPolicy]()
+	rapid.Check(t, func(rt *rapid.T) {
+		in := drawOutbound(rt)
+		again := in
+		again.Endpoints = model.NewInterner[model.Endpoint]().List(slices.Collect(in.Endpoints.All()))
+		again.Policy, again.SubsetPolicy = pools.Canonical(in.Policy), pools.Canonical(in.SubsetPolicy)
+		for range 3 {
+			require.Equal(rt, encoded(rt, cluster.Outbound(in)), encoded(rt, cluster.Outbound(again)))
+		}
+	})
+}
+
+func encoded(t require.TestingT, c *clusterv3.Cluster) []byte {
+	b, err := pb.Marshal(c)
+	require.NoError(t, err)
+	return b
+}
+
+// TestEnvoyTakesWhateverPolicies has Envoy load clusters for policies that people may write, sensible or not.
+func TestEnvoyTakesWhateverPolicies(t *testing.T) {
+	runnable := translatetest.Runnable(t)
+	resources := &bootstrapv3.Bootstrap_StaticResources{}
+	inputs := rapid.Custom(drawOutbound)
+	for seed := range 300 {
+		text, err := protojson.Marshal(cluster.Outbound(inputs.Example(seed)))
+		require.NoError(t, err)
+		c := &clusterv3.Cluster{}
+		require.NoError(t, protojson.Unmarshal([]byte(runnable(string(text))), c))
+		c.Name = fmt.Sprint("cluster-", seed)
+		if c.GetLoadAssignment() != nil {
+			c.LoadAssignment.ClusterName = c.GetName()
+		}
+		resources.Clusters = append(resources.Clusters, c)
+	}
+	translatetest.RequireValid(t, resources)
+}
+
+func BenchmarkOutbound(b *testing.B) {
+	consecutive := uint32(5)
+	for name, in := range map[string]cluster.OutboundInput{
+		"plain": {},
+		"rule": {
+			Rule: "default/reviews",
+			Policy: &model.TrafficPolicy{
+				LB:      &model.LoadBalancer{Kind: model.RoundRobin},
+				Pool:    &model.ConnectionPool{MaxConnections: 100, IdleTimeout: time.Minute},
+				Outlier: &model.OutlierDetection{Consecutive5xx: &consecutive, Interval: 10 * time.Second},
+			},
+		},
+	} {
+		in.Host, in.Port, in.Protocol = "reviews.default.svc.cluster.local", 9080, model.HTTP
+		in.Service, in.ConnectTimeout = "default/reviews", 10*time.Second
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := pb.Marshal(cluster.Outbound(in)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
