@@ -14,10 +14,12 @@ type nested struct{ Words []string }
 
 func TestFaultsAreFoundWhereverTheyHide(t *testing.T) {
 	type (
-		clean   struct{ Policy *model.TrafficPolicy }
-		listed  struct{ Names *model.List[string] }
-		bare    struct{ Words []string }
-		hidden  struct{ Deep *struct{ Table map[string]int } }
+		clean  struct{ Policy *model.TrafficPolicy }
+		listed struct{ Names *model.List[string] }
+		bare   struct{ Words []string }
+		hidden struct {
+			Deep *struct{ Table map[string]int }
+		}
 		locked  struct{ Lock *sync.Mutex }
 		open    struct{ Any any }
 		calling struct{ Call func() }
