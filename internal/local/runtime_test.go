@@ -99,10 +99,17 @@ type mesh struct {
 
 func run(t *testing.T, opts Options, initial ...source.Change) *mesh {
 	t.Helper()
+	upstream := memory.New(initial...)
+	m := runSource(t, opts, upstream)
+	m.source = upstream
+	return m
+}
+
+func runSource(t *testing.T, opts Options, upstream source.Source) *mesh {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	m := &mesh{
-		source:  memory.New(initial...),
 		world:   &world{objects: map[source.Key]metav1.Object{}, reports: map[string][]source.Problem{}, changed: make(chan struct{})},
 		notices: make(chan Notice, 1000),
 	}
@@ -115,7 +122,7 @@ func run(t *testing.T, opts Options, initial ...source.Change) *mesh {
 	opts.Self, opts.StateDir, opts.WorkDir, opts.Environ = self, filepath.Join(t.TempDir(), "state"), t.TempDir(), os.Environ()
 	opts.Backoff, opts.IstioVersion = 10*time.Millisecond, "1.31.0"
 	opts.Notify = func(n Notice) { m.notices <- n }
-	m.Runtime, err = New(m.source, opts)
+	m.Runtime, err = New(upstream, opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -209,6 +216,8 @@ func TestPodsServeAndAreAnnounced(t *testing.T) {
 		require.Equal(t, s.Pods[i].Name, e.Hostname)
 		require.Equal(t, "v1", e.Version)
 	}
+	m.world.mu.Lock()
+	defer m.world.mu.Unlock()
 	published := m.world.objects[source.Key{Kind: source.Pod, Namespace: "default", Name: s.Pods[0].Name}].(*corev1.Pod)
 	require.Equal(t, s.Pods[0].App.String(), published.Annotations[AppAddress])
 	require.Equal(t, s.Pods[0].Outbound.String(), published.Annotations[OutboundAddress])
@@ -308,7 +317,9 @@ func TestProblemsAreReportedAndCleared(t *testing.T) {
 	m := run(t, Options{}, deployment("web", 1, image))
 	origin := "running Deployment default/web"
 	m.world.await(t, func() bool { return len(m.world.reports[origin]) > 0 })
+	m.world.mu.Lock()
 	p := m.world.reports[origin][0]
+	m.world.mu.Unlock()
 	require.Equal(t, source.Error, p.Severity)
 	require.Equal(t, "web.yaml:1", p.Origin)
 	require.Equal(t, "spec.template.spec.containers[0].image", p.Path)
