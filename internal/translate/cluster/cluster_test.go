@@ -163,7 +163,7 @@ func TestTableSizesThatEnvoyRefusesAreItsDefault(t *testing.T) {
 func TestForwardProxiesShareOneCache(t *testing.T) {
 	for _, c := range []*clusterv3.Cluster{
 		cluster.Passthrough(cluster.PassthroughInput{ForwardProxy: true}),
-		cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80, Resolution: model.Passthrough, ForwardProxy: true}),
+		cluster.Outbound(cluster.OutboundInput{Host: "*.a.test", Port: 80, Resolution: model.Passthrough, ForwardProxy: true}),
 	} {
 		config := &dfpv3.ClusterConfig{}
 		require.NoError(t, c.GetClusterType().GetTypedConfig().UnmarshalTo(config))

@@ -23,20 +23,11 @@ const (
 	dnsUDPQueries = 100
 )
 
-// dns makes a cluster that looks its endpoints up. It reports false if there is nothing to look up.
+// dns makes a cluster that looks its endpoints up.
 //
 // The fields are those of Istio, which EnvoyFilters and older proxies know; Envoy 1.40 would rather have the same in a
 // typed cluster extension.
-func (b *builder) dns(in OutboundInput) bool {
-	groups := dnsEndpoints(in.Endpoints)
-	if len(groups) == 0 {
-		return false
-	}
-	kind := clusterv3.Cluster_STRICT_DNS
-	if in.Resolution == model.LogicalDNS && len(groups) == 1 && len(groups[0].GetLbEndpoints()) == 1 {
-		// Envoy refuses a logical cluster with several names. All addresses of all of them are what comes closest.
-		kind = clusterv3.Cluster_LOGICAL_DNS
-	}
+func (b *builder) dns(kind clusterv3.Cluster_DiscoveryType, groups []*endpointv3.LocalityLbEndpoints) {
 	c := b.cluster
 	c.ClusterDiscoveryType = discovery(kind)
 	c.DnsLookupFamily = pb.DNSFamily           //nolint:staticcheck // see above
@@ -48,7 +39,22 @@ func (b *builder) dns(in OutboundInput) bool {
 		TypedConfig: pb.Any(&caresv3.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(dnsUDPQueries)}),
 	}
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: groups}
-	return true
+}
+
+// dnsKind is how names are looked up. Envoy refuses a logical cluster with several names; all addresses of all of them are
+// what comes closest.
+func dnsKind(r model.Resolution, groups []*endpointv3.LocalityLbEndpoints) clusterv3.Cluster_DiscoveryType {
+	if r == model.LogicalDNS && len(groups) == 1 && len(groups[0].GetLbEndpoints()) == 1 {
+		return clusterv3.Cluster_LOGICAL_DNS
+	}
+	return clusterv3.Cluster_STRICT_DNS
+}
+
+// hostItself is what to look up for a host without endpoints of its own.
+func hostItself(host model.Host, port uint16) []*endpointv3.LocalityLbEndpoints {
+	return []*endpointv3.LocalityLbEndpoints{{
+		LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: address(string(host), port)}},
+	}}
 }
 
 // dnsEndpoints are the names to look up, by locality. One without an address or a port can be no endpoint and is left

@@ -11,7 +11,7 @@ import (
 
 func drawOutbound(t *rapid.T) cluster.OutboundInput {
 	return cluster.OutboundInput{
-		Host:       rapid.SampledFrom([]model.Host{"reviews.default.svc.cluster.local", "api.example.com"}).Draw(t, "host"),
+		Host:       rapid.SampledFrom([]model.Host{"reviews.default.svc.cluster.local", "api.example.com", "*.example.com"}).Draw(t, "host"),
 		Port:       rapid.Uint16Range(1, 4).Draw(t, "port"),
 		Subset:     rapid.SampledFrom([]string{"", "v1"}).Draw(t, "subset"),
 		Protocol:   rapid.SampledFrom([]model.Protocol{model.Auto, model.HTTP, model.HTTP2, model.GRPC, model.TCP, model.TLS}).Draw(t, "protocol"),

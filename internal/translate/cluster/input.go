@@ -8,15 +8,14 @@ import (
 
 // OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's key.
 type OutboundInput struct {
-	Host     model.Host
-	Port     uint16
-	Subset   string
-	Protocol model.Protocol
-	// Resolution is what the proxy can do: where there is no original destination (on gateways, and on sidecars that
-	// intercept nothing), a Passthrough service is given as EDS if its endpoints are known, and with ForwardProxy else.
+	Host       model.Host
+	Port       uint16
+	Subset     string
+	Protocol   model.Protocol
 	Resolution model.Resolution
-	// ForwardProxy makes a Passthrough cluster resolve the name that the request asks for, in place of the connection's
-	// original destination. The listener needs the dynamic forward proxy's filter (listener.HTTPInput.ProxyUnknown).
+	// ForwardProxy is for Passthrough on proxies that know no original destination: gateways, and sidecars that intercept
+	// nothing. The host is looked up instead; of a wildcard, the host that the request names, for which the listener needs
+	// the dynamic forward proxy's filter (listener.HTTPInput.ProxyUnknown, listener.Chain.ForwardPort).
 	ForwardProxy bool
 	// External tells that the host is outside of the mesh.
 	External bool

@@ -44,16 +44,20 @@ func (in *OutboundInput) spoken() model.Protocol {
 // discover says where the endpoints come from and how one of them is picked. It reports false if there can be none.
 func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	switch {
-	case in.Resolution == model.Passthrough && in.ForwardProxy:
+	case in.Resolution == model.Passthrough && in.ForwardProxy && in.Host.IsWildcard():
 		b.forwardProxy()
 		return true
+	case in.Resolution == model.Passthrough && in.ForwardProxy:
+		b.dns(clusterv3.Cluster_LOGICAL_DNS, hostItself(in.Host, in.Port))
 	case in.Resolution == model.Passthrough || (lb != nil && lb.Kind == model.PassthroughLB):
 		b.originalDestination()
 		return true
 	case in.Resolution == model.StrictDNS || in.Resolution == model.LogicalDNS:
-		if !b.dns(in) {
+		groups := dnsEndpoints(in.Endpoints)
+		if len(groups) == 0 {
 			return false
 		}
+		b.dns(dnsKind(in.Resolution, groups), groups)
 	default:
 		b.eds()
 	}

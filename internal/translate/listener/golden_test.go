@@ -47,6 +47,7 @@ type goldenChain struct {
 	SNI, Prefixes            []string
 	Targets                  []listener.WeightedTarget
 	Closed, HashSource       bool
+	ForwardPort              uint16
 	IdleTimeout, MaxDuration metav1.Duration
 }
 
@@ -100,7 +101,7 @@ func (in *goldenTCP) input(common *listener.Common) listener.TCPInput {
 	chains := make([]listener.Chain, 0, len(in.Chains))
 	for _, c := range in.Chains {
 		chains = append(chains, listener.Chain{
-			Name: c.Name, SNI: words.List(c.SNI), Prefixes: words.List(c.Prefixes), Closed: c.Closed, HashSource: c.HashSource,
+			Name: c.Name, SNI: words.List(c.SNI), Prefixes: words.List(c.Prefixes), Closed: c.Closed, HashSource: c.HashSource, ForwardPort: c.ForwardPort,
 			Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
 			IdleTimeout: c.IdleTimeout.Duration, MaxDuration: c.MaxDuration.Duration,
 		})

@@ -51,6 +51,9 @@ type Chain struct {
 	Closed bool
 	// IdleTimeout and MaxDuration are the destination's (connectionPool.tcp); 0 leaves Common's and no limit.
 	IdleTimeout, MaxDuration time.Duration
+	// ForwardPort, unless 0, looks the connection's server name up, for a target that connects to whatever host it is given
+	// (cluster.OutboundInput.ForwardProxy of a wildcard, cluster.PassthroughInput.ForwardProxy), at this port.
+	ForwardPort uint16
 	// HashSource keeps a client at one endpoint: the destination's consistent hash is by source IP.
 	HashSource bool
 }

@@ -4,10 +4,12 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	snidfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
@@ -32,7 +34,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 	}
 	taken := claims{}
 	for c := range in.Chains.All() {
-		filters := []*listenerv3.Filter{networkFilter(tcpProxyFilter, c.proxy(in.Name, common))}
+		filters := c.filters(in.Name, common)
 		for _, match := range taken.matches(c) {
 			chain := &listenerv3.FilterChain{Name: c.Name, FilterChainMatch: match, Filters: filters}
 			if len(match.GetServerNames()) > 0 || len(match.GetPrefixRanges()) > 0 {
@@ -45,7 +47,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 			l.DefaultFilterChain = chain
 		}
 	}
-	if taken.bySNI {
+	if taken.bySNI || forwards(in.Chains) {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{listenerFilter("envoy.filters.listener.tls_inspector",
 			&tlsinspectorv3.TlsInspector{InitialReadBufferSize: wrapperspb.UInt32(inspectorBuffer)})}
 	}
@@ -53,6 +55,29 @@ func TCP(in TCPInput) *listenerv3.Listener {
 		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{l.DefaultFilterChain}, nil
 	}
 	return l
+}
+
+// forwards tells that some chain looks server names up, which the TLS inspector reads.
+func forwards(chains *model.List[Chain]) bool {
+	for c := range chains.All() {
+		if c.ForwardPort != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// filters are the chain's: the proxy, behind the look-up of the server name if its target needs that.
+func (c *Chain) filters(listener string, common Common) []*listenerv3.Filter {
+	proxy := networkFilter(tcpProxyFilter, c.proxy(listener, common))
+	if c.ForwardPort == 0 {
+		return []*listenerv3.Filter{proxy}
+	}
+	lookup := &snidfpv3.FilterConfig{
+		DnsCacheConfig: pb.ForwardProxyCache(),
+		PortSpecifier:  &snidfpv3.FilterConfig_PortValue{PortValue: uint32(c.ForwardPort)},
+	}
+	return []*listenerv3.Filter{networkFilter("envoy.filters.network.sni_dynamic_forward_proxy", lookup), proxy}
 }
 
 // proxy hands a chain's connections on.
