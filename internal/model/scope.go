@@ -21,7 +21,8 @@ type GatewayServer struct {
 	Broken string
 }
 
-// ScopedHost is "namespace/host": Namespace is "*" for any, "." was resolved to the object's own; "~" for none.
+// ScopedHost is "namespace/host": Namespace is "*" for any, "~" for none. "." was resolved to the object's own, but for a
+// Sidecar of the root namespace without a selector, where it is the namespace of the proxy that is asked about.
 type ScopedHost struct {
 	Namespace string
 	Host      Host

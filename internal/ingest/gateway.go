@@ -1,0 +1,116 @@
+package ingest
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// gateway is left out when its selector selects nobody; read otherwise, it would open ports on more proxies than it names.
+func (r *reader) gateway(spec *networking.Gateway) []Object {
+	p := path("spec")
+	g := &model.Gateway{Meta: r.meta}
+	selector, usable := r.selector(p.dot("selector"), spec.GetSelector())
+	g.Selector = selector
+	for i, server := range spec.GetServers() {
+		g.Servers = append(g.Servers, r.gatewayServer(p.dot("servers").at(i), server))
+	}
+	if len(g.Servers) == 0 {
+		r.warn(p.dot("servers"), nil, "is empty, so the gateway opens nothing", "at least one server")
+	}
+	r.unused(p, spec.ProtoReflect())
+	if !usable {
+		return nil
+	}
+	return []Object{g}
+}
+
+func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServer {
+	start := r.mark()
+	out := model.GatewayServer{Name: in.GetName(), Bind: r.gatewayBind(p.dot("bind"), in.GetBind())}
+	if out.Name == "" {
+		out.Name = in.GetPort().GetName()
+	}
+	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
+	out.Protocol = r.gatewayProtocol(p, in)
+	out.Redirect = in.GetTls().GetHttpsRedirect()
+	out.Broken = r.failure(start, p)
+	out.Hosts = r.gatewayHosts(p.dot("hosts"), in.GetHosts())
+	if len(out.Hosts) == 0 && out.Broken == "" {
+		out.Broken = "hosts: none that can be taken"
+	}
+	return out
+}
+
+// gatewayHosts reads hosts. A bad one among good ones is left out, and closes nothing else.
+func (r *reader) gatewayHosts(p path, list []string) []model.ScopedHost {
+	if len(list) == 0 {
+		r.fail(p, nil, "is empty; the server stays closed", `at least one host, as "*" or "shop.example.com"`)
+	}
+	var out []model.ScopedHost
+	for i, text := range list {
+		if h, ok := r.scopedHost(p.at(i), text, "*"); ok {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (r *reader) gatewayBind(p path, text string) string {
+	if text == "" {
+		return ""
+	}
+	if strings.HasPrefix(text, "unix:") {
+		r.fail(p, text, "Unix sockets of gateways are not supported yet", "an IP address")
+		return ""
+	}
+	bind, _ := r.address(p, text)
+	return bind
+}
+
+// gatewayProtocol reads the protocol and the TLS settings. What is not plain HTTP stays closed: served in plaintext it
+// would give away what was meant to be protected.
+func (r *reader) gatewayProtocol(p path, in *networking.Server) model.Protocol {
+	word := in.GetPort().GetProtocol()
+	protocol, known := parseProtocol(word)
+	switch {
+	case !known:
+		r.fail(p.dot("port.protocol"), word, "is no protocol", "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO")
+	case protocol == model.TLS:
+		r.fail(p.dot("tls"), in.GetTls().GetMode(), "TLS on gateways is not supported yet; the server stays closed", "protocol HTTP")
+	case !protocol.IsHTTP():
+		r.fail(p.dot("port.protocol"), word, "gateways take only HTTP yet; the server stays closed", "one of HTTP, HTTP2, GRPC, GRPC-WEB")
+	case hasTLS(in.GetTls()):
+		r.fail(p.dot("tls"), in.GetTls().GetMode(), "has settings for TLS on a server that is plain HTTP; the server stays closed",
+			"httpsRedirect alone, or protocol HTTPS")
+	}
+	return protocol
+}
+
+// hasTLS tells whether settings ask for more than a redirect to https.
+func hasTLS(in *networking.ServerTLSSettings) bool {
+	return in.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || in.GetCredentialName() != "" ||
+		len(in.GetCredentialNames()) > 0 || in.GetServerCertificate() != "" || in.GetPrivateKey() != "" ||
+		len(in.GetTlsCertificates()) > 0 || in.GetCaCertificates() != "" || in.GetCaCertCredentialName() != ""
+}
+
+// scopedHost reads "namespace/host" or "host", which stands for byDefault + "/host".
+func (r *reader) scopedHost(p path, text, byDefault string) (model.ScopedHost, bool) {
+	namespace, name, qualified := strings.Cut(text, "/")
+	if !qualified {
+		namespace, name = byDefault, text
+	}
+	switch {
+	case namespace == "." && r.meshWide:
+	case namespace == ".":
+		namespace = r.meta.Namespace
+	case namespace == "*" || namespace == "~" || isName(namespace):
+	default:
+		r.fail(p, text, "has a part before the slash that is no namespace", `"namespace/host", with "." for the own and "*" for any namespace`)
+		return model.ScopedHost{}, false
+	}
+	host, ok := r.literal(p, name, true)
+	return model.ScopedHost{Namespace: namespace, Host: host}, ok
+}

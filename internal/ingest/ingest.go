@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"fmt"
+
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Object is what a conversion gives. What tells the objects of one source object apart is the host of a Service; all other
+// kinds give one at most.
+type Object = model.Object
+
+// Options are what a Converter is made with.
+type Options struct {
+	// Defaults is the configuration of a mesh whose ConfigMap says nothing; its RootNamespace is where that ConfigMap
+	// is looked for. The zero value stands for model.DefaultMesh.
+	Defaults model.MeshConfig
+}
+
+// Result is what one object means.
+type Result struct {
+	Objects  []Object // none when the object is deleted, refused or not used
+	Problems []source.Problem
+	// Ignored tells that objects like this one mean nothing to Lateen.
+	Ignored bool
+}
+
+// Converter converts objects. It is safe for concurrent use; it holds no state but the pools that make equal routes and
+// policies one pointer.
+type Converter struct {
+	defaults model.MeshConfig
+	pools    *pools
+}
+
+// New makes a Converter.
+func New(o Options) *Converter {
+	if o.Defaults.Domain == "" && o.Defaults.RootNamespace == "" {
+		o.Defaults = model.DefaultMesh()
+	}
+	return &Converter{defaults: o.Defaults, pools: newPools()}
+}
+
+// Convert says what a change means in a mesh that is configured so. A deletion gives nothing.
+func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result {
+	if change.Object == nil {
+		return Result{}
+	}
+	r := &reader{
+		report: report{object: change.Key, origin: change.Origin},
+		meta:   metaOf(change),
+		mesh:   mesh,
+		pools:  c.pools,
+	}
+	objects, used := r.read(change.Object, c.defaults)
+	return Result{Objects: objects, Problems: r.problems, Ignored: !used}
+}
+
+// reader reads one object. It lives for one conversion and collects its problems.
+type reader struct {
+	report
+	meta  model.Meta
+	mesh  model.MeshConfig
+	pools *pools
+	// meshWide is set while a Sidecar is read that is for all namespaces: "." is then the namespace of each proxy.
+	meshWide bool
+}
+
+func metaOf(c source.Change) model.Meta {
+	m := model.Meta{Kind: c.Key.Kind, Namespace: c.Key.Namespace, Name: c.Key.Name, UID: string(c.Object.GetUID())}
+	if t := c.Object.GetCreationTimestamp(); !t.IsZero() {
+		m.Created = t.Unix()
+	}
+	return m
+}
+
+// read tells with its second result whether objects like this one are used at all.
+func (r *reader) read(object any, defaults model.MeshConfig) ([]Object, bool) {
+	switch o := object.(type) {
+	case *corev1.Namespace:
+		return r.namespace(o), true
+	case *corev1.Service:
+		return r.service(o), true
+	case *discoveryv1.EndpointSlice:
+		return r.endpointSlice(o)
+	case *corev1.Pod:
+		return r.pod(o), true
+	case *corev1.ConfigMap:
+		if r.meta.Namespace != defaults.RootNamespace || r.meta.Name != meshConfigMap {
+			return nil, false
+		}
+		return r.meshConfig(o, defaults), true
+	case *networkingv1.Gateway:
+		return r.gateway(&o.Spec), true
+	case *networkingv1.VirtualService:
+		return r.virtualService(&o.Spec), true
+	case *networkingv1.DestinationRule:
+		return r.destinationRule(&o.Spec), true
+	case *networkingv1.ServiceEntry:
+		return r.serviceEntry(&o.Spec), true
+	case *networkingv1.Sidecar:
+		return r.sidecar(&o.Spec), true
+	case *appsv1.Deployment, *corev1.ServiceAccount:
+		return nil, false
+	}
+	r.fail("", fmt.Sprintf("%T", object), "objects of this type cannot be read", "a kind that Lateen reads")
+	return nil, true
+}

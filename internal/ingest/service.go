@@ -1,0 +1,158 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// exportAnnotation is a Service's exportTo: a comma-separated list.
+const exportAnnotation = "networking.istio.io/exportTo"
+
+func (r *reader) service(in *corev1.Service) []Object {
+	host, ok := r.literal("metadata.name", r.meta.Name+"."+r.meta.Namespace+".svc."+r.mesh.Domain, false)
+	if !ok {
+		return nil
+	}
+	p := path("spec")
+	s := &model.Service{
+		Meta:     r.meta,
+		Host:     host,
+		Headless: in.Spec.ClusterIP == corev1.ClusterIPNone,
+		Ports:    r.servicePorts(p.dot("ports"), in.Spec.Ports),
+		ExportTo: r.exportAnnotation(in.Annotations),
+	}
+	s.Selector, _ = r.selector(p.dot("selector"), in.Spec.Selector)
+	if in.Spec.Type == corev1.ServiceTypeExternalName {
+		r.externalName(p.dot("externalName"), in.Spec.ExternalName, s)
+	} else {
+		s.Addresses = r.clusterIPs(p, &in.Spec)
+	}
+	r.unusedOfService(p, &in.Spec)
+	return []Object{s}
+}
+
+func (r *reader) exportAnnotation(annotations map[string]string) model.Exports {
+	var list []string
+	for name := range strings.SplitSeq(annotations[exportAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			list = append(list, name)
+		}
+	}
+	return r.exports(path("metadata.annotations").key(exportAnnotation), list, r.mesh.ServiceExport)
+}
+
+// externalName makes of the service an alias: its ports lead to those of the name. A name that is none leaves it without
+// endpoints, so that calls fail rather than go to where unknown hosts go.
+func (r *reader) externalName(p path, name string, s *model.Service) {
+	s.Resolution, s.External, s.Headless = model.StrictDNS, true, false
+	s.Selector = model.Labels{}
+	host, ok := r.literal(p, name, false)
+	if !ok {
+		return
+	}
+	for i := range s.Ports {
+		port := &s.Ports[i]
+		if port.TargetName != "" { // nobody can say what it would be
+			port.TargetName, port.Target = "", port.Port
+		}
+		if port.Protocol == model.UDP {
+			continue
+		}
+		s.Endpoints = append(s.Endpoints, model.Endpoint{Address: string(host), Port: port.Target, PortName: port.Name})
+	}
+}
+
+func (r *reader) clusterIPs(p path, spec *corev1.ServiceSpec) []string {
+	list, where := spec.ClusterIPs, func(i int) path { return p.dot("clusterIPs").at(i) }
+	if len(list) == 0 && spec.ClusterIP != "" {
+		list, where = []string{spec.ClusterIP}, func(int) path { return p.dot("clusterIP") }
+	}
+	var out []string
+	for i, text := range list {
+		if text == corev1.ClusterIPNone || text == "" {
+			continue
+		}
+		if a, ok := r.reachable(where(i), text); ok {
+			out = append(out, a)
+		}
+	}
+	return sorted(out)
+}
+
+// servicePorts reads ports in their order, those of UDP last: where TCP and UDP share a number, it is TCP's that is found.
+func (r *reader) servicePorts(p path, list []corev1.ServicePort) []model.ServicePort {
+	var out []model.ServicePort
+	for i, in := range list {
+		port, ok := r.servicePort(p.at(i), in)
+		if !ok {
+			continue
+		}
+		same := func(o model.ServicePort) bool {
+			return o.Port == port.Port && (o.Protocol == model.UDP) == (port.Protocol == model.UDP)
+		}
+		if slices.ContainsFunc(out, same) {
+			r.fail(p.at(i).dot("port"), in.Port, "is the port of another entry", "a number of its own")
+			continue
+		}
+		if slices.ContainsFunc(out, func(o model.ServicePort) bool { return o.Name == port.Name }) {
+			r.fail(p.at(i).dot("name"), in.Name, "is the name of another port", "a name of its own")
+			continue
+		}
+		out = append(out, port)
+	}
+	slices.SortStableFunc(out, func(a, b model.ServicePort) int {
+		return cmp.Compare(isUDP(a), isUDP(b))
+	})
+	return out
+}
+
+func isUDP(p model.ServicePort) int {
+	if p.Protocol == model.UDP {
+		return 1
+	}
+	return 0
+}
+
+func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, bool) {
+	switch in.Protocol {
+	case "", corev1.ProtocolTCP, corev1.ProtocolUDP:
+	default:
+		r.fail(p.dot("protocol"), in.Protocol, "is a protocol that proxies do not handle", "TCP or UDP")
+		return model.ServicePort{}, false
+	}
+	number, ok := r.port(p.dot("port"), int64(in.Port))
+	if !ok {
+		return model.ServicePort{}, false
+	}
+	out := model.ServicePort{Name: in.Name, Port: number, Protocol: servicePortProtocol(in), Target: number}
+	switch {
+	case in.TargetPort.Type == intstr.String && in.TargetPort.StrVal != "":
+		if !isName(in.TargetPort.StrVal) {
+			r.fail(p.dot("targetPort"), in.TargetPort.StrVal, "is no name of a container's port", "a name as \"http\", or a number")
+			return model.ServicePort{}, false
+		}
+		out.Target, out.TargetName = 0, in.TargetPort.StrVal
+	case in.TargetPort.Type == intstr.Int && in.TargetPort.IntVal != 0:
+		out.Target, ok = r.port(p.dot("targetPort"), int64(in.TargetPort.IntVal))
+	}
+	return out, ok
+}
+
+// unusedOfService reports fields that change where requests go in Kubernetes, and that Lateen does not follow yet.
+func (r *reader) unusedOfService(p path, spec *corev1.ServiceSpec) {
+	if v := spec.InternalTrafficPolicy; v != nil && *v == corev1.ServiceInternalTrafficPolicyLocal {
+		r.warn(p.dot("internalTrafficPolicy"), *v, notYet, "")
+	}
+	if v := spec.TrafficDistribution; v != nil {
+		r.warn(p.dot("trafficDistribution"), *v, notYet, "")
+	}
+	if v := spec.SessionAffinity; v == corev1.ServiceAffinityClientIP {
+		r.warn(p.dot("sessionAffinity"), v, notYet, "a DestinationRule with a consistentHash of useSourceIp")
+	}
+}

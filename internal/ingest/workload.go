@@ -1,0 +1,214 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Annotations by which a local mesh gives a pod loopback addresses of its own.
+const (
+	appAddressAnnotation      = "lateen.io/app-address"
+	outboundAddressAnnotation = "lateen.io/outbound-address"
+)
+
+func (r *reader) namespace(in *corev1.Namespace) []Object {
+	return []Object{&model.Namespace{Meta: r.meta, Labels: r.labels("metadata.labels", in.Labels)}}
+}
+
+// pod gives a Workload until the pod has ended.
+func (r *reader) pod(in *corev1.Pod) []Object {
+	if in.Status.Phase == corev1.PodSucceeded || in.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	w := &model.Workload{
+		Meta:           r.meta,
+		Labels:         r.labels("metadata.labels", in.Labels),
+		ServiceAccount: in.Spec.ServiceAccountName,
+		Node:           in.Spec.NodeName,
+		Locality:       podLocality(in.Labels),
+		Addresses:      r.podIPs(&in.Status),
+		Ports:          r.containerPorts(&in.Spec),
+		OwnApp:         r.ownAddress(in.Annotations, appAddressAnnotation),
+		OwnOutbound:    r.ownAddress(in.Annotations, outboundAddressAnnotation),
+	}
+	if w.ServiceAccount == "" {
+		w.ServiceAccount = "default"
+	}
+	return []Object{w}
+}
+
+func (r *reader) ownAddress(annotations map[string]string, name string) string {
+	text, set := annotations[name]
+	if !set {
+		return ""
+	}
+	a, _ := r.reachable(path("metadata.annotations").key(name), text)
+	return a
+}
+
+func (r *reader) podIPs(status *corev1.PodStatus) []string {
+	var out []string
+	add := func(p path, text string) {
+		if text == "" {
+			return
+		}
+		if a, ok := r.reachable(p, text); ok && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	add("status.podIP", status.PodIP)
+	for i, ip := range status.PodIPs {
+		add(path("status.podIPs").at(i).dot("ip"), ip.IP)
+	}
+	return out
+}
+
+// containerPorts are the ports that named target ports can mean: those of containers, and of init containers that go on
+// running. The first of a name counts, as in Kubernetes.
+func (r *reader) containerPorts(spec *corev1.PodSpec) []model.WorkloadPort {
+	var out []model.WorkloadPort
+	add := func(p path, ports []corev1.ContainerPort) {
+		for i, in := range ports {
+			taken := func(o model.WorkloadPort) bool { return o.Name == in.Name }
+			if in.Name == "" || in.Protocol == corev1.ProtocolUDP || slices.ContainsFunc(out, taken) {
+				continue
+			}
+			if number, ok := r.port(p.dot("ports").at(i).dot("containerPort"), int64(in.ContainerPort)); ok {
+				out = append(out, model.WorkloadPort{Name: in.Name, Port: number})
+			}
+		}
+	}
+	for i, c := range spec.Containers {
+		add(path("spec.containers").at(i), c.Ports)
+	}
+	for i, c := range spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(path("spec.initContainers").at(i), c.Ports)
+		}
+	}
+	return out
+}
+
+// podLocality reads a pod's own labels; a node's come with the node. A label cannot hold a slash, so istio-locality may
+// have dots in its place.
+func podLocality(labels map[string]string) model.Locality {
+	if text := labels["istio-locality"]; text != "" {
+		if !strings.Contains(text, "/") {
+			text = strings.ReplaceAll(text, ".", "/")
+		}
+		return parseLocality(text)
+	}
+	return model.Locality{
+		Region:  labels[corev1.LabelTopologyRegion],
+		Zone:    labels[corev1.LabelTopologyZone],
+		Subzone: labels["topology.istio.io/subzone"],
+	}
+}
+
+// parseLocality reads "region/zone/subzone", of which the later ones may be missing.
+func parseLocality(text string) model.Locality {
+	region, rest, _ := strings.Cut(text, "/")
+	zone, subzone, _ := strings.Cut(rest, "/")
+	return model.Locality{Region: region, Zone: zone, Subzone: subzone}
+}
+
+// endpointSlice gives nothing for a slice that belongs to no service.
+func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) ([]Object, bool) {
+	service := in.Labels[discoveryv1.LabelServiceName]
+	if service == "" {
+		return nil, false
+	}
+	if in.AddressType == discoveryv1.AddressTypeFQDN {
+		r.fail("addressType", in.AddressType, "slices of names are not used", "IPv4 or IPv6; for names, a ServiceEntry with resolution DNS")
+		return nil, true
+	}
+	if !isName(service) {
+		r.fail(path("metadata.labels").key(discoveryv1.LabelServiceName), service, "is no name of a Service", wantLabel)
+		return nil, true
+	}
+	return []Object{&model.EndpointSlice{
+		Meta:    r.meta,
+		Service: service,
+		Ports:   r.slicePorts(in.Ports),
+		Hosts:   r.sliceHosts(in.Endpoints),
+	}}, true
+}
+
+// slicePorts reads the ports of TCP; proxies do not handle others.
+func (r *reader) slicePorts(list []discoveryv1.EndpointPort) []model.SlicePort {
+	var out []model.SlicePort
+	for i, in := range list {
+		p := path("ports").at(i)
+		if in.Protocol != nil && *in.Protocol != corev1.ProtocolTCP {
+			continue
+		}
+		if in.Port == nil {
+			r.fail(p.dot("port"), nil, "is missing, which would mean every port", wantPort)
+			continue
+		}
+		number, ok := r.port(p.dot("port"), int64(*in.Port))
+		if !ok {
+			continue
+		}
+		port := model.SlicePort{Port: number}
+		if in.Name != nil {
+			port.Name = *in.Name
+		}
+		out = append(out, port)
+	}
+	return out
+}
+
+func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
+	var out []model.SliceHost
+	for i, in := range list {
+		host := model.SliceHost{Health: health(in.Conditions)}
+		if ref := in.TargetRef; ref != nil && ref.Kind == string(source.Pod) {
+			host.Pod = ref.Name
+		}
+		if in.NodeName != nil {
+			host.Node = *in.NodeName
+		}
+		if in.Zone != nil {
+			host.Zone = *in.Zone
+		}
+		if len(in.Addresses) == 0 {
+			r.fail(path("endpoints").at(i).dot("addresses"), nil, "is empty", "an IP address")
+		}
+		for j, text := range in.Addresses {
+			a, ok := r.reachable(path(fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)), text)
+			if ok {
+				host.Address = a
+				out = append(out, host)
+			}
+		}
+	}
+	return out
+}
+
+// health follows the API: an unknown condition of ready counts as ready, one of serving as that of ready. A pod that ends
+// but still serves finishes what it has.
+func health(c discoveryv1.EndpointConditions) model.Health {
+	ready := c.Ready == nil || *c.Ready
+	serving := ready
+	if c.Serving != nil {
+		serving = *c.Serving
+	}
+	terminating := c.Terminating != nil && *c.Terminating
+	switch {
+	case c.Ready != nil && *c.Ready: // published on purpose, even while it ends
+		return model.Healthy
+	case serving && terminating:
+		return model.Draining
+	case ready && !terminating:
+		return model.Healthy
+	}
+	return model.Unhealthy
+}
