@@ -1,0 +1,141 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
+)
+
+// header is the first document of a golden case: which cluster is meant. The documents behind it are a Service or a
+// ServiceEntry, and at most one DestinationRule, as people write them.
+type header struct {
+	Port                  uint16
+	Subset                string
+	Gateway, ForwardProxy bool
+	// Problems tells that the documents have faults, which ingest reports.
+	Problems bool
+
+	Inbound *struct {
+		Port, EndpointPort uint16
+		Address, Protocol  string
+		ConnectTimeout     metav1.Duration
+	}
+	Passthrough *struct {
+		ForwardProxy   bool
+		ConnectTimeout metav1.Duration
+	}
+	BlackHole bool
+}
+
+func TestGolden(t *testing.T) {
+	translatetest.Golden(t, func(t *testing.T, text []byte) proto.Message {
+		first, manifests, _ := strings.Cut(string(text), "\n---\n")
+		var h header
+		require.NoError(t, yaml.UnmarshalStrict([]byte(first), &h))
+		switch {
+		case h.Inbound != nil:
+			return cluster.Inbound(cluster.InboundInput{
+				Port: h.Inbound.Port, Address: h.Inbound.Address, EndpointPort: h.Inbound.EndpointPort,
+				Protocol: protocol(t, h.Inbound.Protocol), ConnectTimeout: h.Inbound.ConnectTimeout.Duration,
+			})
+		case h.Passthrough != nil:
+			return cluster.Passthrough(cluster.PassthroughInput{
+				ForwardProxy: h.Passthrough.ForwardProxy, ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
+			})
+		case h.BlackHole:
+			return cluster.BlackHole()
+		}
+		return cluster.Outbound(h.outbound(t, manifests))
+	})
+}
+
+func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
+	runnable := translatetest.Runnable(t)
+	resources := &bootstrapv3.Bootstrap_StaticResources{}
+	for _, name := range translatetest.Outputs(t) {
+		c := &clusterv3.Cluster{}
+		translatetest.Output(t, name, runnable, c)
+		c.Name = name // cases name the same cluster
+		resources.Clusters = append(resources.Clusters, c)
+	}
+	translatetest.RequireValid(t, resources)
+}
+
+func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput {
+	t.Helper()
+	service, rule := h.read(t, manifests)
+	port, ok := service.Port(h.Port)
+	require.True(t, ok, "the service has no port %d", h.Port)
+	in := cluster.OutboundInput{
+		Host: service.Host, Port: h.Port, Subset: h.Subset, Protocol: port.Protocol, Resolution: service.Resolution,
+		External: service.External, Gateway: h.Gateway, ForwardProxy: h.ForwardProxy,
+		Service: service.Namespace + "/" + service.Name, ConnectTimeout: model.DefaultMesh().ConnectTimeout,
+	}
+	if service.Kind == source.ServiceEntry {
+		in.Service = service.Namespace + "/" + string(service.Host)
+	}
+	if service.Resolution == model.StrictDNS || service.Resolution == model.LogicalDNS {
+		var endpoints []model.Endpoint
+		for _, e := range service.Endpoints {
+			if e.PortName == port.Name {
+				endpoints = append(endpoints, e)
+			}
+		}
+		in.Endpoints = model.NewInterner[model.Endpoint]().List(endpoints)
+	}
+	if rule != nil {
+		require.True(t, rule.Host.Covers(service.Host), "the rule is for %s", rule.Host)
+		in.Rule, in.Policy = rule.Namespace+"/"+rule.Name, rule.Policy
+		subset, _ := rule.Subset(h.Subset)
+		in.SubsetPolicy = subset.Policy
+	}
+	return in
+}
+
+func (h *header) read(t *testing.T, manifests string) (service *model.Service, rule *model.DestinationRule) {
+	t.Helper()
+	documents, problems := dir.Read("case.yaml", []byte(manifests))
+	converter := ingest.New(ingest.Options{})
+	for _, d := range documents {
+		result := converter.Convert(d.Change(time.Time{}), model.DefaultMesh())
+		problems = append(problems, result.Problems...)
+		for _, object := range result.Objects {
+			switch o := object.(type) {
+			case *model.Service:
+				service = o
+			case *model.DestinationRule:
+				rule = o
+			}
+		}
+	}
+	if !h.Problems {
+		require.Empty(t, problems)
+	}
+	require.NotNil(t, service, "want a Service or a ServiceEntry")
+	return service, rule
+}
+
+func protocol(t *testing.T, name string) model.Protocol {
+	t.Helper()
+	for p := model.Auto; p <= model.UDP; p++ {
+		if p.String() == name {
+			return p
+		}
+	}
+	t.Fatalf("protocol %q: want one that model knows", name)
+	return model.Auto
+}
