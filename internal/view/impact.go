@@ -27,7 +27,7 @@ func impactOf(d *world.Delta) *impact {
 	for _, p := range d.Services {
 		for _, svc := range []*model.Service{p.Old, p.New} {
 			if svc != nil {
-				m.service(svc)
+				m.claims(svc.Host)
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func impactOf(d *world.Delta) *impact {
 			if vs != nil {
 				m.routes(vs)
 				for _, h := range world.DestinationHosts(vs) {
-					m.seenBy(h) // a destination is seen because of the route
+					m.claims(h) // a destination is seen because of the route
 				}
 			}
 		}
@@ -57,24 +57,13 @@ func impactOf(d *world.Delta) *impact {
 // both yields the worlds before and after.
 func (m *impact) both() []*world.World { return []*world.World{m.delta.From, m.delta.To} }
 
-func (m *impact) service(svc *model.Service) {
-	m.hosts[svc.Host] = true
-	for _, p := range svc.Ports {
-		if explicit(p.Protocol) {
-			m.ports[p.Port] = true
-		}
-	}
-	m.routesTo(svc.Host)
-}
-
-// seenBy adds a host that may come into or out of sight, with all that hangs on it.
-func (m *impact) seenBy(host model.Host) {
-	for _, w := range m.both() {
-		for svc := range w.Claims(host) {
-			m.service(svc)
-		}
-	}
+// claims adds a host whose claimants changed, or that may come into or out of sight, with all that hangs on it.
+func (m *impact) claims(host model.Host) {
 	m.hosts[host] = true
+	for _, w := range m.both() {
+		m.portsOf(w, host)
+	}
+	m.routesTo(host)
 }
 
 // routesTo adds the routes that name a host as their destination: they depend on its ports and its hash policy.
@@ -98,9 +87,7 @@ func (m *impact) routes(vs *model.VirtualService) {
 		for _, w := range m.both() {
 			for host := range w.HostsUnder(pattern) {
 				m.hosts[host] = true
-				if len(vs.TCP)+len(vs.TLS) > 0 {
-					m.portsOf(w, host)
-				}
+				m.portsOf(w, host) // even without TCP routes of its own it may take the place of one that has them
 			}
 		}
 	}
@@ -139,7 +126,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	for h := range m.hosts {
 		units[unit{kind: unitHost, host: h}] = true
 		for _, full := range aliasOf(h, to.Class.Namespace, to.World.Mesh.Domain) {
-			if !m.hosts[full] && to.Service(full) != nil {
+			if !m.hosts[full] && to.World.Names(full) {
 				units[unit{kind: unitHost, host: full}] = true
 			}
 		}

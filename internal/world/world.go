@@ -165,6 +165,13 @@ func (w *World) Endpoints(s *model.Service) *EndpointSet {
 // uses; it may yield one more than once. Which of them match is all that a class of proxies keeps of its labels.
 func (w *World) Selectors() iter.Seq[model.Labels] { return w.selectors.under(nil) }
 
+// Names tells whether some service or VirtualService has exactly this host.
+func (w *World) Names(host model.Host) bool {
+	_, service := w.services.first(join(string(host)))
+	_, routes := w.virtualHost.first(join(string(host)))
+	return service || routes
+}
+
 // Counts are sizes for metrics.
 type Counts struct {
 	Services, WithoutEndpoints, VirtualServices, Subsets, PendingEndpoints int

@@ -1,0 +1,250 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// Few names make collisions, re-creations and shadowing likely.
+var (
+	drawNamespace = rapid.SampledFrom([]string{"default", "shop", "istio-system"})
+	drawName      = rapid.SampledFrom([]string{"a", "b", "c"})
+	drawLabels    = rapid.SampledFrom([]model.Labels{{}, model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"version": "v1"}), model.LabelsOf(map[string]string{"app": "b", "version": "v2"})})
+	drawPort      = rapid.SampledFrom([]uint16{80, 9080, 3306})
+	drawExports   = rapid.SampledFrom([]model.Exports{{All: true}, {All: true}, {Own: true}, {None: true}, {Namespaces: []string{"shop"}}})
+	drawHost      = rapid.SampledFrom([]model.Host{
+		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local",
+		"*.shop.svc.cluster.local", "*", "a", "a.default", "ext.example.com", "*.example.com",
+	})
+	drawGateways = rapid.SampledFrom([][]string{{model.Mesh}, {model.Mesh}, {"istio-system/a"}, {model.Mesh, "shop/b"}})
+)
+
+func meta(t *rapid.T, k source.Kind) model.Meta {
+	return model.Meta{Kind: k, Namespace: drawNamespace.Draw(t, "ns"), Name: drawName.Draw(t, "name")}
+}
+
+func drawService(t *rapid.T) model.Object {
+	s := &model.Service{Meta: meta(t, source.Service), ExportTo: drawExports.Draw(t, "export"), Selector: drawLabels.Draw(t, "selector")}
+	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
+	s.Ports = drawPorts(t)
+	return s
+}
+
+func drawPorts(t *rapid.T) []model.ServicePort {
+	var ports []model.ServicePort
+	for _, n := range rapid.SliceOfNDistinct(drawPort, 1, 2, rapid.ID).Draw(t, "ports") {
+		p := rapid.SampledFrom([]model.Protocol{model.Auto, model.HTTP, model.TCP, model.TLS, model.UDP}).Draw(t, "protocol")
+		ports = append(ports, model.ServicePort{Name: fmt.Sprint("p", n), Port: n, Protocol: p, Target: n + 1})
+	}
+	return ports
+}
+
+func drawEntry(t *rapid.T) model.Object {
+	s := &model.Service{Meta: meta(t, source.ServiceEntry), ExportTo: drawExports.Draw(t, "export"), External: true}
+	s.Host = drawHost.Draw(t, "host")
+	s.Resolution = rapid.SampledFrom([]model.Resolution{model.EDS, model.StrictDNS, model.Passthrough}).Draw(t, "resolution")
+	s.Ports = drawPorts(t)
+	if s.Resolution == model.EDS {
+		s.Selector = drawLabels.Draw(t, "selector")
+	}
+	if s.Selector.IsEmpty() && rapid.Bool().Draw(t, "listed") {
+		s.Endpoints = []model.Endpoint{{Address: "127.9.0.1", Port: 80, PortName: s.Ports[0].Name, Labels: drawLabels.Draw(t, "labels")}}
+	}
+	return s
+}
+
+func drawDestinations(t *rapid.T) []model.Destination {
+	var ds []model.Destination
+	for range rapid.IntRange(1, 2).Draw(t, "destinations") {
+		ds = append(ds, model.Destination{
+			Host: drawHost.Draw(t, "to"), Port: rapid.SampledFrom([]uint16{0, 80, 9080}).Draw(t, "port"), Weight: 50,
+			Subset: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "subset"),
+		})
+	}
+	return ds
+}
+
+func drawVirtualService(t *rapid.T) model.Object {
+	v := &model.VirtualService{Meta: meta(t, source.VirtualService), ExportTo: drawExports.Draw(t, "export"), Gateways: drawGateways.Draw(t, "gateways")}
+	v.Hosts = rapid.SliceOfNDistinct(drawHost, 1, 2, rapid.ID).Draw(t, "hosts")
+	for range rapid.IntRange(0, 2).Draw(t, "http") {
+		r := &model.HTTPRoute{Destinations: drawDestinations(t)}
+		if rapid.Bool().Draw(t, "matched") {
+			r.Matches = []*model.HTTPMatch{{URI: &model.StringMatch{Kind: model.Prefix, Value: "/x"}, SourceLabels: drawLabels.Draw(t, "source")}}
+		}
+		v.HTTP = append(v.HTTP, r)
+	}
+	if rapid.Bool().Draw(t, "tcp") {
+		v.TCP = []*model.TCPRoute{{Destinations: drawDestinations(t), Matches: []*model.L4Match{{SourceLabels: drawLabels.Draw(t, "source")}}}}
+		v.TLS = []*model.TLSRoute{{Destinations: drawDestinations(t), Matches: []*model.L4Match{{SNIHosts: []model.Host{v.Hosts[0]}}}}}
+	}
+	return v
+}
+
+func drawDestinationRule(t *rapid.T) model.Object {
+	hash := &model.TrafficPolicy{LB: &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: "x-user"}}}
+	policy := rapid.SampledFrom([]*model.TrafficPolicy{nil, hash, {TLS: &model.ClientTLS{Mode: model.Unusable}}}).Draw(t, "policy")
+	return &model.DestinationRule{
+		Meta: meta(t, source.DestinationRule), Host: drawHost.Draw(t, "host"), Policy: policy, ExportTo: drawExports.Draw(t, "export"),
+		Selector: drawLabels.Draw(t, "selector"), Subsets: []model.Subset{{Name: "v1", Labels: model.LabelsOf(map[string]string{"version": "v1"})}},
+	}
+}
+
+func drawScoped(t *rapid.T) []model.ScopedHost {
+	return []model.ScopedHost{{Namespace: rapid.SampledFrom([]string{"*", "default", "shop"}).Draw(t, "ns"), Host: drawHost.Draw(t, "host")}}
+}
+
+func drawSidecar(t *rapid.T) model.Object {
+	s := &model.Sidecar{Meta: meta(t, source.Sidecar), Selector: drawLabels.Draw(t, "selector")}
+	if rapid.Bool().Draw(t, "egress") {
+		s.Egress = []model.EgressListener{{Hosts: drawScoped(t)}}
+	}
+	if rapid.Bool().Draw(t, "policy") {
+		s.Outbound = &model.OutboundPolicy{RegistryOnly: true}
+	}
+	return s
+}
+
+func drawGateway(t *rapid.T) model.Object {
+	g := &model.Gateway{Meta: meta(t, source.Gateway), Selector: drawLabels.Draw(t, "selector")}
+	for range rapid.IntRange(1, 2).Draw(t, "servers") {
+		g.Servers = append(g.Servers, model.GatewayServer{
+			Port: drawPort.Draw(t, "port"), Protocol: model.HTTP, Hosts: drawScoped(t), Redirect: rapid.Bool().Draw(t, "redirect"),
+			Broken: rapid.SampledFrom([]string{"", "", "bad"}).Draw(t, "broken"),
+		})
+	}
+	return g
+}
+
+func drawWorkload(t *rapid.T) model.Object {
+	w := &model.Workload{Meta: meta(t, source.Pod), Labels: drawLabels.Draw(t, "labels")}
+	w.Addresses = []string{rapid.SampledFrom([]string{"127.1.0.1", "127.1.0.2", "127.1.0.3"}).Draw(t, "address")}
+	return w
+}
+
+func drawSlice(t *rapid.T) model.Object {
+	s := &model.EndpointSlice{Meta: meta(t, source.EndpointSlice), Service: drawName.Draw(t, "service")}
+	s.Ports = []model.SlicePort{{Name: fmt.Sprint("p", drawPort.Draw(t, "port")), Port: 8080}}
+	for _, pod := range rapid.SliceOfNDistinct(drawName, 0, 3, rapid.ID).Draw(t, "pods") {
+		h := model.SliceHost{Address: rapid.SampledFrom([]string{"127.1.0.1", "127.1.0.2", "127.1.0.3"}).Draw(t, "address"), Pod: pod}
+		h.Health = rapid.SampledFrom([]model.Health{model.Healthy, model.Draining}).Draw(t, "health")
+		s.Hosts = append(s.Hosts, h)
+	}
+	return s
+}
+
+var drawObject = map[source.Kind]func(*rapid.T) model.Object{
+	source.Service: drawService, source.ServiceEntry: drawEntry, source.VirtualService: drawVirtualService,
+	source.DestinationRule: drawDestinationRule, source.Sidecar: drawSidecar, source.Gateway: drawGateway, source.Pod: drawWorkload,
+	source.EndpointSlice: drawSlice,
+}
+
+func drawUpdates(t *rapid.T) []world.Update {
+	var updates []world.Update
+	for range rapid.IntRange(1, 3).Draw(t, "changes") {
+		kind := rapid.SampledFrom(slices.Sorted(maps.Keys(drawObject))).Draw(t, "kind")
+		o := drawObject[kind](t)
+		m := metaOfObject(o)
+		u := world.Update{Key: m.Key()}
+		if rapid.IntRange(0, 3).Draw(t, "delete") > 0 {
+			u.Objects = []model.Object{o}
+		}
+		updates = append(updates, u)
+	}
+	return updates
+}
+
+func metaOfObject(o model.Object) *model.Meta {
+	switch o := o.(type) {
+	case *model.Service:
+		return &o.Meta
+	case *model.VirtualService:
+		return &o.Meta
+	case *model.DestinationRule:
+		return &o.Meta
+	case *model.Sidecar:
+		return &o.Meta
+	case *model.Gateway:
+		return &o.Meta
+	case *model.Workload:
+		return &o.Meta
+	case *model.EndpointSlice:
+		return &o.Meta
+	}
+	return nil
+}
+
+func oracleProxies() []Facts {
+	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
+	return []Facts{
+		{Address: "127.5.0.1", Proxy: scope.Proxy{Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080}}},
+		{Address: "127.5.0.2", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{HTTPProxyPort: 9080}}},
+		{Address: "127.5.0.3", Proxy: scope.Proxy{Namespace: "shop", Name: "none", Labels: model.LabelsOf(map[string]string{"app": "b", "version": "v2"}), Settings: scope.Settings{HTTPProxyPort: 15080}}},
+		{Address: "127.5.0.4", Proxy: scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gw", Labels: labels}},
+	}
+}
+
+func dump(s *State) map[string]Version {
+	out := map[string]Version{}
+	for t, set := range s.Sets {
+		for r := range set.All() {
+			out[Type(t).String()+" "+r.name] = r.version
+			if r.vhosts != nil {
+				for v := range r.vhosts.All() {
+					out["vhost "+r.name+" "+v.name] = v.version
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Whatever changes came in whatever steps, each proxy has what compiling the final world from nothing gives it.
+func TestIncrementalEqualsFromNothing(t *testing.T) {
+	refused := func(e model.Endpoint, err error) { t.Errorf("endpoint %v: %v", e, err) }
+	rapid.Check(t, func(t *rapid.T) {
+		w := world.NewWriter()
+		c := NewCompiler(refused)
+		placed := map[*Member]Placement{}
+		for _, f := range oracleProxies() {
+			c.Join(f, func(m *Member, p Placement) { placed[m] = p })
+		}
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			_, d := w.Apply(drawUpdates(t))
+			if d.IsEmpty() {
+				continue
+			}
+			c.Advance(d, func(s Step) {
+				for _, m := range s.Moved {
+					placed[m.Member] = m.Placement
+				}
+				for _, changed := range s.Changed {
+					for m, p := range placed {
+						if p.Class == changed.Class {
+							p.State = changed.State
+							placed[m] = p
+						}
+					}
+				}
+			})
+			fresh := NewCompiler(refused)
+			fresh.world = d.To
+			for m, p := range placed {
+				fresh.Join(m.facts, func(_ *Member, want Placement) {
+					require.Equal(t, dump(want.State), dump(p.State), "proxy %s in %s", m.facts.Proxy.Name, m.facts.Proxy.Namespace)
+					require.Equal(t, want.Own, p.Own)
+				})
+			}
+		}
+	})
+}
