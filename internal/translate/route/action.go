@@ -42,7 +42,7 @@ func (t translator) forward(in *model.HTTPRoute, targets []model.Destination, au
 	if retries == nil {
 		retries = t.in.Retries
 	}
-	out.RetryPolicy = retryPolicy(retries, t.in.Retries, len(out.HashPolicy) > 0)
+	out.RetryPolicy = retryPolicy(retries, len(out.HashPolicy) > 0)
 	return out
 }
 
@@ -71,7 +71,7 @@ func setTargets(out *routev3.RouteAction, t translator, targets []model.Destinat
 }
 
 // setTimeout limits a request; 0 lifts Envoy's default of 15 s. A grpc-timeout header of the client's is honoured up to
-// the same limit (with gRPC status 4, DEADLINE_EXCEEDED).
+// the same limit; it ends the request with DEADLINE_EXCEEDED, where Envoy's older max_grpc_timeout says UNAVAILABLE.
 func setTimeout(out *routev3.RouteAction, d time.Duration) {
 	out.Timeout = pb.Duration(d)
 	out.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: pb.Duration(d)}

@@ -24,23 +24,19 @@ import (
 // retriableStatusCodes is Envoy's condition under which a policy's status codes count.
 const retriableStatusCodes = "retriable-status-codes"
 
-// retryPolicy translates a policy; nil for none. What it leaves open (conditions) is that of the mesh.
-func retryPolicy(in, mesh *model.Retries, hashes bool) *routev3.RetryPolicy {
+// retryPolicy translates a policy; nil for none. hashes tells that a hash picks the host.
+func retryPolicy(in *model.Retries, hashes bool) *routev3.RetryPolicy {
 	if in == nil || in.Attempts == 0 {
 		return nil
 	}
-	on, statusCodes := in.RetryOn, in.StatusCodes
-	if on == "" && len(statusCodes) == 0 && mesh != nil {
-		on, statusCodes = mesh.RetryOn, mesh.StatusCodes
-	}
 	out := &routev3.RetryPolicy{
-		RetryOn:                       retryOn(on, statusCodes),
-		RetriableStatusCodes:          statusCodes,
+		RetryOn:                       retryOn(in.RetryOn, in.StatusCodes),
+		RetriableStatusCodes:          in.StatusCodes,
 		NumRetries:                    wrapperspb.UInt32(in.Attempts),
 		PerTryTimeout:                 pb.OptionalDuration(in.PerTryTimeout),
 		HostSelectionRetryMaxAttempts: in.HostSelectionAttempts,
 	}
-	if in.IgnorePreviousHosts && !hashes { // a hash leads to the same host again, however often it is picked
+	if in.IgnorePreviousHosts && !hashes { // it leads to the same host again, however often it is asked
 		out.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
 			Name: "envoy.retry_host_predicates.previous_hosts",
 			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{

@@ -110,7 +110,7 @@ func (t translator) defaultRoute() *routev3.Route {
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: pb.OutboundCluster(to.Host, to.Port, to.Subset)},
 		HashPolicy:       hashPolicies(fact.Hash),
 	}
-	action.RetryPolicy = retryPolicy(t.in.Retries, t.in.Retries, fact.Hash != nil)
+	action.RetryPolicy = retryPolicy(t.in.Retries, fact.Hash != nil)
 	setTimeout(action, 0)
 	match := matchAll()
 	return &routev3.Route{

@@ -121,3 +121,28 @@ func TestTable(t *testing.T) {
 	require.Empty(t, table.GetVirtualHosts())
 	require.False(t, route.Table(route.TableInput{Name: "http_proxy"}).GetIgnorePortInHostMatching())
 }
+
+func TestHostOfADestinationIsARewrite(t *testing.T) {
+	set := func(name, value string) *model.HeaderOps {
+		return &model.HeaderOps{Request: model.HeaderOp{Set: []model.Header{{Name: name, Value: value}, {Name: "x-a", Value: "1"}}, Remove: []string{"host", "x-b"}}}
+	}
+	translate := func(r *model.HTTPRoute) *routev3.Route {
+		return route.VirtualHost(route.VirtualHostInput{Routes: routes(route.RouteRef{Route: r}), Port: 80}).GetRoutes()[0]
+	}
+	one := translate(&model.HTTPRoute{Destinations: []model.Destination{{Host: "a.test", Headers: set("Host", "one.test")}}})
+	require.Equal(t, "one.test", one.GetRoute().GetHostRewriteLiteral())
+	require.Len(t, one.GetRequestHeadersToAdd(), 1, "Envoy refuses Host among them")
+	require.Equal(t, []string{"x-b"}, one.GetRequestHeadersToRemove())
+
+	both := translate(&model.HTTPRoute{
+		Headers:      set(":authority", "route.test"),
+		Destinations: []model.Destination{{Host: "a.test", Headers: set("Host", "one.test")}},
+	})
+	require.Equal(t, "route.test", both.GetRoute().GetHostRewriteLiteral())
+
+	several := translate(&model.HTTPRoute{Destinations: []model.Destination{
+		{Host: "a.test", Weight: 1, Headers: set("Host", "one.test")}, {Host: "a.test", Subset: "v2", Weight: 1},
+	}})
+	require.Nil(t, several.GetRoute().GetHostRewriteSpecifier())
+	require.Equal(t, "one.test", several.GetRoute().GetWeightedClusters().GetClusters()[0].GetHostRewriteLiteral())
+}

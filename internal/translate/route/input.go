@@ -16,7 +16,8 @@ type VirtualHostInput struct {
 	Routes *model.List[RouteRef]
 	// Default is where requests go that no route matched; the zero value sends nothing anywhere (404).
 	Default Target
-	// Facts are what routes need to know of the destinations that they name, sorted by host, port and subset (CompareFacts).
+	// Facts are what routes need to know of the destinations and mirrors that they name, and of Default under its port;
+	// sorted by host, port and subset (CompareFacts).
 	Facts *model.List[DestinationFact]
 	// Retries is the mesh's default policy, canonical.
 	Retries *model.Retries
