@@ -25,7 +25,7 @@ type Options struct {
 	// objects that it had, must stand still five times as long. None is waited for longer than 40 times that.
 	Settle time.Duration
 	// Rescan is how often the directory is looked at without an announcement by the system; 0 means 10 s. It is
-	// looked at each second when the system announces nothing, or the directory is missing.
+	// looked at each second while something in it cannot be watched.
 	Rescan time.Duration
 }
 

@@ -62,6 +62,10 @@ type osDisk struct {
 func (d *osDisk) scan() snapshot {
 	s := snapshot{files: map[string]stamp{}, problems: map[string][]source.Problem{}}
 	info, err := os.Stat(d.root)
+	if err != nil { // its parent tells when it is back, unless that was just now
+		d.watch(filepath.Dir(d.root))
+		info, err = os.Stat(d.root)
+	}
 	switch {
 	case err != nil:
 		s.err = err

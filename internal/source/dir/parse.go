@@ -84,7 +84,7 @@ var yamlHints = map[string]string{
 // map begins): the shortest run of first lines that has the same error. It parses log(lines) times, so large files
 // keep the parser's line.
 func locate(data []byte, reason string) int {
-	const largest = 1 << 20
+	const largest = 256 << 10
 	if len(data) > largest {
 		return 0
 	}

@@ -100,6 +100,8 @@ type reading struct {
 	// documents are those whose key could be read, the refused ones included.
 	documents []Document
 	problems  []source.Problem
+	told      [2]int // how many of each severity
+	omitted   int    // how many there are besides
 	// nameless counts the refused documents that might be any object.
 	nameless int
 	// broken tells that the file could not be read as a whole; there are no documents then.
@@ -130,16 +132,32 @@ func read(name string, data []byte) reading {
 		r.add(name, n)
 	}
 	sortProblems(r.problems)
-	if more := len(r.problems) - maxProblems; more > 0 {
-		r.problems = append(r.problems[:maxProblems], source.Problem{
-			Severity: source.Error, Origin: name, Message: fmt.Sprintf("and %d more problems in this file", more),
+	if r.omitted > 0 {
+		severity := source.Warning
+		if r.told[source.Error] == maxProblems {
+			severity = source.Error
+		}
+		r.problems = append(r.problems, source.Problem{
+			Severity: severity, Origin: name, Message: fmt.Sprintf("and %d more problems in this file", r.omitted),
 		})
 	}
 	return r
 }
 
-// maxProblems is how many problems of one file are told: nobody reads more.
+// maxProblems is how many errors, and how many warnings, of one file are told: nobody reads more.
 const maxProblems = 200
+
+// report adds problems as long as there is room.
+func (r *reading) report(problems ...source.Problem) {
+	for _, p := range problems {
+		if r.told[p.Severity] == maxProblems {
+			r.omitted++
+			continue
+		}
+		r.told[p.Severity]++
+		r.problems = append(r.problems, p)
+	}
+}
 
 // add reads one document, or the items of a List.
 func (r *reading) add(file string, n *yaml.Node) {
@@ -165,7 +183,7 @@ func (r *reading) add(file string, n *yaml.Node) {
 
 func (r *reading) refuse(p source.Problem) {
 	p.Severity = source.Error
-	r.problems = append(r.problems, p)
+	r.report(p)
 	r.nameless++
 }
 
@@ -175,7 +193,7 @@ func (r *reading) addObject(file string, n *yaml.Node) {
 	id := identify(w, n)
 	switch {
 	case id.unused != "":
-		r.problems = append(r.problems, source.Problem{
+		r.report(source.Problem{
 			Severity: source.Warning,
 			Object:   source.Key{Kind: source.Kind(id.kind), Namespace: id.namespace, Name: id.name},
 			Origin:   origin(file, n.Line),
@@ -183,7 +201,7 @@ func (r *reading) addObject(file string, n *yaml.Node) {
 		})
 		return
 	case id.resource == nil || len(w.problems) > 0:
-		r.problems = append(r.problems, w.problems...)
+		r.report(w.problems...)
 		r.nameless++
 		return
 	}
@@ -199,7 +217,8 @@ func (r *reading) addObject(file string, n *yaml.Node) {
 			w.report(n, "", "cannot be read: "+err.Error(), "")
 		}
 	}
-	r.problems = append(r.problems, w.problems...)
+	r.report(w.problems...)
+	r.omitted += w.omitted
 	r.documents = append(r.documents, d)
 }
 

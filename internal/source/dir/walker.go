@@ -21,7 +21,8 @@ type walker struct {
 	file     string
 	object   source.Key
 	out      []byte
-	problems []source.Problem
+	problems []source.Problem // the first maxProblems
+	omitted  int              // how many there are besides
 
 	path []string // the steps from the top of the object, as shown: ".spec", "[0]"
 	// frames are the objects that enclose the place, for hints on fields that stand one level too deep.
@@ -143,6 +144,10 @@ func (w *walker) merge(entries []entry, merges []*yaml.Node) []entry {
 
 // report notes a problem at the current path.
 func (w *walker) report(at *yaml.Node, value, message, want string) {
+	if len(w.problems) == maxProblems {
+		w.omitted++
+		return
+	}
 	w.problems = append(w.problems, source.Problem{
 		Severity: source.Error,
 		Object:   w.object,
@@ -161,6 +166,10 @@ func (w *walker) wrongType(n *yaml.Node, want string) {
 
 // unknownField reports a field that an object does not have, with the one that was probably meant.
 func (w *walker) unknownField(o *object, e entry) {
+	if len(w.problems) == maxProblems { // to look for what was meant takes time
+		w.omitted++
+		return
+	}
 	message, want := "unknown field", nearest(e.name, o.names)
 	if want == "" {
 		want = w.placeOf(o, e.name)
@@ -172,7 +181,9 @@ func (w *walker) unknownField(o *object, e entry) {
 		}
 	}
 	w.step(e.name)
+	unmask := w.mask(secretName.MatchString(e.name))
 	w.report(e.key, w.show(e.value), message, want)
+	unmask()
 	w.back()
 }
 

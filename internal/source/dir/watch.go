@@ -1,6 +1,8 @@
 package dir
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 
 	"github.com/fsnotify/fsnotify"
@@ -37,7 +39,7 @@ func (w *watcher) add(dir string) {
 		w.dirs[dir] = true
 		return
 	}
-	if w.dirs[dir] || !w.failed {
+	if (w.dirs[dir] || !w.failed) && !errors.Is(err, fs.ErrNotExist) {
 		w.logger.Warn("a directory cannot be watched; looking every second", "directory", dir, "error", err)
 	}
 	delete(w.dirs, dir)
