@@ -16,6 +16,8 @@ const (
 	podRange      = 32
 	appRange      = 64
 	outboundRange = 96
+	// nobodyRange is never bound: whoever answers there listens on all addresses.
+	nobodyRange = 127
 
 	// AdminPort is where each Envoy's admin interface listens, on the outbound address.
 	AdminPort = 15000
@@ -46,6 +48,12 @@ func addressesOf(slot uint16) addresses {
 		App:      netip.AddrFrom4([4]byte{127, appRange, y, z}),
 		Outbound: netip.AddrFrom4([4]byte{127, outboundRange, y, z}),
 	}
+}
+
+// nobody is the address in line with the others that no process should answer at.
+func (a addresses) nobody() netip.Addr {
+	pod := a.Pod.As4()
+	return netip.AddrFrom4([4]byte{127, nobodyRange, pod[2], pod[3]})
 }
 
 // allocator hands out addresses. It belongs to the loop's goroutine.

@@ -131,6 +131,9 @@ func (b builder) launch(c *corev1.Container) (launch, []fault) {
 	of := probed{app: b.in.addrs.App, env: l.env, dir: l.dir}
 	l.readiness, fs = readinessOf(c, of)
 	faults = append(faults, fs...)
+	if ports := containerPorts(&corev1.PodSpec{Containers: []corev1.Container{*c}}); b.in.sidecar && b.in.addrs.Pod.IsValid() && len(ports) > 0 {
+		l.readiness.check = keepsToItself(l.readiness.check, b.in.addrs, ports)
+	}
 	l.liveness, fs = livenessOf(c, of)
 	return l, append(faults, fs...)
 }

@@ -11,12 +11,15 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/sample"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
 
 // TestMain plays the programs that the runtime starts: the lateen binary with its sample server, and an Envoy.
@@ -25,6 +28,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "sample":
 			exit(playSample(os.Args[2:]))
+		case "doomed":
+			exit(playDoomed(os.Args[2]))
 		case "--config-path":
 			exit(playEnvoy(os.Args[2]))
 		}
@@ -50,6 +55,19 @@ func playSample(args []string) error {
 		return err
 	}
 	return sample.Run(ctx, o, nil)
+}
+
+// playDoomed is a lateen that will be killed: it runs a pod that writes its process id to a file.
+func playDoomed(dir string) error {
+	script := "echo $$$$ >" + filepath.Join(dir, "pid") + "; exec sleep 1000"
+	r, err := New(memory.New(bare("orphan", script)), Options{
+		Envoy: "/bin/false", Self: "/bin/false", StateDir: filepath.Join(dir, "state"), WorkDir: dir, Environ: os.Environ(),
+		XDS: netip.MustParseAddrPort("127.0.0.1:15010"),
+	})
+	if err != nil {
+		return err
+	}
+	return r.Run(context.Background(), func(source.Event) {})
 }
 
 // playEnvoy forwards the pod's port (label "port") from the pod's address to the app's, and answers on its admin interface.

@@ -137,6 +137,23 @@ func dials(port int32, at netip.Addr) check {
 	}
 }
 
+// keepsToItself fails a process that listens on all addresses: its Envoy could not have the port, and calls from others
+// would reach the process past its Envoy.
+func keepsToItself(well check, addrs addresses, ports []int32) check {
+	return func(ctx context.Context) error {
+		if err := well(ctx); err != nil {
+			return err
+		}
+		for _, port := range ports {
+			if dials(port, addrs.nobody())(ctx) == nil {
+				return fmt.Errorf("port %d is open on all addresses: the process must listen at %s alone (LATEEN_APP_ADDRESS), "+
+					"since its Envoy listens at the same port of %s", port, addrs.App, addrs.Pod)
+			}
+		}
+		return nil
+	}
+}
+
 // probeClient follows no proxy and keeps no connection: each probe is a fresh look.
 var probeClient = &http.Client{
 	Transport: &http.Transport{DisableKeepAlives: true},

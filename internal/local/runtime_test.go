@@ -3,10 +3,13 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -308,8 +311,52 @@ func TestEndLeavesNoProcess(t *testing.T) {
 	for _, pid := range family {
 		n, err := strconv.Atoi(pid)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return syscall.Kill(n, 0) == syscall.ESRCH }, patience, eager)
+		require.Eventually(t, func() bool { return gone(n) }, patience, eager)
 	}
+}
+
+// gone reports whether a process has ended; whoever inherited it may not have noticed yet.
+func gone(pid int) bool {
+	if syscall.Kill(pid, 0) == syscall.ESRCH {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+// TestKilledRuntimeLeavesNoOrphan kills a runtime without warning.
+func TestKilledRuntimeLeavesNoOrphan(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends the children of a killed parent")
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	doomed := exec.Command(self, "doomed", dir)
+	require.NoError(t, doomed.Start())
+	var orphan int
+	require.Eventually(t, func() bool {
+		content, err := os.ReadFile(filepath.Join(dir, "pid"))
+		if err == nil {
+			orphan, err = strconv.Atoi(strings.TrimSpace(string(content)))
+		}
+		return err == nil
+	}, patience, eager)
+	require.False(t, gone(orphan))
+	require.NoError(t, doomed.Process.Kill())
+	_ = doomed.Wait() // it was killed
+	require.Eventually(t, func() bool { return gone(orphan) }, patience, eager)
+}
+
+func TestListeningOnAllAddressesIsExplained(t *testing.T) {
+	m := run(t, Options{}, deployment("greedy", 1, func(d *appsv1.Deployment) {
+		d.Spec.Template.Labels["port"] = ""
+		d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 29081
+		d.Spec.Template.Spec.Containers[0].Args = []string{"--port", "29081", "--address", "0.0.0.0"}
+	}))
+	m.await(t, func(s *Snapshot) bool {
+		return len(s.Pods) == 1 && strings.Contains(s.Pods[0].Why, "open on all addresses: the process must listen at "+s.Pods[0].App.String())
+	})
 }
 
 func TestProblemsAreReportedAndCleared(t *testing.T) {
