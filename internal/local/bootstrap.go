@@ -201,5 +201,5 @@ func localityOf(pod *corev1.Pod) *corev3.Locality {
 	if region == "" && zone == "" {
 		return nil
 	}
-	return &corev3.Locality{Region: region, Zone: zone}
+	return &corev3.Locality{Region: region, Zone: zone, SubZone: pod.Labels["topology.istio.io/subzone"]}
 }

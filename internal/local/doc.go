@@ -26,4 +26,9 @@
 // Images are not pulled: a container runs its command, and the image lateen/sample runs the built-in sample server.
 // Init containers, volumes and startup probes are left out, with a warning. A roll-out never takes a ready pod away before its
 // successor is ready (maxUnavailable is 0).
+//
+// # Ends
+//
+// Each process leads a process group, which ends as a whole with it and with the runtime. If the runtime itself is killed, the
+// kernel (Linux) ends the processes that it started; what those had started in turn is then on its own.
 package local
