@@ -58,7 +58,7 @@ func BenchmarkPublish(b *testing.B) {
 			c.Sent(p.State.Generation, 500)
 			c.Acknowledged(p.State.Generation)
 		}
-		<-f.hub.Records()
+		<-f.hub.Finished()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/conn")
 }

@@ -1,6 +1,8 @@
 package fanout
 
 import (
+	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -31,6 +33,9 @@ type Conn struct {
 	own     view.Own
 	pending *Push
 	open    []opening
+	first   uint64        // generation of the state that it was registered with
+	acked   uint64        // generation up to which it has acknowledged, the largest number when it has left
+	settled chan struct{} // closed when acked grows; nil while nobody waits for that
 }
 
 // opening is a generation that this connection has not acknowledged. Conn.open is ordered by want, and no longer than
@@ -38,6 +43,7 @@ type Conn struct {
 type opening struct {
 	record *record
 	want   uint64 // acknowledging a state of this generation settles it
+	nacked bool
 }
 
 // Wake has a signal when a push may be pending.
@@ -54,6 +60,13 @@ func (c *Conn) Take() (Push, bool) {
 	c.pending = nil
 	return p, true
 }
+
+// Turn is the throttle of the Hub: a stream that has something to push sends on it, alone or in a select, and calls Done
+// when it has pushed.
+func (c *Conn) Turn() chan<- struct{} { return c.hub.turns }
+
+// Done gives a turn back.
+func (c *Conn) Done() { <-c.hub.turns }
 
 // Behind tells whether a push is pending.
 func (c *Conn) Behind() bool {
@@ -119,28 +132,65 @@ func (c *Conn) Sent(generation uint64, bytes int) {
 	}
 }
 
-// Acknowledged says that the client has accepted the state of the given generation in full.
+// Acknowledged says that the client has answered all of the state of the given generation: it has accepted it, or all
+// that it did not refuse.
 func (c *Conn) Acknowledged(generation uint64) { c.settle(generation, acknowledged) }
 
-// Refused says that the client has refused something of the state of the given generation: the generations up to it do
-// not wait for this connection any longer.
-func (c *Conn) Refused(generation uint64) { c.settle(generation, refused) }
+// Refused says that the client has refused something of the state of the given generation.
+func (c *Conn) Refused(generation uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.open {
+		c.open[i].nacked = c.open[i].nacked || c.open[i].want <= generation
+	}
+}
 
 func (c *Conn) settle(generation uint64, as outcome) {
 	c.mu.Lock()
+	c.acked = max(c.acked, generation)
+	if c.settled != nil {
+		close(c.settled)
+		c.settled = nil
+	}
 	n := 0
 	for n < len(c.open) && c.open[n].want <= generation {
 		n++
 	}
-	settled := c.open[:n:n]
+	done := c.open[:n:n]
 	c.open = c.open[n:]
 	if len(c.open) == 0 {
 		c.open = nil
 	}
 	c.mu.Unlock()
 	if n > 0 {
-		c.hub.ledger.settle(settled, as)
+		c.hub.ledger.settle(done, as)
 	}
+}
+
+// wait waits until what was offered up to the generation is acknowledged.
+func (c *Conn) wait(ctx context.Context, generation uint64) error {
+	for {
+		c.mu.Lock()
+		if c.hasSettled(generation) {
+			c.mu.Unlock()
+			return nil
+		}
+		if c.settled == nil {
+			c.settled = make(chan struct{})
+		}
+		settled := c.settled
+		c.mu.Unlock()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hasSettled tells whether all that was offered up to the generation is acknowledged. The caller holds mu.
+func (c *Conn) hasSettled(generation uint64) bool {
+	return c.acked >= min(generation, c.first) && (len(c.open) == 0 || c.open[0].want > generation)
 }
 
 // Close takes the connection out of its class. Generations do not wait for it any longer.
@@ -151,12 +201,11 @@ func (c *Conn) Close() {
 		return
 	}
 	c.gone = true
-	class := c.class
 	c.shard.remove(c)
 	c.shard.mu.Unlock()
 
-	c.settle(^uint64(0), left)
-	if c.hub.idle != nil && c.hub.Connections(class) == 0 {
-		c.hub.idle(class)
+	c.settle(math.MaxUint64, departed)
+	if c.hub.left != nil {
+		c.hub.left(c)
 	}
 }

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/view"
 )
 
-// ClassID names a class of proxies that get the same configuration. The pipeline gives it out; here it is opaque.
+// ClassID names a class of proxies that get the same configuration. The Compiler gives it out; here it is opaque.
 type ClassID uint64
 
 // Generation is one step of the world, as far as connections are concerned.
@@ -24,7 +25,7 @@ type Generation struct {
 	// Changed are the classes whose state is new. Each state's generation is at least that of any state that the class
 	// had before.
 	Changed []ClassChange
-	// Moved are connections whose class or own identity is another from now on; they come before Changed.
+	// Moved are connections whose class or own addresses are others from now on; they come before Changed.
 	Moved []Move
 }
 
@@ -49,22 +50,22 @@ type Options struct {
 	Throttle int
 	Metrics  *observe.Metrics
 	Now      func() time.Time
-	// Idle is called from a connection's goroutine when the last connection of a class has left, maybe more than once. By
-	// then another may have come: ask Connections. It may be nil.
-	Idle func(ClassID)
+	// Left, unless it is nil, is called once for each connection when it has left its class, by the goroutine that closes
+	// it and without locks.
+	Left func(*Conn)
 }
 
 // Hub knows the connections by class and wakes those that a generation touches.
 //
-// Register and Publish are called by the one writer of the pipeline, so that no connection misses a generation between
-// the choice of its class and its registration. All else may be called by anyone.
+// Register and Publish are called where the Compiler orders them (from Join and from Advance), so that no connection
+// misses a generation between the choice of its class and its registration. All else may be called by anyone.
 type Hub struct {
 	now     func() time.Time
 	metrics *observe.Metrics
-	idle    func(ClassID)
+	left    func(*Conn)
 	turns   chan struct{}
 	ledger  *ledger
-	latest  uint64 // number of the latest generation; only the writer uses it
+	latest  uint64 // number of the latest generation; only Publish uses it
 	shards  [shardCount]shard
 	next    atomic.Uint32
 }
@@ -83,7 +84,7 @@ func NewHub(o Options) *Hub {
 	h := &Hub{
 		now:     o.Now,
 		metrics: o.Metrics,
-		idle:    o.Idle,
+		left:    o.Left,
 		turns:   make(chan struct{}, throttle(o.Throttle)),
 		ledger:  newLedger(o.Now, o.Metrics),
 	}
@@ -110,6 +111,7 @@ func (h *Hub) Register(class ClassID, state *view.State, own view.Own) *Conn {
 		class:   class,
 		wake:    make(chan struct{}, 1),
 		own:     own,
+		first:   state.Generation,
 		pending: &Push{State: state, Own: own, Offered: h.now()},
 	}
 	s.mu.Lock()
@@ -162,16 +164,29 @@ func (h *Hub) Connections(class ClassID) int {
 	return n
 }
 
-// Records delivers the account of each generation that touched a connection, once all of these have acknowledged it,
-// refused it or left. At most 256 wait to be read; then the oldest is dropped and counted.
-func (h *Hub) Records() <-chan Record { return h.ledger.finished }
+// Settle waits until each connection that is there now has acknowledged what it was offered up to the given
+// generation, or has left. It fails only with ctx.
+func (h *Hub) Settle(ctx context.Context, generation uint64) error {
+	var all []*Conn
+	for i := range h.shards {
+		s := &h.shards[i]
+		s.mu.Lock()
+		for _, members := range s.classes {
+			all = append(all, members...)
+		}
+		s.mu.Unlock()
+	}
+	for _, c := range all {
+		if err := c.wait(ctx, generation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// Turn is the throttle: a stream that has something to push sends on it, alone or in a select, and then calls Done
-// when it has pushed.
-func (h *Hub) Turn() chan<- struct{} { return h.turns }
-
-// Done gives a turn back.
-func (h *Hub) Done() { <-h.turns }
+// Finished delivers the account of each generation that touched a connection, once all of these have acknowledged it or
+// left. At most 256 wait to be read; then the oldest is dropped and counted.
+func (h *Hub) Finished() <-chan Record { return h.ledger.finished }
 
 func (s *shard) offer(changed []ClassChange, r *record) int {
 	s.mu.Lock()

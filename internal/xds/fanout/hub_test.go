@@ -1,6 +1,7 @@
 package fanout_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ type fixture struct {
 	hub     *fanout.Hub
 	metrics *observe.Metrics
 	clock   *clock
-	idle    []fanout.ClassID
+	left    []*fanout.Conn
 }
 
 type clock struct {
@@ -47,7 +48,7 @@ func newFixture(throttle int) *fixture {
 	f.metrics = observe.New(observe.Build{Start: epoch, Now: f.clock.Now})
 	f.hub = fanout.NewHub(fanout.Options{
 		Throttle: throttle, Metrics: f.metrics, Now: f.clock.Now,
-		Idle: func(c fanout.ClassID) { f.idle = append(f.idle, c) },
+		Left: func(c *fanout.Conn) { f.left = append(f.left, c) },
 	})
 	return f
 }
@@ -80,7 +81,7 @@ func woken(c *fanout.Conn) bool {
 func (f *fixture) record(t *testing.T) fanout.Record {
 	t.Helper()
 	select {
-	case r := <-f.hub.Records():
+	case r := <-f.hub.Finished():
 		return r
 	default:
 		t.Fatal("no record")
@@ -91,7 +92,7 @@ func (f *fixture) record(t *testing.T) fanout.Record {
 func (f *fixture) noRecord(t *testing.T) {
 	t.Helper()
 	select {
-	case r := <-f.hub.Records():
+	case r := <-f.hub.Finished():
 		t.Fatalf("record too early: %+v", r)
 	default:
 	}
@@ -176,17 +177,32 @@ func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
 	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
 }
 
-func TestRefusalsAndDeparturesDoNotHoldARecord(t *testing.T) {
+func TestDeparturesDoNotHoldARecord(t *testing.T) {
 	f := newFixture(1)
-	a, b, c := f.connect(1), f.connect(1), f.connect(1)
+	a, b := f.connect(1), f.connect(1)
 	f.publish(1, 1)
-	a.Refused(1)
 	b.Close()
 	f.noRecord(t)
-	c.Acknowledged(1)
+	a.Acknowledged(1)
 	r := f.record(t)
-	require.Equal(t, []int{3, 1, 1, 0}, []int{r.Proxies, r.Refused, r.Left, r.Waiting})
-	require.Zero(t, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), "a refusal is not an ACK")
+	require.Equal(t, []int{2, 0, 1, 0}, []int{r.Proxies, r.Refused, r.Left, r.Waiting})
+}
+
+func TestRefusalIsInTheRecord(t *testing.T) {
+	f := newFixture(1)
+	a, b := f.connect(1), f.connect(1)
+	f.publish(1, 1)
+	b.Acknowledged(1)
+	a.Refused(1)
+	f.publish(2, 1)
+	f.noRecord(t)
+	a.Acknowledged(2)
+	b.Acknowledged(2)
+	for _, refused := range []int{1, 0} {
+		r := f.record(t)
+		require.Equal(t, []int{2, refused, 0, 0}, []int{r.Proxies, r.Refused, r.Left, r.Waiting})
+	}
+	require.InDelta(t, 1, observations(t, f.metrics, "lateen_event_to_last_ack_seconds"), 0, "a refusal is not an ACK")
 }
 
 func TestGenerationThatTouchesNobodyHasNoRecord(t *testing.T) {
@@ -277,10 +293,11 @@ func TestClosedConnectionIsGone(t *testing.T) {
 	f := newFixture(1)
 	a, b := f.connect(1), f.connect(1)
 	a.Close()
-	require.Empty(t, f.idle)
 	a.Close()
+	require.Equal(t, []*fanout.Conn{a}, f.left)
+	require.Equal(t, 1, f.hub.Connections(1))
 	b.Close()
-	require.Equal(t, []fanout.ClassID{1}, f.idle)
+	require.Zero(t, f.hub.Connections(1))
 	f.hub.Publish(fanout.Generation{
 		Number:  1,
 		Changed: []fanout.ClassChange{{Class: 1, State: view.NewState(1)}},
@@ -291,26 +308,60 @@ func TestClosedConnectionIsGone(t *testing.T) {
 	f.noRecord(t)
 }
 
+func TestSettleWaitsForWhatWasOffered(t *testing.T) {
+	f := newFixture(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	settled := func(generation uint64) bool { return f.hub.Settle(ctx, generation) == nil }
+
+	a, b := f.connect(1), f.connect(2)
+	require.True(t, settled(9), "nothing but the empty state was offered")
+	f.publish(5, 1)
+	require.True(t, settled(4))
+	require.False(t, settled(5))
+	f.publish(6, 1, 2)
+	a.Acknowledged(5)
+	require.True(t, settled(5))
+	a.Acknowledged(6)
+	require.False(t, settled(6))
+	b.Close()
+	require.True(t, settled(6))
+	require.True(t, settled(7), "generation 7 touched nobody")
+}
+
+func TestSettleReturnsWithTheLastAck(t *testing.T) {
+	f := newFixture(1)
+	a, b := f.connect(1), f.connect(1)
+	f.publish(1, 1)
+	f.publish(2, 1)
+	done := make(chan error)
+	go func() { done <- f.hub.Settle(t.Context(), 2) }()
+	a.Acknowledged(1)
+	b.Acknowledged(2)
+	a.Acknowledged(2)
+	require.NoError(t, <-done)
+}
+
 func TestThrottleGivesAsManyTurnsAsItHas(t *testing.T) {
 	f := newFixture(2)
-	f.hub.Turn() <- struct{}{}
-	f.hub.Turn() <- struct{}{}
+	a, b := f.connect(1), f.connect(1)
+	a.Turn() <- struct{}{}
+	b.Turn() <- struct{}{}
 	select {
-	case f.hub.Turn() <- struct{}{}:
+	case a.Turn() <- struct{}{}:
 		t.Fatal("a third turn")
 	default:
 	}
-	f.hub.Done()
-	f.hub.Turn() <- struct{}{}
-	f.hub.Done()
-	f.hub.Done()
-	require.Equal(t, 0, len(f.hub.Turn()))
+	b.Done()
+	a.Turn() <- struct{}{}
+	a.Done()
+	a.Done()
+	require.Empty(t, a.Turn())
 }
 
 // Streams come, go and acknowledge while generations are published; each record still adds up.
 func TestConcurrentUse(t *testing.T) {
 	f := newFixture(4)
-	f.idle = nil
 	const classes, generations = 3, 60
 	var conns []*fanout.Conn
 	for i := range 60 {
@@ -349,6 +400,18 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	f.noRecord(t)
 	require.Equal(t, generations, seen)
+}
+
+func observations(t *testing.T, m *observe.Metrics, name string) float64 {
+	t.Helper()
+	families, err := m.Registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == name {
+			return float64(f.GetMetric()[0].GetHistogram().GetSampleCount())
+		}
+	}
+	return 0
 }
 
 // sum is the sum over a metric's series of their values, for histograms of what was observed.

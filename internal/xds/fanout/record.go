@@ -12,12 +12,12 @@ type Record struct {
 	Generation uint64
 	Cause      string
 	// Observed is when its oldest event reached this process, Published when it was offered to connections, Finished when
-	// the last of them had acknowledged it, refused it or left.
+	// the last of them had acknowledged it or left.
 	Observed, Published, Finished time.Time
 	// Proxies is how many connections it touched.
 	Proxies int
-	// Of these, Refused sent a NACK, Left went away before an ACK, and Waiting were not waited for, because too many
-	// later generations were open too.
+	// Of these, Refused sent a NACK before they accepted the rest, Left went away before they accepted it, and Waiting were
+	// not waited for, because too many later generations were open too.
 	Refused, Left, Waiting int
 	// Bytes is the size of all responses that were sent for it.
 	Bytes int64
@@ -37,8 +37,7 @@ type outcome uint8
 
 const (
 	acknowledged outcome = iota
-	refused
-	left
+	departed
 )
 
 // record is an open Record, guarded by the ledger's lock but for what is known from the start and does not change.
@@ -99,11 +98,11 @@ func (l *ledger) settle(settled []opening, as outcome) {
 	for _, o := range settled {
 		r := o.record
 		r.settled++
-		switch as {
-		case refused:
-			r.Refused++
-		case left:
+		switch {
+		case as == departed:
 			r.Left++
+		case o.nacked:
+			r.Refused++
 		}
 		l.closeIfSettled(r)
 	}

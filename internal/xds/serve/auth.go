@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/metadata"
+)
+
+// Identity is who is at the other end of a stream, as far as it was proven. The zero Identity is nobody in
+// particular: a listener without an Authenticator, as the plaintext port.
+type Identity struct {
+	TrustDomain    string
+	Namespace      string
+	ServiceAccount string
+}
+
+// String is the SPIFFE id, or "anonymous".
+func (i Identity) String() string {
+	if i == (Identity{}) {
+		return "anonymous"
+	}
+	return fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", i.TrustDomain, i.Namespace, i.ServiceAccount)
+}
+
+// Authenticator proves who opens a stream, by what the context knows of the connection (credentials, peer) and by
+// the metadata of the call ("authorization: Bearer …"). Its error is shown to the client.
+type Authenticator interface {
+	Authenticate(ctx context.Context, md metadata.MD) (Identity, error)
+}
+
+// authorize checks what a node claims against who it is. Nobody in particular may claim anything: such a listener is
+// for those who trust their network.
+func authorize(n *Node, id Identity) error {
+	if id == (Identity{}) {
+		return nil
+	}
+	if n.Namespace != id.Namespace {
+		return fmt.Errorf("node %q claims namespace %q, but its identity is %s", n.ID, n.Namespace, id)
+	}
+	if !strings.HasSuffix(n.Name, "."+id.Namespace) {
+		return fmt.Errorf("node %q: the third field of its id must end in %q, as its identity is %s", n.ID, "."+id.Namespace, id)
+	}
+	if sa := n.Metadata.ServiceAccount; sa != "" && sa != id.ServiceAccount {
+		return fmt.Errorf("node %q claims service account %q, but its identity is %s", n.ID, sa, id)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is a server on an in-memory listener; it is the Registrar too, and puts every proxy into one class.
+type fixture struct {
+	t       testing.TB
+	hub     *fanout.Hub
+	server  *Server
+	metrics *observe.Metrics
+	store   *view.Store
+	log     *lockedBuffer
+	client  discoveryv3.AggregatedDiscoveryServiceClient
+
+	mu      sync.Mutex
+	state   *view.State
+	refusal error // of the Registrar
+	own     view.Own
+}
+
+const class fanout.ClassID = 1
+
+func newFixture(t testing.TB, adjust ...func(*Options)) *fixture {
+	f := &fixture{t: t, store: view.NewStore(), log: &lockedBuffer{}, own: view.Own{Pod: "127.0.0.2"}}
+	f.metrics = observe.New(observe.Build{Start: time.Now(), Now: time.Now})
+	f.hub = fanout.NewHub(fanout.Options{Throttle: 1, Metrics: f.metrics, Now: time.Now})
+	f.state = f.clusters(1, 1, "a", "b")
+	log, err := observe.NewLogger(f.log, slog.LevelInfo, observe.Text)
+	require.NoError(t, err)
+	o := Options{Registrar: f, Differ: view.NewDiffer(64), Metrics: f.metrics, Log: log, Now: time.Now, Hold: time.Millisecond}
+	for _, a := range adjust {
+		a(&o)
+	}
+	f.server = New(o)
+	l := bufconn.Listen(1 << 16)
+	served := make(chan error, 1)
+	go func() { served <- f.server.Serve(l) }()
+	// A static window, so that a client which does not read stops the server after 64 KiB.
+	conn, err := grpc.NewClient("passthrough:///lateen", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<24), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<26)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	require.NoError(t, err)
+	f.client = discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
+	t.Cleanup(func() {
+		require.NoError(t, conn.Close())
+		f.server.Stop(context.Background())
+		require.NoError(t, <-served)
+	})
+	return f
+}
+
+// Connect is the Registrar's.
+func (f *fixture) Connect(context.Context, *Node, Identity) (*fanout.Conn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refusal != nil {
+		return nil, f.refusal
+	}
+	return f.hub.Register(class, f.state, f.own), nil
+}
+
+// clusters is a state of clusters whose bodies have about the given size.
+func (f *fixture) clusters(generation uint64, size int, names ...string) *view.State {
+	s := view.NewState(generation)
+	var resources []*view.Resource
+	for _, name := range names {
+		body, err := proto.Marshal(&clusterv3.Cluster{Name: name, AltStatName: strings.Repeat("x", size)})
+		require.NoError(f.t, err)
+		resources = append(resources, view.NewResource(name, body))
+	}
+	s.Sets[view.Cluster] = f.store.Build(resources...)
+	return s
+}
+
+func (f *fixture) publish(s *view.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state = s
+	f.hub.Publish(fanout.Generation{
+		Number: s.Generation, Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: s}},
+	})
+}
+
+// delta opens a delta stream that asks for all clusters.
+func (f *fixture) delta(node *corev3.Node) deltaStream {
+	ctx, cancel := context.WithCancel(f.t.Context())
+	s, err := f.client.DeltaAggregatedResources(ctx)
+	require.NoError(f.t, err)
+	d := deltaStream{f.t, s, cancel}
+	d.send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: view.Cluster.URL()})
+	return d
+}
+
+type deltaStream struct {
+	t      testing.TB
+	stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+	cancel func()
+}
+
+// send sends; io.EOF says only that the stream has ended, and Recv says why.
+func (d deltaStream) send(r *discoveryv3.DeltaDiscoveryRequest) {
+	if err := d.stream.Send(r); err != io.EOF {
+		require.NoError(d.t, err)
+	}
+}
+
+func (d deltaStream) recv() *discoveryv3.DeltaDiscoveryResponse {
+	r, err := d.stream.Recv()
+	require.NoError(d.t, err)
+	return r
+}
+
+func (d deltaStream) ack(r *discoveryv3.DeltaDiscoveryResponse) {
+	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()})
+}
+
+// fails reads until the stream ends and requires its status.
+func (d deltaStream) fails(code codes.Code, message string) {
+	d.t.Helper()
+	for {
+		_, err := d.stream.Recv()
+		if err == nil {
+			continue
+		}
+		require.Equal(d.t, code.String(), status.Code(err).String(), err.Error())
+		require.Contains(d.t, status.Convert(err).Message(), message)
+		return
+	}
+}
+
+func nodeOf(id string) *corev3.Node { return &corev3.Node{Id: id, UserAgentName: "envoy"} }
+
+// value is the sum of a metric's series whose labels include those given as name, value, ….
+func (f *fixture) value(name string, labels ...string) float64 {
+	families, err := f.metrics.Registry.Gather()
+	require.NoError(f.t, err)
+	total := 0.0
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, s := range family.GetMetric() {
+			has := map[string]string{}
+			for _, l := range s.GetLabel() {
+				has[l.GetName()] = l.GetValue()
+			}
+			matches := true
+			for i := 0; i < len(labels); i += 2 {
+				matches = matches && has[labels[i]] == labels[i+1]
+			}
+			if matches {
+				total += s.GetCounter().GetValue() + s.GetGauge().GetValue() + float64(s.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return total
+}
+
+func (f *fixture) eventually(what string, ok func() bool) {
+	f.t.Helper()
+	require.Eventually(f.t, ok, 20*time.Second, time.Millisecond, what)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// instruments are the metrics of streams with their labels resolved, so that a send does no look-up.
+type instruments struct {
+	xds   observe.XDS
+	push  observe.Push
+	types [view.NumTypes + 1]typeInstruments // the last one is for all types that are not served
+
+	receiveMax atomic.Int64
+}
+
+type typeInstruments struct {
+	pushes, sendErrors, rejects prometheus.Counter
+	pushTime, size              prometheus.Observer
+}
+
+func newInstruments(m *observe.Metrics) *instruments {
+	in := &instruments{xds: m.XDS, push: m.Push}
+	for i := range in.types {
+		name := shortName(view.Type(i))
+		in.types[i] = typeInstruments{
+			pushes:     m.XDS.Pushes.WithLabelValues(name),
+			sendErrors: m.XDS.Pushes.WithLabelValues(name + "_senderr"),
+			rejects:    m.XDS.Rejects.WithLabelValues(name),
+			pushTime:   m.XDS.PushTime.WithLabelValues(name),
+			size:       m.XDS.ConfigSize.WithLabelValues(name),
+		}
+	}
+	return in
+}
+
+func shortName(t view.Type) string {
+	if t >= view.NumTypes {
+		return "unknown"
+	}
+	return t.String()
+}
+
+func (in *instruments) sent(r session.Response, size int, took time.Duration) {
+	t := &in.types[responseType(r)]
+	t.pushes.Inc()
+	t.pushTime.Observe(took.Seconds())
+	t.size.Observe(float64(size))
+}
+
+func (in *instruments) sendFailed(r session.Response) { in.types[responseType(r)].sendErrors.Inc() }
+
+func responseType(r session.Response) view.Type {
+	if r.Unknown != "" {
+		return view.NumTypes
+	}
+	return r.Type
+}
+
+func requestType(r *request) view.Type {
+	t, ok := view.TypeByURL(r.TypeURL)
+	if !ok {
+		return view.NumTypes
+	}
+	return t
+}
+
+func (in *instruments) received(size int) {
+	for {
+		known := in.receiveMax.Load()
+		if int64(size) <= known {
+			return
+		}
+		if in.receiveMax.CompareAndSwap(known, int64(size)) {
+			in.xds.ReceiveMax.Set(float64(size))
+			return
+		}
+	}
+}
+
+func (in *instruments) refused(t view.Type, node *Node, nack *session.Nack) {
+	in.types[t].rejects.Inc()
+	if perNode, ok := in.xds.Refusals[shortName(t)]; ok {
+		perNode.WithLabelValues(node.Name, codes.Code(nack.Code).String()).Inc()
+	}
+}
+
+// forget removes the series of a node that has left.
+func (in *instruments) forget(node *Node) {
+	for _, perNode := range in.xds.Refusals {
+		perNode.DeletePartialMatch(prometheus.Labels{"node": node.Name})
+	}
+}
+
+// connected is the gauge that counts the proxies of a node's version. What a client states is cut to a sane length.
+func (in *instruments) connected(node *Node) prometheus.Gauge {
+	const limit = 64
+	version := node.Metadata.IstioVersion
+	return in.xds.Connected.WithLabelValues(strings.ToValidUTF8(version[:min(len(version), limit)], ""))
+}

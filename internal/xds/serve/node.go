@@ -1,0 +1,195 @@
+package serve
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// NodeType is what kind of proxy a node says it is: the first field of its id.
+type NodeType string
+
+// The kinds of proxies that Istio knows.
+const (
+	Sidecar      NodeType = "sidecar"
+	Router       NodeType = "router"
+	Waypoint     NodeType = "waypoint"
+	Ztunnel      NodeType = "ztunnel"
+	AgentGateway NodeType = "agentgateway"
+)
+
+var nodeTypes = []NodeType{Sidecar, Router, Waypoint, Ztunnel, AgentGateway}
+
+// Node is what a proxy says of itself in its first request. All of it is a claim; what matters for security is
+// checked against the stream's Identity.
+type Node struct {
+	// ID is the whole id, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local".
+	ID string
+	// Type, Address, Name and DNSDomain are the fields of the id.
+	Type      NodeType
+	Address   netip.Addr
+	Name      string // pod.namespace
+	DNSDomain string
+	// Pod and Namespace are the workload's. Namespace is that of the metadata, else the first label of the DNS domain.
+	Pod, Namespace string
+
+	// Cluster is envoy's --service-cluster.
+	Cluster  string
+	Locality Locality
+	// UserAgent is "envoy" for every stock Envoy.
+	UserAgent string
+	Metadata  Metadata
+}
+
+// Locality is where a node says it runs.
+type Locality struct{ Region, Zone, SubZone string }
+
+// nodeIDForm is shown to whoever gets a node id wrong.
+const nodeIDForm = `want "type~ip~pod.namespace~domain", as "sidecar~10.0.0.7~reviews-v1-0.default~default.svc.cluster.local"`
+
+// ParseNode reads a node. Its errors say which field is wrong and what would be right.
+func ParseNode(n *corev3.Node) (*Node, error) {
+	if n.GetId() == "" {
+		return nil, fmt.Errorf("the stream's first request has no node id; %s", nodeIDForm)
+	}
+	node, err := parseID(n.GetId())
+	if err != nil {
+		return nil, err
+	}
+	node.Cluster = n.GetCluster()
+	node.UserAgent = n.GetUserAgentName()
+	l := n.GetLocality()
+	node.Locality = Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()}
+	if node.Metadata, err = parseMetadata(n.GetMetadata()); err != nil {
+		return nil, fmt.Errorf("node %q: %w", n.GetId(), err)
+	}
+	node.Namespace = node.Metadata.Namespace
+	if node.Namespace == "" {
+		node.Namespace, _, _ = strings.Cut(node.DNSDomain, ".")
+	}
+	if node.Namespace == "" {
+		return nil, fmt.Errorf("node %q has no namespace: metadata NAMESPACE is not set, and the id's domain is empty", n.GetId())
+	}
+	node.Pod = strings.TrimSuffix(node.Name, "."+node.Namespace)
+	return node, nil
+}
+
+func parseID(id string) (*Node, error) {
+	fields := strings.Split(id, "~")
+	if len(fields) != 4 {
+		return nil, fmt.Errorf("node id %q has %d fields between ~; %s", id, len(fields), nodeIDForm)
+	}
+	n := &Node{ID: id, Type: NodeType(fields[0]), Name: fields[2], DNSDomain: fields[3]}
+	if !n.Type.known() {
+		return nil, fmt.Errorf("node id %q: type %q does not exist; want one of %s", id, n.Type, joinTypes())
+	}
+	var err error
+	if n.Address, err = netip.ParseAddr(fields[1]); err != nil {
+		return nil, fmt.Errorf("node id %q: %q is not an IP address; %s", id, fields[1], nodeIDForm)
+	}
+	if n.Name == "" {
+		return nil, fmt.Errorf("node id %q: the pod's name is empty; %s", id, nodeIDForm)
+	}
+	return n, nil
+}
+
+func (t NodeType) known() bool {
+	for _, k := range nodeTypes {
+		if t == k {
+			return true
+		}
+	}
+	return false
+}
+
+func joinTypes() string {
+	names := make([]string, len(nodeTypes))
+	for i, t := range nodeTypes {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}
+
+// InterceptionMode is how traffic gets into the proxy.
+type InterceptionMode string
+
+// The modes that Istio knows.
+const (
+	Redirect InterceptionMode = "REDIRECT"
+	TProxy   InterceptionMode = "TPROXY"
+	None     InterceptionMode = "NONE"
+)
+
+// Metadata are the fields of a node's metadata that Istio's agent sends and that Lateen reads; each is named as there
+// in capitals.
+type Metadata struct {
+	Namespace      string
+	Labels         map[string]string
+	ServiceAccount string
+	WorkloadName   string
+	ClusterID      string
+	Network        string
+	NetworkView    []string // REQUESTED_NETWORK_VIEW
+	MeshID         string
+	NodeName       string
+	InstanceIPs    []netip.Addr
+	IstioVersion   string
+	IstioRevision  string
+	Generator      string
+	ProxyConfig    *structpb.Struct // nil when the proxy did not send one, which a load tool does not
+
+	InterceptionMode     InterceptionMode // REDIRECT when not set
+	HTTPProxyPort        uint16           // 0 when not set
+	IdleTimeout          string
+	HTTP10               bool
+	UnprivilegedPod      bool
+	InboundExactBalance  bool // INBOUND_LISTENER_EXACT_BALANCE
+	OutboundExactBalance bool // OUTBOUND_LISTENER_EXACT_BALANCE
+	DNSCapture           bool
+	DNSAutoAllocate      bool
+	EnableHBONE          bool
+	EnvoyStatusPort      uint16
+	EnvoyPrometheusPort  uint16
+
+	// Raw is all that was sent, unknown keys too: EnvoyFilter's proxy match reads them.
+	Raw *structpb.Struct
+}
+
+func parseMetadata(s *structpb.Struct) (Metadata, error) {
+	r := metadataReader{fields: s.GetFields()}
+	m := Metadata{
+		Namespace:      r.text("NAMESPACE"),
+		Labels:         r.texts("LABELS"),
+		ServiceAccount: r.text("SERVICE_ACCOUNT"),
+		WorkloadName:   r.text("WORKLOAD_NAME"),
+		ClusterID:      r.text("CLUSTER_ID"),
+		Network:        r.text("NETWORK"),
+		NetworkView:    r.list("REQUESTED_NETWORK_VIEW"),
+		MeshID:         r.text("MESH_ID"),
+		NodeName:       r.text("NODE_NAME"),
+		InstanceIPs:    r.addresses("INSTANCE_IPS"),
+		IstioVersion:   r.text("ISTIO_VERSION"),
+		IstioRevision:  r.text("ISTIO_REVISION"),
+		Generator:      r.text("GENERATOR"),
+		ProxyConfig:    r.object("PROXY_CONFIG"),
+
+		InterceptionMode:     r.mode("INTERCEPTION_MODE"),
+		HTTPProxyPort:        r.port("HTTP_PROXY_PORT"),
+		IdleTimeout:          r.text("IDLE_TIMEOUT"),
+		HTTP10:               r.flag("HTTP10"),
+		UnprivilegedPod:      r.flag("UNPRIVILEGED_POD"),
+		InboundExactBalance:  r.flag("INBOUND_LISTENER_EXACT_BALANCE"),
+		OutboundExactBalance: r.flag("OUTBOUND_LISTENER_EXACT_BALANCE"),
+		DNSCapture:           r.flag("DNS_CAPTURE"),
+		DNSAutoAllocate:      r.flag("DNS_AUTO_ALLOCATE"),
+		EnableHBONE:          r.flag("ENABLE_HBONE"),
+		EnvoyStatusPort:      r.port("ENVOY_STATUS_PORT"),
+		EnvoyPrometheusPort:  r.port("ENVOY_PROMETHEUS_PORT"),
+
+		Raw: s,
+	}
+	return m, r.err
+}

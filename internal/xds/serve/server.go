@@ -1,0 +1,204 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// Registrar is what serve needs of the pipeline: for a proxy that has just connected it finds the class and registers
+// the connection at the Hub. serve closes the connection when the stream ends.
+//
+// An error that is a gRPC status is sent as it is; any other is sent as Unavailable, as before the first state is there.
+type Registrar interface {
+	Connect(ctx context.Context, node *Node, id Identity) (*fanout.Conn, error)
+}
+
+// Options are what a Server needs; zero limits have defaults.
+type Options struct {
+	Registrar Registrar
+	// Authenticator proves who opens a stream. Without one, everybody is nobody in particular and believed.
+	Authenticator Authenticator
+	// Differ is shared by all sessions of the process, so that those which make the same step share its result.
+	Differ  *view.Differ
+	Metrics *observe.Metrics
+	Log     *slog.Logger
+	Now     func() time.Time
+	Limits  Limits
+	// Hold and Drain are the session's: how long dependants wait for what they depend on, and how long a proxy's old
+	// listeners go on serving.
+	Hold, Drain time.Duration
+	// GRPC are further options, as credentials.
+	GRPC []grpc.ServerOption
+}
+
+// Limits are what keeps one client from harming others.
+type Limits struct {
+	// StreamsPerSecond may begin (PILOT_MAX_REQUESTS_PER_SECOND); 0 takes it from the machine's size.
+	StreamsPerSecond float64
+	// Write is how long a client may take to take one response; then its stream is ended. 0 means 30 s.
+	Write time.Duration
+	// FirstRequest is how long a stream may be open without a request. 0 means 15 s.
+	FirstRequest time.Duration
+	// ReceiveBytes is the size of the largest request; 0 means 4 MiB.
+	ReceiveBytes int
+	// KeepaliveInterval and KeepaliveTimeout find dead connections; 0 means 30 s and 10 s.
+	KeepaliveInterval, KeepaliveTimeout time.Duration
+	// ConnectionAge ends connections of that age, so that clients spread over replicas anew; 0 means never.
+	ConnectionAge time.Duration
+}
+
+const (
+	defaultWrite             = 30 * time.Second
+	defaultFirstRequest      = 15 * time.Second
+	defaultReceiveBytes      = 4 << 20
+	defaultKeepaliveInterval = 30 * time.Second
+	defaultKeepaliveTimeout  = 10 * time.Second
+	connectionAgeGrace       = 10 * time.Second
+)
+
+func (l Limits) orDefaults() Limits {
+	l.Write = cmp.Or(l.Write, defaultWrite)
+	l.FirstRequest = cmp.Or(l.FirstRequest, defaultFirstRequest)
+	l.ReceiveBytes = cmp.Or(l.ReceiveBytes, defaultReceiveBytes)
+	l.KeepaliveInterval = cmp.Or(l.KeepaliveInterval, defaultKeepaliveInterval)
+	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, defaultKeepaliveTimeout)
+	return l
+}
+
+// Server serves aggregated discovery on the listeners that it is given.
+type Server struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+
+	options     Options
+	limits      Limits
+	admission   *admission
+	instruments *instruments
+	distrust    distrust
+	grpc        *grpc.Server
+	draining    chan struct{} // closed when streams should end
+	drain       func()
+	ids         atomic.Uint64
+
+	mu      sync.Mutex
+	streams map[*stream]struct{} // those with a node
+}
+
+// New returns a Server that does not listen yet.
+func New(o Options) *Server {
+	s := &Server{
+		options:     o,
+		limits:      o.Limits.orDefaults(),
+		admission:   newAdmission(o.Limits.StreamsPerSecond, o.Now()),
+		instruments: newInstruments(o.Metrics),
+		draining:    make(chan struct{}),
+		streams:     map[*stream]struct{}{},
+	}
+	s.drain = sync.OnceFunc(func() { close(s.draining) })
+	s.grpc = grpc.NewServer(append(s.grpcOptions(), o.GRPC...)...)
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
+	return s
+}
+
+func (s *Server) grpcOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.InTapHandle(cancellable),
+		grpc.MaxRecvMsgSize(s.limits.ReceiveBytes),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time:                  s.limits.KeepaliveInterval,
+			Timeout:               s.limits.KeepaliveTimeout,
+			MaxConnectionAge:      s.limits.ConnectionAge,
+			MaxConnectionAgeGrace: connectionAgeGrace,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             s.limits.KeepaliveInterval / 2,
+			PermitWithoutStream: true,
+		}),
+	}
+}
+
+// Serve accepts connections until Stop, and then returns nil. It may be called for several listeners.
+func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
+
+// Stop ends all streams with a status that makes clients reconnect, and returns when they have ended or ctx is done.
+func (s *Server) Stop(ctx context.Context) {
+	s.drain()
+	done := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-done
+	}
+}
+
+// StreamAggregatedResources serves the state of the world.
+func (s *Server) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	return s.serve(g, session.StateOfTheWorld)
+}
+
+// DeltaAggregatedResources serves delta.
+func (s *Server) DeltaAggregatedResources(g discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	return s.serve(g, session.Delta)
+}
+
+// Client is one connected proxy as of now.
+type Client struct {
+	ConnectionID string
+	Node         *Node
+	Identity     Identity
+	Address      string
+	ConnectedAt  time.Time
+	Protocol     session.Protocol
+	// Behind tells that a newer state waits to be pushed.
+	Behind bool
+	// State and Own are what the proxy is being brought to.
+	State *view.State
+	Own   view.Own
+	Types [view.NumTypes]session.TypeStatus
+}
+
+// Clients are the connected proxies by name, and by connection for a proxy that has several.
+func (s *Server) Clients() []Client {
+	s.mu.Lock()
+	clients := make([]Client, 0, len(s.streams))
+	for st := range s.streams {
+		clients = append(clients, st.client())
+	}
+	s.mu.Unlock()
+	slices.SortFunc(clients, func(a, b Client) int {
+		return cmp.Or(cmp.Compare(a.Node.Name, b.Node.Name), cmp.Compare(a.ConnectionID, b.ConnectionID))
+	})
+	return clients
+}
+
+func (s *Server) add(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams[st] = struct{}{}
+}
+
+func (s *Server) remove(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, st)
+}
