@@ -3,13 +3,15 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"path/filepath"
 	"time"
 )
 
 // Options is what a Runtime needs from its caller. Zero durations take the defaults stated.
 type Options struct {
-	// Envoy is the path of the Envoy binary.
+	// Envoy is the path of the Envoy binary; like all paths here it may be relative to where New is called.
 	Envoy string
 	// Self is the path of the running lateen binary; containers of the image lateen/sample run "Self sample ARGS".
 	Self string
@@ -62,6 +64,18 @@ func (o Options) withDefaults() Options {
 		o.Notify = func(Notice) {}
 	}
 	return o
+}
+
+// absolute resolves paths now: processes run in directories of their own.
+func (o Options) absolute() (Options, error) {
+	for _, path := range []*string{&o.Envoy, &o.Self, &o.StateDir, &o.WorkDir} {
+		a, err := filepath.Abs(*path)
+		if err != nil {
+			return o, fmt.Errorf("local: %w", err)
+		}
+		*path = a
+	}
+	return o, nil
 }
 
 func (o Options) validate() error {

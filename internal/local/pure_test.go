@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -328,4 +329,15 @@ func TestRestartPolicy(t *testing.T) {
 
 func TestOriginsOfReportsAreTheRuntimesOwn(t *testing.T) {
 	require.Equal(t, "running Pod default/web", reportOrigin(source.Key{Kind: source.Pod, Namespace: "default", Name: "web"}))
+}
+
+func TestPathsAreResolvedOnce(t *testing.T) {
+	t.Chdir("/")
+	r, err := New(nil, Options{
+		Envoy: ".tools/envoy", Self: "bin/lateen", StateDir: ".lateen/x", WorkDir: "shop", XDS: netip.MustParseAddrPort("127.0.0.1:15010"),
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"/.tools/envoy", "/bin/lateen", "/.lateen/x", "/shop"}, []string{r.opts.Envoy, r.opts.Self, r.opts.StateDir, r.opts.WorkDir})
+	_, err = New(nil, Options{Envoy: "envoy", Self: "lateen", StateDir: "x"})
+	require.ErrorContains(t, err, "want the control plane's address")
 }

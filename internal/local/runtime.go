@@ -29,6 +29,10 @@ func New(upstream source.Source, opts Options) (*Runtime, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	opts, err := opts.absolute()
+	if err != nil {
+		return nil, err
+	}
 	r := &Runtime{opts: opts.withDefaults(), upstream: upstream, changed: make(chan struct{})}
 	r.snapshot.Store(&Snapshot{})
 	return r, nil
