@@ -34,6 +34,8 @@ func (h *handler) addProductPage(mux *http.ServeMux) {
 	})
 	mux.HandleFunc("POST /login", h.login)
 	mux.HandleFunc("POST /logout", h.login)
+	mux.Handle("GET /login", http.RedirectHandler("/productpage", http.StatusFound))
+	mux.Handle("GET /logout", http.RedirectHandler("/productpage", http.StatusFound))
 	mux.HandleFunc("GET /api/v1/products", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, []map[string]any{{"id": 0, "title": "The Comedy of Errors"}})
 	})

@@ -16,8 +16,8 @@ func noEnv(string) string { return "" }
 func TestPlainOutput(t *testing.T) {
 	var out bytes.Buffer
 	w := New(&out, noEnv)
-	w.Progress("starting")
-	w.Progress("starting")
+	w.Progress("starting 1 of 2")
+	w.Progress("starting 2 of 2")
 	w.Line("%s is %s", "pod", w.Paint(Good, "ready"))
 	w.Progress("")
 	table := Table{Header: []string{"POD", "STATE"}}
@@ -25,7 +25,7 @@ func TestPlainOutput(t *testing.T) {
 	table.Rows = append(table.Rows, []Cell{{Text: "b"}, {Text: "Crashing", Style: Bad}})
 	w.Table(table)
 	require.Equal(t, strings.Join([]string{
-		"starting",
+		"starting 1 of 2",
 		"pod is ready",
 		"POD               STATE",
 		"a-very-long-name  Running",

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -78,12 +80,12 @@ func (w *Writer) Line(format string, args ...any) {
 }
 
 // Progress shows what is being done now in a line that the next call replaces; an empty text takes it away. Where lines cannot be
-// replaced, each new text is a line of its own.
+// replaced, each new text is a line of its own, unless it differs from the last in digits alone (a count that goes on).
 func (w *Writer) Progress(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil {
-		if text != "" && text != w.progress {
+		if text != "" && withoutDigits(text) != withoutDigits(w.progress) {
 			_, _ = fmt.Fprintln(w.out, text)
 		}
 		w.progress = text
@@ -92,6 +94,15 @@ func (w *Writer) Progress(text string) {
 	w.erase()
 	w.progress = text
 	w.draw()
+}
+
+func withoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 func (w *Writer) erase() {
