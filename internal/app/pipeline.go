@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,6 +53,7 @@ type Pipeline struct {
 	registry *registrar
 	monitor  *http.Server
 	meters   *meters
+	world    atomic.Pointer[world.World]
 }
 
 // New puts the stages together.
@@ -122,6 +124,7 @@ func ignoreClosed(err error) error {
 // advance takes the proxies to a new generation. It runs in the loop's goroutine.
 func (p *Pipeline) advance(w *world.World, d *world.Delta) {
 	start := time.Now()
+	p.world.Store(w)
 	p.meters.world(w, d)
 	p.compiler.Advance(d, func(step view.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
@@ -153,6 +156,9 @@ func (p *Pipeline) Problems() []source.Problem { return p.ledger.Problems() }
 
 // Clients are the connected proxies.
 func (p *Pipeline) Clients() []serve.Client { return p.server.Clients() }
+
+// World is the present generation, nil before the first.
+func (p *Pipeline) World() *world.World { return p.world.Load() }
 
 // Settle waits until everything that was delivered before has reached every connected proxy and was acknowledged.
 func (p *Pipeline) Settle(ctx context.Context) error {

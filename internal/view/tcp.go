@@ -134,7 +134,7 @@ func (b *chainBuilder) addTLS(svc *model.Service) {
 func (b *chainBuilder) fresh(hosts []model.Host) []string {
 	var names []string
 	for _, h := range hosts {
-		if n := string(h); !b.sni[n] && n != "*" {
+		if n := string(h); !b.sni[n] {
 			b.sni[n] = true
 			names = append(names, n)
 		}

@@ -42,6 +42,9 @@ func (c compiler) vhostSlot(s *scope.Scope, host model.Host, port uint16, to rou
 		if vs != nil {
 			refs = routesOf(s, vs, port)
 		}
+		if len(refs) > 0 {
+			to = route.Target{} // what no route of a VirtualService matches is answered with 404, as Istio does
+		}
 		in := c.vhostInput(s, refs, to, port)
 		in.Domains = c.domains.List(withPorts(c.names(s, host, port), port))
 		return c.vhosts.get(vhostKey{name: name, in: in})

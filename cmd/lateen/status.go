@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// remote is a control plane that is asked over its monitoring port.
+type remote struct{ address string }
+
+func (r *remote) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.address, "monitoring-address", "127.0.0.1:15014", "where the control plane serves /debug")
+}
+
+// askTimeout bounds one question.
+const askTimeout = 10 * time.Second
+
+func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	u := url.URL{Scheme: "http", Host: r.address, Path: path, RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)", r.address, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s", strings.TrimSpace(string(body)))
+	}
+	return body, nil
+}
+
+// problemLine is what status shows of a problem.
+type problemLine struct {
+	Severity string `json:"severity"`
+	Origin   string `json:"origin,omitempty"`
+	Kind     string `json:"kind,omitempty"`
+	Object   string `json:"name,omitempty"`
+	Path     string `json:"path,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Message  string `json:"message"`
+	Want     string `json:"want,omitempty"`
+	Text     string `json:"text"`
+}
+
+// statusReport is the whole answer of lateen status.
+type statusReport struct {
+	Proxies  []admin.SyncStatus `json:"proxies"`
+	Problems []problemLine      `json:"problems"`
+}
+
+func newStatus(out *terminal.Writer) *cobra.Command {
+	var r remote
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Each proxy with SYNCED, STALE or NACK per type, its config size, and what is wrong in the manifests",
+		Example: `  lateen status
+  lateen status -o json | jq '.problems'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := askStatus(cmd.Context(), &r)
+			if err != nil {
+				return err
+			}
+			if output != "table" {
+				return printAs(cmd.OutOrStdout(), output, report)
+			}
+			printStatus(out, report)
+			return nil
+		},
+	}
+	r.bind(cmd)
+	bindOutput(cmd, &output)
+	return cmd
+}
+
+func bindOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "table", "table, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func askStatus(ctx context.Context, r *remote) (statusReport, error) {
+	var report statusReport
+	for path, into := range map[string]any{"/debug/syncz": &report.Proxies, "/debug/problems": &report.Problems} {
+		body, err := r.get(ctx, path, nil)
+		if err != nil {
+			return report, err
+		}
+		if err := json.Unmarshal(body, into); err != nil {
+			return report, fmt.Errorf("%s of %s: %w", path, r.address, err)
+		}
+	}
+	return report, nil
+}
+
+func printAs(w io.Writer, format string, v any) error {
+	var body []byte
+	var err error
+	switch format {
+	case "json":
+		body, err = json.MarshalIndent(v, "", "  ")
+		body = append(body, '\n')
+	case "yaml":
+		body, err = yaml.Marshal(v)
+	default:
+		return fmt.Errorf("--output %q: want table, json or yaml", format)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(body)
+	return err
+}
+
+func printStatus(out *terminal.Writer, report statusReport) {
+	types := []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route}
+	t := terminal.Table{Header: []string{"PROXY", "TYPE"}}
+	for _, typ := range types {
+		t.Header = append(t.Header, strings.ToUpper(typ.String()))
+	}
+	t.Header = append(t.Header, "CONFIG")
+	for _, p := range report.Proxies {
+		row := []terminal.Cell{{Text: p.ProxyID}, {Text: p.ProxyType}}
+		for _, typ := range types {
+			row = append(row, stateCell(p.Resources[typ.URL()], p.Pending))
+		}
+		t.Rows = append(t.Rows, append(row, terminal.Cell{Text: bytes(int64(p.ConfigBytes))}))
+	}
+	out.Table(t)
+	for _, p := range report.Proxies {
+		for _, typ := range types {
+			if s := p.Resources[typ.URL()]; s.LastError != "" {
+				out.Line("%s refused %s: %s", p.ProxyID, typ, out.Paint(terminal.Bad, s.LastError))
+			}
+		}
+	}
+	if len(report.Problems) == 0 {
+		out.Line("no problems in the manifests")
+		return
+	}
+	out.Line("%s in the manifests:", count(len(report.Problems), "problem", "problems"))
+	for _, p := range report.Problems {
+		style := terminal.Warn
+		if p.Severity == "error" {
+			style = terminal.Bad
+		}
+		out.Line("  %s", out.Paint(style, p.Text))
+	}
+}
+
+func stateCell(s admin.TypeStatus, pending bool) terminal.Cell {
+	state := s.State
+	if state == "" {
+		state = admin.NotSent
+	}
+	if pending && state == admin.Synced {
+		state = admin.Stale
+	}
+	style := map[admin.SyncState]terminal.Style{admin.Synced: terminal.Good, admin.Stale: terminal.Warn, admin.Nack: terminal.Bad, admin.NotSent: terminal.Faint}[state]
+	return terminal.Cell{Text: string(state), Style: style}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+)
+
+type upOptions struct {
+	dir      string
+	listen   listenFlags
+	envoy    string
+	stateDir string
+	level    string
+	format   string
+	check    bool
+	requests int
+	timeout  time.Duration
+	drain    time.Duration
+}
+
+func newUp(out *terminal.Writer) *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up DIR",
+		Short: "Run a mesh on this machine from a directory of manifests: processes, sidecars, gateways",
+		Long: `Reads ordinary Kubernetes and Istio manifests from DIR, watches them, and plays the kubelet: each replica gets
+loopback addresses of its own, its containers run as local processes, each with an Envoy beside it. Nothing needs root,
+Docker or Kubernetes. Ctrl-C ends everything that it started.`,
+		Example: `  lateen up examples/bookinfo
+  lateen up examples/bookinfo --check      # run it, send requests through the gateway, exit 0 or 1`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.dir = args[0]
+			if o.check && !cmd.Flags().Changed("xds-address") && !cmd.Flags().Changed("monitoring-address") {
+				o.listen = listenFlags{xds: "127.0.0.1:0", monitoring: "127.0.0.1:0"} // beside a mesh that runs
+			}
+			return runUp(cmd.Context(), o, out)
+		},
+	}
+	o.listen.bind(cmd)
+	cmd.Flags().StringVar(&o.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the binary, then PATH)")
+	cmd.Flags().StringVar(&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: .lateen/DIR)")
+	cmd.Flags().BoolVar(&o.check, "check", false, "run until in sync, send requests through the gateway, print a table, exit 0 or 1")
+	cmd.Flags().IntVar(&o.requests, "requests", 300, "with --check: how many requests to send")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync")
+	cmd.Flags().DurationVar(&o.drain, "drain", 0, "how long at most a replica that goes away serves on (default 5s)")
+	bindLogFlags(cmd, &o.level, &o.format)
+	return cmd
+}
+
+// mesh is a local mesh that runs.
+type mesh struct {
+	o        upOptions
+	out      *terminal.Writer
+	pipeline *app.Pipeline
+	runtime  *local.Runtime
+	notices  chan local.Notice
+	problems chan problemChange
+	metrics  string
+}
+
+type problemChange struct{ appeared, mended []source.Problem }
+
+// noticeBuffer bounds the lines that wait for the screen; what finds it full is dropped, since it stands in the logs and in
+// lateen status too.
+const noticeBuffer = 256
+
+func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
+	m, err := newMesh(o, out)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.pipeline.Run(ctx) })
+	var outcome error
+	g.Go(func() error {
+		defer cancel()
+		if o.check {
+			outcome = m.check(ctx)
+		} else {
+			outcome = m.show(ctx)
+		}
+		return nil
+	})
+	return errors.Join(g.Wait(), outcome)
+}
+
+// newMesh puts the pipeline of a local mesh together:
+//
+//	source/dir ─► local (pods, endpoints) ─► app.Pipeline ─► Envoys, which local has started
+func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
+	if info, err := os.Stat(o.dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%s: want a directory of manifests, as examples/bookinfo", o.dir)
+	}
+	envoy, err := findEnvoy(o.envoy)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	settings, err := config.FromEnv(os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	if o.stateDir == "" {
+		o.stateDir = filepath.Join(".lateen", filepath.Base(filepath.Clean(o.dir)))
+	}
+	log, err := openLog(o)
+	if err != nil {
+		return nil, err
+	}
+	xds, monitoring, err := o.listen.listen()
+	if err != nil {
+		return nil, err
+	}
+	m := &mesh{
+		o: o, out: out, metrics: "http://" + monitoring.Addr().String() + "/metrics",
+		notices: make(chan local.Notice, noticeBuffer), problems: make(chan problemChange, noticeBuffer),
+	}
+	tokens := local.NewTokens()
+	manifests := dir.New(dir.Options{Path: o.dir, StateDir: filepath.Join(o.stateDir, "manifests"), Logger: log})
+	m.runtime, err = local.New(manifests, local.Options{
+		Envoy: envoy, Self: self, StateDir: filepath.Join(o.stateDir, "pods"), WorkDir: o.dir, Environ: os.Environ(),
+		XDS: netip.MustParseAddrPort(xds.Addr().String()), IstioVersion: istioVersion, Tokens: tokens,
+		Notify:  func(n local.Notice) { offer(m.notices, n) },
+		Settled: func(ctx context.Context, _ time.Time) error { return m.pipeline.Settle(ctx) },
+		Drain:   o.drain,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.pipeline = app.New(app.Options{
+		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: tokenAuthenticator{tokens},
+		Log: log, Version: version,
+		Problems: func(appeared, mended []source.Problem) { offer(m.problems, problemChange{appeared, mended}) },
+	})
+	return m, nil
+}
+
+func offer[T any](c chan<- T, v T) {
+	select {
+	case c <- v:
+	default:
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// target is one request that the gateway should answer, as its routes promise.
+type target struct{ url, host, path string }
+
+// progressStep is how many requests lie between two lines of progress.
+const progressStep = 50
+
+// result counts the answers to one target.
+type result struct {
+	statuses map[string]int
+	failed   int
+	slowest  time.Duration
+}
+
+// check waits until the mesh is in sync, sends requests through its gateways and tells how they went.
+func (m *mesh) check(ctx context.Context) error {
+	wait, cancel := context.WithTimeout(ctx, m.o.timeout)
+	defer cancel()
+	go m.progress(wait)
+	s, err := m.runtime.Await(wait, (*local.Snapshot).Ready)
+	if err != nil {
+		return m.notReady(s)
+	}
+	if err := m.pipeline.Settle(wait); err != nil {
+		m.out.Line("the proxies have not accepted everything after %s", m.o.timeout)
+		return errFailed
+	}
+	cancel()
+	m.table(s)
+	targets := checkTargets(s, m.pipeline.World())
+	if len(targets) == 0 {
+		m.out.Line("%s: no VirtualService is bound to a Gateway that is open: there is nothing to ask for", m.o.dir)
+		return errFailed
+	}
+	results := map[target]*result{}
+	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for i := range m.o.requests {
+		if i%progressStep == 0 {
+			m.out.Progress(fmt.Sprintf("sending requests: %d of %d", i, m.o.requests))
+		}
+		ask(ctx, client, targets[i%len(targets)], results)
+	}
+	m.out.Progress("")
+	return m.verdict(targets, results)
+}
+
+func (m *mesh) notReady(s *local.Snapshot) error {
+	m.out.Line("not everything is ready after %s:", m.o.timeout)
+	for _, p := range s.Pods {
+		if !p.Ready {
+			m.out.Line("  %s/%s: %s %s", p.Namespace, p.Name, p.State, p.Why)
+		}
+	}
+	for _, p := range m.pipeline.Problems() {
+		m.out.Line("  %s", p)
+	}
+	return errFailed
+}
+
+// checkTargets are the paths that the routes of the gateways name, for each of their hosts.
+func checkTargets(s *local.Snapshot, w *world.World) []target {
+	var targets []target
+	for _, e := range s.Entrances {
+		if !e.Address.IsValid() || !e.HTTP {
+			continue
+		}
+		for vs := range w.VirtualServices() {
+			if slices.Equal(vs.Gateways, []string{model.Mesh}) {
+				continue
+			}
+			for _, path := range pathsOf(vs) {
+				targets = append(targets, target{url: e.URL(), host: callable(vs.Hosts[0]), path: path})
+			}
+		}
+	}
+	return targets
+}
+
+func pathsOf(vs *model.VirtualService) []string {
+	var paths []string
+	for _, r := range vs.HTTP {
+		if len(r.Matches) == 0 {
+			paths = append(paths, "/")
+		}
+		for _, match := range r.Matches {
+			if match.URI == nil && len(match.Headers) == 0 && match.Method == nil {
+				paths = append(paths, "/")
+			}
+			if match.URI != nil && match.URI.Kind != model.Regex && match.Method == nil {
+				paths = append(paths, match.URI.Value)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// callable is a name that a host of a VirtualService takes; empty means the address itself.
+func callable(h model.Host) string {
+	if h == "*" {
+		return ""
+	}
+	if suffix, ok := strings.CutPrefix(string(h), "*"); ok {
+		return "check" + suffix
+	}
+	return string(h)
+}
+
+func ask(ctx context.Context, client *http.Client, t target, results map[target]*result) {
+	r := results[t]
+	if r == nil {
+		r = &result{statuses: map[string]int{}}
+		results[t] = r
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+t.path, nil)
+	if err != nil {
+		r.statuses[err.Error()]++
+		r.failed++
+		return
+	}
+	req.Host = t.host
+	start := time.Now()
+	resp, err := client.Do(req)
+	r.slowest = max(r.slowest, time.Since(start))
+	if err != nil {
+		r.statuses["no answer"]++
+		r.failed++
+		return
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	r.statuses[fmt.Sprint(resp.StatusCode)]++
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode >= http.StatusInternalServerError {
+		r.failed++ // a route is missing or leads nowhere; what else a workload answers is its own affair
+	}
+}
+
+func (m *mesh) verdict(targets []target, results map[target]*result) error {
+	t := terminal.Table{Header: []string{"HOST", "PATH", "ANSWERS", "FAILED", "SLOWEST"}}
+	failed, total := 0, 0
+	for _, tg := range targets {
+		r := results[tg]
+		if r == nil {
+			continue
+		}
+		var answers []string
+		for _, status := range slices.Sorted(maps.Keys(r.statuses)) {
+			answers = append(answers, fmt.Sprintf("%s × %d", status, r.statuses[status]))
+			total += r.statuses[status]
+		}
+		failed += r.failed
+		style := terminal.Good
+		if r.failed > 0 {
+			style = terminal.Bad
+		}
+		host := tg.host
+		if host == "" {
+			host = "*"
+		}
+		t.Rows = append(t.Rows, []terminal.Cell{
+			{Text: host}, {Text: tg.path}, {Text: strings.Join(answers, ", ")}, {Text: fmt.Sprint(r.failed), Style: style}, {Text: r.slowest.Round(time.Millisecond).String()},
+		})
+	}
+	m.out.Table(t)
+	problems := m.pipeline.Problems()
+	for _, p := range problems {
+		m.out.Line("%s", p)
+	}
+	if failed > 0 {
+		m.out.Line("%s: %d of %d requests failed", m.out.Paint(terminal.Bad, "FAILED"), failed, total)
+		return errFailed
+	}
+	m.out.Line("%s: %d requests, none failed", m.out.Paint(terminal.Good, "OK"), total)
+	return nil
+}
