@@ -79,8 +79,6 @@ func plainText(v reflect.Value) (string, bool) {
 		return dumpExports(x), true
 	case model.ServicePort:
 		return fmt.Sprintf("%s %d %s -> %d%s", x.Name, x.Port, x.Protocol, x.Target, x.TargetName), true
-	case model.PortPolicy:
-		return "", false
 	case time.Duration:
 		return x.String(), true
 	case []byte:

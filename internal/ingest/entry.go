@@ -82,6 +82,7 @@ func (r *reader) entryPorts(p path, list []*networking.ServicePort) []model.Serv
 			target, good = r.port(at.dot("targetPort"), int64(in.GetTargetPort()))
 			ok = ok && good
 		}
+		ok = ok && r.portName(at.dot("name"), in.GetName())
 		if slices.ContainsFunc(out, func(o model.ServicePort) bool { return o.Port == number }) && ok {
 			r.fail(at.dot("number"), number, "is the number of another port", "a number of its own")
 			ok = false
@@ -149,6 +150,9 @@ func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []m
 	default:
 		return nil
 	}
+	if len(list) == 0 && spec.GetResolution() == networking.ServiceEntry_STATIC && spec.GetWorkloadSelector() == nil {
+		r.warn(p, nil, "is empty, so the hosts have no endpoints", "endpoints or workloadSelector")
+	}
 	var out []model.Endpoint
 	for i, in := range list {
 		if i > 0 && spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN {
@@ -164,8 +168,6 @@ func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []m
 const heaviest = 1_000_000
 
 // entryEndpoint gives one endpoint for each port of the service.
-//
-//nolint:revive // an endpoint is read with what it belongs to
 func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []model.ServicePort, names bool) []model.Endpoint {
 	start := r.mark()
 	e := model.Endpoint{Weight: in.GetWeight(), Locality: parseLocality(in.GetLocality())}

@@ -112,5 +112,8 @@ func (r *reader) scopedHost(p path, text, byDefault string) (model.ScopedHost, b
 		return model.ScopedHost{}, false
 	}
 	host, ok := r.literal(p, name, true)
+	if ok && host != "*" && !strings.Contains(string(host), ".") {
+		r.warn(p, text, "is a short name, which is not completed here", wantHost)
+	}
 	return model.ScopedHost{Namespace: namespace, Host: host}, ok
 }

@@ -32,19 +32,21 @@ type report struct {
 
 // fail says that the value at p is not in force.
 func (r *report) fail(p path, value any, message, want string) {
-	r.add(source.Error, p, value, message, want)
+	problem := r.problem(p, value, message, want)
+	problem.Severity = source.Error
+	r.problems = append(r.problems, problem)
 }
 
 // warn says that the value at p is in force, but hardly as it was meant.
 func (r *report) warn(p path, value any, message, want string) {
-	r.add(source.Warning, p, value, message, want)
+	r.problems = append(r.problems, r.problem(p, value, message, want))
 }
 
-//nolint:revive // one more than the house allows, so that fail and warn need no struct
-func (r *report) add(s source.Severity, p path, value any, message, want string) {
-	r.problems = append(r.problems, source.Problem{
-		Severity: s, Object: r.object, Origin: r.origin, Path: string(p), Value: shown(value), Message: message, Want: want,
-	})
+// problem is a warning about the value at p.
+func (r *report) problem(p path, value any, message, want string) source.Problem {
+	return source.Problem{
+		Severity: source.Warning, Object: r.object, Origin: r.origin, Path: string(p), Value: shown(value), Message: message, Want: want,
+	}
 }
 
 // mark is a point in the list of problems.

@@ -127,7 +127,7 @@ func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, 
 		return model.ServicePort{}, false
 	}
 	number, ok := r.port(p.dot("port"), int64(in.Port))
-	if !ok {
+	if !ok || !r.portName(p.dot("name"), in.Name) {
 		return model.ServicePort{}, false
 	}
 	out := model.ServicePort{Name: in.Name, Port: number, Protocol: servicePortProtocol(in), Target: number}

@@ -45,7 +45,7 @@ func nothing() []model.ScopedHost { return []model.ScopedHost{{Namespace: "~", H
 func (r *reader) egress(p path, in *networking.IstioEgressListener) (model.EgressListener, bool) {
 	start := r.mark()
 	out := model.EgressListener{Bind: r.egressBind(p.dot("bind"), in)}
-	if port := in.GetPort(); port != nil && (port.GetNumber() != 0 || !strings.HasPrefix(in.GetBind(), "unix:")) {
+	if port := in.GetPort(); port != nil {
 		out.Port, _ = r.port(p.dot("port.number"), int64(port.GetNumber()))
 		out.Name = port.GetName()
 		out.Protocol = r.listenerProtocol(p.dot("port.protocol"), port.GetProtocol())
@@ -85,7 +85,7 @@ func (r *reader) listenerProtocol(p path, word string) model.Protocol {
 // captureMode reports what is asked of the proxy's surroundings and not given.
 func (r *reader) captureMode(p path, mode networking.CaptureMode) {
 	if mode != networking.CaptureMode_DEFAULT && mode != networking.CaptureMode_NONE {
-		r.warn(p, mode, notYet, "DEFAULT or NONE")
+		r.warn(p, mode, "is left to what surrounds the proxy", "DEFAULT or NONE")
 	}
 }
 

@@ -29,7 +29,8 @@ func (r *reader) loadBalancer(p path, in *networking.LoadBalancerSettings) *mode
 		}
 	} else {
 		switch in.GetSimple() {
-		case networking.LoadBalancerSettings_UNSPECIFIED, networking.LoadBalancerSettings_LEAST_CONN, networking.LoadBalancerSettings_LEAST_REQUEST:
+		case networking.LoadBalancerSettings_UNSPECIFIED, networking.LoadBalancerSettings_LEAST_REQUEST,
+			networking.LoadBalancerSettings_LEAST_CONN: //nolint:staticcheck // deprecated, and in use
 		case networking.LoadBalancerSettings_RANDOM:
 			out.Kind = model.Random
 		case networking.LoadBalancerSettings_ROUND_ROBIN:

@@ -22,6 +22,15 @@ func (r *reader) port(p path, number int64) (uint16, bool) {
 	return uint16(number), true
 }
 
+// portName checks the name of a port, which may be empty. It stands in keys of endpoints.
+func (r *reader) portName(p path, name string) bool {
+	if name == "" || labelMistake(name) == "" {
+		return true
+	}
+	r.fail(p, name, "is no name of a port", "letters, digits and hyphens, at most 63")
+	return false
+}
+
 // longest is more than anybody means, and less than what Envoy refuses.
 const longest = 10 * 365 * 24 * time.Hour
 

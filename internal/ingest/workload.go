@@ -161,6 +161,9 @@ func (r *reader) slicePorts(list []discoveryv1.EndpointPort) []model.SlicePort {
 		if in.Name != nil {
 			port.Name = *in.Name
 		}
+		if !r.portName(p.dot("name"), port.Name) {
+			continue
+		}
 		out = append(out, port)
 	}
 	return out
