@@ -1,0 +1,305 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// fleet is a list of clients.
+type fleet []serve.Client
+
+func (f fleet) Clients() []serve.Client { return f }
+
+var connectedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func node(t *testing.T, id string) *serve.Node {
+	t.Helper()
+	n, err := serve.ParseNode(&corev3.Node{Id: id, UserAgentName: "envoy"})
+	require.NoError(t, err)
+	return n
+}
+
+// reviews is a client with one resource of each type; its listener and cluster hold its own address.
+func reviews(t *testing.T) serve.Client {
+	t.Helper()
+	state := view.NewState(7)
+	store := view.NewStore()
+	put := func(typ view.Type, name string, own bool, m proto.Message) {
+		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		require.NoError(t, err)
+		r := view.NewResource(name, body)
+		if own {
+			r = view.NewOwnResource(name, body)
+		}
+		state.Sets[typ] = store.Build(r)
+	}
+	put(view.Cluster, "inbound", true, boundCluster(model.OwnPod))
+	put(view.Endpoint, "out", false, &endpointv3.ClusterLoadAssignment{ClusterName: "out"})
+	put(view.Listener, "in", true, listener(t, model.OwnPod))
+	put(view.Route, "80", false, &routev3.RouteConfiguration{Name: "80"})
+	c := serve.Client{
+		ConnectionID: "reviews-v1-0.default-1", Node: node(t, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local"),
+		Address: "127.0.0.1:5", ConnectedAt: connectedAt, State: state, Own: view.Own{Pod: "127.0.0.2"},
+	}
+	c.Node.Metadata.ClusterID, c.Node.Metadata.IstioVersion = "Kubernetes", "1.31.1"
+	c.Types[view.Cluster] = session.TypeStatus{
+		Subscribed: true, Sent: "c2", Acked: "c2", SentAt: connectedAt, Generation: 7, Resources: 1, Bytes: 100,
+	}
+	c.Types[view.Endpoint] = session.TypeStatus{Subscribed: true, Sent: "e3", Acked: "e1", SentAt: connectedAt, Resources: 1, Bytes: 20}
+	c.Types[view.Listener] = session.TypeStatus{
+		Subscribed: true, Sent: "l4", Acked: "l1", Nack: "Error adding listener in: bad", Quarantined: []string{"in"}, Bytes: 3,
+	}
+	c.Types[view.Route] = session.TypeStatus{Subscribed: true}
+	return c
+}
+
+func boundCluster(address string) *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name:               "inbound",
+		UpstreamBindConfig: &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{Address: address}},
+	}
+}
+
+// listener has a filter of a type that this program does not know, as an EnvoyFilter may bring.
+func listener(t *testing.T, address string) *listenerv3.Listener {
+	t.Helper()
+	return &listenerv3.Listener{
+		Name: "in",
+		Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+			Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 9080},
+		}}},
+		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
+			Name:       "theirs",
+			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: "type.googleapis.com/their.own.Filter", Value: []byte{8, 1}}},
+		}}}},
+	}
+}
+
+func handler(clients ...serve.Client) http.Handler {
+	m := observe.New(observe.Build{Version: "1.2.3", Start: connectedAt, Now: func() time.Time { return connectedAt }})
+	return admin.NewHandler(admin.Options{
+		Version: "1.2.3", Gatherer: m.Registry, Fleet: fleet(clients),
+		Problems: func() []source.Problem { return nil }, Ready: func() error { return nil },
+	})
+}
+
+func get(h http.Handler, path string) (code int, body string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Code, w.Body.String()
+}
+
+func getJSON(t *testing.T, h http.Handler, path string, into any) {
+	t.Helper()
+	code, body := get(h, path)
+	require.Equal(t, http.StatusOK, code, body)
+	require.NoError(t, json.Unmarshal([]byte(body), into))
+}
+
+func TestSyncz(t *testing.T) {
+	var got []admin.SyncStatus
+	getJSON(t, handler(reviews(t)), "/debug/syncz", &got)
+	want := []admin.SyncStatus{{
+		ClusterID: "Kubernetes", ProxyID: "reviews-v1-0.default", ProxyType: "sidecar", ProxyVersion: "1.31.1", IstioVersion: "1.31.1",
+		ClusterSent: "c2", ClusterAcked: "c2", ListenerSent: "l4", ListenerAcked: "l1", EndpointSent: "e3", EndpointAcked: "e1",
+		ConnectionID: "reviews-v1-0.default-1", Namespace: "default", Protocol: "delta", ConnectedAt: connectedAt, ConfigBytes: 123,
+		Resources: map[string]admin.TypeStatus{
+			view.Cluster.URL(): {
+				Sent: "c2", Acked: "c2", SentTime: &connectedAt, Type: "cds", State: admin.Synced, Resources: 1, Bytes: 100, Generation: 7,
+			},
+			view.Endpoint.URL(): {Sent: "e3", Acked: "e1", SentTime: &connectedAt, Type: "eds", State: admin.Stale, Resources: 1, Bytes: 20},
+			view.Listener.URL(): {
+				Sent: "l4", Acked: "l1", LastError: "Error adding listener in: bad", Type: "lds", State: admin.Nack, Bytes: 3,
+				Quarantined: []string{"in"},
+			},
+			view.Route.URL(): {Type: "rds", State: admin.NotSent},
+		},
+	}}
+	require.Empty(t, cmp.Diff(want, got))
+}
+
+// The names of the fields are an interface too: istioctl and dashboards read them.
+func TestSynczHasIstiosFields(t *testing.T) {
+	var got []map[string]any
+	getJSON(t, handler(reviews(t)), "/debug/syncz", &got)
+	for _, field := range []string{"cluster_id", "proxy", "proxy_type", "proxy_version", "istio_version", "cluster_sent", "listener_acked"} {
+		require.Contains(t, got[0], field)
+	}
+	cds := got[0]["resources"].(map[string]any)[view.Cluster.URL()].(map[string]any)
+	require.Equal(t, "c2", cds["sent"])
+	require.Contains(t, cds, "sentTime")
+}
+
+func TestSynczOfOneNamespace(t *testing.T) {
+	var got []admin.SyncStatus
+	getJSON(t, handler(reviews(t)), "/debug/syncz?namespace=other", &got)
+	require.Equal(t, []admin.SyncStatus{}, got)
+	getJSON(t, handler(reviews(t)), "/debug/syncz?namespace=default", &got)
+	require.Len(t, got, 1)
+}
+
+func TestConfigDumpIsWhatTheProxyShouldHave(t *testing.T) {
+	c := reviews(t)
+	for _, id := range []string{"reviews-v1-0.default", c.Node.ID} {
+		code, body := get(handler(c), "/debug/config_dump?proxyID="+id)
+		require.Equal(t, http.StatusOK, code, body)
+		require.Contains(t, body, `"@type": "type.googleapis.com/their.own.Filter"`)
+		require.NotContains(t, body, model.OwnPod)
+		var dump adminv3.ConfigDump
+		require.NoError(t, protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(without(t, body, "filterChains"), &dump))
+		require.Len(t, dump.GetConfigs(), 4)
+
+		var clusters adminv3.ClustersConfigDump
+		require.NoError(t, dump.GetConfigs()[0].UnmarshalTo(&clusters))
+		want, err := anypb.New(boundCluster("127.0.0.2"))
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(&adminv3.ClustersConfigDump{
+			DynamicActiveClusters: []*adminv3.ClustersConfigDump_DynamicCluster{{
+				VersionInfo: c.Own.Version(c.State.Sets[view.Cluster].Get("inbound")).String(), Cluster: want,
+			}},
+		}, &clusters, protocmp.Transform()))
+
+		var listeners adminv3.ListenersConfigDump
+		require.NoError(t, dump.GetConfigs()[2].UnmarshalTo(&listeners))
+		require.Equal(t, "in", listeners.GetDynamicListeners()[0].GetName())
+		var routes adminv3.RoutesConfigDump
+		require.NoError(t, dump.GetConfigs()[3].UnmarshalTo(&routes))
+		require.Len(t, routes.GetDynamicRouteConfigs(), 1)
+	}
+}
+
+// without removes a key from JSON at any depth.
+func without(t *testing.T, body, key string) []byte {
+	t.Helper()
+	var v any
+	require.NoError(t, json.Unmarshal([]byte(body), &v))
+	var strip func(any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			delete(v, key)
+			for _, e := range v {
+				strip(e)
+			}
+		case []any:
+			for _, e := range v {
+				strip(e)
+			}
+		}
+	}
+	strip(v)
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return b
+}
+
+func TestConfigDumpOfTheLatestConnection(t *testing.T) {
+	old, latest := reviews(t), reviews(t)
+	old.State = view.NewState(1)
+	latest.ConnectedAt = connectedAt.Add(time.Second)
+	_, body := get(handler(old, latest), "/debug/config_dump?proxyID=reviews-v1-0.default")
+	require.Contains(t, body, "dynamicActiveClusters")
+	_, body = get(handler(latest, old), "/debug/config_dump?proxyID=reviews-v1-0.default")
+	require.Contains(t, body, "dynamicActiveClusters")
+}
+
+func TestConfigDumpOfNobody(t *testing.T) {
+	code, body := get(handler(reviews(t)), "/debug/config_dump?proxyID=ratings.default")
+	require.Equal(t, http.StatusNotFound, code)
+	require.Contains(t, body, "Proxy not connected to this Pilot instance. It may be connected to another instance.")
+	require.Contains(t, body, `"ratings.default" is not connected; connected are reviews-v1-0.default`)
+
+	code, body = get(handler(), "/debug/config_dump")
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, body, "want ?proxyID=pod.namespace\nno proxy is connected")
+}
+
+func TestConnections(t *testing.T) {
+	var got struct {
+		TotalClients int `json:"totalClients"`
+		Clients      []struct {
+			ConnectionID string              `json:"connectionId"`
+			Watches      map[string][]string `json:"watches"`
+			Identity     string              `json:"identity"`
+		} `json:"clients"`
+	}
+	getJSON(t, handler(reviews(t)), "/debug/connections", &got)
+	require.Equal(t, 1, got.TotalClients)
+	require.Equal(t, "reviews-v1-0.default-1", got.Clients[0].ConnectionID)
+	require.Equal(t, []string{"inbound"}, got.Clients[0].Watches[view.Cluster.URL()])
+	require.Equal(t, "anonymous", got.Clients[0].Identity)
+}
+
+func TestProblems(t *testing.T) {
+	p := source.Problem{
+		Severity: source.Error, Object: source.Key{Kind: source.VirtualService, Namespace: "default", Name: "reviews"},
+		Origin: "reviews.yaml:12", Path: "spec.http[0].route[0].destination.subset", Value: "v9", Message: "subset is not defined", Want: "v1",
+	}
+	h := admin.NewHandler(admin.Options{Fleet: fleet{}, Problems: func() []source.Problem { return []source.Problem{p} }})
+	var got []map[string]string
+	getJSON(t, h, "/debug/problems", &got)
+	require.Equal(t, []map[string]string{{
+		"severity": "error", "kind": "VirtualService", "namespace": "default", "name": "reviews", "origin": "reviews.yaml:12",
+		"path": "spec.http[0].route[0].destination.subset", "value": "v9", "message": "subset is not defined", "want": "v1",
+		"text": p.String(),
+	}}, got)
+	_, body := get(handler(), "/debug/problems")
+	require.JSONEq(t, "[]", body)
+}
+
+func TestReady(t *testing.T) {
+	var missing error
+	h := admin.NewHandler(admin.Options{Fleet: fleet{}, Ready: func() error { return missing }})
+	code, body := get(h, "/ready")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, "ready\n", body)
+	missing = errors.New("the first state is not there yet")
+	code, body = get(h, "/ready")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "not ready: the first state is not there yet\n", body)
+}
+
+func TestTheRest(t *testing.T) {
+	h := handler()
+	_, body := get(h, "/version")
+	require.Equal(t, "1.2.3\n", body)
+	_, body = get(h, "/metrics")
+	require.Contains(t, body, `istio_build{component="pilot",tag="1.2.3"} 1`)
+	var paths []string
+	getJSON(t, h, "/debug/list", &paths)
+	require.Contains(t, paths, "/debug/syncz")
+	for _, p := range paths {
+		code, _ := get(h, p)
+		require.NotEqual(t, http.StatusNotFound, code, p)
+	}
+	code, _ := get(h, "/debug/nothing")
+	require.Equal(t, http.StatusNotFound, code)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/debug/syncz", nil))
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+}
