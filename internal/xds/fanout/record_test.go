@@ -1,0 +1,131 @@
+package fanout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+)
+
+func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
+	f := newFixture(1)
+	a, b, c, other := f.connect(1), f.connect(1), f.connect(2), f.connect(3)
+	f.publish(7, 1, 2)
+	f.clock.advance(time.Second)
+	a.Sent(7, 100)
+	a.Acknowledged(7)
+	b.Sent(7, 100)
+	b.Sent(7, 11)
+	b.Acknowledged(7)
+	b.Acknowledged(7)
+	other.Acknowledged(7)
+	f.noRecord(t)
+	c.Acknowledged(6)
+	f.noRecord(t)
+	f.clock.advance(time.Second)
+	c.Acknowledged(7)
+
+	require.Equal(t, fanout.Record{
+		Generation: 7, Cause: "test", Observed: epoch, Published: epoch, Finished: epoch.Add(2 * time.Second),
+		Proxies: 3, Bytes: 211,
+	}, f.record(t))
+	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
+}
+
+func TestDeparturesDoNotHoldARecord(t *testing.T) {
+	f := newFixture(1)
+	a, b := f.connect(1), f.connect(1)
+	f.publish(1, 1)
+	b.Close()
+	f.noRecord(t)
+	a.Acknowledged(1)
+	r := f.record(t)
+	require.Equal(t, []int{2, 0, 1, 0}, []int{r.Proxies, r.Refused, r.Left, r.Waiting})
+}
+
+func TestRefusalIsInTheRecord(t *testing.T) {
+	f := newFixture(1)
+	a, b := f.connect(1), f.connect(1)
+	f.publish(1, 1)
+	b.Acknowledged(1)
+	a.Refused(1)
+	f.publish(2, 1)
+	f.noRecord(t)
+	a.Acknowledged(2)
+	b.Acknowledged(2)
+	for _, refused := range []int{1, 0} {
+		r := f.record(t)
+		require.Equal(t, []int{2, refused, 0, 0}, []int{r.Proxies, r.Refused, r.Left, r.Waiting})
+	}
+	require.InDelta(t, 1, observations(t, f.metrics, "lateen_event_to_last_ack_seconds"), 0, "a refusal is not an ACK")
+}
+
+func TestGenerationThatTouchesNobodyHasNoRecord(t *testing.T) {
+	f := newFixture(1)
+	f.connect(1)
+	f.publish(1, 2)
+	f.noRecord(t)
+}
+
+func TestOldGenerationIsGivenUpWhenTooManyAreOpen(t *testing.T) {
+	f := newFixture(1)
+	c := f.connect(1)
+	for n := range uint64(130) {
+		f.publish(n+1, 1)
+	}
+	for want := range uint64(2) {
+		r := f.record(t)
+		require.Equal(t, want+1, r.Generation)
+		require.Equal(t, 1, r.Waiting)
+	}
+	f.noRecord(t)
+	c.Acknowledged(130)
+	for range 128 {
+		require.Zero(t, f.record(t).Waiting)
+	}
+	f.noRecord(t)
+	require.InDelta(t, 2, sum(t, f.metrics, "lateen_drops_total"), 0)
+}
+
+func TestUnreadRecordsAreDroppedOldestFirst(t *testing.T) {
+	f := newFixture(1)
+	c := f.connect(1)
+	for n := range uint64(260) {
+		f.publish(n+1, 1)
+		c.Acknowledged(n + 1)
+	}
+	require.EqualValues(t, 5, f.record(t).Generation)
+	require.InDelta(t, 4, sum(t, f.metrics, "lateen_drops_total"), 0)
+}
+
+func observations(t *testing.T, m *observe.Metrics, name string) float64 {
+	t.Helper()
+	families, err := m.Registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == name {
+			return float64(f.GetMetric()[0].GetHistogram().GetSampleCount())
+		}
+	}
+	return 0
+}
+
+// sum is the sum over a metric's series of their values, for histograms of what was observed.
+func sum(t *testing.T, m *observe.Metrics, name string) float64 {
+	t.Helper()
+	families, err := m.Registry.Gather()
+	require.NoError(t, err)
+	total := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, s := range f.GetMetric() {
+			total += s.GetCounter().GetValue() + s.GetGauge().GetValue() + s.GetHistogram().GetSampleSum()
+		}
+	}
+	return total
+}
