@@ -104,15 +104,14 @@ type Keepalive struct {
 
 // OutlierDetection ejects endpoints that fail. Nil means unset where zero has a meaning of its own (it switches off).
 type OutlierDetection struct {
-	Consecutive5xx           *uint32
-	ConsecutiveGateway       *uint32
-	ConsecutiveLocal         *uint32
-	SplitLocal               bool
-	Interval                 time.Duration
-	BaseEjection             time.Duration
-	MaxEjectionPercent       uint32
-	MinHealthPercent         uint32
-	MaxEjectionPercentIsZero bool // written down as 0, which Istio takes for its default of 10
+	Consecutive5xx     *uint32
+	ConsecutiveGateway *uint32
+	ConsecutiveLocal   *uint32
+	SplitLocal         bool
+	Interval           time.Duration
+	BaseEjection       time.Duration
+	MaxEjectionPercent uint32
+	MinHealthPercent   uint32
 }
 
 // TLSMode is how a connection to a destination is secured.

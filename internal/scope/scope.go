@@ -83,12 +83,20 @@ func (s *Scope) egress(namespace string, host model.Host) bool {
 	}
 	for _, l := range s.Sidecar.Egress {
 		for _, h := range l.Hosts {
-			if h.Covers(namespace, host) {
+			if s.own(h).Covers(namespace, host) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// own reads "." as the class's own namespace: a Sidecar of the root namespace says so for each namespace that it is for.
+func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
+	if h.Namespace == "." {
+		h.Namespace = s.Class.Namespace
+	}
+	return h
 }
 
 // routed tells whether a route that the class has leads to a host: such a destination is seen, listed or not, and
@@ -246,7 +254,7 @@ func (s *Scope) egressNamespaces() (namespaces []string, all bool) {
 			if h.Namespace == "*" {
 				return nil, true
 			}
-			namespaces = append(namespaces, h.Namespace)
+			namespaces = append(namespaces, s.own(h).Namespace)
 		}
 	}
 	slices.Sort(namespaces)

@@ -101,7 +101,7 @@ func drawDestinationRule(t *rapid.T) model.Object {
 }
 
 func drawScoped(t *rapid.T) []model.ScopedHost {
-	return []model.ScopedHost{{Namespace: rapid.SampledFrom([]string{"*", "default", "shop"}).Draw(t, "ns"), Host: drawHost.Draw(t, "host")}}
+	return []model.ScopedHost{{Namespace: rapid.SampledFrom([]string{"*", ".", "default", "shop"}).Draw(t, "ns"), Host: drawHost.Draw(t, "host")}}
 }
 
 func drawSidecar(t *rapid.T) model.Object {

@@ -80,7 +80,7 @@ func (c compiler) inboundSlots(s *scope.Scope) []slot {
 				})
 			}})
 	}
-	if s.Sidecar != nil && len(s.Sidecar.Ingress) > 0 {
+	if s.Sidecar != nil && (len(s.Sidecar.Ingress) > 0 || s.Sidecar.IngressClosed) {
 		for _, in := range s.Sidecar.Ingress {
 			add(in.Port, in.Protocol, "", in.EndpointAddress, in.EndpointPort)
 		}
