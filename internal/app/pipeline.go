@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -31,8 +32,10 @@ type Options struct {
 	// XDS and Monitoring are where the xDS server and the monitoring endpoints listen. The pipeline closes them.
 	XDS, Monitoring net.Listener
 	Authenticator   serve.Authenticator
-	Log             *slog.Logger
-	Version         string
+	// ProxyDrain is how long the proxies' replaced listeners go on serving; what those name is removed only then.
+	ProxyDrain time.Duration
+	Log        *slog.Logger
+	Version    string
 	// Problems is told which problems appeared and which were mended; it may be nil.
 	Problems func(appeared, mended []source.Problem)
 }
@@ -82,7 +85,7 @@ func New(o Options) *Pipeline {
 	})
 	p.registry.hub = p.hub
 	p.server = serve.New(serve.Options{
-		Registrar: p.registry, Authenticator: o.Authenticator, Differ: view.NewDiffer(differLimit), Metrics: p.metrics, Log: o.Log, Now: time.Now,
+		Registrar: p.registry, Authenticator: o.Authenticator, Differ: view.NewDiffer(differLimit), Metrics: p.metrics, Log: o.Log, Now: time.Now, Drain: o.ProxyDrain,
 		Limits: serve.Limits{StreamsPerSecond: o.Config.MaxRequestsPerSecond, ReceiveBytes: o.Config.MaxRecvMsgSize},
 	})
 	p.monitor = &http.Server{
@@ -115,7 +118,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 }
 
 func ignoreClosed(err error) error {
-	if err == http.ErrServerClosed {
+	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -77,7 +78,7 @@ func (s *emptyMesh) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscov
 	for first := true; ; first = false {
 		req, err := stream.Recv()
 		if err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err

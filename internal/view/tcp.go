@@ -33,13 +33,13 @@ func (c compiler) tcpSlots(s *scope.Scope, port uint16, report func(source.Probl
 			b.addTCP(svc)
 		}
 	}
-	if len(b.chains) == 0 {
+	if len(b.found) == 0 {
 		return nil
 	}
 	name := "127.0.0.1_" + portText(port)
 	return []slot{{typ: Listener, name: name, get: func() *Resource {
 		return c.tcp.get(listener.TCPInput{
-			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.workshop.chains.List(b.chains),
+			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.chains.List(b.found),
 			Common: c.commonOf(s.World.Mesh, s.Class.Settings.HTTP10),
 		})
 	}}}
@@ -50,7 +50,7 @@ type chainBuilder struct {
 	compiler
 	scope  *scope.Scope
 	port   uint16
-	chains []listener.Chain
+	found  []listener.Chain
 	sni    map[string]bool
 	owner  *model.Service // of the chain that takes all that no SNI does
 	report func(source.Problem)
@@ -72,7 +72,7 @@ func (b *chainBuilder) addTCP(svc *model.Service) {
 	b.owner = svc
 	vs := b.scope.VirtualService(svc.Host)
 	if vs == nil || len(vs.TCP) == 0 {
-		b.chains = append(b.chains, b.direct(svc, nil))
+		b.found = append(b.found, b.direct(svc, nil))
 		return
 	}
 	for _, r := range vs.TCP {
@@ -80,12 +80,12 @@ func (b *chainBuilder) addTCP(svc *model.Service) {
 		if !ok {
 			continue
 		}
-		b.chains = append(b.chains, chain)
+		b.found = append(b.found, chain)
 		if always {
 			return
 		}
 	}
-	b.chains = append(b.chains, b.direct(svc, nil))
+	b.found = append(b.found, b.direct(svc, nil))
 }
 
 // tcpRoute is the chain of a TCP route, if one of its matches holds for the class; always, if it takes all connections.
@@ -120,13 +120,13 @@ func (b *chainBuilder) addTLS(svc *model.Service) {
 				if sni := b.fresh(m.SNIHosts); len(sni) > 0 {
 					chain := b.routed(string(svc.Host), r.Destinations, r.Broken)
 					chain.SNI = b.domains.List(sni)
-					b.chains = append(b.chains, chain)
+					b.found = append(b.found, chain)
 				}
 			}
 		}
 	}
 	if sni := b.fresh([]model.Host{svc.Host}); len(sni) > 0 {
-		b.chains = append(b.chains, b.direct(svc, sni))
+		b.found = append(b.found, b.direct(svc, sni))
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 func (b *builder) dns(kind clusterv3.Cluster_DiscoveryType, groups []*endpointv3.LocalityLbEndpoints) {
 	c := b.cluster
 	c.ClusterDiscoveryType = discovery(kind)
-	c.DnsLookupFamily = pb.DNSFamily           //nolint:staticcheck // see above
+	c.DnsLookupFamily = pb.DNSFamily
 	c.DnsRefreshRate = pb.Duration(dnsRefresh) //nolint:staticcheck // see above
 	c.DnsJitter = pb.Duration(dnsJitter)       //nolint:staticcheck // see above
 	c.RespectDnsTtl = true                     //nolint:staticcheck // see above

@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -127,7 +128,7 @@ type deltaStream struct {
 
 // send sends; io.EOF says only that the stream has ended, and Recv says why.
 func (d deltaStream) send(r *discoveryv3.DeltaDiscoveryRequest) {
-	if err := d.stream.Send(r); err != io.EOF {
+	if err := d.stream.Send(r); !errors.Is(err, io.EOF) {
 		require.NoError(d.t, err)
 	}
 }

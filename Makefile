@@ -1,0 +1,61 @@
+# Lateen. `make help` lists what there is.
+
+GO       ?= go
+BIN      := bin/lateen
+TOOLS    := $(CURDIR)/.tools
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+DIR      ?= examples/bookinfo
+LINT     := $(TOOLS)/golangci-lint
+LINT_VERSION := v2.15.0
+FUZZTIME ?= 10s
+
+# -race needs a C compiler; without one the tests run without it.
+RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
+
+.DEFAULT_GOAL := help
+.PHONY: help build envoy demo up check test test-short lint golden fuzz bench clean
+
+help: ## show this
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/lateen
+	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
+	@$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/lateen
+
+envoy: ## fetch the pinned Envoy into .tools/
+	@hack/fetch-envoy.sh
+
+demo: build envoy ## run the bookinfo mesh on this machine
+	@$(BIN) up $(DIR)
+
+up: demo ## the same for another directory: make up DIR=path
+
+check: build envoy ## run the mesh, send requests through its gateway, exit 0 or 1
+	@$(BIN) up $(DIR) --check
+
+test: build envoy lint ## everything: lint, unit, property, golden and live tests with real Envoys
+	@$(BIN) up $(DIR) --check
+	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 $(GO) test $(RACE) -timeout 20m ./...
+	@hack/fuzz.sh $(FUZZTIME)
+
+test-short: ## unit, property and golden tests, without the live ones
+	$(GO) test -short ./internal/...
+
+lint: $(LINT) ## vet and lint, with the directions of imports
+	$(LINT) run ./...
+
+$(LINT):
+	@echo "building golangci-lint $(LINT_VERSION)"
+	@GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+golden: ## write the golden files anew (look at the difference before you commit it)
+	hack/golden.sh
+
+fuzz: ## run each fuzz target for FUZZTIME
+	@hack/fuzz.sh $(FUZZTIME)
+
+bench: ## run all benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+
+clean: ## remove what was built, and the state of local meshes
+	rm -rf bin .lateen

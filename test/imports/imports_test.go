@@ -1,0 +1,76 @@
+package imports
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/lateen-mesh/lateen/"
+
+// mayImport says what each package of the product may import of the others. A package that is not listed fails the test, so
+// that whoever adds one decides where it stands.
+var mayImport = map[string][]string{
+	"internal/observe":            {},
+	"internal/config":             {},
+	"internal/terminal":           {},
+	"internal/sample":             {},
+	"internal/source":             {},
+	"internal/source/memory":      {"internal/source"},
+	"internal/source/dir":         {"internal/source"},
+	"internal/local":              {"internal/source"},
+	"internal/model":              {"internal/source"},
+	"internal/ingest":             {"internal/source", "internal/model"},
+	"internal/world":              {"internal/source", "internal/model", "internal/ingest"},
+	"internal/scope":              {"internal/model", "internal/world"},
+	"internal/translate/pb":       {"internal/model"},
+	"internal/translate/cluster":  {"internal/model", "internal/translate/pb"},
+	"internal/translate/endpoint": {"internal/model", "internal/translate/pb"},
+	"internal/translate/listener": {"internal/model", "internal/translate/pb"},
+	"internal/translate/route":    {"internal/source", "internal/model", "internal/translate/pb"},
+	"internal/view": {
+		"internal/source", "internal/model", "internal/world", "internal/scope", "internal/translate/pb", "internal/translate/cluster",
+		"internal/translate/endpoint", "internal/translate/listener", "internal/translate/route",
+	},
+	"internal/xds/session": {"internal/view"},
+	"internal/xds/fanout":  {"internal/observe", "internal/view", "internal/xds/session"},
+	"internal/xds/serve":   {"internal/observe", "internal/view", "internal/xds/session", "internal/xds/fanout"},
+	"internal/admin":       {"internal/observe", "internal/source", "internal/view", "internal/xds/session", "internal/xds/serve"},
+	"internal/app": {
+		"internal/observe", "internal/config", "internal/source", "internal/model", "internal/ingest", "internal/world", "internal/scope",
+		"internal/view", "internal/xds/session", "internal/xds/fanout", "internal/xds/serve", "internal/admin",
+	},
+}
+
+// everywhere may be imported by cmd and by packages that only tests use.
+func anything(pkg string) bool {
+	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "test/") || strings.HasPrefix(pkg, "internal/testkit") ||
+		pkg == "internal/translate/translatetest"
+}
+
+func TestImportsPointLeft(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").CombinedOutput()
+	require.NoError(t, err, string(out))
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		pkg := strings.TrimPrefix(fields[0], module)
+		seen[pkg] = true
+		if anything(pkg) {
+			continue
+		}
+		allowed, listed := mayImport[pkg]
+		require.True(t, listed, "%s has no place in the flow: say in mayImport what it may import, and in .golangci.yml", pkg)
+		for _, imported := range fields[1:] {
+			if own, ok := strings.CutPrefix(imported, module); ok {
+				require.True(t, slices.Contains(allowed, own), "%s imports %s, which does not stand to its left", pkg, own)
+			}
+		}
+	}
+	for pkg := range mayImport {
+		require.True(t, seen[pkg], "%s is listed, but there is no such package", pkg)
+	}
+}
