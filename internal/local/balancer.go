@@ -22,10 +22,11 @@ import (
 // balancers are what a cloud would give to Services of type LoadBalancer: each of their ports is open on 127.0.0.1, at an address
 // that stays while gateway pods come and go. They belong to the loop's goroutine.
 type balancers struct {
-	ctx      context.Context
-	running  sync.WaitGroup
-	byPort   map[balancerKey]*balancer
-	problems []source.Problem
+	ctx       context.Context
+	freePorts bool
+	running   sync.WaitGroup
+	byPort    map[balancerKey]*balancer
+	problems  []source.Problem
 }
 
 type balancerKey struct {
@@ -33,8 +34,8 @@ type balancerKey struct {
 	port    int32
 }
 
-func newBalancers(ctx context.Context) *balancers {
-	return &balancers{ctx: ctx, byPort: map[balancerKey]*balancer{}}
+func newBalancers(ctx context.Context, freePorts bool) *balancers {
+	return &balancers{ctx: ctx, freePorts: freePorts, byPort: map[balancerKey]*balancer{}}
 }
 
 // wait returns when all connections have ended; their context must have.
@@ -96,17 +97,12 @@ func readyTargets(s *corev1.Service, p corev1.ServicePort, backends []backend) (
 	return out
 }
 
-// open listens for a port unless it does already. Low ports, which only root may open, are tried 8000 higher too.
+// open listens for a port unless it does already.
 func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	if b.byPort[key] != nil {
 		return
 	}
-	port := p.Port
-	listener, err := listen(netip.MustParseAddr(hostIP), port)
-	if errors.Is(err, syscall.EACCES) && port < 1024 {
-		port += 8000
-		listener, err = listen(netip.MustParseAddr(hostIP), port)
-	}
+	listener, err := b.listen(p.Port)
 	if err != nil {
 		b.problems = append(b.problems, source.Problem{
 			Severity: source.Warning, Object: key.service, Origin: origin, Path: "spec.ports", Value: fmt.Sprint(p.Port),
@@ -119,13 +115,26 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 		listener: listener, stop: stop,
 		entrance: Entrance{
 			Namespace: key.service.Namespace, Service: key.service.Name, Port: p.Name, HTTP: isHTTP(&p),
-			Address: netip.AddrPortFrom(netip.MustParseAddr(hostIP), uint16(port)),
+			Address: netip.MustParseAddrPort(listener.Addr().String()),
 		},
 	}
 	opened.targets.Store(&[]netip.AddrPort{})
 	b.byPort[key] = opened
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	b.running.Go(func() { opened.serve(ctx, &b.running) })
+}
+
+// listen opens a port for an entrance. Low ones, which only root may open, are tried 8000 higher too.
+func (b *balancers) listen(port int32) (net.Listener, error) {
+	host := netip.MustParseAddr(hostIP)
+	if b.freePorts {
+		return listen(host, 0)
+	}
+	listener, err := listen(host, port)
+	if errors.Is(err, syscall.EACCES) && port < 1024 {
+		return listen(host, port+8000)
+	}
+	return listener, err
 }
 
 func (b *balancers) entrances() []Entrance {

@@ -43,7 +43,7 @@ func newLoop(ctx context.Context, r *Runtime, sink source.Sink, s *spawner) *loo
 		runtime: r, opts: r.opts, sink: sink, spawner: s,
 		events: make(chan source.Event), reports: make(chan report),
 		in: newInputs(), pods: map[source.Key]*pod{}, addresses: newAllocator(r.opts.CoolDown),
-		balancers: newBalancers(ctx), published: map[source.Key]metav1.Object{}, problems: map[string][]source.Problem{},
+		balancers: newBalancers(ctx, r.opts.FreePorts), published: map[source.Key]metav1.Object{}, problems: map[string][]source.Problem{},
 	}
 }
 

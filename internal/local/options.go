@@ -33,6 +33,9 @@ type Options struct {
 	// given, or the context ended. A terminating pod serves until then, at most Drain. Nil: it serves for Drain.
 	Settled func(ctx context.Context, observed time.Time) error
 
+	// FreePorts opens the entrances at free ports instead of those that their Services name, for a runtime beside another.
+	FreePorts bool
+
 	// Drain bounds how long a terminating pod goes on serving: 5 s.
 	Drain time.Duration
 	// Grace caps terminationGracePeriodSeconds, the time from SIGTERM to SIGKILL: 5 s.

@@ -394,6 +394,18 @@ func TestEntranceStaysWhileGatewaysChange(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+func TestEntrancesBesideAnotherRuntime(t *testing.T) {
+	change := service("web")
+	s := change.Object.(*corev1.Service)
+	s.Spec.Type = corev1.ServiceTypeLoadBalancer
+	s.Spec.Ports[0].Port, s.Spec.Ports[0].TargetPort.IntVal = 29081, 9080
+	opened := func(s *Snapshot) bool { return s.Synced && len(s.Entrances) == 1 }
+	first := run(t, Options{}, change)
+	second := run(t, Options{FreePorts: true}, change)
+	require.Equal(t, "http://127.0.0.1:29081", first.await(t, opened).Entrances[0].URL())
+	require.NotEqual(t, "http://127.0.0.1:29081", second.await(t, opened).Entrances[0].URL())
+}
+
 func TestSecondRuntimeOnTheSameStateIsRefused(t *testing.T) {
 	m := run(t, Options{})
 	m.await(t, func(s *Snapshot) bool { return s.Synced })

@@ -71,3 +71,33 @@ func TestShrinkTakesFromTheWidest(t *testing.T) {
 	shrink(widths, 60)
 	require.Equal(t, []int{10, 26, 20}, widths)
 }
+
+func TestParagraph(t *testing.T) {
+	var plain bytes.Buffer
+	long := strings.TrimSpace(strings.Repeat("word ", 100))
+	New(&plain, noEnv).Paragraph("12:00  ", Bad, long)
+	require.Equal(t, "12:00  "+long+"\n", plain.String(), "nothing is broken for a file")
+
+	var out bytes.Buffer
+	w := &Writer{out: &out, file: os.Stdin} // whose width nobody knows
+	w.Paragraph("12:00  ", Bad, long)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Greater(t, len(lines), 1)
+	for _, line := range lines[1:] {
+		require.True(t, strings.HasPrefix(line, "       word"), line)
+	}
+}
+
+func TestWrapKeepsWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`([a-zé→]{1,12} ){0,20}[a-z]{1,30}`).Draw(t, "text")
+		columns := rapid.IntRange(1, 60).Draw(t, "columns")
+		lines := wrap(text, columns)
+		require.Equal(t, text, strings.Join(lines, " "))
+		for _, line := range lines {
+			if strings.Contains(line, " ") {
+				require.LessOrEqual(t, utf8.RuneCountInString(line), columns)
+			}
+		}
+	})
+}

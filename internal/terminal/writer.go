@@ -79,6 +79,44 @@ func (w *Writer) Line(format string, args ...any) {
 	w.draw()
 }
 
+// Paragraph writes a prefix and a styled text. Where the text is too long for the window it goes on in lines of their own, broken
+// between words and indented by the prefix's width; to a file or a pipe it stays one line.
+func (w *Writer) Paragraph(prefix string, s Style, text string) {
+	lines := []string{text}
+	indent := utf8.RuneCountInString(prefix)
+	if w.file != nil {
+		lines = wrap(text, w.Width()-indent)
+	}
+	for i, line := range lines {
+		if i > 0 {
+			prefix = strings.Repeat(" ", indent)
+		}
+		lines[i] = prefix + w.Paint(s, line)
+	}
+	w.Line("%s", strings.Join(lines, "\n"))
+}
+
+// wrap breaks text between words such that no line has more columns than given, but for words that alone have more.
+func wrap(text string, columns int) []string {
+	if utf8.RuneCountInString(text) <= columns {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for word := range strings.SplitSeq(text, " ") {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= columns:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
+
 // Progress shows what is being done now in a line that the next call replaces; an empty text takes it away. Where lines cannot be
 // replaced, each new text is a line of its own, unless it differs from the last in digits alone (a count that goes on).
 func (w *Writer) Progress(text string) {
