@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +46,7 @@ func listenAt(address, flag string) (net.Listener, error) {
 func newServe() *cobra.Command {
 	var listen listenFlags
 	var configDir, stateDir, level, format string
+	var drain time.Duration
 	cmd := &cobra.Command{
 		Use:     "serve --config-dir DIR",
 		Short:   "Run the control plane alone, for proxies that somebody else starts",
@@ -66,7 +68,7 @@ func newServe() *cobra.Command {
 			log.Info("serving", "xds", xds.Addr().String(), "monitoring", monitoring.Addr().String())
 			pipeline := app.New(app.Options{
 				Source: dir.New(dir.Options{Path: configDir, StateDir: stateDir, Logger: log}),
-				Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Log: log, Version: version,
+				Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, ProxyDrain: drain, Log: log, Version: version,
 			})
 			return pipeline.Run(cmd.Context())
 		},
@@ -74,6 +76,7 @@ func newServe() *cobra.Command {
 	listen.bind(cmd)
 	cmd.Flags().StringVar(&configDir, "config-dir", "", "directory of manifests")
 	cmd.Flags().StringVar(&stateDir, "state-dir", ".lateen/serve", "where the last valid reading of each file is recorded")
+	cmd.Flags().DurationVar(&drain, "proxy-drain", model.DefaultMesh().DrainDuration, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
 	bindLogFlags(cmd, &level, &format)
 	_ = cmd.MarkFlagRequired("config-dir")
 	return cmd

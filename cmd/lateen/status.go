@@ -152,7 +152,7 @@ func printStatus(out *terminal.Writer, report statusReport) {
 	for _, p := range report.Proxies {
 		for _, typ := range types {
 			if s := p.Resources[typ.URL()]; s.LastError != "" {
-				out.Line("%s refused %s: %s", p.ProxyID, typ, out.Paint(terminal.Bad, s.LastError))
+				out.Paragraph("", terminal.Bad, fmt.Sprintf("%s refused %s: %s", p.ProxyID, typ, s.LastError))
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func printStatus(out *terminal.Writer, report statusReport) {
 		if p.Severity == "error" {
 			style = terminal.Bad
 		}
-		out.Line("  %s", out.Paint(style, p.Text))
+		out.Paragraph("  ", style, p.Text)
 	}
 }
 

@@ -22,16 +22,17 @@ import (
 )
 
 type upOptions struct {
-	dir      string
-	listen   listenFlags
-	envoy    string
-	stateDir string
-	level    string
-	format   string
-	check    bool
-	requests int
-	timeout  time.Duration
-	drain    time.Duration
+	dir       string
+	listen    listenFlags
+	freePorts bool
+	envoy     string
+	stateDir  string
+	level     string
+	format    string
+	check     bool
+	requests  int
+	timeout   time.Duration
+	drain     time.Duration
 }
 
 func newUp(out *terminal.Writer) *cobra.Command {
@@ -43,25 +44,56 @@ func newUp(out *terminal.Writer) *cobra.Command {
 loopback addresses of its own, its containers run as local processes, each with an Envoy beside it. Nothing needs root,
 Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 		Example: `  lateen up examples/bookinfo
-  lateen up examples/bookinfo --check      # run it, send requests through the gateway, exit 0 or 1`,
+  lateen up examples/bookinfo --check         # run it, send requests through the gateway, exit 0 or 1
+  lateen up examples/bookinfo --free-ports    # beside another mesh`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.dir = args[0]
-			if o.check && !cmd.Flags().Changed("xds-address") && !cmd.Flags().Changed("monitoring-address") {
-				o.listen = listenFlags{xds: "127.0.0.1:0", monitoring: "127.0.0.1:0"} // beside a mesh that runs
+			o.settle(cmd.Flags().Changed)
+			if o.check && o.stateDir == "" {
+				return checkInPassing(cmd.Context(), o, out)
 			}
 			return runUp(cmd.Context(), o, out)
 		},
 	}
 	o.listen.bind(cmd)
+	cmd.Flags().BoolVar(&o.freePorts, "free-ports", false, "take free ports for gateways, xDS and monitoring, to run beside another mesh (default with --check)")
 	cmd.Flags().StringVar(&o.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the binary, then PATH)")
-	cmd.Flags().StringVar(&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: .lateen/DIR)")
+	cmd.Flags().StringVar(&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: .lateen/DIR; with --check a temporary one)")
 	cmd.Flags().BoolVar(&o.check, "check", false, "run until in sync, send requests through the gateway, print a table, exit 0 or 1")
 	cmd.Flags().IntVar(&o.requests, "requests", 300, "with --check: how many requests to send")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync")
 	cmd.Flags().DurationVar(&o.drain, "drain", 0, "how long at most a replica that goes away serves on (default 5s)")
 	bindLogFlags(cmd, &o.level, &o.format)
 	return cmd
+}
+
+// settle fills in what depends on other flags: a check never disturbs a mesh that runs.
+func (o *upOptions) settle(changed func(flag string) bool) {
+	o.freePorts = o.freePorts || o.check && !changed("free-ports")
+	if !o.freePorts {
+		return
+	}
+	if !changed("xds-address") {
+		o.listen.xds = "127.0.0.1:0"
+	}
+	if !changed("monitoring-address") {
+		o.listen.monitoring = "127.0.0.1:0"
+	}
+}
+
+// checkInPassing runs a check in a state directory of its own: what it finds depends on the manifests alone, and not on what
+// a mesh that runs recorded. The directory stays if the check failed, since the logs are in it.
+func checkInPassing(ctx context.Context, o upOptions, out *terminal.Writer) error {
+	var err error
+	if o.stateDir, err = os.MkdirTemp("", "lateen-check-"); err != nil {
+		return err
+	}
+	if err := runUp(ctx, o, out); err != nil {
+		out.Line("the logs are in %s", o.stateDir)
+		return err
+	}
+	return os.RemoveAll(o.stateDir)
 }
 
 // mesh is a local mesh that runs.
@@ -123,7 +155,11 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		return nil, err
 	}
 	if o.stateDir == "" {
-		o.stateDir = filepath.Join(".lateen", filepath.Base(filepath.Clean(o.dir)))
+		at, err := filepath.Abs(o.dir)
+		if err != nil {
+			return nil, err
+		}
+		o.stateDir = filepath.Join(".lateen", filepath.Base(at))
 	}
 	log, err := openLog(o)
 	if err != nil {
@@ -144,14 +180,14 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		XDS: netip.MustParseAddrPort(xds.Addr().String()), IstioVersion: istioVersion, Tokens: tokens,
 		Notify:  func(n local.Notice) { offer(m.notices, n) },
 		Settled: func(ctx context.Context, _ time.Time) error { return m.pipeline.Settle(ctx) },
-		Drain:   o.drain,
+		Drain:   o.drain, FreePorts: o.freePorts,
 	})
 	if err != nil {
 		return nil, err
 	}
 	m.pipeline = app.New(app.Options{
 		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: tokenAuthenticator{tokens},
-		Log: log, Version: version,
+		ProxyDrain: local.ListenerDrain, Log: log, Version: version,
 		Problems: func(appeared, mended []source.Problem) { offer(m.problems, problemChange{appeared, mended}) },
 	})
 	return m, nil

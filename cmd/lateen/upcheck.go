@@ -12,6 +12,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
@@ -29,7 +30,8 @@ type result struct {
 	slowest  time.Duration
 }
 
-// check waits until the mesh is in sync, sends requests through its gateways and tells how they went.
+// check waits until the mesh is in sync, sends requests through its gateways and tells how they went. An error in the manifests
+// fails it too, whether or not a request met it.
 func (m *mesh) check(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, m.o.timeout)
 	defer cancel()
@@ -65,11 +67,11 @@ func (m *mesh) notReady(s *local.Snapshot) error {
 	m.out.Line("not everything is ready after %s:", m.o.timeout)
 	for _, p := range s.Pods {
 		if !p.Ready {
-			m.out.Line("  %s/%s: %s %s", p.Namespace, p.Name, p.State, p.Why)
+			m.out.Paragraph("  ", terminal.Plain, fmt.Sprintf("%s/%s: %s: %s", p.Namespace, p.Name, p.State, p.Why))
 		}
 	}
 	for _, p := range m.pipeline.Problems() {
-		m.out.Line("  %s", p)
+		m.out.Paragraph("  ", styleOf(p.Severity), p.String())
 	}
 	return errFailed
 }
@@ -154,7 +156,7 @@ func ask(ctx context.Context, client *http.Client, t target, results map[target]
 
 func (m *mesh) verdict(targets []target, results map[target]*result) error {
 	t := terminal.Table{Header: []string{"HOST", "PATH", "ANSWERS", "FAILED", "SLOWEST"}}
-	failed, total := 0, 0
+	failed, total, mistakes := 0, 0, 0
 	for _, tg := range targets {
 		r := results[tg]
 		if r == nil {
@@ -179,12 +181,14 @@ func (m *mesh) verdict(targets []target, results map[target]*result) error {
 		})
 	}
 	m.out.Table(t)
-	problems := m.pipeline.Problems()
-	for _, p := range problems {
-		m.out.Line("%s", p)
+	for _, p := range m.pipeline.Problems() {
+		m.out.Paragraph("", styleOf(p.Severity), p.String())
+		if p.Severity == source.Error {
+			mistakes++
+		}
 	}
-	if failed > 0 {
-		m.out.Line("%s: %d of %d requests failed", m.out.Paint(terminal.Bad, "FAILED"), failed, total)
+	if failed > 0 || mistakes > 0 {
+		m.out.Line("%s: %d of %d requests failed, %s in the manifests", m.out.Paint(terminal.Bad, "FAILED"), failed, total, count(mistakes, "error", "errors"))
 		return errFailed
 	}
 	m.out.Line("%s: %d requests, none failed", m.out.Paint(terminal.Good, "OK"), total)

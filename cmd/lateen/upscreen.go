@@ -33,9 +33,13 @@ func (m *mesh) show(ctx context.Context) error {
 		case s := <-ready:
 			cancel()
 			m.table(s)
+			m.out.Line("Edit the manifests and watch. Ctrl-C ends it all.")
+			m.out.Line("")
 			printed = true
 		case n := <-m.notices:
-			m.notice(n)
+			if printed || n.Bad { // until then the progress tells what is ready
+				m.notice(n)
+			}
 		case p := <-m.problems:
 			m.problem(p)
 		case r := <-m.pipeline.Pushes():
@@ -82,14 +86,14 @@ func progressText(s *local.Snapshot) string {
 
 // table prints what runs and how to reach it.
 func (m *mesh) table(s *local.Snapshot) {
-	t := terminal.Table{Header: []string{"NAMESPACE", "POD", "READY", "ADDRESS", "RESTARTS"}}
+	t := terminal.Table{Header: []string{"NAMESPACE", "POD", "READY", "ADDRESS", "PROCESS"}}
 	for _, p := range s.Pods {
 		ready := terminal.Cell{Text: "yes", Style: terminal.Good}
 		if !p.Ready {
 			ready = terminal.Cell{Text: string(p.State), Style: terminal.Warn}
 		}
 		t.Rows = append(t.Rows, []terminal.Cell{
-			{Text: p.Namespace}, {Text: p.Name}, ready, {Text: p.Pod.String()}, {Text: fmt.Sprint(p.Restarts)},
+			{Text: p.Namespace}, {Text: p.Name}, ready, {Text: p.Pod.String()}, {Text: processOf(p)},
 		})
 	}
 	m.out.Table(t)
@@ -99,7 +103,14 @@ func (m *mesh) table(s *local.Snapshot) {
 		}
 	}
 	m.out.Line("metrics  %s", m.metrics)
-	m.out.Line("Edit the manifests and watch. Ctrl-C ends it all.")
+}
+
+// processOf is the number of the process that a person would look at: the pod's first, which for a gateway is its Envoy.
+func processOf(p local.PodStatus) string {
+	if len(p.Processes) == 0 || p.Processes[0].PID == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.Processes[0].PID)
 }
 
 func (m *mesh) notice(n local.Notice) {
@@ -107,23 +118,32 @@ func (m *mesh) notice(n local.Notice) {
 	if n.Bad {
 		style = terminal.Bad
 	}
-	m.out.Line("%s  %s", n.Time.Format(time.TimeOnly), m.out.Paint(style, n.String()))
+	m.say(n.Time, style, n.String())
 	for _, line := range n.Tail {
-		m.out.Line("          | %s", line)
+		m.out.Paragraph("          | ", terminal.Faint, line)
 	}
+}
+
+// say prints one thing that happened, with its time.
+func (m *mesh) say(at time.Time, style terminal.Style, text string) {
+	m.out.Paragraph(at.Format(time.TimeOnly)+"  ", style, text)
 }
 
 func (m *mesh) problem(p problemChange) {
 	for _, a := range p.appeared {
-		style := terminal.Warn
-		if a.Severity == source.Error {
-			style = terminal.Bad
-		}
-		m.out.Line("%s  %s", time.Now().Format(time.TimeOnly), m.out.Paint(style, a.String()))
+		m.say(time.Now(), styleOf(a.Severity), a.String())
 	}
 	for _, a := range p.mended {
-		m.out.Line("%s  %s", time.Now().Format(time.TimeOnly), m.out.Paint(terminal.Good, "mended: "+a.String()))
+		a.Want = "" // nobody needs to be told any more
+		m.say(time.Now(), terminal.Good, "mended: "+a.String())
 	}
+}
+
+func styleOf(s source.Severity) terminal.Style {
+	if s == source.Error {
+		return terminal.Bad
+	}
+	return terminal.Warn
 }
 
 // push prints one line on a generation that every proxy it touched has settled.
@@ -134,7 +154,7 @@ func (m *mesh) push(r fanout.Record) {
 		text += fmt.Sprintf("; %d refused something (lateen status)", r.Refused)
 		style = terminal.Bad
 	}
-	m.out.Line("%s  %s", r.Finished.Format(time.TimeOnly), m.out.Paint(style, text))
+	m.say(r.Finished, style, text)
 }
 
 func count(n int, one, many string) string {

@@ -24,8 +24,8 @@ const (
 	clusterID = "Kubernetes" // Istio's name for the only cluster
 	// xdsCluster is the bootstrap's cluster for the control plane, under Istio's name.
 	xdsCluster = "xds-grpc"
-	// listenerDrain is how long a listener that was replaced or removed serves the connections that it has.
-	listenerDrain = 5 * time.Second
+	// ListenerDrain is how long a listener that was replaced or removed serves the connections that it has.
+	ListenerDrain = 5 * time.Second
 )
 
 // bootstrap is all that one Envoy's configuration at start depends on.
@@ -46,7 +46,7 @@ func envoyArgs(binary, file string) []string {
 		binary, "--config-path", file,
 		"--concurrency", "1", "--disable-hot-restart",
 		"--log-level", "warning",
-		"--drain-time-s", strconv.Itoa(int(listenerDrain.Seconds())), "--drain-strategy", "immediate",
+		"--drain-time-s", strconv.Itoa(int(ListenerDrain.Seconds())), "--drain-strategy", "immediate",
 	}
 }
 

@@ -209,6 +209,16 @@ func dump(s *State) map[string]Version {
 	return out
 }
 
+// fromNothing is the world that has the present objects, in whatever order they came.
+func fromNothing(t *rapid.T, present map[source.Key]world.Update) *world.World {
+	keys := slices.SortedFunc(maps.Keys(present), source.Key.Compare)
+	w := world.NewWriter()
+	for _, k := range rapid.Permutation(keys).Draw(t, "order") {
+		w.Apply([]world.Update{present[k]})
+	}
+	return w.World()
+}
+
 // Whatever changes came in whatever steps, each proxy has what compiling the final world from nothing gives it.
 func TestIncrementalEqualsFromNothing(t *testing.T) {
 	refused := func(e model.Endpoint, err error) { t.Errorf("endpoint %v: %v", e, err) }
@@ -216,11 +226,16 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 		w := world.NewWriter()
 		c := NewCompiler(refused)
 		placed := map[*Member]Placement{}
+		present := map[source.Key]world.Update{}
 		for _, f := range oracleProxies() {
 			c.Join(f, func(m *Member, p Placement) { placed[m] = p })
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			_, d := w.Apply(drawUpdates(t))
+			updates := drawUpdates(t)
+			for _, u := range updates {
+				present[u.Key] = u
+			}
+			_, d := w.Apply(updates)
 			if d.IsEmpty() {
 				continue
 			}
@@ -238,7 +253,7 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 				}
 			})
 			fresh := NewCompiler(refused)
-			fresh.world = d.To
+			fresh.world = fromNothing(t, present)
 			for m, p := range placed {
 				fresh.Join(m.facts, func(_ *Member, want Placement) {
 					require.Equal(t, dump(want.State), dump(p.State), "proxy %s in %s", m.facts.Proxy.Name, m.facts.Proxy.Namespace)
