@@ -187,7 +187,7 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 	}
 	m.pipeline = app.New(app.Options{
 		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: tokenAuthenticator{tokens},
-		Log: log, Version: version,
+		ProxyDrain: local.ListenerDrain, Log: log, Version: version,
 		Problems: func(appeared, mended []source.Problem) { offer(m.problems, problemChange{appeared, mended}) },
 	})
 	return m, nil
