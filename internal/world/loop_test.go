@@ -1,0 +1,169 @@
+package world_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/memory"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// rig is a loop that notes what it publishes, in a bubble of fake time.
+type rig struct {
+	loop      *world.Loop
+	sink      source.Sink
+	start     time.Time
+	published []publication
+}
+
+type publication struct {
+	at         time.Duration
+	generation uint64
+	cause      string
+	services   int
+}
+
+func newRig(t *testing.T, debounce world.Debounce) *rig {
+	r := &rig{start: time.Now()}
+	log := slog.New(slog.DiscardHandler)
+	r.loop = world.NewLoop(world.LoopOptions{
+		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
+		Publish: func(w *world.World, d *world.Delta) {
+			r.published = append(r.published, publication{time.Since(r.start), w.Generation, d.Cause(), w.Counts().Services})
+		},
+		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Ledger: world.NewLedger(log, nil), Logger: log,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = r.loop.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	r.sink = r.loop.Sink(ctx)
+	return r
+}
+
+// advance lets the bubble's fake clock go on.
+func advance(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // no real time passes
+
+var istio = world.Debounce{After: 100 * time.Millisecond, Max: 10 * time.Second, Endpoints: true}
+
+func service(name string, port int32) source.Change {
+	return memory.Upsert(source.Service, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: port}}},
+	})
+}
+
+func slice(name, address string) source.Change {
+	port, portName := int32(8080), "http"
+	return memory.Upsert(source.EndpointSlice, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"kubernetes.io/service-name": "a"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
+	})
+}
+
+func TestNothingIsPublishedBeforeTheSourceIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, istio)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}})
+		advance(time.Minute)
+		require.Empty(t, r.published)
+		r.sink(source.Event{Synced: true})
+		synctest.Wait()
+		require.Equal(t, []publication{{time.Minute, 1, "Service default/a", 1}}, r.published)
+	})
+}
+
+func TestAnEmptyMeshIsAStateToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, istio)
+		r.sink(source.Event{Synced: true})
+		synctest.Wait()
+		require.Equal(t, []publication{{0, 1, "nothing", 0}}, r.published)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}})
+		advance(time.Second)
+		require.Equal(t, publication{100 * time.Millisecond, 2, "Service default/a", 1}, r.published[1])
+	})
+}
+
+func TestChangesAreGatheredUntilTheyAreQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, istio)
+		r.sink(source.Event{Synced: true})
+		for i := range 5 {
+			r.sink(source.Event{Changes: []source.Change{service("a", int32(80+i))}})
+			advance(60 * time.Millisecond)
+		}
+		advance(time.Second)
+		require.Len(t, r.published, 2)
+		require.Equal(t, 340*time.Millisecond, r.published[1].at, "100 ms after the last of them")
+	})
+}
+
+func TestNoChangeWaitsLongerThanTheMaximum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, world.Debounce{After: 100 * time.Millisecond, Max: 300 * time.Millisecond, Endpoints: true})
+		r.sink(source.Event{Synced: true})
+		synctest.Wait()
+		for i := range 10 {
+			r.sink(source.Event{Changes: []source.Change{service("a", int32(80+i))}})
+			advance(50 * time.Millisecond)
+		}
+		require.GreaterOrEqual(t, len(r.published), 2)
+		require.Equal(t, 300*time.Millisecond, r.published[1].at)
+	})
+}
+
+func TestEndpointsNeedNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, world.Debounce{After: time.Second, Max: 10 * time.Second})
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		r.sink(source.Event{Changes: []source.Change{slice("a-1", "127.0.0.9")}})
+		synctest.Wait()
+		require.Len(t, r.published, 2)
+		require.Equal(t, time.Duration(0), r.published[1].at)
+	})
+}
+
+func TestEqualContentMakesNoGeneration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, istio)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80), slice("a-1", "127.0.0.9")}, Synced: true})
+		advance(time.Second)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80), slice("a-1", "127.0.0.9")}})
+		advance(time.Second)
+		require.Len(t, r.published, 1)
+	})
+}
+
+func TestFlushAnswersWithTheGenerationOfWhatCameBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, istio)
+		r.sink(source.Event{Synced: true})
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}})
+		generation, err := r.loop.Flush(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, uint64(2), generation)
+		again, err := r.loop.Flush(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, generation, again)
+	})
+}

@@ -1,0 +1,172 @@
+package world
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+func meta(k source.Kind, namespace, name string) model.Meta {
+	return model.Meta{Kind: k, Namespace: namespace, Name: name}
+}
+
+func update(o model.Object, m model.Meta) Update {
+	return Update{Key: m.Key(), Objects: []model.Object{o}}
+}
+
+func kubeService(namespace, name string) Update {
+	m := meta(source.Service, namespace, name)
+	return update(&model.Service{Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
+}
+
+func pod(name string, labels map[string]string) Update {
+	m := meta(source.Pod, "default", name)
+	return update(&model.Workload{Meta: m, Labels: model.LabelsOf(labels), Addresses: []string{"127.0.0.7"}}, m)
+}
+
+func endpointSlice(name string, hosts ...model.SliceHost) Update {
+	m := meta(source.EndpointSlice, "default", name)
+	return update(&model.EndpointSlice{Meta: m, Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}, Hosts: hosts}, m)
+}
+
+func gone(u Update) Update { return Update{Key: u.Key} }
+
+func endpointsOf(w *World) map[EndpointID]model.Endpoint {
+	s := winner(w.Claims("a.default.svc.cluster.local"))
+	return maps.Collect(w.Endpoints(s).All())
+}
+
+func TestASliceWaitsForItsPods(t *testing.T) {
+	w := NewWriter()
+	now, d := w.Apply([]Update{kubeService("default", "a"), endpointSlice("s", model.SliceHost{Address: "127.0.0.7", Pod: "p"})})
+	require.Empty(t, endpointsOf(now))
+	require.Equal(t, 1, now.Counts().PendingEndpoints)
+	require.Empty(t, d.Endpoints)
+
+	now, d = w.Apply([]Update{pod("p", map[string]string{"version": "v1"})})
+	require.Len(t, endpointsOf(now), 1)
+	require.Zero(t, now.Counts().PendingEndpoints)
+	require.Len(t, d.Endpoints, 1)
+
+	now, d = w.Apply([]Update{pod("p", map[string]string{"version": "v2"})})
+	version, _ := endpointsOf(now)["127.0.0.7:8080/http"].Labels.Get("version")
+	require.Equal(t, "v2", version)
+	require.Equal(t, []EndpointID{"127.0.0.7:8080/http"}, d.Endpoints[0].IDs)
+
+	now, _ = w.Apply([]Update{gone(pod("p", nil))})
+	require.Empty(t, endpointsOf(now))
+	require.Equal(t, 1, now.Counts().PendingEndpoints)
+}
+
+func TestAnEndpointMovesBetweenSlicesWithoutAGap(t *testing.T) {
+	w := NewWriter()
+	host := model.SliceHost{Address: "127.0.0.7"}
+	w.Apply([]Update{kubeService("default", "a"), endpointSlice("s1", host)})
+	_, d := w.Apply([]Update{endpointSlice("s1"), endpointSlice("s2", host)})
+	require.Empty(t, d.Endpoints)
+	_, d = w.Apply([]Update{endpointSlice("s1", host)})
+	require.Empty(t, d.Endpoints)
+	now, d := w.Apply([]Update{gone(endpointSlice("s1")), gone(endpointSlice("s2"))})
+	require.Len(t, d.Endpoints, 1)
+	require.Empty(t, endpointsOf(now))
+}
+
+func TestApplyKeepsThePointersOfWhatIsEqual(t *testing.T) {
+	w := NewWriter()
+	before, _ := w.Apply([]Update{kubeService("default", "a"), kubeService("default", "b")})
+	after, d := w.Apply([]Update{kubeService("default", "a")})
+	require.Same(t, before, after)
+	require.True(t, d.IsEmpty())
+	changed := kubeService("default", "b")
+	changed.Objects[0].(*model.Service).Headless = true
+	after, d = w.Apply([]Update{kubeService("default", "a"), changed})
+	require.Equal(t, []source.Key{changed.Key}, d.Changed)
+	require.Same(t, winner(before.Claims("a.default.svc.cluster.local")), winner(after.Claims("a.default.svc.cluster.local")))
+}
+
+func TestClaimsAreInTheTotalOrder(t *testing.T) {
+	w := NewWriter()
+	entry := func(namespace, name string, created int64) Update {
+		m := meta(source.ServiceEntry, namespace, name)
+		m.Created = created
+		return update(&model.Service{Meta: m, Host: "a.default.svc.cluster.local"}, m)
+	}
+	now, _ := w.Apply([]Update{entry("b", "young", 9), entry("a", "late", 9), entry("z", "old", 3), kubeService("default", "a")})
+	var names []string
+	for s := range now.Claims("a.default.svc.cluster.local") {
+		names = append(names, s.Name)
+	}
+	require.Equal(t, []string{"a", "old", "late", "young"}, names)
+}
+
+func TestHostsUnderAPattern(t *testing.T) {
+	w := NewWriter()
+	now, _ := w.Apply([]Update{kubeService("shop", "a"), kubeService("shop", "b"), kubeService("workshop", "c")})
+	require.ElementsMatch(t, []model.Host{"a.shop.svc.cluster.local", "b.shop.svc.cluster.local"}, slices.Collect(now.HostsUnder("*.shop.svc.cluster.local")))
+	require.Len(t, slices.Collect(now.HostsUnder("*")), 3)
+	require.Equal(t, []model.Host{"nobody"}, slices.Collect(now.HostsUnder("nobody")))
+	now, _ = w.Apply([]Update{gone(kubeService("shop", "a"))})
+	require.Len(t, slices.Collect(now.HostsUnder("*.shop.svc.cluster.local")), 1)
+}
+
+func virtualService(subset string) Update {
+	m := meta(source.VirtualService, "default", "v")
+	return update(&model.VirtualService{Meta: m, Hosts: []model.Host{"a.default.svc.cluster.local"}, Gateways: []string{"default/gw"}, HTTP: []*model.HTTPRoute{
+		{Destinations: []model.Destination{{Host: "a.default.svc.cluster.local", Subset: subset}}},
+	}}, m)
+}
+
+func rule(subsets ...string) Update {
+	m := meta(source.DestinationRule, "default", "r")
+	r := &model.DestinationRule{Meta: m, Host: "a.default.svc.cluster.local"}
+	for _, s := range subsets {
+		r.Subsets = append(r.Subsets, model.Subset{Name: s})
+	}
+	return update(r, m)
+}
+
+// What objects say about each other is looked at again when either changes, and only then.
+func TestRelationsAreChecked(t *testing.T) {
+	l := NewLoop(LoopOptions{Ledger: NewLedger(slog.New(slog.DiscardHandler), nil), Logger: slog.New(slog.DiscardHandler)})
+	apply := func(updates ...Update) []string {
+		now, d := l.writer.Apply(updates)
+		l.check(now, d)
+		l.o.Ledger.publish()
+		var texts []string
+		for _, p := range l.o.Ledger.Problems() {
+			texts = append(texts, p.Path+" = "+p.Value+": "+p.Want)
+		}
+		return texts
+	}
+	require.Equal(t, []string{
+		"spec.http[0].route[0].destination.host = a.default.svc.cluster.local: the name of a Service in namespace default, or a fully qualified host",
+		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
+	}, apply(virtualService("v3")))
+	require.Equal(t, []string{
+		"spec.http[0].route[0].destination.subset = v3: a DestinationRule for the host that defines it",
+		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
+	}, apply(kubeService("default", "a")))
+	require.Equal(t, []string{
+		"spec.http[0].route[0].destination.subset = v3: one of v1, v2",
+		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
+	}, apply(rule("v2", "v1")))
+	m := meta(source.Gateway, "default", "gw")
+	require.Len(t, apply(update(&model.Gateway{Meta: m}, m)), 1)
+	require.Empty(t, apply(rule("v3")))
+	require.Len(t, apply(rule("v1")), 1)
+	require.Empty(t, apply(gone(virtualService(""))))
+}
+
+func TestCauseNamesWhatChanged(t *testing.T) {
+	d := &Delta{}
+	for i, want := range []string{"nothing", "Service default/a", "Service default/a, Service default/b", "Service default/a and 2 more"} {
+		require.Equal(t, want, d.Cause())
+		d.Changed = append(d.Changed, source.Key{Kind: source.Service, Namespace: "default", Name: string(rune('a' + i))})
+	}
+}
