@@ -28,6 +28,10 @@ type channel struct {
 	// client refuses.
 	retries [][]string
 
+	// shaken are resources of refused responses, until the next response that states everything: what it says of them may
+	// be a change to the client, even if the session thinks that the client has it.
+	shaken []*view.Resource
+
 	sent []*sent // responses without ACK or NACK, oldest first; see maxOutstanding
 
 	// behind is the generation since when the client lacks something, zero when it has been sent everything.
@@ -49,7 +53,7 @@ type sent struct {
 	shrinks    bool // something was removed, by name or by its absence
 	from       *view.Set
 	before     map[string]holding // exceptions to from that upserts and removed replaced
-	offered    []*view.Resource   // by name: of the upserts, those that the client had not subscribed to
+	offered    []*view.Resource   // by name: those that the client had not subscribed to, here or in parts of the same batch
 	retry      bool               // it repeats something after a NACK
 }
 
@@ -57,6 +61,14 @@ type sent struct {
 func (r *sent) carries(name string) bool {
 	_, removed := slices.BinarySearch(r.removed, name)
 	return removed || find(r.upserts, name) != nil
+}
+
+// remember notes what the client had under the name before the response.
+func (r *sent) remember(name string, h holding) {
+	if r.before == nil {
+		r.before = map[string]holding{}
+	}
+	r.before[name] = h
 }
 
 // prior is what the client had under the name before the response.
@@ -108,13 +120,15 @@ func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
 			return forget, nil
 		}
 		return send, r
-	case h.version.IsZero(): // refused, and no older one is there to keep
+	case h.version.IsZero(), h.doubt == asked && h.resource == nil && standIn(c.typ, name) != nil:
+		// Refused, and no older one is there to keep; or none to send again, and a cluster that never warms would in
+		// the end stop everything.
 		v, stand := c.judgeAbsent(name, h)
 		if v == forget {
 			v = keep // the client lacks it, as it should, but not as the base says
 		}
 		return v, stand
-	case h.doubt == asked && h.resource != nil:
+	case h.doubt == asked && h.resource != nil && h.version != c.own.Version(r):
 		return send, h.resource
 	}
 	return keep, nil
@@ -179,7 +193,7 @@ func (b *batch) empty() bool { return len(b.upserts)+len(b.others)+len(b.removed
 // replaces remembers an exception that a response does away with, unless from says the same.
 func (b *batch) replaces(name string, h holding) {
 	b.retry = b.retry || h.doubt == unsure || h.doubt == retrying
-	if b.from.Len() == 0 && h.version.IsZero() {
+	if b.from.Len() == 0 && h.version.IsZero() && h.maybe.IsZero() {
 		return
 	}
 	if b.before == nil {
@@ -196,6 +210,9 @@ func (c *channel) compare(d *view.Differ, offers []*view.Resource) batch {
 		c.step(&b, d.Diff(c.typ, c.held.base, c.set))
 	}
 	for _, r := range offers {
+		if b.from.Get(r.Name()) != nil {
+			b.replaces(r.Name(), holding{}) // the base has it, the client that did not want it has not
+		}
 		if find(b.upserts, r.Name()) == nil {
 			b.others = append(b.others, r)
 		}

@@ -33,25 +33,26 @@ func (s *Session) open(c *channel, req Request) {
 	s.unsubscribe(c, req.Unsubscribe)
 	for name, v := range req.InitialVersions {
 		if c.sub.has(name) {
-			c.held.note(name, s.reported(c.typ, name, v))
+			c.held.note(name, reported(v))
 		}
 	}
-	switch c.typ {
-	case view.Cluster:
-		s.warming.all = len(req.InitialVersions) == 0
-	case view.Endpoint:
+	for name := range s.opt.Distrust[c.typ] {
+		if c.sub.has(name) {
+			c.held.note(name, holding{doubt: unsure, maybe: anything})
+		}
+	}
+	if c.typ == view.Endpoint {
+		s.trusted = len(req.InitialVersions) > 0
 		s.rewarm(c)
 	}
 }
 
-// reported is what a client says it holds. A version of another control plane, or one from a response that was refused,
-// says only that there is something.
-func (s *Session) reported(t view.Type, name, version string) holding {
-	v, ok := view.ParseVersion(version)
-	if _, distrusted := s.opt.Distrust[t][name]; !ok || distrusted {
-		return holding{doubt: unsure}
+// reported is what a client says it holds. A version of another control plane says only that there is something.
+func reported(version string) holding {
+	if v, ok := view.ParseVersion(version); ok {
+		return holding{version: v}
 	}
-	return holding{version: v}
+	return holding{doubt: unsure, maybe: anything}
 }
 
 // subscribe adds names. Each is answered, whatever the client holds (P3), but for those that it reports to hold, and those
@@ -153,8 +154,10 @@ func (c *channel) ask(name string, held bool) {
 // after it, or with it, is: Envoy drops endpoints that no cluster waits for yet.
 func (c *channel) offered(name string) *view.Resource {
 	for _, r := range slices.Backward(c.sent) {
-		if offered := find(r.offered, name); offered != nil {
-			return offered
+		if find(r.offered, name) != nil {
+			if u := find(r.upserts, name); u != nil {
+				return u
+			}
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ type emission struct {
 	out     []Response
 }
 
-// push sends what is due of a type, and returns the upserts that changed, in lists.
+// push sends what is due of a type, and returns in lists the upserts that may be a change to the client.
 func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource {
 	c := &e.session.channels[t]
 	if !c.started || len(c.sent) >= maxOutstanding {
@@ -23,29 +23,29 @@ func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource
 	b := c.compare(e.session.opt.Differ, offers)
 	var changed [][]*view.Resource
 	if !b.empty() || c.owed {
-		e.write(c, &b)
-		changed = append(changed, b.upserts, b.others)
+		changed = e.write(c, &b)
 	}
 	c.owed = false
-	for len(c.retries) > 0 && !(e.isFull(c) && len(c.sent) > 0) {
+	for len(c.retries) > 0 && (!e.isFull(c) || len(c.sent) == 0) {
 		b := c.retry()
 		if !b.empty() {
-			e.write(c, &b)
-			changed = append(changed, b.others)
+			changed = append(changed, e.write(c, &b)...)
 		}
 	}
 	return changed
 }
 
-// pushRemovals sends the removals of a type that compare left for later.
-func (e *emission) pushRemovals(t view.Type) {
+// pushRemovals sends the removals of a type that compare left for later. It returns what push does.
+func (e *emission) pushRemovals(t view.Type) [][]*view.Resource {
 	c := &e.session.channels[t]
 	if !c.started || len(c.sent) >= maxOutstanding {
-		return
+		return nil
 	}
-	if b := c.compareLater(); !b.empty() {
-		e.write(c, &b)
+	b := c.compareLater()
+	if b.empty() {
+		return nil
 	}
+	return e.write(c, &b)
 }
 
 // isFull tells whether each response states all that the client is to have of the type.
@@ -55,17 +55,20 @@ func (e *emission) isFull(c *channel) bool {
 
 // write makes responses of a batch. What all sessions of a class send goes as it is, so that they share it; what is due to
 // this client alone goes in a response of its own behind it.
-func (e *emission) write(c *channel, b *batch) {
+func (e *emission) write(c *channel, b *batch) [][]*view.Resource {
 	record := sent{shrinks: len(b.removed) > 0, from: b.from, before: b.before, retry: b.retry}
 	switch {
 	case e.isFull(c):
 		change, list := c.full(e.session.opt.Differ)
 		record.upserts = merge(b.upserts, b.others)
+		c.suspect(&record, list)
 		e.respond(c, record, Response{Upserts: list, Shared: change})
-		return
+		changed := [][]*view.Resource{record.upserts, c.shaken}
+		c.shaken = nil
+		return changed
 	case e.session.opt.Protocol == StateOfTheWorld:
 		if len(b.upserts)+len(b.others) == 0 {
-			return // a removal cannot be said
+			return nil // a removal cannot be said
 		}
 	default:
 		record.removed = b.removed
@@ -73,12 +76,13 @@ func (e *emission) write(c *channel, b *batch) {
 	record.offered = b.offered
 	if b.change == nil || len(b.others) == 0 {
 		e.split(c, record, merge(b.upserts, b.others), b.change)
-		return
+		return [][]*view.Resource{b.upserts, b.others}
 	}
 	first := record
 	first.removed, first.shrinks = nil, false
 	e.split(c, first, b.upserts, b.change)
 	e.split(c, record, b.others, nil)
+	return [][]*view.Resource{b.upserts, b.others}
 }
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24). Removals go with the last.

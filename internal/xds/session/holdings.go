@@ -28,6 +28,21 @@ type holding struct {
 	version  view.Version
 	resource *view.Resource // nil when nothing is held or the client only stated the version
 	doubt    doubt
+	// maybe is what the client may have instead, from a response that it refused; zero when there was none.
+	maybe view.Version
+}
+
+// anything is the holding.maybe of a client that may have any version.
+var anything = view.Version{0xff}
+
+// or adds a version that the client may have instead.
+func (h holding) or(v view.Version) holding {
+	if h.maybe.IsZero() {
+		h.maybe = v
+	} else if h.maybe != v {
+		h.maybe = anything
+	}
+	return h
 }
 
 func (h holding) is(v view.Version) bool { return h.doubt == sure && h.version == v }

@@ -55,9 +55,10 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 	}
 	for _, name := range r.removed {
 		if stands(name) {
-			c.doubt(name, r, unsure)
+			c.doubt(name, r.prior(name, c.own), unsure)
 		}
 	}
+	c.passOn(r, newer)
 	guilty, groups := blame(c.nack, r.upserts)
 	for _, u := range guilty {
 		if stands(u.Name()) {
@@ -75,53 +76,89 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 			c.retries = append(c.retries, names)
 		}
 	}
+	if c.typ == view.Endpoint && s.trusted {
+		s.distrust() // Envoy ends all warming with this, so that the missing ACK would not tell any more
+	}
+	if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() {
+		c.shaken = append(c.shaken, r.upserts...)
+		c.owed = len(c.retries) == 0 && len(newer) == 0
+	}
+}
+
+// passOn tells the newer responses what the client had before the refused one, where they think that it had that.
+func (c *channel) passOn(r *sent, newer []*sent) {
+	for _, u := range r.upserts {
+		i := slices.IndexFunc(newer, func(n *sent) bool { return n.carries(u.Name()) })
+		if i < 0 {
+			continue
+		}
+		newer[i].retry = true
+		if newer[i].prior(u.Name(), c.own).version == c.own.Version(u) {
+			newer[i].remember(u.Name(), r.prior(u.Name(), c.own).or(c.own.Version(u)))
+		}
+	}
 }
 
 // quarantine keeps the version from this client until the class has another. The client keeps what it had before; a
 // partial NACK leaves that in use.
 func (c *channel) quarantine(u *view.Resource, r *sent) {
-	name := u.Name()
+	name, version, h := u.Name(), c.own.Version(u), r.prior(u.Name(), c.own)
+	if h.version == version { // sent before, and not accepted then either
+		h = holding{maybe: anything}
+	}
+	certain := h.maybe.IsZero() || h.maybe == version
 	current := c.set.Get(name)
 	switch {
-	case current == nil:
-		c.held.forget(name) // a stand-in that is refused: there is nothing else to try
-	case c.own.Version(current) != c.own.Version(u):
-		c.doubt(name, r, unsure)
+	case current == nil && c.isStandIn(u):
+		c.held.forget(name) // there is nothing else to try
+		return
+	case current == nil || c.own.Version(current) != version:
+		c.doubt(name, h, unsure)
+		return
+	case c.typ == view.Endpoint && (h.resource != nil || h.version.IsZero()):
+		c.doubt(name, h, asked) // the refused ones may have been for a new form of the cluster, which now has none
+	case certain:
+		h.maybe = view.Version{}
+		c.doubt(name, h, sure)
 	default:
-		if c.refused == nil {
-			c.refused = map[string]view.Version{}
-		}
-		c.refused[name] = c.own.Version(u)
-		c.doubt(name, r, sure)
+		c.doubt(name, h, unsure)
 	}
+	if c.refused == nil {
+		c.refused = map[string]view.Version{}
+	}
+	c.refused[name] = version
 }
 
 // reconsider notes that the client may or may not have taken the resource, and tells whether it is to be sent again with
 // its group: what has changed since goes its normal way.
 func (c *channel) reconsider(u *view.Resource, r *sent) bool {
 	name := u.Name()
+	h := r.prior(name, c.own).or(c.own.Version(u))
 	current := c.set.Get(name)
 	if current != nil && c.own.Version(current) == c.own.Version(u) {
-		c.doubt(name, r, retrying)
+		c.doubt(name, h, retrying)
 		return true
 	}
-	stand := standIn(c.typ, name)
 	switch {
-	case current != nil || stand == nil || stand.Version() != u.Version():
-		c.doubt(name, r, unsure)
+	case current != nil || !c.isStandIn(u):
+		c.doubt(name, h, unsure)
 	case r.retry:
 		c.held.forget(name)
 	default:
-		c.doubt(name, r, asked)
+		c.doubt(name, h, asked)
 	}
 	return false
 }
 
-// doubt notes what the client had before the response, and how far that is still known.
-func (c *channel) doubt(name string, r *sent, d doubt) {
-	h := r.prior(name, c.own)
+// doubt notes what the client had before a response, and how far that is still known.
+func (c *channel) doubt(name string, h holding, d doubt) {
 	h.doubt = d
 	c.held.note(name, h)
+}
+
+func (c *channel) isStandIn(u *view.Resource) bool {
+	stand := standIn(c.typ, u.Name())
+	return stand != nil && stand.Version() == u.Version()
 }
 
 // retry takes the next group of names that are sent again by themselves.
@@ -150,6 +187,10 @@ func (s *Session) Distrusted() [view.NumTypes]map[string]struct{} {
 	var out [view.NumTypes]map[string]struct{}
 	for t := range s.channels {
 		c := &s.channels[t]
+		if !c.started {
+			out[t] = s.opt.Distrust[t]
+			continue
+		}
 		for name, h := range c.held.except {
 			if h.doubt == unsure || h.doubt == retrying {
 				out[t] = with(out[t], name)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/view"
@@ -44,6 +45,7 @@ func (s *Session) advance(now time.Time) []Response {
 		return nil
 	}
 	e := &emission{session: s, now: now}
+	s.rescue(now)
 	var clusters [][]*view.Resource
 	if len(s.channels[view.Endpoint].sent) < maxOutstanding { // no cluster without the endpoints it will wait for
 		clusters = e.push(view.Cluster, nil)
@@ -51,13 +53,15 @@ func (s *Session) advance(now time.Time) []Response {
 	e.push(view.Endpoint, s.oblige(clusters))
 	e.push(view.Secret, nil)
 	if s.mayDependants(now) {
-		if len(e.push(view.Listener, nil)) > 0 {
+		if listeners := e.push(view.Listener, nil); len(slices.Concat(listeners...)) > 0 {
 			s.channels[view.Route].replay = true
 		}
 		e.push(view.Route, nil)
 	}
 	if s.mayRemove(now) {
-		e.pushRemovals(view.Cluster)
+		if clusters := e.pushRemovals(view.Cluster); len(clusters) > 0 {
+			e.push(view.Endpoint, s.oblige(clusters)) // a full list may hold more than the removals
+		}
 		if s.mayEmpty(now) {
 			e.pushRemovals(view.Endpoint)
 			e.pushRemovals(view.Route)
@@ -70,7 +74,7 @@ func (s *Session) advance(now time.Time) []Response {
 
 // mayDependants tells whether listeners and routes may go: when the clusters that they may name are ACKed.
 func (s *Session) mayDependants(now time.Time) bool {
-	wait := s.unanswered(view.Cluster, func(r *sent) bool { return len(r.upserts) > 0 })
+	wait := s.unanswered(view.Cluster, func(*sent) bool { return true })
 	if due, _ := s.channels[view.Cluster].outlook(); due { // kept back by maxOutstanding, or by the order of retries
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
@@ -132,6 +136,30 @@ func (s *Session) reconciledBy(now, wait time.Time) bool {
 func (s *Session) mayEmpty(now time.Time) bool {
 	wait := s.unanswered(view.Cluster, func(r *sent) bool { return r.shrinks })
 	return s.removals.over(now, wait, 2*s.opt.Hold+s.opt.Drain)
+}
+
+// rescue sends all endpoints again, once a stream, to a client that reported to have the right ones and then does not ACK
+// clusters. It may have lost its last stream between a cluster and the endpoints sent behind it: then the cluster warms,
+// and will not ask for endpoints that it has asked for before. Half a Hold leaves it time before routes stop waiting.
+func (s *Session) rescue(now time.Time) {
+	at := s.rescueAt()
+	if at.IsZero() || at.After(now) {
+		return
+	}
+	s.distrust()
+}
+
+func (s *Session) distrust() {
+	s.trusted = false
+	s.askAll(&s.channels[view.Endpoint])
+}
+
+func (s *Session) rescueAt() time.Time {
+	clusters := s.channels[view.Cluster].sent
+	if !s.trusted || len(clusters) == 0 {
+		return time.Time{}
+	}
+	return clusters[0].at.Add(s.opt.Hold / 2)
 }
 
 // unanswered is until when to wait for the ACK of the matching responses, the zero time if there are none.

@@ -22,8 +22,8 @@ type Options struct {
 	// MaxBytes splits responses whose resources add up to more, for clients with a limit on message size; zero means
 	// never. One resource and a full state-of-the-world response are never split.
 	MaxBytes int
-	// Distrust are names of which a client's reported versions do not count, from Session.Distrusted of the same proxy's
-	// stream before.
+	// Distrust are names of which a client's reported versions do not count, nor their absence, from Session.Distrusted of
+	// the same proxy's stream before.
 	Distrust [view.NumTypes]map[string]struct{}
 }
 
@@ -56,6 +56,9 @@ type Session struct {
 	// where the client reports the right version (P10). Fresh clients report none, so they have none here.
 	warming warming
 
+	// trusted tells that the client was not sent endpoints that it reported to have, see rescue.
+	trusted bool
+
 	acked uint64
 }
 
@@ -83,6 +86,7 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	c := &s.channels[t]
 	if t == view.Cluster && s.opened.IsZero() {
 		s.opened = now
+		s.warming.all = len(req.InitialVersions) == 0
 	}
 	if s.opt.Protocol == StateOfTheWorld {
 		s.requestSotw(c, req, now)
@@ -119,8 +123,10 @@ func (s *Session) Tick(now time.Time) []Response { return s.advance(now) }
 // NextTick is when Tick should be called next; false when nothing waits for a time.
 func (s *Session) NextTick() (time.Time, bool) {
 	next := s.dependants.until
-	if r := s.removals.until; next.IsZero() || !r.IsZero() && r.Before(next) {
-		next = r
+	for _, at := range []time.Time{s.removals.until, s.rescueAt()} {
+		if next.IsZero() || !at.IsZero() && at.Before(next) {
+			next = at
+		}
 	}
 	return next, !next.IsZero()
 }

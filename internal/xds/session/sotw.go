@@ -73,6 +73,26 @@ func (s *Session) askAll(c *channel) {
 	c.sub.each(func(name string) { c.ask(name, true) })
 }
 
+// suspect adds to a full response's changes those of the responses before it that are not answered: it states them again,
+// so they may be why it is refused.
+func (c *channel) suspect(r *sent, list []*view.Resource) {
+	for _, earlier := range c.sent {
+		var more []*view.Resource
+		for _, u := range earlier.upserts {
+			name := u.Name()
+			if again := find(list, name); again != nil && find(r.upserts, name) == nil {
+				more = append(more, again)
+				h := earlier.prior(name, c.own)
+				if c.own.Version(u) != c.own.Version(again) {
+					h = h.or(c.own.Version(u))
+				}
+				r.remember(name, h)
+			}
+		}
+		r.upserts = merge(r.upserts, more)
+	}
+}
+
 // full is all that the client is to have of a type of which absence removes (P16): what the class has, but for what the
 // client refused or is to get later, for which it keeps the old one; and what is still to be removed later. It is the
 // class's own list where there are no exceptions.
