@@ -48,14 +48,6 @@ func (h Host) Patterns() iter.Seq[Host] {
 	}
 }
 
-// Specificity orders hosts by how little they cover: plain names before wildcards, longer before shorter. The smaller wins.
-func (h Host) Specificity() int {
-	if h.IsWildcard() {
-		return 1<<16 - len(h)
-	}
-	return -len(h)
-}
-
 // Resolve makes a fully qualified name of a short one, as Istio's API does: a name without a dot is a service of the
 // namespace; others stay.
 func Resolve(name, namespace, domain string) Host {
