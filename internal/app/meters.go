@@ -13,7 +13,7 @@ import (
 type meters struct {
 	metrics *observe.Metrics
 	known   map[source.Key]bool
-	last    view.TranslateStats
+	last    map[string]view.TranslateStats
 }
 
 func (m *meters) batched(_ int, waited time.Duration) {
@@ -80,10 +80,12 @@ func (m *meters) compiled(took time.Duration) { m.metrics.View.Compile.Observe(t
 func (m *meters) view(c *view.Compiler) {
 	s := c.Stats()
 	m.metrics.View.Classes.Set(float64(s.Classes))
-	calls := m.metrics.View.TranslateCalls
-	calls.WithLabelValues("all", "hit").Add(float64(s.Translate.Hits - m.last.Hits))
-	calls.WithLabelValues("all", "miss").Add(float64(s.Translate.Misses - m.last.Misses))
-	calls.WithLabelValues("all", "miss_equal").Add(float64(s.Translate.Equal - m.last.Equal))
+	for kind, now := range s.Translate {
+		last, calls := m.last[kind], m.metrics.View.TranslateCalls
+		calls.WithLabelValues(kind, "hit").Add(float64(now.Hits - last.Hits))
+		calls.WithLabelValues(kind, "miss").Add(float64(now.Misses - now.Equal - last.Misses + last.Equal))
+		calls.WithLabelValues(kind, "miss_equal").Add(float64(now.Equal - last.Equal))
+	}
 	m.last = s.Translate
 }
 

@@ -244,7 +244,17 @@ func (n *node) mark(seen map[*node]bool, live map[*Resource]bool) {
 // Stats are counts for metrics and tests.
 type Stats struct {
 	Classes, Members, Remembered, Nodes int
-	Translate                           TranslateStats
+	// Translate is by the kind of what is made.
+	Translate map[string]TranslateStats
+}
+
+// Total are the counts of all kinds.
+func (s Stats) Total() TranslateStats {
+	var total TranslateStats
+	for _, k := range s.Translate {
+		total = total.plus(k)
+	}
+	return total
 }
 
 // Stats are the present counts.
@@ -252,6 +262,6 @@ func (c *Compiler) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Stats{
-		Classes: len(c.classes), Members: len(c.members), Remembered: c.comp.size(), Nodes: c.comp.store.Nodes(), Translate: c.comp.stats,
+		Classes: len(c.classes), Members: len(c.members), Remembered: c.comp.size(), Nodes: c.comp.store.Nodes(), Translate: c.comp.stats(),
 	}
 }

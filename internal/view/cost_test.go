@@ -75,13 +75,13 @@ type cost struct {
 }
 
 func (m *meshOf) costOf(u world.Update) cost {
-	before := m.compiler.Stats().Translate
+	before := m.compiler.Stats().Total()
 	states := map[ClassID]*State{}
 	for _, c := range m.compiler.classes {
 		states[c.id] = c.state
 	}
 	m.apply(u)
-	after := m.compiler.Stats().Translate
+	after := m.compiler.Stats().Total()
 	c := cost{misses: after.Misses - before.Misses, hits: after.Hits - before.Hits, changed: len(m.last.Changed)}
 	for _, changed := range m.last.Changed {
 		for t := range changed.State.Sets {

@@ -45,9 +45,9 @@ type memberKey struct {
 	in endpoint.Input
 }
 
-func newGroups(store *Store, stats *TranslateStats, refused func(model.Endpoint, error)) *groups {
+func newGroups(store *Store, refused func(model.Endpoint, error)) *groups {
 	g := &groups{store: store, known: map[groupKey]*groupList{}, of: map[serviceID][]groupKey{}, refused: refused}
-	g.members = newMemo(store, stats, func(k memberKey) *Resource {
+	g.members = newMemo(store, func(k memberKey) *Resource {
 		m, err := endpoint.Endpoint(k.in)
 		if err != nil {
 			return nil

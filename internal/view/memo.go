@@ -12,10 +12,17 @@ type memo[In comparable] struct {
 	store     *Store
 	translate func(In) *Resource
 	made      map[In]*Resource
-	stats     *TranslateStats
+	stats     TranslateStats
 }
 
-// TranslateStats count what translation did since the start.
+// remembering is a memo, whatever its input.
+type remembering interface {
+	counts() TranslateStats
+	len() int
+	sweep(live map[*Resource]bool)
+}
+
+// TranslateStats count what translations of a kind did since the start.
 type TranslateStats struct {
 	Hits, Misses uint64
 	// Equal counts misses whose output was there already: an input that holds more than it should, or another class that
@@ -23,8 +30,12 @@ type TranslateStats struct {
 	Equal uint64
 }
 
-func newMemo[In comparable](store *Store, stats *TranslateStats, translate func(In) *Resource) *memo[In] {
-	return &memo[In]{store: store, translate: translate, made: map[In]*Resource{}, stats: stats}
+func (s TranslateStats) plus(o TranslateStats) TranslateStats {
+	return TranslateStats{Hits: s.Hits + o.Hits, Misses: s.Misses + o.Misses, Equal: s.Equal + o.Equal}
+}
+
+func newMemo[In comparable](store *Store, translate func(In) *Resource) *memo[In] {
+	return &memo[In]{store: store, translate: translate, made: map[In]*Resource{}}
 }
 
 func (m *memo[In]) get(in In) *Resource {
@@ -52,6 +63,8 @@ func (m *memo[In]) sweep(live map[*Resource]bool) {
 }
 
 func (m *memo[In]) len() int { return len(m.made) }
+
+func (m *memo[In]) counts() TranslateStats { return m.stats }
 
 // encode makes a resource of a message. What cannot be encoded (a string that is not UTF-8, which ingest lets through
 // nowhere) becomes an empty body, which Envoy refuses by name.

@@ -32,7 +32,7 @@ func (c compiler) own(s *scope.Scope) []slot {
 		slot{typ: Listener, name: name, get: func() *Resource {
 			return c.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: true, Common: c.commonOf(mesh, s.Class.Settings.HTTP10),
+				ProxyUnknown: true, Common: c.of(mesh).listeners(s.Class.Settings.HTTP10),
 			})
 		}},
 		slot{typ: Route, name: httpProxyTable, head: func() []byte { return tableHead(route.TableInput{Name: httpProxyTable}) }},
@@ -76,7 +76,7 @@ func (c compiler) inboundSlots(s *scope.Scope) []slot {
 			slot{typ: Listener, name: name, get: func() *Resource {
 				return c.inbounds.get(listener.InboundInput{
 					Name: name, Bind: model.OwnPod, Port: port, Protocol: protocol, Cluster: to, StatName: stat,
-					Common: c.commonOf(s.World.Mesh, s.Class.Settings.HTTP10),
+					Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
 				})
 			}})
 	}

@@ -40,7 +40,7 @@ func (c compiler) tcpSlots(s *scope.Scope, port uint16, report func(source.Probl
 	return []slot{{typ: Listener, name: name, get: func() *Resource {
 		return c.tcp.get(listener.TCPInput{
 			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.chains.List(b.found),
-			Common: c.commonOf(s.World.Mesh, s.Class.Settings.HTTP10),
+			Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
 		})
 	}}}
 }

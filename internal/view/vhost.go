@@ -54,7 +54,7 @@ func (c compiler) vhostSlot(s *scope.Scope, host model.Host, port uint16, to rou
 // vhostInput gathers all that the routes depend on, but for the domains.
 func (c compiler) vhostInput(s *scope.Scope, refs []route.RouteRef, to route.Target, port uint16) route.VirtualHostInput {
 	return route.VirtualHostInput{
-		Routes: c.refs.List(refs), Default: to, Facts: c.facts.List(c.factsOf(s, refs, to, port)), Retries: c.retriesOf(s.World.Mesh), Port: port,
+		Routes: c.refs.List(refs), Default: to, Facts: c.facts.List(c.factsOf(s, refs, to, port)), Retries: c.of(s.World.Mesh).retries, Port: port,
 	}
 }
 

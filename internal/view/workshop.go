@@ -15,7 +15,6 @@ import (
 // classes share it. It is used by one goroutine.
 type workshop struct {
 	store *Store
-	stats TranslateStats
 
 	clusters    *memo[cluster.OutboundInput]
 	inbound     *memo[cluster.InboundInput]
@@ -37,6 +36,7 @@ type workshop struct {
 	targets   *model.Interner[listener.WeightedTarget]
 	retries   *model.Pool[model.Retries]
 	common    *model.Pool[listener.Common]
+	mesh      *meshParts
 }
 
 type assignmentKey struct {
@@ -56,7 +56,7 @@ func newWorkshop(store *Store, refused func(model.Endpoint, error)) *workshop {
 		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](),
 		retries: model.NewPool[model.Retries](), common: model.NewPool[listener.Common](),
 	}
-	w.groups = newGroups(store, &w.stats, refused)
+	w.groups = newGroups(store, refused)
 	w.clusterMemos()
 	w.routeMemos()
 	w.listenerMemos()
@@ -64,21 +64,21 @@ func newWorkshop(store *Store, refused func(model.Endpoint, error)) *workshop {
 }
 
 func (w *workshop) clusterMemos() {
-	w.clusters = newMemo(w.store, &w.stats, func(in cluster.OutboundInput) *Resource {
+	w.clusters = newMemo(w.store, func(in cluster.OutboundInput) *Resource {
 		m := cluster.Outbound(in)
 		r := encode(m.GetName(), m)
 		r.eds = m.GetType() == clusterv3.Cluster_EDS
 		return r
 	})
-	w.inbound = newMemo(w.store, &w.stats, func(in cluster.InboundInput) *Resource {
+	w.inbound = newMemo(w.store, func(in cluster.InboundInput) *Resource {
 		m := cluster.Inbound(in)
 		return encodeOwn(m.GetName(), m)
 	})
-	w.passthrough = newMemo(w.store, &w.stats, func(in cluster.PassthroughInput) *Resource {
+	w.passthrough = newMemo(w.store, func(in cluster.PassthroughInput) *Resource {
 		m := cluster.Passthrough(in)
 		return encode(m.GetName(), m)
 	})
-	w.assignments = newMemo(w.store, &w.stats, assemble)
+	w.assignments = newMemo(w.store, assemble)
 }
 
 // assemble makes a ClusterLoadAssignment of shared endpoint sets.
@@ -99,8 +99,8 @@ func assemble(k assignmentKey) *Resource {
 }
 
 func (w *workshop) routeMemos() {
-	w.vhosts = newMemo(w.store, &w.stats, func(k vhostKey) *Resource { return encode(k.name, route.VirtualHost(k.in)) })
-	w.fallbacks = newMemo(w.store, &w.stats, func(in route.FallbackInput) *Resource {
+	w.vhosts = newMemo(w.store, func(k vhostKey) *Resource { return encode(k.name, route.VirtualHost(k.in)) })
+	w.fallbacks = newMemo(w.store, func(in route.FallbackInput) *Resource {
 		name := "allow_any"
 		if in.RegistryOnly {
 			name = "block_all"
@@ -110,10 +110,10 @@ func (w *workshop) routeMemos() {
 }
 
 func (w *workshop) listenerMemos() {
-	w.proxies = newMemo(w.store, &w.stats, func(in listener.HTTPInput) *Resource { return encodeOwn(in.Name, listener.HTTP(in)) })
-	w.tcp = newMemo(w.store, &w.stats, func(in listener.TCPInput) *Resource { return encodeOwn(in.Name, listener.TCP(in)) })
-	w.inbounds = newMemo(w.store, &w.stats, func(in listener.InboundInput) *Resource { return encodeOwn(in.Name, listener.Inbound(in)) })
-	w.gateways = newMemo(w.store, &w.stats, func(in listener.GatewayInput) *Resource { return encodeOwn(in.Name, listener.Gateway(in)) })
+	w.proxies = newMemo(w.store, func(in listener.HTTPInput) *Resource { return encodeOwn(in.Name, listener.HTTP(in)) })
+	w.tcp = newMemo(w.store, func(in listener.TCPInput) *Resource { return encodeOwn(in.Name, listener.TCP(in)) })
+	w.inbounds = newMemo(w.store, func(in listener.InboundInput) *Resource { return encodeOwn(in.Name, listener.Inbound(in)) })
+	w.gateways = newMemo(w.store, func(in listener.GatewayInput) *Resource { return encodeOwn(in.Name, listener.Gateway(in)) })
 }
 
 func (w *workshop) blackHole() *Resource {
@@ -121,34 +121,65 @@ func (w *workshop) blackHole() *Resource {
 	return w.store.Canonical(encode(m.GetName(), m))
 }
 
-func (w *workshop) retriesOf(m *model.MeshConfig) *model.Retries {
-	return w.retries.Canonical(m.Retries)
+// of caches what is canonical in a mesh configuration, which hardly ever changes.
+func (w *workshop) of(m *model.MeshConfig) *meshParts {
+	if w.mesh == nil || w.mesh.config != m {
+		w.mesh = &meshParts{config: m, retries: w.retries.Canonical(m.Retries), common: [2]*listener.Common{w.commonOf(m, false), w.commonOf(m, true)}}
+	}
+	return w.mesh
+}
+
+// meshParts are the parts of a mesh configuration that stand in inputs.
+type meshParts struct {
+	config  *model.MeshConfig
+	retries *model.Retries
+	common  [2]*listener.Common // without and with HTTP/1.0
+}
+
+func (p *meshParts) listeners(http10 bool) *listener.Common {
+	if http10 {
+		return p.common[1]
+	}
+	return p.common[0]
 }
 
 func (w *workshop) commonOf(m *model.MeshConfig, http10 bool) *listener.Common {
 	return w.common.Canonical(&listener.Common{AccessLogFile: m.AccessLogFile, IdleTimeout: m.IdleTimeout, HTTP10: http10})
 }
 
+// memos are all memos by the kind of what they make.
+func (w *workshop) memos() map[string]remembering {
+	return map[string]remembering{
+		"cluster": w.clusters, "cluster_inbound": w.inbound, "cluster_passthrough": w.passthrough, "assignment": w.assignments,
+		"endpoint": w.groups.members, "virtualhost": w.vhosts, "fallback": w.fallbacks, "listener_http": w.proxies, "listener_tcp": w.tcp,
+		"listener_inbound": w.inbounds, "listener_gateway": w.gateways,
+	}
+}
+
+// stats are what each kind of translation did.
+func (w *workshop) stats() map[string]TranslateStats {
+	all := map[string]TranslateStats{}
+	for kind, m := range w.memos() {
+		all[kind] = m.counts()
+	}
+	return all
+}
+
 // size is how many translations are remembered.
 func (w *workshop) size() int {
-	return w.clusters.len() + w.inbound.len() + w.passthrough.len() + w.assignments.len() + w.vhosts.len() + w.fallbacks.len() +
-		w.proxies.len() + w.tcp.len() + w.inbounds.len() + w.gateways.len() + w.groups.members.len()
+	total := 0
+	for _, m := range w.memos() {
+		total += m.len()
+	}
+	return total
 }
 
 // sweep forgets all translations whose resources are not live.
 func (w *workshop) sweep(live map[*Resource]bool) {
+	for _, m := range w.memos() {
+		m.sweep(live)
+	}
 	lists := map[*groupList]bool{}
-	w.clusters.sweep(live)
-	w.inbound.sweep(live)
-	w.passthrough.sweep(live)
-	w.assignments.sweep(live)
-	w.vhosts.sweep(live)
-	w.fallbacks.sweep(live)
-	w.proxies.sweep(live)
-	w.tcp.sweep(live)
-	w.inbounds.sweep(live)
-	w.gateways.sweep(live)
-	w.groups.members.sweep(live)
 	for k := range w.assignments.made {
 		lists[k.list] = true
 	}
