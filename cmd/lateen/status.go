@@ -53,15 +53,16 @@ func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte
 
 // problemLine is what status shows of a problem.
 type problemLine struct {
-	Severity string `json:"severity"`
-	Origin   string `json:"origin,omitempty"`
-	Kind     string `json:"kind,omitempty"`
-	Object   string `json:"name,omitempty"`
-	Path     string `json:"path,omitempty"`
-	Value    string `json:"value,omitempty"`
-	Message  string `json:"message"`
-	Want     string `json:"want,omitempty"`
-	Text     string `json:"text"`
+	Severity  string `json:"severity"`
+	Origin    string `json:"origin,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Value     string `json:"value,omitempty"`
+	Message   string `json:"message"`
+	Want      string `json:"want,omitempty"`
+	Text      string `json:"text"`
 }
 
 // statusReport is the whole answer of lateen status.

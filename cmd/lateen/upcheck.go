@@ -35,16 +35,10 @@ type result struct {
 func (m *mesh) check(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, m.o.timeout)
 	defer cancel()
-	go m.progress(wait)
-	s, err := m.runtime.Await(wait, (*local.Snapshot).Ready)
+	s, err := m.inSync(wait)
 	if err != nil {
 		return m.notReady(s)
 	}
-	if err := m.pipeline.Settle(wait); err != nil {
-		m.out.Line("the proxies have not accepted everything after %s", m.o.timeout)
-		return errFailed
-	}
-	cancel()
 	m.table(s)
 	targets := checkTargets(s, m.pipeline.World())
 	if len(targets) == 0 {
@@ -64,11 +58,11 @@ func (m *mesh) check(ctx context.Context) error {
 }
 
 func (m *mesh) notReady(s *local.Snapshot) error {
-	m.out.Line("not everything is ready after %s:", m.o.timeout)
-	for _, p := range s.Pods {
-		if !p.Ready {
-			m.out.Paragraph("  ", terminal.Plain, fmt.Sprintf("%s/%s: %s: %s", p.Namespace, p.Name, p.State, p.Why))
-		}
+	if s.Ready() {
+		m.out.Line("the proxies have not accepted everything after %s", m.o.timeout)
+	} else {
+		m.out.Line("not everything is ready after %s:", m.o.timeout)
+		m.unready(s)
 	}
 	for _, p := range m.pipeline.Problems() {
 		m.out.Paragraph("  ", styleOf(p.Severity), p.String())

@@ -12,26 +12,29 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 )
 
+// tableWait is how long the table waits for everything to be ready; then it shows what is not.
+const tableWait = 15 * time.Second
+
 // show prints what runs, and then a line for each thing that happens, until ctx ends.
 func (m *mesh) show(ctx context.Context) error {
 	m.out.Line("lateen %s: %s", version, m.o.dir)
-	started, cancel := context.WithCancel(ctx)
-	go m.progress(started)
 	printed := false
-	ready := make(chan *local.Snapshot, 1)
+	started := make(chan *local.Snapshot, 1)
 	go func() {
-		if s, err := m.runtime.Await(ctx, (*local.Snapshot).Ready); err == nil {
-			ready <- s
-		}
+		wait, cancel := context.WithTimeout(ctx, tableWait)
+		defer cancel()
+		s, _ := m.inSync(wait) // what is not ready stands in the table
+		started <- s
 	}()
-	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
 			m.out.Line("stopping")
 			return nil
-		case s := <-ready:
-			cancel()
+		case s := <-started:
+			if ctx.Err() != nil {
+				continue
+			}
 			m.table(s)
 			m.out.Line("Edit the manifests and watch. Ctrl-C ends it all.")
 			m.out.Line("")
@@ -48,6 +51,25 @@ func (m *mesh) show(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// inSync waits until everything is ready and every proxy has accepted what it should have, and meanwhile shows how far that is.
+func (m *mesh) inSync(ctx context.Context) (*local.Snapshot, error) {
+	showing, stop := context.WithCancel(ctx)
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		m.progress(showing)
+	}()
+	defer func() {
+		stop()
+		<-shown
+	}()
+	s, err := m.runtime.Await(ctx, (*local.Snapshot).Ready)
+	if err != nil {
+		return s, err
+	}
+	return s, m.pipeline.Settle(ctx)
 }
 
 // progress shows how many pods are ready until ctx ends.
@@ -97,12 +119,22 @@ func (m *mesh) table(s *local.Snapshot) {
 		})
 	}
 	m.out.Table(t)
+	m.unready(s)
 	for _, e := range s.Entrances {
 		if e.Address.IsValid() && e.HTTP {
 			m.out.Line("gateway  %s   (%s/%s)", m.out.Paint(terminal.Bold, e.URL()), e.Namespace, e.Service)
 		}
 	}
 	m.out.Line("metrics  %s", m.metrics)
+}
+
+// unready says what each pod that is not ready waits for.
+func (m *mesh) unready(s *local.Snapshot) {
+	for _, p := range s.Pods {
+		if !p.Ready {
+			m.out.Paragraph("  ", terminal.Warn, fmt.Sprintf("%s/%s: %s: %s", p.Namespace, p.Name, p.State, p.Why))
+		}
+	}
 }
 
 // processOf is the number of the process that a person would look at: the pod's first, which for a gateway is its Envoy.
