@@ -18,7 +18,7 @@ type AssignmentInput struct {
 	Cluster string
 }
 
-// GroupInput is a LocalityLbEndpoints without its endpoints. It holds nothing summed over them (PROTOCOL.md, P23).
+// GroupInput is a LocalityLbEndpoints without its endpoints. It holds nothing summed over them (docs/protocol.md, P23).
 type GroupInput struct {
 	Locality model.Locality
 	Priority uint32 // 0 is the highest; above MaxPriority counts as MaxPriority

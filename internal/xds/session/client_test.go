@@ -13,7 +13,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// envoy is a client as Envoy is one (PROTOCOL.md, 1): it warms changed clusters and withholds their ACK meanwhile, drops
+// envoy is a client as Envoy is one (docs/protocol.md, 1): it warms changed clusters and withholds their ACK meanwhile, drops
 // endpoints that nothing waits for, keeps an old listener until the routes of the new one are there, takes the good part of a
 // response that it refuses and then remembers the versions from before, and applies nothing of one that it cannot
 // read. It is strict: it fails the test at what an Envoy would answer with an outage.
@@ -47,6 +47,7 @@ type envoyType struct {
 	held     map[string]item
 	reported map[string]string
 	nonce    string
+	version  string // state of the world: of the response accepted last
 }
 
 type item struct {
@@ -88,7 +89,7 @@ func (e *envoy) request(t view.Type) session.Request {
 	c := e.types[t]
 	req := session.Request{TypeURL: t.URL()}
 	if e.protocol == session.StateOfTheWorld {
-		req.Names, req.Nonce = slices.Sorted(maps.Keys(c.names)), c.nonce
+		req.Names, req.Nonce, req.VersionInfo = slices.Sorted(maps.Keys(c.names)), c.nonce, c.version
 	} else if c.opened {
 		for _, p := range c.pending {
 			if p[0] == '+' {
@@ -161,6 +162,9 @@ func (e *envoy) read() {
 	}
 	e.makesBeforeItBreaks()
 	e.say()
+	if bad == "" {
+		c.version = r.Version
+	}
 	ack := e.request(r.Type)
 	ack.Nonce = r.Nonce
 	if bad != "" {
