@@ -71,10 +71,10 @@ func setTargets(out *routev3.RouteAction, t translator, targets []model.Destinat
 }
 
 // setTimeout limits a request; 0 lifts Envoy's default of 15 s. A grpc-timeout header of the client's is honoured up to
-// the same limit; it ends the request with DEADLINE_EXCEEDED, where Envoy's older max_grpc_timeout says UNAVAILABLE.
+// the same limit. The newer max_stream_duration will not do: where it is set, if only for that header, Envoy ignores timeout.
 func setTimeout(out *routev3.RouteAction, d time.Duration) {
 	out.Timeout = pb.Duration(d)
-	out.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: pb.Duration(d)}
+	out.MaxGrpcTimeout = pb.Duration(d) //nolint:staticcheck // deprecated, see above
 }
 
 // setPathRewrite replaces what the route's path condition matched: the prefix, or for an exact path or an expression the
