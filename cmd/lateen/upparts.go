@@ -44,10 +44,10 @@ func findEnvoy(flag string) (string, error) {
 
 // openLog writes the log to a file beside those of the pods: the screen is for people.
 func openLog(o upOptions) (*slog.Logger, error) {
-	if err := os.MkdirAll(o.stateDir, 0o755); err != nil {
+	if err := os.MkdirAll(o.stateDir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(o.stateDir, "lateen.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(filepath.Join(o.stateDir, "lateen.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -255,6 +257,7 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 			fresh := NewCompiler(refused)
 			fresh.world = fromNothing(t, present)
 			for m, p := range placed {
+				requireAcceptable(t, p.State)
 				fresh.Join(m.facts, func(_ *Member, want Placement) {
 					require.Equal(t, dump(want.State), dump(p.State), "proxy %s in %s", m.facts.Proxy.Name, m.facts.Proxy.Namespace)
 					require.Equal(t, want.Own, p.Own)
@@ -262,4 +265,19 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice in a route table.
+func requireAcceptable(t *rapid.T, s *State) {
+	for r := range s.Sets[Route].All() {
+		rc := &routev3.RouteConfiguration{}
+		require.NoError(t, proto.Unmarshal(r.Body(), rc))
+		seen := map[string]string{}
+		for _, v := range rc.GetVirtualHosts() {
+			for _, d := range v.GetDomains() {
+				require.NotContains(t, seen, d, "%s and %s of %s", seen[d], v.GetName(), r.Name())
+				seen[d] = v.GetName()
+			}
+		}
+	}
 }

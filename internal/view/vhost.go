@@ -193,11 +193,11 @@ func aliasOf(name model.Host, namespace, domain string) []model.Host {
 	return append(hosts, model.Host(n+".svc."+domain), model.Host(n+"."+domain))
 }
 
-// withPorts are the Host headers for names at a port: that of HTTP may be left out.
+// withPorts are the Host headers for names at a port: that of HTTP may be left out. "*" without a port is the fallback's.
 func withPorts(names []string, port uint16) []string {
 	var domains []string
 	for _, n := range names {
-		if port == defaultPort {
+		if port == defaultPort && n != "*" {
 			domains = append(domains, n)
 		}
 		domains = append(domains, n+":"+portText(port))
