@@ -1,0 +1,214 @@
+package livemesh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+)
+
+// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
+const patience = 60 * time.Second
+
+// Options change how a mesh runs; the zero value is right for most tests.
+type Options struct {
+	// FileSettle is how long a file must stand still before it is read: 5 ms. Tests of files that are being written want more.
+	FileSettle time.Duration
+}
+
+// Mesh is a running mesh, bound to the test that uses it.
+type Mesh struct {
+	*shared
+	t testing.TB
+}
+
+// shared is what the Meshes of all tests that use one mesh have in common.
+type shared struct {
+	dir        string
+	monitoring string
+	tap        *tap
+	pipeline   *app.Pipeline
+
+	mu      sync.Mutex
+	markers int
+	removed bool // since the last Settle
+	clients []io.Closer
+	pids    map[int]string
+}
+
+// Start runs a mesh from manifests, a txtar archive of files, until the test ends. It returns once all pods are ready and every
+// proxy has accepted everything.
+func Start(t testing.TB, files string) *Mesh {
+	t.Helper()
+	return StartWith(t, Options{}, files)
+}
+
+// StartWith is Start with options.
+func StartWith(t testing.TB, o Options, files string) *Mesh {
+	t.Helper()
+	if o.FileSettle == 0 {
+		o.FileSettle = 5 * time.Millisecond
+	}
+	m := &Mesh{t: t, shared: &shared{pids: map[int]string{}, dir: filepath.Join(t.TempDir(), "manifests")}}
+	require.NoError(t, os.Mkdir(m.dir, 0o755))
+	m.writeAll(files)
+	m.assemble(o)
+	m.run()
+	m.Settle()
+	return m
+}
+
+// assemble puts the mesh together as `lateen up` does.
+func (m *Mesh) assemble(o Options) {
+	t := m.t
+	t.Helper()
+	envoy := envoyBinary(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	state, logs := t.TempDir(), newLog(t)
+	xds, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	monitoring, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	m.monitoring = "http://" + monitoring.Addr().String()
+	tokens := local.NewTokens()
+	manifests := dir.New(dir.Options{
+		Path: m.dir, StateDir: filepath.Join(state, "manifests"), Logger: logs, Settle: o.FileSettle, Rescan: time.Second,
+	})
+	runtime, err := local.New(manifests, local.Options{
+		Envoy: envoy, Self: self, StateDir: filepath.Join(state, "pods"), WorkDir: m.dir, Environ: os.Environ(),
+		XDS: netip.MustParseAddrPort(xds.Addr().String()), IstioVersion: "1.31.0", Tokens: tokens,
+		Settled:  func(ctx context.Context, _ time.Time) error { return m.pipeline.Settle(ctx) },
+		CoolDown: time.Second, Backoff: 100 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	m.tap = newTap(runtime)
+	m.pipeline = app.New(app.Options{
+		Source: m.tap, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: authenticator{tokens}, Log: logs, Version: "test",
+		Config: config.Config{DebounceAfter: 5 * time.Millisecond, DebounceMax: time.Second, EDSDebounce: true, MaxRequestsPerSecond: 1000},
+	})
+}
+
+// run starts the mesh, and ends it with the test: then nothing of it may be left.
+func (m *Mesh) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.pipeline.Run(ctx) }()
+	m.t.Cleanup(func() {
+		m.notePIDs()
+		for _, c := range m.clients {
+			_ = c.Close()
+		}
+		cancel()
+		require.NoError(m.t, <-ended)
+		for pid, name := range m.pids {
+			require.ErrorIs(m.t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d (%s) outlives the mesh", pid, name)
+		}
+	})
+}
+
+// With is the mesh for a subtest.
+func (m *Mesh) With(t testing.TB) *Mesh { return &Mesh{shared: m.shared, t: t} }
+
+// Run runs a subtest with further files, which are removed after it.
+func (m *Mesh) Run(name, files string, test func(t *testing.T, m *Mesh)) {
+	parent, ok := m.t.(*testing.T)
+	require.True(m.t, ok)
+	parent.Run(name, func(t *testing.T) {
+		sub := m.With(t)
+		if strings.TrimSpace(files) != "" {
+			names := sub.writeAll(files)
+			t.Cleanup(func() {
+				for _, name := range names {
+					sub.Delete(name)
+				}
+			})
+		}
+		sub.Settle()
+		test(t, sub)
+	})
+}
+
+func (m *Mesh) notePIDs() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.tap.Snapshot().Pods {
+		for _, proc := range p.Processes {
+			if proc.PID != 0 {
+				m.pids[proc.PID] = p.Name + "/" + proc.Name
+			}
+		}
+	}
+}
+
+func (m *Mesh) closeAtEnd(c io.Closer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clients = append(m.clients, c)
+}
+
+// authenticator proves who an Envoy is by its token, as `lateen up` does.
+type authenticator struct{ tokens *local.Tokens }
+
+// Authenticate implements serve.Authenticator.
+func (a authenticator) Authenticate(_ context.Context, md metadata.MD) (serve.Identity, error) {
+	for _, v := range md.Get("authorization") {
+		if id, known := a.tokens.Lookup(strings.TrimPrefix(v, "Bearer ")); known {
+			return serve.Identity{TrustDomain: "cluster.local", Namespace: id.Namespace, ServiceAccount: id.ServiceAccount}, nil
+		}
+	}
+	return serve.Identity{}, errors.New("no token of this mesh")
+}
+
+// newLog shows the control plane's log of a test that failed.
+func newLog(t testing.TB) *slog.Logger {
+	b := &tail{}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the control plane's last log lines:\n%s", b)
+		}
+	})
+	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// tail keeps the last lines that were written; older ones are dropped.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+const tailLines = 40
+
+func (b *tail) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lines = append(b.lines, string(p))
+	b.lines = slices.Delete(b.lines, 0, max(0, len(b.lines)-tailLines))
+	return len(p), nil
+}
+
+func (b *tail) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.lines, "")
+}

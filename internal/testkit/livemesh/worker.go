@@ -1,0 +1,87 @@
+package livemesh
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/local"
+)
+
+const proxyContainer = "istio-proxy"
+
+func hasEnvoy(p local.PodStatus) bool {
+	return slices.ContainsFunc(p.Processes, func(s local.ProcessStatus) bool { return s.Name == proxyContainer && s.PID != 0 })
+}
+
+// awaitWorker returns when an Envoy's worker thread has all that its main thread acknowledged. The updates stand in the worker's
+// queue by then. It takes what is ready in rounds: the round that answers the second request begins after the one that answered
+// the first, and so after all that stood in the queue before.
+func awaitWorker(ctx context.Context, p local.PodStatus) error {
+	at := netip.AddrPortFrom(p.Outbound, local.HTTPProxyPort)
+	if p.Gateway {
+		var err error
+		if at, err = gatewayListener(ctx, p); err != nil || !at.IsValid() {
+			return err
+		}
+	}
+	for range 2 {
+		if err := disturb(ctx, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disturb sends what is not HTTP, which the worker refuses by itself, and waits for its answer.
+func disturb(ctx context.Context, at netip.AddrPort) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if _, err := conn.Write([]byte("settled?\r\n\r\n")); err != nil {
+		return err
+	}
+	if _, err := conn.Read(make([]byte, 64)); err != nil {
+		return fmt.Errorf("%s does not answer: %w", at, err)
+	}
+	return nil
+}
+
+// gatewayListener is the address of any one of a gateway's listeners; the zero value if it has none.
+func gatewayListener(ctx context.Context, p local.PodStatus) (netip.AddrPort, error) {
+	url := fmt.Sprintf("http://%s/listeners?format=json", netip.AddrPortFrom(p.Outbound, local.AdminPort))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var list struct {
+		Statuses []struct {
+			Local struct {
+				Socket struct {
+					Address string `json:"address"`
+					Port    uint16 `json:"port_value"`
+				} `json:"socket_address"`
+			} `json:"local_address"`
+		} `json:"listener_statuses"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Statuses) == 0 {
+		return netip.AddrPort{}, err
+	}
+	socket := list.Statuses[0].Local.Socket
+	addr, err := netip.ParseAddr(socket.Address)
+	return netip.AddrPortFrom(addr, socket.Port), err
+}

@@ -1,0 +1,268 @@
+package features
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
+)
+
+func TestResilience(t *testing.T) {
+	m := webMesh(t)
+	t.Run("timeout", func(t *testing.T) { testTimeout(t, m.With(t)) })
+	t.Run("fault", func(t *testing.T) { testFault(t, m.With(t)) })
+	t.Run("default retries", func(t *testing.T) { testDefaultRetries(t, m.With(t)) })
+	t.Run("explicit retries", func(t *testing.T) { testExplicitRetries(t, m.With(t)) })
+	t.Run("connection pool", func(t *testing.T) { testConnectionPool(t, m.With(t)) })
+	t.Run("outlier detection", func(t *testing.T) { testOutlierDetection(t, m.With(t)) })
+}
+
+func testTimeout(t *testing.T, m *livemesh.Mesh) {
+	m.Run("ends a slow request", virtual("web", `
+hosts: [web]
+http:
+- timeout: 100ms
+  route: [`+subset("v1")+`]
+`), func(t *testing.T, m *livemesh.Mesh) {
+		client := m.Client("client-v1")
+		a := client.Get("http://web/delay/20000")
+		requireStatus(t, 504, a)
+		require.Less(t, a.Took, 20*time.Second, "the workload would have taken that")
+		requireVersion(t, "v1", client.Get("http://web/delay/1"))
+	})
+}
+
+func testFault(t *testing.T, m *livemesh.Mesh) {
+	fault := func(fault string) string {
+		return virtual("web", "hosts: [web]\nhttp:\n- fault: "+fault+"\n  route: ["+subset("v1")+"]\n")
+	}
+	m.Run("abort all", fault(`{abort: {httpStatus: 418, percentage: {value: 100}}}`), func(t *testing.T, m *livemesh.Mesh) {
+		client := m.Client("client-v1")
+		for range 20 {
+			requireStatus(t, 418, client.Get("http://web/"))
+		}
+	})
+	m.Run("abort none", fault(`{abort: {httpStatus: 418, percentage: {value: 0}}}`), func(t *testing.T, m *livemesh.Mesh) {
+		client := m.Client("client-v1")
+		for range 20 {
+			requireVersion(t, "v1", client.Get("http://web/"))
+		}
+	})
+	m.Run("abort some", fault(`{abort: {httpStatus: 418, percentage: {value: 25}}}`), func(t *testing.T, m *livemesh.Mesh) {
+		got := m.Client("client-v1").Tally(400, "http://web/", livemesh.ByVersion)
+		low, high := binomialBounds(400, 0.25)
+		require.True(t, low <= got["418"] && got["418"] <= high, "%v, want %d to %d aborted", got, low, high)
+		require.Equal(t, 400, got["418"]+got["v1"], "%v", got)
+	})
+	m.Run("delay all", fault(`{delay: {fixedDelay: 300ms, percentage: {value: 100}}}`), func(t *testing.T, m *livemesh.Mesh) {
+		a := m.Client("client-v1").Get("http://web/")
+		requireVersion(t, "v1", a)
+		require.GreaterOrEqual(t, a.Took, 300*time.Millisecond)
+	})
+	m.Run("delay none", fault(`{delay: {fixedDelay: 20s, percentage: {value: 0}}}`), func(t *testing.T, m *livemesh.Mesh) {
+		a := m.Client("client-v1").Get("http://web/")
+		requireVersion(t, "v1", a)
+		require.Less(t, a.Took, 20*time.Second)
+	})
+}
+
+// testDefaultRetries: nobody wrote a policy, and still no caller sees a replica that is not there.
+func testDefaultRetries(t *testing.T, m *livemesh.Mesh) {
+	m.Run("a replica that refuses connections", livemesh.File("pair.yaml",
+		livemesh.NewEcho("pair", "good").Bare(), livemesh.NewEcho("pair", "bad").Bare().Refusing(9999), livemesh.Service("pair", "http:80:8080"),
+	), func(t *testing.T, m *livemesh.Mesh) {
+		attempts := map[string]int{}
+		client := m.Client("client-v1")
+		for range 60 {
+			a := client.Get("http://pair/")
+			requireVersion(t, "good", a)
+			attempts[a.Echoed.Headers.Get("x-envoy-attempt-count")]++
+		}
+		require.Positive(t, attempts["2"], "no request was tried at the bad replica first: %v", attempts)
+	})
+	m.Run("a replica that crashes", livemesh.File("pair.yaml",
+		livemesh.NewEcho("pair", "v1").Bare().Replicas(2), livemesh.Service("pair", "http:80:8080"),
+	), func(t *testing.T, m *livemesh.Mesh) {
+		load := m.Client("client-v1").Load("http://pair/")
+		load.Advance(20)
+		victim := m.Pod("pair-v1")
+		require.NoError(t, kill(victim, "echo"))
+		m.AwaitPods("pair-v1", func(pods []local.PodStatus) bool {
+			return len(pods) == 2 && pods[0].Restarts+pods[1].Restarts == 1 && pods[0].Ready && pods[1].Ready
+		})
+		load.Advance(20)
+		load.Stop()
+	})
+	m.Run("an answer of 500 is not tried again", virtual("web", `
+hosts: [web]
+http:
+- route: [`+subset("v1")+`]
+`), func(t *testing.T, m *livemesh.Mesh) {
+		requireStatus(t, 500, m.Client("client-v1").Get("http://web/status/500"))
+	})
+}
+
+func testExplicitRetries(t *testing.T, m *livemesh.Mesh) {
+	server := newRecorder(t)
+	policy := func(retries string) string {
+		return livemesh.File("flaky.yaml", server.entry("flaky.test")) + virtual("flaky", fmt.Sprintf(`
+hosts: [flaky.test]
+http:
+- retries: %s
+  timeout: 20s
+  route: [{destination: {host: flaky.test}}]
+`, retries))
+	}
+	m.Run("of an answer", policy(`{attempts: 3, retryOn: 5xx}`), func(t *testing.T, m *livemesh.Mesh) {
+		m.RequireNoProblems()
+		client := m.Client("client-v1")
+		server.answer = failFirst(2)
+		a := client.Get("http://flaky.test/twice")
+		require.True(t, a.OK(), "%s", a)
+		require.Equal(t, []string{"1", "2", "3"}, attempts(server, "/twice"))
+
+		server.answer = failFirst(100)
+		requireStatus(t, 500, client.Get("http://flaky.test/always"))
+		require.Equal(t, []string{"1", "2", "3", "4"}, attempts(server, "/always"))
+	})
+	m.Run("of a try that takes too long", policy(`{attempts: 2, perTryTimeout: 100ms, retryOn: "5xx"}`), func(t *testing.T, m *livemesh.Mesh) {
+		var tries atomic.Int32
+		server.answer = func(_ http.ResponseWriter, r *http.Request) bool {
+			if tries.Add(1) == 1 {
+				<-r.Context().Done()
+				return true
+			}
+			return false
+		}
+		a := m.Client("client-v1").Get("http://flaky.test/slow")
+		require.True(t, a.OK(), "%s", a)
+		require.Equal(t, []string{"1", "2"}, attempts(server, "/slow"))
+	})
+	m.Run("of a status code", policy(`{attempts: 2, retryOn: "418"}`), func(t *testing.T, m *livemesh.Mesh) {
+		var tries atomic.Int32
+		server.answer = func(w http.ResponseWriter, _ *http.Request) bool {
+			if tries.Add(1) == 1 {
+				w.WriteHeader(418)
+				return true
+			}
+			return false
+		}
+		require.True(t, m.Client("client-v1").Get("http://flaky.test/teapot").OK())
+		require.Equal(t, 2, server.count("/teapot"))
+	})
+	m.Run("none", policy(`{attempts: 0}`), func(t *testing.T, m *livemesh.Mesh) {
+		server.answer = failFirst(100)
+		requireStatus(t, 500, m.Client("client-v1").Get("http://flaky.test/once"))
+		require.Equal(t, 1, server.count("/once"))
+	})
+}
+
+// failFirst answers the first n requests with 500.
+func failFirst(n int32) func(http.ResponseWriter, *http.Request) bool {
+	var count atomic.Int32
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		if count.Add(1) > n {
+			return false
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	}
+}
+
+// attempts are the numbers of the attempts that a server saw, as the proxies count them.
+func attempts(r *recorder, path string) []string {
+	var counts []string
+	for _, req := range r.requests(path) {
+		counts = append(counts, req.Header.Get("x-envoy-attempt-count"))
+	}
+	return counts
+}
+
+func testConnectionPool(t *testing.T, m *livemesh.Mesh) {
+	server := newRecorder(t)
+	m.Run("overflow", livemesh.File("narrow.yaml", server.entry("narrow.test"))+rule("narrow", `
+host: narrow.test
+trafficPolicy:
+  connectionPool:
+    tcp: {maxConnections: 1}
+    http: {http1MaxPendingRequests: 1, maxRetries: 1}
+`), func(t *testing.T, m *livemesh.Mesh) {
+		m.RequireNoProblems()
+		client := m.Client("client-v1")
+		requireStatus(t, 200, client.Get("http://narrow.test/first")) // while the connection is made, its request counts as waiting
+		release := make(chan struct{})
+		server.answer = func(http.ResponseWriter, *http.Request) bool { <-release; return false }
+		const sent = 5
+		answers := make(chan livemesh.Answer, sent)
+		for range sent {
+			go func() { answers <- client.Get("http://narrow.test/held") }()
+		}
+		for range sent - 2 { // one has the connection, another waits for it
+			a := <-answers
+			requireStatus(t, 503, a)
+			require.Equal(t, "true", a.Header.Get("x-envoy-overloaded"), "%s", a)
+			require.Contains(t, a.Body, "overflow")
+		}
+		close(release)
+		requireStatus(t, 200, <-answers)
+		requireStatus(t, 200, <-answers)
+		require.Equal(t, 2, server.count("/held"))
+	})
+}
+
+func testOutlierDetection(t *testing.T, m *livemesh.Mesh) {
+	m.Run("a replica that fails is left out", livemesh.File("trio.yaml",
+		livemesh.NewEcho("trio", "v1").Replicas(3), livemesh.Service("trio", "http:80:8080"),
+	)+rule("trio", `
+host: trio
+trafficPolicy:
+  loadBalancer: {simple: ROUND_ROBIN}
+  outlierDetection: {consecutive5xxErrors: 3, interval: 100ms, baseEjectionTime: 600s, maxEjectionPercent: 50}
+`)+virtual("trio", `
+hosts: [trio]
+http:
+- retries: {attempts: 0}
+  route: [{destination: {host: trio}}]
+`), func(t *testing.T, m *livemesh.Mesh) {
+		m.RequireNoProblems()
+		sick := m.Pod("trio-v1")
+		fall(t, sick)
+		client := m.Client("client-v1")
+		bySickness := func(a livemesh.Answer) string {
+			require.Equal(t, !a.OK(), a.Header.Get("x-sample-host") == sick.Name, "%s", a)
+			return fmt.Sprint(a.Status)
+		}
+		require.Equal(t, map[string]int{"200": 4, "503": 2}, client.Tally(6, "http://trio/health", bySickness))
+		m.Await("its ejection", func() bool {
+			return client.Tally(9, "http://trio/health", bySickness)["503"] == 0
+		})
+		require.Equal(t, map[string]int{"200": 60}, client.Tally(60, "http://trio/health", bySickness))
+	})
+}
+
+// fall makes a pod's process answer /health with 503; nobody probes it.
+func fall(t *testing.T, p local.PodStatus) {
+	t.Helper()
+	resp, err := http.Post("http://"+netip.AddrPortFrom(p.App, 8080).String()+"/health?ok=false", "", nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// kill ends one of a pod's processes without warning.
+func kill(p local.PodStatus, process string) error {
+	for _, s := range p.Processes {
+		if s.Name == process && s.PID != 0 {
+			return syscall.Kill(s.PID, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("%s has no process %s", p.Name, process)
+}
