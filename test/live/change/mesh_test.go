@@ -119,10 +119,10 @@ func (m *mesh) scale(file, deployment string, replicas string) {
 	require.NoError(m.t, os.WriteFile(path, re.ReplaceAll(content, []byte("${1}"+replicas)), 0o644))
 }
 
-// pushed is the line on a push that a change of an object caused, since a mark.
+// pushed waits for the line on a push that a change of an object caused, since a mark: by itself, or as one of several.
 func (m *mesh) pushed(mark int, object string) {
 	m.t.Helper()
-	m.screen.await(m.t, mark, `push \d+: `+regexp.QuoteMeta(object)+`( and \d+ more)? → \d+ prox(y|ies), [\d.]+ (B|kB|MB), last ACK after \S+$`)
+	m.screen.await(m.t, mark, `push \d+: .*(`+regexp.QuoteMeta(object)+`|and \d+ more).* → \d+ prox(y|ies), [\d.]+ (B|kB|MB), last ACK after \S+$`)
 }
 
 // running are the pods of a Deployment that the screen has shown as ready and not as stopped since.
