@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -86,11 +87,19 @@ func (m *Mesh) Settle() {
 	if err := m.pipeline.Settle(ctx); err != nil {
 		m.t.Fatalf("not every proxy has accepted everything: %v\n%s", err, m.describe(s))
 	}
-	for _, p := range s.Pods {
-		if hasEnvoy(p) && p.Ready {
-			require.NoError(m.t, awaitWorker(ctx, p), "the Envoy of %s/%s", p.Namespace, p.Name)
+	for _, p := range m.Pods() {
+		if !hasEnvoy(p) || !p.Ready {
+			continue
+		}
+		if err := awaitWorker(ctx, p); err != nil && m.runs(p) {
+			m.t.Fatalf("the Envoy of %s/%s: %v\n%s", p.Namespace, p.Name, err, m.describe(m.tap.Snapshot()))
 		}
 	}
+}
+
+// runs tells that a pod has not begun to leave meanwhile.
+func (m *Mesh) runs(pod local.PodStatus) bool {
+	return slices.ContainsFunc(m.Pods(), func(p local.PodStatus) bool { return p.Name == pod.Name && p.Since.Equal(pod.Since) && p.Ready })
 }
 
 // mark waits until the directory was read as it stands now. The marker is a file that loses its only object for another one:

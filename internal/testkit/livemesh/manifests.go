@@ -122,6 +122,11 @@ spec:
 `, name, namespace, selector, strings.Join(list, ", "))
 }
 
+// Headless is a Service without an address of its own.
+func Headless(name string, ports ...string) string {
+	return strings.Replace(Service(name, ports...), "spec:\n", "spec:\n  clusterIP: None\n", 1)
+}
+
 // GatewayPod is the manifest of a gateway workload "istio-ingress" with the label istio: ingress, and the Service that names its
 // ports.
 func GatewayPod(ports ...int) string {
