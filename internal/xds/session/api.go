@@ -46,7 +46,7 @@ type Response struct {
 	// Unknown is the type URL of an empty answer to a request for a type that is not served.
 	Unknown string
 	Nonce   string
-	// Version is version_info (state of the world) or system_version_info (delta, for people who debug).
+	// Version is version_info (state of the world, unique on the stream) or system_version_info (delta, for people who debug).
 	Version string
 	// Upserts are the resources; what is sent of each is Own.Body under Own.Version.
 	Upserts []*view.Resource

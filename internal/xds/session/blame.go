@@ -6,29 +6,29 @@ import (
 	"github.com/lateen-mesh/lateen/internal/view"
 )
 
-// blame finds out which of a refused response's resources caused the refusal. Guilty are those it is certain of. The
-// rest, and all when it is certain of none, comes in groups to be sent again one by one, each smaller than the
-// response was.
+// blame finds out which of a refused response's resources caused the refusal. Either it is certain: then there are guilty
+// ones, and innocent ones; or it is not: then there are groups to be sent again by themselves, each smaller than the response
+// was.
 //
 // Envoy has no field for the culprit. It names clusters and listeners in a list of a fixed form:
 //
 //	Error adding/updating cluster(s) NAME: why, NAME2: why
 //
 // and other types in free text, or not at all. A name in free text only makes a suspect: it may be there for another reason.
-func blame(message string, upserts []*view.Resource) (guilty []*view.Resource, groups [][]*view.Resource) {
+func blame(message string, upserts []*view.Resource) (guilty, innocent []*view.Resource, groups [][]*view.Resource) {
 	if len(upserts) == 1 {
-		return upserts, nil
+		return upserts, nil, nil
 	}
 	listed, rest := partition(upserts, func(name string) bool { return lists(message, name) })
 	if len(listed) > 0 {
-		return listed, groupsOf(rest)
+		return listed, rest, nil
 	}
 	suspects, rest := partition(upserts, func(name string) bool { return mentions(message, name) })
-	if len(suspects) > 0 && len(rest) > 0 {
-		return nil, groupsOf(suspects, rest)
+	if len(suspects) == 0 || len(rest) == 0 {
+		half := len(upserts) / 2
+		suspects, rest = upserts[:half], upserts[half:]
 	}
-	half := len(upserts) / 2
-	return nil, groupsOf(upserts[:half], upserts[half:])
+	return nil, nil, [][]*view.Resource{suspects, rest}
 }
 
 func partition(all []*view.Resource, is func(name string) bool) (yes, no []*view.Resource) {
@@ -40,16 +40,6 @@ func partition(all []*view.Resource, is func(name string) bool) (yes, no []*view
 		}
 	}
 	return yes, no
-}
-
-func groupsOf(groups ...[]*view.Resource) [][]*view.Resource {
-	var out [][]*view.Resource
-	for _, g := range groups {
-		if len(g) > 0 {
-			out = append(out, g)
-		}
-	}
-	return out
 }
 
 // lists tells whether the message names the resource in Envoy's list.

@@ -46,6 +46,7 @@ type channel struct {
 // sent is a response that the client has not answered yet.
 type sent struct {
 	nonce      string
+	version    string // Response.Version
 	at         time.Time
 	generation uint64
 	upserts    []*view.Resource // by name; of a full state-of-the-world response only those that changed

@@ -198,6 +198,8 @@ func (s *Session) oblige(clusters [][]*view.Resource) []*view.Resource {
 			name := cluster.Name()
 			r := c.set.Get(name)
 			switch {
+			case r == nil && c.sub.has(name) && s.channels[view.Cluster].set.Get(name) == nil:
+				c.ask(name, true) // only a full list repeats a cluster that is about to go
 			case r == nil: // no endpoints of its own: not an EDS cluster
 			case !c.started:
 				s.warming.add(name)

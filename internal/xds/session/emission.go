@@ -17,7 +17,7 @@ type emission struct {
 // push sends what is due of a type, and returns in lists the upserts that may be a change to the client.
 func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource {
 	c := &e.session.channels[t]
-	if !c.started || len(c.sent) >= maxOutstanding {
+	if !e.may(c) {
 		return nil
 	}
 	b := c.compare(e.session.opt.Differ, offers)
@@ -26,7 +26,7 @@ func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource
 		changed = e.write(c, &b)
 	}
 	c.owed = false
-	for len(c.retries) > 0 && (!e.isFull(c) || len(c.sent) == 0) {
+	for len(c.retries) > 0 && e.may(c) {
 		b := c.retry()
 		if !b.empty() {
 			changed = append(changed, e.write(c, &b)...)
@@ -38,7 +38,7 @@ func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource
 // pushRemovals sends the removals of a type that compare left for later. It returns what push does.
 func (e *emission) pushRemovals(t view.Type) [][]*view.Resource {
 	c := &e.session.channels[t]
-	if !c.started || len(c.sent) >= maxOutstanding {
+	if !e.may(c) {
 		return nil
 	}
 	b := c.compareLater()
@@ -46,6 +46,15 @@ func (e *emission) pushRemovals(t view.Type) [][]*view.Resource {
 		return nil
 	}
 	return e.write(c, &b)
+}
+
+// may tells whether a response of the type may go. One that states everything waits for the answer to the one before, at
+// most a Hold: a refusal then is about what it says.
+func (e *emission) may(c *channel) bool {
+	if !c.started || len(c.sent) >= maxOutstanding {
+		return false
+	}
+	return !e.isFull(c) || !e.session.unanswered(c.typ, all).After(e.now)
 }
 
 // isFull tells whether each response states all that the client is to have of the type.
@@ -108,11 +117,14 @@ func (e *emission) respond(c *channel, record sent, r Response) {
 	r.Type = c.typ
 	r.Nonce = s.nonce(c.typ.String()[:1])
 	r.Version = c.set.Root().String()
+	if s.opt.Protocol == StateOfTheWorld {
+		r.Version += "/" + r.Nonce // an ACK is told from other requests by it, so no two responses have the same
+	}
 	r.Generation = s.state.Generation
 	if r.Shared != nil && r.Shared.Own {
 		r.Shared = nil
 	}
-	record.nonce, record.at, record.generation = r.Nonce, e.now, r.Generation
+	record.nonce, record.version, record.at, record.generation = r.Nonce, r.Version, e.now, r.Generation
 	c.sent = append(c.sent, &record)
 	c.lastSent, c.sentAt = r.Nonce, e.now
 	e.out = append(e.out, r)

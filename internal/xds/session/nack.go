@@ -14,6 +14,9 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 		return
 	}
 	r, first := c.sent[i], i
+	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil && req.VersionInfo != r.version {
+		return // it has read the response and says something else before it accepts or refuses it
+	}
 	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil {
 		first = 0 // such a client may answer only the last response it read
 	}
@@ -59,16 +62,21 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 		}
 	}
 	c.passOn(r, newer)
-	guilty, groups := blame(c.nack, r.upserts)
+	guilty, innocent, groups := blame(c.nack, r.upserts)
 	for _, u := range guilty {
 		if stands(u.Name()) {
 			c.quarantine(u, r)
 		}
 	}
+	for _, u := range innocent {
+		if stands(u.Name()) {
+			c.reconsider(u, r, unsure)
+		}
+	}
 	for _, group := range groups {
 		var names []string
 		for _, u := range group {
-			if stands(u.Name()) && c.reconsider(u, r) {
+			if stands(u.Name()) && c.reconsider(u, r, retrying) {
 				names = append(names, u.Name())
 			}
 		}
@@ -129,14 +137,14 @@ func (c *channel) quarantine(u *view.Resource, r *sent) {
 	c.refused[name] = version
 }
 
-// reconsider notes that the client may or may not have taken the resource, and tells whether it is to be sent again with
+// reconsider notes that the client may or may not have taken the resource, and tells whether it may be sent again with
 // its group: what has changed since goes its normal way.
-func (c *channel) reconsider(u *view.Resource, r *sent) bool {
+func (c *channel) reconsider(u *view.Resource, r *sent, d doubt) bool {
 	name := u.Name()
 	h := r.prior(name, c.own).or(c.own.Version(u))
 	current := c.set.Get(name)
 	if current != nil && c.own.Version(current) == c.own.Version(u) {
-		c.doubt(name, h, retrying)
+		c.doubt(name, h, d)
 		return true
 	}
 	switch {

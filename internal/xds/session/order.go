@@ -68,13 +68,13 @@ func (s *Session) advance(now time.Time) []Response {
 			e.pushRemovals(view.Secret)
 		}
 	}
-	s.account()
+	s.account(now)
 	return e.out
 }
 
 // mayDependants tells whether listeners and routes may go: when the clusters that they may name are ACKed.
 func (s *Session) mayDependants(now time.Time) bool {
-	wait := s.unanswered(view.Cluster, func(*sent) bool { return true })
+	wait := s.unanswered(view.Cluster, all)
 	if due, _ := s.channels[view.Cluster].outlook(); due { // kept back by maxOutstanding, or by the order of retries
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
@@ -99,7 +99,6 @@ func (s *Session) mayRemove(now time.Time) bool {
 		s.removals = hold{}
 		return false
 	}
-	all := func(*sent) bool { return true }
 	wait := latest(s.unanswered(view.Listener, all), s.unanswered(view.Route, all))
 	if !s.reconciledBy(now, wait) {
 		wait = latest(wait, s.opened.Add(s.opt.Hold))
@@ -172,6 +171,8 @@ func (s *Session) unanswered(t view.Type, match func(*sent) bool) time.Time {
 	}
 	return until
 }
+
+func all(*sent) bool { return true }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -101,6 +101,8 @@ type scripted struct {
 	sets      [view.NumTypes]string // as in the script
 	names     map[string][]string   // state of the world: by type, of the last request
 	last      map[string]string     // nonce of the latest response, by type
+	versions  map[string]string     // by nonce
+	accepted  map[string]string     // version of the latest ACK, by type
 }
 
 func (s *scripted) run(t *testing.T, f []string) string {
@@ -118,6 +120,7 @@ func (s *scripted) run(t *testing.T, f []string) string {
 		}
 		return s.show(s.session.Request(s.request(t, f[1], nonce, f[2:]), s.now))
 	case "ack":
+		s.accepted[typeOfNonce(f[1])] = s.versions[f[1]]
 		return s.show(s.session.Request(s.request(t, typeOfNonce(f[1]), f[1], f[2:]), s.now))
 	case "nack":
 		req := s.request(t, typeOfNonce(f[1]), f[1], nil)
@@ -140,7 +143,7 @@ func (s *scripted) run(t *testing.T, f []string) string {
 func (s *scripted) open(t *testing.T, args []string) {
 	t.Helper()
 	s.now = time.Unix(1000, 0)
-	s.last = map[string]string{}
+	s.last, s.versions, s.accepted = map[string]string{}, map[string]string{}, map[string]string{}
 	o := session.Options{Differ: view.NewDiffer(100)}
 	if args[0] == "sotw" {
 		o.Protocol = session.StateOfTheWorld
@@ -216,7 +219,7 @@ func (s *scripted) request(t *testing.T, typ, nonce string, args []string) sessi
 		}
 	}
 	if s.protocol == session.StateOfTheWorld {
-		req.Names = s.names[typ]
+		req.Names, req.VersionInfo = s.names[typ], s.accepted[typ]
 	}
 	return req
 }
@@ -228,7 +231,7 @@ func (s *scripted) show(responses []session.Response) string {
 			fmt.Fprintf(&b, "< %s %s\n", r.Unknown, r.Nonce)
 			continue
 		}
-		s.last[r.Type.String()] = r.Nonce
+		s.last[r.Type.String()], s.versions[r.Nonce] = r.Nonce, r.Version
 		fmt.Fprintf(&b, "< %s %s g%d [%s]", r.Type, r.Nonce, r.Generation, strings.Join(notesOf(r.Upserts), " "))
 		if len(r.Removed) > 0 {
 			fmt.Fprintf(&b, " -[%s]", strings.Join(r.Removed, " "))

@@ -45,6 +45,7 @@ type Session struct {
 	dependants hold // listeners and routes, for the ACK of clusters
 	removals   hold // what is removed, for the ACK of listeners and routes
 
+	paced   time.Time // when a full response goes that waits for the answer to the one before
 	drained time.Time // when the listeners that were replaced last will have drained
 	// routesAsked is until when the client may still ask for routes that its newest listeners name: Envoy ACKs a listener at
 	// once, then asks, and until they are there the old listener goes on with the old routes.
@@ -123,7 +124,7 @@ func (s *Session) Tick(now time.Time) []Response { return s.advance(now) }
 // NextTick is when Tick should be called next; false when nothing waits for a time.
 func (s *Session) NextTick() (time.Time, bool) {
 	next := s.dependants.until
-	for _, at := range []time.Time{s.removals.until, s.rescueAt()} {
+	for _, at := range []time.Time{s.removals.until, s.rescueAt(), s.paced} {
 		if next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at
 		}

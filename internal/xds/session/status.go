@@ -3,6 +3,7 @@ package session
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lateen-mesh/lateen/internal/view"
 )
@@ -83,14 +84,20 @@ func (s *Session) Exceptions() int {
 }
 
 // account brings what is derived from the channels up to date.
-func (s *Session) account() {
+func (s *Session) account(now time.Time) {
 	acked := s.state.Generation
 	removals, started := false, false
+	s.paced = time.Time{}
 	for t := range s.channels {
 		c := &s.channels[t]
 		started = started || c.started
 		due, later := c.outlook()
 		removals = removals || later
+		if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() && (due || later) {
+			if at := s.unanswered(c.typ, all); at.After(now) {
+				s.paced = latest(s.paced, at)
+			}
+		}
 		switch {
 		case !due && !later:
 			c.behind = 0

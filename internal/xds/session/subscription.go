@@ -158,7 +158,7 @@ type digest struct {
 func digestOf(names []string) digest {
 	d := digest{count: len(names)}
 	for _, name := range names {
-		d.sum += fnv1a(name)
+		d.sum += mix(fnv1a(name))
 	}
 	return d
 }
@@ -169,4 +169,11 @@ func fnv1a(s string) uint64 {
 		h = (h ^ uint64(s[i])) * 1099511628211
 	}
 	return h
+}
+
+// mix is MurmurHash3's finalizer. Without it the sum would be linear in the last letters: e1 and e4 would be e2 and e3.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
 }
