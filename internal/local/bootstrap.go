@@ -45,7 +45,7 @@ func envoyArgs(binary, file string) []string {
 	return []string{
 		binary, "--config-path", file,
 		"--concurrency", "1", "--disable-hot-restart",
-		"--log-level", "warning",
+		"--log-level", "warning", "--component-log-level", "misc:error", // not a line for each use of a deprecated field
 		"--drain-time-s", strconv.Itoa(int(ListenerDrain.Seconds())), "--drain-strategy", "immediate",
 	}
 }

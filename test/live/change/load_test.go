@@ -30,6 +30,11 @@ type failure struct {
 	why  string
 }
 
+// String is the failure on one line.
+func (f failure) String() string {
+	return fmt.Sprintf("at %s after %v: %s", f.at.Format("15:04:05.000"), f.took.Round(time.Millisecond), f.why)
+}
+
 const (
 	connections = 10
 	rate        = 250 // requests a second, over all connections
@@ -126,7 +131,7 @@ func (l *load) report(t *testing.T) (answers int, failures []failure) {
 			t.Logf("… and %d more", len(failures)-i)
 			break
 		}
-		t.Logf("failed at %s after %v: %s", f.at.Format("15:04:05.000"), f.took.Round(time.Millisecond), f.why)
+		t.Logf("failed %s", f)
 	}
 	return answers, failures
 }

@@ -90,7 +90,7 @@ func TestNoRequestFails(t *testing.T) {
 
 	_, failures := load.report(t)
 	streams.report(t)
-	require.Empty(t, failures)
+	require.Zero(t, len(failures))
 }
 
 // goesOn waits until every connection has had answers after this moment.
