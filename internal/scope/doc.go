@@ -7,5 +7,5 @@
 // A Class never holds what only one proxy has (its addresses, its labels as such): proxies that should get the same
 // configuration must come out equal. Moves tells whether a delta may change a proxy's class.
 //
-// It may import source, model and world. It knows nothing of Envoy.
+// It may import model and world. It knows nothing of Envoy.
 package scope

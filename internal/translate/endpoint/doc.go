@@ -7,5 +7,5 @@
 //
 // Members and heads are encoded apart and put together by view, so that one endpoint costs one endpoint.
 //
-// It may import source, model and translate/pb.
+// It may import model and translate/pb.
 package endpoint
