@@ -1,0 +1,118 @@
+package session_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// large is a state of many services: clusters with endpoints, and one table of routes per listener.
+type large struct {
+	store *view.Store
+	state *view.State
+}
+
+func newLarge(services int) *large {
+	l := &large{store: view.NewStore(), state: view.NewState(1)}
+	edits := make([]view.Edit, services)
+	for i := range edits {
+		name := serviceName(i)
+		edits[i] = view.Edit{Name: name, Resource: view.NewResource(name, []byte(name))}
+	}
+	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route} {
+		l.state.Sets[t] = l.store.Apply(view.Empty(), edits)
+	}
+	return l
+}
+
+func serviceName(i int) string {
+	return fmt.Sprintf("outbound|80||svc-%d.default.svc.cluster.local", i)
+}
+
+// next is the state after one service got other endpoints.
+func (l *large) next(i int) *view.State {
+	s := *l.state
+	s.Generation++
+	r := view.NewResource(serviceName(i), fmt.Appendf(nil, "endpoints at %d", s.Generation))
+	s.Sets[view.Endpoint] = l.store.Apply(s.Sets[view.Endpoint], []view.Edit{{Name: r.Name(), Resource: r}})
+	l.state = &s
+	return l.state
+}
+
+// connect brings a session to the state of a client that has everything.
+func (l *large) connect(tb testing.TB, o session.Options) *session.Session {
+	tb.Helper()
+	s := session.New(o)
+	now := time.Unix(1000, 0)
+	s.Update(l.state, view.Own{}, now)
+	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route} {
+		req := session.Request{TypeURL: t.URL()}
+		if !t.Wildcard() {
+			req.Subscribe = l.state.Sets[t].Names()
+			req.Names = req.Subscribe
+		}
+		for queue := s.Request(req, now); len(queue) > 0; {
+			r := queue[0]
+			queue = queue[1:]
+			queue = append(queue, s.Request(session.Request{
+				TypeURL: r.Type.URL(), Nonce: r.Nonce, VersionInfo: r.Version, Names: req.Names,
+			}, now)...)
+		}
+	}
+	require.True(tb, s.InSync())
+	return s
+}
+
+// TestSettledSessionKeepsNoNames is the memory rule: a session that is where its class is keeps nothing per service.
+func TestSettledSessionKeepsNoNames(t *testing.T) {
+	for _, p := range []session.Protocol{session.Delta, session.StateOfTheWorld} {
+		for _, services := range []int{10, 4000} {
+			l := newLarge(services)
+			s := l.connect(t, session.Options{Protocol: p, Differ: view.NewDiffer(16)})
+			require.Zero(t, s.Exceptions())
+			require.Equal(t, services, s.Status()[view.Endpoint].Resources)
+		}
+	}
+}
+
+// TestSettledSessionsShareAStep: what changed for the class is computed once, and is what every session sends.
+func TestSettledSessionsShareAStep(t *testing.T) {
+	l := newLarge(4000)
+	differ := view.NewDiffer(16)
+	a := l.connect(t, session.Options{Differ: differ})
+	b := l.connect(t, session.Options{Differ: differ})
+	state := l.next(7)
+	x, y := a.Update(state, view.Own{}, time.Unix(1001, 0)), b.Update(state, view.Own{}, time.Unix(1001, 0))
+	require.Len(t, x, 1)
+	require.Len(t, y, 1)
+	require.NotNil(t, x[0].Shared)
+	require.Same(t, x[0].Shared, y[0].Shared)
+	require.Equal(t, []string{serviceName(7)}, namesOf(x[0].Upserts))
+	require.Zero(t, a.Exceptions())
+}
+
+// BenchmarkUpdate is one changed service for one settled session, with its ACK; it must not depend on the number of services.
+func BenchmarkUpdate(b *testing.B) {
+	for _, services := range []int{10, 4000} {
+		b.Run(fmt.Sprint(services), func(b *testing.B) {
+			l := newLarge(services)
+			s := l.connect(b, session.Options{Differ: view.NewDiffer(16)})
+			states := make([]*view.State, 1000)
+			for i := range states {
+				states[i] = l.next(i % services)
+			}
+			now := time.Unix(1001, 0)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				r := s.Update(states[i%len(states)], view.Own{}, now)[0]
+				s.Request(session.Request{TypeURL: r.Type.URL(), Nonce: r.Nonce}, now)
+			}
+		})
+	}
+}

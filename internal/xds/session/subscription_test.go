@@ -1,0 +1,84 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// TestSubscriptionIsItsNames compares a subscription with a plain set of names, while sets come and go.
+func TestSubscriptionIsItsNames(t *testing.T) {
+	store, differ := view.NewStore(), view.NewDiffer(4)
+	rapid.Check(t, func(t *rapid.T) {
+		s := subscription{base: view.Empty()}
+		want := map[string]bool{}
+		name := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "n")) })
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			case 0:
+				n := name.Draw(t, "add")
+				require.Equal(t, !want[n], s.add(n))
+				want[n] = true
+			case 1:
+				n := name.Draw(t, "remove")
+				require.Equal(t, want[n], s.remove(n))
+				delete(want, n)
+			case 2:
+				var set []*view.Resource
+				for _, n := range rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "set") {
+					set = append(set, view.NewResource(n, []byte(n)))
+				}
+				s.settle(differ, view.Route, store.Build(set...))
+			}
+			var got []string
+			s.each(func(n string) { got = append(got, n) })
+			require.Len(t, got, len(want), "no name twice")
+			for n := range want {
+				require.True(t, s.has(n))
+				require.Contains(t, got, n)
+			}
+			require.False(t, s.has("other"))
+		}
+	})
+}
+
+// TestSettledSubscriptionKeepsNoNames is the memory rule: who wants what its class has costs nothing, at any size.
+func TestSettledSubscriptionKeepsNoNames(t *testing.T) {
+	store, differ := view.NewStore(), view.NewDiffer(4)
+	for _, size := range []int{10, 4000} {
+		var list []*view.Resource
+		for i := range size + 1 {
+			n := fmt.Sprint(i)
+			list = append(list, view.NewResource(n, []byte(n)))
+		}
+		before, after := store.Build(list[:size]...), store.Build(list[1:]...)
+		s := subscription{base: view.Empty()}
+		for _, r := range list[:size] {
+			s.add(r.Name())
+		}
+		s.settle(differ, view.Endpoint, before)
+		require.Zero(t, s.exceptions())
+		s.settle(differ, view.Endpoint, after)
+		require.Equal(t, 2, s.exceptions(), "one name is new, one is gone")
+		require.True(t, s.add(list[size].Name()))
+		require.True(t, s.remove(list[0].Name()))
+		require.Zero(t, s.exceptions())
+	}
+}
+
+func TestDigestIsOfTheNamesInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-c][1-4]`)
+		a := rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "a")
+		b := rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "b")
+		slices.Sort(a)
+		sorted := slices.Sorted(slices.Values(b))
+		require.Equal(t, digestOf(sorted), digestOf(b))
+		require.Equal(t, slices.Equal(a, sorted), digestOf(a) == digestOf(b))
+	})
+}
