@@ -166,9 +166,17 @@ func (m *mesh) problem(p problemChange) {
 		m.say(time.Now(), styleOf(a.Severity), a.String())
 	}
 	for _, a := range p.mended {
-		a.Want = "" // nobody needs to be told any more
-		m.say(time.Now(), terminal.Good, "mended: "+a.String())
+		m.say(time.Now(), terminal.Good, "mended: "+placeOf(a))
 	}
+}
+
+// placeOf is a problem without what was wrong, where its place alone tells which it was.
+func placeOf(p source.Problem) string {
+	p.Want = ""
+	if p.Path != "" {
+		p.Message = ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(p.String(), p.Severity.String()+": "), ": ")
 }
 
 func styleOf(s source.Severity) terminal.Style {

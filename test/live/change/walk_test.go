@@ -152,7 +152,7 @@ func (m *mesh) reportsMistakes(t *testing.T) {
 
 	mark = m.screen.mark()
 	m.edit("traffic.yaml", "subset: v4\n      weight: 100", "subset: v3\n      weight: 100")
-	m.screen.await(t, mark, `mended: error: \S+traffic.yaml`)
+	m.screen.await(t, mark, `mended: \S+traffic.yaml`)
 	m.pushed(mark, "VirtualService default/reviews")
 
 	mark = m.screen.mark()
@@ -163,7 +163,7 @@ func (m *mesh) reportsMistakes(t *testing.T) {
 	require.Equal(t, map[string]int{"v3": 20}, versions, "what was valid last is in force")
 	mark = m.screen.mark()
 	m.edit("traffic.yaml", "hosts: [reviews", "hosts: [reviews]")
-	m.screen.await(t, mark, `mended: error: \S+traffic.yaml`)
+	m.screen.await(t, mark, `mended: \S+traffic.yaml`)
 	require.Empty(t, m.status().Problems)
 }
 
