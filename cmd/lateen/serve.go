@@ -16,6 +16,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 )
 
+// defaultDrain is Istio's --drain-time-s of proxies.
+const defaultDrain = 45 * time.Second
+
 // listenFlags are where the control plane listens: loopback, unless told otherwise.
 type listenFlags struct{ xds, monitoring string }
 
@@ -76,7 +79,7 @@ func newServe() *cobra.Command {
 	listen.bind(cmd)
 	cmd.Flags().StringVar(&configDir, "config-dir", "", "directory of manifests")
 	cmd.Flags().StringVar(&stateDir, "state-dir", ".lateen/serve", "where the last valid reading of each file is recorded")
-	cmd.Flags().DurationVar(&drain, "proxy-drain", model.DefaultMesh().DrainDuration, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
+	cmd.Flags().DurationVar(&drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
 	bindLogFlags(cmd, &level, &format)
 	_ = cmd.MarkFlagRequired("config-dir")
 	return cmd

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"net/netip"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -29,7 +30,8 @@ func (r *reader) gateway(spec *networking.Gateway) []Object {
 
 func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServer {
 	start := r.mark()
-	out := model.GatewayServer{Name: in.GetName(), Bind: r.gatewayBind(p.dot("bind"), in.GetBind())}
+	out := model.GatewayServer{Name: in.GetName()}
+	r.bind(p.dot("bind"), in.GetBind())
 	if out.Name == "" {
 		out.Name = in.GetPort().GetName()
 	}
@@ -58,16 +60,15 @@ func (r *reader) gatewayHosts(p path, list []string) []model.ScopedHost {
 	return out
 }
 
-func (r *reader) gatewayBind(p path, text string) string {
+// bind reads where a listener is to be opened. It is opened at the workload's own address; elsewhere it would take traffic
+// that it was not meant for, so it stays closed.
+func (r *reader) bind(p path, text string) {
 	if text == "" {
-		return ""
+		return
 	}
-	if strings.HasPrefix(text, "unix:") {
-		r.fail(p, text, "Unix sockets of gateways are not supported yet", "an IP address")
-		return ""
+	if address, err := netip.ParseAddr(text); err != nil || !address.IsUnspecified() {
+		r.fail(p, text, "cannot be bound yet; the listener stays closed", `"0.0.0.0", "::" or no bind: the workload's own address`)
 	}
-	bind, _ := r.address(p, text)
-	return bind
 }
 
 // gatewayProtocol reads the protocol and the TLS settings. What is not plain HTTP stays closed: served in plaintext it

@@ -148,9 +148,6 @@ func (r *reader) meshOutbound(p path, in *mesh.MeshConfig_OutboundTrafficPolicy)
 }
 
 func (r *reader) proxyConfig(p path, in *mesh.ProxyConfig, out *model.MeshConfig) {
-	if d := r.duration(p.dot("drainDuration"), in.GetDrainDuration()); d != 0 {
-		out.DrainDuration = d
-	}
 	at := p.dot("proxyMetadata")
 	for _, key := range sortedKeys(in.GetProxyMetadata()) {
 		if key != idleTimeoutMetadata {

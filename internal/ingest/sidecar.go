@@ -44,34 +44,32 @@ func nothing() []model.ScopedHost { return []model.ScopedHost{{Namespace: "~", H
 
 func (r *reader) egress(p path, in *networking.IstioEgressListener) (model.EgressListener, bool) {
 	start := r.mark()
-	out := model.EgressListener{Bind: r.egressBind(p.dot("bind"), in)}
 	if port := in.GetPort(); port != nil {
-		out.Port, _ = r.port(p.dot("port.number"), int64(port.GetNumber()))
-		out.Name = port.GetName()
-		out.Protocol = r.listenerProtocol(p.dot("port.protocol"), port.GetProtocol())
+		_, _ = r.port(p.dot("port.number"), int64(port.GetNumber()))
+		r.listenerProtocol(p.dot("port.protocol"), port.GetProtocol())
+		r.warn(p.dot("port"), port.GetNumber(), "does not make a listener of its own yet: the hosts are seen at all their ports", "no port")
 	}
+	r.egressBind(p.dot("bind"), in)
 	r.captureMode(p.dot("captureMode"), in.GetCaptureMode())
 	if r.failure(start, p) != "" {
 		return model.EgressListener{}, false
 	}
-	out.Hosts = r.egressHosts(p.dot("hosts"), in.GetHosts())
-	return out, true
+	return model.EgressListener{Hosts: r.egressHosts(p.dot("hosts"), in.GetHosts())}, true
 }
 
-func (r *reader) egressBind(p path, in *networking.IstioEgressListener) string {
+func (r *reader) egressBind(p path, in *networking.IstioEgressListener) {
 	text := in.GetBind()
 	switch {
 	case text == "":
-		return ""
 	case strings.HasPrefix(text, "unix:"):
-		r.fail(p, text, "Unix sockets of listeners are not supported yet", "an IP address")
-		return ""
+		r.fail(p, text, "Unix sockets of listeners are not supported yet", "no bind")
 	case in.GetPort() == nil:
 		r.fail(p, text, "is set without a port", "a port beside it")
-		return ""
+	default:
+		if _, ok := r.address(p, text); ok {
+			r.warn(p, text, notYet, "no bind")
+		}
 	}
-	bind, _ := r.address(p, text)
-	return bind
 }
 
 func (r *reader) listenerProtocol(p path, word string) model.Protocol {
@@ -142,11 +140,9 @@ func isOpen(namespace string) bool { return namespace == "*" || namespace == "."
 
 func (r *reader) ingress(p path, in *networking.IstioIngressListener) (model.IngressListener, bool) {
 	start := r.mark()
-	out := model.IngressListener{Protocol: r.listenerProtocol(p.dot("port.protocol"), in.GetPort().GetProtocol())}
+	out := model.IngressListener{Name: in.GetPort().GetName(), Protocol: r.listenerProtocol(p.dot("port.protocol"), in.GetPort().GetProtocol())}
 	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
-	if text := in.GetBind(); text != "" {
-		out.Bind, _ = r.address(p.dot("bind"), text)
-	}
+	r.bind(p.dot("bind"), in.GetBind())
 	if in.GetTls() != nil {
 		r.fail(p.dot("tls"), in.GetTls().GetMode(), "TLS on listeners of sidecars is not supported yet; the listener stays closed", "no tls")
 	}

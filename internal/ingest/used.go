@@ -173,7 +173,7 @@ func meshFields(message string) (string, bool) {
 	case "MeshConfig.OutboundTrafficPolicy":
 		return "mode tls", true
 	case "ProxyConfig":
-		return "drain_duration proxy_metadata", true
+		return "proxy_metadata", true
 	}
 	return "", false
 }

@@ -14,7 +14,6 @@ type GatewayServer struct {
 	Name     string
 	Port     uint16
 	Protocol Protocol
-	Bind     string
 	Hosts    []ScopedHost
 	Redirect bool // tls.httpsRedirect
 	// Broken tells why the server stays closed.
@@ -45,20 +44,14 @@ type Sidecar struct {
 	Outbound      *OutboundPolicy  // nil: the mesh's
 }
 
-// EgressListener is a part of what proxies see; with a port it is also a listener of its own.
-type EgressListener struct {
-	Port     uint16 // 0: ports of the services
-	Name     string
-	Protocol Protocol
-	Bind     string
-	Hosts    []ScopedHost
-}
+// EgressListener is a part of what proxies see.
+type EgressListener struct{ Hosts []ScopedHost }
 
 // IngressListener is an inbound port that replaces those of the services.
 type IngressListener struct {
+	Name     string // of the port, for statistics
 	Port     uint16
 	Protocol Protocol
-	Bind     string
 	// DefaultEndpoint's address is OwnApp or OwnPod, or a unix path.
 	EndpointAddress string
 	EndpointPort    uint16
@@ -81,7 +74,6 @@ type MeshConfig struct {
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
 	AccessLogFile                                              string // "" for none
 	IdleTimeout                                                time.Duration
-	DrainDuration                                              time.Duration
 }
 
 // DefaultMesh is the configuration of a mesh that configures nothing.
@@ -94,7 +86,6 @@ func DefaultMesh() MeshConfig {
 		ServiceExport:         Exports{All: true},
 		VirtualServiceExport:  Exports{All: true},
 		DestinationRuleExport: Exports{All: true},
-		DrainDuration:         45 * time.Second,
 	}
 }
 

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -46,6 +47,12 @@ func sidecarFor(w *world.World, c *Class) *model.Sidecar {
 		}
 	}
 	return nil
+}
+
+// HTTPProxyPort is where sidecars take requests as an HTTP proxy, as the proxy asks or else the mesh (proxyHttpPort); 0 for
+// nowhere.
+func (s *Scope) HTTPProxyPort() uint16 {
+	return cmp.Or(s.Class.Settings.HTTPProxyPort, s.World.Mesh.ProxyHTTPPort)
 }
 
 // RegistryOnly tells whether traffic to unknown hosts is refused.

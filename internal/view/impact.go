@@ -106,8 +106,7 @@ func (m *impact) portsOf(w *world.World, host model.Host) {
 func (m *impact) rule(r *model.DestinationRule) {
 	for _, w := range m.both() {
 		for host := range w.HostsUnder(r.Host) {
-			m.hosts[host] = true
-			m.routesTo(host)
+			m.claims(host)
 		}
 	}
 }
@@ -117,7 +116,8 @@ func (m *impact) endpointsOf(e world.EndpointChange) {
 		m.endpoints[e.Host] = true
 		return
 	}
-	m.hosts[e.Host] = true // a service without interception is called by its endpoints or by name, see compiler.outbound
+	// Without interception a service is called by its endpoints, or else by name: compiler.outbound, chainBuilder.direct.
+	m.claims(e.Host)
 }
 
 // units are the parts of a class that the delta may touch.

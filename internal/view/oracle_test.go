@@ -95,7 +95,8 @@ func drawVirtualService(t *rapid.T) model.Object {
 
 func drawDestinationRule(t *rapid.T) model.Object {
 	hash := &model.TrafficPolicy{LB: &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: "x-user"}}}
-	policy := rapid.SampledFrom([]*model.TrafficPolicy{nil, hash, {TLS: &model.ClientTLS{Mode: model.Unusable}}}).Draw(t, "policy")
+	source4 := &model.TrafficPolicy{LB: &model.LoadBalancer{Kind: model.Maglev, Hash: &model.HashPolicy{SourceIP: true}}, Pool: &model.ConnectionPool{TCPIdleTimeout: 5e9}}
+	policy := rapid.SampledFrom([]*model.TrafficPolicy{nil, hash, source4, {TLS: &model.ClientTLS{Mode: model.Unusable}}}).Draw(t, "policy")
 	return &model.DestinationRule{
 		Meta: meta(t, source.DestinationRule), Host: drawHost.Draw(t, "host"), Policy: policy, ExportTo: drawExports.Draw(t, "export"),
 		Selector: drawLabels.Draw(t, "selector"), Subsets: []model.Subset{{Name: "v1", Labels: model.LabelsOf(map[string]string{"version": "v1"})}},

@@ -23,7 +23,7 @@ func (c compiler) own(s *scope.Scope) []slot {
 		}},
 	}
 	slots = append(slots, c.inboundSlots(s)...)
-	port := s.Class.Settings.HTTPProxyPort
+	port := s.HTTPProxyPort()
 	if port == 0 {
 		return slots
 	}
@@ -82,7 +82,7 @@ func (c compiler) inboundSlots(s *scope.Scope) []slot {
 	}
 	if s.Sidecar != nil && (len(s.Sidecar.Ingress) > 0 || s.Sidecar.IngressClosed) {
 		for _, in := range s.Sidecar.Ingress {
-			add(in.Port, in.Protocol, "", in.EndpointAddress, in.EndpointPort)
+			add(in.Port, in.Protocol, in.Name, in.EndpointAddress, in.EndpointPort)
 		}
 		return slots
 	}

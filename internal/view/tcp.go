@@ -6,6 +6,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
@@ -23,7 +24,7 @@ func (c compiler) tcpSlots(s *scope.Scope, port uint16, report func(source.Probl
 		if !ok || !explicit(p.Protocol) || s.Service(svc.Host) != svc {
 			continue
 		}
-		if port == s.Class.Settings.HTTPProxyPort {
+		if port == s.HTTPProxyPort() {
 			b.clash(svc, "the HTTP proxy port of the sidecars")
 			continue
 		}
@@ -144,9 +145,13 @@ func (b *chainBuilder) fresh(hosts []model.Host) []string {
 
 func (b *chainBuilder) direct(svc *model.Service, sni []string) listener.Chain {
 	to := listener.WeightedTarget{Cluster: pb.OutboundCluster(svc.Host, b.port, ""), Weight: 1}
-	return listener.Chain{
+	chain := listener.Chain{
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
+	if svc.Host.IsWildcard() && svc.Resolution == model.Passthrough && b.scope.World.Endpoints(svc).IsEmpty() {
+		chain.ForwardPort = b.port // which of the names is meant, the connection says
+	}
+	return b.tuned(chain, model.Destination{Host: svc.Host, Port: b.port})
 }
 
 func (b *chainBuilder) routed(name string, destinations []model.Destination, broken string) listener.Chain {
@@ -155,16 +160,37 @@ func (b *chainBuilder) routed(name string, destinations []model.Destination, bro
 	}
 	var to []listener.WeightedTarget
 	for _, d := range destinations {
-		f := b.resolve(d)
 		weight := d.Weight
 		if len(destinations) == 1 {
 			weight = 1
 		}
 		if weight > 0 {
-			to = append(to, listener.WeightedTarget{Cluster: pb.OutboundCluster(d.Host, f, d.Subset), Weight: weight})
+			to = append(to, listener.WeightedTarget{Cluster: pb.OutboundCluster(d.Host, b.resolve(d), d.Subset), Weight: weight})
 		}
 	}
-	return listener.Chain{Name: name, Targets: b.targets.List(to), Closed: len(to) == 0}
+	if len(to) == 0 {
+		return listener.Chain{Name: name, Closed: true}
+	}
+	return b.tuned(listener.Chain{Name: name, Targets: b.targets.List(to)}, destinations[0])
+}
+
+// tuned adds what the first destination's policy says of connections: a chain has but one say in it.
+func (b *chainBuilder) tuned(chain listener.Chain, d model.Destination) listener.Chain {
+	svc := b.scope.Service(d.Host)
+	if svc == nil {
+		return chain
+	}
+	rule := b.scope.DestinationRule(svc)
+	if rule == nil {
+		return chain
+	}
+	sub, _ := rule.Subset(d.Subset)
+	policy := cluster.Effective(rule.Policy, sub.Policy, b.resolve(d))
+	if pool := policy.Pool; pool != nil {
+		chain.IdleTimeout, chain.MaxDuration = pool.TCPIdleTimeout, pool.MaxConnectionDuration
+	}
+	chain.HashSource = policy.LB != nil && policy.LB.Hash != nil && policy.LB.Hash.SourceIP
+	return chain
 }
 
 // resolve is the port of a destination: as given, or the service's only one, or the one that was called.

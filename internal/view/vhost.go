@@ -16,7 +16,7 @@ const defaultPort = 80
 
 // vhostSlots are the virtual hosts of a host in the table of the HTTP proxy port, one for each port that can be HTTP.
 func (c compiler) vhostSlots(s *scope.Scope, host model.Host) []slot {
-	if s.Class.Type != scope.Sidecar || s.Class.Settings.HTTPProxyPort == 0 {
+	if s.Class.Type != scope.Sidecar || s.HTTPProxyPort() == 0 {
 		return nil
 	}
 	svc, vs := s.Service(host), s.VirtualService(host)
