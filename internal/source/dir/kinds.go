@@ -175,7 +175,11 @@ func (c *catalogue) look(apiVersion, kind string) verdict {
 	}
 	versions, known := c.versions[kind]
 	if slices.Contains(versions, apiVersion) {
-		return verdict{unused: fmt.Sprintf("%s of %s is not used by Lateen (yet)", kind, apiVersion)}
+		text := fmt.Sprintf("%s of %s is not used by Lateen (yet)", kind, apiVersion)
+		if unusedSeverity(kind) == source.Error {
+			text += ": it is not enforced"
+		}
+		return verdict{unused: text}
 	}
 	group := groupOf(apiVersion)
 	if strings.Contains(group, ".") && !slices.Contains(c.groups, group) {

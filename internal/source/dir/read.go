@@ -194,7 +194,7 @@ func (r *reading) addObject(file string, n *yaml.Node) {
 	switch {
 	case id.unused != "":
 		r.report(source.Problem{
-			Severity: source.Warning,
+			Severity: unusedSeverity(id.kind),
 			Object:   source.Key{Kind: source.Kind(id.kind), Namespace: id.namespace, Name: id.name},
 			Origin:   origin(file, n.Line),
 			Message:  id.unused,
@@ -220,6 +220,15 @@ func (r *reading) addObject(file string, n *yaml.Node) {
 	r.report(w.problems...)
 	r.omitted += w.omitted
 	r.documents = append(r.documents, d)
+}
+
+// unusedSeverity is an error for kinds that are there to protect: whoever writes one relies on it.
+func unusedSeverity(kind string) source.Severity {
+	switch kind {
+	case "AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication":
+		return source.Error
+	}
+	return source.Warning
 }
 
 // sortProblems puts problems in order of the lines where they stand.
