@@ -47,6 +47,7 @@ func (l *Loop) check(w *World, d *Delta) {
 		l.o.Ledger.relation(relation{v.Key(), routes}, checkVirtualService(w, v))
 	}
 	l.checkServices(w, d)
+	l.checkShadowed(w, d)
 }
 
 // hostsNamed are the hosts of changed services and DestinationRules.

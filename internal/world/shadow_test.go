@@ -1,0 +1,41 @@
+package world
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+func TestWhatIsShadowedIsTold(t *testing.T) {
+	l := NewLoop(LoopOptions{Ledger: NewLedger(slog.New(slog.DiscardHandler), nil), Logger: slog.New(slog.DiscardHandler)})
+	told := func(updates ...Update) []string {
+		now, d := l.writer.Apply(updates)
+		l.check(now, d)
+		l.o.Ledger.publish()
+		var objects []string
+		for _, p := range l.o.Ledger.Problems() {
+			objects = append(objects, p.Object.Name+" "+p.Path+" "+p.Value)
+		}
+		return objects
+	}
+	routes := func(name string, gateway string, hosts ...model.Host) Update {
+		m := meta(source.VirtualService, "default", name)
+		return update(&model.VirtualService{Meta: m, Hosts: hosts, Gateways: []string{gateway}, ExportTo: model.Exports{All: true}}, m)
+	}
+	ruleFor := func(name string, host model.Host) Update {
+		m := meta(source.DestinationRule, "default", name)
+		return update(&model.DestinationRule{Meta: m, Host: host}, m)
+	}
+	require.Empty(t, told(routes("b", model.Mesh, "x.test", "y.test"), routes("c", model.Mesh, "z.test"), ruleFor("s", "x.test")))
+	require.Equal(t, []string{"c spec.hosts y.test"}, told(routes("c", model.Mesh, "y.test", "z.test")))
+	require.Equal(t, []string{"b spec.hosts y.test", "c spec.hosts y.test"}, told(routes("a", model.Mesh, "y.test")))
+	require.Empty(t, told(routes("c", model.Mesh, "z.test"), gone(routes("a", model.Mesh))))
+	require.Equal(t, []string{"s spec.host x.test"}, told(ruleFor("r", "x.test")))
+	require.Empty(t, told(ruleFor("r", "other.test")))
+	require.Equal(t, []string{"s spec.host x.test"}, told(ruleFor("r", "x.test")))
+	require.Empty(t, told(gone(ruleFor("r", "x.test"))))
+}
