@@ -155,11 +155,9 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		return nil, err
 	}
 	if o.stateDir == "" {
-		at, err := filepath.Abs(o.dir)
-		if err != nil {
+		if o.stateDir, err = stateDirOf(".lateen", o.dir); err != nil {
 			return nil, err
 		}
-		o.stateDir = filepath.Join(".lateen", filepath.Base(at))
 	}
 	log, err := openLog(o)
 	if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +43,28 @@ func findEnvoy(flag string) (string, error) {
 	}
 	return "", errors.New("there is no Envoy: 'make envoy' fetches it to .tools/envoy, or name one with --envoy")
 }
+
+// stateDirOf is where the state of a directory's mesh is kept below a parent: under the directory's name, or, where that
+// is another directory's already, with a digest of its path beside it. So no mesh finds what another one recorded.
+func stateDirOf(parent, dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	state := filepath.Join(parent, filepath.Base(path))
+	owner, err := os.ReadFile(filepath.Join(state, ownerFile))
+	if err == nil && string(owner) != path {
+		digest := sha256.Sum256([]byte(path))
+		state += "-" + hex.EncodeToString(digest[:4])
+	}
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return "", err
+	}
+	return state, os.WriteFile(filepath.Join(state, ownerFile), []byte(path), 0o644)
+}
+
+// ownerFile in a state directory holds the path of the directory whose state it is.
+const ownerFile = "directory"
 
 // openLog writes the log to a file beside those of the pods: the screen is for people.
 func openLog(o upOptions) (*slog.Logger, error) {

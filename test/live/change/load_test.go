@@ -147,8 +147,8 @@ func (m *mesh) bookPages() []string {
 // incomplete finds what a page shows in place of a part that it could not get.
 func incomplete(body []byte) string {
 	for _, sign := range []string{"not available", "answered 5", "answered 4", "no answer", `"error"`} {
-		if strings.Contains(string(body), sign) {
-			return "a part is missing: " + string(body)
+		if at := strings.Index(string(body), sign); at >= 0 {
+			return "a part is missing: " + string(body[at:min(at+100, len(body))])
 		}
 	}
 	return ""
