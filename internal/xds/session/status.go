@@ -110,6 +110,9 @@ func (s *Session) account(now time.Time) {
 		for _, r := range c.sent {
 			acked = min(acked, r.generation-1)
 		}
+		if c.behind == 0 && len(c.sent) == 0 && len(c.refused) == 0 && len(c.retries) == 0 {
+			c.nack = "" // what it refused is not asked of it any more: it has what it should, perhaps since before
+		}
 	}
 	if !removals {
 		s.removals = hold{}
