@@ -71,7 +71,20 @@ func (b bootstrap) JSON() ([]byte, error) {
 		},
 		// Half of a cluster's memory are statistics that most clusters never use.
 		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
+		LayeredRuntime:      runtimeFlags(),
 	})
+}
+
+// runtimeFlags lift Envoy's limit on regular expressions to Istio's. By default it refuses a whole route table for one
+// with a program of more than 100 instructions, which a few character classes have.
+func runtimeFlags() *bootstrapv3.LayeredRuntime {
+	flags := &structpb.Struct{Fields: map[string]*structpb.Value{
+		"re2.max_program_size.error_level": structpb.NewNumberValue(32768),
+	}}
+	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{
+		{Name: "static", LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: flags}},
+		{Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}}},
+	}}
 }
 
 // nodeID is Istio's: type~address~pod.namespace~DNS domain.
