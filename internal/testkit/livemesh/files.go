@@ -26,17 +26,25 @@ func (m *Mesh) Write(name, content string) {
 	m.t.Helper()
 	path := m.Path(name)
 	require.NoError(m.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	if _, err := os.Stat(path); err == nil {
-		m.markRemoved() // objects may go with what it said before
-	}
 	require.NoError(m.t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 // Delete removes a file.
 func (m *Mesh) Delete(name string) {
 	m.t.Helper()
-	m.markRemoved()
 	require.NoError(m.t, os.Remove(m.Path(name)))
+}
+
+// DeleteAllBut removes all files but some: what a test that failed has left.
+func (m *Mesh) DeleteAllBut(names ...string) {
+	m.t.Helper()
+	files, err := os.ReadDir(m.dir)
+	require.NoError(m.t, err)
+	for _, f := range files {
+		if f.Name() != markerFile && !slices.Contains(names, f.Name()) {
+			m.Delete(f.Name())
+		}
+	}
 }
 
 // Apply writes the files of a txtar archive and settles.
@@ -44,12 +52,6 @@ func (m *Mesh) Apply(files string) {
 	m.t.Helper()
 	m.writeAll(files)
 	m.Settle()
-}
-
-func (m *Mesh) markRemoved() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.removed = true
 }
 
 func (m *Mesh) writeAll(files string) (names []string) {
@@ -69,16 +71,8 @@ func (m *Mesh) Settle() {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	m.mu.Lock()
-	rounds := 1
-	if m.removed {
-		rounds, m.removed = 2, false
-	}
-	m.mu.Unlock()
-	var before *local.Snapshot
-	for range rounds { // a removal counts from when it was noticed; by the second round it was
-		before = m.mark(ctx)
-	}
+	m.mark(ctx)
+	before := m.mark(ctx) // a removal counts from when it was noticed, which the first marker does not wait for
 	s, err := m.tap.Await(ctx, func(s *local.Snapshot) bool { return s != before && s.Ready() })
 	if err != nil {
 		m.t.Fatalf("not everything is ready:\n%s", m.describe(s))
@@ -102,6 +96,9 @@ func (m *Mesh) runs(pod local.PodStatus) bool {
 	return slices.ContainsFunc(m.Pods(), func(p local.PodStatus) bool { return p.Name == pod.Name && p.Since.Equal(pod.Since) && p.Ready })
 }
 
+// markerFile tells how far the directory was read.
+const markerFile = "livemesh-marker.yaml"
+
 // mark waits until the directory was read as it stands now. The marker is a file that loses its only object for another one:
 // that takes the directory as long as anything can, so that all that was written before has been read with it.
 func (m *Mesh) mark(ctx context.Context) *local.Snapshot {
@@ -112,7 +109,7 @@ func (m *Mesh) mark(ctx context.Context) *local.Snapshot {
 	m.mu.Unlock()
 	passed := m.tap.expect(source.Key{Kind: source.ConfigMap, Namespace: "livemesh", Name: name})
 	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: livemesh\n"
-	require.NoError(m.t, os.WriteFile(m.Path("livemesh-marker.yaml"), []byte(manifest), 0o644))
+	require.NoError(m.t, os.WriteFile(m.Path(markerFile), []byte(manifest), 0o644))
 	select {
 	case s := <-passed:
 		return s

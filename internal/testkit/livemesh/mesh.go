@@ -51,7 +51,6 @@ type shared struct {
 
 	mu      sync.Mutex
 	markers int
-	removed bool // since the last Settle
 	clients []io.Closer
 	pids    map[int]string
 }

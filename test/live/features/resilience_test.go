@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -91,15 +92,18 @@ func testDefaultRetries(t *testing.T, m *livemesh.Mesh) {
 	m.Run("a replica that crashes", livemesh.File("pair.yaml",
 		livemesh.NewEcho("pair", "v1").Bare().Replicas(2), livemesh.Service("pair", "http:80:8080"),
 	), func(t *testing.T, m *livemesh.Mesh) {
-		load := m.Client("client-v1").Load("http://pair/")
-		load.Advance(20)
-		victim := m.Pod("pair-v1")
-		require.NoError(t, kill(victim, "echo"))
-		m.AwaitPods("pair-v1", func(pods []local.PodStatus) bool {
-			return len(pods) == 2 && pods[0].Restarts+pods[1].Restarts == 1 && pods[0].Ready && pods[1].Ready
-		})
-		load.Advance(20)
-		load.Stop()
+		client := m.Client("client-v1")
+		require.Len(t, client.Tally(20, "http://pair/", livemesh.ByPod), 2)
+		for _, victim := range m.PodsOf("pair-v1") {
+			// A request that is under way when a process dies is lost, and may have been served; so there is none.
+			kill(t, victim, "echo")
+			require.True(t, client.Get("http://web/").OK(), "the sidecar has seen the connections end that it kept")
+			got := client.Tally(30, "http://pair/", livemesh.ByPod)
+			require.Zero(t, got["503"], "%v", got)
+			m.AwaitPods("pair-v1", func(pods []local.PodStatus) bool {
+				return len(pods) == 2 && pods[0].Ready && pods[1].Ready
+			})
+		}
 	})
 	m.Run("an answer of 500 is not tried again", virtual("web", `
 hosts: [web]
@@ -257,12 +261,11 @@ func fall(t *testing.T, p local.PodStatus) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// kill ends one of a pod's processes without warning.
-func kill(p local.PodStatus, process string) error {
-	for _, s := range p.Processes {
-		if s.Name == process && s.PID != 0 {
-			return syscall.Kill(s.PID, syscall.SIGKILL)
-		}
-	}
-	return fmt.Errorf("%s has no process %s", p.Name, process)
+// kill ends one of a pod's processes without warning, and waits until it is gone.
+func kill(t *testing.T, p local.PodStatus, process string) {
+	t.Helper()
+	i := slices.IndexFunc(p.Processes, func(s local.ProcessStatus) bool { return s.Name == process && s.PID != 0 })
+	require.GreaterOrEqual(t, i, 0, "%s has no process %s", p.Name, process)
+	require.NoError(t, syscall.Kill(p.Processes[i].PID, syscall.SIGKILL))
+	require.Eventually(t, func() bool { return syscall.Kill(p.Processes[i].PID, 0) == syscall.ESRCH }, time.Minute, time.Millisecond)
 }

@@ -43,6 +43,8 @@ func testMatches(t *testing.T, m *livemesh.Mesh) {
 		{"uri exact", `{uri: {exact: /a}}`, []request{{path: "/a"}, {path: "/a?x=1"}}, []request{{path: "/a/b"}, {path: "/A"}}},
 		{"uri prefix", `{uri: {prefix: /a}}`, []request{{path: "/a"}, {path: "/a/b"}, {path: "/ab"}}, []request{{path: "/b/a"}}},
 		{"uri regex", `{uri: {regex: "/[0-9]+/x"}}`, []request{{path: "/12/x"}}, []request{{path: "/12/x/y"}, {path: "/a/x"}}},
+		{"uri long regex", `{uri: {regex: "/\\pL{3}-[a-z]{10,40}-[0-9]{1,20}"}}`,
+			[]request{{path: "/abc-abcdefghijkl-123"}}, []request{{path: "/abc-abc-123"}}},
 		{"uri without case", `{uri: {prefix: /a}, ignoreUriCase: true}`, []request{{path: "/A"}, {path: "/a"}}, []request{{path: "/b"}}},
 		{"header exact", `{headers: {x-user: {exact: jason}}}`,
 			[]request{{"/", []livemesh.Option{h("X-User", "jason")}}}, []request{{path: "/"}, {"/", []livemesh.Option{h("x-user", "jasonx")}}}},
