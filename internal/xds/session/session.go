@@ -13,8 +13,8 @@ type Options struct {
 	// Differ is required. Sessions that share it share the differences of their sets.
 	Differ *view.Differ
 
-	// Hold is the longest that listeners and routes wait for the ACK of the clusters they may name, and removals for the
-	// ACK of what no longer names them. Zero means DefaultHold.
+	// Hold is the longest that listeners and routes wait for the ACK of the clusters they may name, and removals, once
+	// those are sent, for the ACK of what no longer names them. Zero means DefaultHold.
 	Hold time.Duration
 	// Drain is how long a replaced or removed listener goes on serving with its old configuration after its ACK, which
 	// is the proxy's own drain time; removals wait so much longer.
@@ -53,8 +53,9 @@ type Session struct {
 	opened      time.Time // first request for clusters
 	reconciled  bool      // a new stream's listeners and routes have been brought up to date once
 
-	// warming are the clusters sent before the client's first request for endpoints, which must then be answered even
-	// where the client reports the right version (P10). Fresh clients report none, so they have none here.
+	// warming are clusters whose endpoints the client's next request for endpoints must be answered with. On a delta stream
+	// these are the ones sent before its first, which may report the right version (P10); in state of the world all that were
+	// sent since its last (P11).
 	warming warming
 
 	// trusted tells that the client was not sent endpoints that it reported to have, see rescue.
