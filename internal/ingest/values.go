@@ -6,7 +6,9 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -164,10 +166,43 @@ func (r *reader) regex(p path, text string) bool {
 		r.fail(p, text, fmt.Sprintf("has %d bytes", len(text)), fmt.Sprintf("a regular expression of at most %d bytes", longestRegex))
 	case err != nil:
 		r.fail(p, text, err.Error(), "a regular expression in RE2 syntax")
+	case strangeClass(text) != "":
+		r.fail(p, text, `names \p{`+strangeClass(text)+`}, which Envoy does not know`, `a category or script as \pL or \p{Greek}`)
 	default:
 		return true
 	}
 	return false
+}
+
+// strangeClass is the first Unicode class of an expression which Go knows and RE2 does not: Go takes long names and any
+// spelling. Envoy would refuse a whole route table for it.
+func strangeClass(text string) string {
+	for {
+		_, escaped, found := strings.Cut(text, `\`)
+		if !found || len(escaped) < 2 {
+			return ""
+		}
+		kind := escaped[0]
+		text = escaped[1:]
+		switch {
+		case kind == 'Q': // all is literal up to the end mark
+			_, text, _ = strings.Cut(text, `\E`)
+		case kind == 'p' || kind == 'P':
+			name := text[:1]
+			if name == "{" {
+				name, text, _ = strings.Cut(text[1:], "}")
+			}
+			if name = strings.TrimPrefix(name, "^"); !isRE2Class(name) {
+				return name
+			}
+		}
+	}
+}
+
+func isRE2Class(name string) bool {
+	_, category := unicode.Categories[name]
+	_, script := unicode.Scripts[name]
+	return name == "Any" || script || category && name != "Cn" && name != "LC"
 }
 
 // sorted sorts a list in place, each item once.
