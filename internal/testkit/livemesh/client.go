@@ -95,10 +95,11 @@ func (c *Client) Close() error {
 // Get asks for a URL, or for a path behind a gateway.
 func (c *Client) Get(target string, options ...Option) Answer {
 	c.m.t.Helper()
-	return c.do(context.Background(), target, options...)
+	return c.Do(context.Background(), target, options...)
 }
 
-func (c *Client) do(ctx context.Context, target string, options ...Option) Answer {
+// Do is Get until the context ends. It may be called from any goroutine.
+func (c *Client) Do(ctx context.Context, target string, options ...Option) Answer {
 	if strings.HasPrefix(target, "/") {
 		target = c.base + target
 	}

@@ -35,7 +35,7 @@ func (c *Client) Load(target string, options ...Option) *Load {
 				return
 			case <-tick.C:
 			}
-			l.note(c.do(context.Background(), target, options...)) // the one under way is finished
+			l.note(c.Do(context.Background(), target, options...)) // the one under way is finished
 		}
 	})
 	c.m.t.Cleanup(l.end)

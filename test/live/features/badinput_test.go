@@ -155,6 +155,10 @@ func testInvalid(t *testing.T, m *livemesh.Mesh) {
 		m.Settle()
 		require.NotEmpty(t, m.ProblemsWith("web.yaml:", "VirtualService default/web", "spec.http[0].match[0].uri.regex", "(two", "RE2"), "%v", m.Problems())
 		requireStatus(t, 503, client.Get("http://web/two"))
+		m.Write("web.yaml", webRoutes(strings.Replace(goodRoutes, "{prefix: /two}", `{regex: "/\\p{Letter}+"}`, 1)))
+		m.Settle()
+		require.NotEmpty(t, m.ProblemsWith("spec.http[0].match[0].uri.regex", "Letter", "Envoy does not know"), "%v", m.Problems())
+		requireStatus(t, 503, client.Get("http://web/two"))
 		m.Delete("web.yaml")
 	})
 	trouble(m, "a subset", func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
