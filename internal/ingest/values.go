@@ -184,10 +184,10 @@ func strangeClass(text string) string {
 		}
 		kind := escaped[0]
 		text = escaped[1:]
-		switch {
-		case kind == 'Q': // all is literal up to the end mark
+		switch kind {
+		case 'Q': // all is literal up to the end mark
 			_, text, _ = strings.Cut(text, `\E`)
-		case kind == 'p' || kind == 'P':
+		case 'p', 'P':
 			name := text[:1]
 			if name == "{" {
 				name, text, _ = strings.Cut(text[1:], "}")
