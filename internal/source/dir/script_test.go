@@ -23,6 +23,7 @@ import (
 //
 //	<time> write <path>    the path holds this content from now on
 //	<time> cut <path>      as write, but somebody removes the file before it can be read
+//	<time> empty <path>    as write, without content, but the file still has the time of the write before
 //	<time> remove <path>
 //	<time> forbid <path>   the file cannot be read
 //	<time> lock <dir>      the directory below cannot be listed; unlock
@@ -91,7 +92,7 @@ func (s *script) play(lines []txtar.File) string {
 		s.act(at, fields[1], strings.Join(fields[2:], " "), line.Data)
 		s.step(at)
 	}
-	s.until(s.start.Add(time.Hour))
+	s.until(s.start.Add(2 * time.Hour))
 	return s.out.String()
 }
 
@@ -111,6 +112,10 @@ func (s *script) act(now time.Time, verb, path string, data []byte) {
 			stamp: stamp{size: int64(len(data)), modified: now.UnixNano(), inode: s.disk.writes},
 			cut:   verb == "cut",
 		}
+	case "empty":
+		f := s.disk.files[path]
+		f.data, f.stamp.size = nil, 0
+		s.disk.files[path] = f
 	case "remove":
 		delete(s.disk.files, path)
 	case "forbid":

@@ -103,9 +103,9 @@ func (t *tree) notice(now time.Time, s snapshot) {
 		case f != nil && f.stamp == found:
 			delete(t.pending, path) // it was away for a moment
 		case p == nil:
-			t.pending[path] = &pending{stamp: found, noticed: now, since: lastWrite(found, now)}
+			t.pending[path] = &pending{stamp: found, noticed: now, since: t.lastWrite(found, now)}
 		case p.gone || p.stamp != found:
-			p.gone, p.stamp, p.since = false, found, lastWrite(found, now)
+			p.gone, p.stamp, p.since = false, found, t.lastWrite(found, now)
 		}
 	}
 	for path := range t.files {
@@ -130,9 +130,11 @@ func (t *tree) notice(now time.Time, s snapshot) {
 	})
 }
 
-// lastWrite is when a file was written last: by its own time, unless that lies in the future.
-func lastWrite(s stamp, now time.Time) time.Time {
-	if modified := time.Unix(0, s.modified); s.fault == "" && modified.Before(now) {
+// lastWrite is when a file was written last. At the start the file's own word counts, unless it lies in the future, so that
+// nobody waits for what has stood still for long. Later it is the time at which that was noticed: a file that is being cut down
+// to be written anew has its new size first, and keeps its old time until the file system is done, which takes a busy disk long.
+func (t *tree) lastWrite(s stamp, now time.Time) time.Time {
+	if modified := time.Unix(0, s.modified); !t.synced && s.fault == "" && modified.Before(now) {
 		return modified
 	}
 	return now
