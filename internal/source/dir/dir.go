@@ -22,7 +22,7 @@ type Options struct {
 	// Nil means slog.Default.
 	Logger *slog.Logger
 	// Settle is how long a file must stand still before it is read; 0 means 50 ms. A file with errors, or without
-	// objects that it had, must stand still five times as long. None is waited for longer than 40 times that.
+	// objects that it had, must stand still five times as long, and one that is empty now 40 times. None is waited for longer.
 	Settle time.Duration
 	// Rescan is how often the directory is looked at without an announcement by the system; 0 means 10 s. It is
 	// looked at each second while something in it cannot be watched.

@@ -20,7 +20,7 @@ type pace struct {
 	// patience is for content with errors, or with less in it than before: it may be half-written, or an
 	// editor may have moved the file away to write a new one.
 	patience time.Duration
-	// limit ends the waiting for a file that never stands still.
+	// limit ends the waiting for a file that never stands still, or that is empty now.
 	limit time.Duration
 }
 
@@ -166,8 +166,12 @@ func (t *tree) readOne(now time.Time, path string) (wait time.Duration) {
 		p.since = now
 		return t.pace.settle
 	}
-	if after.worseThan(before) && quiet < t.pace.patience && !overdue {
-		return t.pace.patience - quiet
+	patience := t.pace.patience
+	if !p.gone && p.stamp.size == 0 {
+		patience = t.pace.limit // almost certainly a writer that waits for a busy disk: who wants the objects gone removes them
+	}
+	if after.worseThan(before) && quiet < patience && !overdue {
+		return patience - quiet
 	}
 	delete(t.pending, path)
 	t.accept(path, before, after, p)
