@@ -39,7 +39,8 @@ func build(dir string) (string, error) {
 		return filepath.Abs(path)
 	}
 	path := filepath.Join(dir, "lateen")
-	out, err := exec.Command("go", "build", "-o", path, repository+"/cmd/lateen").CombinedOutput()
+	args := append(append([]string{"build"}, buildFlags...), "-o", path, repository+"/cmd/lateen")
+	out, err := exec.Command("go", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

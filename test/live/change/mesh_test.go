@@ -54,6 +54,7 @@ func launch(t *testing.T, dir string, args ...string) *mesh {
 	m := &mesh{t: t, dir: dir, state: filepath.Join(filepath.Dir(dir), "state"), screen: newScreen(), done: make(chan struct{})}
 	args = append([]string{"up", dir, "--free-ports", "--state-dir", m.state, "--envoy", envoy(t)}, args...)
 	cmd := exec.Command(binary, args...)
+	cmd.Env = environ()
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	cmd.Stderr = cmd.Stdout
@@ -66,7 +67,9 @@ func launch(t *testing.T, dir string, args ...string) *mesh {
 		m.exit = cmd.ProcessState.ExitCode()
 	}()
 	t.Cleanup(func() {
-		m.stop(syscall.SIGINT)
+		exit := m.stop(syscall.SIGINT)
+		require.LessOrEqual(t, exit, 1, "a crash or a data race: 0 is a good end, 1 one that lateen tells of, -1 a kill")
+		require.NotContains(t, m.screen.String(), "DATA RACE")
 		if t.Failed() {
 			t.Logf("the screen of lateen up:\n%s", m.screen)
 		}
@@ -170,10 +173,15 @@ func lateen(t *testing.T, env []string, args ...string) (stdout, stderr string, 
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = environ(env...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	_ = cmd.Run() // the exit code says it
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// environ is this process's environment with more in it. A binary that looks for data races does not wait a second before it ends.
+func environ(more ...string) []string {
+	return append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), more...)
 }
 
 // status is what "lateen status -o json" says.

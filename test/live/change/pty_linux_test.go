@@ -29,7 +29,7 @@ func onTerminal(t *testing.T, env []string, args ...string) string {
 	require.NoError(t, err)
 
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(append(os.Environ(), "TERM=xterm", "NO_COLOR="), env...)
+	cmd.Env = environ(append([]string{"TERM=xterm", "NO_COLOR="}, env...)...)
 	cmd.Stdout, cmd.Stderr = terminal, terminal
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminal.Close())
