@@ -184,7 +184,7 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		return nil, err
 	}
 	m.pipeline = app.New(app.Options{
-		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: tokenAuthenticator{tokens},
+		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
 		ProxyDrain: local.ListenerDrain, Log: log, Version: version,
 		Problems: func(appeared, mended []source.Problem) { offer(m.problems, problemChange{appeared, mended}) },
 	})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -10,12 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-
-	"google.golang.org/grpc/metadata"
-
-	"github.com/lateen-mesh/lateen/internal/local"
-	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
 // findEnvoy looks for the Envoy binary where make puts it, and on the PATH.
@@ -76,21 +69,4 @@ func openLog(o upOptions) (*slog.Logger, error) {
 		return nil, err
 	}
 	return newLogger(f, o.level, o.format)
-}
-
-// tokenAuthenticator proves which pod an Envoy belongs to by the token that the runtime gave it.
-type tokenAuthenticator struct{ tokens *local.Tokens }
-
-// Authenticate implements serve.Authenticator.
-func (a tokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (serve.Identity, error) {
-	for _, v := range md.Get("authorization") {
-		token, ok := strings.CutPrefix(v, "Bearer ")
-		if !ok {
-			continue
-		}
-		if id, known := a.tokens.Lookup(token); known {
-			return serve.Identity{TrustDomain: "cluster.local", Namespace: id.Namespace, ServiceAccount: id.ServiceAccount}, nil
-		}
-	}
-	return serve.Identity{}, errors.New("want the token of a pod of this mesh in the metadata authorization: Bearer …")
 }

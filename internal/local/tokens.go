@@ -31,6 +31,12 @@ func (t *Tokens) Lookup(token string) (Identity, bool) {
 	return id, ok
 }
 
+// Account returns the namespace and the service account that a bearer token stands for.
+func (t *Tokens) Account(token string) (namespace, serviceAccount string, known bool) {
+	id, known := t.Lookup(token)
+	return id.Namespace, id.ServiceAccount, known
+}
+
 // issue makes a random token for an identity.
 func (t *Tokens) issue(id Identity) string {
 	token := rand.Text()

@@ -2,7 +2,6 @@ package livemesh
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -17,14 +16,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
-	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
 // patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
@@ -103,7 +100,7 @@ func (m *Mesh) assemble(o Options) {
 	require.NoError(t, err)
 	m.tap = newTap(runtime)
 	m.pipeline = app.New(app.Options{
-		Source: m.tap, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: authenticator{tokens}, Log: logs, Version: "test",
+		Source: m.tap, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, Log: logs, Version: "test",
 		Config: config.Config{DebounceAfter: 5 * time.Millisecond, DebounceMax: time.Second, EDSDebounce: true, MaxRequestsPerSecond: 1000},
 	})
 }
@@ -164,19 +161,6 @@ func (m *Mesh) closeAtEnd(c io.Closer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clients = append(m.clients, c)
-}
-
-// authenticator proves who an Envoy is by its token, as `lateen up` does.
-type authenticator struct{ tokens *local.Tokens }
-
-// Authenticate implements serve.Authenticator.
-func (a authenticator) Authenticate(_ context.Context, md metadata.MD) (serve.Identity, error) {
-	for _, v := range md.Get("authorization") {
-		if id, known := a.tokens.Lookup(strings.TrimPrefix(v, "Bearer ")); known {
-			return serve.Identity{TrustDomain: "cluster.local", Namespace: id.Namespace, ServiceAccount: id.ServiceAccount}, nil
-		}
-	}
-	return serve.Identity{}, errors.New("no token of this mesh")
 }
 
 // newLog shows the control plane's log of a test that failed.
