@@ -55,6 +55,7 @@ type sent struct {
 	from       *view.Set
 	before     map[string]holding // exceptions to from that upserts and removed replaced
 	offered    []*view.Resource   // by name: those that the client had not subscribed to, here or in parts of the same batch
+	shaken     []*view.Resource   // of channel.shaken, what this response was to settle
 	retry      bool               // it repeats something after a NACK
 }
 
@@ -193,7 +194,7 @@ func (b *batch) empty() bool { return len(b.upserts)+len(b.others)+len(b.removed
 
 // replaces remembers an exception that a response does away with, unless from says the same.
 func (b *batch) replaces(name string, h holding) {
-	b.retry = b.retry || h.doubt == unsure || h.doubt == retrying
+	b.retry = b.retry || h.doubtful()
 	if b.from.Len() == 0 && h.version.IsZero() && h.maybe.IsZero() {
 		return
 	}

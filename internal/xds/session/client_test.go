@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ type envoy struct {
 	protocol session.Protocol
 	session  *session.Session
 	now      time.Time
-	down     []session.Response
+	down     []arrival
 	up       []session.Request
 	nonces   map[string]bool
 
@@ -48,6 +47,18 @@ type envoyType struct {
 	reported map[string]string
 	nonce    string
 	version  string // state of the world: of the response accepted last
+}
+
+// arrival is a response on its way, with the proxy's addresses as they were when it was sent.
+type arrival struct {
+	session.Response
+	own view.Own
+}
+
+func (e *envoy) send(responses []session.Response) {
+	for _, r := range responses {
+		e.down = append(e.down, arrival{r, e.session.Own()})
+	}
 }
 
 type item struct {
@@ -138,10 +149,10 @@ func (e *envoy) read() {
 	r := e.down[0]
 	e.down = e.down[1:]
 	e.t.Logf("< %s %s %v -%v", r.Type, r.Nonce, notesOf(r.Upserts), r.Removed)
-	e.check(r)
+	e.check(r.Response)
 	c := e.types[r.Type]
 	c.nonce = r.Nonce
-	bad, atomic := e.refuses(r)
+	bad, atomic := e.refuses(r.Response)
 	if bad == "" || !atomic {
 		e.apply(r)
 	}
@@ -151,7 +162,7 @@ func (e *envoy) read() {
 	if bad == "" {
 		for _, u := range r.Upserts {
 			if r.Type.Wildcard() || c.names[u.Name()] {
-				c.reported[u.Name()] = e.versionOf(u)
+				c.reported[u.Name()] = r.own.Version(u).String()
 			}
 		}
 		for name := range c.reported {
@@ -236,15 +247,10 @@ func (e *envoy) refuses(r session.Response) (message string, atomic bool) {
 	return "malformed IP address: X", false
 }
 
-func (e *envoy) versionOf(r *view.Resource) string {
-	own := e.session.Own()
-	return own.Version(r).String()
-}
-
-func (e *envoy) apply(r session.Response) {
+func (e *envoy) apply(r arrival) {
 	c := e.types[r.Type]
 	for _, u := range r.Upserts {
-		it := item{note: noteOf(u), version: e.versionOf(u)}
+		it := item{note: noteOf(u), version: r.own.Version(u).String()}
 		if strings.Contains(it.note, "X") {
 			continue
 		}
@@ -376,24 +382,4 @@ func (e *envoy) makesBeforeItBreaks() {
 func target(note string) string {
 	_, after, _ := strings.Cut(note, ">")
 	return after
-}
-
-func namesOf(list []*view.Resource) []string {
-	var out []string
-	for _, r := range list {
-		out = append(out, r.Name())
-	}
-	return out
-}
-
-func (e *envoy) String() string {
-	var b strings.Builder
-	for typ, c := range e.types {
-		fmt.Fprintf(&b, "%s:", view.Type(typ))
-		for _, name := range slices.Sorted(maps.Keys(c.held)) {
-			fmt.Fprintf(&b, " %s", c.held[name].note)
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
 }

@@ -181,6 +181,15 @@ func (w *warming) add(name string) {
 	}
 }
 
+// settle forgets clusters that are no more.
+func (w *warming) settle(clusters *view.Set) {
+	for name := range w.names {
+		if clusters.Get(name) == nil {
+			w.names = without(w.names, name)
+		}
+	}
+}
+
 // oblige sees to it that the clusters' endpoints go out behind them, changed or not: a cluster that changes warms again and
 // wants its endpoints again, without a word (P10). It returns those that the client does not subscribe to yet, to be sent
 // as well, which saves a round trip.

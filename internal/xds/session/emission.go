@@ -71,10 +71,9 @@ func (e *emission) write(c *channel, b *batch) [][]*view.Resource {
 		change, list := c.full(e.session.opt.Differ)
 		record.upserts = merge(b.upserts, b.others)
 		c.suspect(&record, list)
+		record.shaken, c.shaken = c.shaken, nil
 		e.respond(c, record, Response{Upserts: list, Shared: change})
-		changed := [][]*view.Resource{record.upserts, c.shaken}
-		c.shaken = nil
-		return changed
+		return [][]*view.Resource{record.upserts, record.shaken}
 	case e.session.opt.Protocol == StateOfTheWorld:
 		if len(b.upserts)+len(b.others) == 0 {
 			return nil // a removal cannot be said

@@ -47,6 +47,11 @@ func (h holding) or(v view.Version) holding {
 
 func (h holding) is(v view.Version) bool { return h.doubt == sure && h.version == v }
 
+// doubtful tells that a client may not know itself what it has.
+func (h holding) doubtful() bool {
+	return h.doubt == unsure || h.doubt == retrying || !h.maybe.IsZero()
+}
+
 // nothing tells that the client surely has nothing under the name.
 func (h holding) nothing() bool { return h.doubt == sure && h.version.IsZero() }
 

@@ -88,7 +88,7 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 		s.distrust() // Envoy ends all warming with this, so that the missing ACK would not tell any more
 	}
 	if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() {
-		c.shaken = append(c.shaken, r.upserts...)
+		c.shaken = slices.Concat(c.shaken, r.shaken, r.upserts)
 		c.owed = len(c.retries) == 0 && len(newer) == 0
 	}
 }
@@ -186,35 +186,4 @@ func (c *channel) retry() batch {
 	}
 	slices.SortFunc(b.others, byName)
 	return b
-}
-
-// Distrusted are the names of which nobody knows what the client has: a response with them was refused, and no later one
-// with them accepted yet. A client remembers for its next stream the versions of before, even where it took new ones
-// or removed the resource; so they go into that stream's Options.
-func (s *Session) Distrusted() [view.NumTypes]map[string]struct{} {
-	var out [view.NumTypes]map[string]struct{}
-	for t := range s.channels {
-		c := &s.channels[t]
-		if !c.started {
-			out[t] = s.opt.Distrust[t]
-			continue
-		}
-		for name, h := range c.held.except {
-			if h.doubt == unsure || h.doubt == retrying {
-				out[t] = with(out[t], name)
-			}
-		}
-		for _, r := range c.sent {
-			if !r.retry {
-				continue
-			}
-			for _, u := range r.upserts {
-				out[t] = with(out[t], u.Name())
-			}
-			for _, name := range r.removed {
-				out[t] = with(out[t], name)
-			}
-		}
-	}
-	return out
 }

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -136,7 +137,7 @@ func (m *mesh) offer() {
 	e := m.client
 	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v", m.generation, m.own.Pod, all(m.state, view.Cluster),
 		all(m.state, view.Endpoint), all(m.state, view.Listener), all(m.state, view.Route))
-	e.down = append(e.down, e.session.Update(m.state, m.own, e.now)...)
+	e.send(e.session.Update(m.state, m.own, e.now))
 }
 
 func (m *mesh) reconnect() {
@@ -169,14 +170,14 @@ func (m *mesh) deliver() {
 	req := e.up[0]
 	e.up = e.up[1:]
 	m.t.Logf("> %s", say(req))
-	e.down = append(e.down, e.session.Request(req, e.now)...)
+	e.send(e.session.Request(req, e.now))
 }
 
 func (m *mesh) pass(d time.Duration) {
 	e := m.client
 	m.t.Logf("%s pass", d)
 	e.now = e.now.Add(d)
-	e.down = append(e.down, e.session.Tick(e.now)...)
+	e.send(e.session.Tick(e.now))
 }
 
 // rest delivers everything, and lets time pass when nothing is under way.
@@ -215,7 +216,7 @@ func (m *mesh) verify() {
 				continue
 			}
 			watched := view.Type(typ).Wildcard() || c.names[r.Name()]
-			if watched && c.held[r.Name()].version != e.versionOf(r) {
+			if watched && c.held[r.Name()].version != m.own.Version(r).String() {
 				m.t.Fatalf("%s: the client has %q, not %q\n%s", view.Type(typ), c.held[r.Name()].note, noteOf(r), e)
 			}
 		}
@@ -255,4 +256,24 @@ func say(r session.Request) string {
 		s += " NACK " + r.Nack.Message
 	}
 	return s
+}
+
+func namesOf(list []*view.Resource) []string {
+	var out []string
+	for _, r := range list {
+		out = append(out, r.Name())
+	}
+	return out
+}
+
+func (e *envoy) String() string {
+	var b strings.Builder
+	for typ, c := range e.types {
+		fmt.Fprintf(&b, "%s:", view.Type(typ))
+		for _, name := range slices.Sorted(maps.Keys(c.held)) {
+			fmt.Fprintf(&b, " %s", c.held[name].note)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }

@@ -116,6 +116,7 @@ func (s *Session) Update(state *view.State, own view.Own, now time.Time) []Respo
 			}
 		}
 	}
+	s.warming.settle(state.Sets[view.Cluster])
 	return s.advance(now)
 }
 

@@ -1,0 +1,44 @@
+package session
+
+import "github.com/lateen-mesh/lateen/internal/view"
+
+// Distrusted are the names whose reported versions say nothing about what the client has; they go into the Options of its
+// next stream. A client reports
+//
+//   - of a refused response the versions of before, even where it took new ones or removed the resource, until it has
+//     accepted another with the same names;
+//   - of endpoints that were sent again unchanged for a cluster that warms, the version, whether they arrived or not.
+func (s *Session) Distrusted() [view.NumTypes]map[string]struct{} {
+	var out [view.NumTypes]map[string]struct{}
+	for t := range s.channels {
+		c := &s.channels[t]
+		if c.started {
+			out[t] = c.distrusted()
+		} else {
+			out[t] = s.opt.Distrust[t]
+		}
+	}
+	return out
+}
+
+func (c *channel) distrusted() map[string]struct{} {
+	var out map[string]struct{}
+	for name, h := range c.held.except {
+		if h.doubtful() {
+			out = with(out, name)
+		}
+	}
+	for _, r := range c.sent {
+		for _, u := range r.upserts {
+			if r.retry || c.typ == view.Endpoint && r.prior(u.Name(), c.own).version == c.own.Version(u) {
+				out = with(out, u.Name())
+			}
+		}
+		for _, name := range r.removed {
+			if r.retry {
+				out = with(out, name)
+			}
+		}
+	}
+	return out
+}
