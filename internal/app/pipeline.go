@@ -78,7 +78,7 @@ func New(o Options) *Pipeline {
 		Ledger:    p.ledger,
 		Logger:    o.Log,
 	})
-	p.compiler = view.NewCompiler(p.refusedEndpoint)
+	p.compiler = view.NewCompiler(view.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
 	p.registry = newRegistrar(p.compiler)
 	p.hub = fanout.NewHub(fanout.Options{
 		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left,
@@ -149,6 +149,11 @@ func (p *Pipeline) problemsChanged(appeared, mended []source.Problem) {
 func (p *Pipeline) refusedEndpoint(e model.Endpoint, err error) {
 	p.metrics.Drops.WithLabelValues("invalid_endpoint").Inc()
 	p.o.Log.Warn("an endpoint is left out", "address", e.Address, "port", e.Port, "error", err)
+}
+
+func (p *Pipeline) refusedResource(name string, err error) {
+	p.metrics.Drops.WithLabelValues("invalid_resource").Inc()
+	p.o.Log.Error("a resource that Envoy would refuse is not served", "resource", name, "error", err)
 }
 
 // Pushes delivers the account of each generation once every proxy has acknowledged it.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/world"
@@ -68,10 +67,10 @@ type MemberMove struct {
 	Placement
 }
 
-// NewCompiler starts with an empty world. refused is told of endpoints that failed the gate of what may be encoded.
-func NewCompiler(refused func(model.Endpoint, error)) *Compiler {
+// NewCompiler starts with an empty world.
+func NewCompiler(refusals Refusals) *Compiler {
 	return &Compiler{
-		world: world.NewWriter().World(), comp: compiler{newWorkshop(NewStore(), refused)}, classifier: scope.NewClassifier(),
+		world: world.NewWriter().World(), comp: compiler{newWorkshop(NewStore(), refusals)}, classifier: scope.NewClassifier(),
 		classes: map[scope.Class]*class{}, members: map[*Member]struct{}{},
 	}
 }

@@ -22,7 +22,9 @@ type meshOf struct {
 const namespaces = 50
 
 func newMeshOf(tb testing.TB, services int) *meshOf {
-	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) })}
+	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{
+		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
+	})}
 	var updates []world.Update
 	for i := range services {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))

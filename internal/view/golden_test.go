@@ -74,7 +74,9 @@ func compileCase(t *testing.T, path string) string {
 		result := converter.Convert(d.Change(d.Object.GetCreationTimestamp().Time), model.DefaultMesh())
 		updates = append(updates, world.Update{Key: d.Key, Objects: result.Objects})
 	}
-	compiler := view.NewCompiler(func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) })
+	compiler := view.NewCompiler(view.Refusals{
+		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
+	})
 	_, delta := writer.Apply(updates)
 	var step view.Step
 	compiler.Advance(delta, func(s view.Step) { step = s })

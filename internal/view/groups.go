@@ -45,14 +45,14 @@ type memberKey struct {
 	in endpoint.Input
 }
 
-func newGroups(store *Store, refused func(model.Endpoint, error)) *groups {
-	g := &groups{store: store, known: map[groupKey]*groupList{}, of: map[serviceID][]groupKey{}, refused: refused}
-	g.members = newMemo(store, func(k memberKey) *Resource {
+func newGroups(w *workshop) *groups {
+	g := &groups{store: w.store, known: map[groupKey]*groupList{}, of: map[serviceID][]groupKey{}, refused: w.refusals.Endpoint}
+	g.members = newMemo(w.store, func(k memberKey) *Resource {
 		m, err := endpoint.Endpoint(k.in)
 		if err != nil {
 			return nil
 		}
-		return encode(string(k.id), m)
+		return w.encode(string(k.id), m)
 	})
 	return g
 }

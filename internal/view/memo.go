@@ -1,8 +1,10 @@
 package view
 
 import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
@@ -45,6 +47,10 @@ func (m *memo[In]) get(in In) *Resource {
 	}
 	m.stats.Misses++
 	fresh := m.translate(in)
+	if fresh == nil {
+		m.made[in] = nil
+		return nil
+	}
 	r := m.store.Canonical(fresh)
 	if r != fresh {
 		m.stats.Equal++
@@ -66,19 +72,57 @@ func (m *memo[In]) len() int { return len(m.made) }
 
 func (m *memo[In]) counts() TranslateStats { return m.stats }
 
-// encode makes a resource of a message. What cannot be encoded (a string that is not UTF-8, which ingest lets through
-// nowhere) becomes an empty body, which Envoy refuses by name.
-func encode(name string, m proto.Message) *Resource {
+// Refusals are told what cannot be served as it was compiled. All fields must be set.
+type Refusals struct {
+	// Endpoint failed the gate of what may be encoded, and is left out.
+	Endpoint func(model.Endpoint, error)
+	// Resource breaks a rule that Envoy would refuse a whole response for: it is left out or closed, and all others go on.
+	Resource func(name string, err error)
+}
+
+// valid is a message that knows the rules which its fields keep (protoc-gen-validate). Envoy checks the same rules, and
+// refuses all of a response for one message that breaks them.
+type valid interface {
+	proto.Message
+	Validate() error
+}
+
+// encode makes a resource of a message, nil if it cannot be served: then it is as if it did not exist.
+func (w *workshop) encode(name string, m valid) *Resource {
 	body, err := pb.Marshal(m)
+	if err == nil {
+		err = m.Validate()
+	}
 	if err != nil {
-		body = nil
+		w.refusals.Resource(name, err)
+		return nil
 	}
 	return NewResource(name, body)
 }
 
 // encodeOwn is encode for a message with the proxy's own addresses in it.
-func encodeOwn(name string, m proto.Message) *Resource {
-	r := encode(name, m)
-	r.own = true
+func (w *workshop) encodeOwn(name string, m valid) *Resource {
+	r := w.encode(name, m)
+	if r != nil {
+		r.own = true
+	}
 	return r
+}
+
+// encodeVirtualHost is encode for a virtual host, whose name the table writes. One that cannot be served is closed: left
+// out, its requests would go where those for unknown hosts go.
+func (w *workshop) encodeVirtualHost(name string, m, closed *routev3.VirtualHost) *Resource {
+	m.Name = name
+	err := m.Validate()
+	m.Name = ""
+	if err != nil {
+		w.refusals.Resource(name, err)
+		m = closed
+	}
+	body, err := pb.Marshal(m)
+	if err != nil {
+		w.refusals.Resource(name, err)
+		return nil
+	}
+	return NewResource(name, body)
 }

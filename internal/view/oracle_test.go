@@ -224,7 +224,10 @@ func fromNothing(t *rapid.T, present map[source.Key]world.Update) *world.World {
 
 // Whatever changes came in whatever steps, each proxy has what compiling the final world from nothing gives it.
 func TestIncrementalEqualsFromNothing(t *testing.T) {
-	refused := func(e model.Endpoint, err error) { t.Errorf("endpoint %v: %v", e, err) }
+	refused := Refusals{
+		Endpoint: func(e model.Endpoint, err error) { t.Errorf("endpoint %v: %v", e, err) },
+		Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := world.NewWriter()
 		c := NewCompiler(refused)

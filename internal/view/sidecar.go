@@ -163,6 +163,9 @@ func (c compiler) dnsEndpoints(svc *model.Service, p model.ServicePort, subset m
 // clusterPair adds a cluster and, if its endpoints are pushed, their assignment.
 func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, p model.ServicePort, in cluster.OutboundInput, subset model.Labels, endpointsOnly bool) []slot {
 	r := c.clusters.get(in)
+	if r == nil {
+		return slots
+	}
 	if !endpointsOnly {
 		slots = append(slots, slot{typ: Cluster, name: r.name, get: func() *Resource { return r }})
 	}

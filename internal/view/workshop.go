@@ -14,7 +14,8 @@ import (
 // workshop is where resources are made: one memo per translation, and the interners of the lists in their inputs. All
 // classes share it. It is used by one goroutine.
 type workshop struct {
-	store *Store
+	store    *Store
+	refusals Refusals
 
 	clusters    *memo[cluster.OutboundInput]
 	inbound     *memo[cluster.InboundInput]
@@ -37,6 +38,7 @@ type workshop struct {
 	retries   *model.Pool[model.Retries]
 	common    *model.Pool[listener.Common]
 	mesh      *meshParts
+	hole      *Resource // BlackHoleCluster, which has no input
 }
 
 type assignmentKey struct {
@@ -49,14 +51,14 @@ type vhostKey struct {
 	in   route.VirtualHostInput
 }
 
-func newWorkshop(store *Store, refused func(model.Endpoint, error)) *workshop {
+func newWorkshop(store *Store, refusals Refusals) *workshop {
 	w := &workshop{
 		store:   store,
 		domains: model.NewInterner[string](), refs: model.NewInterner[route.RouteRef](), facts: model.NewInterner[route.DestinationFact](),
 		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](),
 		retries: model.NewPool[model.Retries](), common: model.NewPool[listener.Common](),
 	}
-	w.groups = newGroups(store, refused)
+	w.groups = newGroups(w)
 	w.clusterMemos()
 	w.routeMemos()
 	w.listenerMemos()
@@ -66,17 +68,19 @@ func newWorkshop(store *Store, refused func(model.Endpoint, error)) *workshop {
 func (w *workshop) clusterMemos() {
 	w.clusters = newMemo(w.store, func(in cluster.OutboundInput) *Resource {
 		m := cluster.Outbound(in)
-		r := encode(m.GetName(), m)
-		r.eds = m.GetType() == clusterv3.Cluster_EDS
+		r := w.encode(m.GetName(), m)
+		if r != nil {
+			r.eds = m.GetType() == clusterv3.Cluster_EDS
+		}
 		return r
 	})
 	w.inbound = newMemo(w.store, func(in cluster.InboundInput) *Resource {
 		m := cluster.Inbound(in)
-		return encodeOwn(m.GetName(), m)
+		return w.encodeOwn(m.GetName(), m)
 	})
 	w.passthrough = newMemo(w.store, func(in cluster.PassthroughInput) *Resource {
 		m := cluster.Passthrough(in)
-		return encode(m.GetName(), m)
+		return w.encode(m.GetName(), m)
 	})
 	w.assignments = newMemo(w.store, assemble)
 }
@@ -99,26 +103,31 @@ func assemble(k assignmentKey) *Resource {
 }
 
 func (w *workshop) routeMemos() {
-	w.vhosts = newMemo(w.store, func(k vhostKey) *Resource { return encode(k.name, route.VirtualHost(k.in)) })
+	w.vhosts = newMemo(w.store, func(k vhostKey) *Resource {
+		return w.encodeVirtualHost(k.name, route.VirtualHost(k.in), route.Closed(k.in.Domains))
+	})
 	w.fallbacks = newMemo(w.store, func(in route.FallbackInput) *Resource {
 		name := "allow_any"
 		if in.RegistryOnly {
 			name = "block_all"
 		}
-		return encode(name, route.Fallback(in))
+		return w.encodeVirtualHost(name, route.Fallback(in), route.Closed(w.domains.List([]string{"*"})))
 	})
 }
 
 func (w *workshop) listenerMemos() {
-	w.proxies = newMemo(w.store, func(in listener.HTTPInput) *Resource { return encodeOwn(in.Name, listener.HTTP(in)) })
-	w.tcp = newMemo(w.store, func(in listener.TCPInput) *Resource { return encodeOwn(in.Name, listener.TCP(in)) })
-	w.inbounds = newMemo(w.store, func(in listener.InboundInput) *Resource { return encodeOwn(in.Name, listener.Inbound(in)) })
-	w.gateways = newMemo(w.store, func(in listener.GatewayInput) *Resource { return encodeOwn(in.Name, listener.Gateway(in)) })
+	w.proxies = newMemo(w.store, func(in listener.HTTPInput) *Resource { return w.encodeOwn(in.Name, listener.HTTP(in)) })
+	w.tcp = newMemo(w.store, func(in listener.TCPInput) *Resource { return w.encodeOwn(in.Name, listener.TCP(in)) })
+	w.inbounds = newMemo(w.store, func(in listener.InboundInput) *Resource { return w.encodeOwn(in.Name, listener.Inbound(in)) })
+	w.gateways = newMemo(w.store, func(in listener.GatewayInput) *Resource { return w.encodeOwn(in.Name, listener.Gateway(in)) })
 }
 
 func (w *workshop) blackHole() *Resource {
-	m := cluster.BlackHole()
-	return w.store.Canonical(encode(m.GetName(), m))
+	if w.hole == nil {
+		m := cluster.BlackHole()
+		w.hole = w.encode(m.GetName(), m)
+	}
+	return w.hole
 }
 
 // of caches what is canonical in a mesh configuration, which hardly ever changes.

@@ -58,8 +58,11 @@ func newRig(t *testing.T, debounce world.Debounce) *rig {
 	return r
 }
 
-// advance lets the bubble's fake clock go on.
-func advance(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // no real time passes
+// advance lets the bubble's fake clock go on, and waits for what it sets off.
+func advance(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // no real time passes
+	synctest.Wait()
+}
 
 var istio = world.Debounce{After: 100 * time.Millisecond, Max: 10 * time.Second, Endpoints: true}
 

@@ -14,6 +14,7 @@ const (
 	defaultRoute       = "default"
 	allowAnyRoute      = "allow_any"
 	blockAllRoute      = "block_all"
+	closedRoute        = "closed"
 	passthroughCluster = "PassthroughCluster"
 )
 
@@ -47,6 +48,12 @@ func Fallback(in FallbackInput) *routev3.VirtualHost {
 		r.Action = &routev3.Route_Route{Route: action}
 	}
 	return &routev3.VirtualHost{Domains: []string{"*"}, Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: true}
+}
+
+// Closed is the virtual host of domains whose routes cannot be served: it answers 503. The name is left empty.
+func Closed(names *model.List[string]) *routev3.VirtualHost {
+	r := &routev3.Route{Name: closedRoute, Match: matchAll(), Action: brokenAction("Envoy would refuse it")}
+	return &routev3.VirtualHost{Domains: domains(names), Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: true}
 }
 
 // Table is a route table without its virtual hosts. Envoy does not check that clusters exist: they arrive on their own.
