@@ -53,7 +53,7 @@ type vhostKey struct {
 
 func newWorkshop(store *Store, refusals Refusals) *workshop {
 	w := &workshop{
-		store:   store,
+		store: store, refusals: refusals,
 		domains: model.NewInterner[string](), refs: model.NewInterner[route.RouteRef](), facts: model.NewInterner[route.DestinationFact](),
 		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](),
 		retries: model.NewPool[model.Retries](), common: model.NewPool[listener.Common](),
