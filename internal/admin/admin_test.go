@@ -68,7 +68,7 @@ func reviews(t *testing.T) serve.Client {
 	}
 	c.Node.Metadata.ClusterID, c.Node.Metadata.IstioVersion = "Kubernetes", "1.31.1"
 	c.Types[view.Cluster] = session.TypeStatus{
-		Subscribed: true, Sent: "c2", Acked: "c2", SentAt: connectedAt, Generation: 7, Resources: 1, Bytes: 100,
+		Subscribed: true, Settled: true, Sent: "c2", Acked: "c2", SentAt: connectedAt, Generation: 7, Resources: 1, Bytes: 100,
 	}
 	c.Types[view.Endpoint] = session.TypeStatus{Subscribed: true, Sent: "e3", Acked: "e1", SentAt: connectedAt, Resources: 1, Bytes: 20}
 	c.Types[view.Listener] = session.TypeStatus{

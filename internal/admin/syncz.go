@@ -134,7 +134,7 @@ func stateOf(s session.TypeStatus) SyncState {
 		return Nack
 	case s.Sent == "":
 		return NotSent
-	case s.Sent != s.Acked:
+	case !s.Settled:
 		return Stale
 	default:
 		return Synced

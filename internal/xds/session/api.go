@@ -73,4 +73,6 @@ type TypeStatus struct {
 	Quarantined []string
 	Resources   int
 	Bytes       int
+	// Settled tells that nothing of the type waits to be sent or to be answered.
+	Settled bool
 }

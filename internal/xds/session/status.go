@@ -18,7 +18,7 @@ func (s *Session) Status() [view.NumTypes]TypeStatus {
 			Generation: c.accepted, Nack: c.nack, Quarantined: slices.Sorted(maps.Keys(c.refused)),
 		}
 		if c.started && c.behind == 0 && len(c.sent) == 0 && s.state != nil {
-			st.Generation = s.state.Generation
+			st.Generation, st.Settled = s.state.Generation, true
 		}
 		if c.started {
 			st.Resources, st.Bytes = c.amount()
