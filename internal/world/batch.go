@@ -14,6 +14,7 @@ type batch struct {
 	hosts       edit[model.Host]
 	byNamespace edit[*model.Service]
 	byPort      edit[*model.Service]
+	selecting   edit[*model.Service]
 	virtual     edit[*model.VirtualService]
 	virtualHost edit[*model.VirtualService]
 	virtualGate edit[*model.VirtualService]
@@ -40,7 +41,8 @@ func newBatch(from *World) *batch {
 	return &batch{
 		from: from, delta: &Delta{From: from}, mesh: from.Mesh,
 		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(),
-		virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
+		selecting: from.selecting.edit(),
+		virtual:   from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
 		rules: from.rules.edit(), ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(),
 		workloads: from.workloads.edit(), workloadIP: from.workloadIP.edit(), namespaces: from.namespaces.edit(),
 		slices: from.slices.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
@@ -57,7 +59,8 @@ func (b *batch) finish() *World {
 	next := &World{
 		Generation: b.from.Generation + 1, Mesh: b.mesh,
 		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(),
-		virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
+		selecting: b.selecting.commit(),
+		virtual:   b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
 		rules: b.rules.commit(), ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(),
 		workloads: b.workloads.commit(), workloadIP: b.workloadIP.commit(), namespaces: b.namespaces.commit(),
 		slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),

@@ -90,10 +90,11 @@ func ofEntry(s *model.Service) contribution {
 	return contribution{host: s.Host, namespace: s.Namespace, contributor: "entry/" + s.Name, endpoints: s.Endpoints}
 }
 
-// ofSelector are the endpoints that one workload gives to a ServiceEntry that selects it.
+// ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads. Several
+// entries may be for one host: each contributes for itself.
 func ofSelector(s *model.Service, w *model.Workload) contribution {
-	c := contribution{host: s.Host, namespace: s.Namespace, contributor: "pod/" + w.Name}
-	if !selects(s, w) || len(w.Addresses) == 0 {
+	c := contribution{host: s.Host, namespace: s.Namespace, contributor: "entry/" + s.Name + "/pod/" + w.Name}
+	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c
 	}
 	for _, p := range s.Ports {
@@ -112,6 +113,8 @@ func ofSelector(s *model.Service, w *model.Workload) contribution {
 	return c
 }
 
-func selects(s *model.Service, w *model.Workload) bool {
-	return s.Kind == source.ServiceEntry && !s.Selector.IsEmpty() && s.Namespace == w.Namespace && s.Selector.Selects(w.Labels)
+// selectsEndpoints tells whether the endpoints of a service are the workloads of its namespace that it selects; those of
+// Kubernetes come from slices.
+func selectsEndpoints(s *model.Service) bool {
+	return s.Kind == source.ServiceEntry && !s.Selector.IsEmpty()
 }

@@ -9,12 +9,13 @@ import (
 // joinEndpoints brings the endpoint sets up to date with the slices, entries and workloads that this batch changed. It costs
 // the contributors that changed.
 func (b *batch) joinEndpoints() {
-	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}}
+	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}, changed: map[*model.Service]bool{}}
 	before, after := b.from.Workload, b.workloadNow()
 	for _, s := range b.slicesToJoin() {
 		j.swap(b.sliceGives(s.Old, before, -1), b.sliceGives(s.New, after, 1))
 	}
 	for _, s := range b.delta.Services {
+		j.changed[s.New] = true
 		j.swap(entryGives(s.Old), entryGives(s.New))
 		j.swapSelected(s)
 	}
@@ -85,6 +86,7 @@ type serviceID struct {
 type joiner struct {
 	b       *batch
 	touched map[serviceID]*endpointEdit
+	changed map[*model.Service]bool
 	order   []serviceID
 }
 
@@ -100,7 +102,7 @@ func (j *joiner) swapSelected(s Pair[model.Service]) {
 		service *model.Service
 		now     bool
 	}{{s.Old, false}, {s.New, true}} {
-		if side.service == nil || side.service.Selector.IsEmpty() {
+		if side.service == nil || !selectsEndpoints(side.service) {
 			continue
 		}
 		workloads := j.b.from.workloads
@@ -124,8 +126,8 @@ func (j *joiner) swapWorkload(w Pair[model.Workload]) {
 	if meta == nil {
 		meta = w.Old
 	}
-	for s := range j.b.byNamespace.commit().under(join(meta.Namespace)) {
-		if s.Selector.IsEmpty() || j.serviceChanged(s) {
+	for s := range j.b.selecting.commit().under(join(meta.Namespace)) {
+		if j.changed[s] {
 			continue
 		}
 		var old, now *contribution
@@ -139,10 +141,6 @@ func (j *joiner) swapWorkload(w Pair[model.Workload]) {
 		}
 		j.swap(old, now)
 	}
-}
-
-func (j *joiner) serviceChanged(s *model.Service) bool {
-	return slices.ContainsFunc(j.b.delta.Services, func(p Pair[model.Service]) bool { return p.New == s })
 }
 
 // swap replaces what a contributor said by what it says now; nil says nothing.

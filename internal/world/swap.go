@@ -10,6 +10,9 @@ func (b *batch) swapService(old, now *model.Service) {
 	if old != nil {
 		b.services.drop(ordered(join(string(old.Host)), &old.Meta, ""))
 		b.byNamespace.drop(ordered(join(old.Namespace, string(old.Host)), &old.Meta, ""))
+		if selectsEndpoints(old) {
+			b.selecting.drop(ordered(join(old.Namespace, string(old.Host)), &old.Meta, ""))
+		}
 		for _, p := range old.Ports {
 			b.byPort.drop(ordered(portPrefix(p.Port), &old.Meta, old.Host))
 		}
@@ -17,6 +20,9 @@ func (b *batch) swapService(old, now *model.Service) {
 	if now != nil {
 		b.services.put(ordered(join(string(now.Host)), &now.Meta, ""), now)
 		b.byNamespace.put(ordered(join(now.Namespace, string(now.Host)), &now.Meta, ""), now)
+		if selectsEndpoints(now) {
+			b.selecting.put(ordered(join(now.Namespace, string(now.Host)), &now.Meta, ""), now)
+		}
 		for _, p := range now.Ports {
 			b.byPort.put(ordered(portPrefix(p.Port), &now.Meta, now.Host), now)
 		}

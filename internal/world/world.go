@@ -16,6 +16,7 @@ type World struct {
 	hosts        index[model.Host]     // reversed host
 	byNamespace  index[*model.Service] // namespace, host, order
 	byPort       index[*model.Service] // port, order
+	selecting    index[*model.Service] // namespace, host, order: those whose endpoints are the workloads that they select
 	virtual      index[*model.VirtualService]
 	virtualHost  index[*model.VirtualService] // host, order
 	virtualGate  index[*model.VirtualService] // gateway, order
@@ -44,6 +45,7 @@ func emptyWorld() *World {
 		hosts:       newIndex[model.Host](),
 		byNamespace: newIndex[*model.Service](),
 		byPort:      newIndex[*model.Service](),
+		selecting:   newIndex[*model.Service](),
 		virtual:     newIndex[*model.VirtualService](),
 		virtualHost: newIndex[*model.VirtualService](),
 		virtualGate: newIndex[*model.VirtualService](),

@@ -170,3 +170,35 @@ func TestCauseNamesWhatChanged(t *testing.T) {
 		d.Changed = append(d.Changed, source.Key{Kind: source.Service, Namespace: "default", Name: string(rune('a' + i))})
 	}
 }
+
+func selectingEntry(name string, selector map[string]string) Update {
+	m := meta(source.ServiceEntry, "default", name)
+	return update(&model.Service{
+		Meta: m, Host: "a.default.svc.cluster.local", Selector: model.LabelsOf(selector), Ports: []model.ServicePort{{Name: "http", Port: 80, Target: 8080}},
+	}, m)
+}
+
+func TestEntriesForOneHostSelectForThemselves(t *testing.T) {
+	w := NewWriter()
+	app := map[string]string{"app": "a"}
+	now, _ := w.Apply([]Update{selectingEntry("one", app), selectingEntry("two", app), pod("p", app)})
+	require.Len(t, endpointsOf(now), 1)
+	now, d := w.Apply([]Update{gone(selectingEntry("two", nil))})
+	require.Len(t, endpointsOf(now), 1, "the other entry still selects the pod")
+	require.Empty(t, d.Endpoints)
+}
+
+// A changed pod costs what selects endpoints among workloads, not the services of its namespace.
+func TestAPodTouchesNoServiceOfKubernetes(t *testing.T) {
+	w := NewWriter()
+	app := map[string]string{"app": "a"}
+	service := kubeService("default", "b")
+	service.Objects[0].(*model.Service).Selector = model.LabelsOf(app)
+	w.Apply([]Update{service, pod("p", app)})
+
+	b := newBatch(w.World())
+	b.replace(nil, pod("q", app).Objects)
+	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}, changed: map[*model.Service]bool{}}
+	j.swapWorkload(b.delta.Workloads[0])
+	require.Empty(t, j.touched)
+}
