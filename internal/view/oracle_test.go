@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,6 +40,9 @@ func drawService(t *rapid.T) model.Object {
 	s := &model.Service{Meta: meta(t, source.Service), ExportTo: drawExports.Draw(t, "export"), Selector: drawLabels.Draw(t, "selector")}
 	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
 	s.Ports = drawPorts(t)
+	if rapid.IntRange(0, 3).Draw(t, "headless") == 0 {
+		s.Headless, s.Resolution = true, model.Passthrough
+	}
 	return s
 }
 
@@ -46,7 +50,11 @@ func drawPorts(t *rapid.T) []model.ServicePort {
 	var ports []model.ServicePort
 	for _, n := range rapid.SliceOfNDistinct(drawPort, 1, 2, rapid.ID).Draw(t, "ports") {
 		p := rapid.SampledFrom([]model.Protocol{model.Auto, model.HTTP, model.TCP, model.TLS, model.UDP}).Draw(t, "protocol")
-		ports = append(ports, model.ServicePort{Name: fmt.Sprint("p", n), Port: n, Protocol: p, Target: n + 1})
+		port := model.ServicePort{Name: fmt.Sprint("p", n), Port: n, Protocol: p, Target: n + 1}
+		if rapid.Bool().Draw(t, "named") {
+			port.Target, port.TargetName = 0, "web"
+		}
+		ports = append(ports, port)
 	}
 	return ports
 }
@@ -60,7 +68,10 @@ func drawEntry(t *rapid.T) model.Object {
 		s.Selector = drawLabels.Draw(t, "selector")
 	}
 	if s.Selector.IsEmpty() && rapid.Bool().Draw(t, "listed") {
-		s.Endpoints = []model.Endpoint{{Address: "127.9.0.1", Port: 80, PortName: s.Ports[0].Name, Labels: drawLabels.Draw(t, "labels")}}
+		for _, p := range s.Ports {
+			address := rapid.SampledFrom([]string{"127.9.0.1", "127.9.0.2"}).Draw(t, "address")
+			s.Endpoints = append(s.Endpoints, model.Endpoint{Address: address, Port: 80, PortName: p.Name, Labels: drawLabels.Draw(t, "labels")})
+		}
 	}
 	return s
 }
@@ -82,7 +93,11 @@ func drawVirtualService(t *rapid.T) model.Object {
 	for range rapid.IntRange(0, 2).Draw(t, "http") {
 		r := &model.HTTPRoute{Destinations: drawDestinations(t)}
 		if rapid.Bool().Draw(t, "matched") {
-			r.Matches = []*model.HTTPMatch{{URI: &model.StringMatch{Kind: model.Prefix, Value: "/x"}, SourceLabels: drawLabels.Draw(t, "source")}}
+			r.Matches = []*model.HTTPMatch{{
+				URI: &model.StringMatch{Kind: model.Prefix, Value: "/x"}, SourceLabels: drawLabels.Draw(t, "source"),
+				Port: rapid.SampledFrom([]uint16{0, 0, 9080}).Draw(t, "at port"), Gateways: rapid.SampledFrom([][]string{nil, nil, {"istio-system/a"}}).Draw(t, "at gateways"),
+				SourceNamespace: rapid.SampledFrom([]string{"", "", "shop"}).Draw(t, "from namespace"),
+			}}
 		}
 		v.HTTP = append(v.HTTP, r)
 	}
@@ -96,15 +111,24 @@ func drawVirtualService(t *rapid.T) model.Object {
 func drawDestinationRule(t *rapid.T) model.Object {
 	hash := &model.TrafficPolicy{LB: &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: "x-user"}}}
 	source4 := &model.TrafficPolicy{LB: &model.LoadBalancer{Kind: model.Maglev, Hash: &model.HashPolicy{SourceIP: true}}, Pool: &model.ConnectionPool{TCPIdleTimeout: 5e9}}
-	policy := rapid.SampledFrom([]*model.TrafficPolicy{nil, hash, source4, {TLS: &model.ClientTLS{Mode: model.Unusable}}}).Draw(t, "policy")
-	return &model.DestinationRule{
-		Meta: meta(t, source.DestinationRule), Host: drawHost.Draw(t, "host"), Policy: policy, ExportTo: drawExports.Draw(t, "export"),
-		Selector: drawLabels.Draw(t, "selector"), Subsets: []model.Subset{{Name: "v1", Labels: model.LabelsOf(map[string]string{"version": "v1"})}},
+	ports := &model.TrafficPolicy{LB: hash.LB, Ports: []model.PortPolicy{{Port: 80, Policy: source4}, {Port: 9080, Policy: &model.TrafficPolicy{}}}}
+	policies := rapid.SampledFrom([]*model.TrafficPolicy{nil, hash, source4, ports, {TLS: &model.ClientTLS{Mode: model.Unusable}}})
+	r := &model.DestinationRule{
+		Meta: meta(t, source.DestinationRule), Host: drawHost.Draw(t, "host"), Policy: policies.Draw(t, "policy"), ExportTo: drawExports.Draw(t, "export"),
+		Selector: drawLabels.Draw(t, "selector"),
 	}
+	for _, name := range rapid.SampledFrom([][]string{nil, {"v1"}, {"v1"}, {"v1", "v2"}}).Draw(t, "subsets") {
+		r.Subsets = append(r.Subsets, model.Subset{Name: name, Labels: drawLabels.Draw(t, "subset labels"), Policy: policies.Draw(t, "subset policy")})
+	}
+	return r
 }
 
 func drawScoped(t *rapid.T) []model.ScopedHost {
-	return []model.ScopedHost{{Namespace: rapid.SampledFrom([]string{"*", ".", "default", "shop"}).Draw(t, "ns"), Host: drawHost.Draw(t, "host")}}
+	var hosts []model.ScopedHost
+	for range rapid.IntRange(1, 2).Draw(t, "scoped") {
+		hosts = append(hosts, model.ScopedHost{Namespace: rapid.SampledFrom([]string{"*", ".", "default", "shop"}).Draw(t, "ns"), Host: drawHost.Draw(t, "host")})
+	}
+	return hosts
 }
 
 func drawSidecar(t *rapid.T) model.Object {
@@ -114,6 +138,12 @@ func drawSidecar(t *rapid.T) model.Object {
 	}
 	if rapid.Bool().Draw(t, "policy") {
 		s.Outbound = &model.OutboundPolicy{RegistryOnly: true}
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "ingress") {
+	case 0:
+		s.IngressClosed = true
+	case 1:
+		s.Ingress = []model.IngressListener{{Name: "in", Port: drawPort.Draw(t, "port"), Protocol: model.HTTP, EndpointAddress: model.OwnApp, EndpointPort: 7000}}
 	}
 	return s
 }
@@ -132,7 +162,23 @@ func drawGateway(t *rapid.T) model.Object {
 func drawWorkload(t *rapid.T) model.Object {
 	w := &model.Workload{Meta: meta(t, source.Pod), Labels: drawLabels.Draw(t, "labels")}
 	w.Addresses = []string{rapid.SampledFrom([]string{"127.1.0.1", "127.1.0.2", "127.1.0.3"}).Draw(t, "address")}
+	w.Ports = rapid.SampledFrom([][]model.WorkloadPort{nil, {{Name: "web", Port: 8080}}, {{Name: "web", Port: 8081}}}).Draw(t, "container ports")
+	w.OwnApp = rapid.SampledFrom([]string{"", "127.2.0.1"}).Draw(t, "own app")
+	w.Locality.Zone = rapid.SampledFrom([]string{"", "z1"}).Draw(t, "zone")
 	return w
+}
+
+func drawWorldNamespace(t *rapid.T) model.Object {
+	m := model.Meta{Kind: source.Namespace, Name: drawNamespace.Draw(t, "name")}
+	return &model.Namespace{Meta: m, Labels: drawLabels.Draw(t, "labels")}
+}
+
+func drawMesh(t *rapid.T) model.Object {
+	m := model.DefaultMesh()
+	m.RootNamespace = rapid.SampledFrom([]string{"istio-system", "shop"}).Draw(t, "root")
+	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
+	m.ProxyHTTPPort = rapid.SampledFrom([]uint16{0, 15081}).Draw(t, "proxy port")
+	return &m
 }
 
 func drawSlice(t *rapid.T) model.Object {
@@ -149,7 +195,7 @@ func drawSlice(t *rapid.T) model.Object {
 var drawObject = map[source.Kind]func(*rapid.T) model.Object{
 	source.Service: drawService, source.ServiceEntry: drawEntry, source.VirtualService: drawVirtualService,
 	source.DestinationRule: drawDestinationRule, source.Sidecar: drawSidecar, source.Gateway: drawGateway, source.Pod: drawWorkload,
-	source.EndpointSlice: drawSlice,
+	source.EndpointSlice: drawSlice, source.Namespace: drawWorldNamespace, source.ConfigMap: drawMesh,
 }
 
 func drawUpdates(t *rapid.T) []world.Update {
@@ -183,6 +229,10 @@ func metaOfObject(o model.Object) *model.Meta {
 		return &o.Meta
 	case *model.EndpointSlice:
 		return &o.Meta
+	case *model.Namespace:
+		return &o.Meta
+	case *model.MeshConfig:
+		return &model.Meta{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}
 	}
 	return nil
 }
@@ -194,6 +244,9 @@ func oracleProxies() []Facts {
 		{Address: "127.5.0.2", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{HTTPProxyPort: 9080}}},
 		{Address: "127.5.0.3", Proxy: scope.Proxy{Namespace: "shop", Name: "none", Labels: model.LabelsOf(map[string]string{"app": "b", "version": "v2"}), Settings: scope.Settings{HTTPProxyPort: 15080}}},
 		{Address: "127.5.0.4", Proxy: scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gw", Labels: labels}},
+		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{HTTPProxyPort: 15080}}},
+		{Address: "127.5.0.6", Proxy: scope.Proxy{Type: scope.Router, Namespace: "shop", Name: "c", Settings: scope.Settings{HTTP10: true}}},
+		{Address: "127.5.0.7", Proxy: scope.Proxy{Namespace: "default", Name: "c"}},
 	}
 }
 
@@ -233,10 +286,24 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 		c := NewCompiler(refused)
 		placed := map[*Member]Placement{}
 		present := map[source.Key]world.Update{}
+		comeAndGo := func() {
+			for _, f := range rapid.SliceOfN(rapid.SampledFrom(oracleProxies()), 0, 3).Draw(t, "coming") {
+				c.Join(f, func(m *Member, p Placement) { placed[m] = p })
+			}
+			for _, m := range slices.SortedFunc(maps.Keys(placed), func(a, b *Member) int { return cmp.Compare(a.facts.Address, b.facts.Address) }) {
+				if rapid.IntRange(0, 4).Draw(t, "goes") == 0 {
+					c.Leave(m)
+					delete(placed, m)
+				}
+			}
+		}
 		for _, f := range oracleProxies() {
 			c.Join(f, func(m *Member, p Placement) { placed[m] = p })
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			if rapid.IntRange(0, 3).Draw(t, "come and go") == 0 {
+				comeAndGo()
+			}
 			updates := drawUpdates(t)
 			for _, u := range updates {
 				present[u.Key] = u
