@@ -85,12 +85,24 @@ func (s *Scope) sees(svc *model.Service) bool {
 
 // egress tells whether the Sidecar in force lets a host of a namespace in; without one everything is.
 func (s *Scope) egress(namespace string, host model.Host) bool {
+	return s.listed(func(h model.ScopedHost) bool { return h.Covers(namespace, host) })
+}
+
+// egressRoutes tells whether the Sidecar in force lets routes for a host in: those for "*.example.com" are in force for the
+// "a.example.com" that it lists.
+func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
+	return s.listed(func(h model.ScopedHost) bool {
+		return (h.Namespace == "*" || h.Namespace == namespace) && h.Host.Overlaps(host)
+	})
+}
+
+func (s *Scope) listed(matches func(model.ScopedHost) bool) bool {
 	if s.Sidecar == nil || len(s.Sidecar.Egress) == 0 {
 		return true
 	}
 	for _, l := range s.Sidecar.Egress {
 		for _, h := range l.Hosts {
-			if s.own(h).Covers(namespace, host) {
+			if matches(s.own(h)) {
 				return true
 			}
 		}
@@ -128,7 +140,7 @@ func (s *Scope) HasRoutes(v *model.VirtualService) bool {
 	if !slices.Contains(v.Gateways, model.Mesh) {
 		return false
 	}
-	return slices.ContainsFunc(v.Hosts, func(h model.Host) bool { return s.egress(v.Namespace, h) })
+	return slices.ContainsFunc(v.Hosts, func(h model.Host) bool { return s.egressRoutes(v.Namespace, h) })
 }
 
 // servesGateway tells whether the gateway of a "namespace/name" selects the class.
@@ -172,22 +184,28 @@ func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
 }
 
 // DestinationRule is the one in force for a service: of the class's own namespace, then of the service's, then of the root
-// namespace; within one, one that selects the workload first, then the most specific host.
+// namespace; within one, the most specific host first, then one that selects the workload. What the root namespace exports
+// is meant for the whole mesh, and does not come first for the proxies that happen to be in it, as gateways.
 func (s *Scope) DestinationRule(svc *model.Service) *model.DestinationRule {
-	for _, namespace := range []string{s.Class.Namespace, svc.Namespace, s.World.Mesh.RootNamespace} {
-		if r := s.ruleIn(namespace, svc.Host); r != nil {
+	own, root := s.Class.Namespace, s.World.Mesh.RootNamespace
+	if r := s.ruleIn(own, svc.Host, own == root); r != nil {
+		return r
+	}
+	for _, namespace := range []string{svc.Namespace, root} {
+		if r := s.ruleIn(namespace, svc.Host, false); r != nil {
 			return r
 		}
 	}
 	return nil
 }
 
-func (s *Scope) ruleIn(namespace string, host model.Host) *model.DestinationRule {
-	var general *model.DestinationRule
+// ruleIn is the rule of a namespace for a host; with private only among those that the namespace has for itself.
+func (s *Scope) ruleIn(namespace string, host model.Host, private bool) *model.DestinationRule {
 	for pattern := range host.Patterns() {
+		var general *model.DestinationRule
 		for r := range s.World.DestinationRulesOf(pattern) {
 			switch {
-			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.Class.Namespace):
+			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.Class.Namespace) || private && !isPrivate(r):
 			case r.Selector.IsEmpty():
 				if general == nil {
 					general = r
@@ -196,8 +214,20 @@ func (s *Scope) ruleIn(namespace string, host model.Host) *model.DestinationRule
 				return r
 			}
 		}
+		if general != nil {
+			return general
+		}
 	}
-	return general
+	return nil
+}
+
+// isPrivate tells whether a rule is for its own namespace alone. One that selects workloads always is.
+func isPrivate(r *model.DestinationRule) bool {
+	e := r.ExportTo
+	if !r.Selector.IsEmpty() {
+		return true
+	}
+	return !e.All && !slices.ContainsFunc(e.Namespaces, func(n string) bool { return n != r.Namespace })
 }
 
 // Hosts yields every host that the class may have something for, each once: those of visible services, and those of its

@@ -171,3 +171,38 @@ func TestClassesAreMadeOfMatchResults(t *testing.T) {
 	require.NotEqual(t, one, class(map[string]string{"app": "b"}), "it serves no service")
 	require.Equal(t, 1, one.Targets.Len())
 }
+
+func TestTheMostSpecificRuleComesBeforeOneThatSelects(t *testing.T) {
+	var o objects
+	o.service("other", "s", everyone)
+	o.rule("shop", "wild", "*", appA)
+	o.rule("shop", "exact", "s.other.svc.cluster.local", noLabels)
+	s := o.seenBy(inShop)
+	require.Equal(t, "exact", s.DestinationRule(s.Service("s.other.svc.cluster.local")).Name)
+}
+
+// The mesh-wide rule of the root namespace is no rule of the client's, where the client is a gateway in it.
+func TestTheMeshWideRuleDoesNotHideThatOfAService(t *testing.T) {
+	var o objects
+	o.service("other", "s", everyone)
+	o.rule("istio-system", "root", "*", noLabels)
+	o.rule("other", "exact", "s.other.svc.cluster.local", noLabels)
+	inForce := func() string {
+		s := o.seenBy(scope.Proxy{Namespace: "istio-system", Name: "p"})
+		return s.DestinationRule(s.Service("s.other.svc.cluster.local")).Name
+	}
+	require.Equal(t, "exact", inForce())
+	m := model.Meta{Kind: source.DestinationRule, Namespace: "istio-system", Name: "private"}
+	o.add(m, &model.DestinationRule{Meta: m, Host: "*.svc.cluster.local", ExportTo: model.Exports{Own: true}})
+	require.Equal(t, "private", inForce(), "its own namespace has it for itself")
+}
+
+func TestRoutesForAWildcardAreInForceForAListedHost(t *testing.T) {
+	var o objects
+	o.routes("shop", "all", "*.example.com", "x.com", model.Mesh)
+	o.routes("shop", "other", "*.example.org", "x.com", model.Mesh)
+	o.sidecar("shop", "s", noLabels, model.ScopedHost{Namespace: "shop", Host: "a.example.com"})
+	s := o.seenBy(inShop)
+	require.NotNil(t, s.VirtualService("a.example.com"))
+	require.Nil(t, s.VirtualService("a.example.org"))
+}
