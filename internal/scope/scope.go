@@ -297,11 +297,3 @@ func (s *Scope) egressNamespaces() (namespaces []string, all bool) {
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces), false
 }
-
-// AtGateways tells whether routes for these gateways ("mesh", "namespace/name") are for the class.
-func (s *Scope) AtGateways(gateways []string) bool {
-	if s.Class.Type == Sidecar {
-		return slices.Contains(gateways, model.Mesh)
-	}
-	return slices.ContainsFunc(gateways, s.servesGateway)
-}

@@ -43,6 +43,11 @@ type server struct {
 
 func (sv server) name() string { return sv.gateway.Namespace + "/" + sv.gateway.Name }
 
+// redirects tells whether the server answers requests for this host of its own with a redirect to https.
+func (sv server) redirects(host model.Host) bool {
+	return sv.Redirect && slices.ContainsFunc(sv.Hosts, func(h model.ScopedHost) bool { return h.Host == host })
+}
+
 // meets yields the host that a VirtualService's host and one of the server's have in common, the narrower of the two.
 func (sv server) meets(vs *model.VirtualService, host model.Host) (model.Host, bool) {
 	for _, h := range sv.Hosts {
@@ -78,18 +83,25 @@ func (c compiler) gatewaySlots(s *scope.Scope, port uint16) []slot {
 }
 
 // gatewayHostSlots is the virtual host of a host on a gateway's port: the routes of all VirtualServices bound to its servers
-// that have the host in common with them, in the total order.
+// that have the host in common with them, in the total order. A server that redirects to https does so for its hosts
+// whether they have routes or not.
 func (c compiler) gatewayHostSlots(s *scope.Scope, port uint16, host model.Host) []slot {
 	servers := serving(s, port)
-	owners, called, redirect := boundRoutes(s, servers, host)
-	if len(owners) == 0 {
+	owners := boundRoutes(s, servers, host)
+	redirect := slices.ContainsFunc(servers, func(sv server) bool { return sv.redirects(host) }) ||
+		slices.ContainsFunc(owners, func(o bound) bool { return o.redirect })
+	if len(owners) == 0 && !redirect {
 		return nil
+	}
+	called := port
+	if len(owners) > 0 {
+		called = owners[0].at.port
 	}
 	name := string(host) + ":" + portText(port)
 	return []slot{{typ: Route, table: gatewayTable(port), name: name, get: func() *Resource {
 		var refs []route.RouteRef
-		for _, vs := range owners {
-			refs = append(refs, routesOf(s, vs, called)...)
+		for _, o := range owners {
+			refs = append(refs, routesOf(s, o.vs, o.at)...)
 		}
 		in := c.vhostInput(s, refs, route.Target{}, called)
 		in.Domains = c.domains.List([]string{string(host)})
@@ -98,32 +110,47 @@ func (c compiler) gatewayHostSlots(s *scope.Scope, port uint16, host model.Host)
 	}}}
 }
 
-// boundRoutes are the VirtualServices that give a gateway's virtual host its routes, the port that its callers mean, and
-// whether they are redirected to https.
-func boundRoutes(s *scope.Scope, servers []server, host model.Host) (owners []*model.VirtualService, called uint16, redirect bool) {
+// bound is a VirtualService that gives a gateway's virtual host routes, and where its requests come in.
+type bound struct {
+	vs       *model.VirtualService
+	at       entrance
+	redirect bool // to https, as one of the servers says
+}
+
+// boundRoutes are the VirtualServices that give a gateway's virtual host its routes.
+func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
+	var owners []bound
 	seen := map[*model.VirtualService]bool{}
 	for pattern := range host.Patterns() {
 		for vs := range s.World.VirtualServicesOf(pattern) {
 			if seen[vs] || !vs.ExportTo.Visible(vs.Namespace, s.Class.Namespace) {
 				continue
 			}
-			for _, sv := range servers {
-				common, ok := sv.meets(vs, pattern)
-				if !ok || common != host || !slices.Contains(vs.Gateways, sv.name()) {
-					continue
-				}
-				if len(owners) == 0 {
-					called = sv.Port
-				}
-				redirect = redirect || sv.Redirect
+			if b := boundAt(servers, vs, pattern, host); len(b.at.gateways) > 0 {
 				seen[vs] = true
-				owners = append(owners, vs)
-				break
+				owners = append(owners, b)
 			}
 		}
 	}
-	slices.SortFunc(owners, func(a, b *model.VirtualService) int { return a.Compare(&b.Meta) })
-	return owners, called, redirect
+	slices.SortFunc(owners, func(a, b bound) int { return a.vs.Compare(&b.vs.Meta) })
+	return owners
+}
+
+// boundAt binds a VirtualService by one of its hosts to all servers that have host in common with it; the first one's port is
+// the one that callers mean.
+func boundAt(servers []server, vs *model.VirtualService, pattern, host model.Host) bound {
+	b := bound{vs: vs}
+	for _, sv := range servers {
+		if common, ok := sv.meets(vs, pattern); !ok || common != host || !slices.Contains(vs.Gateways, sv.name()) {
+			continue
+		}
+		if len(b.at.gateways) == 0 {
+			b.at.port = sv.Port
+		}
+		b.at.gateways = append(b.at.gateways, sv.name())
+		b.redirect = b.redirect || sv.Redirect
+	}
+	return b
 }
 
 // gatewayUnits are all units of a gateway's ports.
@@ -135,10 +162,15 @@ func gatewayUnits(s *scope.Scope) []unit {
 	return sortedUnits(units)
 }
 
-// addGateway adds the units that a Gateway gives to a class: its ports, and the virtual hosts of its VirtualServices.
+// addGateway adds the units that a Gateway gives to a class: its ports, and the virtual hosts of its servers and of its
+// VirtualServices.
 func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for i := range g.Servers {
-		units[unit{kind: unitGateway, port: resolvedPort(s.Class, g.Servers[i].Port)}] = true
+		port := resolvedPort(s.Class, g.Servers[i].Port)
+		units[unit{kind: unitGateway, port: port}] = true
+		for _, h := range g.Servers[i].Hosts {
+			units[unit{kind: unitGatewayHost, port: port, host: h.Host}] = true // a redirect needs no routes
+		}
 	}
 	for vs := range s.World.VirtualServicesAt(g.Namespace + "/" + g.Name) {
 		addBound(s, g, vs, units)

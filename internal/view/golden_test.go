@@ -147,6 +147,9 @@ func describeRoutes(out *strings.Builder, rc *routev3.RouteConfiguration) {
 	vhosts := slices.SortedFunc(slices.Values(rc.GetVirtualHosts()), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
 	for _, v := range vhosts {
 		fmt.Fprintf(out, "  %s\n    %s\n", v.GetName(), strings.Join(v.GetDomains(), " "))
+		if v.GetRequireTls() == routev3.VirtualHost_ALL {
+			fmt.Fprintln(out, "    redirects to https")
+		}
 		for _, r := range v.GetRoutes() {
 			fmt.Fprintf(out, "    %s -> %s\n", matchText(r.GetMatch()), actionText(r))
 		}

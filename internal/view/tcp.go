@@ -94,7 +94,7 @@ func (b *chainBuilder) tcpRoute(svc *model.Service, vs *model.VirtualService, r 
 	var prefixes []string
 	always = len(r.Matches) == 0
 	for _, m := range r.Matches {
-		if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, b.port) {
+		if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, inMesh(b.port)) {
 			continue
 		}
 		ok = true
@@ -115,7 +115,7 @@ func (b *chainBuilder) addTLS(svc *model.Service) {
 	if vs := b.scope.VirtualService(svc.Host); vs != nil {
 		for _, r := range vs.TLS {
 			for _, m := range r.Matches {
-				if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, b.port) {
+				if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, inMesh(b.port)) {
 					continue
 				}
 				if sni := b.fresh(m.SNIHosts); len(sni) > 0 {

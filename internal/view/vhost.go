@@ -40,7 +40,7 @@ func (c compiler) vhostSlot(s *scope.Scope, host model.Host, port uint16, to rou
 	return slot{typ: Route, table: httpProxyTable, name: name, get: func() *Resource {
 		var refs []route.RouteRef
 		if vs != nil {
-			refs = routesOf(s, vs, port)
+			refs = routesOf(s, vs, inMesh(port))
 		}
 		if len(refs) > 0 {
 			to = route.Target{} // what no route of a VirtualService matches is answered with 404, as Istio does
@@ -58,8 +58,17 @@ func (c compiler) vhostInput(s *scope.Scope, refs []route.RouteRef, to route.Tar
 	}
 }
 
-// routesOf are the routes of a VirtualService that the class has at a port: one for each match that can hold for it.
-func routesOf(s *scope.Scope, vs *model.VirtualService, port uint16) []route.RouteRef {
+// entrance is where requests and connections come in: at a port, and through which of "mesh" and the gateways by their
+// "namespace/name".
+type entrance struct {
+	port     uint16
+	gateways []string
+}
+
+func inMesh(port uint16) entrance { return entrance{port: port, gateways: []string{model.Mesh}} }
+
+// routesOf are the routes of a VirtualService that the class has at an entrance: one for each match that can hold there.
+func routesOf(s *scope.Scope, vs *model.VirtualService, at entrance) []route.RouteRef {
 	var refs []route.RouteRef
 	for _, r := range vs.HTTP {
 		if len(r.Matches) == 0 {
@@ -67,7 +76,7 @@ func routesOf(s *scope.Scope, vs *model.VirtualService, port uint16) []route.Rou
 			continue
 		}
 		for _, m := range r.Matches {
-			if applies(s, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, port) {
+			if applies(s, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, at) {
 				refs = append(refs, route.RouteRef{Owner: vs.Key(), Route: r, Match: m})
 			}
 		}
@@ -75,7 +84,7 @@ func routesOf(s *scope.Scope, vs *model.VirtualService, port uint16) []route.Rou
 	return refs
 }
 
-// conditions are those parts of a match that hold or not for a class as a whole.
+// conditions are those parts of a match that hold or not for a class at an entrance as a whole.
 type conditions struct {
 	port            uint16
 	sourceLabels    model.Labels
@@ -83,15 +92,15 @@ type conditions struct {
 	gateways        []string
 }
 
-func applies(s *scope.Scope, vs *model.VirtualService, m conditions, port uint16) bool {
+func applies(s *scope.Scope, vs *model.VirtualService, m conditions, at entrance) bool {
 	gateways := m.gateways
 	if len(gateways) == 0 {
 		gateways = vs.Gateways
 	}
-	return (m.port == 0 || m.port == port) &&
+	return (m.port == 0 || m.port == at.port) &&
 		s.Class.Selected(m.sourceLabels) &&
 		(m.sourceNamespace == "" || m.sourceNamespace == s.Class.Namespace) &&
-		s.AtGateways(gateways)
+		slices.ContainsFunc(gateways, func(g string) bool { return slices.Contains(at.gateways, g) })
 }
 
 // factsOf tells what the routes need to know of the destinations that they name, sorted, each once.
