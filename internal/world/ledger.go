@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"sync"
@@ -156,14 +157,5 @@ func (l *Ledger) compare(all []source.Problem) (appeared, mended []source.Proble
 }
 
 func compareProblems(a, b source.Problem) int {
-	if c := int(b.Severity) - int(a.Severity); c != 0 {
-		return c
-	}
-	if c := a.Object.Compare(b.Object); c != 0 {
-		return c
-	}
-	if a.String() < b.String() {
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(b.Severity, a.Severity), a.Object.Compare(b.Object), cmp.Compare(a.String(), b.String()))
 }

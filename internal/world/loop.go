@@ -3,6 +3,8 @@ package world
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
@@ -218,9 +220,12 @@ func (l *Loop) convert() []Update {
 		updates = append(updates, l.convertOne(l.pending[k]))
 	}
 	if model.Fingerprint(&meshBefore) != model.Fingerprint(&l.mesh) {
-		for k, c := range l.kept {
+		observed := l.pending[meshKey(l.o.Mesh)].ObservedAt
+		for _, k := range slices.SortedFunc(maps.Keys(l.kept), source.Key.Compare) {
 			if _, fresh := l.pending[k]; !fresh {
-				updates = append(updates, l.convertOne(c))
+				u := l.convertOne(l.kept[k])
+				u.Observed = observed // it changes because of the mesh configuration
+				updates = append(updates, u)
 			}
 		}
 		for i, k := range l.order { // those converted before the mesh configuration was

@@ -25,6 +25,7 @@ type rig struct {
 	sink      source.Sink
 	start     time.Time
 	published []publication
+	deltas    []*world.Delta
 }
 
 type publication struct {
@@ -40,6 +41,7 @@ func newRig(t *testing.T, debounce world.Debounce) *rig {
 	r.loop = world.NewLoop(world.LoopOptions{
 		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
 		Publish: func(w *world.World, d *world.Delta) {
+			r.deltas = append(r.deltas, d)
 			r.published = append(r.published, publication{time.Since(r.start), w.Generation, d.Cause(), w.Counts().Services})
 		},
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Ledger: world.NewLedger(log, nil), Logger: log,
@@ -168,5 +170,36 @@ func TestFlushAnswersWithTheGenerationOfWhatCameBefore(t *testing.T) {
 		again, err := r.loop.Flush(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, generation, again)
+	})
+}
+
+func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, istio)
+		names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+		var changes []source.Change
+		for _, n := range names {
+			c := service(n, 80)
+			c.ObservedAt = time.Now()
+			changes = append(changes, c)
+		}
+		r.sink(source.Event{Changes: changes, Synced: true})
+		advance(time.Hour)
+		mesh := memory.Upsert(source.ConfigMap, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"}, Data: map[string]string{"mesh": "defaultServiceExportTo: [.]"},
+		})
+		mesh.ObservedAt = time.Now()
+		r.sink(source.Event{Changes: []source.Change{mesh}})
+		advance(time.Second)
+		require.Len(t, r.deltas, 2)
+		d := r.deltas[1]
+		require.True(t, d.Mesh)
+		require.Equal(t, mesh.ObservedAt, d.Observed, "not when the services were observed")
+		var changed []string
+		for _, k := range d.Changed {
+			changed = append(changed, k.Name)
+		}
+		require.Equal(t, append([]string{"istio"}, names...), changed, "each once, in a fixed order")
+		require.True(t, d.Services[0].New.ExportTo.Own)
 	})
 }
