@@ -11,14 +11,9 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/local"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/terminal"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
-
-// target is one request that the gateway should answer, as its routes promise.
-type target struct{ url, host, path string }
 
 // progressStep is how many requests lie between two lines of progress.
 const progressStep = 50
@@ -40,7 +35,7 @@ func (m *mesh) check(ctx context.Context) error {
 		return m.notReady(s)
 	}
 	m.table(s)
-	targets := checkTargets(s, m.pipeline.World())
+	targets := checkTargets(s.Entrances, m.pipeline.World())
 	if len(targets) == 0 {
 		m.out.Line("%s: no VirtualService is bound to a Gateway that is open: there is nothing to ask for", m.o.dir)
 		return errFailed
@@ -68,55 +63,6 @@ func (m *mesh) notReady(s *local.Snapshot) error {
 		m.out.Paragraph("  ", styleOf(p.Severity), p.String())
 	}
 	return errFailed
-}
-
-// checkTargets are the paths that the routes of the gateways name, for each of their hosts.
-func checkTargets(s *local.Snapshot, w *world.World) []target {
-	var targets []target
-	for _, e := range s.Entrances {
-		if !e.Address.IsValid() || !e.HTTP {
-			continue
-		}
-		for vs := range w.VirtualServices() {
-			if slices.Equal(vs.Gateways, []string{model.Mesh}) {
-				continue
-			}
-			for _, path := range pathsOf(vs) {
-				targets = append(targets, target{url: e.URL(), host: callable(vs.Hosts[0]), path: path})
-			}
-		}
-	}
-	return targets
-}
-
-func pathsOf(vs *model.VirtualService) []string {
-	var paths []string
-	for _, r := range vs.HTTP {
-		if len(r.Matches) == 0 {
-			paths = append(paths, "/")
-		}
-		for _, match := range r.Matches {
-			if match.URI == nil && len(match.Headers) == 0 && match.Method == nil {
-				paths = append(paths, "/")
-			}
-			if match.URI != nil && match.URI.Kind != model.Regex && match.Method == nil {
-				paths = append(paths, match.URI.Value)
-			}
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
-}
-
-// callable is a name that a host of a VirtualService takes; empty means the address itself.
-func callable(h model.Host) string {
-	if h == "*" {
-		return ""
-	}
-	if suffix, ok := strings.CutPrefix(string(h), "*"); ok {
-		return "check" + suffix
-	}
-	return string(h)
 }
 
 func ask(ctx context.Context, client *http.Client, t target, results map[target]*result) {
