@@ -42,7 +42,13 @@ func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := errors.Join(cmd.ValidateRequiredFlags(), validOutput(cmd)); err != nil {
+			return err
+		}
+		started = true
+		return nil
+	}
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -55,6 +61,19 @@ func run(ctx context.Context, args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "lateen: %v\n", err)
 	return exitFailed
+}
+
+// arguments asks for exactly these arguments, named as in the command's usage.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("%s is missing: want %s", names[len(args)], cmd.UseLine())
+		case len(args) > len(names):
+			return fmt.Errorf("%q is one argument too many: want %s", args[len(names)], cmd.UseLine())
+		}
+		return nil
+	}
 }
 
 func newRoot() *cobra.Command {

@@ -45,13 +45,23 @@ func newProxyConfig(out *terminal.Writer) *cobra.Command {
 		Short:   "What a proxy was given: its clusters, listeners, routes or endpoints",
 		Example: `  lateen proxy-config productpage-v1-7c9d8f6b5-x2x4q.default routes
   lateen proxy-config productpage clusters -o json     # a part of the name is enough if it fits one proxy`,
-		Args:      cobra.ExactArgs(2),
-		ValidArgs: names,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, ok := sections[args[1]]
-			if !ok {
+		Args: cobra.MatchAll(arguments("PROXY", strings.Join(names, "|")), func(_ *cobra.Command, args []string) error {
+			if !slices.Contains(names, args[1]) {
 				return fmt.Errorf("%q: want one of %s", args[1], strings.Join(names, ", "))
 			}
+			return nil
+		}),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			switch len(args) {
+			case 0:
+				return r.connected(cmd), cobra.ShellCompDirectiveNoFileComp
+			case 1:
+				return names, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s := sections[args[1]]
 			id, err := r.proxyNamed(cmd, args[0])
 			if err != nil {
 				return err
@@ -72,6 +82,19 @@ func newProxyConfig(out *terminal.Writer) *cobra.Command {
 	return cmd
 }
 
+// connected are the proxies that a shell may complete; none if nobody answers.
+func (r *remote) connected(cmd *cobra.Command) []string {
+	report, err := askStatus(cmd.Context(), r)
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for _, p := range report.Proxies {
+		ids = append(ids, p.ProxyID)
+	}
+	return ids
+}
+
 // proxyNamed finds the one connected proxy that a name, or a part of one, means.
 func (r *remote) proxyNamed(cmd *cobra.Command, name string) (string, error) {
 	report, err := askStatus(cmd.Context(), r)
@@ -88,10 +111,12 @@ func (r *remote) proxyNamed(cmd *cobra.Command, name string) (string, error) {
 			fits = append(fits, p.ProxyID)
 		}
 	}
-	switch len(fits) {
-	case 1:
+	switch {
+	case len(all) == 0:
+		return "", fmt.Errorf("no proxy is connected to %s", r.address)
+	case len(fits) == 1:
 		return fits[0], nil
-	case 0:
+	case len(fits) == 0:
 		return "", fmt.Errorf("no proxy %q is connected; want one of %s", name, strings.Join(all, ", "))
 	}
 	return "", fmt.Errorf("%q fits several proxies; want one of %s", name, strings.Join(fits, ", "))

@@ -82,6 +82,7 @@ func newServe() *cobra.Command {
 	cmd.Flags().DurationVar(&drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
 	bindLogFlags(cmd, &level, &format)
 	_ = cmd.MarkFlagRequired("config-dir")
+	_ = cmd.MarkFlagDirname("config-dir")
 	return cmd
 }
 

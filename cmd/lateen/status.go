@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,8 +99,20 @@ func newStatus(out *terminal.Writer) *cobra.Command {
 }
 
 func bindOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "table", "table, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(output, "output", "o", outputs[0], strings.Join(outputs[:2], ", ")+" or "+outputs[2])
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// outputs are the values of --output.
+var outputs = []string{"table", "json", "yaml"}
+
+// validOutput refuses an --output that no command knows, before anything is asked.
+func validOutput(cmd *cobra.Command) error {
+	f := cmd.Flags().Lookup("output")
+	if f == nil || slices.Contains(outputs, f.Value.String()) {
+		return nil
+	}
+	return fmt.Errorf("--output %q: want one of %s", f.Value, strings.Join(outputs, ", "))
 }
 
 func askStatus(ctx context.Context, r *remote) (statusReport, error) {
@@ -116,17 +129,16 @@ func askStatus(ctx context.Context, r *remote) (statusReport, error) {
 	return report, nil
 }
 
+// printAs writes JSON or YAML, for programs.
 func printAs(w io.Writer, format string, v any) error {
 	var body []byte
 	var err error
 	switch format {
-	case "json":
-		body, err = json.MarshalIndent(v, "", "  ")
-		body = append(body, '\n')
 	case "yaml":
 		body, err = yaml.Marshal(v)
 	default:
-		return fmt.Errorf("--output %q: want table, json or yaml", format)
+		body, err = json.MarshalIndent(v, "", "  ")
+		body = append(body, '\n')
 	}
 	if err != nil {
 		return err

@@ -46,7 +46,10 @@ Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 		Example: `  lateen up examples/bookinfo
   lateen up examples/bookinfo --check         # run it, send requests through the gateway, exit 0 or 1
   lateen up examples/bookinfo --free-ports    # beside another mesh`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("DIR"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.dir = args[0]
 			o.settle(cmd.Flags().Changed)
