@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/lateen-mesh/lateen/internal/admin"
 	"github.com/lateen-mesh/lateen/internal/config"
@@ -103,7 +104,7 @@ const stopGrace = 2 * time.Second
 // Run works until ctx ends or a stage fails.
 func (p *Pipeline) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.server.Serve(p.o.XDS) })
+	g.Go(func() error { return ignoreClosed(p.server.Serve(p.o.XDS)) })
 	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
 	g.Go(func() error { return p.loop.Run(ctx) })
 	g.Go(func() error { return p.o.Source.Run(ctx, p.loop.Sink(ctx)) })
@@ -117,8 +118,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// ignoreClosed forgives a server that was stopped, be it before it began to serve.
 func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return err
