@@ -4,9 +4,13 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // said runs the command and returns its exit code and what it wrote to the standard error.
@@ -48,4 +52,16 @@ func TestWhatFailsIsNoMistakeInTheCommandLine(t *testing.T) {
 	code, text := said(t, "up", "no/such/directory")
 	require.Equal(t, exitFailed, code)
 	require.Equal(t, "lateen: no/such/directory: want a directory of manifests, as examples/bookinfo\n", text)
+}
+
+func TestACheckThatIsStoppedSaysSo(t *testing.T) {
+	var screen strings.Builder
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o := upOptions{
+		dir: t.TempDir(), stateDir: t.TempDir(), envoy: "/bin/true", level: "info", format: "text", check: true, freePorts: true,
+		requests: 1, timeout: time.Minute, listen: listenFlags{xds: "127.0.0.1:0", monitoring: "127.0.0.1:0"},
+	}
+	require.ErrorIs(t, runUp(ctx, o, terminal.New(&screen, os.Getenv)), errFailed)
+	require.Equal(t, "stopped before the check was done\n", screen.String())
 }

@@ -135,7 +135,10 @@ func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
 		}
 		return nil
 	})
-	return errors.Join(g.Wait(), outcome)
+	if err := g.Wait(); err != nil {
+		return err // what ended the mesh, rather than what a check that it cut short has to say
+	}
+	return outcome
 }
 
 // newMesh puts the pipeline of a local mesh together:
@@ -184,7 +187,7 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		Drain:   o.drain, FreePorts: o.freePorts,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, xds.Close(), monitoring.Close())
 	}
 	m.pipeline = app.New(app.Options{
 		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},

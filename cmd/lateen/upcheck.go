@@ -31,6 +31,9 @@ func (m *mesh) check(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, m.o.timeout)
 	defer cancel()
 	s, err := m.inSync(wait)
+	if ctx.Err() != nil {
+		return m.interrupted()
+	}
 	if err != nil {
 		return m.notReady(s)
 	}
@@ -47,9 +50,19 @@ func (m *mesh) check(ctx context.Context) error {
 			m.out.Progress(fmt.Sprintf("sending requests: %d of %d", i, m.o.requests))
 		}
 		ask(ctx, client, targets[i%len(targets)], results)
+		if ctx.Err() != nil {
+			m.out.Progress("")
+			return m.interrupted()
+		}
 	}
 	m.out.Progress("")
 	return m.verdict(targets, results)
+}
+
+// interrupted ends a check that somebody stopped: it found nothing, neither good nor bad.
+func (m *mesh) interrupted() error {
+	m.out.Line("stopped before the check was done")
+	return errFailed
 }
 
 func (m *mesh) notReady(s *local.Snapshot) error {
