@@ -334,6 +334,7 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 					require.Equal(t, want.Own, p.Own)
 				})
 			}
+			require.Equal(t, fresh.conflicts(), c.conflicts())
 		}
 	})
 }
