@@ -19,14 +19,11 @@ type batch struct {
 	virtualHost edit[*model.VirtualService]
 	virtualGate edit[*model.VirtualService]
 	virtualDest edit[*model.VirtualService]
-	rules       edit[*model.DestinationRule]
 	ruleHost    edit[*model.DestinationRule]
 	gateways    edit[*model.Gateway]
 	gatewayName edit[*model.Gateway]
 	sidecars    edit[*model.Sidecar]
 	workloads   edit[*model.Workload]
-	workloadIP  edit[*model.Workload]
-	namespaces  edit[*model.Namespace]
 	slices      edit[*model.EndpointSlice]
 	slicesByPod edit[*model.EndpointSlice]
 	endpoints   edit[*EndpointSet]
@@ -41,11 +38,9 @@ func newBatch(from *World) *batch {
 	return &batch{
 		from: from, delta: &Delta{From: from}, mesh: from.Mesh,
 		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(),
-		selecting: from.selecting.edit(),
-		virtual:   from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
-		rules: from.rules.edit(), ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(),
-		workloads: from.workloads.edit(), workloadIP: from.workloadIP.edit(), namespaces: from.namespaces.edit(),
-		slices: from.slices.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
+		selecting: from.selecting.edit(), virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
+		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(),
+		workloads: from.workloads.edit(), slices: from.slices.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
 		pendingHosts: from.pendingHosts, subsets: from.subsets,
 	}
 }
@@ -59,11 +54,9 @@ func (b *batch) finish() *World {
 	next := &World{
 		Generation: b.from.Generation + 1, Mesh: b.mesh,
 		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(),
-		selecting: b.selecting.commit(),
-		virtual:   b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
-		rules: b.rules.commit(), ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(),
-		workloads: b.workloads.commit(), workloadIP: b.workloadIP.commit(), namespaces: b.namespaces.commit(),
-		slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
+		selecting: b.selecting.commit(), virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
+		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(),
+		workloads: b.workloads.commit(), slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
 		pendingHosts: b.pendingHosts, subsets: b.subsets,
 	}
 	if b.delta.IsEmpty() {

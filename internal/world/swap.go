@@ -141,13 +141,11 @@ func (b *batch) swapSelector(old, now model.Labels, m *model.Meta) {
 
 func (b *batch) swapDestinationRule(old, now *model.DestinationRule) {
 	if old != nil {
-		b.rules.drop(join(old.Namespace, old.Name))
 		b.subsets -= len(old.Subsets)
 		b.ruleHost.drop(ordered(join(string(old.Host)), &old.Meta, ""))
 		b.swapSelector(old.Selector, model.Labels{}, &old.Meta)
 	}
 	if now != nil {
-		b.rules.put(join(now.Namespace, now.Name), now)
 		b.subsets += len(now.Subsets)
 		b.ruleHost.put(ordered(join(string(now.Host)), &now.Meta, ""), now)
 		b.swapSelector(model.Labels{}, now.Selector, &now.Meta)
@@ -184,26 +182,14 @@ func (b *batch) swapSidecar(old, now *model.Sidecar) {
 func (b *batch) swapWorkload(old, now *model.Workload) {
 	if old != nil {
 		b.workloads.drop(join(old.Namespace, old.Name))
-		for _, a := range old.Addresses {
-			b.workloadIP.drop(ordered(join(a), &old.Meta, ""))
-		}
 	}
 	if now != nil {
 		b.workloads.put(join(now.Namespace, now.Name), now)
-		for _, a := range now.Addresses {
-			b.workloadIP.put(ordered(join(a), &now.Meta, ""), now)
-		}
 	}
 	b.delta.Workloads = append(b.delta.Workloads, Pair[model.Workload]{Old: old, New: now})
 }
 
 func (b *batch) swapNamespace(old, now *model.Namespace) {
-	if old != nil {
-		b.namespaces.drop(join(old.Name))
-	}
-	if now != nil {
-		b.namespaces.put(join(now.Name), now)
-	}
 	b.delta.Namespaces = append(b.delta.Namespaces, Pair[model.Namespace]{Old: old, New: now})
 }
 

@@ -18,17 +18,14 @@ type World struct {
 	byPort       index[*model.Service] // port, order
 	selecting    index[*model.Service] // namespace, host, order: those whose endpoints are the workloads that they select
 	virtual      index[*model.VirtualService]
-	virtualHost  index[*model.VirtualService] // host, order
-	virtualGate  index[*model.VirtualService] // gateway, order
-	virtualDest  index[*model.VirtualService] // destination host, order
-	rules        index[*model.DestinationRule]
+	virtualHost  index[*model.VirtualService]  // host, order
+	virtualGate  index[*model.VirtualService]  // gateway, order
+	virtualDest  index[*model.VirtualService]  // destination host, order
 	ruleHost     index[*model.DestinationRule] // host, order
 	gateways     index[*model.Gateway]         // order
 	gatewayName  index[*model.Gateway]         // namespace/name
 	sidecars     index[*model.Sidecar]         // namespace, order
 	workloads    index[*model.Workload]        // namespace, name
-	workloadIP   index[*model.Workload]        // address, order
-	namespaces   index[*model.Namespace]       // name
 	slices       index[*model.EndpointSlice]   // namespace, service, name
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
 	endpoints    index[*EndpointSet]           // host, namespace
@@ -50,14 +47,11 @@ func emptyWorld() *World {
 		virtualHost: newIndex[*model.VirtualService](),
 		virtualGate: newIndex[*model.VirtualService](),
 		virtualDest: newIndex[*model.VirtualService](),
-		rules:       newIndex[*model.DestinationRule](),
 		ruleHost:    newIndex[*model.DestinationRule](),
 		gateways:    newIndex[*model.Gateway](),
 		gatewayName: newIndex[*model.Gateway](),
 		sidecars:    newIndex[*model.Sidecar](),
 		workloads:   newIndex[*model.Workload](),
-		workloadIP:  newIndex[*model.Workload](),
-		namespaces:  newIndex[*model.Namespace](),
 		slices:      newIndex[*model.EndpointSlice](),
 		slicesByPod: newIndex[*model.EndpointSlice](),
 		endpoints:   newIndex[*EndpointSet](),
@@ -110,14 +104,6 @@ func (w *World) VirtualServicesTo(host model.Host) iter.Seq[*model.VirtualServic
 	return w.virtualDest.under(join(string(host)))
 }
 
-// VirtualServicesIn yields the VirtualServices of a namespace.
-func (w *World) VirtualServicesIn(namespace string) iter.Seq[*model.VirtualService] {
-	return w.virtual.under(join(namespace))
-}
-
-// DestinationRules yields all DestinationRules.
-func (w *World) DestinationRules() iter.Seq[*model.DestinationRule] { return w.rules.under(nil) }
-
 // DestinationRulesOf yields the DestinationRules for exactly this host, which may be a wildcard.
 func (w *World) DestinationRulesOf(host model.Host) iter.Seq[*model.DestinationRule] {
 	return w.ruleHost.under(join(string(host)))
@@ -140,18 +126,6 @@ func (w *World) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
 // Workload finds a workload by name, nil if there is none.
 func (w *World) Workload(namespace, name string) *model.Workload {
 	found, _ := w.workloads.get(join(namespace, name))
-	return found
-}
-
-// WorkloadAt finds a workload by one of its addresses, nil if there is none.
-func (w *World) WorkloadAt(address string) *model.Workload {
-	found, _ := w.workloadIP.first(join(address))
-	return found
-}
-
-// Namespace finds a namespace, nil if there is none.
-func (w *World) Namespace(name string) *model.Namespace {
-	found, _ := w.namespaces.get(join(name))
 	return found
 }
 
