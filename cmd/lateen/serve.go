@@ -56,6 +56,9 @@ func newServe() *cobra.Command {
 		Example: `  lateen serve --config-dir manifests`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := haveManifests(configDir, stateDir); err != nil {
+				return err
+			}
 			log, err := newLogger(os.Stderr, level, format)
 			if err != nil {
 				return err
@@ -97,4 +100,16 @@ func newLogger(out *os.File, level, format string) (*slog.Logger, error) {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
 	}
 	return observe.NewLogger(out, l, observe.LogFormat(format))
+}
+
+// haveManifests refuses a directory that was never there: an empty mesh would be served in place of the one that was meant. One
+// that has vanished since is another matter, its last state stays in force.
+func haveManifests(configDir, stateDir string) error {
+	if _, err := os.Stat(configDir); err == nil {
+		return nil
+	}
+	if records, err := os.ReadDir(stateDir); err == nil && len(records) > 0 {
+		return nil
+	}
+	return fmt.Errorf("--config-dir %s: there is no such directory, and no earlier reading of it in --state-dir %s", configDir, stateDir)
 }

@@ -339,7 +339,8 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 	})
 }
 
-// requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice in a route table.
+// requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice in a route table, and
+// addresses that were not filled in.
 func requireAcceptable(t *rapid.T, s *State) {
 	for r := range s.Sets[Route].All() {
 		rc := &routev3.RouteConfiguration{}
@@ -349,6 +350,15 @@ func requireAcceptable(t *rapid.T, s *State) {
 			for _, d := range v.GetDomains() {
 				require.NotContains(t, seen, d, "%s and %s of %s", seen[d], v.GetName(), r.Name())
 				seen[d] = v.GetName()
+			}
+		}
+	}
+	own := Own{Pod: "127.5.0.1", App: "127.6.0.1", Outbound: "127.7.0.1"}
+	for _, typ := range []Type{Cluster, Listener} {
+		for r := range s.Sets[typ].All() {
+			body := string(own.Body(typ, r))
+			for _, placeholder := range []string{model.OwnPod, model.OwnApp, model.OwnOutbound} {
+				require.NotContains(t, body, placeholder, "%s %s", typ, r.Name())
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func (o Own) Body(t Type, r *Resource) []byte {
 		return r.Body()
 	}
 	if err := proto.Unmarshal(r.Body(), m); err != nil {
-		return r.Body() // what this process encoded decodes; a fuzz test guards it
+		return r.Body() // what this process encoded decodes; the property test of compiling looks at it
 	}
 	o.fill(m.ProtoReflect())
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
