@@ -62,8 +62,8 @@ func (m *mesh) tellsItsStatus(t *testing.T) {
 	require.Contains(t, out, "proxies:\n")
 
 	_, errs, exit := m.lateen(nil, "status", "-o", "xml")
-	require.Equal(t, 1, exit)
-	require.Contains(t, errs, `"xml": want table, json or yaml`)
+	require.Equal(t, 2, exit)
+	require.Contains(t, errs, `"xml": want one of table, json, yaml`)
 }
 
 func (m *mesh) tellsWhatProxiesHave(t *testing.T) {
