@@ -49,13 +49,19 @@ func TestCrash(t *testing.T) {
 			answers, failures := load.report(t)
 			t.Logf("the endpoint was out of all proxies %v after the kill", away.Sub(killed).Round(time.Millisecond))
 			if c.retried {
-				require.Zero(t, len(failures))
+				require.LessOrEqual(t, len(failures), unluckyRetries)
 			}
 			late := slices.DeleteFunc(failures, func(f failure) bool { return f.at.Before(away) })
 			require.Zero(t, len(late), "of %d requests, after the endpoint had gone", answers)
 		})
 	}
 }
+
+// unluckyRetries is how many requests may be lost although their callers try again. Envoy avoids the host of the attempt before
+// by drawing anew, at most five times (host_selection_retry_max_attempts), and of two hosts least-request draws the dead one,
+// which is idle, three times in four: it is tried again with probability (3/4)^6 = 0.18, three times in a row with 0.006. Some 40
+// requests meet the dead host before its endpoint is gone, so more than 5 are lost once in a million runs.
+const unluckyRetries = 5
 
 // pushes counts the lines on pushes that moved endpoints.
 func pushes(lines []string) (n int) {
