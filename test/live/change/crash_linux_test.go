@@ -13,8 +13,8 @@ import (
 
 // TestCrash kills one process of a mesh that has two pods of everything that it kills, while requests go through it.
 //
-// Requests for ratings are tried again after any failure (the example's VirtualService says so), hence none may fail. Those for
-// reviews have the default retry policy: it tries again where it is certain that nothing was executed. So what was in flight
+// Requests for ratings are tried again after any failure (the example's VirtualService says so), hence hardly one may fail. Those
+// for reviews have the default retry policy: it tries again where it is certain that nothing was executed. So what was in flight
 // at an Envoy that is killed fails. And an app killed behind an Envoy that lives goes on failing until its endpoint has gone from every
 // proxy, a tenth of a second later: the workload is a phantom until then. After that no request may fail in any case.
 //
