@@ -50,6 +50,7 @@ func newGroups(w *workshop) *groups {
 	g.members = newMemo(w.store, func(k memberKey) *Resource {
 		m, err := endpoint.Endpoint(k.in)
 		if err != nil {
+			g.refused(model.Endpoint{Address: k.in.Address, Port: k.in.Port, Workload: k.in.Workload}, err)
 			return nil
 		}
 		return w.encode(string(k.id), m)
@@ -82,13 +83,9 @@ func (k *groupKey) takes(e *model.Endpoint) bool {
 	return e.PortName == k.portName && k.subset.Selects(e.Labels)
 }
 
-// member is the encoded endpoint, nil when it fails the gate of what may be encoded.
+// member is the encoded endpoint, nil when it fails the gate of what may be encoded, which is told when it is met first.
 func (g *groups) member(id world.EndpointID, e model.Endpoint) *Resource {
 	in := endpoint.Input{Address: e.Address, Port: e.Port, Health: e.Health, Weight: e.Weight, Workload: e.Workload, TLS: e.TLS}
-	if _, err := endpoint.Endpoint(in); err != nil {
-		g.refused(e, err)
-		return nil
-	}
 	return g.members.get(memberKey{id: id, in: in})
 }
 

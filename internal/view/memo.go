@@ -6,6 +6,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
+	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
 // memo remembers what a translation made of an input. The input is the key: it holds all that the translation can reach, so
@@ -111,13 +112,13 @@ func (w *workshop) encodeOwn(name string, m valid) *Resource {
 
 // encodeVirtualHost is encode for a virtual host, whose name the table writes. One that cannot be served is closed: left
 // out, its requests would go where those for unknown hosts go.
-func (w *workshop) encodeVirtualHost(name string, m, closed *routev3.VirtualHost) *Resource {
+func (w *workshop) encodeVirtualHost(name string, m *routev3.VirtualHost, domains *model.List[string]) *Resource {
 	m.Name = name
 	err := m.Validate()
 	m.Name = ""
 	if err != nil {
 		w.refusals.Resource(name, err)
-		m = closed
+		m = route.Closed(domains)
 	}
 	body, err := pb.Marshal(m)
 	if err != nil {

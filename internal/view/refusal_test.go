@@ -7,8 +7,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
 // What breaks a rule of Envoy's API is kept back alone: Envoy would refuse all of the response that it is in.
@@ -18,8 +16,7 @@ func TestWhatEnvoyWouldRefuseIsKeptBack(t *testing.T) {
 	require.Nil(t, w.encode("cluster", &clusterv3.Cluster{}), "a cluster without a name")
 	require.NotNil(t, w.encode("cluster", &clusterv3.Cluster{Name: "cluster"}))
 
-	closed := route.Closed(w.domains.List([]string{"a.test"}))
-	r := w.encodeVirtualHost("vhost", &routev3.VirtualHost{Domains: []string{"a.test"}, Routes: []*routev3.Route{{}}}, closed)
+	r := w.encodeVirtualHost("vhost", &routev3.VirtualHost{Domains: []string{"a.test"}, Routes: []*routev3.Route{{}}}, w.domains.List([]string{"a.test"}))
 	require.Equal(t, []string{"cluster", "vhost"}, refused)
 	got := &routev3.VirtualHost{}
 	require.NoError(t, proto.Unmarshal(r.Body(), got))

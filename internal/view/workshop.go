@@ -104,14 +104,14 @@ func assemble(k assignmentKey) *Resource {
 
 func (w *workshop) routeMemos() {
 	w.vhosts = newMemo(w.store, func(k vhostKey) *Resource {
-		return w.encodeVirtualHost(k.name, route.VirtualHost(k.in), route.Closed(k.in.Domains))
+		return w.encodeVirtualHost(k.name, route.VirtualHost(k.in), k.in.Domains)
 	})
 	w.fallbacks = newMemo(w.store, func(in route.FallbackInput) *Resource {
 		name := "allow_any"
 		if in.RegistryOnly {
 			name = "block_all"
 		}
-		return w.encodeVirtualHost(name, route.Fallback(in), route.Closed(w.domains.List([]string{"*"})))
+		return w.encodeVirtualHost(name, route.Fallback(in), w.domains.List([]string{"*"}))
 	})
 }
 
