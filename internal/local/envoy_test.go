@@ -19,32 +19,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
-// envoyBinary finds a real Envoy: LATEEN_ENVOY, or .tools/envoy in a directory above. Without one the test is skipped,
-// unless LATEEN_ENVOY_REQUIRED is set.
-func envoyBinary(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("LATEEN_ENVOY"); path != "" {
-		return path
-	}
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		path := filepath.Join(dir, ".tools", "envoy")
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("LATEEN_ENVOY_REQUIRED") != "" {
-		require.FailNow(t, "there is no Envoy: run hack/fetch-envoy.sh")
-	}
-	t.Skip("there is no Envoy: run hack/fetch-envoy.sh")
-	return ""
-}
-
 func TestEnvoyTakesTheBootstrap(t *testing.T) {
-	envoy := envoyBinary(t)
+	envoy := realenvoy.Binary(t)
 	for name, role := range map[string]podRole{"sidecar": roleSidecar, "gateway": roleGateway} {
 		t.Run(name, func(t *testing.T) {
 			content, err := bootstrap{
@@ -96,7 +76,7 @@ func (s *emptyMesh) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscov
 
 // TestRealEnvoyBecomesReadyAndEnds runs a pod with a real Envoy from start to drained end.
 func TestRealEnvoyBecomesReadyAndEnds(t *testing.T) {
-	envoy := envoyBinary(t)
+	envoy := realenvoy.Binary(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	mesh := &emptyMesh{seen: make(chan metadata.MD, 10), node: make(chan string, 10)}

@@ -22,6 +22,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
 // patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
@@ -78,7 +79,7 @@ func StartWith(t testing.TB, o Options, files string) *Mesh {
 func (m *Mesh) assemble(o Options) {
 	t := m.t
 	t.Helper()
-	envoy := envoyBinary(t)
+	envoy := realenvoy.Binary(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	state, logs := t.TempDir(), newLog(t)

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
@@ -31,7 +32,7 @@ import (
 // TestEnvoyTakesTheGoldens has real Envoy check every golden output and both fallbacks: regular expressions, header values
 // and filter configuration are checked by nothing else.
 func TestEnvoyTakesTheGoldens(t *testing.T) {
-	binary := envoy(t)
+	binary := realenvoy.Binary(t)
 	hosts := []*routev3.VirtualHost{}
 	for _, file := range goldenFiles(t) {
 		vh := &routev3.VirtualHost{}
@@ -63,20 +64,6 @@ func TestEnvoyTakesTheGoldens(t *testing.T) {
 			require.NotContains(t, line, "deprecated")
 		}
 	}
-}
-
-// envoy finds the binary: LATEEN_ENVOY, or .tools/envoy at the top of the checkout.
-func envoy(t *testing.T) string {
-	for _, path := range []string{os.Getenv("LATEEN_ENVOY"), "../../../.tools/envoy"} {
-		if info, err := os.Stat(path); path != "" && err == nil && !info.IsDir() {
-			return path
-		}
-	}
-	if os.Getenv("LATEEN_ENVOY_REQUIRED") != "" {
-		t.Fatal("no Envoy: set LATEEN_ENVOY, or put it at .tools/envoy")
-	}
-	t.Skip("no Envoy: set LATEEN_ENVOY, or put it at .tools/envoy")
-	return ""
 }
 
 func bootstrap(table *routev3.RouteConfiguration) *bootstrapv3.Bootstrap {

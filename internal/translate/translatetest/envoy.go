@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
 // overADS is the rest of a bootstrap whose resources name the ADS stream; nobody listens there.
@@ -35,7 +36,7 @@ const overADS = `{
 // of the checkout. Without one the test is skipped, unless LATEEN_ENVOY_REQUIRED is set.
 func RequireValid(t *testing.T, resources *bootstrapv3.Bootstrap_StaticResources) {
 	t.Helper()
-	binary := envoy(t)
+	binary := realenvoy.Binary(t)
 	b := &bootstrapv3.Bootstrap{}
 	require.NoError(t, protojson.Unmarshal([]byte(overADS), b))
 	proto.Merge(b.StaticResources, resources)
@@ -45,26 +46,6 @@ func RequireValid(t *testing.T, resources *bootstrapv3.Bootstrap_StaticResources
 	require.NoError(t, os.WriteFile(config, text, 0o600))
 	out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "--log-level", "error", "-c", config).CombinedOutput()
 	require.NoError(t, err, string(out))
-}
-
-func envoy(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("LATEEN_ENVOY"); path != "" {
-		return path
-	}
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		path := filepath.Join(dir, ".tools", "envoy")
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("LATEEN_ENVOY_REQUIRED") != "" {
-		t.Fatal("no Envoy: set LATEEN_ENVOY, or put one at .tools/envoy")
-	}
-	t.Skip("no Envoy: set LATEEN_ENVOY, or put one at .tools/envoy")
-	return ""
 }
 
 // Runnable makes of a golden output's text what an Envoy here can load: the placeholders are addresses, and certificates

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
 // repository is the checkout's root, seen from this package.
@@ -67,17 +69,7 @@ func envoy(t *testing.T) string {
 		t.Skip("a live test")
 	}
 	require.NoError(t, sources())
-	path := os.Getenv("LATEEN_ENVOY")
-	if path == "" {
-		path = filepath.Join(repository, ".tools", "envoy")
-	}
-	path, err := filepath.Abs(path)
+	path, err := filepath.Abs(realenvoy.Binary(t))
 	require.NoError(t, err)
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("LATEEN_ENVOY_REQUIRED") != "" {
-			t.Fatalf("no Envoy: %v", err)
-		}
-		t.Skipf("no Envoy, 'make envoy' fetches one: %v", err)
-	}
 	return path
 }

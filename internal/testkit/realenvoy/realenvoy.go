@@ -1,4 +1,5 @@
-package livemesh
+// Package realenvoy finds the Envoy that tests run. It imports nothing of Lateen, and only tests import it.
+package realenvoy
 
 import (
 	"os"
@@ -6,9 +7,9 @@ import (
 	"testing"
 )
 
-// envoyBinary is that of $LATEEN_ENVOY, or .tools/envoy in this directory or one above. Without one the test is skipped, unless
-// $LATEEN_ENVOY_REQUIRED is 1.
-func envoyBinary(t testing.TB) string {
+// Binary is that of $LATEEN_ENVOY, or .tools/envoy in this directory or one above. Without one the test is skipped, or fails if
+// $LATEEN_ENVOY_REQUIRED is set.
+func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("LATEEN_ENVOY"); path != "" {
 		return path
@@ -17,19 +18,14 @@ func envoyBinary(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		path := filepath.Join(dir, ".tools", "envoy")
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return path
 		}
-		above := filepath.Dir(dir)
-		if above == dir {
-			break
-		}
-		dir = above
 	}
 	const missing = "there is no Envoy: neither $LATEEN_ENVOY nor .tools/envoy (make envoy)"
-	if os.Getenv("LATEEN_ENVOY_REQUIRED") == "1" {
+	if os.Getenv("LATEEN_ENVOY_REQUIRED") != "" {
 		t.Fatal(missing)
 	}
 	t.Skip(missing)
