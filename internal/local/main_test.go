@@ -71,7 +71,7 @@ func playDoomed(dir string) error {
 }
 
 // playEnvoy forwards the pod's port (label "port") from the pod's address to the app's, and answers on its admin interface.
-// It cuts what is in flight on SIGTERM, as Envoy does.
+// It listens for the app's own calls too, and answers none of them. It cuts what is in flight on SIGTERM, as Envoy does.
 func playEnvoy(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -92,7 +92,7 @@ func playEnvoy(file string) error {
 	at := func(second byte, port string) string {
 		return netip.AddrFrom4([4]byte{127, second, pod[2], pod[3]}).String() + ":" + port
 	}
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	if port := b.Node.Metadata.Labels["port"]; port != "" {
 		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: at(appRange, port)})
 		go func() { ended <- http.ListenAndServe(at(podRange, port), proxy) }()
@@ -104,5 +104,8 @@ func playEnvoy(file string) error {
 		_, _ = fmt.Fprintln(w, "http.inbound.downstream_rq_active: 0")
 	})
 	go func() { ended <- http.ListenAndServe(at(outboundRange, fmt.Sprint(AdminPort)), admin) }()
+	go func() {
+		ended <- http.ListenAndServe(at(outboundRange, fmt.Sprint(HTTPProxyPort)), http.NotFoundHandler())
+	}()
 	return <-ended
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,7 +74,7 @@ func (l *loop) equip(p *pod) error {
 	w := &worker{
 		uid: p.object.UID, apps: apps, opts: l.opts, drain: p.graceWithin(l.opts.Drain), spawner: l.spawner, logs: dir,
 		ports: make(chan []int32, 1), terminate: make(chan termination, 1),
-		listens: func(port int32) check { return dials(port, p.addrs.Pod) },
+		listens: p.serves,
 	}
 	if p.role != roleBare {
 		envoy, err := l.envoy(p, dir)
@@ -109,6 +110,17 @@ func (l *loop) envoy(p *pod, dir string) (launch, error) {
 		container: proxyContainer, argv: envoyArgs(l.opts.Envoy, file), env: inherit(l.opts.Environ).list(), dir: dir,
 		readiness: envoyReadiness(p.addrs.Outbound), grace: p.graceWithin(l.opts.Grace),
 	}, nil
+}
+
+// serves asks whether the pod's Envoy takes calls at a port, and the app's own calls: a pod that is called answers, as a rule,
+// only once it can call others, and Envoy opens its listeners one by one.
+func (p *pod) serves(port int32) check {
+	called := dials(port, p.addrs.Pod)
+	if p.role != roleSidecar {
+		return called
+	}
+	calls := dials(HTTPProxyPort, p.addrs.Outbound)
+	return func(ctx context.Context) error { return errors.Join(called(ctx), calls(ctx)) }
 }
 
 // ownerURI is the OWNER of Istio's node metadata.
