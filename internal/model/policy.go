@@ -29,6 +29,32 @@ func (d *DestinationRule) Subset(name string) (Subset, bool) {
 	return Subset{}, false
 }
 
+// MergeRules is what rules for one host say together, as Istio merges them: all subsets, of each name the first, and the first
+// trafficPolicy as a whole. The rules come in the total order, the result has the name of the first; nil for none.
+func MergeRules(rules []*DestinationRule) *DestinationRule {
+	if len(rules) == 0 {
+		return nil
+	}
+	if len(rules) == 1 {
+		return rules[0]
+	}
+	merged := *rules[0]
+	merged.Subsets = nil
+	known := map[string]bool{}
+	for _, r := range rules {
+		if merged.Policy == nil {
+			merged.Policy = r.Policy
+		}
+		for _, s := range r.Subsets {
+			if !known[s.Name] {
+				known[s.Name] = true
+				merged.Subsets = append(merged.Subsets, s)
+			}
+		}
+	}
+	return &merged
+}
+
 // TrafficPolicy is how calls are made. A subset's policy replaces the destination's field by field; a port's replaces
 // both as a whole (DestinationRule.trafficPolicy.portLevelSettings).
 type TrafficPolicy struct {

@@ -199,23 +199,23 @@ func (s *Scope) DestinationRule(svc *model.Service) *model.DestinationRule {
 	return nil
 }
 
-// ruleIn is the rule of a namespace for a host; with private only among those that the namespace has for itself.
+// ruleIn is the rule of a namespace for a host; with private only among those that the namespace has for itself. Several that
+// differ in nothing but their names and what they say are one.
 func (s *Scope) ruleIn(namespace string, host model.Host, private bool) *model.DestinationRule {
 	for pattern := range host.Patterns() {
-		var general *model.DestinationRule
+		var general, selecting []*model.DestinationRule
 		for r := range s.World.DestinationRulesOf(pattern) {
 			switch {
 			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.Class.Namespace) || private && !isPrivate(r):
 			case r.Selector.IsEmpty():
-				if general == nil {
-					general = r
-				}
-			case namespace == s.Class.Namespace && s.Class.Selected(r.Selector):
-				return r
+				general = append(general, r)
+			case namespace != s.Class.Namespace || !s.Class.Selected(r.Selector):
+			case len(selecting) == 0 || selecting[0].Selector == r.Selector:
+				selecting = append(selecting, r)
 			}
 		}
-		if general != nil {
-			return general
+		if r := cmp.Or(model.MergeRules(selecting), model.MergeRules(general)); r != nil {
+			return r
 		}
 	}
 	return nil

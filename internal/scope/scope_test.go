@@ -206,3 +206,32 @@ func TestRoutesForAWildcardAreInForceForAListedHost(t *testing.T) {
 	require.NotNil(t, s.VirtualService("a.example.com"))
 	require.Nil(t, s.VirtualService("a.example.org"))
 }
+
+// Rules of one namespace for one host and the same workloads are one: of each subset and of the policy the first counts.
+func TestRulesForOneHostAreMerged(t *testing.T) {
+	var o objects
+	o.service("other", "s", everyone)
+	rule := func(name string, export model.Exports, policy *model.TrafficPolicy, subsets ...string) {
+		m := model.Meta{Kind: source.DestinationRule, Namespace: "other", Name: name}
+		r := &model.DestinationRule{Meta: m, Host: "s.other.svc.cluster.local", ExportTo: export, Policy: policy}
+		for _, s := range subsets {
+			r.Subsets = append(r.Subsets, model.Subset{Name: s, Labels: model.LabelsOf(map[string]string{"rule": name})})
+		}
+		o.add(m, r)
+	}
+	first, second := &model.TrafficPolicy{LB: &model.LoadBalancer{}}, &model.TrafficPolicy{}
+	rule("c", everyone, second, "v2", "v3")
+	rule("b", everyone, first, "v2")
+	rule("a", everyone, nil, "v1")
+	rule("0", model.Exports{Own: true}, second, "v0")
+
+	s := o.seenBy(inShop)
+	r := s.DestinationRule(s.Service("s.other.svc.cluster.local"))
+	require.Equal(t, "a", r.Name)
+	require.Same(t, first, r.Policy)
+	require.Equal(t, []model.Subset{
+		{Name: "v1", Labels: model.LabelsOf(map[string]string{"rule": "a"})},
+		{Name: "v2", Labels: model.LabelsOf(map[string]string{"rule": "b"})},
+		{Name: "v3", Labels: model.LabelsOf(map[string]string{"rule": "c"})},
+	}, r.Subsets)
+}

@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// checkShadowed reports objects that another one for the same host keeps out of force: routes of the mesh, and
+// checkShadowed reports what another object for the same host keeps out of force: routes of the mesh, and parts of
 // DestinationRules of one namespace. It looks at the hosts that the delta names.
 func (l *Loop) checkShadowed(w *World, d *Delta) {
 	for _, p := range d.VirtualServices {
@@ -47,7 +47,7 @@ func (l *Loop) shadowedRoutes(w *World, h model.Host) {
 		if slices.Contains(v.Gateways, model.Mesh) {
 			i := slices.IndexFunc(before, func(o *model.VirtualService) bool { return o.ExportTo.Visible(o.Namespace, v.Namespace) })
 			if i >= 0 {
-				problems = append(problems, shadowed("spec.hosts", h, before[i].Key()))
+				problems = append(problems, shadowed(h, before[i].Key()))
 			}
 			before = append(before, v)
 		}
@@ -55,27 +55,62 @@ func (l *Loop) shadowedRoutes(w *World, h model.Host) {
 	}
 }
 
+// shadowedRules reports what an earlier rule of the same namespace says in place of a later one: rules for one host and the
+// same workloads are merged (model.MergeRules).
 func (l *Loop) shadowedRules(w *World, h model.Host) {
 	type place struct {
 		namespace string
 		selector  model.Labels
 	}
-	first := map[place]*model.DestinationRule{}
+	rules := map[place]*ruleOwners{}
 	for r := range w.DestinationRulesOf(h) {
-		var problems []source.Problem
 		at := place{r.Namespace, r.Selector}
-		if o := first[at]; o != nil {
-			problems = append(problems, shadowed("spec.host", h, o.Key()))
-		} else {
-			first[at] = r
+		if rules[at] == nil {
+			rules[at] = &ruleOwners{subsets: map[string]source.Key{}}
 		}
-		l.o.Ledger.relation(relation{r.Key(), shadowOf(h)}, problems)
+		l.o.Ledger.relation(relation{r.Key(), shadowOf(h)}, rules[at].add(r))
 	}
 }
 
-func shadowed(path string, h model.Host, by source.Key) source.Problem {
+// ruleOwners are the rules that have the say in what merged rules hold.
+type ruleOwners struct {
+	policy  *source.Key
+	subsets map[string]source.Key
+}
+
+// add takes the next rule in the total order, and tells what of it is not in force.
+func (o *ruleOwners) add(r *model.DestinationRule) []source.Problem {
+	var problems []source.Problem
+	key := r.Key()
+	if r.Policy != nil {
+		if o.policy == nil {
+			o.policy = &key
+		} else {
+			problems = append(problems, source.Problem{
+				Severity: source.Warning, Path: "spec.trafficPolicy",
+				Message: fmt.Sprintf("%s is for %s too, comes first, and has a trafficPolicy; where both apply, this one is not in force", o.policy, r.Host),
+				Want:    "one trafficPolicy for each host",
+			})
+		}
+	}
+	for _, s := range r.Subsets {
+		first, defined := o.subsets[s.Name]
+		if !defined {
+			o.subsets[s.Name] = key
+			continue
+		}
+		problems = append(problems, source.Problem{
+			Severity: source.Warning, Path: "spec.subsets", Value: s.Name,
+			Message: fmt.Sprintf("%s defines this subset of %s too and comes first; where both apply, this one is not in force", first, r.Host),
+			Want:    "a subset of another name",
+		})
+	}
+	return problems
+}
+
+func shadowed(h model.Host, by source.Key) source.Problem {
 	return source.Problem{
-		Severity: source.Warning, Path: path, Value: string(h),
+		Severity: source.Warning, Path: "spec.hosts", Value: string(h),
 		Message: fmt.Sprintf("%s is for this host too and comes first; where both apply, this one is not in force", by), Want: "one object for each host",
 	}
 }

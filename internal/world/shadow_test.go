@@ -28,14 +28,15 @@ func TestWhatIsShadowedIsTold(t *testing.T) {
 	}
 	ruleFor := func(name string, host model.Host) Update {
 		m := meta(source.DestinationRule, "default", name)
-		return update(&model.DestinationRule{Meta: m, Host: host}, m)
+		return update(&model.DestinationRule{Meta: m, Host: host, Policy: &model.TrafficPolicy{}, Subsets: []model.Subset{{Name: name}, {Name: "v1"}}}, m)
 	}
 	require.Empty(t, told(routes("b", model.Mesh, "x.test", "y.test"), routes("c", model.Mesh, "z.test"), ruleFor("s", "x.test")))
 	require.Equal(t, []string{"c spec.hosts y.test"}, told(routes("c", model.Mesh, "y.test", "z.test")))
 	require.Equal(t, []string{"b spec.hosts y.test", "c spec.hosts y.test"}, told(routes("a", model.Mesh, "y.test")))
 	require.Empty(t, told(routes("c", model.Mesh, "z.test"), gone(routes("a", model.Mesh))))
-	require.Equal(t, []string{"s spec.host x.test"}, told(ruleFor("r", "x.test")))
+	parts := []string{"s spec.subsets v1", "s spec.trafficPolicy "}
+	require.Equal(t, parts, told(ruleFor("r", "x.test")))
 	require.Empty(t, told(ruleFor("r", "other.test")))
-	require.Equal(t, []string{"s spec.host x.test"}, told(ruleFor("r", "x.test")))
+	require.Equal(t, parts, told(ruleFor("r", "x.test")))
 	require.Empty(t, told(gone(ruleFor("r", "x.test"))))
 }
