@@ -1,0 +1,41 @@
+package meshgen_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// The mesh is what its comment says: as many services as asked for, without mistakes, and a class for each proxy.
+func TestTheMeshIsAsItSays(t *testing.T) {
+	converter, mesh := ingest.New(ingest.Options{}), model.DefaultMesh()
+	writer := world.NewWriter()
+	var updates []world.Update
+	for _, c := range (meshgen.Mesh{Services: meshgen.Block}).Objects() {
+		r := converter.Convert(c, mesh)
+		require.Empty(t, r.Problems, c.Key)
+		updates = append(updates, world.Update{Key: c.Key, Objects: r.Objects})
+	}
+	w, _ := writer.Apply(updates)
+	require.Equal(t, meshgen.Block, w.Counts().Services)
+	require.Zero(t, w.Counts().PendingEndpoints)
+
+	classifier, classes := scope.NewClassifier(), map[scope.Class]bool{}
+	for _, p := range meshgen.Proxies() {
+		kind := scope.Sidecar
+		if p.Gateway {
+			kind = scope.Router
+		}
+		classes[classifier.Classify(w, scope.Proxy{
+			Type: kind, Namespace: p.Namespace, Name: p.Pod, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort},
+		})] = true
+		require.NotNil(t, w.Workload(p.Namespace, p.Pod), p.Pod)
+	}
+	require.Len(t, classes, meshgen.Classes)
+}
