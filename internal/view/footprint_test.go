@@ -1,0 +1,48 @@
+package view
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// The memory of a class is its difference from the classes that are there. Here each class has its own names for the 20
+// services of its namespace, and shares the rest.
+func TestAClassCostsItsDifference(t *testing.T) {
+	const services, classes = 1000, 20
+	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{})}
+	var updates []world.Update
+	for i := range services {
+		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))
+	}
+	m.apply(updates...)
+	join := func(i int) (bytes uint64) {
+		before := heap()
+		m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
+			Namespace: fmt.Sprint("ns", i), Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080},
+		}}, func(*Member, Placement) {})
+		return heap() - before
+	}
+	first := join(0)
+	var further uint64
+	for i := range classes {
+		further += join(1 + i)
+	}
+	t.Logf("%d services: the first class costs %d kB, a further one %d kB", services, first/1000, further/classes/1000)
+	require.Less(t, further/classes, first/40)
+	runtime.KeepAlive(m)
+}
+
+// heap is how many bytes are reachable.
+func heap() uint64 {
+	var s runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
