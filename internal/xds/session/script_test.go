@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,12 +22,12 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // TestScripts replays conversations. A script in testdata is a sequence of blocks: lines of commands, `----`, what they put
 // out, an empty line. Lines that begin with # are comments.
 //
-//	new delta|sotw [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]
+//	new delta|sotw [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]   a new stream; no view, no subscription
 //	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]   a type that is not mentioned stays; a:1! is a resource of the proxy's own
 //	request TYPE [+a] [-b] [init=a:1,b:?]                   delta; ? is a version of somebody else
-//	request TYPE [names=a,b] [nonce=N]                      state of the world; the nonce is the latest response's unless given
+//	request TYPE [names=a,b] [nonce=N] [version=V]          state of the world; the nonce is the latest response's unless given
 //	ack NONCE [+a] [-b] [names=a,b]                         names are those of the last request unless given
-//	nack NONCE MESSAGE
+//	nack NONCE [+a] [-b] MESSAGE
 //	tick DURATION                                           lets time pass, then calls Tick
 //	status, sync
 func TestScripts(t *testing.T) {
@@ -50,7 +51,7 @@ func TestScripts(t *testing.T) {
 // replay runs a script and returns it with the output that it gives now.
 func replay(t *testing.T, script string) string {
 	t.Helper()
-	s := &scripted{resources: newResources(), names: map[string][]string{}}
+	s := &scripted{resources: newResources()}
 	var out, block, result strings.Builder
 	expected := false
 	flush := func() {
@@ -120,12 +121,11 @@ func (s *scripted) run(t *testing.T, f []string) string {
 		}
 		return s.show(s.session.Request(s.request(t, f[1], nonce, f[2:]), s.now))
 	case "ack":
+		require.Contains(t, s.versions, f[1], "no response had this nonce")
 		s.accepted[typeOfNonce(f[1])] = s.versions[f[1]]
 		return s.show(s.session.Request(s.request(t, typeOfNonce(f[1]), f[1], f[2:]), s.now))
 	case "nack":
-		req := s.request(t, typeOfNonce(f[1]), f[1], nil)
-		req.Nack = &session.Nack{Code: 13, Message: strings.Join(f[2:], " ")}
-		return s.show(s.session.Request(req, s.now))
+		return s.nack(t, f[1], f[2:])
 	case "tick":
 		d, err := time.ParseDuration(f[1])
 		require.NoError(t, err)
@@ -140,10 +140,21 @@ func (s *scripted) run(t *testing.T, f []string) string {
 	return ""
 }
 
+// nack refuses a response; arguments of a request may stand before the message.
+func (s *scripted) nack(t *testing.T, nonce string, f []string) string {
+	t.Helper()
+	require.Contains(t, s.versions, nonce, "no response had this nonce")
+	words := slices.IndexFunc(f, func(a string) bool { return a[0] != '+' && a[0] != '-' })
+	req := s.request(t, typeOfNonce(nonce), nonce, f[:words])
+	req.Nack = &session.Nack{Code: 13, Message: strings.Join(f[words:], " ")}
+	return s.show(s.session.Request(req, s.now))
+}
+
 func (s *scripted) open(t *testing.T, args []string) {
 	t.Helper()
 	s.now = time.Unix(1000, 0)
 	s.last, s.versions, s.accepted = map[string]string{}, map[string]string{}, map[string]string{}
+	s.names, s.sets = map[string][]string{}, [view.NumTypes]string{}
 	o := session.Options{Differ: view.NewDiffer(100)}
 	if args[0] == "sotw" {
 		o.Protocol = session.StateOfTheWorld
@@ -214,6 +225,8 @@ func (s *scripted) request(t *testing.T, typ, nonce string, args []string) sessi
 			s.names[typ] = split(value)
 		case key == "nonce":
 			req.Nonce = value
+		case key == "version":
+			s.accepted[typ] = value
 		default:
 			t.Fatalf("no such argument: %s", a)
 		}

@@ -1,0 +1,32 @@
+package view
+
+import (
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// TestHeadsHoldNothingSummedOverEndpoints is P23 of docs/protocol.md: what an assignment and its localities say beside
+// their endpoints is the same whatever these are, so that one endpoint more does not change anything but itself. A sum,
+// such as a locality's weight by the number of its endpoints, would.
+func TestHeadsHoldNothingSummedOverEndpoints(t *testing.T) {
+	store := NewStore()
+	of := func(members ...*Resource) *endpointv3.ClusterLoadAssignment {
+		list := &groupList{localities: []localityGroup{{
+			locality: model.Locality{Region: "r", Zone: "z"}, members: store.Build(members...),
+		}}}
+		r := assemble(assignmentKey{cluster: "outbound|80||a.default.svc.cluster.local", list: list})
+		var m endpointv3.ClusterLoadAssignment
+		require.NoError(t, proto.Unmarshal(r.Body(), &m))
+		require.Len(t, m.GetEndpoints(), 1)
+		require.Len(t, m.GetEndpoints()[0].GetLbEndpoints(), len(members))
+		m.GetEndpoints()[0].LbEndpoints = nil
+		return &m
+	}
+	one, two, three := NewResource("1", nil), NewResource("2", nil), NewResource("3", nil)
+	require.True(t, proto.Equal(of(one), of(one, two, three)))
+}
