@@ -15,6 +15,14 @@ type Scope struct {
 	Class *Class
 	// Sidecar is the one in force, nil if none is.
 	Sidecar *model.Sidecar
+	// Evaluations, unless it is nil, counts how often it was evaluated whether the class sees something.
+	Evaluations *uint64
+}
+
+func (s *Scope) evaluated() {
+	if s.Evaluations != nil {
+		*s.Evaluations++
+	}
 }
 
 // New looks at a world as a class does.
@@ -74,6 +82,7 @@ func (s *Scope) Service(host model.Host) *model.Service {
 }
 
 func (s *Scope) sees(svc *model.Service) bool {
+	s.evaluated()
 	if !svc.ExportTo.Visible(svc.Namespace, s.Class.Namespace) {
 		return false
 	}
@@ -131,6 +140,7 @@ func (s *Scope) routed(host model.Host) bool {
 
 // HasRoutes tells whether the class has the routes of a VirtualService.
 func (s *Scope) HasRoutes(v *model.VirtualService) bool {
+	s.evaluated()
 	if !v.ExportTo.Visible(v.Namespace, s.Class.Namespace) {
 		return false
 	}
@@ -168,6 +178,7 @@ func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
 
 // Applies tells whether a Gateway selects the class.
 func (s *Scope) Applies(g *model.Gateway) bool {
+	s.evaluated()
 	return s.Class.Type == Router && s.Class.Selected(g.Selector)
 }
 
@@ -205,6 +216,7 @@ func (s *Scope) ruleIn(namespace string, host model.Host, private bool) *model.D
 	for pattern := range host.Patterns() {
 		var general, selecting []*model.DestinationRule
 		for r := range s.World.DestinationRulesOf(pattern) {
+			s.evaluated()
 			switch {
 			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.Class.Namespace) || private && !isPrivate(r):
 			case r.Selector.IsEmpty():

@@ -109,6 +109,7 @@ func (c *class) fill(comp compiler, s *scope.Scope, generation uint64) {
 	c.scope, c.state, c.tables, c.conflicts = s, NewState(generation), map[string]table{}, map[unit][]source.Problem{}
 	e := newEdits()
 	for _, u := range comp.units(s) {
+		comp.work.Units++
 		for _, slot := range comp.slots(s, u, c.reporter(u)) {
 			e.put(slot)
 		}
@@ -135,7 +136,7 @@ func (c *class) reporter(u unit) func(source.Problem) {
 // step takes the class from its scope to the next one, compiling only what the impact may touch.
 func (c *class) step(comp compiler, m *impact, generation uint64) (changed bool) {
 	before := c.state
-	from, to := c.scope, scope.New(m.delta.To, &c.key)
+	from, to := c.scope, comp.scope(m.delta.To, c)
 	if m.wide(from, to) {
 		c.fill(comp, to, generation)
 		return c.state != before
@@ -143,6 +144,7 @@ func (c *class) step(comp compiler, m *impact, generation uint64) (changed bool)
 	e := newEdits()
 	quiet := func(source.Problem) {}
 	for _, u := range m.units(from, to) {
+		comp.work.Units++
 		delete(c.conflicts, u)
 		now := comp.slots(to, u, c.reporter(u))
 		for _, old := range comp.slots(from, u, quiet) {

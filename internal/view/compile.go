@@ -112,7 +112,7 @@ func (c *Compiler) place(m *Member) Placement {
 	if cl == nil {
 		c.nextID++
 		cl = &class{id: c.nextID, key: key}
-		cl.fill(c.comp, scope.New(c.world, &cl.key), c.world.Generation)
+		cl.fill(c.comp, c.comp.scope(c.world, cl), c.world.Generation)
 		c.classes[key] = cl
 	}
 	cl.members++
@@ -243,8 +243,21 @@ func (n *node) mark(seen map[*node]bool, live map[*Resource]bool) {
 // Stats are counts for metrics and tests.
 type Stats struct {
 	Classes, Members, Remembered, Nodes int
+	Work                                Work
 	// Translate is by the kind of what is made.
 	Translate map[string]TranslateStats
+}
+
+// Work counts what was done since the start.
+type Work struct {
+	StoreWork
+	// Units that were compiled, once for each class; Evaluations of whether a class sees something.
+	Units, Evaluations uint64
+}
+
+func (w Work) plus(s StoreWork) Work {
+	w.StoreWork = s
+	return w
 }
 
 // Total are the counts of all kinds.
@@ -262,5 +275,6 @@ func (c *Compiler) Stats() Stats {
 	defer c.mu.Unlock()
 	return Stats{
 		Classes: len(c.classes), Members: len(c.members), Remembered: c.comp.size(), Nodes: c.comp.store.Nodes(), Translate: c.comp.stats(),
+		Work: c.comp.work.plus(c.comp.store.Work()),
 	}
 }

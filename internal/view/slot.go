@@ -6,6 +6,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // unit is a part of a class's configuration that is compiled at once, and that a change of the world may touch: a delta is
@@ -44,6 +45,13 @@ type slot struct {
 
 // compiler turns units of a scope into slots. It reads the scope alone.
 type compiler struct{ *workshop }
+
+// scope looks at a world as a class does.
+func (c compiler) scope(w *world.World, cl *class) *scope.Scope {
+	s := scope.New(w, &cl.key)
+	s.Evaluations = &c.work.Evaluations
+	return s
+}
 
 // slots lists the resources of a unit. What is wrong on the way is told to report.
 func (c compiler) slots(s *scope.Scope, u unit, report func(source.Problem)) []slot {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"weak"
 )
 
@@ -12,9 +13,20 @@ import (
 // uses is collected. It is safe for concurrent use, though the one writer of the pipeline is its only user in practice.
 type Store struct {
 	mu        sync.Mutex
+	edits     atomic.Uint64
+	made      atomic.Uint64
 	nodes     map[Version]weak.Pointer[node]
 	resources map[content]weak.Pointer[Resource]
 }
+
+// StoreWork counts what a Store did since the start.
+type StoreWork struct {
+	// Edits that Apply was given, and Nodes that were not there before.
+	Edits, Nodes uint64
+}
+
+// Work is what was done so far.
+func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nodes: st.made.Load()} }
 
 // content is what makes two resources one.
 type content struct {
@@ -70,6 +82,7 @@ func (st *Store) Apply(s *Set, edits []Edit) *Set {
 	if len(edits) == 0 {
 		return s
 	}
+	st.edits.Add(uint64(len(edits)))
 	keyed := make([]keyedEdit, len(edits))
 	for i, e := range edits {
 		keyed[i] = keyedEdit{key: keyOf(e.Name), resource: e.Resource}
@@ -183,6 +196,7 @@ func (st *Store) intern(n *node) *node {
 	if known := st.nodes[n.version].Value(); known != nil {
 		return known
 	}
+	st.made.Add(1)
 	st.nodes[n.version] = weak.Make(n)
 	runtime.AddCleanup(n, st.forget, n.version)
 	return n

@@ -39,6 +39,7 @@ type workshop struct {
 	common    *model.Pool[listener.Common]
 	mesh      *meshParts
 	hole      *Resource // BlackHoleCluster, which has no input
+	work      Work
 }
 
 type assignmentKey struct {

@@ -57,7 +57,7 @@ func (b *batch) finish() *World {
 		selecting: b.selecting.commit(), virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
 		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(),
 		workloads: b.workloads.commit(), slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
-		pendingHosts: b.pendingHosts, subsets: b.subsets,
+		pendingHosts: b.pendingHosts, subsets: b.subsets, lookups: b.from.lookups,
 	}
 	if b.delta.IsEmpty() {
 		next.Generation = b.from.Generation // a slice whose endpoints are all pending: remembered, but nothing to see

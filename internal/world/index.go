@@ -3,6 +3,7 @@ package world
 import (
 	"encoding/binary"
 	"iter"
+	"sync/atomic"
 
 	iradix "github.com/hashicorp/go-immutable-radix/v2"
 
@@ -12,18 +13,31 @@ import (
 
 // index is a persistent map in the order of its keys. Keys are made by join and order: parts end with a zero byte, so that a
 // prefix of whole parts selects exactly what begins with them.
-type index[T any] struct{ tree *iradix.Tree[T] }
+//
+// It counts the entries that are looked at, on the one counter of a Writer's worlds: that no look-up costs more in a larger mesh
+// is a promise, and tests hold it to that.
+type index[T any] struct {
+	tree    *iradix.Tree[T]
+	lookups *atomic.Uint64
+}
 
-func newIndex[T any]() index[T] { return index[T]{iradix.New[T]()} }
+func newIndex[T any](lookups *atomic.Uint64) index[T] { return index[T]{iradix.New[T](), lookups} }
 
-func (ix index[T]) get(key []byte) (T, bool) { return ix.tree.Get(key) }
+func (ix index[T]) get(key []byte) (T, bool) {
+	ix.lookups.Add(1)
+	return ix.tree.Get(key)
+}
 
 func (ix index[T]) len() int { return ix.tree.Len() }
 
 // under yields the values whose keys begin with prefix, in order.
 func (ix index[T]) under(prefix []byte) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		ix.tree.Root().WalkPrefix(prefix, func(_ []byte, v T) bool { return !yield(v) })
+		ix.lookups.Add(1)
+		ix.tree.Root().WalkPrefix(prefix, func(_ []byte, v T) bool {
+			ix.lookups.Add(1)
+			return !yield(v)
+		})
 	}
 }
 
@@ -37,16 +51,19 @@ func (ix index[T]) first(prefix []byte) (T, bool) {
 }
 
 // edit is an index while a batch is applied.
-type edit[T any] struct{ txn *iradix.Txn[T] }
+type edit[T any] struct {
+	txn     *iradix.Txn[T]
+	lookups *atomic.Uint64
+}
 
-func (ix index[T]) edit() edit[T] { return edit[T]{ix.tree.Txn()} }
+func (ix index[T]) edit() edit[T] { return edit[T]{ix.tree.Txn(), ix.lookups} }
 
 func (e edit[T]) put(key []byte, v T) { e.txn.Insert(key, v) }
 
 func (e edit[T]) drop(key []byte) { e.txn.Delete(key) }
 
 // commit ends a step and returns the index; the edit may go on from there.
-func (e edit[T]) commit() index[T] { return index[T]{e.txn.CommitOnly()} }
+func (e edit[T]) commit() index[T] { return index[T]{e.txn.CommitOnly(), e.lookups} }
 
 func join(parts ...string) []byte {
 	var k []byte

@@ -169,10 +169,12 @@ func (j *joiner) edit(c *contribution) *endpointEdit {
 		return e
 	}
 	from, ok := j.b.from.endpoints.get(join(string(c.host), c.namespace))
-	if !ok {
-		from = noEndpoints
+	e := &endpointEdit{from: from}
+	if ok {
+		e.claims = from.claims.edit()
+	} else {
+		e.from, e.claims = noEndpoints, newIndex[model.Endpoint](j.b.from.lookups).edit()
 	}
-	e := &endpointEdit{from: from, claims: from.claims.edit()}
 	j.touched[id] = e
 	j.order = append(j.order, id)
 	return e

@@ -2,6 +2,7 @@ package world
 
 import (
 	"iter"
+	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
@@ -32,30 +33,32 @@ type World struct {
 	selectors    index[model.Labels]           // selector text, kind, namespace, name
 	pendingHosts int
 	subsets      int
+	lookups      *atomic.Uint64 // of this world and those before and after
 }
 
 func emptyWorld() *World {
-	mesh := model.DefaultMesh()
+	mesh, lookups := model.DefaultMesh(), &atomic.Uint64{}
 	return &World{
 		Mesh:        &mesh,
-		services:    newIndex[*model.Service](),
-		hosts:       newIndex[model.Host](),
-		byNamespace: newIndex[*model.Service](),
-		byPort:      newIndex[*model.Service](),
-		selecting:   newIndex[*model.Service](),
-		virtual:     newIndex[*model.VirtualService](),
-		virtualHost: newIndex[*model.VirtualService](),
-		virtualGate: newIndex[*model.VirtualService](),
-		virtualDest: newIndex[*model.VirtualService](),
-		ruleHost:    newIndex[*model.DestinationRule](),
-		gateways:    newIndex[*model.Gateway](),
-		gatewayName: newIndex[*model.Gateway](),
-		sidecars:    newIndex[*model.Sidecar](),
-		workloads:   newIndex[*model.Workload](),
-		slices:      newIndex[*model.EndpointSlice](),
-		slicesByPod: newIndex[*model.EndpointSlice](),
-		endpoints:   newIndex[*EndpointSet](),
-		selectors:   newIndex[model.Labels](),
+		lookups:     lookups,
+		services:    newIndex[*model.Service](lookups),
+		hosts:       newIndex[model.Host](lookups),
+		byNamespace: newIndex[*model.Service](lookups),
+		byPort:      newIndex[*model.Service](lookups),
+		selecting:   newIndex[*model.Service](lookups),
+		virtual:     newIndex[*model.VirtualService](lookups),
+		virtualHost: newIndex[*model.VirtualService](lookups),
+		virtualGate: newIndex[*model.VirtualService](lookups),
+		virtualDest: newIndex[*model.VirtualService](lookups),
+		ruleHost:    newIndex[*model.DestinationRule](lookups),
+		gateways:    newIndex[*model.Gateway](lookups),
+		gatewayName: newIndex[*model.Gateway](lookups),
+		sidecars:    newIndex[*model.Sidecar](lookups),
+		workloads:   newIndex[*model.Workload](lookups),
+		slices:      newIndex[*model.EndpointSlice](lookups),
+		slicesByPod: newIndex[*model.EndpointSlice](lookups),
+		endpoints:   newIndex[*EndpointSet](lookups),
+		selectors:   newIndex[model.Labels](lookups),
 	}
 }
 
@@ -160,6 +163,9 @@ func (w *World) Counts() Counts {
 		Subsets: w.subsets, PendingEndpoints: w.pendingHosts,
 	}
 }
+
+// Lookups is how many entries of indexes have been looked at so far, in this world and in those before and after it.
+func (w *World) Lookups() uint64 { return w.lookups.Load() }
 
 // winner is the first of a sequence, or nil.
 func winner[T any](claims iter.Seq[*T]) *T {
