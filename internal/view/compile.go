@@ -206,6 +206,11 @@ func (c *Compiler) sweep() {
 	if c.comp.size() < 2*max(c.sweptAt, sweepFloor) {
 		return
 	}
+	c.forgetUnused()
+	c.sweptAt = c.comp.size()
+}
+
+func (c *Compiler) forgetUnused() {
 	live := map[*Resource]bool{}
 	seen := map[*node]bool{}
 	for _, cl := range c.classes {
@@ -217,7 +222,6 @@ func (c *Compiler) sweep() {
 		}
 	}
 	c.comp.sweep(live)
-	c.sweptAt = c.comp.size()
 }
 
 // mark collects the resources of a set and of its members, visiting shared nodes once.

@@ -21,6 +21,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/world"
@@ -82,7 +83,8 @@ func compileCase(t *testing.T, path string) string {
 	compiler.Advance(delta, func(s view.Step) { step = s })
 	var out strings.Builder
 	compiler.Join(p.facts(), func(_ *view.Member, placed view.Placement) { describe(t, &out, placed) })
-	_, delta = writer.Apply([]world.Update{{Key: updates[0].Key}, updates[0]}) // a step, so that conflicts are told
+	elsewhere := &model.Namespace{Meta: model.Meta{Kind: source.Namespace, Name: "elsewhere"}}
+	_, delta = writer.Apply([]world.Update{{Key: elsewhere.Key(), Objects: []model.Object{elsewhere}}}) // a step, so that conflicts are told
 	compiler.Advance(delta, func(s view.Step) { step = s })
 	for _, c := range step.Conflicts {
 		fmt.Fprintln(&out, "conflict:", c)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
 
@@ -30,8 +31,9 @@ func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "steps") {
 			var updates []world.Update
-			for range 8 {
-				updates = append(updates, drawUpdates(t)...)
+			for range 16 {
+				u := meshlife.Any(t)
+				updates = append(updates, world.Update{Key: u.Key, Objects: u.Objects})
 			}
 			for _, u := range updates {
 				delete(present, u.Key)

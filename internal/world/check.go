@@ -19,6 +19,7 @@ func (l *Loop) check(w *World, d *Delta) {
 	for _, p := range d.VirtualServices {
 		if p.New == nil {
 			l.o.Ledger.relation(relation{p.Old.Key(), routes}, nil)
+			l.lose(p.Old.Key(), false)
 			continue
 		}
 		dirty[p.New] = true
@@ -43,11 +44,48 @@ func (l *Loop) check(w *World, d *Delta) {
 			}
 		}
 	}
+	l.addLost(w, d, dirty)
 	for v := range dirty {
 		l.o.Ledger.relation(relation{v.Key(), routes}, checkVirtualService(w, v))
+		l.lose(v.Key(), slices.ContainsFunc(DestinationHosts(v), func(h model.Host) bool { return winner(w.Claims(h)) == nil }))
 	}
 	l.checkServices(w, d)
 	l.checkShadowed(w, d)
+}
+
+// addLost adds the VirtualServices with a destination that does not exist, in namespaces where a service came or went: what
+// they are told to try instead may be another now.
+func (l *Loop) addLost(w *World, d *Delta, dirty map[*model.VirtualService]bool) {
+	for _, p := range d.Services {
+		if p.Old != nil && p.New != nil {
+			continue
+		}
+		s := p.Old
+		if s == nil {
+			s = p.New
+		}
+		for k := range l.lost[s.Namespace] {
+			if v := w.VirtualService(k.Namespace, k.Name); v != nil {
+				dirty[v] = true
+			}
+		}
+	}
+}
+
+// lose remembers whether a VirtualService has a destination that does not exist.
+func (l *Loop) lose(k source.Key, lost bool) {
+	in := l.lost[k.Namespace]
+	switch {
+	case !lost:
+		delete(in, k)
+	case in == nil:
+		l.lost[k.Namespace] = map[source.Key]bool{k: true}
+	default:
+		in[k] = true
+	}
+	if !lost && len(in) == 0 {
+		delete(l.lost, k.Namespace)
+	}
 }
 
 // hostsNamed are the hosts of changed services and DestinationRules.

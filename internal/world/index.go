@@ -81,7 +81,7 @@ func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
 		rank = 1
 	}
 	k := append(prefix, rank)
-	k = binary.BigEndian.AppendUint64(k, uint64(m.Created))
+	k = binary.BigEndian.AppendUint64(k, uint64(m.Created)^1<<63) // so that times before 1970 come first
 	return append(k, join(m.Namespace, m.Name, m.UID, string(host))...)
 }
 

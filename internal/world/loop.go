@@ -58,6 +58,10 @@ type Loop struct {
 
 	// kept are changes whose meaning depends on the mesh configuration, to be converted again when it changes.
 	kept map[source.Key]source.Change
+
+	// lost are VirtualServices with a destination that does not exist, by namespace: what they are told to try instead
+	// depends on the services of their namespace.
+	lost map[string]map[source.Key]bool
 }
 
 // message is an event, or a question for the generation that everything before it is in.
@@ -70,7 +74,7 @@ type message struct {
 func NewLoop(o LoopOptions) *Loop {
 	return &Loop{
 		o: o, inbox: make(chan message, inboxSize), writer: NewWriter(), mesh: o.Mesh,
-		pending: map[source.Key]source.Change{}, kept: map[source.Key]source.Change{},
+		pending: map[source.Key]source.Change{}, kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{},
 	}
 }
 

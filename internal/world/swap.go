@@ -216,6 +216,9 @@ func (b *batch) swapMesh(_, now *model.MeshConfig) {
 		mesh := model.DefaultMesh()
 		now = &mesh
 	}
+	if model.Fingerprint(now) == model.Fingerprint(b.mesh) {
+		return // one that says what holds without it
+	}
 	b.mesh = now
 	b.delta.Mesh = true
 }

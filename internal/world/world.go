@@ -92,6 +92,12 @@ func (w *World) HostsUnder(pattern model.Host) iter.Seq[model.Host] {
 // VirtualServices yields all VirtualServices.
 func (w *World) VirtualServices() iter.Seq[*model.VirtualService] { return w.virtual.under(nil) }
 
+// VirtualService finds a VirtualService by name, nil if there is none.
+func (w *World) VirtualService(namespace, name string) *model.VirtualService {
+	found, _ := w.virtual.get(join(namespace, name))
+	return found
+}
+
 // VirtualServicesOf yields the VirtualServices that list exactly this host, which may be a wildcard.
 func (w *World) VirtualServicesOf(host model.Host) iter.Seq[*model.VirtualService] {
 	return w.virtualHost.under(join(string(host)))

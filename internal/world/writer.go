@@ -28,10 +28,11 @@ func NewWriter() *Writer {
 // World is the present generation.
 func (w *Writer) World() *World { return w.world }
 
-// Apply makes a batch of updates in one step. When nothing changes, the world stays the same pointer and the Delta is empty.
+// Apply makes a batch of updates in one step; of several of one object the last one counts. When nothing changes, the world
+// stays the same pointer and the Delta is empty.
 func (w *Writer) Apply(updates []Update) (*World, *Delta) {
 	b := newBatch(w.world)
-	for _, u := range updates {
+	for _, u := range lastOfEach(updates) {
 		if b.replace(w.given[u.Key], u.Objects) {
 			b.delta.Changed = append(b.delta.Changed, u.Key)
 			if b.delta.Observed.IsZero() || u.Observed.Before(b.delta.Observed) {
@@ -44,6 +45,23 @@ func (w *Writer) Apply(updates []Update) (*World, *Delta) {
 	next := b.finish()
 	w.world = next
 	return next, b.delta
+}
+
+// lastOfEach leaves one update of each object: the last one, in the place of the first, observed when the first was.
+func lastOfEach(updates []Update) []Update {
+	at := make(map[source.Key]int, len(updates))
+	last := make([]Update, 0, len(updates))
+	for _, u := range updates {
+		i, known := at[u.Key]
+		if !known {
+			at[u.Key] = len(last)
+			last = append(last, u)
+			continue
+		}
+		u.Observed = last[i].Observed
+		last[i] = u
+	}
+	return last
 }
 
 // remember keeps what an object gave, with the pointers that are in the world.

@@ -1,0 +1,193 @@
+package meshlife
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Kinds are all kinds of objects that meshes are made of.
+var Kinds = []source.Kind{
+	source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.Pod,
+	source.EndpointSlice, source.Namespace, source.ConfigMap,
+}
+
+// meshKey is where the mesh configuration stands.
+var meshKey = source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}
+
+func drawKey(t *rapid.T, k source.Kind) source.Key {
+	switch k {
+	case source.ConfigMap:
+		return meshKey
+	case source.Namespace:
+		return source.Key{Kind: k, Name: one(t, "name", namespaces...)}
+	}
+	return source.Key{Kind: k, Namespace: one(t, "namespace", namespaces...), Name: one(t, "name", names...)}
+}
+
+// drawObjects is what a source object of this key may give: one model object, but of a ServiceEntry one for each host.
+func drawObjects(t *rapid.T, k source.Key) []model.Object {
+	m := model.Meta{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Created: one(t, "created", created...), UID: one(t, "uid", "", "u1", "u2")}
+	switch k.Kind {
+	case source.Service:
+		return []model.Object{drawService(t, m)}
+	case source.ServiceEntry:
+		return drawEntry(t, m)
+	case source.VirtualService:
+		return []model.Object{drawVirtualService(t, m)}
+	case source.DestinationRule:
+		return []model.Object{drawDestinationRule(t, m)}
+	case source.Sidecar:
+		return []model.Object{drawSidecar(t, m)}
+	case source.Gateway:
+		return []model.Object{drawGateway(t, m)}
+	case source.Pod:
+		return []model.Object{drawWorkload(t, m)}
+	case source.EndpointSlice:
+		return []model.Object{drawSlice(t, m)}
+	case source.Namespace:
+		return []model.Object{&model.Namespace{Meta: m, Labels: one(t, "labels", labelSets...)}}
+	default:
+		return []model.Object{drawMesh(t)}
+	}
+}
+
+func drawService(t *rapid.T, m model.Meta) *model.Service {
+	s := &model.Service{Meta: m, ExportTo: one(t, "export", exports...), Selector: one(t, "selector", labelSets...), Ports: drawPorts(t)}
+	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
+	if rarely(t, 4, "headless") {
+		s.Headless, s.Resolution = true, model.Passthrough
+	} else {
+		s.Addresses = []string{one(t, "virtual IP", "10.0.0.1", "10.0.0.2")}
+	}
+	return s
+}
+
+func drawEntry(t *rapid.T, m model.Meta) []model.Object {
+	s := model.Service{
+		Meta: m, ExportTo: one(t, "export", exports...), External: rapid.Bool().Draw(t, "external"), Ports: drawPorts(t),
+		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.LogicalDNS, model.Passthrough),
+	}
+	if s.Resolution == model.EDS && rapid.Bool().Draw(t, "selects") {
+		s.Selector = one(t, "selector", labelSets[1:]...)
+	} else if rapid.Bool().Draw(t, "listed") {
+		for _, p := range s.Ports {
+			s.Endpoints = append(s.Endpoints, drawListed(t, p))
+		}
+	}
+	var list []model.Object
+	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts") {
+		each := s
+		each.Host = h
+		list = append(list, Clone(&each))
+	}
+	return list
+}
+
+func drawListed(t *rapid.T, p model.ServicePort) model.Endpoint {
+	return model.Endpoint{
+		Address: one(t, "address", addresses...), Port: one[uint16](t, "port", 80, 81), PortName: p.Name, Labels: one(t, "labels", labelSets...),
+		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t),
+	}
+}
+
+func drawLocality(t *rapid.T) model.Locality {
+	return one(t, "locality", model.Locality{}, model.Locality{}, model.Locality{Region: "r1"}, model.Locality{Region: "r1", Zone: "z1"}, model.Locality{Zone: "z1", Subzone: "s1"})
+}
+
+func drawVirtualService(t *rapid.T, m model.Meta) *model.VirtualService {
+	v := &model.VirtualService{Meta: m, ExportTo: one(t, "export", exports...), Gateways: one(t, "gateways", gateways...)}
+	v.Hosts = rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts")
+	for range rapid.IntRange(0, 2).Draw(t, "http") {
+		v.HTTP = append(v.HTTP, drawHTTPRoute(t))
+	}
+	if rapid.Bool().Draw(t, "tcp") {
+		v.TCP = []*model.TCPRoute{drawTCPRoute(t)}
+	}
+	if rapid.Bool().Draw(t, "tls") {
+		v.TLS = []*model.TLSRoute{drawTLSRoute(t)}
+	}
+	return v
+}
+
+func drawDestinationRule(t *rapid.T, m model.Meta) *model.DestinationRule {
+	r := &model.DestinationRule{
+		Meta: m, Host: one(t, "host", hosts...), Policy: drawPolicy(t), ExportTo: one(t, "export", exports...),
+		Selector: one(t, "selector", append(labelSets, model.Labels{}, model.Labels{})...),
+	}
+	for _, name := range one(t, "subsets", nil, []string{"v1"}, []string{"v1"}, []string{"v1", "v2"}) {
+		r.Subsets = append(r.Subsets, model.Subset{Name: name, Labels: one(t, "subset labels", labelSets...), Policy: drawPolicy(t)})
+	}
+	return r
+}
+
+func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
+	s := &model.Sidecar{Meta: m, Selector: one(t, "selector", labelSets...)}
+	if rapid.Bool().Draw(t, "egress") {
+		s.Egress = []model.EgressListener{{Hosts: drawScoped(t)}}
+	}
+	if rapid.Bool().Draw(t, "policy") {
+		s.Outbound = &model.OutboundPolicy{RegistryOnly: rapid.Bool().Draw(t, "registry only")}
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "ingress") {
+	case 0:
+		s.IngressClosed = true
+	case 1, 2:
+		s.Ingress = []model.IngressListener{{
+			Name: one(t, "stat", "in", "on"), Port: one(t, "port", ports...), Protocol: one(t, "protocol", model.HTTP, model.TCP, model.HTTP2),
+			EndpointAddress: one(t, "to", model.OwnApp, model.OwnPod), EndpointPort: one[uint16](t, "to port", 7000, 7001),
+		}}
+	}
+	return s
+}
+
+func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
+	g := &model.Gateway{Meta: m, Selector: one(t, "selector", labelSets...)}
+	for range rapid.IntRange(1, 2).Draw(t, "servers") {
+		g.Servers = append(g.Servers, model.GatewayServer{
+			Port: one(t, "port", ports...), Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP), Hosts: drawScoped(t),
+			Redirect: rarely(t, 4, "redirect"), Broken: one(t, "broken", "", "", "", "a mistake"),
+		})
+	}
+	return g
+}
+
+func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
+	return &model.Workload{
+		Meta: m, Labels: one(t, "labels", labelSets...), Addresses: []string{one(t, "address", addresses...)}, Locality: drawLocality(t), Node: one(t, "node", "", "n1"),
+		Ports:  one(t, "container ports", nil, []model.WorkloadPort{{Name: "web", Port: 8080}}, []model.WorkloadPort{{Name: "web", Port: 8081}, {Name: "admin", Port: 8080}}),
+		OwnApp: one(t, "own app", "", "127.2.0.1"), OwnOutbound: one(t, "own outbound", "", "127.3.0.1"), ServiceAccount: one(t, "account", "x", "y"),
+	}
+}
+
+func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
+	s := &model.EndpointSlice{Meta: m, Service: one(t, "service", names...)}
+	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(ports), 1, 2, rapid.ID).Draw(t, "ports") {
+		s.Ports = append(s.Ports, model.SlicePort{Name: fmt.Sprint("p", n), Port: one[uint16](t, "port", 8080, 8081)})
+	}
+	for _, a := range rapid.SliceOfNDistinct(rapid.SampledFrom(addresses), 0, 3, rapid.ID).Draw(t, "addresses") {
+		s.Hosts = append(s.Hosts, model.SliceHost{
+			Address: a, Pod: one(t, "pod", append(names, "")...), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "n1"),
+		})
+	}
+	return s
+}
+
+// drawMesh never changes the domain: it is a setting of the process, not of the ConfigMap.
+func drawMesh(t *rapid.T) *model.MeshConfig {
+	m := model.DefaultMesh()
+	m.RootNamespace = one(t, "root", "istio-system", "istio-system", "shop")
+	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
+	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
+	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)
+	m.AccessLogFile = one(t, "access log", "", "/dev/stdout")
+	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
+	m.Retries.Attempts = one[uint32](t, "attempts", 2, 3)
+	m.ServiceExport = one(t, "service export", exports...)
+	return &m
+}

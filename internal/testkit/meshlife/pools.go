@@ -1,0 +1,73 @@
+package meshlife
+
+import "github.com/lateen-mesh/lateen/internal/model"
+
+// pools make parts of objects canonical as ingest does: equal content, one pointer.
+type pools struct {
+	httpRoutes  *model.Pool[model.HTTPRoute]
+	httpMatches *model.Pool[model.HTTPMatch]
+	tlsRoutes   *model.Pool[model.TLSRoute]
+	tcpRoutes   *model.Pool[model.TCPRoute]
+	l4Matches   *model.Pool[model.L4Match]
+	retries     *model.Pool[model.Retries]
+	policies    *model.Pool[model.TrafficPolicy]
+	hashes      *model.Pool[model.HashPolicy]
+}
+
+func newPools() *pools {
+	return &pools{
+		httpRoutes: model.NewPool[model.HTTPRoute](), httpMatches: model.NewPool[model.HTTPMatch](), tlsRoutes: model.NewPool[model.TLSRoute](),
+		tcpRoutes: model.NewPool[model.TCPRoute](), l4Matches: model.NewPool[model.L4Match](), retries: model.NewPool[model.Retries](),
+		policies: model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
+	}
+}
+
+// ingested is a copy of an object as ingest would give it.
+func (p *pools) ingested(o model.Object) model.Object {
+	o = Clone(o)
+	switch o := o.(type) {
+	case *model.VirtualService:
+		each(o.HTTP, p.httpRoute)
+		each(o.TLS, func(r *model.TLSRoute) *model.TLSRoute {
+			each(r.Matches, p.l4Matches.Canonical)
+			return p.tlsRoutes.Canonical(r)
+		})
+		each(o.TCP, func(r *model.TCPRoute) *model.TCPRoute {
+			each(r.Matches, p.l4Matches.Canonical)
+			return p.tcpRoutes.Canonical(r)
+		})
+	case *model.DestinationRule:
+		o.Policy = p.policy(o.Policy)
+		for i := range o.Subsets {
+			o.Subsets[i].Policy = p.policy(o.Subsets[i].Policy)
+		}
+	case *model.MeshConfig:
+		o.Retries = p.retries.Canonical(o.Retries)
+	}
+	return o
+}
+
+func (p *pools) httpRoute(r *model.HTTPRoute) *model.HTTPRoute {
+	each(r.Matches, p.httpMatches.Canonical)
+	r.Retries = p.retries.Canonical(r.Retries)
+	return p.httpRoutes.Canonical(r)
+}
+
+func (p *pools) policy(t *model.TrafficPolicy) *model.TrafficPolicy {
+	if t == nil {
+		return nil
+	}
+	if t.LB != nil {
+		t.LB.Hash = p.hashes.Canonical(t.LB.Hash)
+	}
+	for i := range t.Ports {
+		t.Ports[i].Policy = p.policy(t.Ports[i].Policy)
+	}
+	return p.policies.Canonical(t)
+}
+
+func each[T any](list []T, f func(T) T) {
+	for i := range list {
+		list[i] = f(list[i])
+	}
+}

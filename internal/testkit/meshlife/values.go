@@ -1,0 +1,133 @@
+package meshlife
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// Few values of each kind make collisions, re-creations and shadowing likely.
+var (
+	namespaces = []string{"default", "shop", "istio-system"}
+	names      = []string{"a", "b", "c"}
+	created    = []int64{0, 10, 20, 30}
+	labelSets  = []model.Labels{
+		{}, model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"version": "v1"}),
+		model.LabelsOf(map[string]string{"app": "b", "version": "v2"}), model.LabelsOf(map[string]string{"app": "a", "version": "v1"}),
+	}
+	hosts = []model.Host{
+		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local",
+		"*.shop.svc.cluster.local", "*", "a", "a.default", "ext.example.com", "*.example.com",
+	}
+	ports     = []uint16{80, 9080, 3306}
+	addresses = []string{"127.1.0.1", "127.1.0.2", "127.1.0.3"}
+	gateways  = [][]string{{model.Mesh}, {model.Mesh}, {"istio-system/a"}, {model.Mesh, "shop/b"}, {"istio-system/a", "istio-system/b"}}
+	exports   = []model.Exports{{All: true}, {All: true}, {All: true}, {Own: true}, {None: true}, {Namespaces: []string{"shop"}}}
+)
+
+func one[T any](t *rapid.T, what string, of ...T) T { return rapid.SampledFrom(of).Draw(t, what) }
+
+// rarely is true once in n times.
+func rarely(t *rapid.T, n int, what string) bool { return rapid.IntRange(1, n).Draw(t, what) == n }
+
+func drawPorts(t *rapid.T) []model.ServicePort {
+	var list []model.ServicePort
+	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(ports), 1, 2, rapid.ID).Draw(t, "ports") {
+		port := model.ServicePort{
+			Name: fmt.Sprint("p", n), Port: n, Protocol: one(t, "protocol", model.Auto, model.HTTP, model.HTTP2, model.TCP, model.TCP, model.TLS, model.UDP),
+			Target: one(t, "target", n, 8080),
+		}
+		if rapid.Bool().Draw(t, "named") {
+			port.Target, port.TargetName = 0, one(t, "target name", "web", "admin")
+		}
+		list = append(list, port)
+	}
+	return list
+}
+
+func drawDestinations(t *rapid.T) []model.Destination {
+	var list []model.Destination
+	for range rapid.IntRange(1, 2).Draw(t, "destinations") {
+		list = append(list, model.Destination{
+			Host: one(t, "to", hosts...), Port: one[uint16](t, "port", 0, 80, 9080), Weight: one[uint32](t, "weight", 50, 70), Subset: one(t, "subset", "", "", "v1"),
+		})
+	}
+	return list
+}
+
+func drawHTTPRoute(t *rapid.T) *model.HTTPRoute {
+	r := &model.HTTPRoute{Timeout: one(t, "timeout", 0, time.Second)}
+	switch rapid.IntRange(0, 9).Draw(t, "action") {
+	case 0:
+		r.Broken = "a mistake"
+	case 1:
+		r.Redirect = &model.Redirect{URI: "/elsewhere", Code: one[uint32](t, "code", 301, 302)}
+	case 2:
+		r.Direct = &model.DirectResponse{Status: one[uint32](t, "status", 418, 503)}
+	default:
+		r.Destinations = drawDestinations(t)
+		if rarely(t, 3, "mirrored") {
+			r.Mirrors = []model.Mirror{{Destination: drawDestinations(t)[0], Percent: 1e6}}
+		}
+		if rarely(t, 4, "retried") {
+			r.Retries = &model.Retries{Attempts: 1, RetryOn: "reset"}
+		}
+	}
+	if rapid.Bool().Draw(t, "matched") {
+		r.Matches = append(r.Matches, drawHTTPMatch(t))
+	}
+	return r
+}
+
+func drawHTTPMatch(t *rapid.T) *model.HTTPMatch {
+	m := &model.HTTPMatch{
+		URI:          &model.StringMatch{Kind: one(t, "match", model.Prefix, model.Exact), Value: one(t, "path", "/x", "/y")},
+		SourceLabels: one(t, "source", labelSets...), Port: one[uint16](t, "at port", 0, 0, 9080),
+		Gateways: one(t, "at gateways", nil, nil, []string{"istio-system/a"}), SourceNamespace: one(t, "from namespace", "", "", "shop"),
+	}
+	if rarely(t, 3, "by header") {
+		m.Headers = []model.HeaderMatch{{Name: "x", Match: model.StringMatch{Value: "1"}}}
+	}
+	return m
+}
+
+func drawL4Match(t *rapid.T) *model.L4Match {
+	return &model.L4Match{
+		SourceLabels: one(t, "source", labelSets...), Port: one[uint16](t, "at port", 0, 0, 3306), SourceNamespace: one(t, "from namespace", "", "", "shop"),
+		Gateways: one(t, "at gateways", nil, nil, nil, []string{"istio-system/a"}),
+	}
+}
+
+func drawTCPRoute(t *rapid.T) *model.TCPRoute {
+	m := drawL4Match(t)
+	m.DestinationSubnets = one(t, "subnets", nil, nil, []string{"10.0.0.0/8"})
+	return &model.TCPRoute{Destinations: drawDestinations(t), Matches: []*model.L4Match{m}, Broken: one(t, "broken", "", "", "", "a mistake")}
+}
+
+func drawTLSRoute(t *rapid.T) *model.TLSRoute {
+	m := drawL4Match(t)
+	m.SNIHosts = []model.Host{one(t, "sni", hosts...)}
+	return &model.TLSRoute{Destinations: drawDestinations(t), Matches: []*model.L4Match{m}, Broken: one(t, "broken", "", "", "", "a mistake")}
+}
+
+func drawPolicy(t *rapid.T) *model.TrafficPolicy {
+	hash := &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: one(t, "hash by", "x-user", "x-team")}}
+	bySource := &model.LoadBalancer{Kind: model.Maglev, Hash: &model.HashPolicy{SourceIP: true}}
+	pool := &model.ConnectionPool{TCPIdleTimeout: one(t, "idle", 5*time.Second, 6*time.Second), MaxConnectionDuration: one(t, "duration", 0, time.Minute)}
+	return one(t, "policy",
+		nil, &model.TrafficPolicy{LB: hash}, &model.TrafficPolicy{LB: bySource, Pool: pool}, &model.TrafficPolicy{Pool: pool},
+		&model.TrafficPolicy{LB: hash, Ports: []model.PortPolicy{{Port: 80, Policy: &model.TrafficPolicy{LB: bySource}}, {Port: 9080, Policy: &model.TrafficPolicy{}}}},
+		&model.TrafficPolicy{TLS: &model.ClientTLS{Mode: model.Unusable}}, &model.TrafficPolicy{Outlier: &model.OutlierDetection{Interval: time.Second}},
+	)
+}
+
+func drawScoped(t *rapid.T) []model.ScopedHost {
+	var list []model.ScopedHost
+	for range rapid.IntRange(1, 2).Draw(t, "scoped") {
+		list = append(list, model.ScopedHost{Namespace: one(t, "ns", "*", ".", "default", "shop"), Host: one(t, "host", hosts...)})
+	}
+	return list
+}

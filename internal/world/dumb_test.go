@@ -1,0 +1,247 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
+)
+
+// dumbWorld answers what a World answers, by looking at all objects each time.
+type dumbWorld struct{ objects []model.Object }
+
+func dumbWorldOf(present []meshlife.Update) dumbWorld {
+	var d dumbWorld
+	for _, u := range present {
+		d.objects = append(d.objects, u.Objects...)
+	}
+	return d
+}
+
+// of are all objects of a type that fit, in the total order of conflicts.
+func of[T any](d dumbWorld, fits func(*T) bool) []*T {
+	var found []*T
+	for _, o := range d.objects {
+		if t, ok := any(o).(*T); ok && fits(t) {
+			found = append(found, t)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *T) int {
+		return meshlife.MetaOf(any(a).(model.Object)).Compare(meshlife.MetaOf(any(b).(model.Object)))
+	})
+	return found
+}
+
+func all[T any](*T) bool { return true }
+
+func (d dumbWorld) mesh() model.MeshConfig {
+	for _, m := range of(d, all[model.MeshConfig]) {
+		return *m
+	}
+	return model.DefaultMesh()
+}
+
+// names are what answers are compared by: which objects, in which order.
+func names[T any](list []*T) []string {
+	out := []string{}
+	for _, o := range list {
+		name := meshlife.MetaOf(any(o).(model.Object)).Key().String()
+		if s, ok := any(o).(*model.Service); ok {
+			name += " " + string(s.Host)
+		}
+		out = append(out, fmt.Sprintf("%s %x", name, model.Fingerprint(o)))
+	}
+	return out
+}
+
+// endpoints are those of a host in a namespace as people would say it, from each slice, entry and selected pod; what several
+// say of one endpoint, the first by name says.
+func (d dumbWorld) endpoints(host model.Host, namespace string) map[EndpointID]model.Endpoint {
+	type claim struct {
+		by       string
+		endpoint model.Endpoint
+	}
+	claims := map[EndpointID][]claim{}
+	add := func(by string, e model.Endpoint) {
+		id := EndpointID(net.JoinHostPort(e.Address, fmt.Sprint(e.Port)) + "/" + e.PortName)
+		claims[id] = append(claims[id], claim{by, e})
+	}
+	pods := of(d, func(w *model.Workload) bool { return w.Namespace == namespace })
+	for _, s := range of(d, func(s *model.EndpointSlice) bool {
+		return s.Namespace == namespace && s.Service+"."+namespace+".svc."+d.mesh().Domain == string(host)
+	}) {
+		for _, h := range s.Hosts {
+			e, known := sliceEndpoint(h, pods)
+			for _, p := range s.Ports {
+				if e.Port, e.PortName = p.Port, p.Name; known {
+					add("slice/"+s.Name, e)
+				}
+			}
+		}
+	}
+	for _, s := range of(d, func(s *model.Service) bool { return s.Host == host && s.Namespace == namespace }) {
+		for _, e := range s.Endpoints {
+			add("entry/"+s.Name, e)
+		}
+		if s.Kind != source.ServiceEntry || s.Selector.IsEmpty() {
+			continue
+		}
+		for _, w := range pods {
+			if s.Selector.Selects(w.Labels) {
+				for _, p := range s.Ports {
+					add("entry/"+s.Name+"/pod/"+w.Name, selectedEndpoint(p, w))
+				}
+			}
+		}
+	}
+	out := map[EndpointID]model.Endpoint{}
+	for id, list := range claims {
+		out[id] = slices.MinFunc(list, func(a, b claim) int { return cmp.Compare(a.by, b.by) }).endpoint
+	}
+	return out
+}
+
+func sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
+	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Locality: model.Locality{Zone: h.Zone}}
+	if h.Pod == "" {
+		return e, true
+	}
+	for _, w := range pods {
+		if w.Name == h.Pod {
+			e.Labels, e.Workload = w.Labels, w.Namespace+"/"+w.Name
+			if w.Locality != (model.Locality{}) {
+				e.Locality = w.Locality
+			}
+			return e, true
+		}
+	}
+	return e, false
+}
+
+func selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
+	return model.Endpoint{
+		Address: w.Addresses[0], Port: cmp.Or(p.Target, w.PortNamed(p.TargetName), p.Port), PortName: p.Name, Labels: w.Labels,
+		Locality: w.Locality, Workload: w.Namespace + "/" + w.Name, Node: w.Node,
+	}
+}
+
+// hostsNamed are all hosts that objects name anywhere, and one that none does.
+func (d dumbWorld) hostsNamed() []model.Host {
+	hosts := map[model.Host]bool{"nobody.example.com": true}
+	for _, s := range of(d, all[model.Service]) {
+		hosts[s.Host] = true
+	}
+	for _, s := range of(d, all[model.EndpointSlice]) {
+		hosts[model.Resolve(s.Service, s.Namespace, d.mesh().Domain)] = true
+	}
+	for _, v := range of(d, all[model.VirtualService]) {
+		for _, h := range append(slices.Clone(v.Hosts), dumbDestinations(v)...) {
+			hosts[h] = true
+		}
+	}
+	for _, r := range of(d, all[model.DestinationRule]) {
+		hosts[r.Host] = true
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+func dumbDestinations(v *model.VirtualService) []model.Host {
+	hosts := map[model.Host]bool{}
+	add := func(list []model.Destination) {
+		for _, d := range list {
+			hosts[d.Host] = true
+		}
+	}
+	for _, r := range v.HTTP {
+		add(r.Destinations)
+		for _, m := range r.Mirrors {
+			add([]model.Destination{m.Destination})
+		}
+	}
+	for _, r := range v.TLS {
+		add(r.Destinations)
+	}
+	for _, r := range v.TCP {
+		add(r.Destinations)
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+// selectors are the texts of all selectors over workloads, each once.
+func (d dumbWorld) selectors() []string {
+	found := map[string]bool{}
+	add := func(l model.Labels) {
+		if !l.IsEmpty() {
+			found[l.String()] = true
+		}
+	}
+	for _, v := range of(d, all[model.VirtualService]) {
+		for _, r := range v.HTTP {
+			for _, m := range r.Matches {
+				add(m.SourceLabels)
+			}
+		}
+		for _, r := range v.TLS {
+			for _, m := range r.Matches {
+				add(m.SourceLabels)
+			}
+		}
+		for _, r := range v.TCP {
+			for _, m := range r.Matches {
+				add(m.SourceLabels)
+			}
+		}
+	}
+	for _, r := range of(d, all[model.DestinationRule]) {
+		add(r.Selector)
+	}
+	for _, g := range of(d, all[model.Gateway]) {
+		add(g.Selector)
+	}
+	for _, s := range of(d, all[model.Sidecar]) {
+		add(s.Selector)
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// counts are the sizes of the mesh.
+func (d dumbWorld) counts() Counts {
+	c := Counts{VirtualServices: len(of(d, all[model.VirtualService]))}
+	hosts, places := map[model.Host]bool{}, map[string]bool{}
+	services := of(d, all[model.Service])
+	for _, s := range services {
+		hosts[s.Host] = true
+	}
+	c.Services = len(hosts)
+	for _, h := range d.hostsNamed() {
+		for _, n := range []string{"default", "shop", "istio-system"} {
+			if len(d.endpoints(h, n)) > 0 {
+				places[string(h)+" "+n] = true
+			}
+		}
+	}
+	c.WithoutEndpoints = max(0, len(services)-len(places))
+	for _, r := range of(d, all[model.DestinationRule]) {
+		c.Subsets += len(r.Subsets)
+	}
+	for _, s := range of(d, all[model.EndpointSlice]) {
+		pods := of(d, func(w *model.Workload) bool { return w.Namespace == s.Namespace })
+		for _, h := range s.Hosts {
+			if _, known := sliceEndpoint(h, pods); !known {
+				c.PendingEndpoints++
+			}
+		}
+	}
+	return c
+}
+
+// under tells whether a host is one that a pattern covers.
+func under(pattern, host model.Host) bool {
+	return pattern == host || pattern.IsWildcard() && strings.HasSuffix(string(host), string(pattern[1:]))
+}

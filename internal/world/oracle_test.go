@@ -1,0 +1,239 @@
+package world
+
+import (
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
+)
+
+// Whatever changes came in whatever steps, the world answers as one that looks at all objects each time, its delta is the
+// difference of what there was and is, and what is said of objects is what would be said of them from nothing.
+func TestWorldEqualsFromNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, l := meshlife.NewHistory(), quietLoop()
+		before := dumbWorld{}
+		step := func(updates []meshlife.Update) {
+			from := l.writer.World()
+			w, d := l.writer.Apply(worldUpdates(updates))
+			l.check(w, d)
+			l.o.Ledger.publish()
+			now := dumbWorldOf(h.Present())
+			requireAnswers(t, now, w)
+			requireDelta(t, before, now, d)
+			if d.IsEmpty() {
+				require.Equal(t, from.Generation, w.Generation)
+			}
+			requireSaid(t, h.Present(), l)
+			before = now
+		}
+		step(h.Begin(t))
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			updates := h.Next(t).Updates
+			if rapid.IntRange(0, 3).Draw(t, "several") == 0 {
+				updates = append(updates, h.Next(t).Updates...)
+			}
+			step(updates)
+		}
+	})
+}
+
+func quietLoop() *Loop {
+	return NewLoop(LoopOptions{Ledger: NewLedger(slog.New(slog.DiscardHandler), nil), Logger: slog.New(slog.DiscardHandler)})
+}
+
+func worldUpdates(updates []meshlife.Update) []Update {
+	var list []Update
+	for _, u := range updates {
+		list = append(list, Update{Key: u.Key, Objects: u.Objects})
+	}
+	return list
+}
+
+func requireSame[T any](t *rapid.T, what string, want, got T) {
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("%s (- of all objects, + of the world):\n%s", what, diff)
+	}
+}
+
+func requireList[T any](t *rapid.T, what string, want []*T, got iter.Seq[*T]) {
+	requireSame(t, what, names(want), names(slices.Collect(got)))
+}
+
+func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
+	mesh := d.mesh()
+	requireSame(t, "mesh", model.Fingerprint(&mesh), model.Fingerprint(w.Mesh))
+	requireSame(t, "counts", d.counts(), w.Counts())
+	for _, h := range d.hostsNamed() {
+		requireHost(t, d, w, h)
+	}
+	for _, n := range []string{"default", "shop", "istio-system"} {
+		services := of(d, func(s *model.Service) bool { return s.Namespace == n })
+		slices.SortStableFunc(services, func(a, b *model.Service) int { return compareHosts(a.Host, b.Host) })
+		requireList(t, "services in "+n, services, w.ServicesIn(n))
+		requireList(t, "Sidecars of "+n, of(d, func(s *model.Sidecar) bool { return s.Namespace == n }), w.Sidecars(n))
+		for _, name := range []string{"a", "b", "c", "nobody"} {
+			requireNamed(t, d, w, n, name)
+		}
+	}
+	for _, p := range []uint16{80, 9080, 3306, 1} {
+		want := of(d, func(s *model.Service) bool { _, ok := s.Port(p); return ok })
+		require.ElementsMatch(t, names(want), names(slices.Collect(w.ServicesOnPort(p))))
+	}
+	requireList(t, "Gateways", of(d, all[model.Gateway]), w.Gateways())
+	require.ElementsMatch(t, names(of(d, all[model.VirtualService])), names(slices.Collect(w.VirtualServices())))
+	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(w.Services())))
+	var selectors []string
+	for s := range w.Selectors() {
+		selectors = append(selectors, s.String())
+	}
+	slices.Sort(selectors)
+	requireSame(t, "selectors", d.selectors(), slices.Compact(selectors))
+}
+
+func compareHosts(a, b model.Host) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func requireHost(t *rapid.T, d dumbWorld, w *World, h model.Host) {
+	claims := of(d, func(s *model.Service) bool { return s.Host == h })
+	routes := of(d, func(v *model.VirtualService) bool { return slices.Contains(v.Hosts, h) })
+	requireList(t, "claims", claims, w.Claims(h))
+	requireList(t, "routes of", routes, w.VirtualServicesOf(h))
+	requireList(t, "routes to", of(d, func(v *model.VirtualService) bool { return slices.Contains(dumbDestinations(v), h) }), w.VirtualServicesTo(h))
+	requireList(t, "rules", of(d, func(r *model.DestinationRule) bool { return r.Host == h }), w.DestinationRulesOf(h))
+	require.Equal(t, len(claims)+len(routes) > 0, w.Names(h), h)
+	if h.IsWildcard() {
+		hosts := map[model.Host]bool{}
+		for _, s := range of(d, func(s *model.Service) bool { return under(h, s.Host) }) {
+			hosts[s.Host] = true
+		}
+		require.ElementsMatch(t, slices.Collect(maps.Keys(hosts)), slices.Collect(w.HostsUnder(h)))
+	}
+	for _, s := range claims {
+		requireSame(t, "endpoints of "+string(h)+" in "+s.Namespace, endpointTexts(maps.All(d.endpoints(h, s.Namespace))), endpointTexts(w.Endpoints(s).All()))
+	}
+}
+
+func endpointTexts(all iter.Seq2[EndpointID, model.Endpoint]) []string {
+	list := []string{}
+	for id, e := range all {
+		list = append(list, fmt.Sprintf("%s %+v", id, e))
+	}
+	slices.Sort(list)
+	return list
+}
+
+func requireNamed(t *rapid.T, d dumbWorld, w *World, namespace, name string) {
+	gateways := of(d, func(g *model.Gateway) bool { return g.Namespace == namespace && g.Name == name })
+	requireSame(t, "Gateway", names(gateways), names(present(w.Gateway(namespace+"/"+name))))
+	workloads := of(d, func(p *model.Workload) bool { return p.Namespace == namespace && p.Name == name })
+	requireSame(t, "workload", names(workloads), names(present(w.Workload(namespace, name))))
+	full := namespace + "/" + name
+	requireList(t, "routes at "+full, of(d, func(v *model.VirtualService) bool { return slices.Contains(v.Gateways, full) }), w.VirtualServicesAt(full))
+}
+
+func present[T any](o *T) []*T {
+	if o == nil {
+		return nil
+	}
+	return []*T{o}
+}
+
+// requireDelta checks that a delta is the difference of what there was and what there is.
+func requireDelta(t *rapid.T, before, now dumbWorld, d *Delta) {
+	requirePairs(t, before, now, d.Services)
+	requirePairs(t, before, now, d.VirtualServices)
+	requirePairs(t, before, now, d.DestinationRules)
+	requirePairs(t, before, now, d.Gateways)
+	requirePairs(t, before, now, d.Sidecars)
+	requirePairs(t, before, now, d.Workloads)
+	requirePairs(t, before, now, d.Namespaces)
+	was, is := before.mesh(), now.mesh()
+	require.Equal(t, model.Fingerprint(&was) != model.Fingerprint(&is), d.Mesh)
+	requireEndpointChanges(t, before, now, d)
+}
+
+func requirePairs[T any](t *rapid.T, before, now dumbWorld, pairs []Pair[T]) {
+	count := map[string]int{}
+	add := func(list []*T, n int) {
+		for _, name := range names(list) {
+			count[name] += n
+		}
+	}
+	add(of(before, all[T]), 1)
+	for _, p := range pairs {
+		require.False(t, p.Old == nil && p.New == nil)
+		if p.Old != nil && p.New != nil {
+			require.NotEqual(t, model.Fingerprint(p.Old), model.Fingerprint(p.New), "equal objects are in the delta")
+		}
+		add(present(p.Old), -1)
+		add(present(p.New), 1)
+	}
+	add(of(now, all[T]), -1)
+	for name, n := range count {
+		require.Zero(t, n, "%s: the delta does not lead from what there was to what there is", name)
+	}
+}
+
+func requireEndpointChanges(t *rapid.T, before, now dumbWorld, d *Delta) {
+	got := map[string][]EndpointID{}
+	for _, e := range d.Endpoints {
+		require.NotContains(t, got, string(e.Host)+" "+e.Namespace)
+		got[string(e.Host)+" "+e.Namespace] = e.IDs
+		requireSame(t, "endpoints before", endpointTexts(maps.All(before.endpoints(e.Host, e.Namespace))), endpointTexts(e.From.All()))
+		requireSame(t, "endpoints after", endpointTexts(maps.All(now.endpoints(e.Host, e.Namespace))), endpointTexts(e.To.All()))
+	}
+	want := map[string][]EndpointID{}
+	for _, h := range append(before.hostsNamed(), now.hostsNamed()...) {
+		for _, n := range []string{"default", "shop", "istio-system"} {
+			var ids []EndpointID
+			was, is := before.endpoints(h, n), now.endpoints(h, n)
+			for id, e := range was {
+				if after, ok := is[id]; !ok || after != e {
+					ids = append(ids, id)
+				}
+			}
+			for id := range is {
+				if _, ok := was[id]; !ok {
+					ids = append(ids, id)
+				}
+			}
+			if slices.Sort(ids); len(ids) > 0 {
+				want[string(h)+" "+n] = ids
+			}
+		}
+	}
+	requireSame(t, "changed endpoints", want, got)
+}
+
+// requireSaid checks what is said of objects that refer to each other against a loop without a past.
+func requireSaid(t *rapid.T, present []meshlife.Update, l *Loop) {
+	fresh := quietLoop()
+	fresh.check(fresh.writer.Apply(worldUpdates(present)))
+	fresh.o.Ledger.publish()
+	requireSame(t, "problems", problemTexts(fresh), problemTexts(l))
+}
+
+func problemTexts(l *Loop) []string {
+	list := []string{}
+	for _, p := range l.o.Ledger.Problems() {
+		list = append(list, p.String()+" "+p.Want)
+	}
+	return list
+}
