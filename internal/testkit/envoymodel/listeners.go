@@ -1,0 +1,292 @@
+package envoymodel
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// listenerManager is Envoy's. A listener waits for its routes before it serves; before Envoy has started, all wait for
+// all.
+type listenerManager struct {
+	envoy           *Envoy
+	active, warming map[string]*listener
+	tables          map[string]*routeTable
+	answered        bool // there was a first response, taken or refused
+	started         bool // listeners serve
+}
+
+func newListenerManager(e *Envoy) listenerManager {
+	return listenerManager{envoy: e, active: map[string]*listener{}, warming: map[string]*listener{}, tables: map[string]*routeTable{}}
+}
+
+// listener is one form of a listener.
+type listener struct {
+	name    string
+	version string
+	body    string
+	outside string // the body without filter chains
+	label   string // what its filters do, as summaries show it
+	tables  []*routeTable
+}
+
+// routeTable is a subscription to routes that listeners share.
+type routeTable struct {
+	manager *listenerManager
+	name    string
+	users   int
+	version string
+	body    string
+	message *routev3.RouteConfiguration
+	ready   bool // nobody waits for it any more
+	fetch   *timer
+}
+
+// start asks for listeners.
+func (m *listenerManager) start() { m.envoy.mux.watch(Listeners, "", m) }
+
+// update takes a response for listeners. Removals are first.
+func (m *listenerManager) update(u update) string {
+	m.envoy.mux.pause(Routes)
+	for _, name := range m.gone(u) {
+		m.remove(name)
+	}
+	var refused refusals
+	seen := map[string]bool{}
+	for _, r := range u.resources {
+		if seen[r.name] {
+			refused.add(r.name, fmt.Sprintf("duplicate listener %s found", r.name))
+			continue
+		}
+		seen[r.name] = true
+		if why := m.put(r); why != "" {
+			refused.add(r.name, why)
+		}
+	}
+	m.answered = true
+	m.progress()
+	m.envoy.mux.resume(Routes)
+	return refused.message(listenersRefused)
+}
+
+func (m *listenerManager) failed() {
+	m.answered = true
+	m.progress()
+}
+
+func (m *listenerManager) gone(u update) []string {
+	if !u.full {
+		return u.removed
+	}
+	var out []string
+	for _, listeners := range []map[string]*listener{m.active, m.warming} {
+		for name := range listeners {
+			named := slices.ContainsFunc(u.resources, func(r resource) bool { return r.name == name })
+			if !named && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// put adds a listener or makes it replace another, unless it is the same, or says why Envoy does not.
+func (m *listenerManager) put(r resource) string {
+	warming, active := m.warming[r.name], m.active[r.name]
+	switch {
+	case warming != nil && active != nil && active.body == r.body:
+		delete(m.warming, r.name) // back to what it was
+		m.release(warming)
+		return ""
+	case warming != nil && warming.body == r.body, warming == nil && active != nil && active.body == r.body:
+		return ""
+	}
+	l, why := m.build(r)
+	if why != "" {
+		return why
+	}
+	if active != nil && active.outside == l.outside {
+		l.version = active.version // a listener whose filter chains alone change keeps what else is said of it
+	}
+	m.warming[r.name] = l
+	if warming != nil {
+		m.release(warming)
+	}
+	return ""
+}
+
+func (m *listenerManager) remove(name string) {
+	if l := m.warming[name]; l != nil {
+		delete(m.warming, name)
+		m.release(l)
+	}
+	if l := m.active[name]; l != nil {
+		delete(m.active, name)
+		m.drain(l)
+	}
+}
+
+// progress puts listeners to work that need not wait any more.
+func (m *listenerManager) progress() {
+	if !m.answered {
+		return
+	}
+	names := slices.Sorted(maps.Keys(m.warming))
+	if !m.started {
+		if slices.ContainsFunc(names, func(n string) bool { return !m.warming[n].isReady() }) {
+			return
+		}
+		m.started = true
+	}
+	for _, name := range names {
+		l := m.warming[name]
+		if !l.isReady() {
+			continue
+		}
+		if old := m.active[name]; old != nil {
+			m.drain(old)
+		}
+		m.active[name] = l
+		delete(m.warming, name)
+	}
+}
+
+func (l *listener) isReady() bool {
+	return !slices.ContainsFunc(l.tables, func(t *routeTable) bool { return !t.ready })
+}
+
+// drain lets a listener that served go on until the drain time is over.
+func (m *listenerManager) drain(l *listener) {
+	m.envoy.after(m.envoy.opt.Drain, func() { m.release(l) })
+}
+
+// release ends a listener's subscriptions to routes that no other has.
+func (m *listenerManager) release(l *listener) {
+	for _, t := range l.tables {
+		t.users--
+		if t.users == 0 {
+			delete(m.tables, t.name)
+			t.stopFetch()
+			m.envoy.mux.unwatch(Routes, t)
+		}
+	}
+}
+
+// build makes a listener of its message, or says why Envoy does not.
+func (m *listenerManager) build(r resource) (*listener, string) {
+	p := r.message.(*listenerv3.Listener)
+	l := &listener{name: r.name, version: r.version, body: r.body, outside: outside(p)}
+	var wanted []*hcmv3.Rds
+	for _, chain := range p.GetFilterChains() {
+		for _, f := range chain.GetFilters() {
+			m, err := f.GetTypedConfig().UnmarshalNew()
+			if err != nil {
+				return nil, fmt.Sprintf("Didn't find a registered implementation for '%s'", f.GetName())
+			}
+			switch filter := m.(type) {
+			case *hcmv3.HttpConnectionManager:
+				if why := wrongTable(filter.GetRouteConfig()); why != "" {
+					return nil, why
+				}
+				l.label += filter.GetStatPrefix() + ">" + filter.GetRds().GetRouteConfigName()
+				if filter.GetRds() != nil {
+					wanted = append(wanted, filter.GetRds())
+				}
+			case *tcpv3.TcpProxy:
+				l.label += filter.GetStatPrefix() + ">>" + filter.GetCluster()
+			}
+		}
+	}
+	for _, rds := range wanted {
+		l.tables = append(l.tables, m.table(rds))
+	}
+	return l, ""
+}
+
+func outside(p *listenerv3.Listener) string {
+	bare := proto.Clone(p).(*listenerv3.Listener)
+	bare.FilterChains = nil
+	text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(bare) // it was decoded, so it can be encoded
+	return string(text)
+}
+
+// table is the shared subscription to a table.
+func (m *listenerManager) table(rds *hcmv3.Rds) *routeTable {
+	t := m.tables[rds.GetRouteConfigName()]
+	if t == nil {
+		t = &routeTable{manager: m, name: rds.GetRouteConfigName()}
+		m.tables[t.name] = t
+		if d := fetchTimeout(rds.GetConfigSource()); d > 0 {
+			t.fetch = m.envoy.after(d, t.failed)
+		}
+		m.envoy.mux.watch(Routes, t.name, t)
+	}
+	t.users++
+	return t
+}
+
+// update takes a response for the table. A removal is ignored.
+func (t *routeTable) update(u update) string {
+	if t.users == 0 || len(u.resources) == 0 {
+		return ""
+	}
+	r := u.resources[0]
+	p := r.message.(*routev3.RouteConfiguration)
+	if why := wrongTable(p); why != "" {
+		return why
+	}
+	if t.body != r.body || t.message == nil {
+		t.version, t.body, t.message = r.version, r.body, p
+	}
+	t.failed()
+	return ""
+}
+
+// failed lets those go on who wait for the table.
+func (t *routeTable) failed() {
+	t.stopFetch()
+	t.ready = true
+	t.manager.progress()
+}
+
+func (t *routeTable) stopFetch() {
+	if t.fetch != nil {
+		t.manager.envoy.stop(t.fetch)
+		t.fetch = nil
+	}
+}
+
+// wrongTable finds a second virtual host for everything.
+func wrongTable(p *routev3.RouteConfiguration) string {
+	found := false
+	for _, v := range p.GetVirtualHosts() {
+		for _, d := range v.GetDomains() {
+			if d == "*" && found {
+				return "Only a single wildcard domain is permitted in route " + p.GetName()
+			}
+			found = found || d == "*"
+		}
+	}
+	return ""
+}
+
+func (m *listenerManager) summarize(s *Summary) {
+	for name, l := range m.active {
+		s.Listeners[name] = l.version + "(" + l.label + ")"
+	}
+	for name, l := range m.warming {
+		s.WarmingListeners[name] = l.version + "(" + l.label + ")"
+	}
+	for name, t := range m.tables {
+		if t.message != nil {
+			s.Routes[name] = t.version
+		}
+	}
+}
