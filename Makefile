@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy demo up check test test-short lint golden fuzz bench clean
+.PHONY: help build envoy demo up check test test-short lint golden calibrate fuzz bench clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ $(LINT):
 
 golden: ## write the golden files anew (look at the difference before you commit it)
 	hack/golden.sh
+
+calibrate: envoy ## play all recorded scripts to the real Envoy and to its model (after a change of Envoy's version)
+	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 $(GO) test -parallel 4 -run TestRealEnvoy ./internal/testkit/envoymodel -all
 
 fuzz: ## run each fuzz target for FUZZTIME
 	@hack/fuzz.sh $(FUZZTIME)

@@ -113,7 +113,7 @@ func (m *clusterManager) build(r resource) (*cluster, string) {
 		}
 		c.timeout = fetchTimeout(p.GetEdsClusterConfig().GetEdsConfig())
 	case clusterv3.Cluster_STRICT_DNS, clusterv3.Cluster_LOGICAL_DNS:
-		c.resolves = true
+		c.resolves = m.envoy.opt.SlowDNS
 		c.hosts = ports(p.GetLoadAssignment())
 	default:
 		c.hosts = ports(p.GetLoadAssignment())

@@ -18,6 +18,8 @@ type Options struct {
 	// Lag tells whether a change of a subscription waits for the next ACK of its kind, or for Flush, instead of going at once.
 	// Envoy 1.40 has no such lag when it has started; a server should not depend on that.
 	Lag func() bool
+	// SlowDNS makes look-ups last until Resolve; else they end at once, as for a name in /etc/hosts.
+	SlowDNS bool
 }
 
 // Envoy is one Envoy, from its start on.
@@ -58,7 +60,7 @@ func (e *Envoy) Receive(response proto.Message) []proto.Message {
 	return e.said()
 }
 
-// Resolve ends the DNS look-ups of all clusters that do any.
+// Resolve ends the DNS look-ups of all clusters that do any, see Options.SlowDNS.
 func (e *Envoy) Resolve() []proto.Message {
 	e.clusters.resolve()
 	return e.said()

@@ -2,6 +2,7 @@ package envoymodel
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,8 +46,11 @@ type resource struct {
 	message proto.Message
 }
 
-// subscriptions is what both variants keep of each kind.
-type subscriptions [numKinds]*subscription
+// subscriptions is what both variants keep.
+type subscriptions struct {
+	of    [numKinds]*subscription
+	order []Kind // in which the kinds were asked for first; a new stream asks for them in the same
+}
 
 type subscription struct {
 	kind    Kind
@@ -63,16 +67,20 @@ type watch struct {
 	watcher
 }
 
-func newSubscriptions() subscriptions {
-	var s subscriptions
-	for k := range s {
-		s[k] = &subscription{kind: Kind(k), names: map[string]int{}}
+func newSubscriptions() *subscriptions {
+	s := &subscriptions{}
+	for k := range s.of {
+		s.of[k] = &subscription{kind: Kind(k), names: map[string]int{}}
 	}
 	return s
 }
 
 // add tells whether the name was not watched before.
-func (s *subscription) add(name string, w watcher) bool {
+func (all *subscriptions) add(k Kind, name string, w watcher) bool {
+	s := all.of[k]
+	if !s.known {
+		all.order = append(all.order, k)
+	}
 	s.known = true
 	s.watches = append(s.watches, watch{name, w})
 	if name == "" {
@@ -138,3 +146,5 @@ func (r refusals) message(prefix string) string {
 	}
 	return prefix + strings.Join(r, ", ")
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -25,8 +25,8 @@ import (
 //
 //	NAME:CONTENT[/VERSION][FLAGS][=HOSTS|>TARGETS|>>CLUSTER]
 //
-// The first letter of the name says more about its kind: e is a cluster with endpoints of its own, s one with a fixed host,
-// l a listener, r routes. HOSTS are the ports of endpoints (e1:1=1,2), TARGETS of a listener the name of its routes
+// The first letter of the name says more about its kind: e is a cluster with endpoints of its own, s one with a fixed host, d one
+// whose host comes from DNS, l a listener, r routes. HOSTS are the ports of endpoints (e1:1=1,2), TARGETS of a listener the name of its routes
 // (l1:1>r1) and of routes the clusters that they name (r1:1>e1+s1); >> makes a listener a TCP proxy to a cluster. The version
 // is what stands behind the name, unless VERSION says else: the same CONTENT under another VERSION is a change of nothing.
 type Resource struct {
@@ -120,6 +120,11 @@ func (r Resource) cluster() proto.Message {
 	} else {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 		c.LoadAssignment = Resource{Kind: Endpoints, Name: r.Name, hosts: []int{9}}.assignment()
+		if r.Name[0] == 'd' {
+			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
+			c.DnsLookupFamily = clusterv3.Cluster_V4_ONLY
+			c.LoadAssignment.Endpoints[0].LbEndpoints[0] = endpoint("localhost", 9)
+		}
 	}
 	if r.has(flagWrong) {
 		c.TransportSocket = &corev3.TransportSocket{Name: "there.is.none"}

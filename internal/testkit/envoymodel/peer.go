@@ -32,9 +32,8 @@ func (p *modelPeer) Drop() error { return p.hear(p.envoy.Connect()) }
 // Pass lets time pass.
 func (p *modelPeer) Pass(d time.Duration) error { return p.hear(p.envoy.Advance(p.envoy.now.Add(d))) }
 
-// Settle ends DNS look-ups, which take no time worth a mention, and returns what was said and what there is.
+// Settle returns what was said and what there is.
 func (p *modelPeer) Settle() ([]proto.Message, Summary, error) {
-	_ = p.hear(p.envoy.Resolve())
 	said := p.said
 	p.said = nil
 	return said, p.envoy.Summary(), nil

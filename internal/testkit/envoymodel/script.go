@@ -134,20 +134,6 @@ func parseStep(line string, f []string) (Step, error) {
 	return st, fmt.Errorf("%q: want cds, eds, lds, rds, drop, pass DURATION or settle", line)
 }
 
-// Input is the script without what was seen.
-func (s *Script) Input() string {
-	var b strings.Builder
-	b.WriteString(s.Protocol.String())
-	if s.Drain != DefaultDrain {
-		fmt.Fprintf(&b, " drain=%s", s.Drain)
-	}
-	b.WriteString("\n")
-	for _, st := range s.Steps {
-		b.WriteString(st.Line + "\n")
-	}
-	return b.String()
-}
-
 // String is the script's text.
 func (s *Script) String() string {
 	var b strings.Builder

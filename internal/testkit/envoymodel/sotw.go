@@ -13,7 +13,7 @@ import (
 // they are now, so that while a kind is paused several answers become one.
 type sotwMux struct {
 	envoy     *Envoy
-	subs      subscriptions
+	subs      *subscriptions
 	state     [numKinds]sotwState
 	connected bool
 }
@@ -21,34 +21,43 @@ type sotwMux struct {
 type sotwState struct {
 	version, nonce, refusal string
 	pending                 bool
+	exists                  bool // Envoy reads responses of the kind
 }
 
 func (m *sotwMux) watch(k Kind, name string, w watcher) {
-	m.subs[k].add(name, w)
+	m.state[k].exists = true
+	if k == Listeners {
+		m.state[Routes].exists = true
+	}
+	m.subs.add(k, name, w)
 	m.send(k)
 }
 
 func (m *sotwMux) unwatch(k Kind, w watcher) {
-	m.subs[k].drop(w)
+	m.subs.of[k].drop(w)
 	m.send(k)
 }
 
-func (m *sotwMux) pause(k Kind) { m.subs[k].paused++ }
+// pause also makes Envoy read responses of the kind, before it ever asks for any.
+func (m *sotwMux) pause(k Kind) {
+	m.state[k].exists = true
+	m.subs.of[k].paused++
+}
 
 func (m *sotwMux) resume(k Kind) {
-	m.subs[k].paused--
-	if m.subs[k].paused == 0 && m.state[k].pending {
+	m.subs.of[k].paused--
+	if m.subs.of[k].paused == 0 && m.state[k].pending {
 		m.send(k)
 	}
 }
 
 func (m *sotwMux) open() {
 	m.connected = true
-	for k := range m.subs {
+	for k := range m.state {
 		m.state[k].nonce = ""
-		if m.subs[k].known {
-			m.send(Kind(k))
-		}
+	}
+	for _, k := range m.subs.order {
+		m.send(k)
 	}
 }
 
@@ -58,14 +67,14 @@ func (m *sotwMux) send(k Kind) {
 	if !m.connected {
 		return
 	}
-	sub, s := m.subs[k], &m.state[k]
+	sub, s := m.subs.of[k], &m.state[k]
 	if sub.paused > 0 {
 		s.pending = true
 		return
 	}
 	s.pending = false
 	r := &discoveryv3.DiscoveryRequest{
-		TypeUrl: k.URL(), ResourceNames: slices.Sorted(maps.Keys(sub.names)), VersionInfo: s.version, ResponseNonce: s.nonce,
+		TypeUrl: m.typeURL(k), ResourceNames: slices.Sorted(maps.Keys(sub.names)), VersionInfo: s.version, ResponseNonce: s.nonce,
 	}
 	if s.refusal != "" {
 		r.ErrorDetail = &status.Status{Code: 13, Message: s.refusal}
@@ -74,16 +83,28 @@ func (m *sotwMux) send(k Kind) {
 	m.envoy.out = append(m.envoy.out, r)
 }
 
+// typeURL is empty in an answer to a response of a kind that was never asked for.
+func (m *sotwMux) typeURL(k Kind) string {
+	if !m.subs.of[k].known {
+		return ""
+	}
+	return k.URL()
+}
+
 func (m *sotwMux) receive(response proto.Message) {
 	r := response.(*discoveryv3.DiscoveryResponse)
 	k, ok := KindByURL(r.GetTypeUrl())
-	if !ok || !m.subs[k].known {
+	if !ok || !m.state[k].exists {
 		return
 	}
-	sub, s := m.subs[k], &m.state[k]
+	sub, s := m.subs.of[k], &m.state[k]
 	s.nonce = r.GetNonce()
-	if len(sub.watches) == 0 {
-		m.send(k)
+	if len(sub.watches) == 0 { // it is not asked for, or no more
+		if len(r.GetResources()) > 0 {
+			m.send(k)
+		} else {
+			s.version = r.GetVersionInfo()
+		}
 		return
 	}
 	m.pause(k)
