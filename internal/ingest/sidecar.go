@@ -18,7 +18,13 @@ func (r *reader) sidecar(spec *networking.Sidecar) []Object {
 	s.Selector = selector
 	r.meshWide = selector.IsEmpty() && r.meta.Namespace == r.mesh.RootNamespace
 	for i, in := range spec.GetIngress() {
-		if l, ok := r.ingress(p.dot("ingress").at(i), in); ok {
+		at := p.dot("ingress").at(i)
+		l, ok := r.ingress(at, in)
+		switch {
+		case !ok:
+		case slices.ContainsFunc(s.Ingress, func(o model.IngressListener) bool { return o.Port == l.Port }):
+			r.fail(at.dot("port.number"), l.Port, "has a listener already, which counts", "each port once")
+		default:
 			s.Ingress = append(s.Ingress, l)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
 
@@ -41,12 +42,13 @@ type Class struct {
 	Settings  Settings
 	// Selectors are those of all selectors in the world that match the proxies.
 	Selectors *model.List[model.Labels]
-	// Targets are the service ports that the workload serves.
+	// Targets are the service ports that the workload serves, by the total order of the services.
 	Targets *model.List[Target]
 }
 
 // Target is one port of a workload as a service sees it.
 type Target struct {
+	Owner    source.Key
 	Port     uint16 // of the workload
 	Service  uint16 // of the service
 	Host     model.Host
@@ -89,12 +91,9 @@ func matching(w *world.World, labels model.Labels) []model.Labels {
 func targets(w *world.World, p Proxy) []Target {
 	var found []Target
 	workload := w.Workload(p.Namespace, p.Name)
-	for s := range w.ServicesIn(p.Namespace) {
-		if s.Selector.IsEmpty() || !s.Selector.Selects(p.Labels) {
-			continue
-		}
+	for _, s := range serving(w, p) {
 		for _, port := range s.Ports {
-			t := Target{Port: port.Target, Service: port.Port, Host: s.Host, Protocol: port.Protocol}
+			t := Target{Owner: s.Key(), Port: port.Target, Service: port.Port, Host: s.Host, Protocol: port.Protocol}
 			if t.Port == 0 && workload != nil {
 				t.Port = workload.PortNamed(port.TargetName)
 			}
@@ -103,8 +102,19 @@ func targets(w *world.World, p Proxy) []Target {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b Target) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Service, b.Service))
+	return found
+}
+
+// serving are the services that a workload serves, in the total order.
+func serving(w *world.World, p Proxy) []*model.Service {
+	var found []*model.Service
+	for s := range w.ServicesIn(p.Namespace) {
+		if !s.Selector.IsEmpty() && s.Selector.Selects(p.Labels) {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b *model.Service) int {
+		return cmp.Or(a.Compare(&b.Meta), cmp.Compare(a.Host, b.Host))
 	})
 	return found
 }

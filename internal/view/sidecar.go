@@ -1,6 +1,8 @@
 package view
 
 import (
+	"fmt"
+
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -14,7 +16,7 @@ import (
 const httpProxyTable = "http_proxy"
 
 // own are the slots of unitOwn.
-func (c compiler) own(s *scope.Scope) []slot {
+func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.World.Mesh
 	slots := []slot{
 		{typ: Cluster, name: cluster.BlackHoleName, get: c.blackHole},
@@ -22,7 +24,7 @@ func (c compiler) own(s *scope.Scope) []slot {
 			return c.passthrough.get(cluster.PassthroughInput{ForwardProxy: true, ConnectTimeout: mesh.ConnectTimeout})
 		}},
 	}
-	slots = append(slots, c.inboundSlots(s)...)
+	slots = append(slots, c.inboundSlots(s, report)...)
 	port := s.HTTPProxyPort()
 	if port == 0 {
 		return slots
@@ -57,39 +59,62 @@ func tableHead(in route.TableInput) []byte {
 	return head
 }
 
-// inboundSlots are the listeners on the workload's own ports: those of its services, or of the Sidecar's ingress.
-func (c compiler) inboundSlots(s *scope.Scope) []slot {
+// inboundSlots are the listeners on the workload's own ports: those of its services, or of the Sidecar's ingress. A port that
+// several services lead to is as the first of them says.
+func (c compiler) inboundSlots(s *scope.Scope, report func(source.Problem)) []slot {
 	var slots []slot
-	taken := map[uint16]bool{}
-	add := func(port uint16, protocol model.Protocol, stat, address string, endpointPort uint16) {
-		if taken[port] {
-			return
-		}
-		taken[port] = true
-		name, to := "inbound_0.0.0.0_"+portText(port), cluster.InboundName(port)
-		slots = append(slots,
-			slot{typ: Cluster, name: to, get: func() *Resource {
-				return c.inbound.get(cluster.InboundInput{
-					Port: port, Address: address, EndpointPort: endpointPort, Protocol: protocol, ConnectTimeout: s.World.Mesh.ConnectTimeout,
-				})
-			}},
-			slot{typ: Listener, name: name, get: func() *Resource {
-				return c.inbounds.get(listener.InboundInput{
-					Name: name, Bind: model.OwnPod, Port: port, Protocol: protocol, Cluster: to, StatName: stat,
-					Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
-				})
-			}})
-	}
 	if s.Sidecar != nil && (len(s.Sidecar.Ingress) > 0 || s.Sidecar.IngressClosed) {
 		for _, in := range s.Sidecar.Ingress {
-			add(in.Port, in.Protocol, in.Name, in.EndpointAddress, in.EndpointPort)
+			slots = append(slots, c.inboundPair(s, inbound{in.Port, in.Protocol, in.Name, in.EndpointAddress, in.EndpointPort})...)
 		}
 		return slots
 	}
+	taken := map[uint16]scope.Target{}
 	for t := range s.Class.Targets.All() {
-		add(t.Port, t.Protocol, string(t.Host), model.OwnApp, t.Port)
+		first, contested := taken[t.Port]
+		if !contested {
+			taken[t.Port] = t
+			slots = append(slots, c.inboundPair(s, inbound{t.Port, t.Protocol, string(t.Host), model.OwnApp, t.Port})...)
+		} else if first.Protocol != t.Protocol {
+			report(inboundClash(t, first))
+		}
 	}
 	return slots
+}
+
+func inboundClash(t, first scope.Target) source.Problem {
+	return source.Problem{
+		Severity: source.Warning, Object: t.Owner, Path: "spec.ports", Value: portText(t.Service),
+		Message: fmt.Sprintf("port %s leads to port %s of workloads as %s; port %s of %s does so as %s and comes first: that is how they take it",
+			portText(t.Service), portText(t.Port), t.Protocol, portText(first.Service), first.Owner, first.Protocol),
+		Want: "one protocol for each port of a workload",
+	}
+}
+
+// inbound is a port of the workload's own, and where its process listens.
+type inbound struct {
+	port         uint16
+	protocol     model.Protocol
+	stat         string
+	address      string
+	endpointPort uint16
+}
+
+func (c compiler) inboundPair(s *scope.Scope, in inbound) []slot {
+	name, to := "inbound_0.0.0.0_"+portText(in.port), cluster.InboundName(in.port)
+	return []slot{
+		{typ: Cluster, name: to, get: func() *Resource {
+			return c.inbound.get(cluster.InboundInput{
+				Port: in.port, Address: in.address, EndpointPort: in.endpointPort, Protocol: in.protocol, ConnectTimeout: s.World.Mesh.ConnectTimeout,
+			})
+		}},
+		{typ: Listener, name: name, get: func() *Resource {
+			return c.inbounds.get(listener.InboundInput{
+				Name: name, Bind: model.OwnPod, Port: in.port, Protocol: in.protocol, Cluster: to, StatName: in.stat,
+				Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
+			})
+		}},
+	}
 }
 
 // clusterSlots are the clusters of a host with their endpoints, or with endpointsOnly those alone.

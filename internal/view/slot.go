@@ -57,7 +57,7 @@ func (c compiler) scope(w *world.World, cl *class) *scope.Scope {
 func (c compiler) slots(s *scope.Scope, u unit, report func(source.Problem)) []slot {
 	switch u.kind {
 	case unitOwn:
-		return c.own(s)
+		return c.own(s, report)
 	case unitHost:
 		return append(c.clusterSlots(s, u.host, false), c.vhostSlots(s, u.host)...)
 	case unitEndpoints:

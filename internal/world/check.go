@@ -51,6 +51,7 @@ func (l *Loop) check(w *World, d *Delta) {
 	}
 	l.checkServices(w, d)
 	l.checkShadowed(w, d)
+	l.checkShortNames(w, d)
 }
 
 // addLost adds the VirtualServices with a destination that does not exist, in namespaces where a service came or went: what

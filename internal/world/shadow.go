@@ -9,7 +9,8 @@ import (
 )
 
 // checkShadowed reports what another object for the same host keeps out of force: routes of the mesh, and parts of
-// DestinationRules of one namespace. It looks at the hosts that the delta names.
+// DestinationRules of one namespace; and Sidecars for workloads that another one is for. It looks at the hosts and namespaces
+// that the delta names.
 func (l *Loop) checkShadowed(w *World, d *Delta) {
 	for _, p := range d.VirtualServices {
 		for _, v := range []*model.VirtualService{p.Old, p.New} {
@@ -34,6 +35,33 @@ func (l *Loop) checkShadowed(w *World, d *Delta) {
 			}
 			l.shadowedRules(w, r.Host)
 		}
+	}
+	for _, p := range d.Sidecars {
+		if p.New == nil {
+			l.o.Ledger.relation(relation{p.Old.Key(), sameWorkloads}, nil)
+			l.shadowedSidecars(w, p.Old.Namespace)
+		} else {
+			l.shadowedSidecars(w, p.New.Namespace)
+		}
+	}
+}
+
+// sameWorkloads is the aspect of who else is for the workloads of a Sidecar.
+const sameWorkloads = "shadow of workloads"
+
+func (l *Loop) shadowedSidecars(w *World, namespace string) {
+	first := map[model.Labels]source.Key{}
+	for s := range w.Sidecars(namespace) {
+		var problems []source.Problem
+		if by, taken := first[s.Selector]; taken {
+			problems = append(problems, source.Problem{
+				Severity: source.Warning, Path: "spec.workloadSelector",
+				Message: fmt.Sprintf("%s is for the same workloads and comes first; this one is not in force", by), Want: "one Sidecar for each workload",
+			})
+		} else {
+			first[s.Selector] = s.Key()
+		}
+		l.o.Ledger.relation(relation{s.Key(), sameWorkloads}, problems)
 	}
 }
 

@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"internal/model":              {"internal/source"},
 	"internal/ingest":             {"internal/source", "internal/model"},
 	"internal/world":              {"internal/source", "internal/model", "internal/ingest"},
-	"internal/scope":              {"internal/model", "internal/world"},
+	"internal/scope":              {"internal/source", "internal/model", "internal/world"},
 	"internal/translate/pb":       {"internal/model"},
 	"internal/translate/cluster":  {"internal/model", "internal/translate/pb"},
 	"internal/translate/endpoint": {"internal/model", "internal/translate/pb"},

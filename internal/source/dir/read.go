@@ -222,10 +222,10 @@ func (r *reading) addObject(file string, n *yaml.Node) {
 	r.documents = append(r.documents, d)
 }
 
-// unusedSeverity is an error for kinds that are there to protect: whoever writes one relies on it.
+// unusedSeverity is an error for kinds that are there to protect, or often do: whoever writes one relies on it.
 func unusedSeverity(kind string) source.Severity {
 	switch kind {
-	case "AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication":
+	case "AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication", "EnvoyFilter", "WasmPlugin":
 		return source.Error
 	}
 	return source.Warning
