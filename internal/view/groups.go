@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
@@ -20,9 +21,19 @@ type groups struct {
 	refused func(model.Endpoint, error)
 }
 
+// serviceID is that of a Service, or with entry, the name, of a ServiceEntry.
 type serviceID struct {
 	host      model.Host
 	namespace string
+	entry     string
+}
+
+func serviceIDOf(svc *model.Service) serviceID {
+	id := serviceID{host: svc.Host, namespace: svc.Namespace}
+	if svc.Kind == source.ServiceEntry {
+		id.entry = svc.Name
+	}
+	return id
 }
 
 // groupKey names the endpoints of a service that serve a port and belong to a subset.
@@ -60,7 +71,7 @@ func newGroups(w *workshop) *groups {
 
 // get finds or makes the endpoints of a key in a world.
 func (g *groups) get(w *world.World, svc *model.Service, portName string, subset model.Labels) *groupList {
-	id := serviceID{host: svc.Host, namespace: svc.Namespace}
+	id := serviceIDOf(svc)
 	key := groupKey{service: id, portName: portName, subset: subset}
 	if l := g.known[key]; l != nil {
 		return l
@@ -91,7 +102,7 @@ func (g *groups) member(id world.EndpointID, e model.Endpoint) *Resource {
 
 // update brings all groups of a service to the new endpoints.
 func (g *groups) update(c world.EndpointChange) {
-	for _, key := range g.of[serviceID{host: c.Host, namespace: c.Namespace}] {
+	for _, key := range g.of[serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}] {
 		edits := map[model.Locality][]Edit{}
 		for _, id := range c.IDs {
 			if e, ok := c.From.Get(id); ok && key.takes(&e) {

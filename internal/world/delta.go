@@ -36,6 +36,7 @@ type Delta struct {
 type EndpointChange struct {
 	Host      model.Host
 	Namespace string
+	Entry     string // the name of the ServiceEntry; empty for a Service of Kubernetes
 	From, To  *EndpointSet
 	IDs       []EndpointID // sorted
 }

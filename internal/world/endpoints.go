@@ -10,7 +10,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// EndpointSet are the endpoints of one service. Several contributors (slices, a selector, a ServiceEntry's own list) may
+// EndpointSet are the endpoints of one service. Several contributors (slices, workloads, a ServiceEntry's own list) may
 // claim one endpoint, as when it moves from slice to slice; the first by name counts. It never changes.
 type EndpointSet struct{ claims index[model.Endpoint] } // endpoint id, contributor
 
@@ -48,10 +48,27 @@ func (s *EndpointSet) All() iter.Seq2[EndpointID, model.Endpoint] {
 // IsEmpty tells that there are none.
 func (s *EndpointSet) IsEmpty() bool { return s.claims.len() == 0 }
 
+// serviceID tells apart the services that endpoints belong to. A ServiceEntry for the host of another one, or of a Service, has
+// its own: they count when it is the one in force.
+type serviceID struct {
+	host      model.Host
+	namespace string
+	entry     string // the name of a ServiceEntry; empty for a Service of Kubernetes
+}
+
+func serviceIDOf(s *model.Service) serviceID {
+	id := serviceID{host: s.Host, namespace: s.Namespace}
+	if s.Kind == source.ServiceEntry {
+		id.entry = s.Name
+	}
+	return id
+}
+
+func (id serviceID) key() []byte { return join(string(id.host), id.namespace, id.entry) }
+
 // contribution is what one contributor says of one service.
 type contribution struct {
-	host        model.Host
-	namespace   string
+	service     serviceID
 	contributor string
 	endpoints   []model.Endpoint
 }
@@ -60,8 +77,7 @@ type contribution struct {
 // subsets that it belongs to. It comes with the pod.
 func (b *batch) ofSlice(s *model.EndpointSlice, workload func(namespace, name string) *model.Workload) (contribution, int) {
 	c := contribution{
-		host:        model.Resolve(s.Service, s.Namespace, b.mesh.Domain),
-		namespace:   s.Namespace,
+		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.mesh.Domain), namespace: s.Namespace},
 		contributor: "slice/" + s.Name,
 	}
 	pending := 0
@@ -88,13 +104,12 @@ func (b *batch) ofSlice(s *model.EndpointSlice, workload func(namespace, name st
 
 // ofEntry are the endpoints that a ServiceEntry lists itself.
 func ofEntry(s *model.Service) contribution {
-	return contribution{host: s.Host, namespace: s.Namespace, contributor: "entry/" + s.Name, endpoints: s.Endpoints}
+	return contribution{service: serviceIDOf(s), contributor: "entry", endpoints: s.Endpoints}
 }
 
-// ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads. Several
-// entries may be for one host: each contributes for itself.
+// ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads.
 func ofSelector(s *model.Service, w *model.Workload) contribution {
-	c := contribution{host: s.Host, namespace: s.Namespace, contributor: "entry/" + s.Name + "/pod/" + w.Name}
+	c := contribution{service: serviceIDOf(s), contributor: "pod/" + w.Name}
 	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c
 	}

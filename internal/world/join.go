@@ -77,11 +77,6 @@ func entryGives(s *model.Service) *contribution {
 	return &c
 }
 
-type serviceID struct {
-	host      model.Host
-	namespace string
-}
-
 // joiner collects the endpoint edits of a batch by service.
 type joiner struct {
 	b       *batch
@@ -164,11 +159,11 @@ func (j *joiner) swap(old, now *contribution) {
 }
 
 func (j *joiner) edit(c *contribution) *endpointEdit {
-	id := serviceID{host: c.host, namespace: c.namespace}
+	id := c.service
 	if e := j.touched[id]; e != nil {
 		return e
 	}
-	from, ok := j.b.from.endpoints.get(join(string(c.host), c.namespace))
+	from, ok := j.b.from.endpoints.get(id.key())
 	e := &endpointEdit{from: from}
 	if ok {
 		e.claims = from.claims.edit()
@@ -191,12 +186,12 @@ func (j *joiner) finish() {
 			return had == has && before == after
 		})
 		if to.IsEmpty() {
-			j.b.endpoints.drop(join(string(id.host), id.namespace))
+			j.b.endpoints.drop(id.key())
 		} else {
-			j.b.endpoints.put(join(string(id.host), id.namespace), to)
+			j.b.endpoints.put(id.key(), to)
 		}
 		if len(changed) > 0 {
-			change := EndpointChange{Host: id.host, Namespace: id.namespace, From: e.from, To: to, IDs: changed}
+			change := EndpointChange{Host: id.host, Namespace: id.namespace, Entry: id.entry, From: e.from, To: to, IDs: changed}
 			j.b.delta.Endpoints = append(j.b.delta.Endpoints, change)
 		}
 	}

@@ -18,7 +18,7 @@ type Ledger struct {
 	objects   map[source.Key][]source.Problem // from ingest
 	relations map[relation][]source.Problem   // from checks between objects
 	conflicts []source.Problem                // from views
-	origins   map[source.Key]string
+	origins   map[source.Key]string           // of all objects that exist; empty for those of an API server
 	known     map[source.Problem]bool
 	logger    *slog.Logger
 	snapshot  atomic.Pointer[[]source.Problem]
@@ -112,7 +112,9 @@ func (l *Ledger) publish() {
 		}
 	}
 	for _, p := range l.conflicts {
-		all = append(all, l.placed(p, p.Object))
+		if _, exists := l.origins[p.Object]; exists { // views are told later than the ledger what has gone
+			all = append(all, l.placed(p, p.Object))
+		}
 	}
 	slices.SortFunc(all, compareProblems)
 	all = slices.Compact(all)

@@ -29,7 +29,7 @@ type World struct {
 	workloads    index[*model.Workload]        // namespace, name
 	slices       index[*model.EndpointSlice]   // namespace, service, name
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
-	endpoints    index[*EndpointSet]           // host, namespace
+	endpoints    index[*EndpointSet]           // host, namespace, entry
 	selectors    index[model.Labels]           // selector text, kind, namespace, name
 	pendingHosts int
 	subsets      int
@@ -140,7 +140,7 @@ func (w *World) Workload(namespace, name string) *model.Workload {
 
 // Endpoints are the endpoints of a service; never nil.
 func (w *World) Endpoints(s *model.Service) *EndpointSet {
-	if set, ok := w.endpoints.get(join(string(s.Host), s.Namespace)); ok {
+	if set, ok := w.endpoints.get(serviceIDOf(s).key()); ok {
 		return set
 	}
 	return noEndpoints

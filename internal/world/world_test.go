@@ -1,6 +1,7 @@
 package world
 
 import (
+	"strings"
 	"log/slog"
 	"maps"
 	"slices"
@@ -178,14 +179,26 @@ func selectingEntry(name string, selector map[string]string) Update {
 	}, m)
 }
 
+// Of several entries for one host the first has it, with its own endpoints; those of the others come with their turn.
 func TestEntriesForOneHostSelectForThemselves(t *testing.T) {
 	w := NewWriter()
-	app := map[string]string{"app": "a"}
-	now, _ := w.Apply([]Update{selectingEntry("one", app), selectingEntry("two", app), pod("p", app)})
-	require.Len(t, endpointsOf(now), 1)
+	one, two := map[string]string{"app": "one"}, map[string]string{"app": "two"}
+	whose := func(now *World) string {
+		var labels []string
+		for _, e := range endpointsOf(now) {
+			labels = append(labels, e.Labels.String())
+		}
+		return strings.Join(labels, " ")
+	}
+	now, _ := w.Apply([]Update{selectingEntry("one", one), selectingEntry("two", two), pod("p", one), pod("q", two)})
+	require.Equal(t, "app=one", whose(now))
 	now, d := w.Apply([]Update{gone(selectingEntry("two", nil))})
-	require.Len(t, endpointsOf(now), 1, "the other entry still selects the pod")
-	require.Empty(t, d.Endpoints)
+	require.Equal(t, "app=one", whose(now))
+	for _, e := range d.Endpoints {
+		require.Equal(t, "two", e.Entry)
+	}
+	now, _ = w.Apply([]Update{selectingEntry("two", two), gone(selectingEntry("one", nil))})
+	require.Equal(t, "app=two", whose(now))
 }
 
 // A changed pod costs what selects endpoints among workloads, not the services of its namespace.

@@ -37,7 +37,7 @@ http:
 // all is well again: nothing is reported, and not one request has failed.
 func trouble(m *livemesh.Mesh, name string, test func(t *testing.T, m *livemesh.Mesh, load *livemesh.Load)) {
 	m.Run(name, "", func(t *testing.T, m *livemesh.Mesh) {
-		t.Cleanup(func() { m.DeleteAllBut("base.yaml") })
+		t.Cleanup(func() { m.DeleteAllBut("base.yaml", "base-lines.yaml") })
 		m.RequireNoProblems()
 		load := m.Client("client-v1").Load("http://steady/steady")
 		load.Advance(5)
