@@ -85,7 +85,12 @@ func (st *stream) request(r *request) error {
 		st.server.instruments.refused(t, st.node, r.Nack)
 		st.log.Warn("proxy refused its configuration", "type", shortName(t), "error", r.Nack.Message)
 	}
-	return st.step(r.Nack, func(now time.Time) []session.Response { return st.session.Request(r.Request, now) })
+	return st.step(r.Nack, func(now time.Time) []session.Response {
+		expired := st.session.ExpiredNonces()
+		responses := st.session.Request(r.Request, now)
+		st.server.instruments.xds.ExpiredNonces.Add(float64(st.session.ExpiredNonces() - expired))
+		return responses
+	})
 }
 
 // push brings the session to the newest state, if there is one that it does not have.

@@ -92,6 +92,18 @@ func TestUnknownTypeGetsAnEmptyAnswer(t *testing.T) {
 	f.eventually("counted", func() bool { return f.value("pilot_xds_pushes", "type", "unknown") == 1 })
 }
 
+func TestExpiredNonceIsCounted(t *testing.T) {
+	f := newFixture(t)
+	d := f.delta(nodeOf(reviewsID))
+	first := d.recv()
+	d.ack(first)
+	f.publish(f.clusters(2, 1, "a", "b", "c"))
+	d.ack(d.recv())
+	require.Zero(t, f.value("pilot_xds_expired_nonce"))
+	d.ack(first)
+	f.eventually("counted", func() bool { return f.value("pilot_xds_expired_nonce") == 1 })
+}
+
 func TestClientsTellWhoIsConnected(t *testing.T) {
 	f := newFixture(t)
 	node := nodeOf(reviewsID)

@@ -7,10 +7,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/view"
 )
 
-// answer takes a request's ACK or NACK of an outstanding response. A nonce that is not outstanding is ignored (P12).
+// answer takes a request's ACK or NACK of an outstanding response. A nonce that is not outstanding is ignored (P12). It
+// is that of the latest response in whatever a state-of-the-world client asks for later; any other has expired.
 func (s *Session) answer(c *channel, req Request, now time.Time) {
 	i := slices.IndexFunc(c.sent, func(r *sent) bool { return r.nonce == req.Nonce })
 	if i < 0 {
+		if req.Nonce != "" && req.Nonce != c.lastSent {
+			s.expired++
+		}
 		return
 	}
 	r, first := c.sent[i], i

@@ -280,8 +280,12 @@ func (s *scripted) sync() string {
 	if at, ok := s.session.NextTick(); ok {
 		next = at.Sub(s.now).String()
 	}
-	return fmt.Sprintf("sync=%t acked=%d exceptions=%d tick=%s\n",
-		s.session.InSync(), s.session.AckedGeneration(), s.session.Exceptions(), next)
+	expired := ""
+	if n := s.session.ExpiredNonces(); n > 0 {
+		expired = fmt.Sprintf(" expired=%d", n)
+	}
+	return fmt.Sprintf("sync=%t acked=%d exceptions=%d tick=%s%s\n",
+		s.session.InSync(), s.session.AckedGeneration(), s.session.Exceptions(), next, expired)
 }
 
 func typeOf(t *testing.T, short string) view.Type {

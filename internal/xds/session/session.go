@@ -61,7 +61,8 @@ type Session struct {
 	// trusted tells that the client was not sent endpoints that it reported to have, see rescue.
 	trusted bool
 
-	acked uint64
+	acked   uint64
+	expired uint64
 }
 
 // New returns the session of a stream that has just been opened.

@@ -73,6 +73,10 @@ func (s *Session) InSync() bool {
 // the rest; Status says so.
 func (s *Session) AckedGeneration() uint64 { return s.acked }
 
+// ExpiredNonces counts requests that answer a response which is not outstanding: it was answered before, or belongs to another
+// stream. They do no harm; many of them tell of a client with a mistake.
+func (s *Session) ExpiredNonces() uint64 { return s.expired }
+
 // Exceptions is how many names the session keeps for itself rather than with its class: 0 once it is settled.
 func (s *Session) Exceptions() int {
 	n := len(s.warming.names)
