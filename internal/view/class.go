@@ -20,7 +20,7 @@ type class struct {
 	conflicts map[unit][]source.Problem
 }
 
-// table is a route table in its parts: the head is nil until a unit says that the table exists.
+// table is a route table in its parts. In a class the head is nil until a unit says that the table exists.
 type table struct {
 	head   []byte
 	vhosts *Set

@@ -232,8 +232,8 @@ func (n *node) mark(seen map[*node]bool, live map[*Resource]bool) {
 	seen[n] = true
 	if r := n.leaf; r != nil {
 		live[r] = true
-		if r.vhosts != nil {
-			r.vhosts.root.mark(seen, live)
+		if r.table != nil {
+			r.table.vhosts.root.mark(seen, live)
 		}
 		for _, g := range r.groups {
 			g.Members.root.mark(seen, live)

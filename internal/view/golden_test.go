@@ -82,7 +82,10 @@ func compileCase(t *testing.T, path string) string {
 	var step view.Step
 	compiler.Advance(delta, func(s view.Step) { step = s })
 	var out strings.Builder
-	compiler.Join(p.facts(), func(_ *view.Member, placed view.Placement) { describe(t, &out, placed) })
+	compiler.Join(p.facts(), func(_ *view.Member, placed view.Placement) {
+		describe(t, &out, placed)
+		checkRefs(t, placed.State)
+	})
 	elsewhere := &model.Namespace{Meta: model.Meta{Kind: source.Namespace, Name: "elsewhere"}}
 	_, delta = writer.Apply([]world.Update{{Key: elsewhere.Key(), Objects: []model.Object{elsewhere}}}) // a step, so that conflicts are told
 	compiler.Advance(delta, func(s view.Step) { step = s })

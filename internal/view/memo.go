@@ -98,7 +98,7 @@ func (w *workshop) encode(name string, m valid) *Resource {
 		w.refusals.Resource(name, err)
 		return nil
 	}
-	return NewResource(name, body)
+	return NewReferringResource(name, body, w.refsOf(m))
 }
 
 // encodeOwn is encode for a message with the proxy's own addresses in it.
@@ -125,5 +125,5 @@ func (w *workshop) encodeVirtualHost(name string, m *routev3.VirtualHost, domain
 		w.refusals.Resource(name, err)
 		return nil
 	}
-	return NewResource(name, body)
+	return NewReferringResource(name, body, w.refsOf(m))
 }

@@ -253,8 +253,8 @@ func dump(s *State) map[string]Version {
 	for t, set := range s.Sets {
 		for r := range set.All() {
 			out[Type(t).String()+" "+r.name] = r.version
-			if r.vhosts != nil {
-				for v := range r.vhosts.All() {
+			if r.table != nil {
+				for v := range r.table.vhosts.All() {
 					out["vhost "+r.name+" "+v.name] = v.version
 				}
 			}

@@ -33,7 +33,8 @@ type Resource struct {
 	once     sync.Once
 	body     []byte
 
-	vhosts *Set
+	refs   Refs
+	table  *table // of a route table
 	groups []Group
 }
 
@@ -49,6 +50,13 @@ func NewOwnResource(name string, body []byte) *Resource {
 	return r
 }
 
+// NewReferringResource makes a resource that needs others to do its work.
+func NewReferringResource(name string, body []byte, refs Refs) *Resource {
+	r := NewResource(name, body)
+	r.refs = refs
+	return r
+}
+
 // VirtualHost fields that the assembly writes: RouteConfiguration.virtual_hosts and VirtualHost.name.
 const (
 	routeVirtualHosts protowire.Number = 2
@@ -58,7 +66,7 @@ const (
 // NewRouteTable makes a RouteConfiguration from its head (all fields but virtual_hosts, encoded) and its virtual
 // hosts: members whose bodies are a VirtualHost without its name, which is the member's name.
 func NewRouteTable(name string, head []byte, vhosts *Set) *Resource {
-	r := &Resource{name: name, key: keyOf(name), version: versionOf(head, vhosts.Root().bytes()), vhosts: vhosts}
+	r := &Resource{name: name, key: keyOf(name), version: versionOf(head, vhosts.Root().bytes()), table: &table{head: head, vhosts: vhosts}}
 	r.size = len(head) + vhosts.total().named
 	r.assemble = func() []byte {
 		b := append(make([]byte, 0, r.size), head...)
@@ -161,8 +169,16 @@ func (r *Resource) Body() []byte {
 	return r.body
 }
 
+// Refs are the names that the resource needs. Those of a route table are its virtual hosts'.
+func (r *Resource) Refs() Refs { return r.refs }
+
 // VirtualHosts are the members of a route table, nil for other resources.
-func (r *Resource) VirtualHosts() *Set { return r.vhosts }
+func (r *Resource) VirtualHosts() *Set {
+	if r.table == nil {
+		return nil
+	}
+	return r.table.vhosts
+}
 
 // Groups are the localities of an assignment, nil for other resources.
 func (r *Resource) Groups() []Group { return r.groups }

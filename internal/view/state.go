@@ -54,6 +54,7 @@ func (c *Change) Frame(encode func(*Change) []byte) []byte {
 // same step, share one. It holds at most limit changes and forgets the oldest. It is safe for concurrent use.
 type Differ struct {
 	limit int
+	store *Store // of what Keeping makes
 	mu    sync.Mutex
 	known map[step]*Change
 	order []step
@@ -66,7 +67,7 @@ type step struct {
 
 // NewDiffer returns a Differ that remembers up to limit changes.
 func NewDiffer(limit int) *Differ {
-	return &Differ{limit: limit, known: make(map[step]*Change, limit)}
+	return &Differ{limit: limit, store: NewStore(), known: make(map[step]*Change, limit)}
 }
 
 // Diff is the change from one set to another.

@@ -35,6 +35,7 @@ type workshop struct {
 	endpoints *model.Interner[model.Endpoint]
 	chains    *model.Interner[listener.Chain]
 	targets   *model.Interner[listener.WeightedTarget]
+	names     *model.Interner[string] // that resources refer to
 	retries   *model.Pool[model.Retries]
 	common    *model.Pool[listener.Common]
 	mesh      *meshParts
@@ -56,7 +57,7 @@ func newWorkshop(store *Store, refusals Refusals) *workshop {
 	w := &workshop{
 		store: store, refusals: refusals,
 		domains: model.NewInterner[string](), refs: model.NewInterner[route.RouteRef](), facts: model.NewInterner[route.DestinationFact](),
-		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](),
+		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](), names: model.NewInterner[string](),
 		retries: model.NewPool[model.Retries](), common: model.NewPool[listener.Common](),
 	}
 	w.groups = newGroups(w)

@@ -71,8 +71,11 @@ type TypeStatus struct {
 	Nack string
 	// Quarantined are names kept from this client, because it refused their present version.
 	Quarantined []string
-	Resources   int
-	Bytes       int
+	// Withheld are names of which this client keeps something older, whole or in part, or nothing, because the present version
+	// refers to something that is quarantined.
+	Withheld  []string
+	Resources int
+	Bytes     int
 	// Settled tells that nothing of the type waits to be sent or to be answered.
 	Settled bool
 }

@@ -10,8 +10,9 @@ import (
 
 // channel is one resource type of a stream.
 type channel struct {
-	typ view.Type
-	own *view.Own // the session's
+	typ     view.Type
+	session *Session  // that it belongs to
+	own     *view.Own // the session's
 
 	started bool // the client has sent a request of this type
 	owed    bool // the client is due a response even if there is nothing to say
@@ -27,6 +28,9 @@ type channel struct {
 	// retries are groups of names to send again, each group as a response of its own, to find out which of them the
 	// client refuses.
 	retries [][]string
+	// unmixed is set when the client refused a response with a table that was partly an older one (withhold.go): then it gets
+	// tables as they are, for the rest of the stream.
+	unmixed bool
 
 	// shaken are resources of refused responses, until the next response that states everything: what it says of them may
 	// be a change to the client, even if the session thinks that the client has it.
@@ -57,6 +61,7 @@ type sent struct {
 	offered    []*view.Resource   // by name: those that the client had not subscribed to, here or in parts of the same batch
 	shaken     []*view.Resource   // of channel.shaken, what this response was to settle
 	retry      bool               // it repeats something after a NACK
+	mixed      bool               // it holds a table that is neither the class's nor an older one
 }
 
 // carries tells whether the response says anything about the name.
@@ -118,22 +123,37 @@ func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
 	case r == nil:
 		return c.judgeAbsent(name, h)
 	case !c.refuses(r):
-		if h.is(c.own.Version(r)) {
-			return forget, nil
-		}
-		return send, r
+		return c.judgeWanted(r, h)
 	case h.version.IsZero(), h.doubt == asked && h.resource == nil && standIn(c.typ, name) != nil:
 		// Refused, and no older one is there to keep; or none to send again, and a cluster that never warms would in
 		// the end stop everything.
-		v, stand := c.judgeAbsent(name, h)
-		if v == forget {
-			v = keep // the client lacks it, as it should, but not as the base says
-		}
-		return v, stand
+		return c.judgeKeptOut(name, h)
 	case h.doubt == asked && h.resource != nil && h.version != c.own.Version(r):
 		return send, h.resource
 	}
 	return keep, nil
+}
+
+// judgeWanted is judge for a resource that the client would take.
+func (c *channel) judgeWanted(r *view.Resource, h holding) (verdict, *view.Resource) {
+	switch best := c.instead(r, h); {
+	case best == nil:
+		return c.judgeKeptOut(r.Name(), h)
+	case !h.is(c.own.Version(best)):
+		return send, best
+	case best != r && best.Version() != r.Version():
+		return keep, nil
+	}
+	return forget, nil
+}
+
+// judgeKeptOut is judge for a resource that the client is not to have, and has nothing older of.
+func (c *channel) judgeKeptOut(name string, h holding) (verdict, *view.Resource) {
+	v, stand := c.judgeAbsent(name, h)
+	if v == forget {
+		v = keep // the client lacks it, as it should, but not as the base says
+	}
+	return v, stand
 }
 
 // judgeAbsent is judge for a name for which there is nothing to send.
@@ -188,6 +208,7 @@ type batch struct {
 	from    *view.Set
 	before  map[string]holding
 	retry   bool
+	mixed   bool
 }
 
 func (b *batch) empty() bool { return len(b.upserts)+len(b.others)+len(b.removed) == 0 }
@@ -243,7 +264,7 @@ func (c *channel) step(b *batch, change *view.Change) {
 
 // due are the change's upserts that must be sent: mostly all, and then the change's own list.
 func (c *channel) due(b *batch, change *view.Change) []*view.Resource {
-	if len(c.held.except) == 0 && len(c.refused) == 0 && c.sub.covers(change.To) {
+	if len(c.held.except) == 0 && len(c.refused) == 0 && !c.session.short() && c.sub.covers(change.To) {
 		return change.Upserts
 	}
 	var out []*view.Resource
@@ -267,12 +288,11 @@ func (c *channel) isDue(b *batch, change *view.Change, r *view.Resource) bool {
 		return find(b.offered, name) != nil
 	}
 	h, exception := c.held.except[name]
-	if c.refuses(r) {
-		if old := change.From.Get(name); !exception && old != nil {
-			c.held.note(name, holding{version: c.own.Version(old), resource: old})
-		} else if !exception {
-			c.held.note(name, holding{})
-		}
+	if old := change.From.Get(name); !exception && old != nil {
+		h = holding{version: c.own.Version(old), resource: old}
+	}
+	if c.refuses(r) || c.instead(r, h) != r {
+		c.held.note(name, h) // what is to be done about it says judge
 		return false
 	}
 	if !exception {
@@ -310,6 +330,7 @@ func (c *channel) carry(b *batch, r *view.Resource, h holding) {
 	b.others = append(b.others, r)
 	b.replaces(name, h)
 	inSet := c.set.Get(name)
+	b.mixed = b.mixed || inSet != nil && inSet != r && r != h.resource
 	if inSet == r || inSet == nil { // as the base says, or its stand-in
 		c.held.forget(name)
 		return

@@ -65,7 +65,7 @@ func (e *emission) isFull(c *channel) bool {
 // write makes responses of a batch. What all sessions of a class send goes as it is, so that they share it; what is due to
 // this client alone goes in a response of its own behind it.
 func (e *emission) write(c *channel, b *batch) [][]*view.Resource {
-	record := sent{shrinks: len(b.removed) > 0, from: b.from, before: b.before, retry: b.retry}
+	record := sent{shrinks: len(b.removed) > 0, from: b.from, before: b.before, retry: b.retry, mixed: b.mixed}
 	switch {
 	case e.isFull(c):
 		change, list := c.full(e.session.opt.Differ)

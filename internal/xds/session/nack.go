@@ -66,6 +66,7 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 		}
 	}
 	c.passOn(r, newer)
+	c.unmixed = c.unmixed || r.mixed
 	guilty, innocent, groups := blame(c.nack, r.upserts)
 	for _, u := range guilty {
 		if stands(u.Name()) {

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // out, an empty line. Lines that begin with # are comments.
 //
 //	new delta|sotw [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]   a new stream; no view, no subscription
-//	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]   a type that is not mentioned stays; a:1! is a resource of the proxy's own
+//	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]   a type that is not mentioned stays; resources as in resource_test.go
 //	request TYPE [+a] [-b] [init=a:1,b:?]                   delta; ? is a version of somebody else
 //	request TYPE [names=a,b] [nonce=N] [version=V]          state of the world; the nonce is the latest response's unless given
 //	ack NONCE [+a] [-b] [names=a,b]                         names are those of the last request unless given
@@ -267,6 +267,9 @@ func (s *scripted) status() string {
 		if len(st.Quarantined) > 0 {
 			fmt.Fprintf(&b, " quarantined=%s", strings.Join(st.Quarantined, ","))
 		}
+		if len(st.Withheld) > 0 {
+			fmt.Fprintf(&b, " withheld=%s", strings.Join(st.Withheld, ","))
+		}
 		if st.Nack != "" {
 			fmt.Fprintf(&b, " nack=%q", st.Nack)
 		}
@@ -316,67 +319,4 @@ func setOf(names []string) map[string]struct{} {
 		m[n] = struct{}{}
 	}
 	return m
-}
-
-// resources makes resources of the notation name:content, which is also their body.
-type resources struct {
-	store  *view.Store
-	byNote map[string]*view.Resource
-}
-
-func newResources() *resources {
-	return &resources{store: view.NewStore(), byNote: map[string]*view.Resource{}}
-}
-
-func (r *resources) get(note string) *view.Resource {
-	if known := r.byNote[note]; known != nil {
-		return known
-	}
-	name, _, _ := strings.Cut(note, ":")
-	res := view.NewResource(name, []byte(note))
-	if strings.HasSuffix(note, "!") {
-		res = view.NewOwnResource(name, []byte(note))
-	}
-	r.byNote[note] = res
-	return res
-}
-
-func (r *resources) set(notes []string) *view.Set {
-	list := make([]*view.Resource, len(notes))
-	for i, n := range notes {
-		list[i] = r.get(n)
-	}
-	return r.store.Build(list...)
-}
-
-func (r *resources) versions(notes []string) map[string]string {
-	out := map[string]string{}
-	for _, n := range notes {
-		name, content, _ := strings.Cut(n, ":")
-		out[name] = "2024-05-05T00:00:00Z/1"
-		if content != "?" {
-			out[name] = r.get(n).Version().String()
-		}
-	}
-	return out
-}
-
-// noteOf is the notation of a resource, name:empty for a stand-in.
-func noteOf(r *view.Resource) string {
-	if note := string(r.Body()); strings.HasPrefix(note, r.Name()+":") {
-		return note
-	}
-	return r.Name() + ":empty"
-}
-
-// notesOf marks a list that is not in order of distinct names.
-func notesOf(list []*view.Resource) []string {
-	var out []string
-	for i, r := range list {
-		if i > 0 && list[i-1].Name() >= r.Name() {
-			out = append(out, "UNSORTED")
-		}
-		out = append(out, noteOf(r))
-	}
-	return out
 }

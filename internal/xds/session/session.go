@@ -73,8 +73,7 @@ func New(o Options) *Session {
 	s := &Session{opt: o}
 	for t := range s.channels {
 		c := &s.channels[t]
-		c.typ = view.Type(t)
-		c.own = &s.own
+		c.typ, c.session, c.own = view.Type(t), s, &s.own
 		c.set, c.sub.base, c.held.base = view.Empty(), view.Empty(), view.Empty()
 	}
 	return s

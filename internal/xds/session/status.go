@@ -15,7 +15,7 @@ func (s *Session) Status() [view.NumTypes]TypeStatus {
 		c := &s.channels[t]
 		st := TypeStatus{
 			Subscribed: c.started, Sent: c.lastSent, Acked: c.lastAcked, SentAt: c.sentAt,
-			Generation: c.accepted, Nack: c.nack, Quarantined: slices.Sorted(maps.Keys(c.refused)),
+			Generation: c.accepted, Nack: c.nack, Quarantined: slices.Sorted(maps.Keys(c.refused)), Withheld: c.withheld(),
 		}
 		if c.started && c.behind == 0 && len(c.sent) == 0 && s.state != nil {
 			st.Generation, st.Settled = s.state.Generation, true
@@ -26,6 +26,17 @@ func (s *Session) Status() [view.NumTypes]TypeStatus {
 		out[t] = st
 	}
 	return out
+}
+
+// withheld are the names of which the client keeps something older because of what it lacks, sorted.
+func (c *channel) withheld() []string {
+	var names []string
+	for _, name := range c.held.names() {
+		if c.withholds(name, c.held.except[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // amount is how many resources the client holds, and their bytes. Stand-ins do not count.

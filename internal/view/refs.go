@@ -1,0 +1,97 @@
+package view
+
+import (
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// Refs are the names that a resource needs to be there to do its work, each once and sorted: the route tables of a
+// listener, the clusters of a listener or virtual host. A session looks at them when its client lacks something that it
+// refused. Cluster names that a request brings along (cluster_header) are not known.
+type Refs struct {
+	Clusters, Routes *model.List[string]
+}
+
+// refsOf reads them from a message, once, when it is encoded.
+func (w *workshop) refsOf(m proto.Message) Refs {
+	var found refFinder
+	switch m := m.(type) {
+	case *listenerv3.Listener:
+		found.listener(m)
+	case *routev3.VirtualHost:
+		found.virtualHost(m)
+	}
+	return Refs{Clusters: w.names.List(distinct(found.clusters)), Routes: w.names.List(distinct(found.routes))}
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+type refFinder struct{ clusters, routes []string }
+
+func (f *refFinder) cluster(name string) {
+	if name != "" {
+		f.clusters = append(f.clusters, name)
+	}
+}
+
+func (f *refFinder) listener(m *listenerv3.Listener) {
+	chains := m.GetFilterChains()
+	if d := m.GetDefaultFilterChain(); d != nil {
+		chains = append(slices.Clone(chains), d)
+	}
+	for _, chain := range chains {
+		for _, filter := range chain.GetFilters() {
+			f.filter(filter)
+		}
+	}
+}
+
+// filter reads the filters that lead somewhere; a configuration that does not decode leads nowhere.
+func (f *refFinder) filter(m *listenerv3.Filter) {
+	config, err := m.GetTypedConfig().UnmarshalNew()
+	if err != nil {
+		return
+	}
+	switch config := config.(type) {
+	case *hcmv3.HttpConnectionManager:
+		if name := config.GetRds().GetRouteConfigName(); name != "" {
+			f.routes = append(f.routes, name)
+		}
+		for _, v := range config.GetRouteConfig().GetVirtualHosts() {
+			f.virtualHost(v)
+		}
+	case *tcpv3.TcpProxy:
+		f.cluster(config.GetCluster())
+		for _, c := range config.GetWeightedClusters().GetClusters() {
+			f.cluster(c.GetName())
+		}
+	}
+}
+
+func (f *refFinder) virtualHost(m *routev3.VirtualHost) {
+	f.mirrors(m.GetRequestMirrorPolicies())
+	for _, r := range m.GetRoutes() {
+		action := r.GetRoute()
+		f.cluster(action.GetCluster())
+		for _, c := range action.GetWeightedClusters().GetClusters() {
+			f.cluster(c.GetName())
+		}
+		f.mirrors(action.GetRequestMirrorPolicies())
+	}
+}
+
+func (f *refFinder) mirrors(policies []*routev3.RouteAction_RequestMirrorPolicy) {
+	for _, p := range policies {
+		f.cluster(p.GetCluster())
+	}
+}

@@ -1,0 +1,108 @@
+package view_test
+
+import (
+	"slices"
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// naming are the fields of Envoy's API that name another resource, by type. A filter or policy that brings another one has to be
+// added here, and then to Refs.
+var naming = map[protoreflect.FullName]view.Type{
+	"envoy.config.route.v3.RouteAction.cluster":                                                              view.Cluster,
+	"envoy.config.route.v3.WeightedCluster.ClusterWeight.name":                                               view.Cluster,
+	"envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster":                                          view.Cluster,
+	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.cluster":                                         view.Cluster,
+	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight.name":              view.Cluster,
+	"envoy.extensions.filters.network.http_connection_manager.v3.Rds.route_config_name":                      view.Route,
+	"envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name":                                                view.Cluster,
+	"envoy.config.core.v3.HttpUri.cluster":                                                                   view.Cluster,
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.cluster_name": view.Cluster,
+}
+
+// checkRefs compares the references of resources, which are gathered field by field, with a walk over all fields.
+func checkRefs(t *testing.T, st *view.State) {
+	for r := range st.Sets[view.Listener].All() {
+		checkRefsOf(t, r, &listenerv3.Listener{})
+	}
+	for table := range st.Sets[view.Route].All() {
+		require.Zero(t, table.Refs(), "a table's are its virtual hosts'")
+		for r := range table.VirtualHosts().All() {
+			checkRefsOf(t, r, &routev3.VirtualHost{})
+		}
+	}
+}
+
+func checkRefsOf(t *testing.T, r *view.Resource, m proto.Message) {
+	require.NoError(t, proto.Unmarshal(r.Body(), m))
+	found := map[view.Type][]string{}
+	walk(t, m.ProtoReflect(), found)
+	for typ, list := range map[view.Type]*model.List[string]{view.Cluster: r.Refs().Clusters, view.Route: r.Refs().Routes} {
+		slices.Sort(found[typ])
+		require.Equal(t, slices.Compact(found[typ]), slices.Collect(list.All()), "%s of %s", typ, r.Name())
+	}
+}
+
+func walk(t *testing.T, m protoreflect.Message, found map[view.Type][]string) {
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		inner, err := a.UnmarshalNew()
+		require.NoError(t, err)
+		walk(t, inner.ProtoReflect(), found)
+		return
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if typ, ok := naming[fd.FullName()]; ok {
+			found[typ] = append(found[typ], v.String())
+		}
+		switch {
+		case fd.IsMap():
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				if fd.MapValue().Kind() == protoreflect.MessageKind {
+					walk(t, v.Message(), found)
+				}
+				return true
+			})
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				walk(t, v.List().Get(i).Message(), found)
+			}
+		default:
+			walk(t, v.Message(), found)
+		}
+		return true
+	})
+}
+
+// TestKeepingIsShared: proxies that refuse the same cluster get the same mixture of tables, encoded once.
+func TestKeepingIsShared(t *testing.T) {
+	store, d := view.NewStore(), view.NewDiffer(4)
+	vhost := func(name, domain string, retries uint32) *view.Resource {
+		body, err := proto.Marshal(&routev3.VirtualHost{Domains: []string{domain}, IncludeRequestAttemptCount: retries > 1})
+		require.NoError(t, err)
+		return view.NewResource(name, body)
+	}
+	older := view.NewRouteTable("r", nil, store.Build(vhost("x", "x", 1), vhost("y", "y", 1), vhost("gone", "g", 1)))
+	newer := view.NewRouteTable("r", []byte("head"), store.Build(vhost("x", "x", 2), vhost("y", "moved", 2), vhost("z", "z", 1)))
+	all := func(_, _ *view.Resource) bool { return true }
+
+	mixed := d.Keeping(newer, older, all)
+	require.Same(t, mixed, d.Keeping(newer, older, all))
+	require.Equal(t, older.VirtualHosts().Get("x"), mixed.VirtualHosts().Get("x"))
+	require.Equal(t, newer.VirtualHosts().Get("y"), mixed.VirtualHosts().Get("y"), "its domains are others")
+	require.Equal(t, []string{"x", "y", "z"}, mixed.VirtualHosts().Names())
+	require.Equal(t, "head", string(mixed.Body()[:4]))
+	require.NotEqual(t, newer.Version(), mixed.Version())
+
+	require.Same(t, newer, d.Keeping(newer, older, func(_, _ *view.Resource) bool { return false }))
+	require.Same(t, newer, d.Keeping(newer, view.NewResource("r", nil), all), "what is no table has nothing to keep")
+}

@@ -1,0 +1,144 @@
+package session_test
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// resources makes resources of a notation, which is also their body:
+//
+//	a:1             a resource and its content
+//	a:1!            one of the proxy's own
+//	l:1>r+a         one that needs others: route tables if they begin with r, else clusters
+//	r:1[x:1>a;y:1]  a route table and its virtual hosts
+//	x:1@d+e>a       a virtual host with domains other than its name
+type resources struct {
+	store  *view.Store
+	names  *model.Interner[string]
+	byNote map[string]*view.Resource
+}
+
+func newResources() *resources {
+	return &resources{store: view.NewStore(), names: model.NewInterner[string](), byNote: map[string]*view.Resource{}}
+}
+
+func (r *resources) get(note string) *view.Resource {
+	if known := r.byNote[note]; known != nil {
+		return known
+	}
+	res := r.make(note)
+	r.byNote[note] = res
+	return res
+}
+
+func (r *resources) make(note string) *view.Resource {
+	name, _, _ := strings.Cut(note, ":")
+	if head, vhosts, ok := strings.Cut(strings.TrimSuffix(note, "]"), "["); ok {
+		var members []*view.Resource
+		for _, v := range strings.Split(vhosts, ";") {
+			members = append(members, r.virtualHost(v))
+		}
+		return view.NewRouteTable(name, []byte(head), r.store.Build(members...))
+	}
+	if strings.HasSuffix(note, "!") {
+		return view.NewOwnResource(name, []byte(note))
+	}
+	return view.NewReferringResource(name, []byte(note), r.refs(note))
+}
+
+func (r *resources) refs(note string) view.Refs {
+	var clusters, routes []string
+	if _, list, ok := strings.Cut(note, ">"); ok && list != "" {
+		for _, name := range strings.Split(list, "+") {
+			if name[0] == 'r' {
+				routes = append(routes, name)
+			} else {
+				clusters = append(clusters, name)
+			}
+		}
+	}
+	return view.Refs{Clusters: r.names.List(clusters), Routes: r.names.List(routes)}
+}
+
+// VirtualHost.domains, and a field of none, which holds the note.
+const (
+	domains protowire.Number = 2
+	noted   protowire.Number = 99
+)
+
+func (r *resources) virtualHost(note string) *view.Resource {
+	name, _, _ := strings.Cut(note, ":")
+	before, _, _ := strings.Cut(note, ">")
+	_, list, ok := strings.Cut(before, "@")
+	if !ok {
+		list = name
+	}
+	var body []byte
+	for _, d := range strings.Split(list, "+") {
+		body = protowire.AppendString(protowire.AppendTag(body, domains, protowire.BytesType), d)
+	}
+	body = protowire.AppendString(protowire.AppendTag(body, noted, protowire.BytesType), note)
+	return view.NewReferringResource(name, body, r.refs(note))
+}
+
+func (r *resources) set(notes []string) *view.Set {
+	list := make([]*view.Resource, len(notes))
+	for i, n := range notes {
+		list[i] = r.get(n)
+	}
+	return r.store.Build(list...)
+}
+
+func (r *resources) versions(notes []string) map[string]string {
+	out := map[string]string{}
+	for _, n := range notes {
+		name, content, _ := strings.Cut(n, ":")
+		out[name] = "2024-05-05T00:00:00Z/1"
+		if content != "?" {
+			out[name] = r.get(n).Version().String()
+		}
+	}
+	return out
+}
+
+// noteOf is the notation of a resource, name:empty for a stand-in.
+func noteOf(r *view.Resource) string {
+	if r.VirtualHosts() != nil {
+		return noteOfTable(r)
+	}
+	if note := string(r.Body()); strings.HasPrefix(note, r.Name()+":") {
+		return note
+	}
+	return r.Name() + ":empty"
+}
+
+func noteOfTable(r *view.Resource) string {
+	const virtualHosts = "\x12" // the tag behind the head
+	head, _, _ := strings.Cut(string(r.Body()), virtualHosts)
+	var notes []string
+	for v := range r.VirtualHosts().All() {
+		tag := protowire.AppendTag(nil, noted, protowire.BytesType)
+		_, field, _ := strings.Cut(string(v.Body()), string(tag))
+		note, _ := protowire.ConsumeString([]byte(field))
+		notes = append(notes, note)
+	}
+	slices.Sort(notes)
+	return head + "[" + strings.Join(notes, ";") + "]"
+}
+
+// notesOf marks a list that is not in order of distinct names.
+func notesOf(list []*view.Resource) []string {
+	var out []string
+	for i, r := range list {
+		if i > 0 && list[i-1].Name() >= r.Name() {
+			out = append(out, "UNSORTED")
+		}
+		out = append(out, noteOf(r))
+	}
+	return out
+}
