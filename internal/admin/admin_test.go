@@ -143,6 +143,16 @@ func TestSyncz(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got))
 }
 
+// A proxy from which something is withheld, because of what it refused, is not where its class is.
+func TestSynczTellsWhatIsWithheld(t *testing.T) {
+	c := reviews(t)
+	c.Types[view.Route] = session.TypeStatus{Subscribed: true, Settled: true, Sent: "r5", Acked: "r5", Withheld: []string{"80"}}
+	var got []admin.SyncStatus
+	getJSON(t, handler(c), "/debug/syncz", &got)
+	require.Equal(t, []string{"80"}, got[0].Resources[view.Route.URL()].Withheld)
+	require.Equal(t, admin.Stale, got[0].Resources[view.Route.URL()].State)
+}
+
 // The names of the fields are an interface too: istioctl and dashboards read them.
 func TestSynczHasIstiosFields(t *testing.T) {
 	var got []map[string]any

@@ -63,6 +63,7 @@ type TypeStatus struct {
 	Bytes       int       `json:"bytes"`
 	Generation  uint64    `json:"generation"`
 	Quarantined []string  `json:"quarantined,omitempty"`
+	Withheld    []string  `json:"withheld,omitempty"`
 }
 
 func (h handler) syncz(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +121,7 @@ func typeStatus(t view.Type, s session.TypeStatus) TypeStatus {
 	out := TypeStatus{
 		Sent: s.Sent, Acked: s.Acked, LastError: s.Nack,
 		Type: t.String(), State: stateOf(s), Resources: s.Resources, Bytes: s.Bytes, Generation: s.Generation,
-		Quarantined: s.Quarantined,
+		Quarantined: s.Quarantined, Withheld: s.Withheld,
 	}
 	if !s.SentAt.IsZero() {
 		out.SentTime = &s.SentAt
@@ -134,7 +135,7 @@ func stateOf(s session.TypeStatus) SyncState {
 		return Nack
 	case s.Sent == "":
 		return NotSent
-	case !s.Settled:
+	case !s.Settled, len(s.Withheld) > 0:
 		return Stale
 	default:
 		return Synced
