@@ -210,7 +210,7 @@ func (m *mesh) verify() {
 	refused := false
 	for typ, set := range m.state.Sets {
 		c := e.types[typ]
-		withheld := s.Status()[typ].Withheld // TestWithheld… say what may be
+		withheld := s.Status()[typ].Withheld // TestWithheldIsWhatWorks says what may be
 		for r := range set.All() {
 			if slices.Contains(withheld, r.Name()) {
 				refused = true
