@@ -35,6 +35,7 @@ type envoy struct {
 	active   map[string]string
 	starting map[string]string // listeners that wait for their routes
 	acks     []session.Request // of clusters, withheld
+	started  bool              // no cluster warmed, once
 
 	lenient bool // time passed while messages were under way, or something was refused: holds may have ended
 }
@@ -78,7 +79,8 @@ func newEnvoy(t *rapid.T, p session.Protocol) *envoy {
 	return e
 }
 
-// connect opens a stream. What the client holds it keeps, and says so.
+// connect opens a stream. What the client holds it keeps, and says so; but once it has started it does not ask for clusters
+// while one warms (release).
 func (e *envoy) connect(s *session.Session) {
 	e.t.Logf("connect")
 	e.session = s
@@ -87,10 +89,20 @@ func (e *envoy) connect(s *session.Session) {
 	for typ, c := range e.types {
 		c.opened, c.nonce, c.pending = false, "", nil
 		t := view.Type(typ)
+		if t == view.Cluster && e.started && len(e.warming) > len(e.sleeping) {
+			e.lenient = e.lenient || !e.reports()
+			continue
+		}
 		if t.Wildcard() || len(c.names) > 0 {
 			e.ask(t)
 		}
 	}
+}
+
+// reports tells whether the next stream shows that there was one before. Where it does not, as with an Envoy that has neither
+// endpoints nor listeners yet, nothing tells the client from one that wants no clusters at all.
+func (e *envoy) reports() bool {
+	return slices.ContainsFunc(e.types[view.Endpoint:], func(c *envoyType) bool { return len(c.reported) > 0 || c.version != "" })
 }
 
 // ask sends what the client wants to say about a type, other than an ACK.
@@ -190,9 +202,13 @@ func (e *envoy) read() {
 	e.release()
 }
 
-// release sends the ACKs of clusters if none warms.
+// release says what is to be said of clusters if none warms: that the client wants them, and their ACKs.
 func (e *envoy) release() {
 	if len(e.warming) == 0 {
+		e.started = true
+		if !e.types[view.Cluster].opened {
+			e.ask(view.Cluster)
+		}
 		e.up = append(e.up, e.acks...)
 		e.acks = nil
 	}

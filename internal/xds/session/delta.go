@@ -43,6 +43,9 @@ func (s *Session) open(c *channel, req Request) {
 	}
 	if c.typ == view.Endpoint {
 		s.trusted = len(req.InitialVersions) > 0
+		if s.returns && s.opened.IsZero() {
+			s.distrust() // a cluster warms, and waits for endpoints that it reports to have
+		}
 		s.rewarm(c)
 	}
 }
@@ -194,7 +197,8 @@ func (w *warming) settle(clusters *view.Set) {
 // wants its endpoints again, without a word (P10). It returns those that the client does not subscribe to yet, to be sent
 // as well, which saves a round trip.
 //
-// Only a client that has opened the type on this stream is offered anything: before, Envoy ignores such a response.
+// Only a client that has opened the type on this stream is offered anything: before, an Envoy that refuses the clusters would
+// subscribe to nothing of the type, and drops such a response without an answer.
 func (s *Session) oblige(clusters [][]*view.Resource) []*view.Resource {
 	c := &s.channels[view.Endpoint]
 	sotw := s.opt.Protocol == StateOfTheWorld

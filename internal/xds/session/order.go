@@ -72,10 +72,14 @@ func (s *Session) advance(now time.Time) []Response {
 	return e.out
 }
 
-// mayDependants tells whether listeners and routes may go: when the clusters that they may name are ACKed.
+// mayDependants tells whether listeners and routes may go: when the clusters that they may name are ACKed, and asked for
+// before that.
 func (s *Session) mayDependants(now time.Time) bool {
 	wait := s.unanswered(view.Cluster, all)
 	if due, _ := s.channels[view.Cluster].outlook(); due { // kept back by maxOutstanding, or by the order of retries
+		wait = latest(wait, now.Add(s.opt.Hold))
+	}
+	if s.returns && s.opened.IsZero() {
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
 	if s.dependantsDue() && !s.dependants.over(now, wait, s.opt.Hold) {

@@ -52,6 +52,9 @@ type Session struct {
 	routesAsked time.Time
 	opened      time.Time // first request for clusters
 	reconciled  bool      // a new stream's listeners and routes have been brought up to date once
+	// returns tells that the client has a stream behind it and asks for clusters later. Envoy asks for them first, unless one
+	// of them warms, with whose endpoints that ends.
+	returns bool
 
 	// warming are clusters whose endpoints the client's next request for endpoints must be answered with. On a delta stream
 	// these are the ones sent before its first, which may report the right version (P10); in state of the world all that were
@@ -89,6 +92,9 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	if t == view.Cluster && s.opened.IsZero() {
 		s.opened = now
 		s.warming.all = len(req.InitialVersions) == 0
+	}
+	if s.opened.IsZero() && !c.started && (req.VersionInfo != "" || len(req.InitialVersions) > 0) {
+		s.returns = true
 	}
 	if s.opt.Protocol == StateOfTheWorld {
 		s.requestSotw(c, req, now)

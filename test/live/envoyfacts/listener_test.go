@@ -1,0 +1,92 @@
+package envoyfacts
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
+)
+
+// Test1_5 is why clusters are removed only after the ACKs of listeners and routes, and then the drain time.
+func Test1_5(t *testing.T) {
+	fact(t, "a listener is ACKed before it opens", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		r.AwaitAck(r.Send(adscript.Push("1", adscript.HTTPListener("l", "rc", never))))
+		require.Contains(t, r.Config().WarmingListeners, "l")
+		require.Zero(t, r.Get("l", "a.test", "/"))
+		r.AwaitSubscribe(adscript.Routes, "rc")
+		r.Send(adscript.Push("1", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*"))))
+		r.Until("it answers", func() bool { return r.Get("l", "a.test", "/") == ok("a") })
+	})
+	fact(t, "while a new one warms, the old one takes new connections", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		open(r, "l", adscript.RouteTable("old", adscript.AnsweringHost("old", "old", "*")))
+		r.AwaitAck(r.Send(adscript.Push("2", adscript.HTTPListener("l", "new", never))))
+		r.AwaitSubscribe(adscript.Routes, "new")
+		r.Settle()
+		require.Equal(t, ok("old"), r.Get("l", "a.test", "/"))
+		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
+		r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
+	})
+	factWith(t, "a replaced one drains on with the old configuration", adscript.Options{Drain: time.Hour}, func(t *testing.T, r *adscript.Run) {
+		start(r)
+		give(r, adscript.EDSCluster("old", "", never), backend(t, "old"))
+		open(r, "l", adscript.RouteTable("old", adscript.VirtualHost("old", "old", "*")))
+		request, closeAll := keepAlive(t, r)
+		defer closeAll()
+		require.Equal(t, ok("old"), request())
+
+		r.Send(adscript.Push("2", adscript.HTTPListener("l", "new", never)))
+		r.AwaitSubscribe(adscript.Routes, "new")
+		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
+		r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
+		require.Equal(t, ok("old"), request())
+	})
+	factWith(t, "a cluster that goes meanwhile fails its requests", adscript.Options{Drain: time.Hour}, func(t *testing.T, r *adscript.Run) {
+		start(r)
+		give(r, adscript.EDSCluster("old", "", never), backend(t, "old"))
+		open(r, "l", adscript.RouteTable("old", adscript.VirtualHost("old", "old", "*")))
+		request, closeAll := keepAlive(t, r)
+		defer closeAll()
+		require.Equal(t, ok("old"), request())
+
+		r.Send(adscript.Push("2", adscript.HTTPListener("l", "new", never)))
+		r.AwaitSubscribe(adscript.Routes, "new")
+		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
+		r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
+		r.AwaitAck(r.Send(adscript.Removal(adscript.Clusters, "old")))
+		require.Equal(t, 503, request().Status)
+	})
+	fact(t, "a route to a cluster that is not there yet answers 503", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		open(r, "l", adscript.RouteTable("rc", adscript.VirtualHost("c", "c", "*")))
+		require.Equal(t, 503, r.Get("l", "c.test", "/").Status)
+		cds := r.Send(adscript.Push("1", adscript.EDSCluster("c", "", never)))
+		r.AwaitSubscribe(adscript.Endpoints, "c")
+		r.Settle()
+		require.Equal(t, 503, r.Get("l", "c.test", "/").Status, "while it warms")
+		r.Send(adscript.Push("1", adscript.Assignment("c", backend(t, "c"))))
+		r.AwaitAck(cds)
+		r.Until("it answers", func() bool { return r.Get("l", "c.test", "/") == ok("c") })
+	})
+}
+
+// keepAlive sends requests through listener l, all on one connection, which it opens now.
+func keepAlive(t *testing.T, r *adscript.Run) (request func() adscript.Answer, closeAll func()) {
+	t.Helper()
+	transport := &http.Transport{MaxConnsPerHost: 1}
+	url := "http://" + r.Address("l").String()
+	return func() adscript.Answer {
+		t.Helper()
+		resp, err := (&http.Client{Transport: transport}).Get(url)
+		require.NoError(t, err)
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return adscript.Answer{Status: resp.StatusCode, Body: string(body)}
+	}, transport.CloseIdleConnections
+}
