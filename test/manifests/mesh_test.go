@@ -1,0 +1,155 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// mesh is the pipeline from a source to the sets of a few proxies, as package app puts it together.
+type mesh struct {
+	t      require.TestingT
+	loop   *world.Loop
+	ledger *world.Ledger
+	ctx    context.Context
+	stop   func()
+
+	proxies map[*view.Member]string
+	placed  map[*view.Member]view.Placement
+	// kept are the names of resources that were kept back since Envoy would refuse them.
+	kept []string
+
+	mu   sync.Mutex
+	seen map[source.Key]chan struct{} // expected at the sink
+}
+
+// proxies are those that the sets are made for: sidecars of two namespaces and a gateway.
+func proxies() map[string]view.Facts {
+	app := model.LabelsOf(map[string]string{"app": "a"})
+	sidecar := func(namespace, name string, labels model.Labels) view.Facts {
+		return view.Facts{Address: "127.32.0.1", Proxy: scope.Proxy{
+			Namespace: namespace, Name: name, Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
+		}}
+	}
+	gateway := scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gateway", Labels: model.LabelsOf(map[string]string{"istio": "ingress"})}
+	return map[string]view.Facts{
+		"default/a": sidecar("default", "a", app), "default/other": sidecar("default", "other", model.Labels{}), "shop/a": sidecar("shop", "a", app),
+		"gateway": {Address: "127.32.0.9", Proxy: gateway},
+	}
+}
+
+// start runs a source until stop.
+func start(t require.TestingT, s source.Source) *mesh {
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &mesh{t: t, ctx: ctx, proxies: map[*view.Member]string{}, placed: map[*view.Member]view.Placement{}, seen: map[source.Key]chan struct{}{}}
+	quiet := slog.New(slog.DiscardHandler)
+	m.ledger = world.NewLedger(quiet, nil)
+	compiler := view.NewCompiler(view.Refusals{
+		Endpoint: func(e model.Endpoint, err error) { m.kept = append(m.kept, fmt.Sprintf("%v: %v", e, err)) },
+		Resource: func(name string, err error) { m.kept = append(m.kept, fmt.Sprintf("%s: %v", name, err)) },
+	})
+	for name, f := range proxies() {
+		compiler.Join(f, func(member *view.Member, p view.Placement) { m.proxies[member], m.placed[member] = name, p })
+	}
+	m.loop = world.NewLoop(world.LoopOptions{
+		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Ledger: m.ledger, Logger: quiet,
+		Publish: func(_ *world.World, d *world.Delta) { compiler.Advance(d, m.take) },
+		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {},
+	})
+	var running sync.WaitGroup
+	running.Go(func() { _ = m.loop.Run(ctx) })
+	running.Go(func() { _ = s.Run(ctx, m.sink(m.loop.Sink(ctx))) })
+	m.stop = func() {
+		cancel()
+		running.Wait()
+	}
+	return m
+}
+
+// take is a generation for the proxies.
+func (m *mesh) take(s view.Step) {
+	for _, moved := range s.Moved {
+		m.placed[moved.Member] = moved.Placement
+	}
+	for _, changed := range s.Changed {
+		for member, p := range m.placed {
+			if p.Class == changed.Class {
+				p.State = changed.State
+				m.placed[member] = p
+			}
+		}
+	}
+	m.ledger.Conflicts(s.Conflicts)
+}
+
+func (m *mesh) sink(to source.Sink) source.Sink {
+	return func(e source.Event) {
+		to(e)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, c := range e.Changes {
+			if passed := m.seen[c.Key]; passed != nil {
+				close(passed)
+				delete(m.seen, c.Key)
+			}
+		}
+	}
+}
+
+// expect is closed once a change of a key has come.
+func (m *mesh) expect(k source.Key) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen[k] = make(chan struct{})
+	return m.seen[k]
+}
+
+// settle waits until all that was delivered is in the sets.
+func (m *mesh) settle() {
+	_, err := m.loop.Flush(m.ctx)
+	require.NoError(m.t, err)
+}
+
+// resources are what each proxy has: the version of each resource, virtual hosts apart from their tables.
+func (m *mesh) resources() map[string]string {
+	out := map[string]string{}
+	for member, p := range m.placed {
+		for typ, set := range p.State.Sets {
+			for r := range set.All() {
+				name := fmt.Sprintf("%s %s %s", m.proxies[member], view.Type(typ), r.Name())
+				if r.VirtualHosts() == nil {
+					out[name] = p.Own.Version(r).String()
+					continue
+				}
+				out[name] = "a table"
+				for v := range r.VirtualHosts().All() {
+					out[name+" "+v.Name()] = v.Version().String()
+				}
+			}
+		}
+	}
+	return out
+}
+
+// problems are those that stand, without the places where the objects are written down.
+func (m *mesh) problems() []string {
+	var out []string
+	for _, p := range m.ledger.Problems() {
+		p.Origin = ""
+		out = append(out, p.String())
+	}
+	slices.Sort(out)
+	return out
+}
