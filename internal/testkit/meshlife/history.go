@@ -45,11 +45,18 @@ func (h *History) Present() []Update {
 	return list
 }
 
+// howMany objects of each kind a mesh may begin with: endpoints matter where there are services and pods, and a Sidecar hides
+// most of what happens.
+var howMany = map[source.Kind][]int{
+	source.Service: {0, 6, 12}, source.ServiceEntry: {0, 2, 4}, source.VirtualService: {0, 3, 6}, source.DestinationRule: {0, 2, 4}, source.Sidecar: {0, 1, 2},
+	source.Gateway: {0, 2, 3}, source.Pod: {0, 6, 12}, source.EndpointSlice: {0, 5, 10}, source.Namespace: {0, 2}, source.ConfigMap: {0, 1},
+}
+
 // Begin draws the objects that a mesh begins with.
 func (h *History) Begin(t *rapid.T) []Update {
 	var list []Update
 	for _, kind := range Kinds {
-		for range rapid.IntRange(0, 4).Draw(t, "how many") {
+		for range one(t, "how many", howMany[kind]...) {
 			k := drawKey(t, kind)
 			list = append(list, h.set(k, drawObjects(t, k)))
 		}
@@ -60,8 +67,21 @@ func (h *History) Begin(t *rapid.T) []Update {
 // Next draws a change. It may be one of no effect, but never one that cannot be.
 func (h *History) Next(t *rapid.T) Change {
 	drawn := rapid.SampledFrom(Verbs).Draw(t, "verb")
-	kind := rapid.SampledFrom(drawn.Kinds()).Draw(t, "kind")
-	for _, verb := range []Verb{drawn, Create, Return, Tweak} { // one of these is always possible
+	kinds := drawn.Kinds()
+	if drawn == Return && len(h.gone) > 0 {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k source.Kind) bool {
+			return !slices.ContainsFunc(h.free(k), func(key source.Key) bool { return h.gone[key] })
+		})
+	}
+	return h.Make(t, drawn, rapid.SampledFrom(kinds).Draw(t, "kind"))
+}
+
+// Make draws a change of a sort to a kind of object; where there is nothing to change in this way yet, one on the way there.
+func (h *History) Make(t *rapid.T, wanted Verb, kind source.Kind) Change {
+	for _, verb := range []Verb{wanted, verbs[wanted].before, Create, Return, Tweak} { // one of the last three is always possible
+		if verb == "" || !slices.Contains(verb.Kinds(), kind) {
+			continue
+		}
 		if updates := verbs[verb].draw(h, t, kind); updates != nil {
 			return Change{Verb: verb, Kind: kind, Updates: updates}
 		}
@@ -100,7 +120,7 @@ func (h *History) free(kind source.Kind) []source.Key {
 		case source.Namespace:
 			all = append(all, source.Key{Kind: kind, Name: namespace})
 		default:
-			for _, name := range names {
+			for _, name := range namesOf(kind, namespace) {
 				all = append(all, source.Key{Kind: kind, Namespace: namespace, Name: name})
 			}
 		}

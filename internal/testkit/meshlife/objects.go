@@ -2,6 +2,7 @@ package meshlife
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -26,7 +27,15 @@ func drawKey(t *rapid.T, k source.Kind) source.Key {
 	case source.Namespace:
 		return source.Key{Kind: k, Name: one(t, "name", namespaces...)}
 	}
-	return source.Key{Kind: k, Namespace: one(t, "namespace", namespaces...), Name: one(t, "name", names...)}
+	namespace := one(t, "namespace", namespaces...)
+	return source.Key{Kind: k, Namespace: namespace, Name: one(t, "name", namesOf(k, namespace)...)}
+}
+
+func namesOf(k source.Kind, namespace string) []string {
+	if k == source.Service {
+		return services[namespace]
+	}
+	return names
 }
 
 // drawObjects is what a source object of this key may give: one model object, but of a ServiceEntry one for each host.
@@ -117,7 +126,7 @@ func drawVirtualService(t *rapid.T, m model.Meta) *model.VirtualService {
 func drawDestinationRule(t *rapid.T, m model.Meta) *model.DestinationRule {
 	r := &model.DestinationRule{
 		Meta: m, Host: one(t, "host", hosts...), Policy: drawPolicy(t), ExportTo: one(t, "export", exports...),
-		Selector: one(t, "selector", append(labelSets, model.Labels{}, model.Labels{})...),
+		Selector: one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...),
 	}
 	for _, name := range one(t, "subsets", nil, []string{"v1"}, []string{"v1"}, []string{"v1", "v2"}) {
 		r.Subsets = append(r.Subsets, model.Subset{Name: name, Labels: one(t, "subset labels", labelSets...), Policy: drawPolicy(t)})
@@ -165,13 +174,13 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 }
 
 func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
-	s := &model.EndpointSlice{Meta: m, Service: one(t, "service", names...)}
+	s := &model.EndpointSlice{Meta: m, Service: one(t, "service", services[m.Namespace]...)}
 	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(ports), 1, 2, rapid.ID).Draw(t, "ports") {
 		s.Ports = append(s.Ports, model.SlicePort{Name: fmt.Sprint("p", n), Port: one[uint16](t, "port", 8080, 8081)})
 	}
-	for _, a := range rapid.SliceOfNDistinct(rapid.SampledFrom(addresses), 0, 3, rapid.ID).Draw(t, "addresses") {
+	for _, a := range rapid.Permutation(addresses).Draw(t, "addresses")[:one(t, "how many", 0, 1, 2, 2, 3)] {
 		s.Hosts = append(s.Hosts, model.SliceHost{
-			Address: a, Pod: one(t, "pod", append(names, "")...), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+			Address: a, Pod: one(t, "pod", append(names, "", "", "")...), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
 			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "n1"),
 		})
 	}
@@ -181,6 +190,10 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 // drawMesh never changes the domain: it is a setting of the process, not of the ConfigMap.
 func drawMesh(t *rapid.T) *model.MeshConfig {
 	m := model.DefaultMesh()
+	m.ServiceExport = one(t, "service export", exports...)
+	if rapid.Bool().Draw(t, "of no effect") {
+		return &m // what exportTo defaults to, ingest knows and nobody after it
+	}
 	m.RootNamespace = one(t, "root", "istio-system", "istio-system", "shop")
 	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
 	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
@@ -188,6 +201,5 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.AccessLogFile = one(t, "access log", "", "/dev/stdout")
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Retries.Attempts = one[uint32](t, "attempts", 2, 3)
-	m.ServiceExport = one(t, "service export", exports...)
 	return &m
 }

@@ -20,12 +20,15 @@ var (
 	}
 	hosts = []model.Host{
 		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local",
+		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local", // most of all
 		"*.shop.svc.cluster.local", "*", "a", "a.default", "ext.example.com", "*.example.com",
 	}
+	// services are those of Kubernetes that there may be, by namespace.
+	services  = map[string][]string{"default": {"a", "b"}, "shop": {"a", "c"}, "istio-system": {"a"}}
 	ports     = []uint16{80, 9080, 3306}
 	addresses = []string{"127.1.0.1", "127.1.0.2", "127.1.0.3"}
 	gateways  = [][]string{{model.Mesh}, {model.Mesh}, {"istio-system/a"}, {model.Mesh, "shop/b"}, {"istio-system/a", "istio-system/b"}}
-	exports   = []model.Exports{{All: true}, {All: true}, {All: true}, {Own: true}, {None: true}, {Namespaces: []string{"shop"}}}
+	exports   = []model.Exports{{All: true}, {All: true}, {All: true}, {All: true}, {All: true}, {Own: true}, {None: true}, {Namespaces: []string{"shop"}}}
 )
 
 func one[T any](t *rapid.T, what string, of ...T) T { return rapid.SampledFrom(of).Draw(t, what) }

@@ -34,18 +34,20 @@ const (
 // Verbs are all of them.
 var Verbs = slices.Sorted(maps.Keys(verbs))
 
-// verb says which kinds a sort of change is for, and how one is drawn; nil when the mesh has nothing to change in this way.
+// verb says which kinds a sort of change is for, and how one is drawn; nil when the mesh has nothing to change in this way,
+// and then what would make it have something is drawn before.
 type verb struct {
-	kinds []source.Kind
-	draw  func(*History, *rapid.T, source.Kind) []Update
+	kinds  []source.Kind
+	draw   func(*History, *rapid.T, source.Kind) []Update
+	before Verb
 }
 
 var verbs = map[Verb]verb{
-	Create: {Kinds, (*History).create}, Return: {Kinds, (*History).bringBack}, Recreate: {Kinds, (*History).recreate},
-	Tweak: {Kinds, (*History).tweak}, Replace: {Kinds, (*History).replace}, Delete: {Kinds, (*History).remove},
-	Resend: {Kinds, (*History).resend}, Relist: {Kinds, (*History).relist},
-	Older: {contested, (*History).older}, Younger: {contested, (*History).younger}, Abdicate: {contested, (*History).abdicate},
-	Relabel: {labelled, (*History).relabel}, Shift: {[]source.Kind{source.EndpointSlice}, (*History).shift},
+	Create: {Kinds, (*History).create, ""}, Return: {Kinds, (*History).bringBack, Delete}, Recreate: {Kinds, (*History).recreate, ""},
+	Tweak: {Kinds, (*History).tweak, ""}, Replace: {Kinds, (*History).replace, ""}, Delete: {Kinds, (*History).remove, ""},
+	Resend: {Kinds, (*History).resend, ""}, Relist: {Kinds, (*History).relist, ""},
+	Older: {contested, (*History).older, ""}, Younger: {contested, (*History).younger, ""}, Abdicate: {contested, (*History).abdicate, Younger},
+	Relabel: {labelled, (*History).relabel, ""}, Shift: {[]source.Kind{source.EndpointSlice}, (*History).shift, ""},
 }
 
 var (
