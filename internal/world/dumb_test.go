@@ -60,9 +60,9 @@ func names[T any](list []*T) []string {
 	return out
 }
 
-// endpoints are those of a host in a namespace as people would say it, from each slice, entry and selected pod; what several
-// say of one endpoint, the first by name says.
-func (d dumbWorld) endpoints(host model.Host, namespace string) map[EndpointID]model.Endpoint {
+// endpoints are those of a service as people would say it, from each slice, or of a ServiceEntry from its list and each pod
+// that it selects; what several say of one endpoint, the first by name says.
+func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 	type claim struct {
 		by       string
 		endpoint model.Endpoint
@@ -72,10 +72,8 @@ func (d dumbWorld) endpoints(host model.Host, namespace string) map[EndpointID]m
 		id := EndpointID(net.JoinHostPort(e.Address, fmt.Sprint(e.Port)) + "/" + e.PortName)
 		claims[id] = append(claims[id], claim{by, e})
 	}
-	pods := of(d, func(w *model.Workload) bool { return w.Namespace == namespace })
-	for _, s := range of(d, func(s *model.EndpointSlice) bool {
-		return s.Namespace == namespace && s.Service+"."+namespace+".svc."+d.mesh().Domain == string(host)
-	}) {
+	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
+	for _, s := range of(d, func(s *model.EndpointSlice) bool { return dumbServiceOf(d, s) == id }) {
 		for _, h := range s.Hosts {
 			e, known := sliceEndpoint(h, pods)
 			for _, p := range s.Ports {
@@ -85,9 +83,9 @@ func (d dumbWorld) endpoints(host model.Host, namespace string) map[EndpointID]m
 			}
 		}
 	}
-	for _, s := range of(d, func(s *model.Service) bool { return s.Host == host && s.Namespace == namespace }) {
+	for _, s := range of(d, func(s *model.Service) bool { return dumbID(s) == id }) {
 		for _, e := range s.Endpoints {
-			add("entry/"+s.Name, e)
+			add("entry", e)
 		}
 		if s.Kind != source.ServiceEntry || s.Selector.IsEmpty() {
 			continue
@@ -95,7 +93,7 @@ func (d dumbWorld) endpoints(host model.Host, namespace string) map[EndpointID]m
 		for _, w := range pods {
 			if s.Selector.Selects(w.Labels) {
 				for _, p := range s.Ports {
-					add("entry/"+s.Name+"/pod/"+w.Name, selectedEndpoint(p, w))
+					add("pod/"+w.Name, selectedEndpoint(p, w))
 				}
 			}
 		}
@@ -105,6 +103,29 @@ func (d dumbWorld) endpoints(host model.Host, namespace string) map[EndpointID]m
 		out[id] = slices.MinFunc(list, func(a, b claim) int { return cmp.Compare(a.by, b.by) }).endpoint
 	}
 	return out
+}
+
+func dumbID(s *model.Service) serviceID {
+	if s.Kind == source.ServiceEntry {
+		return serviceID{host: s.Host, namespace: s.Namespace, entry: s.Name}
+	}
+	return serviceID{host: s.Host, namespace: s.Namespace}
+}
+
+func dumbServiceOf(d dumbWorld, s *model.EndpointSlice) serviceID {
+	return serviceID{host: model.Host(s.Service + "." + s.Namespace + ".svc." + d.mesh().Domain), namespace: s.Namespace}
+}
+
+// withEndpoints are all services that may have some, be there such a Service or not.
+func (d dumbWorld) withEndpoints() map[serviceID]bool {
+	ids := map[serviceID]bool{}
+	for _, s := range of(d, all[model.Service]) {
+		ids[dumbID(s)] = true
+	}
+	for _, s := range of(d, all[model.EndpointSlice]) {
+		ids[dumbServiceOf(d, s)] = true
+	}
+	return ids
 }
 
 func sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
@@ -213,20 +234,18 @@ func (d dumbWorld) selectors() []string {
 // counts are the sizes of the mesh.
 func (d dumbWorld) counts() Counts {
 	c := Counts{VirtualServices: len(of(d, all[model.VirtualService]))}
-	hosts, places := map[model.Host]bool{}, map[string]bool{}
+	hosts := map[model.Host]bool{}
 	services := of(d, all[model.Service])
 	for _, s := range services {
 		hosts[s.Host] = true
 	}
-	c.Services = len(hosts)
-	for _, h := range d.hostsNamed() {
-		for _, n := range []string{"default", "shop", "istio-system"} {
-			if len(d.endpoints(h, n)) > 0 {
-				places[string(h)+" "+n] = true
-			}
+	c.Services, c.WithoutEndpoints = len(hosts), len(services)
+	for id := range d.withEndpoints() {
+		if len(d.endpoints(id)) > 0 {
+			c.WithoutEndpoints--
 		}
 	}
-	c.WithoutEndpoints = max(0, len(services)-len(places))
+	c.WithoutEndpoints = max(0, c.WithoutEndpoints)
 	for _, r := range of(d, all[model.DestinationRule]) {
 		c.Subsets += len(r.Subsets)
 	}

@@ -126,7 +126,7 @@ func requireHost(t *rapid.T, d dumbWorld, w *World, h model.Host) {
 		require.ElementsMatch(t, slices.Collect(maps.Keys(hosts)), slices.Collect(w.HostsUnder(h)))
 	}
 	for _, s := range claims {
-		requireSame(t, "endpoints of "+string(h)+" in "+s.Namespace, endpointTexts(maps.All(d.endpoints(h, s.Namespace))), endpointTexts(w.Endpoints(s).All()))
+		requireSame(t, "endpoints of "+string(h)+" in "+s.Namespace, endpointTexts(maps.All(d.endpoints(dumbID(s)))), endpointTexts(w.Endpoints(s).All()))
 	}
 }
 
@@ -192,34 +192,38 @@ func requirePairs[T any](t *rapid.T, before, now dumbWorld, pairs []Pair[T]) {
 }
 
 func requireEndpointChanges(t *rapid.T, before, now dumbWorld, d *Delta) {
-	got := map[string][]EndpointID{}
+	got, want := map[string][]EndpointID{}, map[string][]EndpointID{}
 	for _, e := range d.Endpoints {
-		require.NotContains(t, got, string(e.Host)+" "+e.Namespace)
-		got[string(e.Host)+" "+e.Namespace] = e.IDs
-		requireSame(t, "endpoints before", endpointTexts(maps.All(before.endpoints(e.Host, e.Namespace))), endpointTexts(e.From.All()))
-		requireSame(t, "endpoints after", endpointTexts(maps.All(now.endpoints(e.Host, e.Namespace))), endpointTexts(e.To.All()))
+		id := serviceID{e.Host, e.Namespace, e.Entry}
+		require.NotContains(t, got, fmt.Sprint(id))
+		got[fmt.Sprint(id)] = e.IDs
+		requireSame(t, "endpoints before", endpointTexts(maps.All(before.endpoints(id))), endpointTexts(e.From.All()))
+		requireSame(t, "endpoints after", endpointTexts(maps.All(now.endpoints(id))), endpointTexts(e.To.All()))
 	}
-	want := map[string][]EndpointID{}
-	for _, h := range append(before.hostsNamed(), now.hostsNamed()...) {
-		for _, n := range []string{"default", "shop", "istio-system"} {
-			var ids []EndpointID
-			was, is := before.endpoints(h, n), now.endpoints(h, n)
-			for id, e := range was {
-				if after, ok := is[id]; !ok || after != e {
-					ids = append(ids, id)
-				}
-			}
-			for id := range is {
-				if _, ok := was[id]; !ok {
-					ids = append(ids, id)
-				}
-			}
-			if slices.Sort(ids); len(ids) > 0 {
-				want[string(h)+" "+n] = ids
-			}
+	ids := before.withEndpoints()
+	maps.Copy(ids, now.withEndpoints())
+	for id := range ids {
+		if changed := differences(before.endpoints(id), now.endpoints(id)); len(changed) > 0 {
+			want[fmt.Sprint(id)] = changed
 		}
 	}
 	requireSame(t, "changed endpoints", want, got)
+}
+
+func differences(was, is map[EndpointID]model.Endpoint) []EndpointID {
+	var ids []EndpointID
+	for id, e := range was {
+		if after, ok := is[id]; !ok || after != e {
+			ids = append(ids, id)
+		}
+	}
+	for id := range is {
+		if _, ok := was[id]; !ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // requireSaid checks what is said of objects that refer to each other against a loop without a past.

@@ -1,10 +1,10 @@
 package world
 
 import (
-	"strings"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
