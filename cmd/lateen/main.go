@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(cmd.ValidateRequiredFlags(), validOutput(cmd)); err != nil {
+		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), validOutput(cmd)); err != nil {
 			return err
 		}
 		started = true
@@ -88,6 +88,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newUp(out), newServe(), newStatus(out), newProxyConfig(out), newSample())
+	root.AddCommand(newUp(out), newServe(), newStatus(out), newProxyConfig(out), newSample(), newControlPlane())
 	return root
 }

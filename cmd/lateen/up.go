@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 type upOptions struct {
@@ -33,6 +36,7 @@ type upOptions struct {
 	requests  int
 	timeout   time.Duration
 	drain     time.Duration
+	separate  bool
 }
 
 func newUp(out *terminal.Writer) *cobra.Command {
@@ -66,8 +70,10 @@ Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 	cmd.Flags().BoolVar(&o.check, "check", false, "run until in sync, send requests through the gateway, print a table, exit 0 or 1")
 	cmd.Flags().IntVar(&o.requests, "requests", 300, "with --check: how many requests to send")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync")
-	cmd.Flags().DurationVar(&o.drain, "drain", 0, "how long at most a replica that goes away serves on (default 5s)")
+	cmd.Flags().DurationVar(&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that it still has, once every proxy knows that it goes (default 5s)")
+	cmd.Flags().BoolVar(&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is started again when it ends; the mesh serves on without it")
 	bindLogFlags(cmd, &o.level, &o.format)
+	cmd.MarkFlagsMutuallyExclusive("check", "separate-control-plane") // a check asks the world that it shares a process with
 	return cmd
 }
 
@@ -101,13 +107,16 @@ func checkInPassing(ctx context.Context, o upOptions, out *terminal.Writer) erro
 
 // mesh is a local mesh that runs.
 type mesh struct {
-	o        upOptions
-	out      *terminal.Writer
-	pipeline *app.Pipeline
-	runtime  *local.Runtime
-	notices  chan local.Notice
-	problems chan problemChange
-	metrics  string
+	o               upOptions
+	out             *terminal.Writer
+	log             *slog.Logger
+	xds, monitoring net.Listener // the control plane closes them
+	tokens          *local.Tokens
+	runtime         *local.Runtime
+	plane           plane
+	world           func() *world.World // nil if the control plane is another process
+	notices         chan local.Notice
+	problems        chan problemChange
 }
 
 type problemChange struct{ appeared, mended []source.Problem }
@@ -124,7 +133,7 @@ func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return m.pipeline.Run(ctx) })
+	g.Go(func() error { return m.plane.Run(ctx) })
 	var outcome error
 	g.Go(func() error {
 		defer cancel()
@@ -141,9 +150,9 @@ func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
 	return outcome
 }
 
-// newMesh puts the pipeline of a local mesh together:
+// newMesh puts a local mesh together:
 //
-//	source/dir ─► local (pods, endpoints) ─► app.Pipeline ─► Envoys, which local has started
+//	source/dir ─► local (pods, endpoints) ─► control plane ─► Envoys, which local has started
 func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 	if info, err := os.Stat(o.dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%s: want a directory of manifests, as examples/bookinfo", o.dir)
@@ -174,27 +183,51 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		return nil, err
 	}
 	m := &mesh{
-		o: o, out: out, metrics: "http://" + monitoring.Addr().String() + "/metrics",
+		o: o, out: out, log: log, xds: xds, monitoring: monitoring, tokens: local.NewTokens(),
 		notices: make(chan local.Notice, noticeBuffer), problems: make(chan problemChange, noticeBuffer),
 	}
-	tokens := local.NewTokens()
-	manifests := dir.New(dir.Options{Path: o.dir, StateDir: filepath.Join(o.stateDir, "manifests"), Logger: log})
-	m.runtime, err = local.New(manifests, local.Options{
-		Envoy: envoy, Self: self, StateDir: filepath.Join(o.stateDir, "pods"), WorkDir: o.dir, Environ: os.Environ(),
-		XDS: netip.MustParseAddrPort(xds.Addr().String()), IstioVersion: istioVersion, Tokens: tokens,
-		Notify:  func(n local.Notice) { offer(m.notices, n) },
-		Settled: func(ctx context.Context, _ time.Time) error { return m.pipeline.Settle(ctx) },
-		Drain:   o.drain, FreePorts: o.freePorts,
-	})
-	if err != nil {
+	if err := m.assemble(local.Options{Envoy: envoy, Self: self}, settings); err != nil {
 		return nil, errors.Join(err, xds.Close(), monitoring.Close())
 	}
-	m.pipeline = app.New(app.Options{
-		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
-		ProxyDrain: local.ListenerDrain, Log: log, Version: version,
-		Problems: func(appeared, mended []source.Problem) { offer(m.problems, problemChange{appeared, mended}) },
-	})
 	return m, nil
+}
+
+// assemble makes the runtime and the control plane.
+func (m *mesh) assemble(r local.Options, settings config.Config) error {
+	r.StateDir, r.WorkDir, r.Environ = filepath.Join(m.o.stateDir, "pods"), m.o.dir, os.Environ()
+	r.XDS, r.IstioVersion, r.Tokens = netip.MustParseAddrPort(m.xds.Addr().String()), istioVersion, m.tokens
+	r.Drain, r.FreePorts = m.o.drain, m.o.freePorts
+	r.Notify = func(n local.Notice) { offer(m.notices, n) }
+	r.Settled = func(ctx context.Context) ([]string, error) { return m.plane.Settled(ctx) }
+
+	var separate *separatePlane
+	if m.o.separate {
+		var err error
+		if separate, err = newSeparatePlane(m); err != nil {
+			return err
+		}
+		r.ControlPlane = separate.companion(r.Self)
+	}
+	manifests := dir.New(dir.Options{Path: m.o.dir, StateDir: filepath.Join(m.o.stateDir, "manifests"), Logger: m.log})
+	var err error
+	if m.runtime, err = local.New(manifests, r); err != nil {
+		return err
+	}
+	if m.o.separate {
+		m.plane = separate
+		return nil
+	}
+	pipeline := app.New(app.Options{
+		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: m.monitoring,
+		Authenticator: app.TokenAuthenticator{Lookup: m.tokens.Account}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version,
+		Problems: m.problemsChanged,
+	})
+	m.plane, m.world = pipeline, pipeline.World
+	return nil
+}
+
+func (m *mesh) problemsChanged(appeared, mended []source.Problem) {
+	offer(m.problems, problemChange{appeared, mended})
 }
 
 func offer[T any](c chan<- T, v T) {

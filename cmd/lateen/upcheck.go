@@ -38,7 +38,7 @@ func (m *mesh) check(ctx context.Context) error {
 		return m.notReady(s)
 	}
 	m.table(s)
-	targets := checkTargets(s.Entrances, m.pipeline.World())
+	targets := checkTargets(s.Entrances, m.world())
 	if len(targets) == 0 {
 		m.out.Line("%s: no VirtualService is bound to a Gateway that is open: there is nothing to ask for", m.o.dir)
 		return errFailed
@@ -72,7 +72,7 @@ func (m *mesh) notReady(s *local.Snapshot) error {
 		m.out.Line("not everything is ready after %s:", m.o.timeout)
 		m.unready(s)
 	}
-	for _, p := range m.pipeline.Problems() {
+	for _, p := range m.plane.Problems() {
 		m.out.Paragraph("  ", styleOf(p.Severity), p.String())
 	}
 	return errFailed
@@ -134,7 +134,7 @@ func (m *mesh) verdict(targets []target, results map[target]*result) error {
 		})
 	}
 	m.out.Table(t)
-	for _, p := range m.pipeline.Problems() {
+	for _, p := range m.plane.Problems() {
 		m.out.Paragraph("", styleOf(p.Severity), p.String())
 		if p.Severity == source.Error {
 			mistakes++

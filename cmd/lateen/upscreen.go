@@ -45,7 +45,7 @@ func (m *mesh) show(ctx context.Context) error {
 			}
 		case p := <-m.problems:
 			m.problem(p)
-		case r := <-m.pipeline.Pushes():
+		case r := <-m.plane.Pushes():
 			if printed {
 				m.push(r)
 			}
@@ -69,7 +69,7 @@ func (m *mesh) inSync(ctx context.Context) (*local.Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, m.pipeline.Settle(ctx)
+	return s, m.runtime.Settle(ctx)
 }
 
 // progress shows how many pods are ready until ctx ends.
@@ -109,6 +109,13 @@ func progressText(s *local.Snapshot) string {
 // table prints what runs and how to reach it.
 func (m *mesh) table(s *local.Snapshot) {
 	t := terminal.Table{Header: []string{"NAMESPACE", "POD", "READY", "ADDRESS", "PROCESS"}}
+	if c := s.ControlPlane; c != nil {
+		ready := terminal.Cell{Text: "yes", Style: terminal.Good}
+		if !c.Ready {
+			ready = terminal.Cell{Text: "no", Style: terminal.Warn}
+		}
+		t.Rows = append(t.Rows, []terminal.Cell{{Text: "-"}, {Text: c.Name}, ready, {Text: m.xds.Addr().String()}, {Text: processNumber(*c)}})
+	}
 	for _, p := range s.Pods {
 		ready := terminal.Cell{Text: "yes", Style: terminal.Good}
 		if !p.Ready {
@@ -125,7 +132,7 @@ func (m *mesh) table(s *local.Snapshot) {
 			m.out.Line("gateway  %s   (%s/%s)", m.out.Paint(terminal.Bold, e.URL()), e.Namespace, e.Service)
 		}
 	}
-	m.out.Line("metrics  %s", m.metrics)
+	m.out.Line("metrics  http://%s/metrics", m.monitoring.Addr())
 }
 
 // unready says what each pod that is not ready waits for.
@@ -139,10 +146,17 @@ func (m *mesh) unready(s *local.Snapshot) {
 
 // processOf is the number of the process that a person would look at: the pod's first, which for a gateway is its Envoy.
 func processOf(p local.PodStatus) string {
-	if len(p.Processes) == 0 || p.Processes[0].PID == 0 {
+	if len(p.Processes) == 0 {
 		return "-"
 	}
-	return fmt.Sprint(p.Processes[0].PID)
+	return processNumber(p.Processes[0])
+}
+
+func processNumber(p local.ProcessStatus) string {
+	if p.PID == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.PID)
 }
 
 func (m *mesh) notice(n local.Notice) {

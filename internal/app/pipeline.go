@@ -104,7 +104,13 @@ const stopGrace = 2 * time.Second
 // Run works until ctx ends or a stage fails.
 func (p *Pipeline) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return ignoreClosed(p.server.Serve(p.o.XDS)) })
+	g.Go(func() error {
+		select { // who connects before the first state is there waits, rather than being refused and coming back later
+		case <-p.Opened():
+		case <-ctx.Done():
+		}
+		return ignoreClosed(p.server.Serve(p.o.XDS))
+	})
 	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
 	g.Go(func() error { return p.loop.Run(ctx) })
 	g.Go(func() error { return p.o.Source.Run(ctx, p.loop.Sink(ctx)) })
@@ -178,3 +184,23 @@ func (p *Pipeline) Settle(ctx context.Context) error {
 	}
 	return p.hub.Settle(ctx, generation)
 }
+
+// Settled is Settle, and names the proxies that were connected all the time ("pod.namespace"): those that are known to have it.
+func (p *Pipeline) Settled(ctx context.Context) (proxies []string, err error) {
+	before := map[string]bool{}
+	for _, c := range p.Clients() {
+		before[c.ConnectionID] = true
+	}
+	if err := p.Settle(ctx); err != nil {
+		return nil, err
+	}
+	for _, c := range p.Clients() {
+		if before[c.ConnectionID] {
+			proxies = append(proxies, c.Node.Name)
+		}
+	}
+	return proxies, nil
+}
+
+// Opened is closed with the first state, from when on proxies are taken.
+func (p *Pipeline) Opened() <-chan struct{} { return p.registry.open }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,7 +21,8 @@ import (
 type registrar struct {
 	compiler *view.Compiler
 	hub      *fanout.Hub
-	open     atomic.Bool
+	open     chan struct{} // closed with the first state
+	opened   func()        // closes it
 
 	mu      sync.Mutex
 	members map[*fanout.Conn]*view.Member
@@ -30,18 +30,19 @@ type registrar struct {
 }
 
 func newRegistrar(c *view.Compiler) *registrar {
-	return &registrar{compiler: c, members: map[*fanout.Conn]*view.Member{}, conns: map[*view.Member]*fanout.Conn{}}
+	open := make(chan struct{})
+	return &registrar{compiler: c, open: open, opened: sync.OnceFunc(func() { close(open) }), members: map[*fanout.Conn]*view.Member{}, conns: map[*view.Member]*fanout.Conn{}}
 }
 
 var errNotReady = errors.New("the first state is not there yet")
 
-func (r *registrar) opened() { r.open.Store(true) }
-
 func (r *registrar) ready() error {
-	if r.open.Load() {
+	select {
+	case <-r.open:
 		return nil
+	default:
+		return errNotReady
 	}
-	return errNotReady
 }
 
 // Connect implements serve.Registrar.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,6 +46,9 @@ type launch struct {
 	liveness  *probe
 	restart   corev1.RestartPolicy
 	grace     time.Duration // from SIGTERM to SIGKILL
+	// files, if not nil, opens what the process inherits beside its output, as descriptors from 3 on; they are closed here once
+	// it runs.
+	files func() ([]*os.File, error)
 }
 
 // podRole is what a pod is made of; the names follow Istio's node types.

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/stretchr/testify/require"
@@ -85,11 +84,22 @@ func TestRealEnvoyBecomesReadyAndEnds(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
 
+	asked, proxy := 0, ""
+	settled := func(context.Context) ([]string, error) { // the control plane dies, is back, and then the Envoy is back too
+		asked++
+		switch asked {
+		case 1:
+			return nil, io.ErrUnexpectedEOF
+		case 2:
+			return []string{"another.default"}, nil
+		}
+		return []string{"another.default", proxy}, nil
+	}
 	tokens := NewTokens()
 	change := deployment("web", 1, func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = "web" })
 	m := run(t, Options{
 		Envoy: envoy, XDS: listener.Addr().(*net.TCPAddr).AddrPort(), Tokens: tokens,
-		Settled: func(context.Context, time.Time) error { return nil },
+		Settled: settled,
 	}, change)
 	s := m.await(t, (*Snapshot).Ready)
 	pod := s.Pods[0]
@@ -100,8 +110,10 @@ func TestRealEnvoyBecomesReadyAndEnds(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, Identity{Namespace: "default", ServiceAccount: "web", Pod: pod.Name}, id)
 
+	proxy = pod.Name + ".default"
 	m.source.Send(context.Background(), deployment("web", 0, nil))
 	m.await(t, func(s *Snapshot) bool { return len(s.Pods) == 0 })
+	require.Equal(t, 3, asked, "it waits for its Envoy to be among those that know")
 	_, ok = tokens.Lookup(authorization[0][len("Bearer "):])
 	require.False(t, ok)
 }

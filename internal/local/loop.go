@@ -33,18 +33,24 @@ type loop struct {
 	pods      map[source.Key]*pod
 	addresses *allocator
 	balancers *balancers
+	companion *companion // nil: there is none
 	published map[source.Key]metav1.Object
 	problems  map[string][]source.Problem // by report origin
 	wake      time.Time                   // when to look again though nothing happened; zero: never
 }
 
 func newLoop(ctx context.Context, r *Runtime, sink source.Sink, s *spawner) *loop {
-	return &loop{
+	l := &loop{
 		runtime: r, opts: r.opts, sink: sink, spawner: s,
 		events: make(chan source.Event), reports: make(chan report),
 		in: newInputs(), pods: map[source.Key]*pod{}, addresses: newAllocator(r.opts.CoolDown),
 		balancers: newBalancers(ctx, r.opts.FreePorts), published: map[source.Key]metav1.Object{}, problems: map[string][]source.Problem{},
 	}
+	if r.opts.ControlPlane != nil {
+		l.companion = newCompanion(r.opts, s)
+		l.workers.Go(func() { l.companion.run(ctx, l.reports) })
+	}
+	return l
 }
 
 // run returns when the context has ended and with it all workers.
@@ -103,6 +109,10 @@ func (l *loop) hearMore() {
 }
 
 func (l *loop) hear(r report) {
+	if l.companion != nil && r.pod == "" {
+		l.companion.hear(r, l.notify)
+		return
+	}
 	p := l.byUID(r.pod)
 	if p == nil {
 		return // its end was reported already
@@ -156,7 +166,7 @@ func (l *loop) round(ctx context.Context, out source.Event) {
 		l.launch(ctx, p)
 	}
 	for _, p := range leaving {
-		l.terminate(p, now)
+		l.terminate(p)
 	}
 	l.watchPorts()
 	l.runtime.publish(l.snapshot(now))
@@ -238,14 +248,14 @@ func (l *loop) bury(p *pod) {
 }
 
 // terminate ends a pod in order; one that never started is gone at once.
-func (l *loop) terminate(p *pod, observed time.Time) {
+func (l *loop) terminate(p *pod) {
 	if !p.started {
 		l.bury(p)
-		l.wakeAt(observed) // its objects are withdrawn in the next round
+		l.wakeAt(time.Now()) // its objects are withdrawn in the next round
 		return
 	}
 	l.notify(Notice{Pod: p.name(), Text: "leaving"})
-	p.worker.terminate <- termination{observed: observed, served: p.served}
+	p.worker.terminate <- p.served
 }
 
 func (l *loop) wakeAt(t time.Time) {
@@ -315,6 +325,9 @@ func (l *loop) origin(key source.Key) string {
 
 func (l *loop) snapshot(now time.Time) *Snapshot {
 	s := &Snapshot{Synced: l.synced, Entrances: l.balancers.entrances()}
+	if l.companion != nil {
+		s.ControlPlane = l.companion.status()
+	}
 	for _, p := range l.sortedPods() {
 		s.Pods = append(s.Pods, p.status(l.closed(p, now)))
 	}

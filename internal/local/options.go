@@ -29,14 +29,19 @@ type Options struct {
 	Tokens *Tokens
 	// Notify gets one-line events. It is called from the loop, so it must not block. Nil: nobody is told.
 	Notify func(Notice)
-	// Settled returns once every proxy has accepted configuration that covers all changes observed up to the time
-	// given, or the context ended. A terminating pod serves until then, at most Drain. Nil: it serves for Drain.
-	Settled func(ctx context.Context, observed time.Time) error
+	// Settled returns once every connected proxy has accepted configuration that covers all that the runtime has delivered so
+	// far, and names those proxies ("pod.namespace"). Nil: a terminating pod serves for Farewell, whatever proxies know.
+	Settled func(ctx context.Context) (proxies []string, err error)
+	// ControlPlane is run beside the pods and started again when it ends; nil if the control plane is not a process of its own.
+	ControlPlane *Companion
 
 	// FreePorts opens the entrances at free ports instead of those that their Services name, for a runtime beside another.
 	FreePorts bool
 
-	// Drain bounds how long a terminating pod goes on serving: 5 s.
+	// Farewell bounds how long a terminating pod waits until every proxy knows that it goes: 30 s, within which a control plane
+	// that died is back. terminationGracePeriodSeconds bounds it too.
+	Farewell time.Duration
+	// Drain bounds how long a terminating pod then goes on serving the requests and connections that it has: 5 s.
 	Drain time.Duration
 	// Grace caps terminationGracePeriodSeconds, the time from SIGTERM to SIGKILL: 5 s.
 	Grace time.Duration
@@ -54,6 +59,7 @@ func (o Options) withDefaults() Options {
 			*d = v
 		}
 	}
+	orElse(&o.Farewell, 30*time.Second)
 	orElse(&o.Drain, 5*time.Second)
 	orElse(&o.Grace, 5*time.Second)
 	orElse(&o.CoolDown, 30*time.Second)

@@ -179,20 +179,22 @@ func (p *pod) closedPorts(wanted []int32, wait time.Duration, now time.Time) (cl
 // hear takes in what the worker reports, and says whether people should hear of it.
 func (p *pod) hear(r report) (n Notice, tell bool) {
 	n = Notice{Pod: p.name(), Container: r.container, Text: r.text, Tail: r.tail}
-	c := p.container(r.container)
-	switch {
+	switch c := p.container(r.container); {
 	case r.kind == portOpen:
 		if port := p.ports[r.port]; port != nil {
 			port.open = true
 		}
-		return n, false
 	case r.kind == podEnded:
 		p.ended = true
-		n.Text = "stopped"
-		return n, true
-	case c == nil:
-		return n, false
+		n.Text, tell = "stopped", true
+	case c != nil:
+		tell, n.Bad = c.hear(r)
 	}
+	return n, tell
+}
+
+// hear takes in what the process's supervisor reports, and says whether people should hear of it, and as something bad.
+func (c *container) hear(r report) (tell, bad bool) {
 	switch r.kind {
 	case processStarted:
 		c.pid, c.why = r.pid, "starting"
@@ -203,14 +205,12 @@ func (p *pod) hear(r report) (n Notice, tell bool) {
 	case processCrashed:
 		c.ready, c.pid, c.why = false, 0, r.text
 		c.restarts++
-		n.Bad = true
-		return n, true
+		return true, true
 	case processFinished:
 		c.ready, c.pid, c.why, c.finished, c.failed = false, 0, r.text, true, r.failed
-		n.Bad = r.failed
-		return n, true
+		return true, r.failed
 	}
-	return n, false
+	return false, false
 }
 
 // why is what a person should know about a pod that is not ready; empty when it is.

@@ -28,12 +28,26 @@ func startProcess(l launch, log *os.File) (*process, error) {
 	cmd.Env, cmd.Dir = l.env, l.dir
 	cmd.Stdout, cmd.Stderr = log, log // stdin is /dev/null
 	cmd.SysProcAttr = tiedGroup()
+	if l.files != nil {
+		files, err := l.files()
+		if err != nil {
+			return nil, err
+		}
+		defer closeAll(files)
+		cmd.ExtraFiles = files
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	go p.wait()
 	return p, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // the process has its own
+	}
 }
 
 // wait reaps the leader. What is left of its group is killed first, while the leader's process id is still taken, so

@@ -316,7 +316,8 @@ func TestIdle(t *testing.T) {
 	idle := func(lines ...string) bool { return isIdle(strings.NewReader(strings.Join(lines, "\n"))) }
 	require.True(t, idle("http.admin.downstream_rq_active: 1", "http.inbound.downstream_rq_active: 0", "http.inbound.downstream_cx_active: 3"))
 	require.False(t, idle("http.inbound.downstream_rq_active: 2"))
-	require.False(t, idle("tcp.db.downstream_cx_active: 1"))
+	require.True(t, idle("cluster.inbound|9400||;.upstream_rq_active: 0", "cluster.outbound|9400||db;.upstream_rq_active: 1"))
+	require.False(t, idle("cluster.inbound|9400||;.upstream_rq_active: 1"), "a TCP connection")
 }
 
 func TestRestartPolicy(t *testing.T) {

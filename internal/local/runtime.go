@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -54,6 +56,31 @@ func (r *Runtime) Await(ctx context.Context, condition func(*Snapshot) bool) (*S
 		case <-ctx.Done():
 			return r.Snapshot(), ctx.Err()
 		case <-changed:
+		}
+	}
+}
+
+// settleEvery is the pause between two questions for the proxies that have settled.
+const settleEvery = 50 * time.Millisecond
+
+// Settle waits until every Envoy that goes by a configuration has accepted one that covers all that was delivered before: also one
+// that is not connected just now, since the control plane has died and it has not found the new one yet. It fails only with the
+// context. Without Options.Settled it returns at once.
+func (r *Runtime) Settle(ctx context.Context) error {
+	if r.opts.Settled == nil {
+		return nil
+	}
+	for {
+		settled, err := r.opts.Settled(ctx)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		lags := func(proxy string) bool { return !slices.Contains(settled, proxy) }
+		if err == nil && !slices.ContainsFunc(r.Snapshot().proxies(), lags) {
+			return nil
+		}
+		if !sleep(ctx, settleEvery) {
+			return ctx.Err()
 		}
 	}
 }

@@ -230,8 +230,12 @@ func TestPodsServeAndAreAnnounced(t *testing.T) {
 
 // TestNoRequestFailsWhileScaling keeps a load on a service through scaling up, down and a new version.
 func TestNoRequestFailsWhileScaling(t *testing.T) {
-	settled := func(context.Context, time.Time) error { return nil } // the load below looks at endpoints for each request
+	var proxies atomic.Pointer[mesh]
+	settled := func(context.Context) ([]string, error) { // the load below looks at endpoints for each request
+		return proxies.Load().Snapshot().proxies(), nil
+	}
 	m := run(t, Options{Settled: settled}, service("web"), deployment("web", 2, nil))
+	proxies.Store(m)
 	m.await(t, (*Snapshot).Ready)
 
 	var sent, failed atomic.Int64

@@ -72,9 +72,13 @@ func (l *loop) equip(p *pod) error {
 	}
 	apps, _ := l.builder(p).launches()
 	w := &worker{
-		uid: p.object.UID, apps: apps, opts: l.opts, drain: p.graceWithin(l.opts.Drain), spawner: l.spawner, logs: dir,
-		ports: make(chan []int32, 1), terminate: make(chan termination, 1),
+		uid: p.object.UID, apps: apps, opts: l.opts, spawner: l.spawner, logs: dir,
+		farewell: p.graceWithin(l.opts.Farewell), drain: p.graceWithin(l.opts.Drain),
+		ports: make(chan []int32, 1), terminate: make(chan bool, 1),
 		listens: p.serves,
+	}
+	if l.opts.Settled != nil {
+		w.settle = l.runtime.Settle
 	}
 	if p.role != roleBare {
 		envoy, err := l.envoy(p, dir)

@@ -17,11 +17,25 @@ type Snapshot struct {
 	Pods []PodStatus
 	// Entrances are the addresses at which the mesh is reached from outside.
 	Entrances []Entrance
+	// ControlPlane is the process that the control plane is; nil if it has none of its own.
+	ControlPlane *ProcessStatus
 }
 
 // Ready reports whether every pod that is not on its way out is ready.
 func (s *Snapshot) Ready() bool {
 	return s.Synced && !slices.ContainsFunc(s.Pods, func(p PodStatus) bool { return !p.Ready && p.State != Terminating && p.State != Completed })
+}
+
+// proxies are the Envoys that have configuration and go by it, as control planes name them ("pod.namespace").
+func (s *Snapshot) proxies() (names []string) {
+	for _, p := range s.Pods {
+		for _, c := range p.Processes {
+			if c.Name == proxyContainer && c.Ready {
+				names = append(names, p.Name+"."+p.Namespace)
+			}
+		}
+	}
+	return names
 }
 
 // PodState is one word on where a pod stands.

@@ -3,6 +3,9 @@ package local
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
 	"sync"
 )
 
@@ -15,12 +18,29 @@ type Identity struct {
 type Tokens struct {
 	mu sync.RWMutex
 	// byHash is keyed by the token's SHA-256, so that the time of a look-up tells nothing about the tokens held.
-	byHash map[[sha256.Size]byte]Identity
+	byHash map[TokenHash]Identity
+	// version counts the changes.
+	version uint64
+}
+
+// TokenHash is the SHA-256 of a token: enough to know a token by, and of no use to whoever wants one.
+type TokenHash [sha256.Size]byte
+
+// MarshalText implements encoding.TextMarshaler, in hexadecimal digits.
+func (h TokenHash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *TokenHash) UnmarshalText(text []byte) error {
+	if n := hex.DecodedLen(len(text)); n != len(h) {
+		return fmt.Errorf("%d bytes, want a SHA-256 of %d", n, len(h))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
 }
 
 // NewTokens returns an empty registry.
 func NewTokens() *Tokens {
-	return &Tokens{byHash: map[[sha256.Size]byte]Identity{}}
+	return &Tokens{byHash: map[TokenHash]Identity{}}
 }
 
 // Lookup returns the identity that a bearer token stands for.
@@ -43,6 +63,7 @@ func (t *Tokens) issue(id Identity) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byHash[sha256.Sum256([]byte(token))] = id
+	t.version++
 	return token
 }
 
@@ -51,4 +72,21 @@ func (t *Tokens) revoke(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byHash, sha256.Sum256([]byte(token)))
+	t.version++
+}
+
+// Known are the identities by the hashes of their tokens, and a version that differs whenever they do; for another process to
+// verify tokens by.
+func (t *Tokens) Known() (known map[TokenHash]Identity, version uint64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return maps.Clone(t.byHash), t.version
+}
+
+// Learn replaces what is known by what another process knows.
+func (t *Tokens) Learn(known map[TokenHash]Identity) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byHash = maps.Clone(known)
+	t.version++
 }

@@ -22,21 +22,17 @@ type worker struct {
 	admin   *admin  // nil: no sidecar
 	listens func(port int32) check
 	opts    Options
-	drain   time.Duration
-	spawner *spawner
-	logs    string // directory
-	send    func(report)
+	// settle returns once every proxy knows what was delivered. Nil: nobody can tell.
+	settle          func(context.Context) error
+	farewell, drain time.Duration
+	spawner         *spawner
+	logs            string // directory
+	send            func(report)
 
 	// ports is latest-value: the ports at which the pod's Envoy should listen; a newer list replaces one not yet taken.
 	ports chan []int32
-	// terminate holds the one termination there will be.
-	terminate chan termination
-}
-
-// termination tells a worker to end its pod.
-type termination struct {
-	observed time.Time // when the world was told
-	served   bool      // others may still call the pod
+	// terminate holds the one order to end the pod that there will be: whether others may still call it.
+	terminate chan bool
 }
 
 // run returns when all processes of the pod have ended: at once when the context ends, in order after a termination.
@@ -55,13 +51,14 @@ func (w *worker) run(ctx context.Context) {
 	}
 	select {
 	case <-ctx.Done():
-	case t := <-w.terminate:
-		if t.served {
-			w.bowOut(ctx, t.observed)
+	case served := <-w.terminate:
+		if served {
+			w.bowOut(ctx)
 		}
 	}
 	stopApps()
 	apps.Wait() // the app's last calls still go through its Envoy
+	w.flush(ctx)
 	stopEnvoy()
 	envoy.Wait()
 	w.tell("", report{kind: podEnded})
@@ -91,13 +88,13 @@ func (w *worker) supervise(ctx context.Context, l launch) {
 
 // bowOut lets the pod serve until nobody calls it any more: first every proxy hears that it leaves, then its own Envoy asks
 // those still connected to go, and finishes what is in flight.
-func (w *worker) bowOut(ctx context.Context, observed time.Time) {
-	settling, cancel := context.WithTimeout(ctx, w.drain)
+func (w *worker) bowOut(ctx context.Context) {
+	leaving, cancel := context.WithTimeout(ctx, w.farewell)
 	defer cancel()
-	if w.opts.Settled == nil {
-		<-settling.Done()
-	} else if w.opts.Settled(settling, observed) == nil {
-		sleep(settling, handover)
+	if w.settle == nil {
+		<-leaving.Done()
+	} else if w.settle(leaving) == nil {
+		sleep(leaving, handover)
 	}
 	if w.admin == nil || ctx.Err() != nil {
 		return
@@ -106,6 +103,16 @@ func (w *worker) bowOut(ctx context.Context, observed time.Time) {
 	defer cancel()
 	w.admin.failHealthCheck(draining)
 	w.admin.awaitIdle(draining)
+}
+
+// flush lets the pod's Envoy pass on what its processes said last: they have ended, so every connection ends by itself.
+func (w *worker) flush(ctx context.Context) {
+	if w.admin == nil || ctx.Err() != nil {
+		return
+	}
+	flushing, cancel := context.WithTimeout(ctx, w.drain)
+	defer cancel()
+	w.admin.awaitIdle(flushing)
 }
 
 // watchPorts reports each wanted port once the pod's Envoy listens there, so that no endpoint is announced before.

@@ -72,7 +72,8 @@ func (o *Options) listen() (out []net.Listener, err error) {
 	return out, nil
 }
 
-// lineEcho answers each line with the version in front, so that a client sees who it talks to.
+// lineEcho answers each line with the version in front, so that a client sees who it talks to. When it ends itself it says so on
+// each connection; a client to which it does not say so was cut off by somebody else.
 type lineEcho struct {
 	prefix string
 }
@@ -99,5 +100,9 @@ func (e *lineEcho) answer(ctx context.Context, conn net.Conn) {
 		if _, err := fmt.Fprintf(conn, "%s %s\n", e.prefix, lines.Text()); err != nil {
 			return
 		}
+	}
+	if ctx.Err() != nil {
+		_ = conn.SetWriteDeadline(time.Now().Add(finish))
+		_, _ = fmt.Fprintf(conn, "%s ends\n", e.prefix) // the client may have gone
 	}
 }

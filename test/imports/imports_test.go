@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"internal/source/memory":      {"internal/source"},
 	"internal/source/dir":         {"internal/source"},
 	"internal/local":              {"internal/source"},
+	"internal/link":               {"internal/source", "internal/local"},
 	"internal/model":              {"internal/source"},
 	"internal/ingest":             {"internal/source", "internal/model"},
 	"internal/world":              {"internal/source", "internal/model", "internal/ingest"},

@@ -7,12 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -25,15 +19,8 @@ type usedKind struct {
 	clusterScoped bool
 	// name is the rule for metadata.name.
 	name nameRule
-	// goType is the type that it is decoded into; a pointer to it implements metav1.Object.
-	goType reflect.Type
-	// shape is the schema of goType.
+	// shape is the schema of the type that it is decoded into.
 	shape shape
-}
-
-// newObject returns an empty object of this kind.
-func (r *usedKind) newObject() metav1.Object {
-	return reflect.New(r.goType).Interface().(metav1.Object)
 }
 
 // catalogue holds what is known about kinds. It does not change once built.
@@ -53,7 +40,7 @@ func newCatalogue() *catalogue {
 	c := &catalogue{resources: map[source.Kind]*usedKind{}, versions: unusedKinds()}
 	shapes := newShapeBuilder()
 	for _, r := range usedKinds() {
-		r.shape = shapes.ofType(r.goType)
+		r.shape = shapes.ofType(reflect.TypeOf(r.kind.NewObject()).Elem())
 		c.resources[r.kind] = r
 		c.versions[string(r.kind)] = append(r.versions, c.versions[string(r.kind)]...)
 	}
@@ -73,22 +60,20 @@ func usedKinds() []*usedKind {
 	istio := []string{"networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"}
 	core, apps, discovery := []string{"v1"}, []string{"apps/v1"}, []string{"discovery.k8s.io/v1"}
 	return []*usedKind{
-		{kind: source.Namespace, versions: core, clusterScoped: true, name: dnsLabel, goType: typeOf[corev1.Namespace]()},
-		{kind: source.Service, versions: core, name: serviceName, goType: typeOf[corev1.Service]()},
-		{kind: source.ServiceAccount, versions: core, name: dnsSubdomain, goType: typeOf[corev1.ServiceAccount]()},
-		{kind: source.Pod, versions: core, name: dnsSubdomain, goType: typeOf[corev1.Pod]()},
-		{kind: source.ConfigMap, versions: core, name: dnsSubdomain, goType: typeOf[corev1.ConfigMap]()},
-		{kind: source.Deployment, versions: apps, name: dnsSubdomain, goType: typeOf[appsv1.Deployment]()},
-		{kind: source.EndpointSlice, versions: discovery, name: dnsSubdomain, goType: typeOf[discoveryv1.EndpointSlice]()},
-		{kind: source.Gateway, versions: istio, name: dnsSubdomain, goType: typeOf[networkingv1.Gateway]()},
-		{kind: source.VirtualService, versions: istio, name: dnsSubdomain, goType: typeOf[networkingv1.VirtualService]()},
-		{kind: source.DestinationRule, versions: istio, name: dnsSubdomain, goType: typeOf[networkingv1.DestinationRule]()},
-		{kind: source.ServiceEntry, versions: istio, name: dnsSubdomain, goType: typeOf[networkingv1.ServiceEntry]()},
-		{kind: source.Sidecar, versions: istio, name: dnsSubdomain, goType: typeOf[networkingv1.Sidecar]()},
+		{kind: source.Namespace, versions: core, clusterScoped: true, name: dnsLabel},
+		{kind: source.Service, versions: core, name: serviceName},
+		{kind: source.ServiceAccount, versions: core, name: dnsSubdomain},
+		{kind: source.Pod, versions: core, name: dnsSubdomain},
+		{kind: source.ConfigMap, versions: core, name: dnsSubdomain},
+		{kind: source.Deployment, versions: apps, name: dnsSubdomain},
+		{kind: source.EndpointSlice, versions: discovery, name: dnsSubdomain},
+		{kind: source.Gateway, versions: istio, name: dnsSubdomain},
+		{kind: source.VirtualService, versions: istio, name: dnsSubdomain},
+		{kind: source.DestinationRule, versions: istio, name: dnsSubdomain},
+		{kind: source.ServiceEntry, versions: istio, name: dnsSubdomain},
+		{kind: source.Sidecar, versions: istio, name: dnsSubdomain},
 	}
 }
-
-func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 // unusedKinds are kinds of Kubernetes, Istio and the Gateway API that manifests hold and that Lateen does not read:
 // a warning for a document of these, where a misspelt kind is an error.

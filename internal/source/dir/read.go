@@ -73,7 +73,7 @@ func (d *Document) decode() error {
 	if r == nil {
 		return fmt.Errorf("kind %s is not used", d.Key.Kind)
 	}
-	object := r.newObject()
+	object := r.kind.NewObject()
 	if err := json.Unmarshal(d.json, object); err != nil {
 		return err
 	}

@@ -183,3 +183,5 @@ func (b *shapeBuilder) ofValue(fd protoreflect.FieldDescriptor) shape {
 		return quoted(signed(64))
 	}
 }
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

@@ -95,7 +95,7 @@ func (m *Mesh) assemble(o Options) {
 	runtime, err := local.New(manifests, local.Options{
 		Envoy: envoy, Self: self, StateDir: filepath.Join(state, "pods"), WorkDir: m.dir, Environ: os.Environ(),
 		XDS: netip.MustParseAddrPort(xds.Addr().String()), IstioVersion: "1.31.0", Tokens: tokens,
-		Settled:  func(ctx context.Context, _ time.Time) error { return m.pipeline.Settle(ctx) },
+		Settled:  func(ctx context.Context) ([]string, error) { return m.pipeline.Settled(ctx) },
 		CoolDown: time.Second, Backoff: 100 * time.Millisecond,
 	})
 	require.NoError(t, err)

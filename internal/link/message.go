@@ -1,0 +1,126 @@
+package link
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// delivery is what the mesh sends, as one JSON value. Its parts take effect in the order of the fields.
+type delivery struct {
+	// Tokens are all that are good from now on; null if they are as before.
+	Tokens  map[local.TokenHash]local.Identity `json:"tokens"`
+	Changes []change                           `json:"changes,omitempty"`
+	Reports []source.Report                    `json:"reports,omitempty"`
+	Synced  bool                               `json:"synced,omitempty"`
+	// Ask are questions for the proxies that have accepted all that was delivered up to here.
+	Ask []uint64 `json:"ask,omitempty"`
+}
+
+// reply is what the control plane sends: an answer or news.
+type reply struct {
+	Answer  uint64   `json:"answer,omitempty"` // the question's number
+	Proxies []string `json:"proxies,omitempty"`
+	// Error says why there is no answer.
+	Error string          `json:"error,omitempty"`
+	News  json.RawMessage `json:"news,omitempty"`
+}
+
+// change is a source.Change in JSON, but for the time when it reached the other process.
+type change struct {
+	Key    source.Key      `json:"key"`
+	Object json.RawMessage `json:"object,omitempty"` // absent: it was deleted
+	Origin string          `json:"origin,omitempty"`
+}
+
+func encode(c source.Change) (change, error) {
+	out := change{Key: c.Key, Origin: c.Origin}
+	if c.Object == nil {
+		return out, nil
+	}
+	var err error
+	if out.Object, err = json.Marshal(c.Object); err != nil {
+		return out, fmt.Errorf("%s: %w", c.Key, err)
+	}
+	return out, nil
+}
+
+func (c change) decode(now time.Time) (source.Change, error) {
+	out := source.Change{Key: c.Key, Origin: c.Origin, ObservedAt: now}
+	if c.Object == nil {
+		return out, nil
+	}
+	if out.Object = c.Key.Kind.NewObject(); out.Object == nil {
+		return out, fmt.Errorf("%s: a kind that is not read", c.Key)
+	}
+	if err := json.Unmarshal(c.Object, out.Object); err != nil {
+		return out, fmt.Errorf("%s: %w", c.Key, err)
+	}
+	return out, nil
+}
+
+// batch is what was delivered and not yet sent, or all that there is: the latest of each key and each origin.
+type batch struct {
+	changes map[source.Key]source.Change
+	reports map[string]source.Report
+	synced  bool
+}
+
+func newBatch() batch {
+	return batch{changes: map[source.Key]source.Change{}, reports: map[string]source.Report{}}
+}
+
+// add takes an event in. What it deletes stays in the batch as a deletion.
+func (b *batch) add(e source.Event) {
+	for _, c := range e.Changes {
+		b.changes[c.Key] = c
+	}
+	for _, r := range e.Reports {
+		b.reports[r.Origin] = r
+	}
+	b.synced = b.synced || e.Synced
+}
+
+// forget leaves out what is not there any more.
+func (b *batch) forget() {
+	maps.DeleteFunc(b.changes, func(_ source.Key, c source.Change) bool { return c.Object == nil })
+	maps.DeleteFunc(b.reports, func(_ string, r source.Report) bool { return len(r.Problems) == 0 })
+}
+
+func (b *batch) clone() batch {
+	return batch{changes: maps.Clone(b.changes), reports: maps.Clone(b.reports), synced: b.synced}
+}
+
+// delivery is the batch in a fixed order.
+func (b *batch) delivery() (delivery, error) {
+	d := delivery{Synced: b.synced}
+	for _, k := range slices.SortedFunc(maps.Keys(b.changes), source.Key.Compare) {
+		c, err := encode(b.changes[k])
+		if err != nil {
+			return d, err
+		}
+		d.Changes = append(d.Changes, c)
+	}
+	for _, origin := range slices.Sorted(maps.Keys(b.reports)) {
+		d.Reports = append(d.Reports, b.reports[origin])
+	}
+	return d, nil
+}
+
+// event is a delivery as a source delivers it that has got it now.
+func (d *delivery) event(now time.Time) (source.Event, error) {
+	e := source.Event{Reports: d.Reports, Synced: d.Synced}
+	for _, c := range d.Changes {
+		decoded, err := c.decode(now)
+		if err != nil {
+			return e, err
+		}
+		e.Changes = append(e.Changes, decoded)
+	}
+	return e, nil
+}

@@ -1,0 +1,220 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Relay is the mesh's end. It keeps all that was delivered, for the next control plane. Its methods are safe for concurrent use.
+type Relay struct {
+	tokens *local.Tokens
+	news   func(json.RawMessage)
+	log    *slog.Logger
+	lines  sync.WaitGroup
+
+	mu        sync.Mutex
+	all       batch
+	questions map[uint64]chan reply // those that wait for an answer, by number
+	asked     uint64
+	line      *line // nil: nobody is connected
+	closed    bool
+}
+
+// line is one connection.
+type line struct {
+	conn net.Conn
+	// pending and ask are guarded by the Relay's lock. They hold the latest of each object: a control plane that does not read
+	// gets one delivery with all of it when it does.
+	pending batch
+	ask     []uint64
+	// wake holds one signal that something is pending, or that the line was ended.
+	wake chan struct{}
+	done chan struct{} // closed when the other end has gone
+}
+
+// NewRelay returns a relay that nobody is connected to. news gets what the control plane tells, one at a time.
+func NewRelay(tokens *local.Tokens, news func(json.RawMessage), log *slog.Logger) *Relay {
+	return &Relay{tokens: tokens, news: news, log: log, all: newBatch(), questions: map[uint64]chan reply{}}
+}
+
+// Deliver takes an event of the runtime. It implements source.Sink, and never blocks.
+func (r *Relay) Deliver(e source.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all.add(e)
+	r.all.forget()
+	if r.line != nil {
+		r.line.pending.add(e)
+		r.line.signal()
+	}
+}
+
+// Settled returns once the control plane has answered which proxies have accepted all that was delivered before. If it dies
+// meanwhile, the next one is asked.
+func (r *Relay) Settled(ctx context.Context) (proxies []string, err error) {
+	answer := make(chan reply, 1)
+	r.mu.Lock()
+	r.asked++
+	number := r.asked
+	r.questions[number] = answer
+	if r.line != nil {
+		r.line.ask = append(r.line.ask, number)
+		r.line.signal()
+	}
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.questions, number)
+	}()
+	select {
+	case a := <-answer:
+		if a.Error != "" {
+			return nil, errors.New(a.Error)
+		}
+		return a.Proxies, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Connect makes a new line in place of the one before, and returns the control plane's end of it, for Open.
+func (r *Relay) Connect() (*os.File, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := net.FileConn(ours)
+	_ = ours.Close() // conn has a descriptor of its own
+	if err != nil {
+		_ = theirs.Close()
+		return nil, err
+	}
+	l := &line{conn: conn, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errors.Join(net.ErrClosed, conn.Close(), theirs.Close())
+	}
+	if r.line != nil {
+		_ = r.line.conn.Close() // its goroutines see it
+	}
+	l.pending, l.ask = r.all.clone(), slices.Sorted(maps.Keys(r.questions))
+	r.line = l
+	l.signal()
+	r.lines.Go(func() { r.write(l) })
+	r.lines.Go(func() { r.read(l) })
+	return theirs, nil
+}
+
+// socketPair makes two connected sockets that no process inherits by accident.
+func socketPair() (a, b *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
+}
+
+// Close ends the line and returns when nothing of it is left.
+func (r *Relay) Close() {
+	r.mu.Lock()
+	r.closed = true
+	if r.line != nil {
+		_ = r.line.conn.Close()
+	}
+	r.mu.Unlock()
+	r.lines.Wait()
+}
+
+func (l *line) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write sends what is pending until the line ends.
+func (r *Relay) write(l *line) {
+	out := json.NewEncoder(l.conn)
+	var sent uint64 // version of the tokens
+	for {
+		select {
+		case <-l.done:
+			return
+		case <-l.wake:
+		}
+		d, err := r.take(l)
+		if err != nil { // no object of a manifest is like that
+			r.log.Error("what changed cannot be told to the control plane", "error", err)
+			continue
+		}
+		// A pod's token is older than the pod's first event, so it is among these.
+		if known, version := r.tokens.Known(); version != sent {
+			d.Tokens, sent = known, version
+		}
+		if err := out.Encode(d); err != nil {
+			return // the reader sees it too
+		}
+	}
+}
+
+// take empties what is pending.
+func (r *Relay) take(l *line) (delivery, error) {
+	r.mu.Lock()
+	pending, ask := l.pending, l.ask
+	l.pending, l.ask = newBatch(), nil
+	r.mu.Unlock()
+	d, err := pending.delivery()
+	d.Ask = ask
+	return d, err
+}
+
+// read takes answers and news until the line ends.
+func (r *Relay) read(l *line) {
+	defer close(l.done)
+	defer func() { _ = l.conn.Close() }()
+	in := json.NewDecoder(l.conn)
+	for {
+		var got reply
+		if err := in.Decode(&got); err != nil {
+			r.detach(l)
+			return
+		}
+		if got.News != nil {
+			r.news(got.News)
+			continue
+		}
+		r.mu.Lock()
+		if answer := r.questions[got.Answer]; answer != nil {
+			answer <- got
+			delete(r.questions, got.Answer)
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *Relay) detach(l *line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.line == l {
+		r.line = nil
+	}
+}
