@@ -7,6 +7,6 @@ grep -rl --include='*_test.go' '^func Fuzz' internal test | sort | while read -r
   package=./$(dirname "$file")
   sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' "$file" | while read -r target; do
     echo "fuzz $package $target ($time)"
-    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -parallel 2 "$package" </dev/null | grep -v '^fuzz: elapsed' || exit 1
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 20x -parallel 2 "$package" </dev/null | grep -v '^fuzz: elapsed' || exit 1
   done
 done

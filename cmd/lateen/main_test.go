@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // said runs the command and returns its exit code and what it wrote to the standard error.
 func said(t *testing.T, args ...string) (code int, text string) {

@@ -48,8 +48,9 @@ func newPipeline(t *testing.T, s sourceFunc) (*app.Pipeline, *http.Client, strin
 	return p, client, "http://" + monitoring.Addr().String()
 }
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func TestAPipelineIsReadyWithItsFirstStateAndLeavesNothingBehind(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	p, client, url := newPipeline(t, empty)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -72,7 +73,6 @@ func TestAPipelineIsReadyWithItsFirstStateAndLeavesNothingBehind(t *testing.T) {
 }
 
 func TestAPipelineThatIsStoppedAtOnceDidNotFail(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	for range 20 {
 		p, _, _ := newPipeline(t, empty)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -82,7 +82,6 @@ func TestAPipelineThatIsStoppedAtOnceDidNotFail(t *testing.T) {
 }
 
 func TestAPipelineEndsWithItsSource(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	p, _, _ := newPipeline(t, func(context.Context, source.Sink) error { return io.ErrUnexpectedEOF })
 	require.ErrorIs(t, p.Run(context.Background()), io.ErrUnexpectedEOF)
 }
