@@ -121,6 +121,9 @@ func (s *Session) Update(state *view.State, own view.Own, now time.Time) []Respo
 				delete(c.refused, name)
 			}
 		}
+		if len(c.refused) == 0 {
+			c.refused = nil // a map keeps the size that it once had
+		}
 	}
 	s.warming.settle(state.Sets[view.Cluster])
 	return s.advance(now)

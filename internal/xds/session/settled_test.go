@@ -15,10 +15,21 @@ import (
 type large struct {
 	store *view.Store
 	state *view.State
+	known []string
+	// versions are those that a client may state, by type and whether they are right.
+	versions map[string]map[string]string
+}
+
+// names are those of the resources, the same for each type.
+func (l *large) names() []string {
+	if l.known == nil {
+		l.known = l.state.Sets[view.Cluster].Names()
+	}
+	return l.known
 }
 
 func newLarge(services int) *large {
-	l := &large{store: view.NewStore(), state: view.NewState(1)}
+	l := &large{store: view.NewStore(), state: view.NewState(1), versions: map[string]map[string]string{}}
 	edits := make([]view.Edit, services)
 	for i := range edits {
 		name := serviceName(i)
