@@ -7,16 +7,18 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 DIR      ?= examples/bookinfo
 LINT     := $(TOOLS)/golangci-lint
 LINT_VERSION := v2.15.0
+BENCHSTAT := $(TOOLS)/benchstat
+BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 10s
 
 # -race needs a C compiler; without one the tests run without it.
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy demo up check test test-short lint golden calibrate fuzz bench clean
+.PHONY: help build envoy demo up check test test-short lint golden calibrate fuzz bench bench-compare bench-baseline clean
 
 help: ## show this
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/lateen
 	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
@@ -57,8 +59,20 @@ calibrate: envoy ## play all recorded scripts to the real Envoy and to its model
 fuzz: ## run each fuzz target for FUZZTIME
 	@hack/fuzz.sh $(FUZZTIME)
 
-bench: ## run all benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+bench: ## measure each stage: all, or as make bench BENCH=Apply COUNT=1
+	@BENCH='$(BENCH)' COUNT='$(COUNT)' BENCHTIME='$(BENCHTIME)' hack/bench.sh run
+
+bench-compare: $(BENCHSTAT) ## compare the latest make bench with the baseline
+	@hack/bench.sh compare
+
+bench-baseline: ## measure the baseline anew, and the table in docs/architecture.md from it
+	@BENCH= COUNT='$(COUNT)' BENCHTIME='$(BENCHTIME)' hack/bench.sh run bin/baseline.txt
+	@cp bin/baseline.txt test/bench/baseline.txt
+	$(GO) test ./test/bench -run '^TestArchitectureShowsTheBaseline$$' -update
+
+$(BENCHSTAT):
+	@echo "building benchstat"
+	@GOBIN=$(TOOLS) $(GO) install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
 
 clean: ## remove what was built, and the state of local meshes
 	rm -rf bin .lateen

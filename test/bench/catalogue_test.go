@@ -1,0 +1,97 @@
+package bench
+
+// row is one benchmark as docs/architecture.md shows it.
+type row struct {
+	stage, change string // as in its name
+	text          string // what is measured
+	// grows is why the cost follows the size of the mesh, and what would end that. It is shown where the baseline shows that it
+	// does, and must be there then.
+	grows string
+}
+
+const (
+	wholeMesh = "The change is the whole mesh, or all that a class sees of it: ten times as much. " +
+		"Nothing of this is on the path of a single change."
+	wholeTable = "A route table goes over the wire whole, so a changed virtual host costs the bytes of its table, at each proxy. " +
+		"Discovery of virtual hosts one by one (VHDS) ends it."
+	standing = "All conflicts that stand are collected and sorted anew with each generation. Keeping them by unit, as each class does already, " +
+		"and telling only what appeared and what was mended would end it."
+	selectors = "All selectors of the world are compared with the proxy's labels. An index of selectors by one of their labels would end it. " +
+		"It is paid when a proxy connects, not when something changes."
+	narrow = "A class whose Sidecar names a few hosts still walks all VirtualServices to find those that lead to them. " +
+		"The index of VirtualServices by host, asked for the hosts that the Sidecar names, would end it."
+)
+
+// titles are the stages as docs/architecture.md names them.
+var titles = map[string]string{
+	"Ingest": "ingest", "Apply": "world: apply", "Scope": "scope", "Translate": "translate", "Advance": "view: advance", "Compile": "view: compile",
+	"Diff": "view: diff", "Assemble": "view: assemble", "Session": "session", "Fanout": "fan-out", "EndToEnd": "end to end",
+}
+
+var catalogue = []row{
+	{"Ingest", "service", "a Service", ""},
+	{"Ingest", "pod", "a Pod", ""},
+	{"Ingest", "endpointslice", "an EndpointSlice of 3", ""},
+	{"Ingest", "virtualservice", "a VirtualService", ""},
+	{"Ingest", "destinationrule", "a DestinationRule", ""},
+	{"Ingest", "serviceentry", "a ServiceEntry", ""},
+	{"Ingest", "sidecar", "a Sidecar", ""},
+	{"Ingest", "everything", "all objects of the mesh", wholeMesh},
+
+	{"Apply", "endpoint", "an endpoint", ""},
+	{"Apply", "service", "a Service's port", ""},
+	{"Apply", "virtualservice", "a VirtualService", ""},
+	{"Apply", "destinationrule", "a DestinationRule", ""},
+	{"Apply", "relist", "all objects again, equal", wholeMesh},
+	{"Apply", "everything", "all objects, from nothing", wholeMesh},
+
+	{"Scope", "classify", "the class of a proxy", selectors},
+	{"Scope", "moves", "whether a change moves a proxy", ""},
+	{"Scope", "service", "a service with routes and rules", ""},
+	{"Scope", "everything", "all hosts of a class", wholeMesh},
+
+	{"Translate", "cluster", "a cluster", ""},
+	{"Translate", "endpoint", "an endpoint", ""},
+	{"Translate", "listener", "a listener", ""},
+	{"Translate", "virtualhost", "a virtual host", ""},
+	{"Translate", "routetable", "a route table's head", ""},
+
+	{"Advance", "endpoint", "an endpoint, 40 classes", standing},
+	{"Advance", "service", "a Service's port, 40 classes", standing},
+	{"Advance", "virtualservice", "a VirtualService, 40 classes", standing},
+	{"Advance", "destinationrule", "a DestinationRule, 40 classes", standing},
+	{"Advance", "sidecar", "a Sidecar: its class anew", "A changed Sidecar compiles its classes from nothing, " +
+		"at the cost of what they see. Comparing what it lets in with what it let in before would end it."},
+
+	{"Compile", "open", "a class without Sidecar", wholeMesh},
+	{"Compile", "wide", "a class that sees its namespace", wholeMesh},
+	{"Compile", "narrow", "a class that sees three services", narrow},
+	{"Compile", "gateway", "a gateway", wholeMesh},
+
+	{"Diff", "generation", "one rule changed", ""},
+	{"Diff", "class", "two classes", "The classes differ in what their namespaces have for themselves, which is ten times as much in a mesh ten times as large."},
+	{"Diff", "everything", "all clusters and none", wholeMesh},
+
+	{"Assemble", "routetable", "a route table from its hosts", wholeTable},
+	{"Assemble", "assignment", "a ClusterLoadAssignment of 2", ""},
+
+	{"Session", "endpoint", "an endpoint and its ACK", ""},
+	{"Session", "service", "a Service's port and its ACKs", wholeTable},
+	{"Session", "virtualservice", "a VirtualService and its ACK", wholeTable},
+	{"Session", "destinationrule", "a DestinationRule and its ACK", ""},
+	{"Session", "reconnect", "a reconnect with nothing to send", "The client states the version of everything that it has, and each is compared. " +
+		"Stating the version of the whole set would end it; stock Envoy has no field for that."},
+	{"Session", "firstload", "a first load", wholeMesh},
+
+	{"Fanout", "firstframe", "a frame, the first time", ""},
+	{"Fanout", "nextframe", "a frame for one stream more", ""},
+	{"Fanout", "endpoint", "an endpoint to 1,000 streams", ""},
+	{"Fanout", "service", "a Service's port to 1,000 streams", wholeTable},
+	{"Fanout", "virtualservice", "a VirtualService to 1,000 streams", wholeTable},
+	{"Fanout", "destinationrule", "a DestinationRule to 1,000 streams", ""},
+
+	{"EndToEnd", "endpoint", "an endpoint, until the last ACK", standing},
+	{"EndToEnd", "service", "a Service's port, until the last ACK", wholeTable},
+	{"EndToEnd", "virtualservice", "a VirtualService, until the last ACK", wholeTable},
+	{"EndToEnd", "destinationrule", "a DestinationRule, until the last ACK", standing},
+}

@@ -1,0 +1,99 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// streams is how many connections of one class a push goes to.
+const streams = 1000
+
+// BenchmarkFanout encodes a step of a class for the first of its streams and for each other one, and brings 1,000 streams to
+// the next generation: woken, told, encoded, acknowledged; all that is not gRPC.
+func BenchmarkFanout(b *testing.B) {
+	atEachSize(b, func(b *testing.B, services int) {
+		c := newCompiled(b, services, openProxy)
+		before, after := c.step(openProxy, editEndpoint)
+		from, to := before.Sets[view.Endpoint], after.Sets[view.Endpoint]
+		change(b, "firstframe", func(b *testing.B) {
+			for b.Loop() {
+				encode(view.NewDiffer(1).Diff(view.Endpoint, from, to))
+			}
+		})
+		change(b, "nextframe", func(b *testing.B) {
+			step := view.NewDiffer(1).Diff(view.Endpoint, from, to)
+			encode(step)
+			for b.Loop() {
+				encode(step)
+			}
+		})
+		f := newFleet(b, after)
+		for _, e := range edits {
+			change(b, e.name, func(b *testing.B) {
+				before, after := c.step(openProxy, e.edit)
+				states := numbered{before, after}
+				f.push(states.next()) // which brings all of them here
+				sent := 0
+				for b.Loop() {
+					sent = f.push(states.next())
+				}
+				require.NotZero(b, sent)
+				b.ReportMetric(float64(sent)/streams, "sent-B/stream")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/stream")
+			})
+		}
+	})
+}
+
+func encode(step *view.Change) fanout.Frame {
+	return fanout.Encode(session.Delta, session.Response{Type: step.Type, Nonce: "e1", Upserts: step.Upserts, Shared: step}, view.Own{})
+}
+
+// fleet are streams of one class without sockets.
+type fleet struct {
+	hub      *fanout.Hub
+	conns    []*fanout.Conn
+	sessions []*session.Session
+}
+
+const class fanout.ClassID = 1
+
+func newFleet(tb testing.TB, state *view.State) *fleet {
+	f := &fleet{hub: fanout.NewHub(fanout.Options{
+		Metrics: observe.New(observe.Build{Start: now, Now: time.Now}), Now: time.Now,
+	})}
+	differ := view.NewDiffer(64)
+	client := newClient(state)
+	for range streams {
+		conn := f.hub.Register(class, state, view.Own{})
+		conn.Take()
+		f.conns, f.sessions = append(f.conns, conn), append(f.sessions, client.connect(tb, differ))
+	}
+	return f
+}
+
+// push brings all streams to a state, and returns the bytes of all frames.
+func (f *fleet) push(state *view.State) int {
+	f.hub.Publish(fanout.Generation{
+		Number: state.Generation, Observed: now, Changed: []fanout.ClassChange{{Class: class, State: state}},
+	})
+	for i, conn := range f.conns {
+		<-conn.Wake()
+		p, _ := conn.Take()
+		s := f.sessions[i]
+		for responses := s.Update(p.State, p.Own, now); len(responses) > 0; {
+			r := responses[0]
+			conn.Sent(r.Generation, fanout.Encode(session.Delta, r, p.Own).Size)
+			responses = append(responses[1:], s.Request(session.Request{TypeURL: r.Type.URL(), Nonce: r.Nonce}, now)...)
+		}
+		conn.Acknowledged(s.AckedGeneration())
+	}
+	return int((<-f.hub.Finished()).Bytes)
+}

@@ -1,0 +1,206 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// atEachSize measures in meshes of each size. What measure prepares is shared by all changes and all runs of a size.
+func atEachSize(b *testing.B, measure func(b *testing.B, services int)) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) { measure(b, n) })
+	}
+}
+
+// change measures one change.
+func change(b *testing.B, name string, measure func(b *testing.B)) {
+	b.Run("change="+name, func(b *testing.B) {
+		b.ReportAllocs()
+		measure(b)
+	})
+}
+
+// subject is the service that changes: one of kind Plain, with routes and subsets, that all see whose Sidecar does not leave it
+// out. No proxy is in its namespace, so that no change moves one to another class.
+const subject = 25
+
+// editOf makes variants of one change, all different.
+type editOf struct {
+	name string
+	edit func(variant int) source.Change
+}
+
+// edits are the changes whose cost is measured in every stage that they pass.
+var edits = []editOf{
+	{"endpoint", editEndpoint},
+	{"service", editService},
+	{"virtualservice", editRoutes},
+	{"destinationrule", editRule},
+}
+
+// editEndpoint gives the subject a third endpoint, at an address of the variant's.
+func editEndpoint(variant int) source.Change {
+	s := meshgen.Slice(subject)
+	s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+		Addresses: []string{fmt.Sprintf("127.%d.%d.%d", 100+variant>>16%100, byte(variant>>8), byte(variant))},
+	})
+	return meshgen.Upsert(s)
+}
+
+// editService gives the subject a second port.
+func editService(variant int) source.Change {
+	s := meshgen.Service(subject)
+	s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+		Name: "http-more", Port: int32(1024 + variant%20000), TargetPort: intstr.FromInt32(8080),
+	})
+	return meshgen.Upsert(s)
+}
+
+// editRoutes gives the subject's routes a timeout.
+func editRoutes(variant int) source.Change {
+	v := meshgen.Routes(subject)
+	v.Spec.Http[0].Timeout = durationpb.New(time.Duration(1+variant) * time.Millisecond)
+	return meshgen.Upsert(v)
+}
+
+// editRule limits the connections to the subject.
+func editRule(variant int) source.Change {
+	r := meshgen.DestinationRule(subject)
+	r.Spec.TrafficPolicy = &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{
+		Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(1 + variant)},
+	}}
+	return meshgen.Upsert(r)
+}
+
+// editSidecar changes what the proxies of one namespace see: by turns, one or another service of a namespace beside it.
+func editSidecar(variant int) source.Change {
+	s := meshgen.Sidecar(meshgen.Wide)
+	other := meshgen.Number(1+variant%2, meshgen.Plain)
+	hosts := &s.Spec.Egress[0].Hosts
+	*hosts = append(*hosts, meshgen.Namespace(other)+"/"+meshgen.Host(other))
+	return meshgen.Upsert(s)
+}
+
+// upstream is a mesh as far as the world.
+type upstream struct {
+	tb        testing.TB
+	converter *ingest.Converter
+	writer    *world.Writer
+	variants  int
+}
+
+// newUpstream makes the world of a mesh, and returns with it the delta from nothing.
+func newUpstream(tb testing.TB, services int) (*upstream, *world.Delta) {
+	u := &upstream{tb: tb, converter: ingest.New(ingest.Options{}), writer: world.NewWriter()}
+	_, d := u.writer.Apply(u.convert(meshgen.Mesh{Services: services}.Objects()...))
+	return u, d
+}
+
+func (u *upstream) convert(changes ...source.Change) []world.Update {
+	updates := make([]world.Update, len(changes))
+	for i, c := range changes {
+		r := u.converter.Convert(c, model.DefaultMesh())
+		require.Empty(u.tb, r.Problems)
+		updates[i] = world.Update{Key: c.Key, Objects: r.Objects}
+	}
+	return updates
+}
+
+// variant is a number that no edit had before.
+func (u *upstream) variant() int {
+	u.variants++
+	return u.variants
+}
+
+// next makes one more generation.
+func (u *upstream) next(edit func(variant int) source.Change) *world.Delta {
+	_, d := u.writer.Apply(u.convert(edit(u.variant())))
+	return d
+}
+
+// Proxies whose classes are measured: the gateway, two that see all that is exported to them, one whose Sidecar lets in its
+// own namespace, and one whose Sidecar names three services.
+const (
+	gatewayProxy = 0
+	openProxy    = 1
+	otherProxy   = 2
+	wideProxy    = 20
+	narrowProxy  = 30
+)
+
+// compiled is a mesh as far as the states of classes.
+type compiled struct {
+	*upstream
+	compiler *view.Compiler
+	proxies  []meshgen.Proxy
+	classes  map[int]view.ClassID // by proxy
+	states   map[view.ClassID]*view.State
+}
+
+// newCompiled compiles the classes of some proxies, or of all 40.
+func newCompiled(tb testing.TB, services int, proxies ...int) *compiled {
+	u, d := newUpstream(tb, services)
+	c := &compiled{upstream: u, proxies: meshgen.Proxies(), classes: map[int]view.ClassID{}, states: map[view.ClassID]*view.State{}}
+	c.compiler = view.NewCompiler(view.Refusals{
+		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) },
+		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
+	})
+	c.compiler.Advance(d, func(view.Step) {})
+	if len(proxies) == 0 {
+		for i := range c.proxies {
+			proxies = append(proxies, i)
+		}
+	}
+	for _, i := range proxies {
+		c.compiler.Join(factsOf(c.proxies[i]), func(_ *view.Member, at view.Placement) {
+			c.classes[i], c.states[at.Class] = at.Class, at.State
+		})
+	}
+	require.Len(tb, c.states, len(proxies), "each proxy is of a class of its own")
+	return c
+}
+
+// next makes one more generation, with its states.
+func (c *compiled) next(edit func(variant int) source.Change) {
+	c.compiler.Advance(c.upstream.next(edit), func(s view.Step) {
+		for _, changed := range s.Changed {
+			c.states[changed.Class] = changed.State
+		}
+	})
+}
+
+// state is that of a proxy.
+func (c *compiled) state(proxy int) *view.State { return c.states[c.classes[proxy]] }
+
+// step is the state of a proxy before and after one change.
+func (c *compiled) step(proxy int, edit func(variant int) source.Change) (before, after *view.State) {
+	before = c.state(proxy)
+	c.next(edit)
+	return before, c.state(proxy)
+}
+
+func factsOf(p meshgen.Proxy) view.Facts {
+	f := view.Facts{Address: p.Address, Proxy: scope.Proxy{
+		Namespace: p.Namespace, Name: p.Pod, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort, HTTP10: p.HTTP10},
+	}}
+	if p.Gateway {
+		f.Proxy.Type = scope.Router
+	}
+	return f
+}

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// BenchmarkAdvance takes the 40 classes of a mesh to the next generation.
+func BenchmarkAdvance(b *testing.B) {
+	atEachSize(b, func(b *testing.B, services int) {
+		c := newCompiled(b, services)
+		for _, e := range append(edits, editOf{"sidecar", editSidecar}) {
+			change(b, e.name, func(b *testing.B) {
+				changed, before := 0, c.compiler.Stats().Total()
+				for b.Loop() {
+					b.StopTimer()
+					d := c.upstream.next(e.edit)
+					b.StartTimer()
+					c.compiler.Advance(d, func(s view.Step) { changed += len(s.Changed) })
+				}
+				after := c.compiler.Stats().Total()
+				b.ReportMetric(float64(changed)/float64(b.N), "classes/op")
+				b.ReportMetric(float64(after.Misses-before.Misses)/float64(b.N), "misses/op")
+			})
+		}
+	})
+}
+
+// BenchmarkCompile compiles a class from nothing where all its translations are known already, as those of a proxy that is
+// the first in its namespace.
+func BenchmarkCompile(b *testing.B) {
+	atEachSize(b, func(b *testing.B, services int) {
+		c := newCompiled(b, services, gatewayProxy, openProxy, wideProxy, narrowProxy)
+		for _, of := range []struct {
+			name  string
+			proxy int
+		}{{"open", openProxy}, {"wide", wideProxy}, {"narrow", narrowProxy}, {"gateway", gatewayProxy}} {
+			change(b, of.name, func(b *testing.B) {
+				facts := factsOf(c.proxies[of.proxy])
+				facts.Proxy.Settings.HTTP10 = true // which makes it another class
+				size := 0
+				for b.Loop() {
+					var joined *view.Member
+					c.compiler.Join(facts, func(m *view.Member, at view.Placement) { joined, size = m, at.State.Size() })
+					c.compiler.Leave(joined)
+				}
+				b.ReportMetric(float64(size), "config-B/op")
+			})
+		}
+	})
+}
+
+// BenchmarkDiff finds what differs between two sets of clusters: of a class before and after a change of its rule, of two
+// classes, and of one and nothing.
+func BenchmarkDiff(b *testing.B) {
+	atEachSize(b, func(b *testing.B, services int) {
+		c := newCompiled(b, services, openProxy, otherProxy)
+		diff := func(name string, from, to *view.Set) {
+			change(b, name, func(b *testing.B) {
+				n := 0
+				for b.Loop() {
+					n = 0
+					view.Diff(from, to, func(_, _ *view.Resource) { n++ })
+				}
+				b.ReportMetric(float64(n), "differences/op")
+			})
+		}
+		before, after := c.step(openProxy, editRule)
+		diff("generation", before.Sets[view.Cluster], after.Sets[view.Cluster])
+		diff("class", after.Sets[view.Cluster], c.state(otherProxy).Sets[view.Cluster])
+		diff("everything", view.Empty(), after.Sets[view.Cluster])
+	})
+}
+
+// BenchmarkAssemble puts the bytes of the two lists together that go on the wire whole.
+func BenchmarkAssemble(b *testing.B) {
+	atEachSize(b, func(b *testing.B, services int) {
+		c := newCompiled(b, services, openProxy)
+		state := c.state(openProxy)
+		change(b, "routetable", func(b *testing.B) {
+			vhosts := state.Sets[view.Route].Get("http_proxy").VirtualHosts()
+			size := 0
+			for b.Loop() {
+				size = len(view.NewRouteTable("http_proxy", nil, vhosts).Body())
+			}
+			b.ReportMetric(float64(size), "body-B/op")
+		})
+		change(b, "assignment", func(b *testing.B) {
+			name := "outbound|80||" + meshgen.Host(subject)
+			groups := state.Sets[view.Endpoint].Get(name).Groups()
+			size := 0
+			for b.Loop() {
+				size = len(view.NewAssignment(name, nil, groups).Body())
+			}
+			b.ReportMetric(float64(size), "body-B/op")
+		})
+	})
+}

@@ -1,0 +1,37 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// BenchmarkApply makes the next generation of the world for one change, and the first from nothing.
+func BenchmarkApply(b *testing.B) {
+	atEachSize(b, func(b *testing.B, services int) {
+		u, _ := newUpstream(b, services)
+		for _, e := range edits {
+			change(b, e.name, func(b *testing.B) {
+				updates := [2][]world.Update{u.convert(e.edit(u.variant())), u.convert(e.edit(u.variant()))}
+				for i := 0; b.Loop(); i++ {
+					u.writer.Apply(updates[i%2])
+				}
+			})
+		}
+		same := u.convert(meshgen.Mesh{Services: services}.Objects()...)
+		change(b, "relist", func(b *testing.B) {
+			u.writer.Apply(same)
+			for b.Loop() {
+				if _, d := u.writer.Apply(same); !d.IsEmpty() {
+					b.Fatal("equal content made a generation")
+				}
+			}
+		})
+		change(b, "everything", func(b *testing.B) {
+			for b.Loop() {
+				world.NewWriter().Apply(same)
+			}
+		})
+	})
+}
