@@ -89,12 +89,11 @@ func (m *meters) view(c *view.Compiler) {
 	m.last = s.Translate
 }
 
-func (m *meters) problems(all []source.Problem) {
-	counts := map[source.Severity]int{}
-	for _, p := range all {
-		counts[p.Severity]++
+func (m *meters) problems(appeared, mended []source.Problem) {
+	for _, p := range appeared {
+		m.metrics.Source.Problems.WithLabelValues(p.Severity.String()).Inc()
 	}
-	for _, s := range []source.Severity{source.Warning, source.Error} {
-		m.metrics.Source.Problems.WithLabelValues(s.String()).Set(float64(counts[s]))
+	for _, p := range mended {
+		m.metrics.Source.Problems.WithLabelValues(p.Severity.String()).Dec()
 	}
 }

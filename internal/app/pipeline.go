@@ -140,15 +140,15 @@ func (p *Pipeline) advance(w *world.World, d *world.Delta) {
 	p.compiler.Advance(d, func(step view.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.opened()
-		p.ledger.Conflicts(step.Conflicts)
-		p.metrics.View.OutboundConflicts.Set(float64(len(step.Conflicts)))
+		p.ledger.Conflicts(step.Appeared, step.Mended)
+		p.metrics.View.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Mended)))
 	})
 	p.meters.compiled(time.Since(start))
 	p.meters.view(p.compiler)
 }
 
 func (p *Pipeline) problemsChanged(appeared, mended []source.Problem) {
-	p.meters.problems(p.ledger.Problems())
+	p.meters.problems(appeared, mended)
 	if p.o.Problems != nil {
 		p.o.Problems(appeared, mended)
 	}

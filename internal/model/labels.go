@@ -1,6 +1,7 @@
 package model
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,24 @@ func (l Labels) Map() map[string]string {
 		m[k] = v
 	}
 	return m
+}
+
+// Pairs yields the labels as "key=value", in their order.
+func (l Labels) Pairs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(l.text) {
+			if !yield(strings.TrimSuffix(line, "\n")) {
+				return
+			}
+		}
+	}
+}
+
+// FirstPair is the first of Pairs, empty when there are none. Whatever l selects has it, so that what selects some labels is
+// found by their pairs.
+func (l Labels) FirstPair() string {
+	first, _, _ := strings.Cut(l.text, "\n")
+	return first
 }
 
 // Get finds one label.

@@ -77,11 +77,8 @@ func (c *Classifier) Classify(w *world.World, p Proxy) Class {
 
 func matching(w *world.World, labels model.Labels) []model.Labels {
 	var found []model.Labels
-	for s := range w.Selectors() {
-		if len(found) > 0 && found[len(found)-1] == s {
-			continue
-		}
-		if s.Selects(labels) {
+	for s := range w.SelectorsOf(labels) {
+		if len(found) == 0 || found[len(found)-1] != s {
 			found = append(found, s)
 		}
 	}
@@ -107,12 +104,7 @@ func targets(w *world.World, p Proxy) []Target {
 
 // serving are the services that a workload serves, in the total order.
 func serving(w *world.World, p Proxy) []*model.Service {
-	var found []*model.Service
-	for s := range w.ServicesIn(p.Namespace) {
-		if !s.Selector.IsEmpty() && s.Selector.Selects(p.Labels) {
-			found = append(found, s)
-		}
-	}
+	found := slices.Collect(w.ServicesSelecting(p.Namespace, p.Labels))
 	slices.SortFunc(found, func(a, b *model.Service) int {
 		return cmp.Or(a.Compare(&b.Meta), cmp.Compare(a.Host, b.Host))
 	})

@@ -119,6 +119,19 @@ func (s *Scope) listed(matches func(model.ScopedHost) bool) bool {
 	return false
 }
 
+// Egress are the hosts that the Sidecar in force lets in, "." read as the class's own namespace; all when it limits nothing.
+func (s *Scope) Egress() (hosts []model.ScopedHost, all bool) {
+	if s.Sidecar == nil || len(s.Sidecar.Egress) == 0 {
+		return nil, true
+	}
+	for _, l := range s.Sidecar.Egress {
+		for _, h := range l.Hosts {
+			hosts = append(hosts, s.own(h))
+		}
+	}
+	return hosts, false
+}
+
 // own reads "." as the class's own namespace: a Sidecar of the root namespace says so for each namespace that it is for.
 func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
 	if h.Namespace == "." {

@@ -1,6 +1,10 @@
 package view
 
 import (
+	"maps"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -16,8 +20,10 @@ type class struct {
 	state   *State
 	tables  map[string]table
 	members int
+	// owners are the TCP services that have ports, but for those that are the first of all on theirs.
+	owners map[uint16]*model.Service
 	// conflicts are what is contested among the services that the class sees, by unit.
-	conflicts map[unit][]source.Problem
+	conflicts map[unit][]*source.Tallied
 }
 
 // table is a route table in its parts. In a class the head is nil until a unit says that the table exists.
@@ -106,13 +112,18 @@ func (c *class) editTable(st *Store, e *edits, name string) {
 // fill compiles a class from nothing.
 func (c *class) fill(comp compiler, s *scope.Scope, generation uint64) {
 	old := c.state
-	c.scope, c.state, c.tables, c.conflicts = s, NewState(generation), map[string]table{}, map[unit][]source.Problem{}
+	c.settledAll(comp)
+	c.scope, c.state, c.tables, c.owners, c.conflicts = s, NewState(generation), map[string]table{}, map[uint16]*model.Service{}, map[unit][]*source.Tallied{}
 	e := newEdits()
-	for _, u := range comp.units(s) {
+	units, ports := comp.units(s)
+	for _, u := range units {
 		comp.work.Units++
-		for _, slot := range comp.slots(s, u, c.reporter(u)) {
+		for _, slot := range comp.slots(s, u, c.reporter(comp, u)) {
 			e.put(slot)
 		}
+	}
+	for _, port := range slices.Sorted(maps.Keys(ports)) {
+		c.fillPort(comp, s, port, e)
 	}
 	c.apply(comp.store, e, generation)
 	if old != nil && sameSets(old, c.state) {
@@ -129,15 +140,12 @@ func sameSets(a, b *State) bool {
 	return true
 }
 
-func (c *class) reporter(u unit) func(source.Problem) {
-	return func(p source.Problem) { c.conflicts[u] = append(c.conflicts[u], p) }
-}
-
 // step takes the class from its scope to the next one, compiling only what the impact may touch.
 func (c *class) step(comp compiler, m *impact, generation uint64) (changed bool) {
 	before := c.state
 	from, to := c.scope, comp.scope(m.delta.To, c)
-	if m.wide(from, to) {
+	m, narrow := m.of(from, to)
+	if !narrow {
 		c.fill(comp, to, generation)
 		return c.state != before
 	}
@@ -145,8 +153,8 @@ func (c *class) step(comp compiler, m *impact, generation uint64) (changed bool)
 	quiet := func(source.Problem) {}
 	for _, u := range m.units(from, to) {
 		comp.work.Units++
-		delete(c.conflicts, u)
-		now := comp.slots(to, u, c.reporter(u))
+		c.settled(comp, u)
+		now := comp.slots(to, u, c.reporter(comp, u))
 		for _, old := range comp.slots(from, u, quiet) {
 			if !listed(now, old) {
 				e.remove(old)
@@ -154,6 +162,11 @@ func (c *class) step(comp compiler, m *impact, generation uint64) (changed bool)
 		}
 		for _, s := range now {
 			e.put(s)
+		}
+	}
+	if to.Class.Type == scope.Sidecar {
+		for _, port := range slices.Sorted(maps.Keys(m.ports)) {
+			c.stepPort(comp, port, m.ports[port], to, e)
 		}
 	}
 	c.scope = to

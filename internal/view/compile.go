@@ -51,8 +51,8 @@ type Step struct {
 	Changed []ClassState
 	// Moved are proxies whose class or own addresses are others from now on.
 	Moved []MemberMove
-	// Conflicts are all problems that classes see now.
-	Conflicts []source.Problem
+	// Appeared and Mended are problems that classes see now and did not at the step before, and the other way round.
+	Appeared, Mended []source.Problem
 }
 
 // ClassState is a class and its new state.
@@ -100,6 +100,7 @@ func (c *Compiler) Leave(m *Member) {
 func (c *Compiler) release(old *class) {
 	old.members--
 	if old.members == 0 {
+		old.settledAll(c.comp)
 		delete(c.classes, old.key)
 	}
 }
@@ -155,7 +156,7 @@ func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
 		}
 	}
 	step.Moved = c.move(d)
-	step.Conflicts = c.conflicts()
+	step.Appeared, step.Mended = c.comp.conflicts.Tell()
 	c.sweep()
 	publish(step)
 }
@@ -185,17 +186,7 @@ func (c *Compiler) move(d *world.Delta) []MemberMove {
 	return moved
 }
 
-func (c *Compiler) conflicts() []source.Problem {
-	found := map[source.Problem]bool{}
-	for _, cl := range c.classes {
-		for _, problems := range cl.conflicts {
-			for _, p := range problems {
-				found[p] = true
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b source.Problem) int { return cmp.Compare(a.String(), b.String()) })
-}
+func (c *Compiler) conflicts() []source.Problem { return c.comp.conflicts.Standing() }
 
 // sweepFloor is how many remembered translations are not worth a sweep.
 const sweepFloor = 4096

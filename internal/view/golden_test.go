@@ -89,7 +89,7 @@ func compileCase(t *testing.T, path string) string {
 	elsewhere := &model.Namespace{Meta: model.Meta{Kind: source.Namespace, Name: "elsewhere"}}
 	_, delta = writer.Apply([]world.Update{{Key: elsewhere.Key(), Objects: []model.Object{elsewhere}}}) // a step, so that conflicts are told
 	compiler.Advance(delta, func(s view.Step) { step = s })
-	for _, c := range step.Conflicts {
+	for _, c := range step.Appeared {
 		fmt.Fprintln(&out, "conflict:", c)
 	}
 	return out.String()

@@ -14,14 +14,15 @@ type impact struct {
 	hosts map[model.Host]bool
 	// endpoints are hosts of which nothing but endpoints changed.
 	endpoints map[model.Host]bool
-	ports     map[uint16]bool // of explicit TCP listeners
+	ports     map[uint16]map[model.Host]bool // of explicit TCP listeners, with the hosts that touch them
+	own       bool                           // unitOwn
 	virtual   map[*model.VirtualService]bool
 	seen      map[*model.VirtualService]bool
 }
 
 func impactOf(d *world.Delta) *impact {
 	m := &impact{
-		delta: d, hosts: map[model.Host]bool{}, endpoints: map[model.Host]bool{}, ports: map[uint16]bool{},
+		delta: d, hosts: map[model.Host]bool{}, endpoints: map[model.Host]bool{}, ports: map[uint16]map[model.Host]bool{},
 		virtual: map[*model.VirtualService]bool{}, seen: map[*model.VirtualService]bool{},
 	}
 	for _, p := range d.Services {
@@ -97,10 +98,17 @@ func (m *impact) portsOf(w *world.World, host model.Host) {
 	for svc := range w.Claims(host) {
 		for _, p := range svc.Ports {
 			if explicit(p.Protocol) {
-				m.ports[p.Port] = true
+				m.addPort(p.Port, host)
 			}
 		}
 	}
+}
+
+func (m *impact) addPort(port uint16, host model.Host) {
+	if m.ports[port] == nil {
+		m.ports[port] = map[model.Host]bool{}
+	}
+	m.ports[port][host] = true
 }
 
 func (m *impact) rule(r *model.DestinationRule) {
@@ -136,10 +144,10 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 			units[unit{kind: unitEndpoints, host: h}] = true
 		}
 	}
+	if m.own {
+		units[unit{kind: unitOwn}] = true
+	}
 	if to.Class.Type == scope.Sidecar {
-		for p := range m.ports {
-			units[unit{kind: unitPort, port: p}] = true
-		}
 		return sortedUnits(units)
 	}
 	m.gatewayUnits(from, units)
@@ -172,12 +180,6 @@ func (m *impact) gatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]b
 			units[unit{kind: unitHost, host: h}] = true
 		}
 	}
-}
-
-// wide tells whether the delta may touch everything that a class has: then it is compiled from nothing, which its memo
-// makes cheap and its sets make small on the wire.
-func (m *impact) wide(from, to *scope.Scope) bool {
-	return m.delta.Mesh || from.Sidecar != to.Sidecar
 }
 
 func compareUnits(a, b unit) int {

@@ -26,7 +26,7 @@ const (
 	unitHost
 	// unitEndpoints are the endpoints alone of one host.
 	unitEndpoints
-	// unitPort is the explicit TCP listener of one port.
+	// unitPort is the explicit TCP listener of one port; with a host, what is wrong with that host on it. See port.go.
 	unitPort
 	// unitGateway is a gateway's port: its listener and its route table.
 	unitGateway
@@ -62,8 +62,6 @@ func (c compiler) slots(s *scope.Scope, u unit, report func(source.Problem)) []s
 		return append(c.clusterSlots(s, u.host, false), c.vhostSlots(s, u.host)...)
 	case unitEndpoints:
 		return c.clusterSlots(s, u.host, true)
-	case unitPort:
-		return c.tcpSlots(s, u.port, report)
 	case unitGateway:
 		return c.gatewaySlots(s, u.port)
 	default:
@@ -71,25 +69,23 @@ func (c compiler) slots(s *scope.Scope, u unit, report func(source.Problem)) []s
 	}
 }
 
-// units lists all units of a scope, for compiling from nothing.
-func (c compiler) units(s *scope.Scope) []unit {
-	var units []unit
-	ports := map[uint16]bool{}
+// units lists all units of a scope, for compiling from nothing, and the ports that have listeners of their own.
+func (c compiler) units(s *scope.Scope) (units []unit, ports map[uint16]bool) {
+	ports = map[uint16]bool{}
 	for h := range s.Hosts() {
 		units = append(units, unit{kind: unitHost, host: h})
 		if svc := s.Service(h); svc != nil && s.Class.Type == scope.Sidecar {
 			for _, p := range svc.Ports {
-				if !ports[p.Port] && explicit(p.Protocol) {
+				if explicit(p.Protocol) {
 					ports[p.Port] = true
-					units = append(units, unit{kind: unitPort, port: p.Port})
 				}
 			}
 		}
 	}
 	if s.Class.Type == scope.Sidecar {
-		return append(units, unit{kind: unitOwn})
+		return append(units, unit{kind: unitOwn}), ports
 	}
-	return append(units, gatewayUnits(s)...)
+	return append(units, gatewayUnits(s)...), nil
 }
 
 // explicit tells whether a port gets a TCP listener of its own: what is HTTP goes through the HTTP proxy port.

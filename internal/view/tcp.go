@@ -1,43 +1,32 @@
 package view
 
 import (
-	"fmt"
-
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// tcpSlots is the explicit listener of a port whose bytes are not HTTP. Without interception nothing but the port tells
-// services apart, so one TCP service has it (the first in the total order), beside any number of TLS services, which are
-// told apart by SNI. The others are reported.
-func (c compiler) tcpSlots(s *scope.Scope, port uint16, report func(source.Problem)) []slot {
-	if s.Class.Type != scope.Sidecar {
+// tcpSlots is the explicit listener of a port whose bytes are not HTTP: of the TLS services on it, which are told apart by
+// SNI, and of the TCP service that owns it, nil if none does.
+func (c compiler) tcpSlots(s *scope.Scope, port uint16, owner *model.Service) []slot {
+	if port == s.HTTPProxyPort() {
 		return nil
 	}
-	b := chainBuilder{compiler: c, scope: s, port: port, sni: map[string]bool{}, report: report}
-	for svc := range s.World.ServicesOnPort(port) {
-		p, ok := svc.Port(port)
-		if !ok || !explicit(p.Protocol) || s.Service(svc.Host) != svc {
-			continue
-		}
-		if port == s.HTTPProxyPort() {
-			b.clash(svc, "the HTTP proxy port of the sidecars")
-			continue
-		}
-		if p.Protocol == model.TLS {
+	b := chainBuilder{compiler: c, scope: s, port: port, sni: map[string]bool{}}
+	for svc := range s.World.TLSServicesOn(port) {
+		if seen, p := onPort(s, svc.Host, port); seen == svc && p.Protocol == model.TLS {
 			b.addTLS(svc)
-		} else {
-			b.addTCP(svc)
 		}
+	}
+	if owner != nil {
+		b.addTCP(owner)
 	}
 	if len(b.found) == 0 {
 		return nil
 	}
-	name := "127.0.0.1_" + portText(port)
+	name := tcpListener(port)
 	return []slot{{typ: Listener, name: name, get: func() *Resource {
 		return c.tcp.get(listener.TCPInput{
 			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.chains.List(b.found),
@@ -46,31 +35,18 @@ func (c compiler) tcpSlots(s *scope.Scope, port uint16, report func(source.Probl
 	}}}
 }
 
+func tcpListener(port uint16) string { return "127.0.0.1_" + portText(port) }
+
 // chainBuilder gathers the filter chains of one port.
 type chainBuilder struct {
 	compiler
-	scope  *scope.Scope
-	port   uint16
-	found  []listener.Chain
-	sni    map[string]bool
-	owner  *model.Service // of the chain that takes all that no SNI does
-	report func(source.Problem)
-}
-
-func (b *chainBuilder) clash(svc *model.Service, with string) {
-	b.report(problemOf(&svc.Meta, source.Problem{
-		Severity: source.Warning, Path: "spec.ports", Value: portText(b.port),
-		Message: fmt.Sprintf("the TCP port of %s is also that of %s, which has it: workloads reach only that one by the port", svc.Host, with),
-		Want:    "a port of its own for each TCP service, or protocol TLS, where SNI tells services apart",
-	}))
+	scope *scope.Scope
+	port  uint16
+	found []listener.Chain
+	sni   map[string]bool
 }
 
 func (b *chainBuilder) addTCP(svc *model.Service) {
-	if b.owner != nil {
-		b.clash(svc, string(b.owner.Host))
-		return
-	}
-	b.owner = svc
 	vs := b.scope.VirtualService(svc.Host)
 	if vs == nil || len(vs.TCP) == 0 {
 		b.found = append(b.found, b.direct(svc, nil))

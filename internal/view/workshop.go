@@ -2,6 +2,7 @@ package view
 
 import (
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
@@ -41,6 +42,7 @@ type workshop struct {
 	mesh      *meshParts
 	hole      *Resource // BlackHoleCluster, which has no input
 	work      Work
+	conflicts *source.Tally // how many classes see each
 }
 
 type assignmentKey struct {
@@ -55,7 +57,7 @@ type vhostKey struct {
 
 func newWorkshop(store *Store, refusals Refusals) *workshop {
 	w := &workshop{
-		store: store, refusals: refusals,
+		store: store, refusals: refusals, conflicts: source.NewTally(),
 		domains: model.NewInterner[string](), refs: model.NewInterner[route.RouteRef](), facts: model.NewInterner[route.DestinationFact](),
 		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](), names: model.NewInterner[string](),
 		retries: model.NewPool[model.Retries](), common: model.NewPool[listener.Common](),

@@ -14,7 +14,7 @@ type batch struct {
 	hosts       edit[model.Host]
 	byNamespace edit[*model.Service]
 	byPort      edit[*model.Service]
-	selecting   edit[*model.Service]
+	bySelector  edit[*model.Service]
 	virtual     edit[*model.VirtualService]
 	virtualHost edit[*model.VirtualService]
 	virtualGate edit[*model.VirtualService]
@@ -38,7 +38,7 @@ func newBatch(from *World) *batch {
 	return &batch{
 		from: from, delta: &Delta{From: from}, mesh: from.Mesh,
 		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(),
-		selecting: from.selecting.edit(), virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
+		bySelector: from.bySelector.edit(), virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
 		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(),
 		workloads: from.workloads.edit(), slices: from.slices.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
 		pendingHosts: from.pendingHosts, subsets: from.subsets,
@@ -54,7 +54,7 @@ func (b *batch) finish() *World {
 	next := &World{
 		Generation: b.from.Generation + 1, Mesh: b.mesh,
 		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(),
-		selecting: b.selecting.commit(), virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
+		bySelector: b.bySelector.commit(), virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
 		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(),
 		workloads: b.workloads.commit(), slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
 		pendingHosts: b.pendingHosts, subsets: b.subsets, lookups: b.from.lookups,
@@ -66,13 +66,13 @@ func (b *batch) finish() *World {
 	return next
 }
 
-// replace takes a source object's old model objects out and puts its new ones in; it tells whether anything differs.
+// replace takes a source object's old model objects out and puts its new ones in; it tells whether anything differs that
+// something depends on.
 func (b *batch) replace(old, now []model.Object) bool {
 	changed := false
 	for _, o := range old {
 		if find(now, identity(o)) == nil {
-			b.swap(o, nil)
-			changed = true
+			changed = b.swap(o, nil) || changed
 		}
 	}
 	for _, n := range now {
@@ -80,8 +80,7 @@ func (b *batch) replace(old, now []model.Object) bool {
 		if o != nil && model.Fingerprint(o) == model.Fingerprint(n) {
 			continue
 		}
-		b.swap(o, n)
-		changed = true
+		changed = b.swap(o, n) || changed
 	}
 	return changed
 }
@@ -94,7 +93,8 @@ func (b *batch) canonical(old []model.Object, n model.Object) model.Object {
 	return n
 }
 
-func (b *batch) swap(old, now model.Object) {
+// swap tells whether anything depends on such an object. On a Namespace nothing does: its labels select nothing yet.
+func (b *batch) swap(old, now model.Object) bool {
 	kind := now
 	if kind == nil {
 		kind = old
@@ -112,13 +112,14 @@ func (b *batch) swap(old, now model.Object) {
 		b.swapSidecar(pairOf[*model.Sidecar](old, now))
 	case *model.Workload:
 		b.swapWorkload(pairOf[*model.Workload](old, now))
-	case *model.Namespace:
-		b.swapNamespace(pairOf[*model.Namespace](old, now))
 	case *model.EndpointSlice:
 		b.swapSlice(pairOf[*model.EndpointSlice](old, now))
 	case *model.MeshConfig:
 		b.swapMesh(pairOf[*model.MeshConfig](old, now))
+	default:
+		return false
 	}
+	return true
 }
 
 func pairOf[P any](old, now model.Object) (o, n P) {

@@ -21,7 +21,6 @@ type Delta struct {
 	Gateways         []Pair[model.Gateway]
 	Sidecars         []Pair[model.Sidecar]
 	Workloads        []Pair[model.Workload]
-	Namespaces       []Pair[model.Namespace]
 	Endpoints        []EndpointChange
 	// Mesh tells that the mesh configuration changed, on which everything may depend.
 	Mesh bool
@@ -44,7 +43,7 @@ type EndpointChange struct {
 // IsEmpty tells that nothing differs.
 func (d *Delta) IsEmpty() bool {
 	return !d.Mesh && len(d.Services) == 0 && len(d.Endpoints) == 0 && d.noPolicies() &&
-		len(d.Workloads) == 0 && len(d.Namespaces) == 0
+		len(d.Workloads) == 0
 }
 
 func (d *Delta) noPolicies() bool {
@@ -53,7 +52,7 @@ func (d *Delta) noPolicies() bool {
 
 // EndpointsOnly tells that nothing but endpoints (and the workloads behind them) differs.
 func (d *Delta) EndpointsOnly() bool {
-	return !d.Mesh && len(d.Services) == 0 && len(d.Namespaces) == 0 && d.noPolicies()
+	return !d.Mesh && len(d.Services) == 0 && d.noPolicies()
 }
 
 // Cause is one line that tells a person what changed.

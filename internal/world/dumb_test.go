@@ -194,12 +194,12 @@ func dumbDestinations(v *model.VirtualService) []model.Host {
 	return slices.Sorted(maps.Keys(hosts))
 }
 
-// selectors are the texts of all selectors over workloads, each once.
-func (d dumbWorld) selectors() []string {
-	found := map[string]bool{}
+// selectors are all selectors over workloads, each once.
+func (d dumbWorld) selectors() []model.Labels {
+	found := map[model.Labels]bool{}
 	add := func(l model.Labels) {
 		if !l.IsEmpty() {
-			found[l.String()] = true
+			found[l] = true
 		}
 	}
 	for _, v := range of(d, all[model.VirtualService]) {
@@ -228,7 +228,7 @@ func (d dumbWorld) selectors() []string {
 	for _, s := range of(d, all[model.Sidecar]) {
 		add(s.Selector)
 	}
-	return slices.Sorted(maps.Keys(found))
+	return slices.Collect(maps.Keys(found))
 }
 
 // counts are the sizes of the mesh.

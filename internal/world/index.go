@@ -1,6 +1,7 @@
 package world
 
 import (
+	"bytes"
 	"encoding/binary"
 	"iter"
 	"sync/atomic"
@@ -38,6 +39,21 @@ func (ix index[T]) under(prefix []byte) iter.Seq[T] {
 			ix.lookups.Add(1)
 			return !yield(v)
 		})
+	}
+}
+
+// after yields the values whose keys begin with prefix and come after key, in order.
+func (ix index[T]) after(prefix, key []byte) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		ix.lookups.Add(1)
+		it := ix.tree.Root().Iterator()
+		it.SeekLowerBound(key)
+		for k, v, ok := it.Next(); ok && bytes.HasPrefix(k, prefix); k, v, ok = it.Next() {
+			ix.lookups.Add(1)
+			if !bytes.Equal(k, key) && !yield(v) {
+				return
+			}
+		}
 	}
 }
 
@@ -85,7 +101,17 @@ func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
 	return append(k, join(m.Namespace, m.Name, m.UID, string(host))...)
 }
 
-func portPrefix(port uint16) []byte { return binary.BigEndian.AppendUint16(nil, port) }
+// portPrefix begins the keys of services with a port of a protocol: what is told apart by SNI, what is not, and the rest.
+func portPrefix(port uint16, p model.Protocol) []byte {
+	kind := byte(2)
+	switch p {
+	case model.TLS:
+		kind = 0
+	case model.TCP, model.Auto:
+		kind = 1
+	}
+	return append(binary.BigEndian.AppendUint16(nil, port), kind)
+}
 
 // reversed turns a host around, so that all names under a suffix share a prefix.
 func reversed(h model.Host) []byte {

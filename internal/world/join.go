@@ -15,7 +15,6 @@ func (b *batch) joinEndpoints() {
 		j.swap(b.sliceGives(s.Old, before, -1), b.sliceGives(s.New, after, 1))
 	}
 	for _, s := range b.delta.Services {
-		j.changed[s.New] = true
 		j.swap(entryGives(s.Old), entryGives(s.New))
 		j.swapSelected(s)
 	}
@@ -91,8 +90,15 @@ type endpointEdit struct {
 	ids    []EndpointID
 }
 
-// swapSelected replaces what the workloads of a namespace give to a ServiceEntry that selects them.
+// swapSelected replaces what the workloads of a namespace give to a ServiceEntry that selects them. It looks at all of them;
+// so an entry that selects as before and has the same ports, whose workloads give it what they did, counts as one that did
+// not change.
 func (j *joiner) swapSelected(s Pair[model.Service]) {
+	if s.Old != nil && s.New != nil && selectsEndpoints(s.Old) && selectsEndpoints(s.New) &&
+		s.Old.Selector == s.New.Selector && slices.Equal(s.Old.Ports, s.New.Ports) {
+		return
+	}
+	j.changed[s.New] = true
 	for _, side := range []struct {
 		service *model.Service
 		now     bool
@@ -117,24 +123,20 @@ func (j *joiner) swapSelected(s Pair[model.Service]) {
 
 // swapWorkload replaces what one workload gives to the ServiceEntries that select it and did not change themselves.
 func (j *joiner) swapWorkload(w Pair[model.Workload]) {
-	meta := w.New
-	if meta == nil {
-		meta = w.Old
+	j.changeSelected(w.Old, func(c *contribution) { j.swap(c, nil) })
+	j.changeSelected(w.New, func(c *contribution) { j.swap(nil, c) })
+}
+
+// changeSelected tells what a workload gives to the ServiceEntries that select it.
+func (j *joiner) changeSelected(w *model.Workload, change func(*contribution)) {
+	if w == nil {
+		return
 	}
-	for s := range j.b.selecting.commit().under(join(meta.Namespace)) {
-		if j.changed[s] {
-			continue
+	for s := range selecting(j.b.bySelector.commit(), w.Namespace, w.Labels) {
+		if selectsEndpoints(s) && !j.changed[s] {
+			c := ofSelector(s, w)
+			change(&c)
 		}
-		var old, now *contribution
-		if w.Old != nil {
-			c := ofSelector(s, w.Old)
-			old = &c
-		}
-		if w.New != nil {
-			c := ofSelector(s, w.New)
-			now = &c
-		}
-		j.swap(old, now)
 	}
 }
 

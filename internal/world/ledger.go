@@ -1,77 +1,134 @@
 package world
 
 import (
-	"cmp"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Ledger keeps every problem that stands now: what sources could not read, what ingest refused, and what objects say
-// about each other. A problem goes as soon as its cause does. Writers are the loop and the sources; readers get a snapshot.
+// Ledger keeps every problem that stands now: what sources could not read, what ingest refused, what objects say about each
+// other, and what views see contested. A problem goes as soon as its cause does. A change of some costs these, however many
+// stand. Writers are the loop and the sources; readers get a snapshot.
 type Ledger struct {
-	mu        sync.Mutex
-	reports   map[string][]source.Problem     // by origin
-	objects   map[source.Key][]source.Problem // from ingest
-	relations map[relation][]source.Problem   // from checks between objects
-	conflicts []source.Problem                // from views
-	origins   map[source.Key]string           // of all objects that exist; empty for those of an API server
-	known     map[source.Problem]bool
-	logger    *slog.Logger
-	snapshot  atomic.Pointer[[]source.Problem]
-	changed   func([]source.Problem, []source.Problem)
+	mu       sync.Mutex
+	tally    *source.Tally
+	reports  map[string][]*source.Tallied // by origin
+	subjects map[source.Key]*subject      // with what is wrong
+	origins  map[source.Key]string        // of all objects that exist; empty for those of an API server
+	logger   *slog.Logger
+	snapshot atomic.Pointer[[]source.Problem] // nil when it is to be made anew
+	changed  func([]source.Problem, []source.Problem)
+}
+
+// subject is what is wrong with one object.
+type subject struct {
+	ingest    []*source.Tallied
+	relations map[string][]*source.Tallied       // from checks between objects, by aspect
+	conflicts map[source.Problem]*source.Tallied // from views
 }
 
 // NewLedger makes an empty ledger. changed, if not nil, is told which problems appeared and which were mended.
 func NewLedger(logger *slog.Logger, changed func(appeared, mended []source.Problem)) *Ledger {
-	l := &Ledger{
-		reports: map[string][]source.Problem{}, objects: map[source.Key][]source.Problem{}, relations: map[relation][]source.Problem{},
-		origins: map[source.Key]string{}, known: map[source.Problem]bool{}, logger: logger, changed: changed,
+	return &Ledger{
+		tally: source.NewTally(), reports: map[string][]*source.Tallied{}, subjects: map[source.Key]*subject{},
+		origins: map[source.Key]string{}, logger: logger, changed: changed,
 	}
-	l.snapshot.Store(&[]source.Problem{})
-	return l
 }
 
 // Problems are those that stand, in a fixed order.
-func (l *Ledger) Problems() []source.Problem { return *l.snapshot.Load() }
+func (l *Ledger) Problems() []source.Problem {
+	if s := l.snapshot.Load(); s != nil {
+		return *s
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.tally.Told()
+	l.snapshot.Store(&all)
+	return all
+}
 
 // Report takes a source's report at once: it has no generation to wait for.
 func (l *Ledger) Report(r source.Report) {
 	l.mu.Lock()
-	if len(r.Problems) == 0 {
-		delete(l.reports, r.Origin)
-	} else {
-		l.reports[r.Origin] = r.Problems
+	setProblems(l.reports, r.Origin, l.swap(l.reports[r.Origin], r.Problems))
+	l.mu.Unlock()
+	l.publish()
+}
+
+// Conflicts takes what views see contested that they did not before, and what no longer.
+func (l *Ledger) Conflicts(appeared, mended []source.Problem) {
+	l.mu.Lock()
+	for _, p := range mended {
+		l.edit(p.Object, func(s *subject) {
+			if x := s.conflicts[p]; x != nil {
+				l.tally.Drop(x)
+				delete(s.conflicts, p)
+			}
+		})
+	}
+	for _, p := range appeared {
+		l.edit(p.Object, func(s *subject) {
+			if s.conflicts == nil {
+				s.conflicts = map[source.Problem]*source.Tallied{}
+			}
+			s.conflicts[p] = l.tally.Add(l.placed(p, p.Object))
+		})
 	}
 	l.mu.Unlock()
 	l.publish()
 }
 
-// Conflicts replaces what views say of contested ports.
-func (l *Ledger) Conflicts(problems []source.Problem) {
-	l.mu.Lock()
-	l.conflicts = problems
-	l.mu.Unlock()
-	l.publish()
-}
-
+// origin notes where an object stands; what is wrong with it stands there too. What views see contested about one that is gone
+// goes at once: they are told later.
 func (l *Ledger) origin(c source.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s := l.subjects[c.Key]
 	if c.Object == nil {
 		delete(l.origins, c.Key)
+		if s != nil {
+			l.edit(c.Key, l.withoutConflicts)
+		}
 		return
 	}
+	was := l.origins[c.Key]
 	l.origins[c.Key] = c.Origin
+	if s == nil || was == c.Origin {
+		return
+	}
+	for aspect, problems := range s.relations {
+		for i, x := range problems {
+			s.relations[aspect][i] = l.move(x, c.Key)
+		}
+	}
+	for p, x := range s.conflicts {
+		s.conflicts[p] = l.move(x, c.Key)
+	}
+}
+
+func (l *Ledger) withoutConflicts(s *subject) {
+	for _, x := range s.conflicts {
+		l.tally.Drop(x)
+	}
+	s.conflicts = nil
+}
+
+func (l *Ledger) move(x *source.Tallied, k source.Key) *source.Tallied {
+	p := x.Problem
+	p.Origin = ""
+	l.tally.Drop(x)
+	return l.tally.Add(l.placed(p, k))
 }
 
 func (l *Ledger) object(k source.Key, problems []source.Problem) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	setProblems(l.objects, k, problems)
+	if len(problems) == 0 && l.subjects[k] == nil {
+		return
+	}
+	l.edit(k, func(s *subject) { s.ingest = l.swap(s.ingest, l.placedAll(problems, k)) })
 }
 
 // relation is one aspect under which an object is checked against others.
@@ -80,13 +137,46 @@ type relation struct {
 	aspect string
 }
 
+// relation takes what such a check found, without origins: they are the objects'.
 func (l *Ledger) relation(r relation, problems []source.Problem) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	setProblems(l.relations, r, problems)
+	if len(problems) == 0 && l.subjects[r.object] == nil {
+		return
+	}
+	l.edit(r.object, func(s *subject) {
+		if s.relations == nil {
+			s.relations = map[string][]*source.Tallied{}
+		}
+		setProblems(s.relations, r.aspect, l.swap(s.relations[r.aspect], l.placedAll(problems, r.object)))
+	})
 }
 
-func setProblems[K comparable](m map[K][]source.Problem, k K, problems []source.Problem) {
+// edit changes what is wrong with an object, and forgets it if that is nothing.
+func (l *Ledger) edit(k source.Key, f func(*subject)) {
+	s := l.subjects[k]
+	if s == nil {
+		s = &subject{}
+		l.subjects[k] = s
+	}
+	f(s)
+	if len(s.ingest)+len(s.relations)+len(s.conflicts) == 0 {
+		delete(l.subjects, k)
+	}
+}
+
+func (l *Ledger) swap(old []*source.Tallied, now []source.Problem) []*source.Tallied {
+	for _, x := range old {
+		l.tally.Drop(x)
+	}
+	var tallied []*source.Tallied
+	for _, p := range now {
+		tallied = append(tallied, l.tally.Add(p))
+	}
+	return tallied
+}
+
+func setProblems(m map[string][]*source.Tallied, k string, problems []*source.Tallied) {
 	if len(problems) == 0 {
 		delete(m, k)
 		return
@@ -94,42 +184,12 @@ func setProblems[K comparable](m map[K][]source.Problem, k K, problems []source.
 	m[k] = problems
 }
 
-// publish makes the snapshot and tells what appeared and what was mended.
-func (l *Ledger) publish() {
-	l.mu.Lock()
-	var all []source.Problem
-	for _, p := range l.reports {
-		all = append(all, p...)
+func (l *Ledger) placedAll(problems []source.Problem, k source.Key) []source.Problem {
+	var placed []source.Problem
+	for _, p := range problems {
+		placed = append(placed, l.placed(p, k))
 	}
-	for k, problems := range l.objects {
-		for _, p := range problems {
-			all = append(all, l.placed(p, k))
-		}
-	}
-	for r, problems := range l.relations {
-		for _, p := range problems {
-			all = append(all, l.placed(p, r.object))
-		}
-	}
-	for _, p := range l.conflicts {
-		if _, exists := l.origins[p.Object]; exists { // views are told later than the ledger what has gone
-			all = append(all, l.placed(p, p.Object))
-		}
-	}
-	slices.SortFunc(all, compareProblems)
-	all = slices.Compact(all)
-	l.snapshot.Store(&all)
-	appeared, mended := l.compare(all)
-	l.mu.Unlock()
-	for _, p := range appeared {
-		l.logger.Warn("problem", "severity", p.Severity.String(), "problem", p.String())
-	}
-	for _, p := range mended {
-		l.logger.Info("problem mended", "problem", p.String())
-	}
-	if l.changed != nil && len(appeared)+len(mended) > 0 {
-		l.changed(appeared, mended)
-	}
+	return placed
 }
 
 func (l *Ledger) placed(p source.Problem, k source.Key) source.Problem {
@@ -140,24 +200,21 @@ func (l *Ledger) placed(p source.Problem, k source.Key) source.Problem {
 	return p
 }
 
-func (l *Ledger) compare(all []source.Problem) (appeared, mended []source.Problem) {
-	now := make(map[source.Problem]bool, len(all))
-	for _, p := range all {
-		now[p] = true
-		if !l.known[p] {
-			appeared = append(appeared, p)
-		}
+// publish tells what appeared and what was mended.
+func (l *Ledger) publish() {
+	l.mu.Lock()
+	appeared, mended := l.tally.Tell()
+	if len(appeared)+len(mended) > 0 {
+		l.snapshot.Store(nil)
 	}
-	for p := range l.known {
-		if !now[p] {
-			mended = append(mended, p)
-		}
+	l.mu.Unlock()
+	for _, p := range appeared {
+		l.logger.Warn("problem", "severity", p.Severity.String(), "problem", p.String())
 	}
-	slices.SortFunc(mended, compareProblems)
-	l.known = now
-	return appeared, mended
-}
-
-func compareProblems(a, b source.Problem) int {
-	return cmp.Or(cmp.Compare(b.Severity, a.Severity), a.Object.Compare(b.Object), cmp.Compare(a.String(), b.String()))
+	for _, p := range mended {
+		l.logger.Info("problem mended", "problem", p.String())
+	}
+	if l.changed != nil && len(appeared)+len(mended) > 0 {
+		l.changed(appeared, mended)
+	}
 }

@@ -86,18 +86,53 @@ func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
 		}
 	}
 	for _, p := range []uint16{80, 9080, 3306, 1} {
-		want := of(d, func(s *model.Service) bool { _, ok := s.Port(p); return ok })
-		require.ElementsMatch(t, names(want), names(slices.Collect(w.ServicesOnPort(p))))
+		tcp := speaking(d, p, model.TCP, model.Auto)
+		requireList(t, "TCP services", tcp, w.TCPServicesOn(p))
+		requireList(t, "TLS services", speaking(d, p, model.TLS), w.TLSServicesOn(p))
+		for i, s := range tcp {
+			requireList(t, "TCP services after one", tcp[i+1:], w.TCPServicesAfter(p, s))
+		}
+	}
+	for _, p := range of(d, all[model.Workload]) {
+		requireSelecting(t, d, w, p)
 	}
 	requireList(t, "Gateways", of(d, all[model.Gateway]), w.Gateways())
 	require.ElementsMatch(t, names(of(d, all[model.VirtualService])), names(slices.Collect(w.VirtualServices())))
 	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(w.Services())))
-	var selectors []string
-	for s := range w.Selectors() {
-		selectors = append(selectors, s.String())
+}
+
+// speaking are the services with a port of one of the protocols; hosts of one ServiceEntry by name.
+func speaking(d dumbWorld, port uint16, protocols ...model.Protocol) []*model.Service {
+	found := of(d, func(s *model.Service) bool {
+		return slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Port == port && slices.Contains(protocols, p.Protocol) })
+	})
+	slices.SortStableFunc(found, func(a, b *model.Service) int {
+		if order := a.Compare(&b.Meta); order != 0 {
+			return order
+		}
+		return compareHosts(a.Host, b.Host)
+	})
+	return found
+}
+
+// requireSelecting checks what selects a workload.
+func requireSelecting(t *rapid.T, d dumbWorld, w *World, p *model.Workload) {
+	selects := func(s *model.Service) bool {
+		return s.Namespace == p.Namespace && !s.Selector.IsEmpty() && s.Selector.Selects(p.Labels)
 	}
-	slices.Sort(selectors)
-	requireSame(t, "selectors", d.selectors(), slices.Compact(selectors))
+	require.ElementsMatch(t, names(of(d, selects)), names(slices.Collect(w.ServicesSelecting(p.Namespace, p.Labels))))
+	want, got := []string{}, []string{}
+	for _, s := range d.selectors() {
+		if s.Selects(p.Labels) {
+			want = append(want, s.String())
+		}
+	}
+	for s := range w.SelectorsOf(p.Labels) {
+		got = append(got, s.String())
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	requireSame(t, "selectors", want, slices.Compact(got))
 }
 
 func compareHosts(a, b model.Host) int {
@@ -163,7 +198,6 @@ func requireDelta(t *rapid.T, before, now dumbWorld, d *Delta) {
 	requirePairs(t, before, now, d.Gateways)
 	requirePairs(t, before, now, d.Sidecars)
 	requirePairs(t, before, now, d.Workloads)
-	requirePairs(t, before, now, d.Namespaces)
 	was, is := before.mesh(), now.mesh()
 	require.Equal(t, model.Fingerprint(&was) != model.Fingerprint(&is), d.Mesh)
 	requireEndpointChanges(t, before, now, d)

@@ -10,21 +10,21 @@ func (b *batch) swapService(old, now *model.Service) {
 	if old != nil {
 		b.services.drop(ordered(join(string(old.Host)), &old.Meta, ""))
 		b.byNamespace.drop(ordered(join(old.Namespace, string(old.Host)), &old.Meta, ""))
-		if selectsEndpoints(old) {
-			b.selecting.drop(ordered(join(old.Namespace, string(old.Host)), &old.Meta, ""))
+		if !old.Selector.IsEmpty() {
+			b.bySelector.drop(selectingKey(old))
 		}
 		for _, p := range old.Ports {
-			b.byPort.drop(ordered(portPrefix(p.Port), &old.Meta, old.Host))
+			b.byPort.drop(portKey(old, p))
 		}
 	}
 	if now != nil {
 		b.services.put(ordered(join(string(now.Host)), &now.Meta, ""), now)
 		b.byNamespace.put(ordered(join(now.Namespace, string(now.Host)), &now.Meta, ""), now)
-		if selectsEndpoints(now) {
-			b.selecting.put(ordered(join(now.Namespace, string(now.Host)), &now.Meta, ""), now)
+		if !now.Selector.IsEmpty() {
+			b.bySelector.put(selectingKey(now), now)
 		}
 		for _, p := range now.Ports {
-			b.byPort.put(ordered(portPrefix(p.Port), &now.Meta, now.Host), now)
+			b.byPort.put(portKey(now, p), now)
 		}
 		b.hosts.put(reversed(now.Host), now.Host)
 	} else if _, claimed := b.services.commit().first(join(string(old.Host))); !claimed {
@@ -127,7 +127,15 @@ func SourceSelectors(v *model.VirtualService) []model.Labels {
 }
 
 func selectorKey(l model.Labels, m *model.Meta) []byte {
-	return join(l.String(), string(m.Kind), m.Namespace, m.Name)
+	return join(l.FirstPair(), l.String(), string(m.Kind), m.Namespace, m.Name)
+}
+
+func selectingKey(s *model.Service) []byte {
+	return ordered(join(s.Namespace, s.Selector.FirstPair()), &s.Meta, s.Host)
+}
+
+func portKey(s *model.Service, p model.ServicePort) []byte {
+	return ordered(portPrefix(p.Port, p.Protocol), &s.Meta, s.Host)
 }
 
 func (b *batch) swapSelector(old, now model.Labels, m *model.Meta) {
@@ -187,10 +195,6 @@ func (b *batch) swapWorkload(old, now *model.Workload) {
 		b.workloads.put(join(now.Namespace, now.Name), now)
 	}
 	b.delta.Workloads = append(b.delta.Workloads, Pair[model.Workload]{Old: old, New: now})
-}
-
-func (b *batch) swapNamespace(old, now *model.Namespace) {
-	b.delta.Namespaces = append(b.delta.Namespaces, Pair[model.Namespace]{Old: old, New: now})
 }
 
 func (b *batch) swapSlice(old, now *model.EndpointSlice) {

@@ -2,6 +2,7 @@ package world
 
 import (
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -16,8 +17,8 @@ type World struct {
 	services     index[*model.Service] // host, order
 	hosts        index[model.Host]     // reversed host
 	byNamespace  index[*model.Service] // namespace, host, order
-	byPort       index[*model.Service] // port, order
-	selecting    index[*model.Service] // namespace, host, order: those whose endpoints are the workloads that they select
+	byPort       index[*model.Service] // port, kind of protocol, order
+	bySelector   index[*model.Service] // namespace, first pair of the selector, order
 	virtual      index[*model.VirtualService]
 	virtualHost  index[*model.VirtualService]  // host, order
 	virtualGate  index[*model.VirtualService]  // gateway, order
@@ -30,7 +31,7 @@ type World struct {
 	slices       index[*model.EndpointSlice]   // namespace, service, name
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
 	endpoints    index[*EndpointSet]           // host, namespace, entry
-	selectors    index[model.Labels]           // selector text, kind, namespace, name
+	selectors    index[model.Labels]           // first pair, text, kind, namespace, name
 	pendingHosts int
 	subsets      int
 	lookups      *atomic.Uint64 // of this world and those before and after
@@ -45,7 +46,7 @@ func emptyWorld() *World {
 		hosts:       newIndex[model.Host](lookups),
 		byNamespace: newIndex[*model.Service](lookups),
 		byPort:      newIndex[*model.Service](lookups),
-		selecting:   newIndex[*model.Service](lookups),
+		bySelector:  newIndex[*model.Service](lookups),
 		virtual:     newIndex[*model.VirtualService](lookups),
 		virtualHost: newIndex[*model.VirtualService](lookups),
 		virtualGate: newIndex[*model.VirtualService](lookups),
@@ -75,9 +76,37 @@ func (w *World) ServicesIn(namespace string) iter.Seq[*model.Service] {
 	return w.byNamespace.under(join(namespace))
 }
 
-// ServicesOnPort yields the services that have a port.
-func (w *World) ServicesOnPort(port uint16) iter.Seq[*model.Service] {
-	return w.byPort.under(portPrefix(port))
+// ServicesSelecting yields the services of a namespace that select workloads with these labels.
+func (w *World) ServicesSelecting(namespace string, labels model.Labels) iter.Seq[*model.Service] {
+	return selecting(w.bySelector, namespace, labels)
+}
+
+func selecting(ix index[*model.Service], namespace string, labels model.Labels) iter.Seq[*model.Service] {
+	return func(yield func(*model.Service) bool) {
+		for pair := range labels.Pairs() {
+			for s := range ix.under(join(namespace, pair)) {
+				if s.Selector.Selects(labels) && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// TCPServicesOn yields the services that have a port whose connections nothing but the port tells apart.
+func (w *World) TCPServicesOn(port uint16) iter.Seq[*model.Service] {
+	return w.byPort.under(portPrefix(port, model.TCP))
+}
+
+// TCPServicesAfter yields those of TCPServicesOn that come after a service of their kind, be that still there or not.
+func (w *World) TCPServicesAfter(port uint16, s *model.Service) iter.Seq[*model.Service] {
+	prefix := portPrefix(port, model.TCP)
+	return w.byPort.after(prefix, ordered(slices.Clone(prefix), &s.Meta, s.Host))
+}
+
+// TLSServicesOn yields the services that have a port with TLS, whose connections SNI tells apart.
+func (w *World) TLSServicesOn(port uint16) iter.Seq[*model.Service] {
+	return w.byPort.under(portPrefix(port, model.TLS))
 }
 
 // HostsUnder yields the hosts of services that a pattern covers; for a plain name that is the name itself, be there a service
@@ -96,6 +125,11 @@ func (w *World) VirtualServices() iter.Seq[*model.VirtualService] { return w.vir
 func (w *World) VirtualService(namespace, name string) *model.VirtualService {
 	found, _ := w.virtual.get(join(namespace, name))
 	return found
+}
+
+// VirtualServicesIn yields the VirtualServices of a namespace.
+func (w *World) VirtualServicesIn(namespace string) iter.Seq[*model.VirtualService] {
+	return w.virtual.under(join(namespace))
 }
 
 // VirtualServicesOf yields the VirtualServices that list exactly this host, which may be a wildcard.
@@ -146,9 +180,20 @@ func (w *World) Endpoints(s *model.Service) *EndpointSet {
 	return noEndpoints
 }
 
-// Selectors yields every selector over workloads that some Gateway, VirtualService (sourceLabels), DestinationRule or Sidecar
-// uses; it may yield one more than once. Which of them match is all that a class of proxies keeps of its labels.
-func (w *World) Selectors() iter.Seq[model.Labels] { return w.selectors.under(nil) }
+// SelectorsOf yields the selectors over workloads that some Gateway, VirtualService (sourceLabels), DestinationRule or Sidecar
+// uses and that select these labels; it may yield one several times in a row. Which of them match is all that a class of
+// proxies keeps of its labels.
+func (w *World) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
+	return func(yield func(model.Labels) bool) {
+		for pair := range labels.Pairs() {
+			for s := range w.selectors.under(join(pair)) {
+				if s.Selects(labels) && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Names tells whether some service or VirtualService has exactly this host.
 func (w *World) Names(host model.Host) bool {
