@@ -16,12 +16,12 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "record all scripts in testdata anew, from a real Envoy")
+	record = flag.Bool("record", false, "record all scripts in testdata anew, from a real Envoy")
 	every  = flag.Bool("all", false, "play all scripts to a real Envoy, not one in eight")
 )
 
 // generated is how many scripts of each variant the generator made. They are recorded with what was seen, so that they stay as
-// they are when the generator changes; -update adds those that are missing.
+// they are when the generator changes; -record adds those that are missing.
 const generated = 60
 
 // recording is a file of testdata.
@@ -69,7 +69,7 @@ func (r *recording) write(t *testing.T) {
 
 // TestModelBehavesAsRecorded plays every script to the model: it says and has what the real Envoy said and had.
 func TestModelBehavesAsRecorded(t *testing.T) {
-	if *update {
+	if *record {
 		t.Skip("what is recorded is about to change")
 	}
 	count := 0
@@ -91,12 +91,12 @@ func TestRealEnvoyBehavesAsRecorded(t *testing.T) {
 	}
 	for _, r := range recordings(t) {
 		t.Run(r.name, func(t *testing.T) {
-			if *update {
+			if *record {
 				r.generate()
 				t.Cleanup(func() { r.write(t) })
 			}
 			for i, s := range r.scripts {
-				if i%8 != 0 && !*every && !*update {
+				if i%8 != 0 && !*every && !*record {
 					continue
 				}
 				t.Run(s.Name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestRealEnvoyBehavesAsRecorded(t *testing.T) {
 					played, err := s.Play(startReal(t, s))
 					require.NoError(t, err)
 					switch {
-					case *update:
+					case *record:
 						r.scripts[i] = played
 					case played.String() != s.String():
 						t.Log("as recorded:\n" + s.String())

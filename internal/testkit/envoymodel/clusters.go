@@ -2,7 +2,6 @@ package envoymodel
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -21,15 +20,22 @@ type clusterManager struct {
 	envoy           *Envoy
 	active, warming map[string]*cluster
 	answered        bool // there was a first response, taken or refused
+	secondary       bool // clusters may wait for endpoints
 	started         bool // all clusters of the start are warm
 	held            bool // CDS is paused because a cluster warms
 	// assignments are the endpoints that were accepted last, by name; a cluster whose fetch times out takes them.
-	assignments map[string][]string
+	assignments map[string]assignment
+}
+
+// assignment is what a cluster knows of its endpoints.
+type assignment struct {
+	body  string // empty: nothing came
+	hosts []string
 }
 
 func newClusterManager(e *Envoy) clusterManager {
 	return clusterManager{
-		envoy: e, active: map[string]*cluster{}, warming: map[string]*cluster{}, assignments: map[string][]string{},
+		envoy: e, active: map[string]*cluster{}, warming: map[string]*cluster{}, assignments: map[string]assignment{},
 	}
 }
 
@@ -42,7 +48,7 @@ type cluster struct {
 	eds     bool
 	service string // the name of its endpoints
 	timeout time.Duration
-	hosts   []string
+	assignment
 
 	watching bool
 	warm     bool
@@ -140,7 +146,7 @@ func (m *clusterManager) put(c *cluster) {
 		return
 	}
 	m.warming[c.name] = c
-	if m.started || old != nil && old.watching {
+	if m.secondary || !c.eds {
 		c.initialize()
 	}
 	if old != nil {
@@ -177,27 +183,25 @@ func (m *clusterManager) progress() {
 	if m.started || !m.answered {
 		return
 	}
-	for _, eds := range []bool{false, true} {
-		for _, name := range slices.Sorted(maps.Keys(m.warming)) {
-			if c := m.warming[name]; c != nil && c.eds == eds {
-				c.initialize()
-			}
-		}
+	if !m.secondary {
 		for _, c := range m.warming {
-			if c.eds == eds {
+			if !c.eds {
 				return
 			}
 		}
+		m.secondary = true
+		for _, name := range sortedKeys(m.warming) {
+			m.warming[name].initialize()
+		}
 	}
-	if m.started {
-		return // the last of them became warm just now, and saw to the rest
+	if len(m.warming) == 0 && !m.started {
+		m.started = true
+		m.envoy.listeners.start()
 	}
-	m.started = true
-	m.envoy.listeners.start()
 }
 
 func (m *clusterManager) resolve() {
-	for _, name := range slices.Sorted(maps.Keys(m.warming)) {
+	for _, name := range sortedKeys(m.warming) {
 		if c := m.warming[name]; c != nil && c.resolves {
 			c.resolves = false
 			c.initialize()
@@ -264,8 +268,8 @@ func (c *cluster) update(u update) string {
 		if why := wrongAddress(a); why != "" {
 			return why
 		}
-		c.hosts = ports(a)
-		c.manager.assignments[c.service] = c.hosts
+		c.assignment = assignment{body: r.body, hosts: ports(a)}
+		c.manager.assignments[c.service] = c.assignment
 	}
 	c.ready()
 	return ""
@@ -280,7 +284,7 @@ func (c *cluster) failed() {
 
 // timedOut ends warming with the endpoints that came last under the name.
 func (c *cluster) timedOut() {
-	c.hosts = c.manager.assignments[c.service]
+	c.assignment = c.manager.assignments[c.service]
 	c.ready()
 }
 

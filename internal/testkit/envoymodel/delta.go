@@ -12,8 +12,8 @@ import (
 
 // deltaMux speaks the delta variant.
 type deltaMux struct {
-	envoy     *Envoy
-	subs      *subscriptions
+	envoy *Envoy
+	*subscriptions
 	state     [numKinds]deltaState
 	acks      []ack
 	connected bool
@@ -44,7 +44,7 @@ func (m *deltaMux) of(k Kind) *deltaState {
 }
 
 func (m *deltaMux) watch(k Kind, name string, w watcher) {
-	if m.subs.add(k, name, w) && name != "" {
+	if m.add(k, name, w) && name != "" {
 		s := m.of(k)
 		s.requested[name] = ""
 		delete(s.removed, name)
@@ -54,7 +54,7 @@ func (m *deltaMux) watch(k Kind, name string, w watcher) {
 }
 
 func (m *deltaMux) unwatch(k Kind, w watcher) {
-	if name, last := m.subs.of[k].drop(w); last {
+	if name, last := m.sub[k].drop(w); last {
 		s := m.of(k)
 		delete(s.requested, name)
 		delete(s.added, name)
@@ -63,16 +63,16 @@ func (m *deltaMux) unwatch(k Kind, w watcher) {
 	m.send()
 }
 
-func (m *deltaMux) pause(k Kind) { m.subs.of[k].paused++ }
+func (m *deltaMux) pause(k Kind) { m.sub[k].paused++ }
 
 func (m *deltaMux) resume(k Kind) {
-	m.subs.of[k].paused--
+	m.sub[k].paused--
 	m.send()
 }
 
 func (m *deltaMux) open() {
 	m.acks = nil
-	for _, sub := range m.subs.of {
+	for _, sub := range m.sub {
 		sub.opened = false
 	}
 	m.connected = true
@@ -89,7 +89,7 @@ func (m *deltaMux) say(all bool) {
 		return
 	}
 	for {
-		i := slices.IndexFunc(m.acks, func(a ack) bool { return m.subs.of[a.kind].paused == 0 })
+		i := slices.IndexFunc(m.acks, func(a ack) bool { return m.sub[a.kind].paused == 0 })
 		if i < 0 {
 			break
 		}
@@ -102,20 +102,20 @@ func (m *deltaMux) say(all bool) {
 		}
 		m.envoy.out = append(m.envoy.out, r)
 	}
-	for _, k := range m.subs.order {
-		if m.subs.of[k].paused == 0 && m.pending(k) && (all || !m.lags(k)) {
+	for _, k := range m.order {
+		if m.sub[k].paused == 0 && m.pending(k) && (all || !m.lags(k)) {
 			m.envoy.out = append(m.envoy.out, m.request(k))
 		}
 	}
 }
 
 func (m *deltaMux) lags(k Kind) bool {
-	return m.subs.of[k].opened && m.envoy.opt.Lag != nil && m.envoy.opt.Lag()
+	return m.sub[k].opened && m.envoy.opt.Lag != nil && m.envoy.opt.Lag()
 }
 
 // pending tells whether a kind has something to say besides ACKs. One without names says nothing on a new stream.
 func (m *deltaMux) pending(k Kind) bool {
-	sub, s := m.subs.of[k], m.of(k)
+	sub, s := m.sub[k], m.of(k)
 	if !sub.opened {
 		return sub.known && (k.wildcard() || len(s.requested) > 0)
 	}
@@ -123,7 +123,7 @@ func (m *deltaMux) pending(k Kind) bool {
 }
 
 func (m *deltaMux) request(k Kind) *discoveryv3.DeltaDiscoveryRequest {
-	sub, s := m.subs.of[k], m.of(k)
+	sub, s := m.sub[k], m.of(k)
 	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: k.URL()}
 	if sub.opened {
 		r.ResourceNamesSubscribe = slices.Sorted(maps.Keys(s.added))
@@ -148,14 +148,15 @@ func (m *deltaMux) request(k Kind) *discoveryv3.DeltaDiscoveryRequest {
 func (m *deltaMux) receive(response proto.Message) {
 	r := response.(*discoveryv3.DeltaDiscoveryResponse)
 	k, ok := KindByURL(r.GetTypeUrl())
-	if !ok || !m.subs.of[k].known {
+	if !ok || !m.sub[k].known {
 		return // not even acknowledged
 	}
 	refusal := m.apply(k, r)
 	if refusal == "" {
 		m.remember(k, r)
 	} else {
-		m.subs.of[k].failAll()
+		m.envoy.refused++
+		m.sub[k].failAll()
 	}
 	m.acks = append(m.acks, ack{k, r.GetNonce(), refusal})
 	m.send()
@@ -166,7 +167,7 @@ func (m *deltaMux) apply(k Kind, r *discoveryv3.DeltaDiscoveryResponse) string {
 	if name := duplicate(r); name != "" {
 		return fmt.Sprintf("duplicate name %s found in the union of added+removed resources", name)
 	}
-	sub := m.subs.of[k]
+	sub := m.sub[k]
 	updates := make([]update, len(sub.watches))
 	touched := make([]bool, len(sub.watches))
 	for _, res := range r.GetResources() {
@@ -200,7 +201,7 @@ func (m *deltaMux) apply(k Kind, r *discoveryv3.DeltaDiscoveryResponse) string {
 // deliver serves the watchers in an order that nobody can tell, until one refuses.
 func (m *deltaMux) deliver(k Kind, updates []update, touched []bool) string {
 	var order []int
-	watches := slices.Clone(m.subs.of[k].watches)
+	watches := slices.Clone(m.sub[k].watches)
 	for i, w := range watches {
 		if touched[i] || w.name == "" {
 			order = append(order, i)

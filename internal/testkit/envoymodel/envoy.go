@@ -31,6 +31,7 @@ type Envoy struct {
 	listeners listenerManager
 	timers    []*timer
 	out       []proto.Message
+	refused   int
 }
 
 // New starts an Envoy, with no stream yet.
@@ -38,9 +39,9 @@ func New(o Options, now time.Time) *Envoy {
 	e := &Envoy{opt: o, now: now}
 	base := newSubscriptions()
 	if o.Protocol == StateOfTheWorld {
-		e.mux = &sotwMux{envoy: e, subs: base}
+		e.mux = &sotwMux{envoy: e, subscriptions: base}
 	} else {
-		e.mux = &deltaMux{envoy: e, subs: base}
+		e.mux = &deltaMux{envoy: e, subscriptions: base}
 	}
 	e.clusters = newClusterManager(e)
 	e.listeners = newListenerManager(e)

@@ -20,6 +20,7 @@ type listenerManager struct {
 	tables          map[string]*routeTable
 	answered        bool // there was a first response, taken or refused
 	started         bool // listeners serve
+	draining        []*listener
 }
 
 func newListenerManager(e *Envoy) listenerManager {
@@ -34,6 +35,8 @@ type listener struct {
 	outside string // the body without filter chains
 	label   string // what its filters do, as summaries show it
 	tables  []*routeTable
+	// clusters are named without a table.
+	clusters []string
 }
 
 // routeTable is a subscription to routes that listeners share.
@@ -164,7 +167,11 @@ func (l *listener) isReady() bool {
 
 // drain lets a listener that served go on until the drain time is over.
 func (m *listenerManager) drain(l *listener) {
-	m.envoy.after(m.envoy.opt.Drain, func() { m.release(l) })
+	m.draining = append(m.draining, l)
+	m.envoy.after(m.envoy.opt.Drain, func() {
+		m.draining = slices.DeleteFunc(m.draining, func(d *listener) bool { return d == l })
+		m.release(l)
+	})
 }
 
 // release ends a listener's subscriptions to routes that no other has.
@@ -201,6 +208,7 @@ func (m *listenerManager) build(r resource) (*listener, string) {
 				}
 			case *tcpv3.TcpProxy:
 				l.label += filter.GetStatPrefix() + ">>" + filter.GetCluster()
+				l.clusters = append(l.clusters, filter.GetCluster())
 			}
 		}
 	}

@@ -20,6 +20,7 @@ type mux interface {
 	open()
 	receive(response proto.Message)
 	flush()
+	watched(k Kind, name string) bool
 }
 
 // watcher is somebody in Envoy who receives resources.
@@ -48,7 +49,7 @@ type resource struct {
 
 // subscriptions is what both variants keep.
 type subscriptions struct {
-	of    [numKinds]*subscription
+	sub   [numKinds]*subscription
 	order []Kind // in which the kinds were asked for first; a new stream asks for them in the same
 }
 
@@ -69,15 +70,15 @@ type watch struct {
 
 func newSubscriptions() *subscriptions {
 	s := &subscriptions{}
-	for k := range s.of {
-		s.of[k] = &subscription{kind: Kind(k), names: map[string]int{}}
+	for k := range s.sub {
+		s.sub[k] = &subscription{kind: Kind(k), names: map[string]int{}}
 	}
 	return s
 }
 
 // add tells whether the name was not watched before.
 func (all *subscriptions) add(k Kind, name string, w watcher) bool {
-	s := all.of[k]
+	s := all.sub[k]
 	if !s.known {
 		all.order = append(all.order, k)
 	}
@@ -104,6 +105,10 @@ func (s *subscription) drop(w watcher) (name string, last bool) {
 	}
 	delete(s.names, name)
 	return name, true
+}
+
+func (all *subscriptions) watched(k Kind, name string) bool {
+	return slices.ContainsFunc(all.sub[k].watches, func(w watch) bool { return w.name == "" || w.name == name })
 }
 
 func (s *subscription) failAll() {

@@ -34,11 +34,11 @@ type Resource struct {
 	Kind    Kind
 	Name    string
 	Version string
+	Targets []string // of a listener and of routes
 
 	content int
 	flags   string
 	hosts   []int
-	targets []string
 	tcp     bool
 }
 
@@ -68,7 +68,7 @@ func ParseResource(k Kind, note string) (Resource, error) {
 		r.Version = strings.TrimPrefix(note, r.Name+":")
 	}
 	if m[5] != "=" && m[6] != "" {
-		r.targets = strings.Split(m[6], "+")
+		r.Targets = strings.Split(m[6], "+")
 	}
 	if m[5] == "=" && m[6] != "" {
 		for p := range strings.SplitSeq(m[6], ",") {
@@ -200,7 +200,7 @@ func (r Resource) filter() *listenerv3.Filter {
 	prefix := fmt.Sprintf("p%d", r.content)
 	if r.tcp {
 		return &listenerv3.Filter{Name: "tcp", ConfigType: typed(&tcpv3.TcpProxy{
-			StatPrefix: prefix, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: r.targets[0]},
+			StatPrefix: prefix, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: r.Targets[0]},
 		})}
 	}
 	h := &hcmv3.HttpConnectionManager{
@@ -213,7 +213,7 @@ func (r Resource) filter() *listenerv3.Filter {
 		h.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: wrongRoutes("inline")}
 	} else {
 		h.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
-			RouteConfigName: r.targets[0], ConfigSource: r.source(),
+			RouteConfigName: r.Targets[0], ConfigSource: r.source(),
 		}}
 	}
 	return &listenerv3.Filter{Name: "http", ConfigType: typed(h)}
@@ -239,7 +239,7 @@ func (r Resource) routes() proto.Message {
 	if r.has(flagInvalid) {
 		v.Name = "" // a name is required
 	}
-	for _, cluster := range r.targets {
+	for _, cluster := range r.Targets {
 		v.Routes = append(v.Routes, &routev3.Route{
 			Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + cluster}},
 			Action: &routev3.Route_Route{Route: &routev3.RouteAction{

@@ -12,8 +12,8 @@ import (
 // sotwMux speaks the state-of-the-world variant. It has no queue of ACKs: each request states names, version and nonce as
 // they are now, so that while a kind is paused several answers become one.
 type sotwMux struct {
-	envoy     *Envoy
-	subs      *subscriptions
+	envoy *Envoy
+	*subscriptions
 	state     [numKinds]sotwState
 	connected bool
 }
@@ -29,24 +29,24 @@ func (m *sotwMux) watch(k Kind, name string, w watcher) {
 	if k == Listeners {
 		m.state[Routes].exists = true
 	}
-	m.subs.add(k, name, w)
+	m.add(k, name, w)
 	m.send(k)
 }
 
 func (m *sotwMux) unwatch(k Kind, w watcher) {
-	m.subs.of[k].drop(w)
+	m.sub[k].drop(w)
 	m.send(k)
 }
 
 // pause also makes Envoy read responses of the kind, before it ever asks for any.
 func (m *sotwMux) pause(k Kind) {
 	m.state[k].exists = true
-	m.subs.of[k].paused++
+	m.sub[k].paused++
 }
 
 func (m *sotwMux) resume(k Kind) {
-	m.subs.of[k].paused--
-	if m.subs.of[k].paused == 0 && m.state[k].pending {
+	m.sub[k].paused--
+	if m.sub[k].paused == 0 && m.state[k].pending {
 		m.send(k)
 	}
 }
@@ -56,7 +56,7 @@ func (m *sotwMux) open() {
 	for k := range m.state {
 		m.state[k].nonce = ""
 	}
-	for _, k := range m.subs.order {
+	for _, k := range m.order {
 		m.send(k)
 	}
 }
@@ -67,7 +67,7 @@ func (m *sotwMux) send(k Kind) {
 	if !m.connected {
 		return
 	}
-	sub, s := m.subs.of[k], &m.state[k]
+	sub, s := m.sub[k], &m.state[k]
 	if sub.paused > 0 {
 		s.pending = true
 		return
@@ -85,7 +85,7 @@ func (m *sotwMux) send(k Kind) {
 
 // typeURL is empty in an answer to a response of a kind that was never asked for.
 func (m *sotwMux) typeURL(k Kind) string {
-	if !m.subs.of[k].known {
+	if !m.sub[k].known {
 		return ""
 	}
 	return k.URL()
@@ -97,7 +97,7 @@ func (m *sotwMux) receive(response proto.Message) {
 	if !ok || !m.state[k].exists {
 		return
 	}
-	sub, s := m.subs.of[k], &m.state[k]
+	sub, s := m.sub[k], &m.state[k]
 	s.nonce = r.GetNonce()
 	if len(sub.watches) == 0 { // it is not asked for, or no more
 		if len(r.GetResources()) > 0 {
@@ -110,6 +110,7 @@ func (m *sotwMux) receive(response proto.Message) {
 	m.pause(k)
 	if refusal := m.apply(sub, r); refusal != "" {
 		s.refusal = refusal
+		m.envoy.refused++
 		sub.failAll()
 	} else {
 		s.version = r.GetVersionInfo()

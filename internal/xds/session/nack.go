@@ -18,7 +18,8 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 		return
 	}
 	r, first := c.sent[i], i
-	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil && req.VersionInfo != r.version {
+	unread := !c.typ.Wildcard() && len(req.Names) == 0 // Envoy takes note of the nonce alone
+	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil && req.VersionInfo != r.version && !unread {
 		return // it has read the response and says something else before it accepts or refuses it
 	}
 	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil {

@@ -187,3 +187,8 @@ func (c *picky) verify(before map[string]string) {
 		require.NotEmpty(c.t, c.want[key], "%s is no more, and the client has %q", key, has)
 	}
 }
+
+func target(note string) string {
+	_, after, _ := strings.Cut(note, ">")
+	return after
+}
