@@ -87,7 +87,18 @@ func (c *client) connect(s *session.Session, distrust [view.NumTypes]map[string]
 	c.session, c.distrust = s, distrust
 	c.down, c.up = nil, nil
 	c.nonces, c.said, c.opened = map[string]bool{}, map[string]bool{}, map[string]bool{}
-	c.says(c.envoy.Connect())
+	said := c.envoy.Connect()
+	c.lenient = c.lenient || hides(said)
+	c.says(said)
+}
+
+// hides tells that a client does not ask for clusters, because one of them warms, and that nothing it asks for shows that it had
+// a stream before: there is no way to tell it from one that wants no clusters at all.
+func hides(said []proto.Message) bool {
+	return !slices.ContainsFunc(said, func(m proto.Message) bool {
+		req := requestOf(m)
+		return req.TypeURL == view.Cluster.URL() || len(req.InitialVersions) > 0 || req.VersionInfo != ""
+	})
 }
 
 // send puts responses on the wire, as the shell does.

@@ -141,9 +141,10 @@ func (s *Session) mayEmpty(now time.Time) bool {
 	return s.removals.over(now, wait, 2*s.opt.Hold+s.opt.Drain)
 }
 
-// rescue sends all endpoints again, once a stream, to a client that reported to have the right ones and then does not ACK
-// clusters. It may have lost its last stream between a cluster and the endpoints sent behind it: then the cluster warms,
-// and will not ask for endpoints that it has asked for before. Half a Hold leaves it time before routes stop waiting.
+// rescue sends all endpoints again, once a stream, to a client that reported to have the right ones and then does not go on. It
+// may have lost its last stream between a cluster and the endpoints sent behind it: then the cluster warms, and will not ask
+// for endpoints that it has asked for before. Meanwhile Envoy ACKs no clusters, or, while it starts, does not ask for
+// listeners. Half a Hold leaves it time before routes stop waiting.
 func (s *Session) rescue(now time.Time) {
 	at := s.rescueAt()
 	if at.IsZero() || at.After(now) {
@@ -159,10 +160,14 @@ func (s *Session) distrust() {
 
 func (s *Session) rescueAt() time.Time {
 	clusters := s.channels[view.Cluster].sent
-	if !s.trusted || len(clusters) == 0 {
-		return time.Time{}
+	switch {
+	case !s.trusted:
+	case len(clusters) > 0:
+		return clusters[0].at.Add(s.opt.Hold / 2)
+	case !s.opened.IsZero() && !s.channels[view.Listener].started:
+		return s.opened.Add(s.opt.Hold / 2)
 	}
-	return clusters[0].at.Add(s.opt.Hold / 2)
+	return time.Time{}
 }
 
 // unanswered is until when to wait for the ACK of the matching responses, the zero time if there are none.
