@@ -150,11 +150,34 @@ func (r *Run) awaitStream() {
 }
 
 // Await returns the first request on the stream that is open, or the next one if none is, for which is holds.
-func (r *Run) Await(what string, is func(Request) bool) Request {
+func (r *Run) Await(what string, is func(Request) bool) (found Request) {
 	r.t.Helper()
-	return r.await(what, func(_ []*record, c *record) bool { return c.Type != marker && is(c.Request) })
+	r.wait(what, func() bool {
+		for _, req := range r.here() { // is may ask the Run, so that mu is not held
+			if req.Type != marker && is(req) {
+				found = req
+				return true
+			}
+		}
+		return false
+	})
+	return found
 }
 
+// here are the requests of the stream that is open.
+func (r *Run) here() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []Request
+	for _, c := range r.log {
+		if r.current != nil && !r.current.ended && c.Stream == r.current.number {
+			all = append(all, c.Request)
+		}
+	}
+	return all
+}
+
+// await is Await with a condition that holds mu.
 func (r *Run) await(what string, is func(before []*record, candidate *record) bool) (found Request) {
 	r.t.Helper()
 	r.wait(what, func() bool {

@@ -233,15 +233,26 @@ func (a Answer) String() string { return fmt.Sprintf("%d %q", a.Status, a.Body) 
 // or the connection ends early.
 func (r *Run) Get(listener, host, path string) Answer {
 	r.t.Helper()
+	return <-r.Later(listener, host, path)
+}
+
+// Later is Get for a request that has to wait: it returns at once, and the answer comes on the channel.
+func (r *Run) Later(listener, host, path string) <-chan Answer {
+	r.t.Helper()
+	answer := make(chan Answer, 1)
 	addr := r.Address(listener)
 	if !addr.IsValid() {
-		return Answer{}
+		answer <- Answer{}
+		return answer
 	}
-	a, err := get("http://"+addr.String()+path, host)
-	if err != nil {
-		return Answer{}
-	}
-	return a
+	go func() {
+		a, err := get("http://"+addr.String()+path, host)
+		if err != nil {
+			a = Answer{}
+		}
+		answer <- a
+	}()
+	return answer
 }
 
 func get(url, host string) (Answer, error) {

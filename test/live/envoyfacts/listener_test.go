@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
@@ -31,6 +33,10 @@ func Test1_5(t *testing.T) {
 		require.Equal(t, ok("old"), r.Get("l", "a.test", "/"))
 		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
 		r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
+	})
+	fact(t, "one that changes and keeps its route table opens at once, and asks for nothing", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		keepsItsRoutes(t, r)
 	})
 	factWith(t, "a replaced one drains on with the old configuration", adscript.Options{Drain: time.Hour}, func(t *testing.T, r *adscript.Run) {
 		start(r)
@@ -61,6 +67,19 @@ func Test1_5(t *testing.T) {
 		r.AwaitAck(r.Send(adscript.Removal(adscript.Clusters, "old")))
 		require.Equal(t, 503, request().Status)
 	})
+	fact(t, "a change of its filter chains alone is taken in place, and config_dump shows the old version", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))
+		l := adscript.HTTPListener("l", "rc", never)
+		l.FilterChains[0].Name = "changed"
+		r.AwaitAck(r.Send(adscript.Push("2", l)))
+		now := r.Config().Listeners["l"]
+		require.Equal(t, "changed", now.Body.(*listenerv3.Listener).GetFilterChains()[0].GetName())
+		require.Equal(t, "1", now.Version)
+		require.Empty(t, r.Config().DrainingListeners)
+		r.Reconnect()
+		require.Equal(t, map[string]string{"l": "2"}, r.AwaitOpen(adscript.Listeners).InitialVersions)
+	})
 	fact(t, "a route to a cluster that is not there yet answers 503", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		open(r, "l", adscript.RouteTable("rc", adscript.VirtualHost("c", "c", "*")))
@@ -73,6 +92,20 @@ func Test1_5(t *testing.T) {
 		r.AwaitAck(cds)
 		r.Until("it answers", func() bool { return r.Get("l", "c.test", "/") == ok("c") })
 	})
+}
+
+func keepsItsRoutes(t *testing.T, r *adscript.Run) {
+	t.Helper()
+	open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))
+	mark := r.Mark()
+	l := adscript.HTTPListener("l", "rc", never)
+	l.PerConnectionBufferLimitBytes = wrapperspb.UInt32(1 << 15)
+	r.AwaitAck(r.Send(adscript.Push("2", l)))
+	r.Settle()
+	require.Empty(t, requests(r, mark, adscript.Routes))
+	require.Equal(t, "2", r.Config().Listeners["l"].Version)
+	require.Empty(t, r.Config().WarmingListeners)
+	require.Equal(t, ok("a"), r.Get("l", "a.test", "/"))
 }
 
 // keepAlive sends requests through listener l, all on one connection, which it opens now.
