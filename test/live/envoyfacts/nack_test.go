@@ -118,6 +118,29 @@ func Test1_7(t *testing.T) {
 			require.Contains(t, clusters, "old")
 		})
 	}
+	fact(t, "and so it is with listeners, routes and endpoints, where what nobody asked for is not even read", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		give(r, adscript.EDSCluster("c", "", never), hosts(1)...)
+		give(r, adscript.EDSCluster("bad", "", never), hosts(1)...)
+		open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "first", "*")))
+		open(r, "bad", adscript.RouteTable("bad", adscript.AnsweringHost("a", "first", "*")))
+		bad := adscript.Resource{Name: "bad", Version: "2", Raw: []byte("no protobuf")}
+		for _, resp := range []adscript.Response{
+			adscript.Push("2", adscript.Assignment("c", hosts(2)...)),
+			adscript.Push("2", adscript.HTTPListener("l2", "rc", never)),
+			adscript.Push("2", adscript.RouteTable("rc", adscript.AnsweringHost("a", "second", "*"))),
+		} {
+			resp.Resources = append(resp.Resources, bad)
+			r.AwaitNack(r.Send(resp))
+		}
+		require.Equal(t, hosts(1), r.Hosts("c"))
+		require.Equal(t, "1", r.Config().Routes["rc"].Version)
+		require.NotContains(t, r.Config().Listeners, "l2")
+		require.Equal(t, ok("first"), r.Get("l", "a.test", "/"))
+
+		bad.Name = "unwatched"
+		r.AwaitAck(r.Send(adscript.PushNamed(adscript.Endpoints, "3", bad)))
+	})
 }
 
 // Test1_8 is why every endpoint passes a gate before it is encoded (translate/endpoint).

@@ -170,13 +170,16 @@ func Test1_4(t *testing.T) {
 	})
 	fact(t, "a refused response for endpoints ends all warming, without endpoints", func(t *testing.T, r *adscript.Run) {
 		start(r)
+		c := adscript.EDSCluster("c", "", never)
 		give(r, adscript.EDSCluster("first", "", never), hosts(1)...)
-		cds := r.Send(adscript.Push("1", adscript.EDSCluster("a", "", never), adscript.EDSCluster("b", "", never)))
+		give(r, c, hosts(2)...)
+		cds := r.Send(adscript.Push("1", adscript.EDSCluster("a", "", never), adscript.EDSCluster("b", "", never), changed(c)))
 		r.AwaitNack(r.Send(adscript.Push("1", adscript.Assignment("a", "no-address"))))
 		r.AwaitAck(cds)
-		require.Empty(t, r.Hosts("a"))
-		require.Empty(t, r.Hosts("b"))
-		require.Contains(t, r.ActiveClusters(), "b")
+		for _, name := range []string{"a", "b", "c"} {
+			require.Contains(t, r.ActiveClusters(), name)
+			require.Empty(t, r.Hosts(name))
+		}
 		require.Equal(t, hosts(1), r.Hosts("first"))
 	})
 }
