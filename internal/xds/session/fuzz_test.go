@@ -76,11 +76,14 @@ func (z *fuzzer) notes() []string {
 	bits := z.next()
 	for i, name := range []string{"a", "b", "c", "d"} {
 		if bits&(1<<i) != 0 {
-			out = append(out, fmt.Sprintf("%s:%d", name, bits>>4&3))
+			out = append(out, fmt.Sprintf("%s:%d>%s", name, bits>>4&3, "abcd"[bits>>5&3:][:1]))
 		}
 	}
 	if bits > 200 {
 		out = append(out, "own:1!")
+	}
+	if bits > 100 {
+		out = append(out, fmt.Sprintf("t:%d[x:%d>%s;y:%d]", bits&1, bits&3, "abcd"[bits>>1&3:][:1], bits>>1&3))
 	}
 	return out
 }
@@ -88,7 +91,7 @@ func (z *fuzzer) notes() []string {
 func (z *fuzzer) names() []string {
 	var out []string
 	bits := z.next()
-	for i, name := range []string{"a", "b", "c", "d", "none", "*", ""} {
+	for i, name := range []string{"a", "b", "c", "d", "t", "none", "*", ""} {
 		if bits&(1<<i) != 0 {
 			out = append(out, name)
 		}
