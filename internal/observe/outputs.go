@@ -11,6 +11,9 @@ type XDS struct {
 	Connected *prometheus.GaugeVec
 	// Pushes counts responses by type ("cds", …), and failed sends as "cds_senderr", …. pilot_xds_pushes.
 	Pushes *prometheus.CounterVec
+	// Resources counts what is in responses by type and by what it is for the proxy: "sent", or "removed". An empty response has
+	// none. lateen_xds_resources_total.
+	Resources *prometheus.CounterVec
 	// PushTime is the time from taking up a push or a request to the end of a response's send, in seconds, by type.
 	// pilot_xds_push_time.
 	PushTime *prometheus.HistogramVec
@@ -38,6 +41,7 @@ func newXDS(f promauto.Factory) XDS {
 	x := XDS{
 		Connected: gauges(f, "pilot_xds", "Proxies connected over xDS.", "version"),
 		Pushes:    counters(f, "pilot_xds_pushes", "Responses sent and send errors.", "type"),
+		Resources: counters(f, "lateen_xds_resources_total", "Resources sent and removed by responses.", "type", "operation"),
 		PushTime: histograms(f, "pilot_xds_push_time", "Seconds that a response took to be made and sent.", "type",
 			.01, .1, .5, 1, 3, 5, 10, 20, 30),
 		SendTime: histogram(f, "pilot_xds_send_time", "Seconds that a response took to be sent.", .01, .1, 1, 3, 5, 10, 20, 30),

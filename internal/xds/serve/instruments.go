@@ -24,6 +24,7 @@ type instruments struct {
 
 type typeInstruments struct {
 	pushes, sendErrors, rejects prometheus.Counter
+	resources, removed          prometheus.Counter
 	pushTime, size              prometheus.Observer
 }
 
@@ -35,6 +36,8 @@ func newInstruments(m *observe.Metrics) *instruments {
 			pushes:     m.XDS.Pushes.WithLabelValues(name),
 			sendErrors: m.XDS.Pushes.WithLabelValues(name + "_senderr"),
 			rejects:    m.XDS.Rejects.WithLabelValues(name),
+			resources:  m.XDS.Resources.WithLabelValues(name, "sent"),
+			removed:    m.XDS.Resources.WithLabelValues(name, "removed"),
 			pushTime:   m.XDS.PushTime.WithLabelValues(name),
 			size:       m.XDS.ConfigSize.WithLabelValues(name),
 		}
@@ -52,6 +55,8 @@ func shortName(t view.Type) string {
 func (in *instruments) sent(r session.Response, size int, took time.Duration) {
 	t := &in.types[responseType(r)]
 	t.pushes.Inc()
+	t.resources.Add(float64(len(r.Upserts)))
+	t.removed.Add(float64(len(r.Removed)))
 	t.pushTime.Observe(took.Seconds())
 	t.size.Observe(float64(size))
 }

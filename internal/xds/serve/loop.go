@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -152,8 +153,21 @@ func (st *stream) send(r session.Response, began time.Time) error {
 	after := st.server.options.Now()
 	in.xds.SendTime.Observe(after.Sub(before).Seconds())
 	in.sent(r, frame.Size, after.Sub(began))
+	st.logSent(r, frame.Size)
 	st.conn.Sent(r.Generation, frame.Size)
 	return nil
+}
+
+// logSent is for whoever wants to know what a proxy was sent, and why it was anything at all.
+func (st *stream) logSent(r session.Response, size int) {
+	if !st.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	names := make([]string, 0, len(r.Upserts))
+	for _, u := range r.Upserts {
+		names = append(names, u.Name())
+	}
+	st.log.Debug("response sent", "type", shortName(responseType(r)), "resources", names, "removed", r.Removed, "bytes", size)
 }
 
 // turn is the stream's turn of the throttle, which its stall timer may give back while the loop is in a send.

@@ -188,8 +188,10 @@ func environ(more ...string) []string {
 type status struct {
 	Proxies []struct {
 		Proxy     string `json:"proxy"`
+		Pending   bool   `json:"pending"`
 		Resources map[string]struct {
-			State string `json:"state"`
+			State, Type      string
+			Resources, Bytes int
 		} `json:"resources"`
 	} `json:"proxies"`
 	Problems []struct {

@@ -79,6 +79,17 @@ func (s *screen) until(t *testing.T, mark int, what string, holds func(lines []s
 	}
 }
 
+// matches are the lines since a mark that fit a pattern.
+func (s *screen) matches(mark int, pattern string) (found []string) {
+	re := regexp.MustCompile(pattern)
+	for _, line := range s.since(mark) {
+		if re.MatchString(line) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
 // await waits for a line since a mark that fits a pattern, and returns the pattern's groups.
 func (s *screen) await(t *testing.T, mark int, pattern string) []string {
 	t.Helper()

@@ -218,15 +218,21 @@ func (z *zero) killAt(event func(), told string) {
 // controlPlane is the process id of the control plane.
 func (m *mesh) controlPlane() int {
 	m.t.Helper()
+	pid, runs := m.findControlPlane()
+	require.True(m.t, runs, "the control plane does not run")
+	return pid
+}
+
+func (m *mesh) findControlPlane() (pid int, runs bool) {
+	m.t.Helper()
 	for _, p := range m.children() {
 		if strings.Contains(commandOf(p.pid), " control-plane ") {
 			pid, err := strconv.Atoi(p.pid)
 			require.NoError(m.t, err)
-			return pid
+			return pid, true
 		}
 	}
-	require.Fail(m.t, "the control plane does not run")
-	return 0
+	return 0, false
 }
 
 // report requires that nothing failed.

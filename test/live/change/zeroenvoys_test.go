@@ -18,7 +18,16 @@ import (
 // await polls for a condition that nobody announces.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
+	deadline := time.After(patience)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			require.FailNow(t, "it did not come about", what)
+		case <-again.C:
+		}
+	}
 }
 
 // outbound is the address at which the Envoy of a Deployment's only pod takes its app's calls.
