@@ -39,7 +39,8 @@ func (m *meters) arrived(c source.Change) {
 	switch c.Key.Kind {
 	case source.Service, source.Pod, source.EndpointSlice:
 		m.metrics.Source.RegistryEvents.WithLabelValues(registryTypes[c.Key.Kind], event).Inc()
-	case source.Gateway, source.VirtualService, source.DestinationRule, source.ServiceEntry, source.Sidecar:
+	case source.Gateway, source.VirtualService, source.DestinationRule, source.ServiceEntry, source.Sidecar,
+		source.AuthorizationPolicy, source.PeerAuthentication:
 		m.metrics.Source.ConfigEvents.WithLabelValues(string(c.Key.Kind), event).Inc()
 	}
 }
@@ -66,7 +67,7 @@ func (m *meters) world(w *world.World, d *world.Delta) {
 	if len(d.Services) > 0 {
 		m.metrics.World.Triggers.WithLabelValues("service").Inc()
 	}
-	if n := len(d.VirtualServices) + len(d.DestinationRules) + len(d.Gateways) + len(d.Sidecars); n > 0 {
+	if n := len(d.VirtualServices) + len(d.DestinationRules) + len(d.Gateways) + len(d.Sidecars) + len(d.Guards); n > 0 {
 		m.metrics.World.Triggers.WithLabelValues("config").Inc()
 		m.metrics.Source.Updates.WithLabelValues("config").Add(float64(n))
 	}

@@ -11,7 +11,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -75,7 +77,7 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 	}
 	for _, m := range []proto.Message{
 		&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.Sidecar{},
-		&networking.ServiceEntry{}, &mesh.MeshConfig{},
+		&networking.ServiceEntry{}, &mesh.MeshConfig{}, &security.AuthorizationPolicy{}, &security.PeerAuthentication{},
 	} {
 		visit(m.ProtoReflect().Descriptor())
 	}
@@ -84,7 +86,12 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 
 // isRefusedAsAWhole knows messages that close what they stand in, whatever they hold.
 func isRefusedAsAWhole(message protoreflect.FullName) bool {
-	return message == "istio.networking.v1alpha3.ServerTLSSettings.TLSCertificate"
+	switch message {
+	case "istio.networking.v1alpha3.ServerTLSSettings.TLSCertificate", "istio.type.v1beta1.PolicyTargetReference",
+		"istio.security.v1beta1.Rule.From", "istio.security.v1beta1.Rule.To", "istio.security.v1beta1.Condition":
+		return true
+	}
+	return false
 }
 
 func specsOfTestdata(t *testing.T) []proto.Message {
@@ -117,6 +124,10 @@ func specOf(d dir.Document) proto.Message {
 		return &o.Spec
 	case *networkingv1.ServiceEntry:
 		return &o.Spec
+	case *securityv1.AuthorizationPolicy:
+		return &o.Spec
+	case *securityv1.PeerAuthentication:
+		return &o.Spec
 	}
 	return nil
 }
@@ -138,6 +149,10 @@ func readSpec(c *Converter, spec proto.Message) Result {
 		objects = r.sidecar(s)
 	case *networking.ServiceEntry:
 		objects = r.serviceEntry(s)
+	case *security.AuthorizationPolicy:
+		objects = r.authorizationPolicy(s)
+	case *security.PeerAuthentication:
+		objects = r.peerAuthentication(s)
 	case *mesh.MeshConfig:
 		out := model.DefaultMesh()
 		r.meshOf("data.mesh", s, &out)
@@ -242,7 +257,11 @@ func changesOf(field protoreflect.FieldDescriptor) []edit {
 			if kind := field.MapValue(); kind.Message() == nil {
 				v = scalarsOf(kind)[0]
 			}
-			entries.Set(protoreflect.ValueOfString("zz").MapKey(), v)
+			key := protoreflect.ValueOfString("zz")
+			if field.MapKey().Kind() == protoreflect.Uint32Kind {
+				key = protoreflect.ValueOfUint32(7)
+			}
+			entries.Set(key.MapKey(), v)
 		}}
 	case field.IsList():
 		return []edit{clearIt, func(m protoreflect.Message) {

@@ -12,7 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,7 @@ func kinds() []source.Kind {
 	return []source.Kind{
 		source.VirtualService, source.DestinationRule, source.Gateway, source.Sidecar, source.ServiceEntry,
 		source.Service, source.EndpointSlice, source.Pod, source.Namespace, source.ConfigMap,
+		source.AuthorizationPolicy, source.PeerAuthentication,
 	}
 }
 
@@ -40,6 +43,10 @@ func newObject(kind source.Kind) metav1.Object {
 		return &networkingv1.Gateway{}
 	case source.Sidecar:
 		return &networkingv1.Sidecar{}
+	case source.AuthorizationPolicy:
+		return &securityv1.AuthorizationPolicy{}
+	case source.PeerAuthentication:
+		return &securityv1.PeerAuthentication{}
 	case source.ServiceEntry:
 		return &networkingv1.ServiceEntry{}
 	case source.Service:
@@ -94,7 +101,7 @@ func FuzzConvertProto(f *testing.F) {
 	specs := func() []proto.Message {
 		return []proto.Message{
 			&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.Sidecar{},
-			&networking.ServiceEntry{}, &mesh.MeshConfig{},
+			&networking.ServiceEntry{}, &mesh.MeshConfig{}, &security.AuthorizationPolicy{}, &security.PeerAuthentication{},
 		}
 	}
 	cases, err := filepath.Glob("testdata/*.yaml")

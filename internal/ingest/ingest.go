@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -105,6 +106,10 @@ func (r *reader) read(object any, defaults model.MeshConfig) ([]Object, bool) {
 		return r.serviceEntry(&o.Spec), true
 	case *networkingv1.Sidecar:
 		return r.sidecar(&o.Spec), true
+	case *securityv1.AuthorizationPolicy:
+		return r.authorizationPolicy(&o.Spec), true
+	case *securityv1.PeerAuthentication:
+		return r.peerAuthentication(&o.Spec), true
 	case *appsv1.Deployment, *corev1.ServiceAccount:
 		return nil, false
 	}

@@ -22,6 +22,9 @@ func usedFields(message protoreflect.FullName) (string, bool) {
 		}
 		return listenerFields(name)
 	}
+	if name, ok := strings.CutPrefix(string(message), "istio.security.v1beta1."); ok {
+		return securityFields(name)
+	}
 	if name, ok := strings.CutPrefix(string(message), mesh); ok {
 		return meshFields(name)
 	}
@@ -161,6 +164,22 @@ func listenerFields(message string) (string, bool) {
 		return "number protocol name target_port", true
 	case "WorkloadEntry":
 		return "address ports labels locality weight", true
+	}
+	return "", false
+}
+
+// securityFields are those of messages under AuthorizationPolicy and PeerAuthentication. What a rule says of callers and
+// requests closes it, whatever it is.
+func securityFields(message string) (string, bool) {
+	switch message {
+	case "AuthorizationPolicy":
+		return "selector targetRef targetRefs rules action", true
+	case "Rule":
+		return "from to when", true
+	case "PeerAuthentication":
+		return "selector mtls port_level_mtls", true
+	case "PeerAuthentication.MutualTLS":
+		return "mode", true
 	}
 	return "", false
 }

@@ -1,7 +1,7 @@
 package model
 
 // Object is one of the mesh's own objects: *Namespace, *Service, *EndpointSlice, *Workload, *Gateway, *VirtualService,
-// *DestinationRule, *Sidecar or *MeshConfig.
+// *DestinationRule, *Sidecar, *Guard or *MeshConfig.
 type Object interface{ object() }
 
 func (*Meta) object()       {}

@@ -174,6 +174,14 @@ func changedSelectors(d *world.Delta) []model.Labels {
 			found = append(found, p.New.Selector)
 		}
 	}
+	for _, p := range d.Guards {
+		if p.Old != nil {
+			found = append(found, p.Old.Selector)
+		}
+		if p.New != nil {
+			found = append(found, p.New.Selector)
+		}
+	}
 	return slices.DeleteFunc(found, model.Labels.IsEmpty)
 }
 

@@ -2,6 +2,7 @@ package source
 
 import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -35,6 +36,10 @@ func (k Kind) NewObject() metav1.Object {
 		return &networkingv1.ServiceEntry{}
 	case Sidecar:
 		return &networkingv1.Sidecar{}
+	case AuthorizationPolicy:
+		return &securityv1.AuthorizationPolicy{}
+	case PeerAuthentication:
+		return &securityv1.PeerAuthentication{}
 	}
 	return nil
 }

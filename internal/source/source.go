@@ -27,6 +27,9 @@ const (
 	DestinationRule Kind = "DestinationRule"
 	ServiceEntry    Kind = "ServiceEntry"
 	Sidecar         Kind = "Sidecar"
+
+	AuthorizationPolicy Kind = "AuthorizationPolicy"
+	PeerAuthentication  Kind = "PeerAuthentication"
 )
 
 // Key names one object. Namespace is empty for cluster-scoped kinds.

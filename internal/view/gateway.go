@@ -75,7 +75,8 @@ func (c compiler) gatewaySlots(s *scope.Scope, port uint16) []slot {
 	return []slot{
 		{typ: Listener, name: name, get: func() *Resource {
 			return c.gateways.get(listener.GatewayInput{
-				Name: name, Bind: model.OwnPod, Port: port, RouteTable: table, Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
+				Name: name, Bind: model.OwnPod, Port: port, RouteTable: table, Refuses: s.Refuses(port),
+				Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
 			})
 		}},
 		{typ: Route, name: table, head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) }},

@@ -120,6 +120,9 @@ func describe(t *testing.T, out *strings.Builder, p view.Placement) {
 				l := decode(t, body, &listenerv3.Listener{})
 				a := l.GetAddress().GetSocketAddress()
 				fmt.Fprintf(out, "listener %s at %s:%d\n", name, a.GetAddress(), a.GetPortValue())
+				if bytes.Contains(body, []byte("extensions.filters.http.rbac")) {
+					fmt.Fprintln(out, "  refuses")
+				}
 				for _, c := range l.GetFilterChains() {
 					fmt.Fprintf(out, "  chain %s sni=%v\n", c.GetName(), c.GetFilterChainMatch().GetServerNames())
 				}

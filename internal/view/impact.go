@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
@@ -144,7 +145,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 			units[unit{kind: unitEndpoints, host: h}] = true
 		}
 	}
-	if m.own {
+	if m.own || to.Class.Type == scope.Sidecar && m.guards(from, to) {
 		units[unit{kind: unitOwn}] = true
 	}
 	if to.Class.Type == scope.Sidecar {
@@ -152,7 +153,21 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	}
 	m.gatewayUnits(from, units)
 	m.gatewayUnits(to, units)
+	if m.guards(from, to) {
+		for g := range to.Gateways() {
+			for i := range g.Servers {
+				units[unit{kind: unitGateway, port: resolvedPort(to.Class, g.Servers[i].Port)}] = true
+			}
+		}
+	}
 	return sortedUnits(units)
+}
+
+// guards tells whether guards of the class changed: they decide on what it lets in.
+func (m *impact) guards(from, to *scope.Scope) bool {
+	return slices.ContainsFunc(m.delta.Guards, func(p world.Pair[model.Guard]) bool {
+		return p.Old != nil && from.Guarded(p.Old) || p.New != nil && to.Guarded(p.New)
+	})
 }
 
 func (m *impact) gatewayUnits(s *scope.Scope, units map[unit]bool) {

@@ -110,7 +110,7 @@ func (c compiler) inboundPair(s *scope.Scope, in inbound) []slot {
 		}},
 		{typ: Listener, name: name, get: func() *Resource {
 			return c.inbounds.get(listener.InboundInput{
-				Name: name, Bind: model.OwnPod, Port: in.port, Protocol: in.protocol, Cluster: to, StatName: in.stat,
+				Name: name, Bind: model.OwnPod, Port: in.port, Protocol: in.protocol, Cluster: to, StatName: in.stat, Refuses: s.Refuses(in.port),
 				Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
 			})
 		}},

@@ -101,8 +101,7 @@ func mark(o model.Object) {
 	}
 }
 
-// exportedTo tells whether the proxies of a namespace may see an object; endpoints, if they may see their service. Services of
-// one namespace with one host have their endpoints in common.
+// exportedTo tells whether the proxies of a namespace may see an object; endpoints, if they may see their service.
 func exportedTo(present map[source.Key]model.Object, o model.Object, namespace string) bool {
 	switch o := o.(type) {
 	case *model.VirtualService:
@@ -110,20 +109,12 @@ func exportedTo(present map[source.Key]model.Object, o model.Object, namespace s
 	case *model.DestinationRule:
 		return o.ExportTo.Visible(o.Namespace, namespace)
 	case *model.Service:
-		return hostExportedTo(present, o.Namespace, o.Host, namespace)
+		return o.ExportTo.Visible(o.Namespace, namespace)
 	case *model.EndpointSlice:
-		return hostExportedTo(present, o.Namespace, model.Resolve(o.Service, o.Namespace, "cluster.local"), namespace)
+		svc := present[source.Key{Kind: source.Service, Namespace: o.Namespace, Name: o.Service}]
+		return svc != nil && exportedTo(present, svc, namespace)
 	}
 	return true
-}
-
-func hostExportedTo(present map[source.Key]model.Object, owner string, host model.Host, namespace string) bool {
-	for _, o := range present {
-		if s, ok := o.(*model.Service); ok && s.Namespace == owner && s.Host == host && s.ExportTo.Visible(owner, namespace) {
-			return true
-		}
-	}
-	return false
 }
 
 // everything is what a state says, in one piece.

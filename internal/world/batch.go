@@ -23,6 +23,7 @@ type batch struct {
 	gateways    edit[*model.Gateway]
 	gatewayName edit[*model.Gateway]
 	sidecars    edit[*model.Sidecar]
+	guards      edit[*model.Guard]
 	workloads   edit[*model.Workload]
 	slices      edit[*model.EndpointSlice]
 	slicesByPod edit[*model.EndpointSlice]
@@ -39,7 +40,7 @@ func newBatch(from *World) *batch {
 		from: from, delta: &Delta{From: from}, mesh: from.Mesh,
 		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(),
 		bySelector: from.bySelector.edit(), virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
-		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(),
+		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(), guards: from.guards.edit(),
 		workloads: from.workloads.edit(), slices: from.slices.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
 		pendingHosts: from.pendingHosts, subsets: from.subsets,
 	}
@@ -55,7 +56,7 @@ func (b *batch) finish() *World {
 		Generation: b.from.Generation + 1, Mesh: b.mesh,
 		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(),
 		bySelector: b.bySelector.commit(), virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
-		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(),
+		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(), guards: b.guards.commit(),
 		workloads: b.workloads.commit(), slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
 		pendingHosts: b.pendingHosts, subsets: b.subsets, lookups: b.from.lookups,
 	}
@@ -110,6 +111,8 @@ func (b *batch) swap(old, now model.Object) bool {
 		b.swapGateway(pairOf[*model.Gateway](old, now))
 	case *model.Sidecar:
 		b.swapSidecar(pairOf[*model.Sidecar](old, now))
+	case *model.Guard:
+		b.swapGuard(pairOf[*model.Guard](old, now))
 	case *model.Workload:
 		b.swapWorkload(pairOf[*model.Workload](old, now))
 	case *model.EndpointSlice:

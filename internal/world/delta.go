@@ -20,6 +20,7 @@ type Delta struct {
 	DestinationRules []Pair[model.DestinationRule]
 	Gateways         []Pair[model.Gateway]
 	Sidecars         []Pair[model.Sidecar]
+	Guards           []Pair[model.Guard]
 	Workloads        []Pair[model.Workload]
 	Endpoints        []EndpointChange
 	// Mesh tells that the mesh configuration changed, on which everything may depend.
@@ -47,7 +48,8 @@ func (d *Delta) IsEmpty() bool {
 }
 
 func (d *Delta) noPolicies() bool {
-	return len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0
+	return len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0 &&
+		len(d.Guards) == 0
 }
 
 // EndpointsOnly tells that nothing but endpoints (and the workloads behind them) differs.

@@ -228,6 +228,9 @@ func (d dumbWorld) selectors() []model.Labels {
 	for _, s := range of(d, all[model.Sidecar]) {
 		add(s.Selector)
 	}
+	for _, g := range of(d, all[model.Guard]) {
+		add(g.Selector)
+	}
 	return slices.Collect(maps.Keys(found))
 }
 

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
@@ -81,6 +82,11 @@ func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
 		slices.SortStableFunc(services, func(a, b *model.Service) int { return compareHosts(a.Host, b.Host) })
 		requireList(t, "services in "+n, services, w.ServicesIn(n))
 		requireList(t, "Sidecars of "+n, of(d, func(s *model.Sidecar) bool { return s.Namespace == n }), w.Sidecars(n))
+		of := func(k source.Kind) []*model.Guard {
+			return of(d, func(g *model.Guard) bool { return g.Namespace == n && g.Kind == k })
+		}
+		requireList(t, "AuthorizationPolicies of "+n, of(source.AuthorizationPolicy), w.AuthorizationPolicies(n))
+		requireList(t, "PeerAuthentications of "+n, of(source.PeerAuthentication), w.PeerAuthentications(n))
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, w, n, name)
 		}
@@ -197,6 +203,7 @@ func requireDelta(t *rapid.T, before, now dumbWorld, d *Delta) {
 	requirePairs(t, before, now, d.DestinationRules)
 	requirePairs(t, before, now, d.Gateways)
 	requirePairs(t, before, now, d.Sidecars)
+	requirePairs(t, before, now, d.Guards)
 	requirePairs(t, before, now, d.Workloads)
 	was, is := before.mesh(), now.mesh()
 	require.Equal(t, model.Fingerprint(&was) != model.Fingerprint(&is), d.Mesh)

@@ -44,25 +44,47 @@ func (l *Loop) checkShadowed(w *World, d *Delta) {
 			l.shadowedSidecars(w, p.New.Namespace)
 		}
 	}
+	for _, p := range d.Guards {
+		if p.New == nil {
+			l.o.Ledger.relation(relation{p.Old.Key(), sameWorkloads}, nil)
+			l.shadowedPeers(w, p.Old.Namespace)
+		} else {
+			l.shadowedPeers(w, p.New.Namespace)
+		}
+	}
 }
 
-// sameWorkloads is the aspect of who else is for the workloads of a Sidecar.
+// sameWorkloads is the aspect of who else is for the workloads of an object of which one alone can be in force.
 const sameWorkloads = "shadow of workloads"
 
 func (l *Loop) shadowedSidecars(w *World, namespace string) {
-	first := map[model.Labels]source.Key{}
+	first := firstFor{}
 	for s := range w.Sidecars(namespace) {
-		var problems []source.Problem
-		if by, taken := first[s.Selector]; taken {
-			problems = append(problems, source.Problem{
-				Severity: source.Warning, Path: "spec.workloadSelector",
-				Message: fmt.Sprintf("%s is for the same workloads and comes first; this one is not in force", by), Want: "one Sidecar for each workload",
-			})
-		} else {
-			first[s.Selector] = s.Key()
-		}
-		l.o.Ledger.relation(relation{s.Key(), sameWorkloads}, problems)
+		l.o.Ledger.relation(relation{s.Key(), sameWorkloads}, first.add(&s.Meta, s.Selector, "spec.workloadSelector"))
 	}
+}
+
+func (l *Loop) shadowedPeers(w *World, namespace string) {
+	first := firstFor{}
+	for g := range w.PeerAuthentications(namespace) {
+		l.o.Ledger.relation(relation{g.Key(), sameWorkloads}, first.add(&g.Meta, g.Selector, "spec.selector"))
+	}
+}
+
+// firstFor are the objects in force, by the workloads that they select.
+type firstFor map[model.Labels]source.Key
+
+// add takes the next object in the total order, and tells what keeps it out of force.
+func (f firstFor) add(m *model.Meta, selector model.Labels, path string) []source.Problem {
+	by, taken := f[selector]
+	if !taken {
+		f[selector] = m.Key()
+		return nil
+	}
+	return []source.Problem{{
+		Severity: source.Warning, Path: path,
+		Message: fmt.Sprintf("%s is for the same workloads and comes first; this one is not in force", by), Want: fmt.Sprintf("one %s for each workload", m.Kind),
+	}}
 }
 
 // shadowOf is the aspect of who else is for a host.

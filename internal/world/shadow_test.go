@@ -39,4 +39,14 @@ func TestWhatIsShadowedIsTold(t *testing.T) {
 	require.Empty(t, told(ruleFor("r", "other.test")))
 	require.Equal(t, parts, told(ruleFor("r", "x.test")))
 	require.Empty(t, told(gone(ruleFor("r", "x.test"))))
+
+	peers := func(name, app string) Update {
+		m := meta(source.PeerAuthentication, "default", name)
+		return update(&model.Guard{Meta: m, Selector: model.LabelsOf(map[string]string{"app": app})}, m)
+	}
+	require.Empty(t, told(peers("b", "web"), peers("c", "db")))
+	require.Equal(t, []string{"b spec.selector "}, told(peers("a", "web")))
+	require.Equal(t, []string{"b spec.selector ", "c spec.selector "}, told(peers("c", "web")))
+	require.Equal(t, []string{"c spec.selector "}, told(gone(peers("a", ""))))
+	require.Empty(t, told(gone(peers("b", ""))))
 }

@@ -187,6 +187,19 @@ func (b *batch) swapSidecar(old, now *model.Sidecar) {
 	b.delta.Sidecars = append(b.delta.Sidecars, Pair[model.Sidecar]{Old: old, New: now})
 }
 
+func (b *batch) swapGuard(old, now *model.Guard) {
+	key := func(g *model.Guard) []byte { return ordered(join(g.Namespace, string(g.Kind)), &g.Meta, "") }
+	if old != nil {
+		b.guards.drop(key(old))
+		b.swapSelector(old.Selector, model.Labels{}, &old.Meta)
+	}
+	if now != nil {
+		b.guards.put(key(now), now)
+		b.swapSelector(model.Labels{}, now.Selector, &now.Meta)
+	}
+	b.delta.Guards = append(b.delta.Guards, Pair[model.Guard]{Old: old, New: now})
+}
+
 func (b *batch) swapWorkload(old, now *model.Workload) {
 	if old != nil {
 		b.workloads.drop(join(old.Namespace, old.Name))

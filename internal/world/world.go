@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // World is the mesh at one generation. It never changes; worlds that follow each other share what stayed equal.
@@ -27,6 +28,7 @@ type World struct {
 	gateways     index[*model.Gateway]         // order
 	gatewayName  index[*model.Gateway]         // namespace/name
 	sidecars     index[*model.Sidecar]         // namespace, order
+	guards       index[*model.Guard]           // namespace, kind, order
 	workloads    index[*model.Workload]        // namespace, name
 	slices       index[*model.EndpointSlice]   // namespace, service, name
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
@@ -55,6 +57,7 @@ func emptyWorld() *World {
 		gateways:    newIndex[*model.Gateway](lookups),
 		gatewayName: newIndex[*model.Gateway](lookups),
 		sidecars:    newIndex[*model.Sidecar](lookups),
+		guards:      newIndex[*model.Guard](lookups),
 		workloads:   newIndex[*model.Workload](lookups),
 		slices:      newIndex[*model.EndpointSlice](lookups),
 		slicesByPod: newIndex[*model.EndpointSlice](lookups),
@@ -166,6 +169,16 @@ func (w *World) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
 	return w.sidecars.under(join(namespace))
 }
 
+// AuthorizationPolicies yields those of a namespace.
+func (w *World) AuthorizationPolicies(namespace string) iter.Seq[*model.Guard] {
+	return w.guards.under(join(namespace, string(source.AuthorizationPolicy)))
+}
+
+// PeerAuthentications yields those of a namespace.
+func (w *World) PeerAuthentications(namespace string) iter.Seq[*model.Guard] {
+	return w.guards.under(join(namespace, string(source.PeerAuthentication)))
+}
+
 // Workload finds a workload by name, nil if there is none.
 func (w *World) Workload(namespace, name string) *model.Workload {
 	found, _ := w.workloads.get(join(namespace, name))
@@ -180,8 +193,8 @@ func (w *World) Endpoints(s *model.Service) *EndpointSet {
 	return noEndpoints
 }
 
-// SelectorsOf yields the selectors over workloads that some Gateway, VirtualService (sourceLabels), DestinationRule or Sidecar
-// uses and that select these labels; it may yield one several times in a row. Which of them match is all that a class of
+// SelectorsOf yields the selectors over workloads that some Gateway, VirtualService (sourceLabels), DestinationRule, Sidecar or
+// guard uses and that select these labels; it may yield one several times in a row. Which of them match is all that a class of
 // proxies keeps of its labels.
 func (w *World) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
 	return func(yield func(model.Labels) bool) {

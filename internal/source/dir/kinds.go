@@ -58,6 +58,7 @@ func newCatalogue() *catalogue {
 
 func usedKinds() []*usedKind {
 	istio := []string{"networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"}
+	security := []string{"security.istio.io/v1", "security.istio.io/v1beta1"}
 	core, apps, discovery := []string{"v1"}, []string{"apps/v1"}, []string{"discovery.k8s.io/v1"}
 	return []*usedKind{
 		{kind: source.Namespace, versions: core, clusterScoped: true, name: dnsLabel},
@@ -72,6 +73,8 @@ func usedKinds() []*usedKind {
 		{kind: source.DestinationRule, versions: istio, name: dnsSubdomain},
 		{kind: source.ServiceEntry, versions: istio, name: dnsSubdomain},
 		{kind: source.Sidecar, versions: istio, name: dnsSubdomain},
+		{kind: source.AuthorizationPolicy, versions: security, name: dnsSubdomain},
+		{kind: source.PeerAuthentication, versions: security, name: dnsSubdomain},
 	}
 }
 
@@ -104,8 +107,8 @@ func unusedKinds() map[string][]string {
 		"networking.istio.io/v1":               "ProxyConfig WorkloadEntry WorkloadGroup",
 		"networking.istio.io/v1beta1":          "ProxyConfig WorkloadEntry WorkloadGroup",
 		"networking.istio.io/v1alpha3":         "EnvoyFilter WorkloadEntry WorkloadGroup",
-		"security.istio.io/v1":                 "AuthorizationPolicy PeerAuthentication RequestAuthentication",
-		"security.istio.io/v1beta1":            "AuthorizationPolicy PeerAuthentication RequestAuthentication",
+		"security.istio.io/v1":                 "RequestAuthentication",
+		"security.istio.io/v1beta1":            "RequestAuthentication",
 		"telemetry.istio.io/v1":                "Telemetry",
 		"telemetry.istio.io/v1alpha1":          "Telemetry",
 		"extensions.istio.io/v1alpha1":         "TrafficExtension WasmPlugin",

@@ -225,7 +225,7 @@ func (r *reading) addObject(file string, n *yaml.Node) {
 // unusedSeverity is an error for kinds that are there to protect, or often do: whoever writes one relies on it.
 func unusedSeverity(kind string) source.Severity {
 	switch kind {
-	case "AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication", "EnvoyFilter", "WasmPlugin":
+	case "RequestAuthentication", "EnvoyFilter", "WasmPlugin":
 		return source.Error
 	}
 	return source.Warning

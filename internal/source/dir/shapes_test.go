@@ -35,7 +35,7 @@ func TestPlacesWithoutSchema(t *testing.T) {
 	for _, kind := range theCatalogue().used() {
 		visit(kind, theCatalogue().look(theCatalogue().versions[kind][0], kind).resource.shape)
 	}
-	require.Equal(t, []string{"ConfigMap.metadata.managedFields[].fieldsV1"}, bare)
+	require.Equal(t, []string{"AuthorizationPolicy.metadata.managedFields[].fieldsV1"}, bare)
 }
 
 func TestNearest(t *testing.T) {

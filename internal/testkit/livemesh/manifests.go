@@ -154,14 +154,22 @@ spec:
 `, strings.Join(containerPorts, ", "))
 }
 
-// Object is the manifest of an Istio object of the networking group, "Kind namespace/name" or "Kind name".
+// Object is the manifest of an Istio object of the networking group, or of the security group for its kinds: "Kind
+// namespace/name" or "Kind name".
 func Object(key, spec string) string {
 	kind, name, _ := strings.Cut(key, " ")
 	namespace, short, qualified := strings.Cut(name, "/")
 	if !qualified {
 		namespace, short = "default", name
 	}
-	return fmt.Sprintf("\n---\napiVersion: networking.istio.io/v1\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec:\n%s\n", kind, short, namespace, indent(spec))
+	version := "networking.istio.io/v1"
+	switch kind {
+	case "AuthorizationPolicy", "PeerAuthentication":
+		version = "security.istio.io/v1"
+	case "EnvoyFilter":
+		version = "networking.istio.io/v1alpha3"
+	}
+	return fmt.Sprintf("\n---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec:\n%s\n", version, kind, short, namespace, indent(spec))
 }
 
 func indent(text string) string {

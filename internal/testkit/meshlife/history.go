@@ -50,6 +50,7 @@ func (h *History) Present() []Update {
 var howMany = map[source.Kind][]int{
 	source.Service: {0, 6, 12}, source.ServiceEntry: {0, 2, 4}, source.VirtualService: {0, 3, 6}, source.DestinationRule: {0, 2, 4}, source.Sidecar: {0, 1, 2},
 	source.Gateway: {0, 2, 3}, source.Pod: {0, 6, 12}, source.EndpointSlice: {0, 5, 10}, source.Namespace: {0, 2}, source.ConfigMap: {0, 1},
+	source.AuthorizationPolicy: {0, 0, 1}, source.PeerAuthentication: {0, 2, 5},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -148,6 +149,10 @@ func contest(o model.Object) string {
 		return "rule " + o.Namespace + " " + string(o.Host) + " " + o.Selector.String()
 	case *model.Sidecar:
 		return "sidecar " + o.Namespace + " " + o.Selector.String()
+	case *model.Guard:
+		if o.Kind == source.PeerAuthentication {
+			return "plaintext " + o.Namespace + " " + o.Selector.String()
+		}
 	case *model.Gateway:
 		return "gateway" // servers of a port are merged, the oldest Gateway's first
 	}
@@ -193,6 +198,8 @@ func MetaOf(o model.Object) *model.Meta {
 	case *model.Sidecar:
 		return &o.Meta
 	case *model.Gateway:
+		return &o.Meta
+	case *model.Guard:
 		return &o.Meta
 	case *model.Workload:
 		return &o.Meta

@@ -14,7 +14,7 @@ import (
 // Kinds are all kinds of objects that meshes are made of.
 var Kinds = []source.Kind{
 	source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.Pod,
-	source.EndpointSlice, source.Namespace, source.ConfigMap,
+	source.EndpointSlice, source.Namespace, source.ConfigMap, source.AuthorizationPolicy, source.PeerAuthentication,
 }
 
 // meshKey is where the mesh configuration stands.
@@ -54,6 +54,8 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawSidecar(t, m)}
 	case source.Gateway:
 		return []model.Object{drawGateway(t, m)}
+	case source.AuthorizationPolicy, source.PeerAuthentication:
+		return []model.Object{drawGuard(t, m)}
 	case source.Pod:
 		return []model.Object{drawWorkload(t, m)}
 	case source.EndpointSlice:
@@ -152,6 +154,20 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 		}}
 	}
 	return s
+}
+
+func drawGuard(t *rapid.T, m model.Meta) *model.Guard {
+	g := &model.Guard{Meta: m, Selector: one(t, "selector", labelSets...)}
+	if m.Kind == source.AuthorizationPolicy { // one that refuses hides whatever else happens
+		g.Effect = one(t, "effect", model.GuardSilent, model.GuardAdmits, model.GuardAdmits, model.GuardAdmitsNone, model.GuardRefuses)
+		return g
+	}
+	effects := []model.GuardEffect{model.GuardSilent, model.GuardAdmits, model.GuardRefuses, model.GuardRefuses}
+	g.Effect = one(t, "effect", effects...)
+	if !g.Selector.IsEmpty() && rapid.Bool().Draw(t, "a port") {
+		g.Ports = []model.GuardedPort{{Port: one(t, "port", ports...) + one[uint16](t, "target", 0, 1), Effect: one(t, "port's effect", effects...)}}
+	}
+	return g
 }
 
 func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {

@@ -51,8 +51,9 @@ var verbs = map[Verb]verb{
 }
 
 var (
-	contested = []source.Kind{source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway}
-	labelled  = []source.Kind{source.Pod, source.Namespace, source.Service, source.ServiceEntry, source.DestinationRule, source.Sidecar, source.Gateway}
+	contested = []source.Kind{source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.PeerAuthentication}
+	labelled  = []source.Kind{source.Pod, source.Namespace, source.Service, source.ServiceEntry, source.DestinationRule, source.Sidecar, source.Gateway,
+		source.AuthorizationPolicy, source.PeerAuthentication}
 )
 
 // Kinds are those that it can happen to.
@@ -190,7 +191,7 @@ func (h *History) rival(t *rapid.T, kind source.Kind, victim model.Object, age i
 
 // contestedWithin tells whether only objects of one namespace contest something.
 func contestedWithin(kind source.Kind) bool {
-	return kind == source.DestinationRule || kind == source.Sidecar
+	return kind == source.DestinationRule || kind == source.Sidecar || kind == source.PeerAuthentication
 }
 
 // claim makes o contest what other has.
@@ -204,6 +205,8 @@ func claim(o, other model.Object) {
 		o.Host, o.Selector = other.(*model.DestinationRule).Host, other.(*model.DestinationRule).Selector
 	case *model.Sidecar:
 		o.Selector = other.(*model.Sidecar).Selector
+	case *model.Guard:
+		o.Selector = other.(*model.Guard).Selector
 	case *model.Gateway:
 		o.Selector = other.(*model.Gateway).Selector
 		o.Servers = Clone(other.(*model.Gateway).Servers)
@@ -243,6 +246,8 @@ func (h *History) relabel(t *rapid.T, kind source.Kind) []Update {
 		case *model.DestinationRule:
 			o.Selector = labels
 		case *model.Sidecar:
+			o.Selector = labels
+		case *model.Guard:
 			o.Selector = labels
 		case *model.Gateway:
 			o.Selector = labels

@@ -33,6 +33,7 @@ type goldenCommon struct {
 type goldenInbound struct {
 	Name, Bind, Protocol, Cluster, StatName string
 	Port                                    uint16
+	Refuses                                 bool
 }
 
 type goldenTCP struct {
@@ -89,7 +90,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 	case in.Inbound != nil:
 		return listener.Inbound(listener.InboundInput{
 			Name: in.Inbound.Name, Bind: in.Inbound.Bind, Port: in.Inbound.Port, Protocol: protocol(t, in.Inbound.Protocol),
-			Cluster: in.Inbound.Cluster, StatName: in.Inbound.StatName, Common: common,
+			Cluster: in.Inbound.Cluster, StatName: in.Inbound.StatName, Refuses: in.Inbound.Refuses, Common: common,
 		})
 	}
 	require.NotNil(t, in.TCP, "want one of http, gateway, inbound and tcp")

@@ -58,7 +58,7 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
 	}
-	manager.HttpFilters = httpFilters(false)
+	manager.HttpFilters = guarded(in.Refuses, httpFilters(false))
 	chain := httpChain(manager)
 	chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
 	return &listenerv3.Listener{

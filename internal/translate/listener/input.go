@@ -74,7 +74,9 @@ type InboundInput struct {
 	Cluster  string
 	// StatName is the host of the first service on the port, for the route's name and statistics.
 	StatName string
-	Common   *Common
+	// Refuses answers every request with 403, and closes connections that are not HTTP.
+	Refuses bool
+	Common  *Common
 }
 
 // GatewayInput is a gateway's HTTP listener ("0.0.0.0_<port>", route table "http.<port>").
@@ -83,5 +85,7 @@ type GatewayInput struct {
 	Bind       string
 	Port       uint16
 	RouteTable string
-	Common     *Common
+	// Refuses answers every request with 403.
+	Refuses bool
+	Common  *Common
 }

@@ -63,8 +63,7 @@ func TestNothingFailsOpen(t *testing.T) {
 		})
 	}
 	for _, kind := range []string{
-		"security.istio.io/v1 AuthorizationPolicy", "security.istio.io/v1 PeerAuthentication", "security.istio.io/v1 RequestAuthentication",
-		"networking.istio.io/v1alpha3 EnvoyFilter",
+		"security.istio.io/v1 RequestAuthentication", "networking.istio.io/v1alpha3 EnvoyFilter",
 	} {
 		trouble(m, kind+" is not enforced, and that is an error", func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
 			var version, name string
