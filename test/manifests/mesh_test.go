@@ -91,7 +91,7 @@ func (m *mesh) take(s view.Step) {
 			}
 		}
 	}
-	m.ledger.Conflicts(s.Conflicts)
+	m.ledger.Conflicts(s.Appeared, s.Mended)
 }
 
 func (m *mesh) sink(to source.Sink) source.Sink {
