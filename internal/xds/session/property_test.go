@@ -86,7 +86,9 @@ func (m *mesh) step() {
 		}
 		m.reconnect(true)
 	case 5:
-		if !m.patient {
+		if m.patient {
+			m.rest()
+		} else {
 			c.lenient = true
 			c.pass(time.Duration(rapid.IntRange(0, 12).Draw(m.t, "seconds")) * time.Second)
 		}
