@@ -30,12 +30,11 @@ type client struct {
 
 	// Of this stream.
 	nonces   map[string]bool
-	said     map[string]bool                    // type URLs of requests
-	opened   map[string]bool                    // of those that arrived
-	distrust [view.NumTypes]map[string]struct{} // as the session was told
-
+	said     map[string]bool                  // type URLs of requests
+	opened   map[string]bool                  // of those that arrived
+	carried  map[string][]string              // names by nonce, of this stream
 	versions [view.NumTypes]map[string]string // of bodies that were sent
-	refused  [view.NumTypes]map[string]bool   // names in responses that the client ever refused
+	refused  [view.NumTypes]map[string]bool   // names in responses that the client ever refused: whether the server was told
 	// unknowable are resources of which the client claims a version that it does not have, because it refused a response and
 	// the session cannot know (the server restarted, or the refusal was lost with its stream). They may stay wrong until they
 	// are sent again.
@@ -82,14 +81,24 @@ func (c *client) shuffle(n int, swap func(i, j int)) {
 }
 
 // connect opens a stream to a session. What was under way is lost.
-func (c *client) connect(s *session.Session, distrust [view.NumTypes]map[string]struct{}) {
+func (c *client) connect(s *session.Session) {
 	c.t.Logf("connect")
-	c.session, c.distrust = s, distrust
+	c.session = s
+	c.carried = map[string][]string{}
 	c.down, c.up = nil, nil
 	c.nonces, c.said, c.opened = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	said := c.envoy.Connect()
 	c.lenient = c.lenient || hides(said)
 	c.says(said)
+}
+
+// forgets is what a server that restarts does: it was told of no refusal.
+func (c *client) forgets() {
+	for _, names := range c.refused {
+		for name := range names {
+			names[name] = false
+		}
+	}
 }
 
 // hides tells that a client does not ask for clusters, because one of them warms, and that nothing it asks for shows that it had
@@ -105,6 +114,7 @@ func hides(said []proto.Message) bool {
 func (c *client) send(responses []session.Response) {
 	for _, r := range responses {
 		c.check(r)
+		c.carried[r.Nonce] = append(namesOf(r.Upserts), r.Removed...)
 		for _, u := range r.Upserts {
 			c.versions[r.Type][string(c.session.Own().Body(r.Type, u))] = c.session.Own().Version(u).String()
 		}
@@ -132,9 +142,8 @@ func (c *client) findLies(r *discoveryv3.DeltaDiscoveryRequest) {
 	}
 	c.said[r.GetTypeUrl()] = true
 	has := c.envoy.Bodies(kind)
-	for name := range c.refused[t] {
-		_, distrusted := c.distrust[t][name]
-		if c.versions[t][has[name]] != r.GetInitialResourceVersions()[name] && !distrusted {
+	for name, told := range c.refused[t] {
+		if c.versions[t][has[name]] != r.GetInitialResourceVersions()[name] && !told {
 			c.unknowable[t][name] = true
 		}
 	}
@@ -160,7 +169,7 @@ func (c *client) read() {
 	if c.envoy.Refused() > before {
 		c.lenient = true
 		for _, name := range append(namesOf(r.Upserts), r.Removed...) {
-			c.refused[r.Type][name] = true
+			c.refused[r.Type][name] = false
 		}
 	}
 	c.says(said)
@@ -173,6 +182,11 @@ func (c *client) deliver() {
 	c.t.Logf("%s", envoymodel.Describe(m))
 	req := requestOf(m)
 	c.opened[req.TypeURL] = true
+	if t, ok := view.TypeByURL(req.TypeURL); ok && req.Nack != nil {
+		for _, name := range c.carried[req.Nonce] {
+			c.refused[t][name] = true
+		}
+	}
 	c.send(c.session.Request(req, c.now))
 }
 

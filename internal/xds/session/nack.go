@@ -18,6 +18,9 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 		return
 	}
 	r, first := c.sent[i], i
+	if s.opt.Protocol == StateOfTheWorld && req.VersionInfo == r.version {
+		req.Nack = nil // it accepted this one; what it refused is one before, which it could not say then, and this one replaced
+	}
 	unread := !c.typ.Wildcard() && len(req.Names) == 0 // Envoy takes note of the nonce alone
 	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil && req.VersionInfo != r.version && !unread {
 		return // it has read the response and says something else before it accepts or refuses it

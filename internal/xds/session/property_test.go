@@ -258,13 +258,14 @@ func (m *mesh) reconnect(restarted bool) {
 		m.t.Logf("the server starts")
 		m.differ = view.NewDiffer(8)
 		o.Differ = m.differ
+		c.forgets()
 	} else {
 		o.Distrust = c.session.Distrusted()
 	}
 	if c.session != nil && m.protocol == session.StateOfTheWorld {
 		c.lenient = true // such a client does not say what it has, so it loses it with the first response
 	}
-	c.connect(session.New(o), o.Distrust)
+	c.connect(session.New(o))
 	if rapid.Bool().Draw(m.t, "early") && len(c.up) > 0 {
 		c.deliver()
 	}

@@ -1,0 +1,35 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// TestRefusalOfAnEarlierResponse: a state-of-the-world Envoy that withholds its answers while a cluster warms says a refusal
+// with the nonce and the version of a later response, which it accepted.
+func TestRefusalOfAnEarlierResponse(t *testing.T) {
+	resources := newResources()
+	state := func(generation uint64, clusters ...string) *view.State {
+		st := view.NewState(generation)
+		st.Sets[view.Cluster] = resources.set(clusters)
+		return st
+	}
+	now := time.Unix(1000, 0)
+	s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: view.NewDiffer(8)})
+	s.Update(state(1, "a:1X"), view.Own{}, now)
+	require.Len(t, s.Request(session.Request{TypeURL: view.Cluster.URL()}, now), 1)
+	s.Update(state(2, "a:2"), view.Own{}, now)
+	later := s.Tick(now.Add(session.DefaultHold))
+	require.Len(t, later, 1)
+
+	require.Empty(t, s.Request(session.Request{
+		TypeURL: view.Cluster.URL(), Nonce: later[0].Nonce, VersionInfo: later[0].Version, Nack: &session.Nack{Message: "a: no"},
+	}, now.Add(session.DefaultHold)))
+	require.Empty(t, s.Status()[view.Cluster].Quarantined)
+	require.True(t, s.InSync())
+}
