@@ -21,6 +21,9 @@ const (
 // zeroServices are asked in turn. front asks many and one in its turn.
 var zeroServices = []string{"many", "front", "solo", "one"}
 
+// slow are paths that take a while, so that requests are in flight whenever a replica goes away.
+var slow = map[string]string{"many": "delay/80", "front": "front"}
+
 // zeroLoad asks services through a sidecar and through the gateway, at a steady rate as long as the answers keep up.
 type zeroLoad struct {
 	stop    context.CancelFunc
@@ -56,7 +59,7 @@ func startZeroLoad(t *testing.T, proxy, gateway string, absent *absences) *zeroL
 		way, urlOf := "gateway", func(service string) string { return gateway + "/" + service }
 		if i%2 == 0 {
 			transport.Proxy = through
-			way, urlOf = "sidecar", func(service string) string { return "http://" + service + ":9080/" + service }
+			way, urlOf = "sidecar", func(service string) string { return "http://" + service + ":9080/" + slow[service] }
 		}
 		l.workers.Go(func() { l.work(ctx, i, &http.Client{Transport: transport, Timeout: patience}, way, urlOf) })
 	}
