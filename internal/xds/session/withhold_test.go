@@ -105,6 +105,7 @@ func (c *picky) take(responses []session.Response) {
 			req.Names = []string{"r"}
 		}
 		if bad := c.apply(r); len(bad) > 0 {
+			req.VersionInfo = "" // that of the response before, which this client does not keep
 			req.Nack = &session.Nack{Message: "Error adding/updating cluster(s) " + strings.Join(bad, ": no, ") + ": no"}
 		}
 		responses = append(responses[1:], c.session.Request(req, c.now)...)
