@@ -159,6 +159,7 @@ func refusedAll(_ *testing.T, l *large, s *session.Session) {
 		if !refused[r.Type] {
 			refused[r.Type] = true
 			answer.Nack = &session.Nack{Message: fmt.Sprint("some trouble with ", r.Type)}
+			answer.VersionInfo = ""
 		}
 	})
 }
