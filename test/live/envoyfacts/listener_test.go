@@ -67,6 +67,15 @@ func Test1_5(t *testing.T) {
 		r.AwaitAck(r.Send(adscript.Removal(adscript.Clusters, "old")))
 		require.Equal(t, 503, request().Status)
 	})
+	fact(t, "a refused response for routes opens all listeners that wait for any", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		r.AwaitAck(r.Send(adscript.Push("1", adscript.HTTPListener("l1", "bad", never), adscript.HTTPListener("l2", "absent", never))))
+		r.AwaitSubscribe(adscript.Routes, "absent")
+		r.AwaitNack(r.Send(adscript.Push("1", twice("bad"))))
+		r.Until("both answer", func() bool {
+			return r.Get("l1", "a.test", "/").Status == 404 && r.Get("l2", "a.test", "/").Status == 404
+		})
+	})
 	fact(t, "a change of its filter chains alone is taken in place, and config_dump shows the old version", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))
