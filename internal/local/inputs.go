@@ -66,6 +66,21 @@ func (in *inputs) apply(c source.Change) (own bool) {
 	return false
 }
 
+// move notes where an object stands now.
+func (in *inputs) move(p source.Place) {
+	if d, ok := in.deployments[p.Key]; ok {
+		d.origin = p.Origin
+		in.deployments[p.Key] = d
+	}
+	if d, ok := in.pods[p.Key]; ok {
+		d.origin = p.Origin
+		in.pods[p.Key] = d
+	}
+	if _, ok := in.serviceOrigins[p.Key]; ok {
+		in.serviceOrigins[p.Key] = p.Origin
+	}
+}
+
 func declare[T metav1.Object](m map[source.Key]declared[T], c source.Change) {
 	if o, ok := c.Object.(T); ok {
 		m[c.Key] = declared[T]{object: o, origin: c.Origin}

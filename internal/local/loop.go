@@ -86,7 +86,10 @@ func (l *loop) untilWake() time.Duration {
 
 // take is the part of an event that passes through.
 func (l *loop) take(e source.Event) source.Event {
-	out := source.Event{Reports: slices.Clone(e.Reports), Synced: e.Synced}
+	out := source.Event{Reports: slices.Clone(e.Reports), Moved: e.Moved, Synced: e.Synced}
+	for _, p := range e.Moved {
+		l.in.move(p)
+	}
 	for _, c := range e.Changes {
 		if !l.in.apply(c) {
 			out.Changes = append(out.Changes, c)
@@ -159,7 +162,7 @@ func (l *loop) round(ctx context.Context, out source.Event) {
 	starting := l.prepare(now)
 	l.addObjects(&out, now)
 	l.addProblems(&out)
-	if len(out.Changes) > 0 || len(out.Reports) > 0 || out.Synced {
+	if len(out.Changes) > 0 || len(out.Moved) > 0 || len(out.Reports) > 0 || out.Synced {
 		l.sink(out)
 	}
 	for _, p := range starting {

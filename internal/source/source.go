@@ -123,10 +123,17 @@ type Report struct {
 	Problems []Problem
 }
 
-// Event is what a source delivers at once: changes that were seen together, reports on what could not be read,
-// and whether with it everything that existed at the start was delivered.
+// Place is where an object stands that did not change: somebody wrote something above it.
+type Place struct {
+	Key    Key
+	Origin string
+}
+
+// Event is what a source delivers at once: changes that were seen together, objects that stand elsewhere now, reports on what
+// could not be read, and whether with it everything that existed at the start was delivered.
 type Event struct {
 	Changes []Change
+	Moved   []Place
 	Reports []Report
 	Synced  bool
 }

@@ -80,31 +80,51 @@ func (l *Ledger) Conflicts(appeared, mended []source.Problem) {
 	l.publish()
 }
 
-// origin notes where an object stands; what is wrong with it stands there too. What views see contested about one that is gone
-// goes at once: they are told later.
+// origin notes where an object stands, or that it is gone. What views see contested about one that is gone goes at once: they are
+// told later.
 func (l *Ledger) origin(c source.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.subjects[c.Key]
-	if c.Object == nil {
-		delete(l.origins, c.Key)
-		if s != nil {
-			l.edit(c.Key, l.withoutConflicts)
-		}
+	if c.Object != nil {
+		l.place(source.Place{Key: c.Key, Origin: c.Origin})
 		return
 	}
-	was := l.origins[c.Key]
-	l.origins[c.Key] = c.Origin
-	if s == nil || was == c.Origin {
+	delete(l.origins, c.Key)
+	if l.subjects[c.Key] != nil {
+		l.edit(c.Key, l.withoutConflicts)
+	}
+}
+
+// moved takes the new places of objects that did not change.
+func (l *Ledger) moved(places []source.Place) {
+	l.mu.Lock()
+	for _, p := range places {
+		if _, exists := l.origins[p.Key]; exists {
+			l.place(p)
+		}
+	}
+	l.mu.Unlock()
+	l.publish()
+}
+
+// place notes where an object stands; what is wrong with it stands there too.
+func (l *Ledger) place(p source.Place) {
+	was := l.origins[p.Key]
+	l.origins[p.Key] = p.Origin
+	s := l.subjects[p.Key]
+	if s == nil || was == p.Origin {
 		return
+	}
+	for i, x := range s.ingest {
+		s.ingest[i] = l.move(x, p.Key)
 	}
 	for aspect, problems := range s.relations {
 		for i, x := range problems {
-			s.relations[aspect][i] = l.move(x, c.Key)
+			s.relations[aspect][i] = l.move(x, p.Key)
 		}
 	}
-	for p, x := range s.conflicts {
-		s.conflicts[p] = l.move(x, c.Key)
+	for told, x := range s.conflicts {
+		s.conflicts[told] = l.move(x, p.Key)
 	}
 }
 

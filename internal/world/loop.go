@@ -157,6 +157,7 @@ func (l *Loop) take(e source.Event) {
 		l.last = now
 		l.o.Arrived(c)
 	}
+	l.move(e.Moved)
 	for _, r := range e.Reports {
 		l.o.Ledger.Report(r)
 	}
@@ -164,6 +165,22 @@ func (l *Loop) take(e source.Event) {
 		l.synced = true
 		l.first = time.Time{} // the initial state does not wait
 	}
+}
+
+// move notes where objects stand now; what is said of them follows at once.
+func (l *Loop) move(places []source.Place) {
+	if len(places) == 0 {
+		return
+	}
+	for _, p := range places {
+		for _, changes := range []map[source.Key]source.Change{l.pending, l.kept} {
+			if c, ok := changes[p.Key]; ok && c.Object != nil {
+				c.Origin = p.Origin
+				changes[p.Key] = c
+			}
+		}
+	}
+	l.o.Ledger.moved(places)
 }
 
 // wait is how long the pending batch still waits; due when it does not.

@@ -87,7 +87,6 @@ func TestABadObjectHarmsNobody(t *testing.T) {
 			all = append(all, c)
 		}
 		m := start(rt, memory.New(rapid.Permutation(all).Draw(rt, "order")...))
-		defer m.stop()
 		m.settle()
 		got := m.resources()
 		for name, version := range want {

@@ -49,8 +49,6 @@ func FuzzManifests(f *testing.F) {
 			back = append(back, documents[len(documents)-1-i].Change(time.Time{}))
 		}
 		one, other := start(t, memory.New(forth...)), start(t, memory.New(back...))
-		defer one.stop()
-		defer other.stop()
 		one.settle()
 		other.settle()
 		requireSound(t, one)

@@ -20,7 +20,7 @@ import (
 
 // mesh is the pipeline from a source to the sets of a few proxies, as package app puts it together.
 type mesh struct {
-	t      require.TestingT
+	t      tester
 	loop   *world.Loop
 	ledger *world.Ledger
 	ctx    context.Context
@@ -50,8 +50,14 @@ func proxies() map[string]view.Facts {
 	}
 }
 
-// start runs a source until stop.
-func start(t require.TestingT, s source.Source) *mesh {
+// tester is what of a test, a property and a fuzz target a mesh needs.
+type tester interface {
+	require.TestingT
+	Cleanup(func())
+}
+
+// start runs a source until stop, or the end of the test.
+func start(t tester, s source.Source) *mesh {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &mesh{t: t, ctx: ctx, proxies: map[*view.Member]string{}, placed: map[*view.Member]view.Placement{}, seen: map[source.Key]chan struct{}{}}
 	quiet := slog.New(slog.DiscardHandler)
@@ -75,6 +81,7 @@ func start(t require.TestingT, s source.Source) *mesh {
 		cancel()
 		running.Wait()
 	}
+	t.Cleanup(m.stop)
 	return m
 }
 

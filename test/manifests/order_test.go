@@ -26,7 +26,6 @@ func TestNeitherOrderNorRestartsMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := newDirectory(rt, root)
 		running := d.run(rt)
-		defer func() { running.stop() }()
 		d.catchUp(running)
 		for range rapid.IntRange(0, 3).Draw(rt, "rounds") {
 			for range rapid.IntRange(1, 4).Draw(rt, "edits") {
@@ -44,12 +43,11 @@ func TestNeitherOrderNorRestartsMatter(t *testing.T) {
 		last := drawMesh(rt)
 		d.arrange(rt, last)
 		d.catchUp(running)
-		d.requireSameAfterRestart(rt, running).stop()
+		d.requireSameAfterRestart(rt, running)
 
 		plain := newDirectory(rt, root)
 		plain.arrangeApart(last)
 		want := plain.run(rt)
-		defer want.stop()
 		want.settle()
 		require.Equal(rt, want.problems(), running.problems())
 		require.Equal(rt, want.resources(), running.resources())
@@ -58,12 +56,12 @@ func TestNeitherOrderNorRestartsMatter(t *testing.T) {
 
 // directory is where manifests are written, with the record of what could be read.
 type directory struct {
-	t           require.TestingT
+	t           tester
 	path, state string
 	writes      int
 }
 
-func newDirectory(t require.TestingT, root string) *directory {
+func newDirectory(t tester, root string) *directory {
 	at, err := os.MkdirTemp(root, "")
 	require.NoError(t, err)
 	d := &directory{t: t, path: filepath.Join(at, "manifests"), state: filepath.Join(at, "state")}
@@ -72,7 +70,7 @@ func newDirectory(t require.TestingT, root string) *directory {
 }
 
 // run starts a process that reads the directory.
-func (d *directory) run(t require.TestingT) *mesh {
+func (d *directory) run(t tester) *mesh {
 	return start(t, dir.New(dir.Options{Path: d.path, StateDir: d.state, Logger: slog.New(slog.DiscardHandler), Settle: time.Millisecond}))
 }
 

@@ -60,7 +60,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	tree := newTree(o.Path, pace, d, newRecords(o.StateDir, o.Logger), o.Logger)
 	for ctx.Err() == nil {
 		event, again := tree.step(time.Now())
-		if event.Synced || len(event.Changes) > 0 || len(event.Reports) > 0 {
+		if event.Synced || len(event.Changes) > 0 || len(event.Moved) > 0 || len(event.Reports) > 0 {
 			sink(event)
 		}
 		if watcher.end() {

@@ -86,10 +86,11 @@ func (l *ledger) lost(file string, documents []Document) []source.Problem {
 }
 
 // flush gives the changes since the last one: what is new or different in order of precedence, then the deletions
-// by key. An object that is as it was delivered is left out, even if it stands on another line now.
-func (l *ledger) flush(now time.Time) []source.Change {
+// by key. Of an object that is as it was delivered only its place is told, if it stands on another line now.
+func (l *ledger) flush(now time.Time) ([]source.Change, []source.Place) {
 	var upserts []claim
 	var deletions []source.Change
+	var moved []source.Place
 	for key, noticed := range l.touched {
 		winner, exists := l.winner(key)
 		last, delivered := l.delivered[key]
@@ -100,8 +101,12 @@ func (l *ledger) flush(now time.Time) []source.Change {
 		case exists && (!delivered || winner.file != last.file || !bytes.Equal(winner.json, last.json)):
 			upserts = append(upserts, winner)
 			l.delivered[key] = winner
+		case exists && winner.Origin != last.Origin:
+			moved = append(moved, source.Place{Key: key, Origin: winner.Origin})
+			l.delivered[key] = winner
 		}
 	}
+	slices.SortFunc(moved, func(a, b source.Place) int { return a.Key.Compare(b.Key) })
 	slices.SortFunc(upserts, claim.compare)
 	slices.SortFunc(deletions, func(a, b source.Change) int { return a.Key.Compare(b.Key) })
 	changes := make([]source.Change, 0, len(upserts)+len(deletions))
@@ -113,7 +118,7 @@ func (l *ledger) flush(now time.Time) []source.Change {
 		changes = append(changes, c.Change(observed))
 	}
 	clear(l.touched)
-	return append(changes, deletions...)
+	return append(changes, deletions...), moved
 }
 
 // winner is the claim that is in force. A recorded reading is decoded here, at its first use; one that an earlier

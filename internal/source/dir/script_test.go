@@ -151,6 +151,9 @@ func (s *script) step(now time.Time) {
 		}
 		fmt.Fprintf(&s.out, "%v: %s at %s, noticed at %v: %s\n", at, c.Key, c.Origin, c.ObservedAt.Sub(s.start), verb)
 	}
+	for _, p := range event.Moved {
+		fmt.Fprintf(&s.out, "%v: %s stands at %s\n", at, p.Key, p.Origin)
+	}
 	for _, r := range event.Reports {
 		fmt.Fprintf(&s.out, "%v: report on %s\n", at, r.Origin)
 		for _, p := range r.Problems {

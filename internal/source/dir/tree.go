@@ -90,7 +90,7 @@ func (t *tree) step(now time.Time) (event source.Event, again time.Time) {
 		}
 		t.synced, event.Synced = true, true
 	}
-	event.Changes = t.ledger.flush(now)
+	event.Changes, event.Moved = t.ledger.flush(now)
 	event.Reports = t.reports.flush()
 	return event, again
 }

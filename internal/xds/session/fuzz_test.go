@@ -2,20 +2,27 @@ package session_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 // FuzzRequests lets a client say anything, in any order, while views change. Whatever it says, the session does not panic,
-// names nothing twice in a response and uses no nonce twice.
+// names nothing twice in a response (P9) and uses no nonce twice; it sends nothing of a type or a name that the client never
+// asked for (but the endpoints of a cluster), removes only what the client may have, and an answer for an unknown type is empty (P21).
 func FuzzRequests(f *testing.F) {
 	f.Add(false, []byte{0, 0, 0, 1, 5, 2, 2, 9, 3, 3})
 	f.Add(true, []byte{0, 0, 0, 1, 5, 2, 2, 9, 3, 3})
 	f.Add(false, []byte("wildcard, then names, then a refusal"))
 	f.Add(true, []byte{0, 4, 8, 12, 16, 20, 3, 7, 11, 15, 1, 5, 9, 13, 255, 254, 253})
+	f.Add(false, []byte{0, 31, 1, 2, 2, 1, 0, 25, 0, 47, 1, 3, 0, 8, 0, 250, 2, 0, 0, 0, 45, 1, 200, 3, 1, 16, 0, 30})
+	f.Add(true, []byte{0, 31, 1, 2, 2, 1, 0, 25, 0, 47, 1, 3, 0, 8, 0, 250, 2, 0, 0, 0, 45, 1, 200, 3, 1, 16, 0, 30})
 	f.Fuzz(func(t *testing.T, sotw bool, script []byte) {
 		if len(script) > 1000 {
 			t.Skip("long scripts find what short ones find")
@@ -24,7 +31,10 @@ func FuzzRequests(f *testing.F) {
 		if sotw {
 			o.Protocol = session.StateOfTheWorld
 		}
-		z := &fuzzer{t: t, in: script, session: session.New(o), resources: newResources(), now: time.Unix(1000, 0), nonces: map[string]string{}}
+		z := &fuzzer{
+			t: t, in: script, sotw: sotw, session: session.New(o), resources: newResources(), now: time.Unix(1000, 0),
+			nonces: map[string]string{}, unknown: map[string]bool{},
+		}
 		for len(z.in) > 0 {
 			z.step()
 		}
@@ -37,12 +47,53 @@ func FuzzRequests(f *testing.F) {
 type fuzzer struct {
 	t          *testing.T
 	in         []byte
+	sotw       bool
 	session    *session.Session
 	resources  *resources
 	now        time.Time
 	nonces     map[string]string // to version
 	order      []string
 	generation uint64
+	// said is what the client ever said of a type; unknown are the types that nobody serves.
+	said    [view.NumTypes]interest
+	unknown map[string]bool
+}
+
+// interest is all that a client ever asked for of a type, and may have of it.
+type interest struct {
+	asked, wildcard bool
+	names, mayHave  map[string]bool
+	sent            map[string]bool
+}
+
+func (i *interest) note(names []string) {
+	if i.names == nil {
+		i.names, i.mayHave, i.sent = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	}
+	for _, n := range names {
+		i.names[n], i.mayHave[n] = true, true
+		i.wildcard = i.wildcard || n == "*"
+	}
+}
+
+// heard keeps what a request asks for.
+func (z *fuzzer) heard(t view.Type, req session.Request) {
+	if req.TypeURL != t.URL() {
+		z.unknown[req.TypeURL] = true
+		return
+	}
+	i, names := &z.said[t], req.Subscribe
+	if z.sotw {
+		names = req.Names
+	}
+	i.note(names)
+	i.wildcard = i.wildcard || !i.asked && len(names) == 0
+	i.asked = true
+	for _, list := range [][]string{req.Unsubscribe, slices.Collect(maps.Keys(req.InitialVersions))} {
+		for _, n := range list {
+			i.mayHave[n] = true
+		}
+	}
 }
 
 func (z *fuzzer) next() int {
@@ -99,13 +150,16 @@ func (z *fuzzer) names() []string {
 	return out
 }
 
-func (z *fuzzer) request() session.Request {
+func (z *fuzzer) request() (req session.Request) {
 	t := view.Type(z.next() % int(view.NumTypes))
-	req := session.Request{TypeURL: t.URL(), Subscribe: z.names(), Unsubscribe: z.names()}
-	req.Names = append(req.Subscribe, req.Unsubscribe...)
+	req = session.Request{TypeURL: t.URL(), Subscribe: z.names(), Unsubscribe: z.names()}
+	req.Names = append(slices.Clone(req.Subscribe), req.Unsubscribe...)
+	defer func() { z.heard(t, req) }()
 	switch b := z.next(); {
 	case b < 20:
 		req.TypeURL = "type.googleapis.com/acme.v1.Thing"
+	case b > 245:
+		req.Nonce, req.VersionInfo = "never-sent", "none"
 	case b < 40:
 		req.InitialVersions = z.resources.versions([]string{"a:1", "b:?", "none:1"})
 	case len(z.order) > 0:
@@ -135,5 +189,29 @@ func (z *fuzzer) check(responses []session.Response) {
 			}
 			names[name] = true
 		}
+		z.checkAsked(r)
+	}
+}
+
+// checkAsked requires that a response is for what the client asked for.
+func (z *fuzzer) checkAsked(r session.Response) {
+	if r.Unknown != "" {
+		require.True(z.t, z.unknown[r.Unknown])
+		require.Empty(z.t, r.Upserts)
+		require.Empty(z.t, r.Removed)
+		return
+	}
+	i := &z.said[r.Type]
+	require.True(z.t, i.asked, "%s was never asked for", r.Type)
+	for _, name := range namesOf(r.Upserts) {
+		behind := r.Type == view.Endpoint && z.said[view.Cluster].sent[name] // P10: endpoints go out with their cluster, unasked
+		require.True(z.t, i.wildcard || i.names[name] || behind, "%s %s was never asked for", r.Type, name)
+		i.mayHave[name], i.sent[name] = true, true
+	}
+	if z.sotw {
+		require.Empty(z.t, r.Removed)
+	}
+	for _, name := range r.Removed {
+		require.True(z.t, i.mayHave[name], "%s %s: the client never had it", r.Type, name)
 	}
 }
