@@ -36,8 +36,8 @@ type client struct {
 	versions [view.NumTypes]map[string]string // of bodies that were sent
 	refused  [view.NumTypes]map[string]bool   // names in responses that the client ever refused: whether the server was told
 	// unknowable are resources of which the client claims a version that it does not have, because it refused a response and
-	// the session cannot know (the server restarted, or the refusal was lost with its stream). They may stay wrong until they
-	// are sent again.
+	// the session cannot know (the server restarted, or the refusal was lost with its stream). They may stay wrong until a
+	// response with them is accepted.
 	unknowable [view.NumTypes]map[string]bool
 
 	// lenient tells that a hold may have ended before what it waits for: time passed while messages were under way, or
@@ -161,15 +161,16 @@ func (c *client) read() {
 	if err := proto.Unmarshal(r.wire, m); err != nil {
 		c.t.Fatalf("%s cannot be read: %v", r.Nonce, err)
 	}
-	for _, name := range append(namesOf(r.Upserts), r.Removed...) {
-		delete(c.unknowable[r.Type], name)
-	}
 	before := c.envoy.Refused()
 	said := c.envoy.Receive(m)
 	if c.envoy.Refused() > before {
 		c.lenient = true
 		for _, name := range append(namesOf(r.Upserts), r.Removed...) {
 			c.refused[r.Type][name] = false
+		}
+	} else {
+		for _, name := range append(namesOf(r.Upserts), r.Removed...) {
+			delete(c.unknowable[r.Type], name)
 		}
 	}
 	c.says(said)
