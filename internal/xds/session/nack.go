@@ -123,7 +123,8 @@ func (c *channel) quarantine(u *view.Resource, r *sent) {
 	if h.version == version { // sent before, and not accepted then either
 		h = holding{maybe: anything}
 	}
-	certain := h.maybe.IsZero() || h.maybe == version
+	// Of endpoints that it reported and that cannot be sent again, a new form of the cluster may have none.
+	certain := c.typ != view.Endpoint && (h.maybe.IsZero() || h.maybe == version)
 	current := c.set.Get(name)
 	switch {
 	case current == nil && c.isStandIn(u):
