@@ -108,6 +108,9 @@ func (c *Compiler) release(old *class) {
 // place finds the class of a member in the present world, and enters it.
 func (c *Compiler) place(m *Member) Placement {
 	proxy, own := resolve(c.world, m.facts)
+	if m.facts.Proxy.Labels == proxy.Labels {
+		m.facts.Proxy.Labels = proxy.Labels // the text that the Pod's record has, in place of one more
+	}
 	key := c.classifier.Classify(c.world, proxy)
 	cl := c.classes[key]
 	if cl == nil {

@@ -40,6 +40,7 @@ type Change struct {
 	// Own tells that an upsert depends on the proxy's own addresses, so that its bytes cannot be shared.
 	Own bool
 
+	diff  sync.Once
 	once  sync.Once
 	frame []byte
 }
@@ -72,13 +73,19 @@ func NewDiffer(limit int) *Differ {
 
 // Diff is the change from one set to another.
 func (d *Differ) Diff(t Type, from, to *Set) *Change {
+	c := d.change(t, from, to)
+	c.diff.Do(c.compute) // not under the lock: whoever makes another step does not wait for it
+	return c
+}
+
+func (d *Differ) change(t Type, from, to *Set) *Change {
 	key := step{typ: t, from: from.Root(), to: to.Root()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.known[key]; c != nil {
 		return c
 	}
-	c := newChange(t, from, to)
+	c := &Change{Type: t, From: from, To: to}
 	if len(d.order) == d.limit {
 		delete(d.known, d.order[0])
 		d.order = d.order[1:]
@@ -88,9 +95,8 @@ func (d *Differ) Diff(t Type, from, to *Set) *Change {
 	return c
 }
 
-func newChange(t Type, from, to *Set) *Change {
-	c := &Change{Type: t, From: from, To: to}
-	Diff(from, to, func(old, new *Resource) {
+func (c *Change) compute() {
+	Diff(c.From, c.To, func(old, new *Resource) {
 		if new == nil {
 			c.Removed = append(c.Removed, old.name)
 			return
@@ -100,5 +106,4 @@ func newChange(t Type, from, to *Set) *Change {
 	})
 	slices.SortFunc(c.Upserts, func(a, b *Resource) int { return strings.Compare(a.name, b.name) })
 	slices.Sort(c.Removed)
-	return c
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -144,7 +145,7 @@ func (st *Store) apply(n *node, edits []keyedEdit, depth int) *node {
 		kids[i] = st.apply(kids[i], edits[:end], depth+1)
 		edits = edits[end:]
 	}
-	return st.branch(kids[:], n)
+	return st.branch(&kids, n)
 }
 
 func (st *Store) leaf(r *Resource) *node {
@@ -155,50 +156,63 @@ func (st *Store) leaf(r *Resource) *node {
 	if r.own {
 		own = 1
 	}
-	v := versionOf([]byte("leaf"), r.key[:], r.version[:], []byte{own})
-	return st.intern(&node{version: v, totals: totalsOf(r), leaf: r})
+	content := appendPart(appendPart(make([]byte, 0, 64), []byte("leaf")), r.key[:])
+	content = appendPart(appendPart(content, r.version[:]), []byte{own})
+	v := versionOfParts(content)
+	return st.intern(v, func() *node { return &node{version: v, totals: totalsOf(r), leaf: r} })
 }
 
-// branch is the canonical node over the kids: none for no leaf, the leaf itself for one. It keeps old when nothing changed.
-func (st *Store) branch(kids []*node, old *node) *node {
-	b := &node{}
+// branch is the canonical node over the kids: none for no leaf, the leaf itself for one. It keeps old when nothing changed,
+// and makes nothing that is there.
+func (st *Store) branch(kids *[16]*node, old *node) *node {
+	var bitmap uint16
 	var lone *node
+	total, same := totals{}, old != nil && old.leaf == nil
 	for i, k := range kids {
-		if k == nil {
-			continue
+		same = same && old.kid(byte(i)) == k
+		if k != nil {
+			lone = k
+			bitmap |= 1 << i
+			total.add(k.totals)
 		}
-		lone = k
-		b.bitmap |= 1 << i
-		b.kids = append(b.kids, k)
-		b.add(k.totals)
 	}
-	if b.count == 0 {
+	switch {
+	case total.count == 0:
 		return nil
-	}
-	if b.count == 1 {
+	case total.count == 1:
 		return lone
-	}
-	if old != nil && old.leaf == nil && old.bitmap == b.bitmap && slices.Equal(old.kids, b.kids) {
+	case same:
 		return old
 	}
-	content := make([]byte, 2, 2+16*len(Version{}))
-	binary.LittleEndian.PutUint16(content, b.bitmap)
-	for _, k := range b.kids {
-		content = append(content, k.version[:]...)
+	content := binary.LittleEndian.AppendUint16(make([]byte, 0, 2+16*len(Version{})), bitmap)
+	for _, k := range kids {
+		if k != nil {
+			content = append(content, k.version[:]...)
+		}
 	}
-	b.version = versionOf([]byte("branch"), content)
-	return st.intern(b)
+	v := versionOfParts(appendPart(appendPart(make([]byte, 0, 256), []byte("branch")), content))
+	return st.intern(v, func() *node {
+		b := &node{version: v, totals: total, bitmap: bitmap, kids: make([]*node, 0, bits.OnesCount16(bitmap))}
+		for _, k := range kids {
+			if k != nil {
+				b.kids = append(b.kids, k)
+			}
+		}
+		return b
+	})
 }
 
-func (st *Store) intern(n *node) *node {
+// intern is the node of a version, made if there is none.
+func (st *Store) intern(v Version, build func() *node) *node {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if known := st.nodes[n.version].Value(); known != nil {
+	if known := st.nodes[v].Value(); known != nil {
 		return known
 	}
+	n := build()
 	st.made.Add(1)
-	st.nodes[n.version] = weak.Make(n)
-	runtime.AddCleanup(n, st.forget, n.version)
+	st.nodes[v] = weak.Make(n)
+	runtime.AddCleanup(n, st.forget, v)
 	return n
 }
 

@@ -3,6 +3,7 @@ package view
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 )
 
 // Version is the content version of a Resource or a Set: 96 bits of a SHA-256 over its bytes. The same content has
@@ -24,6 +25,17 @@ func ParseVersion(s string) (Version, bool) {
 	}
 	n, err := base64.RawURLEncoding.Decode(v[:], []byte(s))
 	return v, err == nil && n == len(v)
+}
+
+// versionOfParts is versionOf for parts that appendPart has put together.
+func versionOfParts(parts []byte) Version {
+	sum := sha256.Sum256(parts)
+	return Version(sum[:12])
+}
+
+// appendPart appends a part with its length.
+func appendPart(b, part []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
 }
 
 func versionOf(parts ...[]byte) Version {

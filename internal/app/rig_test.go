@@ -1,0 +1,264 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// rig is the pipeline from events to frames with nothing left out but the wire: what a stream of xds/serve does with its
+// session and its connection, clients do here, one after another.
+type rig struct {
+	tb       testing.TB
+	ctx      context.Context
+	pipeline *Pipeline
+	sink     source.Sink
+	differ   *view.Differ
+	clients  []*client
+	now      time.Time
+}
+
+func newRig(tb testing.TB, objects []source.Change) *rig {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &rig{tb: tb, ctx: ctx, differ: view.NewDiffer(differLimit), now: time.Unix(1000, 0)}
+	r.pipeline = New(Options{Mesh: model.DefaultMesh(), Log: slog.New(slog.DiscardHandler)})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.pipeline.loop.Run(ctx)
+	}()
+	tb.Cleanup(func() { cancel(); <-ended })
+	r.sink = r.pipeline.loop.Sink(ctx)
+	r.sink(source.Event{Changes: objects, Synced: true})
+	r.flush()
+	return r
+}
+
+func (r *rig) flush() (generation uint64) {
+	generation, err := r.pipeline.loop.Flush(r.ctx)
+	require.NoError(r.tb, err)
+	return generation
+}
+
+// deliver lets the changes go through all stages up to the connections.
+func (r *rig) deliver(changes ...source.Change) (generation uint64) {
+	r.sink(source.Event{Changes: changes})
+	return r.flush()
+}
+
+// settle lets all clients take what is due, and lets as much time pass as removals wait for.
+func (r *rig) settle() {
+	for range 4 {
+		for _, c := range r.clients {
+			c.push()
+		}
+		r.now = r.now.Add(session.DefaultHold)
+		for _, c := range r.clients {
+			c.take(c.session.Tick(r.now))
+		}
+	}
+}
+
+// client is a delta client that acknowledges everything at once, and knows from the start which names it will want.
+type client struct {
+	rig     *rig
+	conn    *fanout.Conn
+	session *session.Session
+	own     view.Own
+	sent    sent
+	lists   map[string]*view.Set // route tables that it has
+	frames  map[*byte]bool       // that it shares with others, by where their bytes lie
+}
+
+// sent is what one client, or all of them, were sent.
+type sent struct {
+	Responses, Resources, Removed int
+	// Bytes of all frames, but for route tables: these go whole, whatever in them changed.
+	Bytes int
+	// Tables is how many went, TableBytes how large they were; VirtualHosts of them were not as the client had them, and had
+	// VirtualHostBytes.
+	Tables, TableBytes, VirtualHosts, VirtualHostBytes int
+}
+
+func (s sent) plus(o sent, sign int) sent {
+	return sent{
+		Responses: s.Responses + sign*o.Responses, Resources: s.Resources + sign*o.Resources, Removed: s.Removed + sign*o.Removed,
+		Bytes: s.Bytes + sign*o.Bytes, Tables: s.Tables + sign*o.Tables, TableBytes: s.TableBytes + sign*o.TableBytes,
+		VirtualHosts: s.VirtualHosts + sign*o.VirtualHosts, VirtualHostBytes: s.VirtualHostBytes + sign*o.VirtualHostBytes,
+	}
+}
+
+func (r *rig) sent() (all sent) {
+	for _, c := range r.clients {
+		all = all.plus(c.sent, 1)
+	}
+	return all
+}
+
+// connect is a proxy that connects and asks for all that it will want.
+func (r *rig) connect(p meshgen.Proxy) *client {
+	node := &serve.Node{Type: serve.Sidecar, Address: netip.MustParseAddr(p.Address), Pod: p.Pod, Namespace: p.Namespace}
+	if p.Gateway {
+		node.Type = serve.Router
+	}
+	node.Metadata.Labels, node.Metadata.HTTPProxyPort, node.Metadata.HTTP10 = p.Labels, p.HTTPProxyPort, p.HTTP10
+	node.Metadata.InterceptionMode = serve.None
+	conn, err := r.pipeline.registry.Connect(r.ctx, node, serve.Identity{})
+	require.NoError(r.tb, err)
+	c := &client{
+		rig: r, conn: conn, session: session.New(session.Options{Differ: r.differ}), lists: map[string]*view.Set{}, frames: map[*byte]bool{},
+	}
+	r.clients = append(r.clients, c)
+	c.push()
+	for t := range view.NumTypes {
+		req := session.Request{TypeURL: t.URL()}
+		if !t.Wildcard() {
+			req.Subscribe = c.session.State().Sets[t].Names()
+		}
+		c.take(c.session.Request(req, r.now))
+	}
+	return c
+}
+
+func (c *client) push() {
+	if p, ok := c.conn.Take(); ok {
+		c.own = p.Own
+		c.take(c.session.Update(p.State, p.Own, c.rig.now))
+	}
+}
+
+// take reads responses and acknowledges them.
+func (c *client) take(responses []session.Response) {
+	for _, r := range responses {
+		c.count(r)
+		c.take(c.session.Request(session.Request{TypeURL: r.Type.URL(), Nonce: r.Nonce}, c.rig.now))
+	}
+	c.conn.Acknowledged(c.session.AckedGeneration())
+}
+
+func (c *client) count(r session.Response) {
+	frame := fanout.Encode(session.Delta, r, c.own)
+	c.sent.Responses++
+	c.sent.Resources += len(r.Upserts)
+	c.sent.Removed += len(r.Removed)
+	c.sent.Bytes += frame.Size
+	if r.Shared != nil {
+		c.frames[&frame.Parts[0][0]] = true
+	}
+	for _, u := range r.Upserts {
+		if now := u.VirtualHosts(); now != nil {
+			c.countTable(u, now)
+		}
+	}
+}
+
+func (c *client) countTable(u *view.Resource, now *view.Set) {
+	c.sent.Bytes -= framed(view.Route, u)
+	c.sent.Tables++
+	c.sent.TableBytes += u.Size()
+	had := c.lists[u.Name()]
+	if had == nil {
+		c.lists[u.Name()] = now // the first is not a change
+		return
+	}
+	view.Diff(had, now, func(old, is *view.Resource) {
+		c.sent.VirtualHosts++
+		if is != nil {
+			c.sent.VirtualHostBytes += is.Size()
+		}
+	})
+	c.lists[u.Name()] = now
+}
+
+// framed is how many bytes a resource has in a delta frame: DeltaDiscoveryResponse.resources with name, version and resource.
+func framed(t view.Type, r *view.Resource) int {
+	field := func(n int) int { return 1 + protowire.SizeBytes(n) }
+	inner := field(len(t.URL())) + field(r.Size())
+	return field(field(len(r.Name())) + field(len(r.Version().String())) + field(inner))
+}
+
+// cost is what one change took, in counts that are exact.
+type cost struct {
+	// Hits and Misses of the memo: a miss is a resource that was translated and encoded. Equal of the misses came to bytes
+	// that were there.
+	Hits, Misses, Equal uint64
+	// Lookups are entries of the world's indexes that were looked at.
+	Lookups            uint64
+	Units, Evaluations uint64
+	Edits              uint64 // of sets
+	Generations        uint64
+	Sent               sent
+}
+
+// memory is what one change took of the heap, in bytes: to compile it, and to send it.
+type memory struct{ compile, send uint64 }
+
+func (m memory) min(o memory) memory { return memory{min(m.compile, o.compile), min(m.send, o.send)} }
+
+func (r *rig) counts() cost {
+	s := r.pipeline.compiler.Stats()
+	t := s.Total()
+	return cost{
+		Hits: t.Hits, Misses: t.Misses, Equal: t.Equal, Lookups: r.pipeline.World().Lookups(), Units: s.Work.Units,
+		Evaluations: s.Work.Evaluations, Edits: s.Work.Edits, Generations: r.pipeline.World().Generation, Sent: r.sent(),
+	}
+}
+
+func (c cost) minus(o cost) cost {
+	return cost{
+		Hits: c.Hits - o.Hits, Misses: c.Misses - o.Misses, Equal: c.Equal - o.Equal, Lookups: c.Lookups - o.Lookups, Units: c.Units - o.Units,
+		Evaluations: c.Evaluations - o.Evaluations, Edits: c.Edits - o.Edits, Generations: c.Generations - o.Generations, Sent: c.Sent.plus(o.Sent, -1),
+	}
+}
+
+// costOf lets changes go through all stages to all clients.
+func (r *rig) costOf(changes ...source.Change) (cost, memory) {
+	before, start := r.counts(), allocated()
+	r.deliver(changes...)
+	compiled := allocated()
+	r.settle()
+	m := memory{compile: compiled - start, send: allocated() - compiled}
+	return r.counts().minus(before), m
+}
+
+// withoutCollection runs f while no garbage is collected: what a collection clears of weak tables is made again.
+func withoutCollection(f func()) {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	f()
+}
+
+// allocated is how many bytes were ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// reachable is how many bytes are in use. What weak tables hold goes in several collections, one cleanup after another.
+func reachable() uint64 {
+	var m runtime.MemStats
+	for least := uint64(math.MaxUint64); ; least = m.HeapAlloc {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		if m.HeapAlloc+4096 > least {
+			return m.HeapAlloc
+		}
+	}
+}
