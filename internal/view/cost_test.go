@@ -130,34 +130,3 @@ func TestAThousandProxiesOfAClassCostOne(t *testing.T) {
 	require.Equal(t, before.Classes, after.Classes)
 	require.Equal(t, before.Translate, after.Translate)
 }
-
-func BenchmarkAdvance(b *testing.B) {
-	for _, services := range []int{100, 1000, 4000} {
-		m := newMeshOf(b, services)
-		b.Run(fmt.Sprintf("endpoint/services=%d", services), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				m.apply(endpointOf(7, 2+i%2))
-			}
-		})
-		b.Run(fmt.Sprintf("virtualservice/services=%d", services), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				m.apply(routesOfService(7, 1+i%2))
-			}
-		})
-	}
-}
-
-func BenchmarkCompileClass(b *testing.B) {
-	for _, services := range []int{100, 1000} {
-		m := newMeshOf(b, services)
-		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				var joined *Member
-				m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
-					Namespace: "ns1", Name: "p", Settings: scope.Settings{HTTPProxyPort: uint16(16000 + i%1000)},
-				}}, func(m *Member, _ Placement) { joined = m })
-				m.compiler.Leave(joined)
-			}
-		})
-	}
-}

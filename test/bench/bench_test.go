@@ -50,7 +50,7 @@ func TestArchitectureShowsTheBaseline(t *testing.T) {
 
 // TestEachBenchmarkWorks runs each once in the smallest mesh, and requires that catalogue and baseline know just these.
 func TestEachBenchmarkWorks(t *testing.T) {
-	out, err := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=./services=100$", "-test.benchtime=1x").CombinedOutput()
+	out, err := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=./services=100$", "-test.benchtime=1x", "-test.timeout=10m").CombinedOutput()
 	require.NoError(t, err, string(out))
 	rs, err := readResults(bytes.NewReader(out))
 	require.NoError(t, err, string(out))

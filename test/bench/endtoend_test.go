@@ -22,6 +22,9 @@ import (
 // replicas is how many proxies of each of the 40 classes are connected.
 const replicas = 5
 
+// patience is how long anything may take before the benchmark fails.
+const patience = 5 * time.Minute
+
 // BenchmarkEndToEnd is a change until the last of 200 proxies, each on a connection of its own, has acknowledged it: all
 // stages with gRPC, without debounce. Client and server share the process and its cores.
 func BenchmarkEndToEnd(b *testing.B) {
@@ -83,7 +86,7 @@ func listen(tb testing.TB) net.Listener {
 
 // settle waits until all proxies have all that they should.
 func (p *pipeline) settle() {
-	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	require.NoError(p.tb, p.pipeline.Settle(ctx))
 }
@@ -92,7 +95,13 @@ func (p *pipeline) settle() {
 func (p *pipeline) push(c source.Change) fanout.Record {
 	c.ObservedAt = time.Now()
 	p.source.Send(p.ctx, c)
-	return <-p.pipeline.Pushes()
+	select {
+	case r := <-p.pipeline.Pushes():
+		return r
+	case <-time.After(patience):
+		p.tb.Fatalf("%s: not acknowledged after %s, or it touches no proxy", c.Key, patience)
+		return fanout.Record{}
+	}
 }
 
 // nodeOf is a replica of a proxy: another pod of the same labels, of which there is no record, so that its class is the same.

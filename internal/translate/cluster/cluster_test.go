@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -207,30 +206,4 @@ func TestEnvoyTakesWhateverPolicies(t *testing.T) {
 		resources.Clusters = append(resources.Clusters, c)
 	}
 	translatetest.RequireValid(t, resources)
-}
-
-func BenchmarkOutbound(b *testing.B) {
-	consecutive := uint32(5)
-	for name, in := range map[string]cluster.OutboundInput{
-		"plain": {},
-		"rule": {
-			Rule: "default/reviews",
-			Policy: &model.TrafficPolicy{
-				LB:      &model.LoadBalancer{Kind: model.RoundRobin},
-				Pool:    &model.ConnectionPool{MaxConnections: 100, IdleTimeout: time.Minute},
-				Outlier: &model.OutlierDetection{Consecutive5xx: &consecutive, Interval: 10 * time.Second},
-			},
-		},
-	} {
-		in.Host, in.Port, in.Protocol = "reviews.default.svc.cluster.local", 9080, model.HTTP
-		in.Service, in.ConnectTimeout = "default/reviews", 10*time.Second
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := pb.Marshal(cluster.Outbound(in)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -178,17 +178,3 @@ func TestEnvoyTakesWhatPassesTheGate(t *testing.T) {
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 	}}})
 }
-
-func BenchmarkEndpoint(b *testing.B) {
-	in := endpoint.Input{Address: "10.12.34.56", Port: 9080, Workload: "default/reviews-v1-54b8b7c8d4-abcde"}
-	b.ReportAllocs()
-	for b.Loop() {
-		e, err := endpoint.Endpoint(in)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := pb.Marshal(e); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

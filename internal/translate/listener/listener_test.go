@@ -157,13 +157,3 @@ func requireEqual(t require.TestingT, want, got proto.Message) {
 	require.NoError(t, err)
 	require.Equal(t, wantBytes, gotBytes)
 }
-
-func BenchmarkHTTP(b *testing.B) {
-	in := listener.HTTPInput{Name: "127.0.0.1_15080", Bind: model.OwnOutbound, Port: 15080, RouteTable: "http_proxy", ProxyUnknown: true}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := pb.Marshal(listener.HTTP(in)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

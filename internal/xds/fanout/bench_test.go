@@ -39,26 +39,3 @@ func BenchmarkEncode(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkPublish is one generation to 1,000 connections of one class, each of which takes it and acknowledges.
-func BenchmarkPublish(b *testing.B) {
-	f := newFixture(0)
-	conns := make([]*fanout.Conn, 1000)
-	for i := range conns {
-		conns[i] = f.connect(1)
-	}
-	b.ReportAllocs()
-	n := uint64(0)
-	for b.Loop() {
-		n++
-		f.publish(n, 1)
-		for _, c := range conns {
-			<-c.Wake()
-			p, _ := c.Take()
-			c.Sent(p.State.Generation, 500)
-			c.Acknowledged(p.State.Generation)
-		}
-		<-f.hub.Finished()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/conn")
-}

@@ -106,24 +106,3 @@ func TestSettledSessionsShareAStep(t *testing.T) {
 	require.Equal(t, []string{serviceName(7)}, namesOf(x[0].Upserts))
 	require.Zero(t, a.Exceptions())
 }
-
-// BenchmarkUpdate is one changed service for one settled session, with its ACK; it must not depend on the number of services.
-func BenchmarkUpdate(b *testing.B) {
-	for _, services := range []int{10, 4000} {
-		b.Run(fmt.Sprint(services), func(b *testing.B) {
-			l := newLarge(services)
-			s := l.connect(b, session.Options{Differ: view.NewDiffer(16)})
-			states := make([]*view.State, 1000)
-			for i := range states {
-				states[i] = l.next(i % services)
-			}
-			now := time.Unix(1001, 0)
-			b.ReportAllocs()
-			b.ResetTimer()
-			for i := range b.N {
-				r := s.Update(states[i%len(states)], view.Own{}, now)[0]
-				s.Request(session.Request{TypeURL: r.Type.URL(), Nonce: r.Nonce}, now)
-			}
-		})
-	}
-}
