@@ -35,20 +35,18 @@ func BenchmarkFanout(b *testing.B) {
 			}
 		})
 		f := newFleet(b, after)
-		for _, e := range edits {
-			change(b, e.name, func(b *testing.B) {
-				before, after := c.step(openProxy, e.edit)
-				states := numbered{before, after}
-				f.push(states.next()) // which brings all of them here
-				sent := 0
-				for b.Loop() {
-					sent = f.push(states.next())
-				}
-				require.NotZero(b, sent)
-				b.ReportMetric(float64(sent)/streams, "sent-B/stream")
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/stream")
-			})
-		}
+		eachEdit(b, edits, c.next, func(b *testing.B, e editOf) {
+			before, after := c.step(openProxy, e.edit)
+			states := numbered{before, after}
+			f.push(states.next()) // which brings all of them here
+			sent := 0
+			for b.Loop() {
+				sent = f.push(states.next())
+			}
+			require.NotZero(b, sent)
+			b.ReportMetric(float64(sent)/streams, "sent-B/stream")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/stream")
+		})
 	})
 }
 

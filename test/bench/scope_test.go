@@ -24,7 +24,7 @@ func BenchmarkScope(b *testing.B) {
 			}
 		})
 		change(b, "moves", func(b *testing.B) {
-			d := u.next(editService)
+			d := u.next(editService(u.variant()))
 			for b.Loop() {
 				scope.Moves(d, facts.Proxy)
 			}

@@ -16,19 +16,17 @@ func BenchmarkSession(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy)
 		differ := view.NewDiffer(64)
-		for _, e := range edits {
-			change(b, e.name, func(b *testing.B) {
-				before, after := c.step(openProxy, e.edit)
-				s := newClient(after).connect(b, differ)
-				states := numbered{before, after}
-				sent := 0
-				for b.Loop() {
-					sent += converse(s, s.Update(states.next(), view.Own{}, now))
-				}
-				require.True(b, s.InSync() && sent > 0)
-				b.ReportMetric(float64(sent)/float64(b.N), "sent-B/op")
-			})
-		}
+		eachEdit(b, edits, c.next, func(b *testing.B, e editOf) {
+			before, after := c.step(openProxy, e.edit)
+			s := newClient(after).connect(b, differ)
+			states := numbered{before, after}
+			sent := 0
+			for b.Loop() {
+				sent += converse(s, s.Update(states.next(), view.Own{}, now))
+			}
+			require.True(b, s.InSync() && sent > 0)
+			b.ReportMetric(float64(sent)/float64(b.N), "sent-B/op")
+		})
 		state := c.state(openProxy)
 		change(b, "reconnect", func(b *testing.B) {
 			client := newClient(state)

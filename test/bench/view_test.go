@@ -3,6 +3,7 @@ package bench
 import (
 	"testing"
 
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 	"github.com/lateen-mesh/lateen/internal/view"
 )
@@ -11,20 +12,19 @@ import (
 func BenchmarkAdvance(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services)
-		for _, e := range append(edits, editOf{"sidecar", editSidecar}) {
-			change(b, e.name, func(b *testing.B) {
-				changed, before := 0, c.compiler.Stats().Total()
-				for b.Loop() {
-					b.StopTimer()
-					d := c.upstream.next(e.edit)
-					b.StartTimer()
-					c.compiler.Advance(d, func(s view.Step) { changed += len(s.Changed) })
-				}
-				after := c.compiler.Stats().Total()
-				b.ReportMetric(float64(changed)/float64(b.N), "classes/op")
-				b.ReportMetric(float64(after.Misses-before.Misses)/float64(b.N), "misses/op")
-			})
-		}
+		sidecar := editOf{"sidecar", editSidecar, func() source.Change { return meshgen.Upsert(meshgen.Sidecar(meshgen.Wide)) }}
+		eachEdit(b, append(edits, sidecar), c.next, func(b *testing.B, e editOf) {
+			changed, before := 0, c.compiler.Stats().Total()
+			for b.Loop() {
+				b.StopTimer()
+				d := c.upstream.next(e.edit(c.variant()))
+				b.StartTimer()
+				c.compiler.Advance(d, func(s view.Step) { changed += len(s.Changed) })
+			}
+			after := c.compiler.Stats().Total()
+			b.ReportMetric(float64(changed)/float64(b.N), "classes/op")
+			b.ReportMetric(float64(after.Misses-before.Misses)/float64(b.N), "misses/op")
+		})
 	})
 }
 

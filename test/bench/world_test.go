@@ -3,6 +3,7 @@ package bench
 import (
 	"testing"
 
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
@@ -11,14 +12,12 @@ import (
 func BenchmarkApply(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		u, _ := newUpstream(b, services)
-		for _, e := range edits {
-			change(b, e.name, func(b *testing.B) {
-				updates := [2][]world.Update{u.convert(e.edit(u.variant())), u.convert(e.edit(u.variant()))}
-				for i := 0; b.Loop(); i++ {
-					u.writer.Apply(updates[i%2])
-				}
-			})
-		}
+		eachEdit(b, edits, func(c source.Change) { u.next(c) }, func(b *testing.B, e editOf) {
+			updates := [2][]world.Update{u.convert(e.edit(u.variant())), u.convert(e.edit(u.variant()))}
+			for i := 0; b.Loop(); i++ {
+				u.writer.Apply(updates[i%2])
+			}
+		})
 		same := u.convert(meshgen.Mesh{Services: services}.Objects()...)
 		change(b, "relist", func(b *testing.B) {
 			u.writer.Apply(same)
