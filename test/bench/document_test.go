@@ -14,7 +14,7 @@ var sizes = []int{100, 1000, 10000}
 // A cost counts as flat while ten times the mesh is at most this many times the cost. What is allocated and sent is exact but
 // for the depth of trees and the length of numbers; times also see more cache misses in a larger mesh.
 const (
-	flatTime   = 2.0
+	flatTime   = 3.0
 	flatAllocs = 1.3
 	flatBytes  = 1.1
 )
