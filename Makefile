@@ -38,6 +38,7 @@ check: build envoy ## run the mesh, send requests through its gateway, exit 0 or
 test: build envoy lint ## everything: lint, unit, property, golden and live tests with real Envoys
 	@$(BIN) up $(DIR) --check
 	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 $(GO) test $(RACE) -timeout 20m ./...
+	$(GO) test -run 'LargerMesh|ThousandReplicas' ./internal/app
 	@hack/fuzz.sh $(FUZZTIME)
 
 test-short: ## unit, property and golden tests, without the live ones

@@ -167,11 +167,18 @@ const (
 //
 // Bytes allocated are equal but for the depth of persistent tries, which is log16 of the number of resources for sets: ten
 // times as many are less than one level more, and each edit of a set makes the nodes on one path anew.
+//
+// Under the race detector the larger mesh is of 2,000 services, and bytes allocated are not compared; `make test` runs it
+// both ways.
 func TestAChangeCostsTheSameInALargerMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a mesh of 10,000 services")
 	}
-	small, large := rigOf(t, 1000), rigOf(t, 10000)
+	services := 10000
+	if raced {
+		services = 2000
+	}
+	small, large := rigOf(t, 1000), rigOf(t, services)
 	for _, c := range changes() {
 		t.Run(c.name, func(t *testing.T) {
 			few, memoryOfFew := small.measure(c)
@@ -185,6 +192,9 @@ func TestAChangeCostsTheSameInALargerMesh(t *testing.T) {
 			require.NotZero(t, few[0].Generations)
 			t.Logf("%+v", few[0])
 			t.Logf("bytes to compile: %d and %d, to send: %d and %d", memoryOfFew.compile, memoryOfMany.compile, memoryOfFew.send, memoryOfMany.send)
+			if raced {
+				return
+			}
 			require.Less(t, memoryOfMany.compile, memoryOfFew.compile+few[0].Edits*levelOfASet+levelOfTheWorld)
 			if few[0].Sent.Tables == 0 {
 				require.InDelta(t, memoryOfFew.send, memoryOfMany.send, 512)
@@ -324,5 +334,7 @@ func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 	require.Equal(t, before.Hits+before.Misses, after.Hits+after.Misses)
 	require.Equal(t, before.Edits, after.Edits)
 	t.Logf("%d bytes for each proxy", each)
-	require.LessOrEqual(t, each, uint64(bytesOfAProxy))
+	if !raced {
+		require.LessOrEqual(t, each, uint64(bytesOfAProxy))
+	}
 }
