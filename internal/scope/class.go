@@ -146,6 +146,9 @@ func Moves(d *world.Delta, p Proxy) bool {
 	return false
 }
 
+// ChangesSelectors tells whether a delta changes selectors of policies, which may be for any workload.
+func ChangesSelectors(d *world.Delta) bool { return len(changedSelectors(d)) > 0 }
+
 func changedSelectors(d *world.Delta) []model.Labels {
 	var found []model.Labels
 	for _, p := range d.VirtualServices {

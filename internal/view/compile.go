@@ -19,7 +19,7 @@ type Compiler struct {
 	comp       compiler
 	classifier *scope.Classifier
 	classes    map[scope.Class]*class
-	members    map[*Member]struct{}
+	members    *members
 	nextID     ClassID
 	sweptAt    int
 }
@@ -71,7 +71,7 @@ type MemberMove struct {
 func NewCompiler(refusals Refusals) *Compiler {
 	return &Compiler{
 		world: world.NewWriter().World(), comp: compiler{newWorkshop(NewStore(), refusals)}, classifier: scope.NewClassifier(),
-		classes: map[scope.Class]*class{}, members: map[*Member]struct{}{},
+		classes: map[scope.Class]*class{}, members: newMembers(),
 	}
 }
 
@@ -81,7 +81,7 @@ func (c *Compiler) Join(f Facts, placed func(*Member, Placement)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := &Member{facts: f}
-	c.members[m] = struct{}{}
+	c.members.add(m)
 	p := c.place(m)
 	placed(m, p)
 }
@@ -90,10 +90,9 @@ func (c *Compiler) Join(f Facts, placed func(*Member, Placement)) {
 func (c *Compiler) Leave(m *Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.members[m]; !ok {
+	if !c.members.remove(m) {
 		return
 	}
-	delete(c.members, m)
 	c.release(m.class)
 }
 
@@ -170,11 +169,8 @@ func (c *Compiler) ordered() []*class {
 
 // move places anew the proxies whose class the delta may change.
 func (c *Compiler) move(d *world.Delta) []MemberMove {
-	if d.EndpointsOnly() && len(d.Workloads) == 0 {
-		return nil
-	}
 	var moved []MemberMove
-	for m := range c.members {
+	for m := range c.members.touched(d) {
 		proxy, _ := resolve(d.From, m.facts)
 		now, _ := resolve(d.To, m.facts)
 		if !scope.Moves(d, proxy) && !scope.Moves(d, now) {
@@ -272,7 +268,7 @@ func (c *Compiler) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Stats{
-		Classes: len(c.classes), Members: len(c.members), Remembered: c.comp.size(), Nodes: c.comp.store.Nodes(), Translate: c.comp.stats(),
+		Classes: len(c.classes), Members: c.members.count, Remembered: c.comp.size(), Nodes: c.comp.store.Nodes(), Translate: c.comp.stats(),
 		Work: c.comp.work.plus(c.comp.store.Work()),
 	}
 }

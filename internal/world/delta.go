@@ -52,11 +52,6 @@ func (d *Delta) noPolicies() bool {
 		len(d.Guards) == 0
 }
 
-// EndpointsOnly tells that nothing but endpoints (and the workloads behind them) differs.
-func (d *Delta) EndpointsOnly() bool {
-	return !d.Mesh && len(d.Services) == 0 && d.noPolicies()
-}
-
 // Cause is one line that tells a person what changed.
 func (d *Delta) Cause() string {
 	switch len(d.Changed) {
