@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 // aChange is a kind of change to one object. Variant 0 is as the mesh has it; of a new object, that it is not there.
@@ -299,7 +302,7 @@ func replica(n int) *corev1.Pod {
 }
 
 // bytesOfAProxy is how much memory one more proxy of a class may cost.
-const bytesOfAProxy = 3 << 10
+const bytesOfAProxy = 2 << 10
 
 // TestAThousandReplicasCostOneEncoding connects 1,000 proxies of one class. Nothing is compiled or encoded but what the first
 // of them needed; what each costs is its entry with the compiler, its connection and its session.
@@ -310,27 +313,30 @@ func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 		objects = append(objects, meshgen.Upsert(replica(n)))
 	}
 	r := newRig(t, objects)
-	r.clients = make([]*client, 0, replicas+1)
-	connect := func(n int) {
+	connect := func(n int) *client {
 		pod := replica(n)
-		c := r.connect(meshgen.Proxy{
+		return r.connect(meshgen.Proxy{
 			Namespace: pod.Namespace, Pod: pod.Name, Labels: pod.Labels, Address: pod.Status.PodIP, HTTPProxyPort: 15080,
 		})
-		c.lists = nil // what only this test keeps
 	}
-	connect(replicas)
-	first := r.clients[0]
+	first := connect(replicas)
 	r.settle()
+	type stream struct {
+		conn    *fanout.Conn
+		session *session.Session
+	}
+	streams := make([]stream, 0, replicas)
 	before, was := r.counts(), reachable()
 	for n := range replicas {
-		connect(n)
-		c := r.clients[len(r.clients)-1]
+		c := connect(n)
 		require.Equal(t, first.frames, c.frames, "each frame is the first one's")
-		c.frames = nil
+		require.Equal(t, first.conn.Class(), c.conn.Class())
+		streams = append(streams, stream{c.conn, c.session})
+		r.clients = r.clients[:1] // what a client keeps is only this test's
 	}
 	each := (reachable() - was) / replicas
+	runtime.KeepAlive(streams)
 	after := r.counts()
-	require.Equal(t, first.conn.Class(), r.clients[replicas].conn.Class())
 	require.Equal(t, before.Hits+before.Misses, after.Hits+after.Misses)
 	require.Equal(t, before.Edits, after.Edits)
 	t.Logf("%d bytes for each proxy", each)

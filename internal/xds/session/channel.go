@@ -10,9 +10,8 @@ import (
 
 // channel is one resource type of a stream.
 type channel struct {
+	session *Session // that it belongs to
 	typ     view.Type
-	session *Session  // that it belongs to
-	own     *view.Own // the session's
 
 	started bool // the client has sent a request of this type
 	owed    bool // the client is due a response even if there is nothing to say
@@ -22,6 +21,21 @@ type channel struct {
 	set  *view.Set // what the class has
 	sub  subscription
 	held holdings
+	// trouble is what refusals left behind. It is written through troubled alone: channels without any share the same.
+	trouble *trouble
+
+	sent []*sent // responses without ACK or NACK, oldest first; see maxOutstanding
+
+	// behind is the generation since when the client lacks something, zero when it has been sent everything.
+	behind    uint64
+	accepted  uint64 // the generation of the newest response with an ACK
+	lastSent  string // nonces
+	lastAcked string
+	sentAt    int64 // in nanoseconds of Unix time, 0 when nothing was sent
+}
+
+// trouble is what refusals left behind of one type.
+type trouble struct {
 	// refused are the versions that the client refused for good, by name: the quarantine. An entry goes when the class has
 	// another version of the name, or none.
 	refused map[string]view.Version
@@ -31,20 +45,29 @@ type channel struct {
 	// unmixed is set when the client refused a response with a table that was partly an older one (withhold.go): then it gets
 	// tables as they are, for the rest of the stream.
 	unmixed bool
-
 	// shaken are resources of refused responses, until the next response that states everything: what it says of them may
 	// be a change to the client, even if the session thinks that the client has it.
 	shaken []*view.Resource
+	nack   string // the client's words
+}
 
-	sent []*sent // responses without ACK or NACK, oldest first; see maxOutstanding
+// none is the trouble of a channel without any, which nearly all are; nothing writes to it.
+var none = &trouble{}
 
-	// behind is the generation since when the client lacks something, zero when it has been sent everything.
-	behind    uint64
-	accepted  uint64 // the generation of the newest response with an ACK
-	lastSent  string // nonces
-	lastAcked string
-	sentAt    time.Time
-	nack      string
+// troubled is the channel's own trouble, to write to.
+func (c *channel) troubled() *trouble {
+	if c.trouble == none {
+		c.trouble = &trouble{}
+	}
+	return c.trouble
+}
+
+// calm forgets trouble that is over.
+func (c *channel) calm() {
+	t := c.trouble
+	if t != none && len(t.refused)+len(t.retries)+len(t.shaken) == 0 && !t.unmixed && t.nack == "" {
+		c.trouble = none
+	}
 }
 
 // sent is a response that the client has not answered yet.
@@ -59,7 +82,7 @@ type sent struct {
 	from       *view.Set
 	before     map[string]holding // exceptions to from that upserts and removed replaced
 	offered    []*view.Resource   // by name: those that the client had not subscribed to, here or in parts of the same batch
-	shaken     []*view.Resource   // of channel.shaken, what this response was to settle
+	shaken     []*view.Resource   // of trouble.shaken, what this response was to settle
 	retry      bool               // it repeats something after a NACK
 	mixed      bool               // it holds a table that is neither the class's nor an older one
 }
@@ -128,7 +151,7 @@ func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
 		// Refused, and no older one is there to keep; or none to send again, and a cluster that never warms would in
 		// the end stop everything.
 		return c.judgeKeptOut(name, h)
-	case h.doubt == asked && h.resource != nil && h.version != c.own.Version(r):
+	case h.doubt == asked && h.resource != nil && h.version != c.session.own.Version(r):
 		return send, h.resource
 	}
 	return keep, nil
@@ -139,7 +162,7 @@ func (c *channel) judgeWanted(r *view.Resource, h holding) (verdict, *view.Resou
 	switch best := c.instead(r, h); {
 	case best == nil:
 		return c.judgeKeptOut(r.Name(), h)
-	case !h.is(c.own.Version(best)):
+	case !h.is(c.session.own.Version(best)):
 		return send, best
 	case best != r && best.Version() != r.Version():
 		return keep, nil
@@ -177,8 +200,8 @@ func (c *channel) judgeAbsent(name string, h holding) (verdict, *view.Resource) 
 }
 
 func (c *channel) refuses(r *view.Resource) bool {
-	v, ok := c.refused[r.Name()]
-	return ok && v == c.own.Version(r)
+	v, ok := c.trouble.refused[r.Name()]
+	return ok && v == c.session.own.Version(r)
 }
 
 // outlook tells whether there is something to send now, and something to remove later.
@@ -186,7 +209,7 @@ func (c *channel) outlook() (due, removals bool) {
 	if !c.started {
 		return false, false
 	}
-	due = c.owed || len(c.retries) > 0 || !c.held.base.Equal(c.set)
+	due = c.owed || len(c.trouble.retries) > 0 || !c.held.base.Equal(c.set)
 	for name, h := range c.held.except {
 		switch v, _ := c.judge(name, h); v {
 		case send, remove:
@@ -252,7 +275,7 @@ func (c *channel) step(b *batch, change *view.Change) {
 	for _, name := range change.Removed {
 		if _, ok := c.held.except[name]; !ok && c.sub.has(name) {
 			old := change.From.Get(name)
-			c.held.note(name, holding{version: c.own.Version(old), resource: old})
+			c.held.note(name, holding{version: c.session.own.Version(old), resource: old})
 		}
 	}
 	b.upserts = c.due(b, change)
@@ -264,7 +287,7 @@ func (c *channel) step(b *batch, change *view.Change) {
 
 // due are the change's upserts that must be sent: mostly all, and then the change's own list.
 func (c *channel) due(b *batch, change *view.Change) []*view.Resource {
-	if len(c.held.except) == 0 && len(c.refused) == 0 && !c.session.short() && c.sub.covers(change.To) {
+	if len(c.held.except) == 0 && len(c.trouble.refused) == 0 && !c.session.short() && c.sub.covers(change.To) {
 		return change.Upserts
 	}
 	var out []*view.Resource
@@ -289,7 +312,7 @@ func (c *channel) isDue(b *batch, change *view.Change, r *view.Resource) bool {
 	}
 	h, exception := c.held.except[name]
 	if old := change.From.Get(name); !exception && old != nil {
-		h = holding{version: c.own.Version(old), resource: old}
+		h = holding{version: c.session.own.Version(old), resource: old}
 	}
 	if c.refuses(r) || c.instead(r, h) != r {
 		c.held.note(name, h) // what is to be done about it says judge
@@ -301,7 +324,7 @@ func (c *channel) isDue(b *batch, change *view.Change, r *view.Resource) bool {
 	if h.doubt == retrying {
 		return false
 	}
-	if h.is(c.own.Version(r)) {
+	if h.is(c.session.own.Version(r)) {
 		c.held.forget(name)
 		return false
 	}
@@ -335,7 +358,7 @@ func (c *channel) carry(b *batch, r *view.Resource, h holding) {
 		c.held.forget(name)
 		return
 	}
-	c.held.note(name, holding{version: c.own.Version(r), resource: r})
+	c.held.note(name, holding{version: c.session.own.Version(r), resource: r})
 }
 
 // drop adds a removal and makes nothing what the client holds.

@@ -72,7 +72,7 @@ func (s *Session) subscribe(c *channel, names []string, reported map[string]stri
 			continue
 		}
 		if r := c.offered(name); r != nil && !was {
-			c.held.note(name, holding{version: c.own.Version(r), resource: r})
+			c.held.note(name, holding{version: c.session.own.Version(r), resource: r})
 			continue
 		}
 		c.ask(name, was)
@@ -101,7 +101,7 @@ func (s *Session) subscribeAll(c *channel) {
 			return
 		}
 		if r := c.held.base.Get(name); r != nil {
-			c.held.note(name, holding{version: c.own.Version(r), resource: r})
+			c.held.note(name, holding{version: c.session.own.Version(r), resource: r})
 		}
 	})
 	c.held.base = view.Empty()
@@ -144,7 +144,7 @@ func (c *channel) ask(name string, held bool) {
 	}
 	if held && !exception {
 		if r := c.held.base.Get(name); r != nil {
-			h = holding{version: c.own.Version(r), resource: r}
+			h = holding{version: c.session.own.Version(r), resource: r}
 		}
 	}
 	h.doubt = asked

@@ -30,7 +30,7 @@ func (c *channel) distrusted() map[string]struct{} {
 	}
 	for _, r := range c.sent {
 		for _, u := range r.upserts {
-			if r.retry || c.typ == view.Endpoint && r.prior(u.Name(), c.own).version == c.own.Version(u) {
+			if r.retry || c.typ == view.Endpoint && r.prior(u.Name(), &c.session.own).version == c.session.own.Version(u) {
 				out = with(out, u.Name())
 			}
 		}

@@ -26,7 +26,7 @@ func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource
 		changed = e.write(c, &b)
 	}
 	c.owed = false
-	for len(c.retries) > 0 && e.may(c) {
+	for len(c.trouble.retries) > 0 && e.may(c) {
 		b := c.retry()
 		if !b.empty() {
 			changed = append(changed, e.write(c, &b)...)
@@ -71,7 +71,9 @@ func (e *emission) write(c *channel, b *batch) [][]*view.Resource {
 		change, list := c.full(e.session.opt.Differ)
 		record.upserts = merge(b.upserts, b.others)
 		c.suspect(&record, list)
-		record.shaken, c.shaken = c.shaken, nil
+		if record.shaken = c.trouble.shaken; len(record.shaken) > 0 {
+			c.troubled().shaken = nil
+		}
 		e.respond(c, record, Response{Upserts: list, Shared: change})
 		return [][]*view.Resource{record.upserts, record.shaken}
 	case e.session.opt.Protocol == StateOfTheWorld:
@@ -125,7 +127,7 @@ func (e *emission) respond(c *channel, record sent, r Response) {
 	}
 	record.nonce, record.version, record.at, record.generation = r.Nonce, r.Version, e.now, r.Generation
 	c.sent = append(c.sent, &record)
-	c.lastSent, c.sentAt = r.Nonce, e.now
+	c.lastSent, c.sentAt = r.Nonce, e.now.UnixNano()
 	e.out = append(e.out, r)
 }
 

@@ -29,15 +29,18 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 		first = 0 // such a client may answer only the last response it read
 	}
 	c.sent = slices.Delete(c.sent, first, i+1)
+	if len(c.sent) == 0 {
+		c.sent = nil // a settled session is small
+	}
 	if req.Nack != nil {
-		c.nack = req.Nack.Message
+		c.troubled().nack = req.Nack.Message
 		s.refuse(c, r, c.sent[first:])
 		return
 	}
 	c.lastAcked = r.nonce
 	c.accepted = max(c.accepted, r.generation)
-	if len(c.refused) == 0 && len(c.retries) == 0 && !slices.ContainsFunc(c.sent, func(r *sent) bool { return r.retry }) {
-		c.nack = ""
+	if len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && !slices.ContainsFunc(c.sent, func(r *sent) bool { return r.retry }) && c.trouble.nack != "" {
+		c.troubled().nack = ""
 	}
 	if c.typ == view.Listener && len(r.upserts) > 0 {
 		s.routesAsked = now.Add(s.opt.Hold)
@@ -66,12 +69,14 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 	}
 	for _, name := range r.removed {
 		if stands(name) {
-			c.doubt(name, r.prior(name, c.own), unsure)
+			c.doubt(name, r.prior(name, &c.session.own), unsure)
 		}
 	}
 	c.passOn(r, newer)
-	c.unmixed = c.unmixed || r.mixed
-	guilty, innocent, groups := blame(c.nack, r.upserts)
+	if r.mixed {
+		c.troubled().unmixed = true
+	}
+	guilty, innocent, groups := blame(c.trouble.nack, r.upserts)
 	for _, u := range guilty {
 		if stands(u.Name()) {
 			c.quarantine(u, r)
@@ -90,15 +95,15 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 			}
 		}
 		if len(names) > 0 {
-			c.retries = append(c.retries, names)
+			c.troubled().retries = append(c.trouble.retries, names)
 		}
 	}
 	if c.typ == view.Endpoint && s.trusted {
 		s.distrust() // Envoy ends all warming with this, so that the missing ACK would not tell any more
 	}
 	if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() {
-		c.shaken = slices.Concat(c.shaken, r.shaken, r.upserts)
-		c.owed = len(c.retries) == 0 && len(newer) == 0
+		c.troubled().shaken = slices.Concat(c.trouble.shaken, r.shaken, r.upserts)
+		c.owed = len(c.trouble.retries) == 0 && len(newer) == 0
 	}
 }
 
@@ -110,8 +115,8 @@ func (c *channel) passOn(r *sent, newer []*sent) {
 			continue
 		}
 		newer[i].retry = true
-		if newer[i].prior(u.Name(), c.own).version == c.own.Version(u) {
-			newer[i].remember(u.Name(), r.prior(u.Name(), c.own).or(c.own.Version(u)))
+		if newer[i].prior(u.Name(), &c.session.own).version == c.session.own.Version(u) {
+			newer[i].remember(u.Name(), r.prior(u.Name(), &c.session.own).or(c.session.own.Version(u)))
 		}
 	}
 }
@@ -119,7 +124,7 @@ func (c *channel) passOn(r *sent, newer []*sent) {
 // quarantine keeps the version from this client until the class has another. The client keeps what it had before; a
 // partial NACK leaves that in use.
 func (c *channel) quarantine(u *view.Resource, r *sent) {
-	name, version, h := u.Name(), c.own.Version(u), r.prior(u.Name(), c.own)
+	name, version, h := u.Name(), c.session.own.Version(u), r.prior(u.Name(), &c.session.own)
 	if h.version == version { // sent before, and not accepted then either
 		h = holding{maybe: anything}
 	}
@@ -130,7 +135,7 @@ func (c *channel) quarantine(u *view.Resource, r *sent) {
 	case current == nil && c.isStandIn(u):
 		c.held.forget(name) // there is nothing else to try
 		return
-	case current == nil || c.own.Version(current) != version:
+	case current == nil || c.session.own.Version(current) != version:
 		c.doubt(name, h, unsure)
 		return
 	case c.typ == view.Endpoint && (h.resource != nil || h.version.IsZero()):
@@ -141,19 +146,20 @@ func (c *channel) quarantine(u *view.Resource, r *sent) {
 	default:
 		c.doubt(name, h, unsure)
 	}
-	if c.refused == nil {
-		c.refused = map[string]view.Version{}
+	t := c.troubled()
+	if t.refused == nil {
+		t.refused = map[string]view.Version{}
 	}
-	c.refused[name] = version
+	t.refused[name] = version
 }
 
 // reconsider notes that the client may or may not have taken the resource, and tells whether it may be sent again with
 // its group: what has changed since goes its normal way.
 func (c *channel) reconsider(u *view.Resource, r *sent, d doubt) bool {
 	name := u.Name()
-	h := r.prior(name, c.own).or(c.own.Version(u))
+	h := r.prior(name, &c.session.own).or(c.session.own.Version(u))
 	current := c.set.Get(name)
-	if current != nil && c.own.Version(current) == c.own.Version(u) {
+	if current != nil && c.session.own.Version(current) == c.session.own.Version(u) {
 		c.doubt(name, h, d)
 		return true
 	}
@@ -181,10 +187,11 @@ func (c *channel) isStandIn(u *view.Resource) bool {
 
 // retry takes the next group of names that are sent again by themselves.
 func (c *channel) retry() batch {
-	group := c.retries[0]
-	c.retries = c.retries[1:]
-	if len(c.retries) == 0 {
-		c.retries = nil
+	t := c.troubled()
+	group := t.retries[0]
+	t.retries = t.retries[1:]
+	if len(t.retries) == 0 {
+		t.retries = nil
 	}
 	b := batch{from: c.held.base, retry: true}
 	for _, name := range group {

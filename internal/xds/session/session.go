@@ -76,7 +76,7 @@ func New(o Options) *Session {
 	s := &Session{opt: o}
 	for t := range s.channels {
 		c := &s.channels[t]
-		c.typ, c.session, c.own = view.Type(t), s, &s.own
+		c.typ, c.session, c.trouble = view.Type(t), s, none
 		c.set, c.sub.base, c.held.base = view.Empty(), view.Empty(), view.Empty()
 	}
 	return s
@@ -116,13 +116,13 @@ func (s *Session) Update(state *view.State, own view.Own, now time.Time) []Respo
 		if c.started {
 			c.sub.settle(s.opt.Differ, c.typ, c.set)
 		}
-		for name, v := range c.refused {
-			if r := c.set.Get(name); r == nil || c.own.Version(r) != v {
-				delete(c.refused, name)
+		for name, v := range c.trouble.refused {
+			if r := c.set.Get(name); r == nil || c.session.own.Version(r) != v {
+				delete(c.trouble.refused, name)
 			}
 		}
-		if len(c.refused) == 0 {
-			c.refused = nil // a map keeps the size that it once had
+		if c.trouble.refused != nil && len(c.trouble.refused) == 0 {
+			c.troubled().refused = nil // a map keeps the size that it once had
 		}
 	}
 	s.warming.settle(state.Sets[view.Cluster])

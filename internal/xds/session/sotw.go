@@ -82,9 +82,9 @@ func (c *channel) suspect(r *sent, list []*view.Resource) {
 			name := u.Name()
 			if again := find(list, name); again != nil && find(r.upserts, name) == nil {
 				more = append(more, again)
-				h := earlier.prior(name, c.own)
-				if c.own.Version(u) != c.own.Version(again) {
-					h = h.or(c.own.Version(u))
+				h := earlier.prior(name, &c.session.own)
+				if c.session.own.Version(u) != c.session.own.Version(again) {
+					h = h.or(c.session.own.Version(u))
 				}
 				r.remember(name, h)
 			}

@@ -14,8 +14,8 @@ func (s *Session) Status() [view.NumTypes]TypeStatus {
 	for t := range s.channels {
 		c := &s.channels[t]
 		st := TypeStatus{
-			Subscribed: c.started, Sent: c.lastSent, Acked: c.lastAcked, SentAt: c.sentAt,
-			Generation: c.accepted, Nack: c.nack, Quarantined: slices.Sorted(maps.Keys(c.refused)), Withheld: c.withheld(),
+			Subscribed: c.started, Sent: c.lastSent, Acked: c.lastAcked, SentAt: timeOf(c.sentAt),
+			Generation: c.accepted, Nack: c.trouble.nack, Quarantined: slices.Sorted(maps.Keys(c.trouble.refused)), Withheld: c.withheld(),
 		}
 		if c.started && c.behind == 0 && len(c.sent) == 0 && s.state != nil {
 			st.Generation, st.Settled = s.state.Generation, true
@@ -72,7 +72,7 @@ func (c *channel) amount() (resources, size int) {
 // kept from it because it refused it.
 func (s *Session) InSync() bool {
 	for t := range s.channels {
-		if c := &s.channels[t]; c.behind != 0 || len(c.sent) > 0 || len(c.refused) > 0 {
+		if c := &s.channels[t]; c.behind != 0 || len(c.sent) > 0 || len(c.trouble.refused) > 0 {
 			return false
 		}
 	}
@@ -93,9 +93,16 @@ func (s *Session) Exceptions() int {
 	n := len(s.warming.names)
 	for t := range s.channels {
 		c := &s.channels[t]
-		n += c.sub.exceptions() + len(c.held.except) + len(c.refused) + len(c.retries)
+		n += c.sub.exceptions() + len(c.held.except) + len(c.trouble.refused) + len(c.trouble.retries)
 	}
 	return n
+}
+
+func timeOf(nanoseconds int64) time.Time {
+	if nanoseconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanoseconds)
 }
 
 // account brings what is derived from the channels up to date.
@@ -125,9 +132,10 @@ func (s *Session) account(now time.Time) {
 		for _, r := range c.sent {
 			acked = min(acked, r.generation-1)
 		}
-		if c.behind == 0 && len(c.sent) == 0 && len(c.refused) == 0 && len(c.retries) == 0 {
-			c.nack = "" // what it refused is not asked of it any more: it has what it should, perhaps since before
+		if c.behind == 0 && len(c.sent) == 0 && len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && c.trouble.nack != "" {
+			c.troubled().nack = "" // what it refused is not asked of it any more: it has what it should, perhaps since before
 		}
+		c.calm()
 	}
 	if !removals {
 		s.removals = hold{}

@@ -19,7 +19,7 @@ import (
 // short tells whether there may be something that the client lacks.
 func (s *Session) short() bool {
 	return slices.ContainsFunc([]view.Type{view.Cluster, view.Endpoint, view.Route}, func(t view.Type) bool {
-		return len(s.channels[t].refused) > 0
+		return len(s.channels[t].trouble.refused) > 0
 	})
 }
 
@@ -32,7 +32,7 @@ func (c *channel) instead(r *view.Resource, h holding) *view.Resource {
 	}
 	old := h.resource
 	if old != nil && r.VirtualHosts() != nil {
-		if c.unmixed {
+		if c.trouble.unmixed {
 			return r
 		}
 		return s.opt.Differ.Keeping(r, old, func(older, newer *view.Resource) bool { return s.crippled(newer) && s.sound(older) })
@@ -95,7 +95,7 @@ func (s *Session) sound(r *view.Resource) bool {
 
 // lacks tells whether the client refused what the class has under the name, and has nothing older.
 func (c *channel) lacks(name string) bool {
-	if _, ok := c.refused[name]; !ok {
+	if _, ok := c.trouble.refused[name]; !ok {
 		return false
 	}
 	if r := c.set.Get(name); r == nil || !c.refuses(r) {
