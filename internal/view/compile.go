@@ -171,9 +171,8 @@ func (c *Compiler) ordered() []*class {
 func (c *Compiler) move(d *world.Delta) []MemberMove {
 	var moved []MemberMove
 	for m := range c.members.touched(d) {
-		proxy, _ := resolve(d.From, m.facts)
-		now, _ := resolve(d.To, m.facts)
-		if !scope.Moves(d, proxy) && !scope.Moves(d, now) {
+		proxy, _ := resolve(d.To, m.facts) // that it was another is a change of its Pod, which is in the delta
+		if !scope.Moves(d, proxy) {
 			continue
 		}
 		before, own := m.class, m.own

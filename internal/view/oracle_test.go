@@ -67,11 +67,17 @@ func newOracle(tb testing.TB) *oracle {
 	}
 }
 
-// random is any change.
-func random(t *rapid.T, h *meshlife.History) meshlife.Change { return h.Next(t) }
+// random is a batch of any changes.
+func random(t *rapid.T, h *meshlife.History) []meshlife.Change {
+	changes := []meshlife.Change{h.Next(t)}
+	for range rapid.SampledFrom([]int{0, 0, 2, 6, 12}).Draw(t, "beside it") {
+		changes = append(changes, h.Next(t))
+	}
+	return changes
+}
 
-// live draws a mesh and what happens to it: next draws the changes, and count is told what each did that came alone.
-func (o *oracle) live(t *rapid.T, next func(*rapid.T, *meshlife.History) meshlife.Change, count func(meshlife.Change, outcome)) {
+// live draws a mesh and what happens to it: next draws a batch of changes, and count is told what each did that came alone.
+func (o *oracle) live(t *rapid.T, next func(*rapid.T, *meshlife.History) []meshlife.Change, count func(meshlife.Change, outcome)) {
 	for _, f := range oracleProxies() {
 		if rapid.Bool().Draw(t, "early") {
 			o.join(f)
@@ -89,10 +95,7 @@ func (o *oracle) live(t *rapid.T, next func(*rapid.T, *meshlife.History) meshlif
 		if rapid.IntRange(0, 5).Draw(t, "sweep") == 5 {
 			o.comp.forgetUnused()
 		}
-		changes := []meshlife.Change{next(t, o.history)}
-		if rapid.IntRange(0, 3).Draw(t, "several") == 3 {
-			changes = append(changes, next(t, o.history), next(t, o.history))
-		}
+		changes := next(t, o.history)
 		if did := o.change(t, changes); len(changes) == 1 {
 			count(changes[0], did)
 		}
@@ -253,6 +256,8 @@ func oracleProxies() []Facts {
 		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{HTTPProxyPort: 15080}}},
 		{Address: "127.5.0.6", Proxy: scope.Proxy{Type: scope.Router, Namespace: "shop", Name: "c", Settings: scope.Settings{HTTP10: true}}},
 		{Address: "127.5.0.7", Proxy: scope.Proxy{Namespace: "default", Name: "c"}},
+		{Address: "127.5.0.8", Proxy: scope.Proxy{Type: scope.Router, Namespace: "default", Name: "none", Settings: scope.Settings{HTTPProxyPort: 15080}}},
+		{Address: "127.5.0.9", Proxy: scope.Proxy{Namespace: "default", Name: "none", Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
 	}
 }
 

@@ -179,7 +179,7 @@ func (c compiler) dnsEndpoints(svc *model.Service, p model.ServicePort, subset m
 	var found []model.Endpoint
 	for _, e := range svc.Endpoints {
 		if e.PortName == p.Name && subset.Selects(e.Labels) {
-			found = append(found, e)
+			found = append(found, model.Endpoint{Address: e.Address, Port: e.Port, Weight: e.Weight, Locality: e.Locality}) // all that shows
 		}
 	}
 	return c.endpoints.List(found)

@@ -25,7 +25,6 @@ type batch struct {
 	sidecars    edit[*model.Sidecar]
 	guards      edit[*model.Guard]
 	workloads   edit[*model.Workload]
-	slices      edit[*model.EndpointSlice]
 	slicesByPod edit[*model.EndpointSlice]
 	endpoints   edit[*EndpointSet]
 	selectors   edit[model.Labels]
@@ -41,7 +40,7 @@ func newBatch(from *World) *batch {
 		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(),
 		bySelector: from.bySelector.edit(), virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
 		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(), guards: from.guards.edit(),
-		workloads: from.workloads.edit(), slices: from.slices.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
+		workloads: from.workloads.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
 		pendingHosts: from.pendingHosts, subsets: from.subsets,
 	}
 }
@@ -57,7 +56,7 @@ func (b *batch) finish() *World {
 		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(),
 		bySelector: b.bySelector.commit(), virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
 		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(), guards: b.guards.commit(),
-		workloads: b.workloads.commit(), slices: b.slices.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
+		workloads: b.workloads.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
 		pendingHosts: b.pendingHosts, subsets: b.subsets, lookups: b.from.lookups,
 	}
 	if b.delta.IsEmpty() {

@@ -9,7 +9,7 @@ import (
 // joinEndpoints brings the endpoint sets up to date with the slices, entries and workloads that this batch changed. It costs
 // the contributors that changed.
 func (b *batch) joinEndpoints() {
-	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}, changed: map[*model.Service]bool{}}
+	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}}
 	before, after := b.from.Workload, b.workloadNow()
 	for _, s := range b.slicesToJoin() {
 		j.swap(b.sliceGives(s.Old, before, -1), b.sliceGives(s.New, after, 1))
@@ -80,7 +80,6 @@ func entryGives(s *model.Service) *contribution {
 type joiner struct {
 	b       *batch
 	touched map[serviceID]*endpointEdit
-	changed map[*model.Service]bool
 	order   []serviceID
 }
 
@@ -91,37 +90,28 @@ type endpointEdit struct {
 }
 
 // swapSelected replaces what the workloads of a namespace give to a ServiceEntry that selects them. It looks at all of them;
-// so an entry that selects as before and has the same ports, whose workloads give it what they did, counts as one that did
-// not change.
+// so an entry that selects as before and has the same ports, whose workloads give it what they did, is left alone.
 func (j *joiner) swapSelected(s Pair[model.Service]) {
 	if s.Old != nil && s.New != nil && selectsEndpoints(s.Old) && selectsEndpoints(s.New) &&
 		s.Old.Selector == s.New.Selector && slices.Equal(s.Old.Ports, s.New.Ports) {
 		return
 	}
-	j.changed[s.New] = true
-	for _, side := range []struct {
-		service *model.Service
-		now     bool
-	}{{s.Old, false}, {s.New, true}} {
-		if side.service == nil || !selectsEndpoints(side.service) {
-			continue
-		}
-		workloads := j.b.from.workloads
-		if side.now {
-			workloads = j.b.workloads.commit()
-		}
-		for w := range workloads.under(join(side.service.Namespace)) {
-			c := ofSelector(side.service, w)
-			if side.now {
-				j.swap(nil, &c)
-			} else {
-				j.swap(&c, nil)
-			}
-		}
+	j.selected(s.Old, func(c *contribution) { j.swap(c, nil) })
+	j.selected(s.New, func(c *contribution) { j.swap(nil, c) })
+}
+
+// selected tells what the workloads give to a ServiceEntry that selects them, as they were: those that changed follow.
+func (j *joiner) selected(s *model.Service, change func(*contribution)) {
+	if s == nil || !selectsEndpoints(s) {
+		return
+	}
+	for w := range j.b.from.workloads.under(join(s.Namespace)) {
+		c := ofSelector(s, w)
+		change(&c)
 	}
 }
 
-// swapWorkload replaces what one workload gives to the ServiceEntries that select it and did not change themselves.
+// swapWorkload replaces what one workload gives to the ServiceEntries that select it, as they are now.
 func (j *joiner) swapWorkload(w Pair[model.Workload]) {
 	j.changeSelected(w.Old, func(c *contribution) { j.swap(c, nil) })
 	j.changeSelected(w.New, func(c *contribution) { j.swap(nil, c) })
@@ -133,7 +123,7 @@ func (j *joiner) changeSelected(w *model.Workload, change func(*contribution)) {
 		return
 	}
 	for s := range selecting(j.b.bySelector.commit(), w.Namespace, w.Labels) {
-		if selectsEndpoints(s) && !j.changed[s] {
+		if selectsEndpoints(s) {
 			c := ofSelector(s, w)
 			change(&c)
 		}

@@ -40,7 +40,7 @@ func TestWorldEqualsFromNothing(t *testing.T) {
 		step(h.Begin(t))
 		for range rapid.SampledFrom([]int{1, 4, 12, 16}).Draw(t, "steps") {
 			updates := h.Next(t).Updates
-			if rapid.IntRange(0, 3).Draw(t, "several") == 3 {
+			for range rapid.SampledFrom([]int{0, 0, 2, 6, 12}).Draw(t, "in one batch") {
 				updates = append(updates, h.Next(t).Updates...)
 			}
 			step(updates)

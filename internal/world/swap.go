@@ -212,13 +212,11 @@ func (b *batch) swapWorkload(old, now *model.Workload) {
 
 func (b *batch) swapSlice(old, now *model.EndpointSlice) {
 	if old != nil {
-		b.slices.drop(join(old.Namespace, old.Service, old.Name))
 		for _, h := range old.Hosts {
 			b.slicesByPod.drop(join(old.Namespace, h.Pod, old.Name))
 		}
 	}
 	if now != nil {
-		b.slices.put(join(now.Namespace, now.Service, now.Name), now)
 		for _, h := range now.Hosts {
 			if h.Pod != "" {
 				b.slicesByPod.put(join(now.Namespace, h.Pod, now.Name), now)

@@ -30,7 +30,6 @@ type World struct {
 	sidecars     index[*model.Sidecar]         // namespace, order
 	guards       index[*model.Guard]           // namespace, kind, order
 	workloads    index[*model.Workload]        // namespace, name
-	slices       index[*model.EndpointSlice]   // namespace, service, name
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
 	endpoints    index[*EndpointSet]           // host, namespace, entry
 	selectors    index[model.Labels]           // first pair, text, kind, namespace, name
@@ -59,7 +58,6 @@ func emptyWorld() *World {
 		sidecars:    newIndex[*model.Sidecar](lookups),
 		guards:      newIndex[*model.Guard](lookups),
 		workloads:   newIndex[*model.Workload](lookups),
-		slices:      newIndex[*model.EndpointSlice](lookups),
 		slicesByPod: newIndex[*model.EndpointSlice](lookups),
 		endpoints:   newIndex[*EndpointSet](lookups),
 		selectors:   newIndex[model.Labels](lookups),

@@ -211,7 +211,7 @@ func TestAPodTouchesNoServiceOfKubernetes(t *testing.T) {
 
 	b := newBatch(w.World())
 	b.replace(nil, pod("q", app).Objects)
-	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}, changed: map[*model.Service]bool{}}
+	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}}
 	j.swapWorkload(b.delta.Workloads[0])
 	require.Empty(t, j.touched)
 }

@@ -40,18 +40,29 @@ func deep(v reflect.Value) reflect.Value {
 // whole are structs that change as a whole: their fields make sense together alone.
 var whole = map[reflect.Type]bool{reflect.TypeFor[model.Labels](): true, reflect.TypeFor[model.Exports](): true}
 
-// tweak puts one part of other into v where they differ: a field at any depth, or all below it. It tells whether they did.
-func tweak(t *rapid.T, v, other reflect.Value) bool {
-	if reflect.DeepEqual(v.Interface(), other.Interface()) {
-		return false
+// tweak puts one part of other into v: mostly the smallest that differs, else a field with all below it.
+func tweak(t *rapid.T, v, other reflect.Value) {
+	differ := smallest(v, other)
+	if rarely(t, 5, "whole") {
+		differ = parts(v, other)
 	}
-	deeper := parts(v, other)
-	if len(deeper) == 0 || rarely(t, 4, "whole") {
-		v.Set(other)
-		return true
+	if len(differ) > 0 {
+		p := rapid.SampledFrom(differ).Draw(t, "part")
+		p[0].Set(p[1])
 	}
-	p := rapid.SampledFrom(deeper).Draw(t, "part")
-	return tweak(t, p[0], p[1])
+}
+
+// smallest are the pairs of parts in which two values differ, as deep down as they have parts in common.
+func smallest(v, other reflect.Value) [][2]reflect.Value {
+	var found [][2]reflect.Value
+	for _, p := range parts(v, other) {
+		if deeper := smallest(p[0], p[1]); len(deeper) > 0 {
+			found = append(found, deeper...)
+		} else {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // parts are the pairs of parts in which two values differ, none if they have no parts in common.
@@ -68,10 +79,8 @@ func parts(v, other reflect.Value) [][2]reflect.Value {
 			add(v.Elem(), other.Elem())
 		}
 	case reflect.Slice:
-		for i := range v.Len() {
-			if v.Len() == other.Len() {
-				add(v.Index(i), other.Index(i))
-			}
+		for i := range min(v.Len(), other.Len()) {
+			add(v.Index(i), other.Index(i))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {

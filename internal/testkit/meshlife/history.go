@@ -29,6 +29,10 @@ type History struct {
 	present map[source.Key][]model.Object
 	gone    map[source.Key]bool
 	pools   *pools
+	// focus are two kinds of objects that more than others happen to, so that what happens to both at once is met.
+	focus []source.Kind
+	// plain meshes have little in them that hides things from proxies, so that most changes have an effect.
+	plain bool
 }
 
 // NewHistory begins with an empty mesh.
@@ -48,13 +52,15 @@ func (h *History) Present() []Update {
 // howMany objects of each kind a mesh may begin with: endpoints matter where there are services and pods, and a Sidecar hides
 // most of what happens.
 var howMany = map[source.Kind][]int{
-	source.Service: {0, 6, 12}, source.ServiceEntry: {0, 2, 4}, source.VirtualService: {0, 3, 6}, source.DestinationRule: {0, 2, 4}, source.Sidecar: {0, 1, 2},
+	source.Service: {0, 6, 12}, source.ServiceEntry: {0, 2, 4}, source.VirtualService: {0, 3, 6}, source.DestinationRule: {0, 2, 4}, source.Sidecar: {0, 1, 3},
 	source.Gateway: {0, 2, 3}, source.Pod: {0, 6, 12}, source.EndpointSlice: {0, 5, 10}, source.Namespace: {0, 2}, source.ConfigMap: {0, 1},
 	source.AuthorizationPolicy: {0, 0, 1}, source.PeerAuthentication: {0, 2, 5},
 }
 
 // Begin draws the objects that a mesh begins with.
 func (h *History) Begin(t *rapid.T) []Update {
+	h.plain = rapid.Bool().Draw(t, "plain")
+	h.focus = rapid.SliceOfNDistinct(rapid.SampledFrom(Kinds), 2, 2, rapid.ID).Draw(t, "focus")
 	var list []Update
 	for _, kind := range Kinds {
 		for range one(t, "how many", howMany[kind]...) {
@@ -67,14 +73,55 @@ func (h *History) Begin(t *rapid.T) []Update {
 
 // Next draws a change. It may be one of no effect, but never one that cannot be.
 func (h *History) Next(t *rapid.T) Change {
-	drawn := rapid.SampledFrom(Verbs).Draw(t, "verb")
-	kinds := drawn.Kinds()
-	if drawn == Return && len(h.gone) > 0 {
-		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k source.Kind) bool {
-			return !slices.ContainsFunc(h.free(k), func(key source.Key) bool { return h.gone[key] })
+	drawn := Tweak // half of all: there is so much to tweak
+	if rapid.Bool().Draw(t, "another verb") {
+		drawn = rapid.SampledFrom(Verbs).Draw(t, "verb")
+	}
+	return h.Make(t, drawn, rapid.SampledFrom(h.kindsFor(drawn, rapid.Bool().Draw(t, "in focus"))).Draw(t, "kind"))
+}
+
+// kindsFor are those that a sort of change may be drawn of: of what has gone something may return, and focused it is a kind of
+// the focus, if it can be.
+func (h *History) kindsFor(verb Verb, focused bool) []source.Kind {
+	kinds := verb.Kinds()
+	narrow := func(to func(source.Kind) bool) {
+		if left := slices.DeleteFunc(slices.Clone(kinds), func(k source.Kind) bool { return !to(k) }); len(left) > 0 {
+			kinds = left
+		}
+	}
+	if verb == Return {
+		narrow(func(k source.Kind) bool {
+			return slices.ContainsFunc(h.free(k), func(key source.Key) bool { return h.gone[key] })
 		})
 	}
-	return h.Make(t, drawn, rapid.SampledFrom(kinds).Draw(t, "kind"))
+	if focused {
+		narrow(func(k source.Kind) bool { return slices.Contains(h.focus, k) })
+	}
+	return kinds
+}
+
+// plain takes away what hides an object, or holds for some proxies only.
+func plain(o model.Object) {
+	switch o := o.(type) {
+	case *model.Service:
+		o.ExportTo = model.Exports{All: true}
+	case *model.DestinationRule:
+		o.ExportTo, o.Selector = model.Exports{All: true}, model.Labels{}
+	case *model.VirtualService:
+		o.ExportTo = model.Exports{All: true}
+		for _, r := range o.HTTP {
+			for _, m := range r.Matches {
+				m.SourceLabels, m.SourceNamespace, m.Gateways = model.Labels{}, "", nil
+			}
+		}
+		for _, r := range o.TCP {
+			for _, m := range r.Matches {
+				m.SourceLabels, m.SourceNamespace, m.Gateways = model.Labels{}, "", nil
+			}
+		}
+	case *model.Gateway:
+		o.Selector = model.Labels{}
+	}
 }
 
 // Make draws a change of a sort to a kind of object; where there is nothing to change in this way yet, one on the way there.
@@ -99,6 +146,11 @@ func (h *History) set(k source.Key, objects []model.Object) Update {
 		return u
 	}
 	delete(h.gone, k)
+	if h.plain {
+		for _, o := range objects {
+			plain(o)
+		}
+	}
 	h.present[k] = objects
 	for _, o := range objects {
 		u.Objects = append(u.Objects, h.pools.ingested(o))

@@ -81,7 +81,7 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 	s := model.Service{
 		Meta: m, ExportTo: one(t, "export", exports...), External: rapid.Bool().Draw(t, "external"), Ports: drawPorts(t),
-		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.LogicalDNS, model.Passthrough),
+		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.StrictDNS, model.LogicalDNS, model.Passthrough),
 	}
 	if s.Resolution == model.EDS && rapid.Bool().Draw(t, "selects") {
 		s.Selector = one(t, "selector", labelSets[1:]...)
@@ -102,7 +102,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 func drawListed(t *rapid.T, p model.ServicePort) model.Endpoint {
 	return model.Endpoint{
 		Address: one(t, "address", addresses...), Port: one[uint16](t, "port", 80, 81), PortName: p.Name, Labels: one(t, "labels", labelSets...),
-		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t),
+		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), TLS: rarely(t, 4, "mTLS"), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy),
 	}
 }
 
@@ -138,7 +138,7 @@ func drawDestinationRule(t *rapid.T, m model.Meta) *model.DestinationRule {
 
 func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 	s := &model.Sidecar{Meta: m, Selector: one(t, "selector", labelSets...)}
-	if rapid.Bool().Draw(t, "egress") {
+	if !rarely(t, 4, "sees all") {
 		s.Egress = []model.EgressListener{{Hosts: drawScoped(t)}}
 	}
 	if rapid.Bool().Draw(t, "policy") {
@@ -157,7 +157,7 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 }
 
 func drawGuard(t *rapid.T, m model.Meta) *model.Guard {
-	g := &model.Guard{Meta: m, Selector: one(t, "selector", labelSets...)}
+	g := &model.Guard{Meta: m, Selector: one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...)}
 	if m.Kind == source.AuthorizationPolicy { // one that refuses hides whatever else happens
 		g.Effect = one(t, "effect", model.GuardSilent, model.GuardAdmits, model.GuardAdmits, model.GuardAdmitsNone, model.GuardRefuses)
 		return g

@@ -2,6 +2,7 @@ package meshlife
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -23,6 +24,7 @@ var (
 		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local", // most of all
 		"*.shop.svc.cluster.local", "*", "a", "a.default", "ext.example.com", "*.example.com",
 	}
+	wildcards = []model.Host{"*.shop.svc.cluster.local", "*.example.com"}
 	// services are those of Kubernetes that there may be, by namespace.
 	services  = map[string][]string{"default": {"a", "b"}, "shop": {"a", "c"}, "istio-system": {"a"}}
 	ports     = []uint16{80, 9080, 3306}
@@ -79,7 +81,7 @@ func drawHTTPRoute(t *rapid.T) *model.HTTPRoute {
 			r.Retries = &model.Retries{Attempts: 1, RetryOn: "reset"}
 		}
 	}
-	if rapid.Bool().Draw(t, "matched") {
+	for range one(t, "matches", 0, 0, 1, 2) {
 		r.Matches = append(r.Matches, drawHTTPMatch(t))
 	}
 	return r
@@ -117,20 +119,40 @@ func drawTLSRoute(t *rapid.T) *model.TLSRoute {
 }
 
 func drawPolicy(t *rapid.T) *model.TrafficPolicy {
-	hash := &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: one(t, "hash by", "x-user", "x-team")}}
-	bySource := &model.LoadBalancer{Kind: model.Maglev, Hash: &model.HashPolicy{SourceIP: true}}
-	pool := &model.ConnectionPool{TCPIdleTimeout: one(t, "idle", 5*time.Second, 6*time.Second), MaxConnectionDuration: one(t, "duration", 0, time.Minute)}
-	return one(t, "policy",
-		nil, &model.TrafficPolicy{LB: hash}, &model.TrafficPolicy{LB: bySource, Pool: pool}, &model.TrafficPolicy{Pool: pool},
-		&model.TrafficPolicy{LB: hash, Ports: []model.PortPolicy{{Port: 80, Policy: &model.TrafficPolicy{LB: bySource}}, {Port: 9080, Policy: &model.TrafficPolicy{}}}},
-		&model.TrafficPolicy{TLS: &model.ClientTLS{Mode: model.Unusable}}, &model.TrafficPolicy{Outlier: &model.OutlierDetection{Interval: time.Second}},
-	)
+	if rarely(t, 4, "no policy") {
+		return nil
+	}
+	p := drawPortPolicy(t)
+	if rarely(t, 4, "by port") {
+		p.Ports = []model.PortPolicy{{Port: 80, Policy: drawPortPolicy(t)}, {Port: 9080, Policy: &model.TrafficPolicy{}}}
+	}
+	return p
+}
+
+func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
+	p := &model.TrafficPolicy{}
+	switch rapid.IntRange(0, 3).Draw(t, "balancer") {
+	case 0:
+		p.LB = &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: one(t, "hash by", "x-user", "x-team")}}
+	case 1:
+		p.LB = &model.LoadBalancer{Kind: model.Maglev, Hash: &model.HashPolicy{SourceIP: true}}
+	}
+	if rapid.Bool().Draw(t, "pool") {
+		p.Pool = &model.ConnectionPool{TCPIdleTimeout: one(t, "idle", 5*time.Second, 6*time.Second), MaxConnectionDuration: one(t, "duration", 0, time.Minute)}
+	}
+	if rarely(t, 5, "outlier") {
+		p.Outlier = &model.OutlierDetection{Interval: one(t, "interval", time.Second, time.Minute)}
+	}
+	if rarely(t, 8, "unusable") {
+		p.TLS = &model.ClientTLS{Mode: model.Unusable}
+	}
+	return p
 }
 
 func drawScoped(t *rapid.T) []model.ScopedHost {
 	var list []model.ScopedHost
 	for range rapid.IntRange(1, 2).Draw(t, "scoped") {
-		list = append(list, model.ScopedHost{Namespace: one(t, "ns", "*", ".", "default", "shop"), Host: one(t, "host", hosts...)})
+		list = append(list, model.ScopedHost{Namespace: one(t, "ns", "*", ".", "default", "shop"), Host: one(t, "host", slices.Concat(hosts, wildcards, wildcards)...)})
 	}
 	return list
 }

@@ -184,6 +184,11 @@ func (h *History) rival(t *rapid.T, kind source.Kind, victim model.Object, age i
 		return nil
 	}
 	objects := drawObjects(t, k)[:1]
+	if rapid.Bool().Draw(t, "alike") { // in all but its name
+		m := *MetaOf(objects[0])
+		objects[0] = Clone(victim)
+		*MetaOf(objects[0]) = m
+	}
 	claim(objects[0], victim)
 	MetaOf(objects[0]).Created = meta.Created + age
 	return []Update{h.set(k, objects)}
