@@ -15,7 +15,7 @@ FUZZTIME ?= 10s
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy demo up check test test-short lint golden calibrate fuzz bench bench-compare bench-baseline clean
+.PHONY: help build envoy demo up check test test-short lint golden calibrate mutants fuzz bench bench-compare bench-baseline clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ golden: ## write the golden files anew (look at the difference before you commit
 
 calibrate: envoy ## play all recorded scripts to the real Envoy and to its model (after a change of Envoy's version)
 	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 $(GO) test -parallel 4 -run TestRealEnvoy ./internal/testkit/envoymodel -all
+
+mutants: ## plant each fault of test/mutants: the property tests must find it
+	LATEEN_MUTANTS_ALL=1 $(GO) test -count=1 -timeout 30m ./test/mutants
 
 fuzz: ## run each fuzz target for FUZZTIME
 	@hack/fuzz.sh $(FUZZTIME)

@@ -11,7 +11,7 @@ import (
 // Whatever field of an object differs, at any depth, the object is another: an update that changes it alone is not lost.
 func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 	for _, o := range []Object{
-		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &Workload{}, &Namespace{}, &EndpointSlice{}, &MeshConfig{},
+		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &Guard{}, &Workload{}, &Namespace{}, &EndpointSlice{}, &MeshConfig{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)

@@ -1,0 +1,162 @@
+package mutants
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// checker is a test binary with all faults in it, and what it runs.
+type checker struct {
+	pkg, tests string
+	checks     int // lives that are drawn with each seed
+	binary     string
+}
+
+// The checkers, by what they look at.
+func checkers() (model, world, view *checker) {
+	return &checker{pkg: "model", tests: "^TestEveryFieldCountsInTheFingerprint$"},
+		&checker{pkg: "world", tests: "^TestWorldEqualsFromNothing$", checks: 300},
+		&checker{pkg: "view", tests: "^TestIncrementalEqualsFromNothing$", checks: 300}
+}
+
+// everything is the variable that asks for all faults (make mutants).
+const everything = "LATEEN_MUTANTS_ALL"
+
+// TestEveryFaultIsFound plants each fault, alone, and wants a checker to fail. Without LATEEN_MUTANTS_ALL it plants a quarter of them:
+// which one, the sources say, so that each change of them turns to another and a run that is repeated is the same.
+func TestEveryFaultIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds tests, and runs them hundreds of times")
+	}
+	edges := faults()
+	model, world, view := checkers()
+	watch(t)
+	overlay, quarter := writeOverlay(t, edges)
+	turn := func(i int) bool { return os.Getenv(everything) != "" || i%4 == quarter }
+	model.build(t, overlay)
+	world.build(t, overlay)
+	view.build(t, overlay)
+	for i, f := range edges {
+		if !turn(i) {
+			continue
+		}
+		t.Run(name("edge", f.file, f.function, f.what), func(t *testing.T) {
+			t.Parallel()
+			by := []*checker{view}
+			if strings.HasPrefix(f.file, "world/") {
+				by = []*checker{world, view}
+			}
+			requireFound(t, by, fmt.Sprint("LATEEN_MUTANT=", i+1))
+		})
+	}
+	fields := map[string]*checker{}
+	for _, c := range []*checker{view, model} {
+		for _, field := range c.fields(t) {
+			fields[field] = c // the model knows all of equality
+		}
+	}
+	for i, field := range slices.Sorted(maps.Keys(fields)) {
+		if by := fields[field]; harmless[field] == "" && turn(i) {
+			t.Run(name("field", field), func(t *testing.T) {
+				t.Parallel()
+				requireFound(t, []*checker{by}, "LATEEN_MUTANT_FIELD="+field)
+			})
+		}
+	}
+	for field := range harmless {
+		require.Contains(t, fields, field, "there is no such field any more: mend the list of harmless ones")
+	}
+}
+
+// watch looks at the directories whose files the checkers are built of, so that go test runs again when one changes.
+func watch(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(root, "internal/translate/*"))
+	require.NoError(t, err)
+	for _, pkg := range []string{"source", "model", "world", "scope", "view", "testkit/meshlife"} {
+		dirs = append(dirs, filepath.Join(root, "internal", pkg))
+	}
+	for _, dir := range dirs {
+		_, err := os.ReadDir(dir)
+		require.NoError(t, err)
+	}
+}
+
+func name(parts ...string) string {
+	return strings.ReplaceAll(strings.Join(parts, ": "), "/", ".")
+}
+
+func (c *checker) build(t *testing.T, overlay string) {
+	c.binary = filepath.Join(t.TempDir(), c.pkg+".test")
+	cmd := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", c.binary, "./internal/"+c.pkg)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// fields runs a checker without a fault: it finds nothing, and tells the fields of keys that it saw.
+func (c *checker) fields(t *testing.T) []string {
+	fails, out := c.run(t, "LATEEN_MUTANT_SHOW=1", 1)
+	require.False(t, fails, "%s fails without a fault:\n%s", c.pkg, out)
+	var fields []string
+	for line := range strings.Lines(out) {
+		if field, ok := strings.CutPrefix(strings.TrimSpace(line), "MUTANT_FIELD "); ok {
+			fields = append(fields, field)
+		}
+	}
+	require.NotEmpty(t, fields)
+	return fields
+}
+
+func requireFound(t *testing.T, all []*checker, fault string) {
+	for _, c := range all {
+		if c.finds(t, fault) {
+			return
+		}
+	}
+	require.Fail(t, "no checker finds the fault", "the edge or field is of no use, or no test draws what needs it (%s)", fault)
+}
+
+// seeds are how often a checker draws other lives for a fault that hides.
+const seeds = 5
+
+// finds tells whether a checker fails with a fault, with one seed or another.
+func (c *checker) finds(t *testing.T, fault string) bool {
+	for seed := 1; seed <= seeds; seed++ {
+		if found, _ := c.run(t, fault, seed); found {
+			t.Logf("found by %s, seed %d", c.pkg, seed)
+			return true
+		}
+	}
+	return false
+}
+
+// run tells whether a checker fails, and what it says.
+func (c *checker) run(t *testing.T, fault string, seed int) (fails bool, out string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.binary, "-test.run", c.tests, fmt.Sprint("-rapid.seed=", seed), fmt.Sprint("-rapid.checks=", c.checks),
+		"-rapid.nofailfile", "-rapid.shrinktime=0s") // the same draws each time
+	cmd.Env = append(os.Environ(), fault)
+	cmd.Dir = t.TempDir()
+	var buf bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &buf, &buf
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, ctx.Err(), "a checker takes too long")
+	return err != nil, buf.String()
+}
