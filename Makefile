@@ -10,12 +10,14 @@ LINT_VERSION := v2.15.0
 BENCHSTAT := $(TOOLS)/benchstat
 BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 10s
+SOAK     ?= 1h
+STREAMS  ?= 1000
 
 # -race needs a C compiler; without one the tests run without it.
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy demo up check test test-short lint golden calibrate mutants fuzz bench bench-compare bench-baseline clean
+.PHONY: help build envoy kube demo up check test test-short lint golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +29,9 @@ build: ## build bin/lateen
 envoy: ## fetch the pinned Envoy into .tools/
 	@hack/fetch-envoy.sh
 
+kube: ## build the Kubernetes control plane that tests run into .tools/ (four to five minutes the first time)
+	@GO=$(GO) hack/build-kube.sh
+
 demo: build envoy ## run the bookinfo mesh on this machine
 	@$(BIN) up $(DIR)
 
@@ -35,10 +40,12 @@ up: demo ## the same for another directory: make up DIR=path
 check: build envoy ## run the mesh, send requests through its gateway, exit 0 or 1
 	@$(BIN) up $(DIR) --check
 
-test: build envoy lint ## everything: lint, unit, property, golden and live tests with real Envoys
+test: build envoy kube lint ## everything: lint, unit, property, golden and live tests with real Envoys
 	@$(BIN) up $(DIR) --check
-	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 $(GO) test $(RACE) -timeout 20m ./...
+	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 \
+		$(GO) test $(RACE) -timeout 20m ./...
 	$(GO) test -run 'LargerMesh|ThousandReplicas' ./internal/app
+	$(GO) test -run 'EqualsFromNothing|EveryKindOfChange' ./internal/view
 	@hack/fuzz.sh $(FUZZTIME)
 
 test-short: ## unit, property and golden tests, without the live ones
@@ -73,6 +80,35 @@ bench-baseline: ## measure the baseline anew, and the table in docs/architecture
 	@BENCH= COUNT='$(COUNT)' BENCHTIME='$(BENCHTIME)' hack/bench.sh run bin/baseline.txt
 	@cp bin/baseline.txt test/bench/baseline.txt
 	$(GO) test ./test/bench -run '^TestArchitectureShowsTheBaseline$$' -update
+
+bench-wire: ## measure what a stream and a push cost, next to a bare server of grpc-go: make bench-wire STREAMS=5000
+	@mkdir -p bin
+	$(GO) test -run '^$$' -bench . -benchtime 11x -timeout 30m ./test/wire -streams $(STREAMS) | tee bin/bench-wire.txt
+
+flame: build ## draw where the CPU of the control plane goes, into docs/flame
+	@$(BIN) perf namespaces --namespaces 50 --services 1000 --pods 2000 --virtual-services 1 --sidecars 800 --changes 60 --rate 5 --profile bin/flame
+	@$(BIN) perf restart --sidecars 800 --profile bin/flame/restart
+	@mkdir -p docs/flame
+	cp bin/flame/connect.svg bin/flame/endpoints.svg bin/flame/routes.svg bin/flame/create-services.svg bin/flame/restart/restart.svg docs/flame/
+
+scale: build ## 19,000 sidecars of 1,000 services, then two replicas with 15,000 each: 35 GB over loopback twice, ten minutes of an idle machine
+	@mkdir -p bin/scale
+	GOMEMLIMIT=1400MiB $(BIN) perf services --services 1000 --sidecars 19000 --connect-rate 150 --patience 5m -o json > bin/scale/19000.json
+	@for replica in 1 2; do \
+		GOMEMLIMIT=1400MiB $(BIN) perf services --services 1000 --pods 30000 --sidecars 15000 --connect-rate 75 --patience 5m \
+			-o json > bin/scale/15000-$$replica.json & done; wait
+	@$(BIN) perf compare bin/scale/15000-1.json bin/scale/15000-2.json
+
+constants: build ## measure the constants of lateen perf model anew (two minutes of an idle machine), and the table in docs/performance.md
+	@$(BIN) perf constants --services 1000 --sidecars 2000 -o json > bin/constants.json
+	@cp bin/constants.json internal/perf/sizing/constants.json
+	$(GO) test ./cmd/lateen -run '^TestDocsShowTheModel$$' -update
+
+soak: ## an hour of pushes to proxies that come and go, or SOAK=10m; the heap must be flat
+	$(GO) test -count=1 -run '^TestSoak$$' -v -timeout 0 ./test/wire -soak $(SOAK)
+
+book-lab: kube ## run the lab of the book "Istio in Action" (three minutes), and write docs/book-lab.md
+	LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 $(GO) test -count=1 -timeout 10m ./test/booklab -full -v
 
 $(BENCHSTAT):
 	@echo "building benchstat"

@@ -2,7 +2,7 @@
 # Writes all golden files anew: every package whose tests have an -update flag.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-grep -rlE --include='*_test.go' 'flag\.Bool\("update"|translatetest\.Golden' internal |
+grep -rlE --include='*_test.go' 'golden\.(File|Cases|Scripts|Archives)\(|translatetest\.Golden' internal |
   xargs -n1 dirname | sort -u |
   while read -r package; do
     if go test "./$package" -list . -update >/dev/null 2>&1; then

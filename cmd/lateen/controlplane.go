@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lateen-mesh/lateen/internal/app"
-	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/link"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -39,13 +38,9 @@ func newControlPlane() *cobra.Command {
 		Use:    "control-plane",
 		Short:  "What lateen up --separate-control-plane runs; it inherits its sockets",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := newLogger(os.Stderr, level, format)
-			if err != nil {
-				return err
-			}
-			settings, err := config.FromEnv(os.LookupEnv)
+			log, settings, err := surroundings(level, format)
 			if err != nil {
 				return err
 			}
@@ -56,13 +51,14 @@ func newControlPlane() *cobra.Command {
 			tokens := local.NewTokens()
 			line, err := link.Open(os.NewFile(linkDescriptor, "link"), tokens)
 			if err != nil {
-				return notInherited(err)
+				return notInherited(err, "lateen up")
 			}
 			changed := make(chan struct{}, 1) // latest-value: the problems that stand are read when the signal is taken
 			pipeline := app.New(app.Options{
 				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring,
 				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, ProxyDrain: local.ListenerDrain, Log: log, Version: version,
-				Problems: func(_, _ []source.Problem) { offer(changed, struct{}{}) },
+				MemoryTight: memoryTight(log),
+				Problems:    func(_, _ []source.Problem) { offer(changed, struct{}{}) },
 			})
 			line.Settled = pipeline.Settled
 			log.Info("serving", "xds", xds.Addr().String(), "monitoring", monitoring.Addr().String())
@@ -92,13 +88,14 @@ func inheritedListener(descriptor uintptr, name string) (net.Listener, error) {
 	l, err := net.FileListener(f)
 	_ = f.Close() // the listener has a descriptor of its own
 	if err != nil {
-		return nil, notInherited(err)
+		return nil, notInherited(err, "lateen up")
 	}
 	return l, nil
 }
 
-func notInherited(err error) error {
-	return fmt.Errorf("%w; this command is started by lateen up, which it inherits its sockets from. The control plane alone is lateen serve", err)
+// notInherited is for a person who runs what another command is to run.
+func notInherited(err error, parent string) error {
+	return fmt.Errorf("%w; this command is started by %s, which it inherits its sockets from. The control plane alone is lateen serve", err, parent)
 }
 
 // tell passes on what the mesh's screen shows, until ctx ends. What problems there are is told once the first state is there:

@@ -1,5 +1,5 @@
 // Command lateen is the whole product in one binary: the control plane (serve), a mesh on this machine (up), and the tools
-// to look at both (status, proxy-config).
+// to look at both (status, proxy-config) and to measure (perf).
 package main
 
 import (
@@ -43,51 +43,40 @@ func run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups(), validOutput(cmd)); err != nil {
+		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 			return err
 		}
 		started = true
 		return nil
 	}
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errFailed):
 		return exitFailed
 	case !started:
-		fmt.Fprintf(os.Stderr, "lateen: %v\nSee 'lateen --help'.\n", err)
+		fmt.Fprintf(os.Stderr, "lateen: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
 		return exitUsage
 	}
 	fmt.Fprintf(os.Stderr, "lateen: %v\n", err)
 	return exitFailed
 }
 
-// arguments asks for exactly these arguments, named as in the command's usage.
-func arguments(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return fmt.Errorf("%s is missing: want %s", names[len(args)], cmd.UseLine())
-		case len(args) > len(names):
-			return fmt.Errorf("%q is one argument too many: want %s", args[len(names)], cmd.UseLine())
-		}
-		return nil
-	}
-}
-
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lateen",
 		Short: "A service-mesh control plane: Istio's API, stock Envoy, and a cost that follows the size of the change",
-		Example: `  lateen up examples/bookinfo          # a mesh on this machine, without Kubernetes
-  lateen status                        # each proxy, in sync or not, and what is wrong in the manifests
-  lateen proxy-config PROXY routes     # what a proxy was given`,
+		Example: `  lateen up examples/bookinfo         # a mesh on this machine, without Kubernetes
+  lateen status                       # each proxy, in sync or not; what is wrong in the manifests
+  lateen proxy-config PROXY routes    # what a proxy was given`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newUp(out), newServe(), newStatus(out), newProxyConfig(out), newSample(), newControlPlane())
+	root.AddCommand(newUp(out), newServe(), newManifest(), newStatus(out), newProxyConfig(out), newSample(), newControlPlane(), newPerfServer(),
+		newPerf(out, terminal.New(os.Stderr, os.Getenv)))
+	fitHelp(root)
 	return root
 }

@@ -7,14 +7,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets the test binary be the program where a test starts it as such.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == perfServer || os.Args[1] == "serve") {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // said runs the command and returns its exit code and what it wrote to the standard error.
 func said(t *testing.T, args ...string) (code int, text string) {
@@ -39,15 +48,27 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"bogus"}, `unknown command "bogus"`},
 		{[]string{"up"}, "DIR is missing: want lateen up DIR"},
 		{[]string{"up", "a", "b"}, `"b" is one argument too many`},
-		{[]string{"serve"}, `required flag(s) "config-dir" not set`},
-		{[]string{"status", "-o", "xml"}, `--output "xml": want one of table, json, yaml`},
+		{[]string{"serve", "--config-dir", "d", "--kubeconfig", "f"}, "none of the others can be"},
+		{[]string{"status", "-o", "xml"}, `"xml" for "-o, --output" flag: want table, json or yaml`},
+		{[]string{"status", "more"}, `"more" is one argument too many: want lateen status`},
+		{[]string{"status", "--monitoring-address", "15014"}, "want HOST:PORT"},
+		{[]string{"up", "a", "--check", "--requests", "0"}, `"0" for "--requests" flag: want 1 or more`},
+		{[]string{"up", "a", "--drain", "-1s"}, "want 0s or more"},
+		{[]string{"up", "a", "--log-level", "loud"}, "want debug, info, warn or error"},
+		{[]string{"serve", "--config-dir", "d", "--webhook-address", ":0"}, "none of the others can be"},
+		{[]string{"serve", "--webhook-failure-policy", "Maybe"}, "want Fail or Ignore"},
+		{[]string{"manifest"}, `"image" not set`},
+		{[]string{"manifest", "--image", "a b"}, "want the image of the control plane"},
+		{[]string{"manifest", "--image", "i", "--revision", "UP"}, "want a name of small letters"},
+		{[]string{"manifest", "--image", "i", "--replicas", "0"}, "want 1 or more"},
+		{[]string{"perf", "compare"}, "A.json is missing: want lateen perf compare"},
 		{[]string{"proxy-config", "p"}, "clusters|endpoints|listeners|routes is missing"},
 		{[]string{"proxy-config", "p", "bogus"}, `"bogus": want one of clusters, endpoints, listeners, routes`},
 	} {
 		code, text := said(t, c.args...)
 		require.Equal(t, exitUsage, code, "%v: %s", c.args, text)
 		require.Contains(t, text, c.want)
-		require.Contains(t, text, "See 'lateen --help'.")
+		require.Regexp(t, `See 'lateen[a-z -]* --help'\.\n$`, text)
 	}
 }
 
@@ -55,6 +76,17 @@ func TestWhatFailsIsNoMistakeInTheCommandLine(t *testing.T) {
 	code, text := said(t, "up", "no/such/directory")
 	require.Equal(t, exitFailed, code)
 	require.Equal(t, "lateen: no/such/directory: want a directory of manifests, as examples/bookinfo\n", text)
+}
+
+func TestAClusterThatCannotBeFoundIsTold(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	code, text := said(t, "serve")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, text, "want --kubeconfig FILE for one from outside, or --config-dir DIR")
+
+	code, text = said(t, "serve", "--kubeconfig", "no/such/file")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, text, "--kubeconfig no/such/file: ")
 }
 
 func TestACheckThatIsStoppedSaysSo(t *testing.T) {
@@ -67,4 +99,22 @@ func TestACheckThatIsStoppedSaysSo(t *testing.T) {
 	}
 	require.ErrorIs(t, runUp(ctx, o, terminal.New(&screen, os.Getenv)), errFailed)
 	require.Equal(t, "stopped before the check was done\n", screen.String())
+}
+
+// TestHelpFits: what a command says of itself has an example, and lines that a window shows.
+func TestHelpFits(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
+		require.NotEmpty(t, cmd.Example, cmd.CommandPath())
+		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.UsageString(), "\n") {
+			assert.LessOrEqual(t, utf8.RuneCountInString(line), helpWidth, "%s: %s", cmd.CommandPath(), line)
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(newRoot())
 }

@@ -44,7 +44,7 @@ func newProxyConfig(out *terminal.Writer) *cobra.Command {
 		Aliases: []string{"pc"},
 		Short:   "What a proxy was given: its clusters, listeners, routes or endpoints",
 		Example: `  lateen proxy-config productpage-v1-7c9d8f6b5-x2x4q.default routes
-  lateen proxy-config productpage clusters -o json     # a part of the name is enough if it fits one proxy`,
+  lateen proxy-config productpage clusters -o json    # a part of the name, if it fits one proxy`,
 		Args: cobra.MatchAll(arguments("PROXY", strings.Join(names, "|")), func(_ *cobra.Command, args []string) error {
 			if !slices.Contains(names, args[1]) {
 				return fmt.Errorf("%q: want one of %s", args[1], strings.Join(names, ", "))
@@ -178,7 +178,7 @@ func printSection(cmd *cobra.Command, out *terminal.Writer, output string, s sec
 		out.Table(t)
 		return nil
 	}
-	var all []any
+	all := []any{}
 	for _, m := range found {
 		body, err := protojson.Marshal(m)
 		if err != nil {

@@ -18,7 +18,7 @@ func newSample() *cobra.Command {
 		Short: "The built-in sample server: what containers of the image lateen/sample run",
 		Example: `  lateen sample --port 9080 --version v2
   lateen sample --role productpage --port 9080`,
-		Args: cobra.NoArgs,
+		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = os.Stderr
 			return sample.Run(cmd.Context(), o, nil)

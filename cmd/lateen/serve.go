@@ -1,16 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/memory"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
@@ -25,6 +28,8 @@ type listenFlags struct{ xds, monitoring string }
 func (f *listenFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.xds, "xds-address", "127.0.0.1:15010", "where to serve xDS, in plaintext")
 	cmd.Flags().StringVar(&f.monitoring, "monitoring-address", "127.0.0.1:15014", "where to serve /metrics and /debug")
+	hostPort(cmd.Flags(), "xds-address", &f.xds)
+	hostPort(cmd.Flags(), "monitoring-address", &f.monitoring)
 }
 
 func (f *listenFlags) listen() (xds, monitoring net.Listener, err error) {
@@ -40,64 +45,123 @@ func (f *listenFlags) listen() (xds, monitoring net.Listener, err error) {
 
 func listenAt(address, flag string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s %s: %w; is another lateen running? Another address can be given with %s (port 0 takes a free one)", flag, address, err, flag)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w; want an address of this machine", flag, address, err)
 	}
 	return l, nil
 }
 
+// serveOptions are what lateen serve is told.
+type serveOptions struct {
+	listen              listenFlags
+	configDir, stateDir string
+	cluster             clusterFlags
+	drain               time.Duration
+	level, format       string
+}
+
 func newServe() *cobra.Command {
-	var listen listenFlags
-	var configDir, stateDir, level, format string
-	var drain time.Duration
+	var o serveOptions
 	cmd := &cobra.Command{
-		Use:     "serve --config-dir DIR",
-		Short:   "Run the control plane alone, for proxies that somebody else starts",
-		Example: `  lateen serve --config-dir manifests`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := haveManifests(configDir, stateDir); err != nil {
-				return err
-			}
-			log, err := newLogger(os.Stderr, level, format)
-			if err != nil {
-				return err
-			}
-			settings, err := config.FromEnv(os.LookupEnv)
-			if err != nil {
-				return err
-			}
-			xds, monitoring, err := listen.listen()
-			if err != nil {
-				return err
-			}
-			log.Info("serving", "xds", xds.Addr().String(), "monitoring", monitoring.Addr().String())
-			pipeline := app.New(app.Options{
-				Source: dir.New(dir.Options{Path: configDir, StateDir: stateDir, Logger: log}),
-				Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, ProxyDrain: drain, Log: log, Version: version,
-			})
-			return pipeline.Run(cmd.Context())
-		},
+		Use:   "serve [--config-dir DIR | --kubeconfig FILE]",
+		Short: "Run the control plane alone, for proxies that somebody else starts",
+		Long: `Serves what a Kubernetes cluster holds, the one that it runs in or the one of --kubeconfig; with --config-dir, what
+a directory of manifests does.`,
+		Example: `  lateen serve                                # in a cluster
+  lateen serve --kubeconfig ~/.kube/config    # of a cluster, from outside
+  lateen serve --config-dir manifests`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	listen.bind(cmd)
-	cmd.Flags().StringVar(&configDir, "config-dir", "", "directory of manifests")
-	cmd.Flags().StringVar(&stateDir, "state-dir", ".lateen/serve", "where the last valid reading of each file is recorded")
-	cmd.Flags().DurationVar(&drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
-	bindLogFlags(cmd, &level, &format)
-	_ = cmd.MarkFlagRequired("config-dir")
+	o.listen.bind(cmd)
+	cmd.Flags().StringVar(&o.configDir, "config-dir", "", "directory of manifests, in place of a cluster")
+	cmd.Flags().StringVar(&o.stateDir, "state-dir", ".lateen/serve", "with --config-dir: where the last valid reading of each file is recorded")
+	o.cluster.bind(cmd, os.Getenv)
+	cmd.Flags().DurationVar(&o.drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
+	atLeast(cmd.Flags(), "proxy-drain", &o.drain, 0)
+	bindLogFlags(cmd, &o.level, &o.format)
 	_ = cmd.MarkFlagDirname("config-dir")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("config-dir", "kubeconfig")
+	o.cluster.presence.onlyWithout(cmd, "config-dir")
 	return cmd
+}
+
+func (o *serveOptions) run(cmd *cobra.Command) error {
+	log, settings, err := surroundings(o.level, o.format)
+	if err != nil {
+		return err
+	}
+	p := app.Options{Config: settings, Mesh: model.DefaultMesh(), ProxyDrain: o.drain, Log: log, Version: version}
+	if o.configDir != "" {
+		if err := haveManifests(o.configDir, o.stateDir); err != nil {
+			return err
+		}
+		p.Source = dir.New(dir.Options{Path: o.configDir, StateDir: o.stateDir, Logger: log})
+	} else if err := o.cluster.source(&p); err != nil {
+		return err
+	}
+	if p.XDS, p.Monitoring, err = o.listen.listen(); err != nil {
+		return err
+	}
+	if review, ok := p.Authenticator.(app.ReviewAuthenticator); ok {
+		review.Trusted = o.cluster.trusted(p.XDS)
+		p.Authenticator = review
+	}
+	if o.configDir == "" {
+		if err := o.cluster.join(&p); err != nil {
+			return err
+		}
+	}
+	p.MemoryTight = memoryTight(log)
+	log.Info("serving", "xds", p.XDS.Addr().String(), "monitoring", p.Monitoring.Addr().String())
+	return app.New(p).Run(cmd.Context())
+}
+
+// surroundings are where a control plane without a screen logs, and what the environment sets.
+func surroundings(level, format string) (*slog.Logger, config.Config, error) {
+	log, err := newLogger(os.Stderr, level, format)
+	if err != nil {
+		return nil, config.Config{}, err
+	}
+	settings, err := config.FromEnv(os.LookupEnv)
+	return log, settings, err
+}
+
+// memoryTight has the process keep the memory limit that it is given, and tells when that is near; nil if there is none.
+func memoryTight(log *slog.Logger) func() bool {
+	limit := memory.Honour(os.DirFS("/"), os.LookupEnv)
+	if limit == nil {
+		return nil
+	}
+	log.Info("memory is limited", "bytes", limit.Bytes, "by", limit.From)
+	return limit.Tight
 }
 
 func bindLogFlags(cmd *cobra.Command, level, format *string) {
 	cmd.Flags().StringVar(level, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(format, "log-format", "text", "text or json")
+	restrict(cmd.Flags(), "log-level", func() error {
+		_, err := parseLevel(*level)
+		return err
+	})
+	oneOf(cmd, "log-format", format, string(observe.Text), string(observe.JSON))
+}
+
+func parseLevel(level string) (l slog.Level, err error) {
+	if l.UnmarshalText([]byte(level)) != nil {
+		return l, errors.New("want debug, info, warn or error")
+	}
+	return l, nil
 }
 
 func newLogger(out *os.File, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
+	l, err := parseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("log level %q: %w", level, err)
 	}
 	return observe.NewLogger(out, l, observe.LogFormat(format))
 }

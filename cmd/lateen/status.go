@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,7 @@ type remote struct{ address string }
 
 func (r *remote) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.address, "monitoring-address", "127.0.0.1:15014", "where the control plane serves /debug")
+	hostPort(cmd.Flags(), "monitoring-address", &r.address)
 }
 
 // askTimeout bounds one question.
@@ -39,7 +41,7 @@ func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)", r.address, err)
+		return nil, fmt.Errorf("nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)", r.address, errors.Unwrap(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
@@ -77,10 +79,10 @@ func newStatus(out *terminal.Writer) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Each proxy with SYNCED, STALE or NACK per type, its config size, and what is wrong in the manifests",
+		Short: "Each proxy, in sync or not, by type; what is wrong in the manifests",
 		Example: `  lateen status
   lateen status -o json | jq '.problems'`,
-		Args: cobra.NoArgs,
+		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := askStatus(cmd.Context(), &r)
 			if err != nil {
@@ -99,34 +101,29 @@ func newStatus(out *terminal.Writer) *cobra.Command {
 }
 
 func bindOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", outputs[0], strings.Join(outputs[:2], ", ")+" or "+outputs[2])
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// outputs are the values of --output.
-var outputs = []string{"table", "json", "yaml"}
-
-// validOutput refuses an --output that no command knows, before anything is asked.
-func validOutput(cmd *cobra.Command) error {
-	f := cmd.Flags().Lookup("output")
-	if f == nil || slices.Contains(outputs, f.Value.String()) {
-		return nil
-	}
-	return fmt.Errorf("--output %q: want one of %s", f.Value, strings.Join(outputs, ", "))
+	outputs := []string{"table", "json", "yaml"}
+	cmd.Flags().StringVarP(output, "output", "o", outputs[0], alternatives(outputs))
+	oneOf(cmd, "output", output, outputs...)
 }
 
 func askStatus(ctx context.Context, r *remote) (statusReport, error) {
 	var report statusReport
-	for path, into := range map[string]any{"/debug/syncz": &report.Proxies, "/debug/problems": &report.Problems} {
-		body, err := r.get(ctx, path, nil)
-		if err != nil {
-			return report, err
-		}
-		if err := json.Unmarshal(body, into); err != nil {
-			return report, fmt.Errorf("%s of %s: %w", path, r.address, err)
-		}
+	if err := r.read(ctx, "/debug/syncz", &report.Proxies); err != nil {
+		return report, err
 	}
-	return report, nil
+	return report, r.read(ctx, "/debug/problems", &report.Problems)
+}
+
+// read decodes the JSON at a path.
+func (r *remote) read(ctx context.Context, path string, into any) error {
+	body, err := r.get(ctx, path, nil)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%s of %s: %w", path, r.address, err)
+	}
+	return nil
 }
 
 // printAs writes JSON or YAML, for programs.
@@ -148,7 +145,7 @@ func printAs(w io.Writer, format string, v any) error {
 }
 
 func printStatus(out *terminal.Writer, report statusReport) {
-	types := []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route}
+	types := shownTypes(report.Proxies)
 	t := terminal.Table{Header: []string{"PROXY", "TYPE"}}
 	for _, typ := range types {
 		t.Header = append(t.Header, strings.ToUpper(typ.String()))
@@ -164,8 +161,8 @@ func printStatus(out *terminal.Writer, report statusReport) {
 	out.Table(t)
 	for _, p := range report.Proxies {
 		for _, typ := range types {
-			if s := p.Resources[typ.URL()]; s.LastError != "" {
-				out.Paragraph("", terminal.Bad, fmt.Sprintf("%s refused %s: %s", p.ProxyID, typ, s.LastError))
+			if text := refusal(p.Resources[typ.URL()]); text != "" {
+				out.Paragraph("", terminal.Bad, fmt.Sprintf("%s refused %s: %s", p.ProxyID, typ, text))
 			}
 		}
 	}
@@ -180,6 +177,34 @@ func printStatus(out *terminal.Writer, report statusReport) {
 			style = terminal.Bad
 		}
 		out.Paragraph("  ", style, p.Text)
+	}
+}
+
+// shownTypes are those that every proxy has, and the others that at least one has asked for: endpoints and virtual hosts on their own,
+// secrets.
+func shownTypes(proxies []admin.SyncStatus) (types []view.Type) {
+	for typ := range view.NumTypes {
+		switch typ {
+		case view.Cluster, view.Endpoint, view.Listener, view.Route:
+			types = append(types, typ)
+		default:
+			if slices.ContainsFunc(proxies, func(p admin.SyncStatus) bool { return p.Resources[typ.URL()].Type != "" }) {
+				types = append(types, typ)
+			}
+		}
+	}
+	return types
+}
+
+// refusal is what a proxy said when it refused something, and what is kept from it since; empty if it refused nothing.
+func refusal(s admin.TypeStatus) string {
+	switch names := strings.Join(s.Quarantined, ", "); {
+	case names == "":
+		return s.LastError
+	case s.LastError == "":
+		return "it keeps its last version of " + names
+	default:
+		return s.LastError + "; it keeps its last version of " + names
 	}
 }
 

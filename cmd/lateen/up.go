@@ -43,12 +43,12 @@ func newUp(out *terminal.Writer) *cobra.Command {
 	var o upOptions
 	cmd := &cobra.Command{
 		Use:   "up DIR",
-		Short: "Run a mesh on this machine from a directory of manifests: processes, sidecars, gateways",
+		Short: "Run a mesh on this machine, from a directory of manifests",
 		Long: `Reads ordinary Kubernetes and Istio manifests from DIR, watches them, and plays the kubelet: each replica gets
 loopback addresses of its own, its containers run as local processes, each with an Envoy beside it. Nothing needs root,
 Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 		Example: `  lateen up examples/bookinfo
-  lateen up examples/bookinfo --check         # run it, send requests through the gateway, exit 0 or 1
+  lateen up examples/bookinfo --check         # send requests through its gateway, exit 0 or 1
   lateen up examples/bookinfo --free-ports    # beside another mesh`,
 		Args: arguments("DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -72,6 +72,9 @@ Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync")
 	cmd.Flags().DurationVar(&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that it still has, once every proxy knows that it goes (default 5s)")
 	cmd.Flags().BoolVar(&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is started again when it ends; the mesh serves on without it")
+	atLeast(cmd.Flags(), "requests", &o.requests, 1)
+	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
+	atLeast(cmd.Flags(), "drain", &o.drain, 0)
 	bindLogFlags(cmd, &o.level, &o.format)
 	cmd.MarkFlagsMutuallyExclusive("check", "separate-control-plane") // a check asks the world that it shares a process with
 	return cmd

@@ -66,9 +66,12 @@ func (m *mesh) interrupted() error {
 }
 
 func (m *mesh) notReady(s *local.Snapshot) error {
-	if s.Ready() {
+	switch {
+	case !s.Synced:
+		m.out.Line("the manifests have not been read after %s", m.o.timeout)
+	case s.Ready():
 		m.out.Line("the proxies have not accepted everything after %s", m.o.timeout)
-	} else {
+	default:
 		m.out.Line("not everything is ready after %s:", m.o.timeout)
 		m.unready(s)
 	}

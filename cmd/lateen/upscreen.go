@@ -125,7 +125,12 @@ func (m *mesh) table(s *local.Snapshot) {
 			{Text: p.Namespace}, {Text: p.Name}, ready, {Text: p.Pod.String()}, {Text: processOf(p)},
 		})
 	}
-	m.out.Table(t)
+	if len(t.Rows) > 0 {
+		m.out.Table(t)
+	}
+	if len(s.Pods) == 0 {
+		m.out.Line("%s: nothing to run yet: want a Deployment or a Pod", m.o.dir)
+	}
 	m.unready(s)
 	for _, e := range s.Entrances {
 		if e.Address.IsValid() && e.HTTP {

@@ -14,7 +14,9 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -62,6 +64,9 @@ func reviews(t *testing.T) serve.Client {
 	put(view.Endpoint, "out", false, &endpointv3.ClusterLoadAssignment{ClusterName: "out"})
 	put(view.Listener, "in", true, listener(t, model.OwnPod))
 	put(view.Route, "80", false, &routev3.RouteConfiguration{Name: "80"})
+	put(view.Secret, "kubernetes://cert", false, &tlsv3.Secret{Name: "kubernetes://cert", Type: &tlsv3.Secret_GenericSecret{
+		GenericSecret: &tlsv3.GenericSecret{Secret: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "hush"}}},
+	}})
 	c := serve.Client{
 		ConnectionID: "reviews-v1-0.default-1", Node: node(t, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local"),
 		Address: "127.0.0.1:5", ConnectedAt: connectedAt, State: state, Own: view.Own{Pod: "127.0.0.2"},
@@ -110,7 +115,7 @@ func handler(clients ...serve.Client) http.Handler {
 
 func get(h http.Handler, path string) (code int, body string) {
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	h.ServeHTTP(w, request(http.MethodGet, path))
 	return w.Code, w.Body.String()
 }
 
@@ -182,7 +187,9 @@ func TestConfigDumpIsWhatTheProxyShouldHave(t *testing.T) {
 		require.NotContains(t, body, model.OwnPod)
 		var dump adminv3.ConfigDump
 		require.NoError(t, protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(without(t, body, "filterChains"), &dump))
-		require.Len(t, dump.GetConfigs(), 4)
+		require.Len(t, dump.GetConfigs(), 5)
+		require.Contains(t, body, "kubernetes://cert")
+		require.NotContains(t, body, "hush")
 
 		var clusters adminv3.ClustersConfigDump
 		require.NoError(t, dump.GetConfigs()[0].UnmarshalTo(&clusters))
@@ -310,6 +317,33 @@ func TestTheRest(t *testing.T) {
 	code, _ := get(h, "/debug/nothing")
 	require.Equal(t, http.StatusNotFound, code)
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/debug/syncz", nil))
+	h.ServeHTTP(w, request(http.MethodPost, "/debug/syncz"))
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+}
+
+// request comes from a loopback address.
+func request(method, path string) *http.Request {
+	r := httptest.NewRequest(method, path, nil)
+	r.RemoteAddr = "127.0.0.1:40000"
+	return r
+}
+
+func TestOthersSeeMetricsOnly(t *testing.T) {
+	h := admin.NewHandler(admin.Options{Version: "v", Gatherer: prometheus.NewRegistry(), Problems: func() []source.Problem { return nil }, Ready: func() error { return nil }})
+	for path, code := range map[string]int{"/metrics": 200, "/ready": 200, "/version": 200, "/debug/problems": 403, "/debug/config_dump": 403} {
+		for _, from := range []string{"10.0.0.7:40000", "[2001:db8::1]:40000", "nonsense"} {
+			r := request(http.MethodGet, path)
+			r.RemoteAddr = from
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			require.Equal(t, code, w.Code, path+" "+from)
+		}
+	}
+	for _, from := range []string{"127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"} {
+		r := request(http.MethodGet, "/debug/problems")
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, from)
+	}
 }

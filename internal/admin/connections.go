@@ -43,7 +43,7 @@ func (h handler) connections(w http.ResponseWriter, _ *http.Request) {
 	for _, c := range clients {
 		conn := connection{
 			ConnectionID: c.ConnectionID, ConnectedAt: c.ConnectedAt, Address: c.Address,
-			Labels: c.Node.Metadata.Labels, Metadata: c.Node.Metadata.Raw, Watches: map[string][]string{},
+			Labels: c.Node.Metadata.Labels, Metadata: c.Node.Metadata.Raw(), Watches: map[string][]string{},
 			NodeID: c.Node.ID, Identity: c.Identity.String(), Protocol: protocolName(c.Protocol), UserAgent: c.Node.UserAgent,
 		}
 		if l := c.Node.Locality; l.Region != "" {

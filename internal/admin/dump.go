@@ -104,12 +104,21 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 			ActiveState: &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: version, Listener: body},
 		})
 	})
-	each(c, view.Route, func(_, version string, body *anypb.Any) {
-		routes.DynamicRouteConfigs = append(routes.DynamicRouteConfigs,
-			&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: version, RouteConfig: body})
-	})
+	tables := c.State.Tables() // whole, as Envoy's dump has them, whatever form they went in
+	for _, name := range tables.Names() {
+		r := tables.Get(name)
+		routes.DynamicRouteConfigs = append(routes.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{
+			VersionInfo: r.Version().String(), RouteConfig: &anypb.Any{TypeUrl: view.Route.URL(), Value: r.Body()},
+		})
+	}
+	secrets := &adminv3.SecretsConfigDump{}
+	set := c.State.Sets[view.Secret]
+	for _, name := range set.Names() { // what is in them nobody is shown
+		secrets.DynamicActiveSecrets = append(secrets.DynamicActiveSecrets,
+			&adminv3.SecretsConfigDump_DynamicSecret{Name: name, VersionInfo: set.Get(name).Version().String()})
+	}
 	dump := &adminv3.ConfigDump{}
-	for _, part := range []proto.Message{clusters, endpoints, listeners, routes} {
+	for _, part := range []proto.Message{clusters, endpoints, listeners, routes, secrets} {
 		a, err := anypb.New(part)
 		if err != nil {
 			return nil, fmt.Errorf("config of %s cannot be encoded: %w", c.Node.Name, err)

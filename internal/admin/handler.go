@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"sort"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,8 +33,8 @@ type Options struct {
 // handler answers requests; it keeps no state.
 type handler struct{ Options }
 
-// NewHandler returns the handler for the monitoring port (15014). It does no authentication: the caller listens on
-// loopback or protects it otherwise.
+// NewHandler returns the handler for the monitoring port (15014). What is below /debug tells all about the mesh, and is for
+// who comes from a loopback address alone, as kubectl port-forward does; there is no authentication.
 func NewHandler(o Options) http.Handler {
 	h := handler{Options: o}
 	debug := map[string]http.HandlerFunc{
@@ -44,7 +45,7 @@ func NewHandler(o Options) http.Handler {
 	}
 	mux := http.NewServeMux()
 	for path, f := range debug {
-		mux.HandleFunc("GET "+path, f)
+		mux.HandleFunc("GET "+path, onLoopback(f))
 	}
 	mux.HandleFunc("GET /debug/list", func(w http.ResponseWriter, _ *http.Request) {
 		paths := []string{"/debug/list"}
@@ -58,6 +59,18 @@ func NewHandler(o Options) http.Handler {
 	mux.HandleFunc("GET /ready", h.ready)
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, o.Version) })
 	return mux
+}
+
+// onLoopback refuses who comes from elsewhere.
+func onLoopback(f http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !from.Addr().Unmap().IsLoopback() {
+			http.Error(w, "this is answered on loopback addresses only: use kubectl port-forward", http.StatusForbidden)
+			return
+		}
+		f(w, r)
+	}
 }
 
 func (h handler) ready(w http.ResponseWriter, _ *http.Request) {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"hash/maphash"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
@@ -12,7 +13,8 @@ import (
 // meters turns what stages tell into metrics. Its methods are called by the loop's goroutine.
 type meters struct {
 	metrics *observe.Metrics
-	known   map[source.Key]bool
+	known   map[uint64]struct{} // hashes of the keys of objects that exist: what counts events may err once in 2^64
+	seed    maphash.Seed
 	last    map[string]view.TranslateStats
 }
 
@@ -22,22 +24,23 @@ func (m *meters) batched(_ int, waited time.Duration) {
 
 // registryTypes are the values of pilot_k8s_reg_events' label type.
 var registryTypes = map[source.Kind]string{
-	source.Service: "Services", source.Pod: "Pods", source.EndpointSlice: "EndpointSlice",
+	source.Service: "Services", source.Pod: "Pods", source.EndpointSlice: "EndpointSlice", source.Node: "Nodes",
 }
 
 func (m *meters) arrived(c source.Change) {
-	event := "add"
+	event, hash := "add", maphash.Comparable(m.seed, c.Key)
+	_, known := m.known[hash]
 	switch {
 	case c.Object == nil:
 		event = "delete"
-		delete(m.known, c.Key)
-	case m.known[c.Key]:
+		delete(m.known, hash)
+	case known:
 		event = "update"
 	default:
-		m.known[c.Key] = true
+		m.known[hash] = struct{}{}
 	}
 	switch c.Key.Kind {
-	case source.Service, source.Pod, source.EndpointSlice:
+	case source.Service, source.Pod, source.EndpointSlice, source.Node:
 		m.metrics.Source.RegistryEvents.WithLabelValues(registryTypes[c.Key.Kind], event).Inc()
 	case source.Gateway, source.VirtualService, source.DestinationRule, source.ServiceEntry, source.Sidecar,
 		source.AuthorizationPolicy, source.PeerAuthentication:

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,15 +31,27 @@ type Options struct {
 	Source source.Source
 	Config config.Config
 	Mesh   model.MeshConfig // until a ConfigMap says otherwise
+	// MeshConfigMap is that ConfigMap's name in the root namespace; empty stands for "istio".
+	MeshConfigMap string
+	// Selected tells that the source heeds the discovery selectors.
+	Selected bool
+	// Metrics are those of the process; nil makes them.
+	Metrics *observe.Metrics
 	// XDS and Monitoring are where the xDS server and the monitoring endpoints listen. The pipeline closes them.
 	XDS, Monitoring net.Listener
-	Authenticator   serve.Authenticator
+	// SecureXDS serves xDS too, over TLS; nil for none. The pipeline closes it.
+	SecureXDS     net.Listener
+	Authenticator serve.Authenticator
 	// ProxyDrain is how long the proxies' replaced listeners go on serving; what those name is removed only then.
 	ProxyDrain time.Duration
-	Log        *slog.Logger
-	Version    string
+	// MemoryTight tells whether there is no memory for further proxies: then they wait; nil stands for never.
+	MemoryTight func() bool
+	Log         *slog.Logger
+	Version     string
 	// Problems is told which problems appeared and which were mended; it may be nil.
 	Problems func(appeared, mended []source.Problem)
+	// Cluster is what is told and written in a cluster; nil outside of one.
+	Cluster *Cluster
 }
 
 // differLimit is how many differences of sets are remembered for the sessions that make the same step: those of a few
@@ -54,6 +67,7 @@ type Pipeline struct {
 	compiler *view.Compiler
 	hub      *fanout.Hub
 	server   *serve.Server
+	differ   *view.Differ
 	registry *registrar
 	monitor  *http.Server
 	meters   *meters
@@ -65,29 +79,38 @@ type Pipeline struct {
 //	source ─► ingest ─► world ─► scope, translate, view ─► xds/fanout ─► xds/serve (xds/session) ─► Envoy
 func New(o Options) *Pipeline {
 	p := &Pipeline{o: o}
-	p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})
-	p.meters = &meters{metrics: p.metrics, known: map[source.Key]bool{}}
+	if p.metrics = o.Metrics; p.metrics == nil {
+		p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})
+	}
+	p.meters = &meters{metrics: p.metrics, known: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 
 	p.ledger = world.NewLedger(o.Log, p.problemsChanged)
 	p.loop = world.NewLoop(world.LoopOptions{
-		Converter: ingest.New(ingest.Options{Defaults: o.Mesh}),
-		Mesh:      o.Mesh,
-		Debounce:  world.Debounce{After: o.Config.DebounceAfter, Max: o.Config.DebounceMax, Endpoints: o.Config.EDSDebounce},
-		Publish:   p.advance,
-		Batched:   p.meters.batched,
-		Arrived:   p.meters.arrived,
-		Ledger:    p.ledger,
-		Logger:    o.Log,
+		Converter: ingest.New(ingest.Options{
+			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
+		}),
+		Mesh: o.Mesh,
+		Debounce: world.Debounce{
+			After: o.Config.DebounceAfter, Early: o.Config.DebounceEarly, Max: o.Config.DebounceMax, Endpoints: o.Config.EDSDebounce,
+		},
+		Publish: p.advance,
+		Batched: p.meters.batched,
+		Arrived: p.meters.arrived,
+		Ledger:  p.ledger,
+		Logger:  o.Log,
+		Applied: p.applied(),
 	})
+	p.differ = view.NewDiffer(differLimit)
 	p.compiler = view.NewCompiler(view.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
-	p.registry = newRegistrar(p.compiler)
+	p.registry = newRegistrar(p.compiler, o.Config)
 	p.hub = fanout.NewHub(fanout.Options{
-		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left,
+		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left, Through: p.loop.Through,
 	})
 	p.registry.hub = p.hub
 	p.server = serve.New(serve.Options{
-		Registrar: p.registry, Authenticator: o.Authenticator, Differ: view.NewDiffer(differLimit), Metrics: p.metrics, Log: o.Log, Now: time.Now, Drain: o.ProxyDrain,
-		Limits: serve.Limits{StreamsPerSecond: o.Config.MaxRequestsPerSecond, ReceiveBytes: o.Config.MaxRecvMsgSize},
+		Registrar: p.registry, Authenticator: o.Authenticator, Differ: p.differ, Metrics: p.metrics, Log: o.Log, Now: time.Now, Drain: o.ProxyDrain,
+		WholeRoutes: o.Config.WholeRoutes, WholeEndpoints: o.Config.WholeEndpoints,
+		Limits: serve.Limits{StreamsPerSecond: o.Config.MaxRequestsPerSecond, MemoryTight: o.MemoryTight, ReceiveBytes: o.Config.MaxRecvMsgSize},
 	})
 	p.monitor = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
@@ -99,20 +122,26 @@ func New(o Options) *Pipeline {
 }
 
 // stopGrace is how long streams may take to end when the process does.
-const stopGrace = 2 * time.Second
+const stopGrace = 3 * time.Second
 
 // Run works until ctx ends or a stage fails.
 func (p *Pipeline) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		select { // who connects before the first state is there waits, rather than being refused and coming back later
-		case <-p.Opened():
-		case <-ctx.Done():
-		}
+		p.awaitOpen(ctx)
 		return ignoreClosed(p.server.Serve(p.o.XDS))
 	})
+	if p.o.SecureXDS != nil {
+		g.Go(func() error {
+			p.awaitOpen(ctx)
+			return ignoreClosed(p.server.Serve(p.o.SecureXDS))
+		})
+	}
 	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
 	g.Go(func() error { return p.loop.Run(ctx) })
+	if p.o.Cluster != nil {
+		g.Go(func() error { return p.o.Cluster.run(ctx, p) })
+	}
 	g.Go(func() error { return p.o.Source.Run(ctx, p.loop.Sink(ctx)) })
 	g.Go(func() error {
 		<-ctx.Done()
@@ -122,6 +151,14 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		return p.monitor.Shutdown(stop)
 	})
 	return g.Wait()
+}
+
+// awaitOpen waits for the first state: who connects before waits, rather than being refused and coming back later.
+func (p *Pipeline) awaitOpen(ctx context.Context) {
+	select {
+	case <-p.Opened():
+	case <-ctx.Done():
+	}
 }
 
 // ignoreClosed forgives a server that was stopped, be it before it began to serve.
@@ -137,18 +174,33 @@ func (p *Pipeline) advance(w *world.World, d *world.Delta) {
 	start := time.Now()
 	p.world.Store(w)
 	p.meters.world(w, d)
+	p.differ.Advance()
 	p.compiler.Advance(d, func(step view.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.opened()
 		p.ledger.Conflicts(step.Appeared, step.Mended)
 		p.metrics.View.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Mended)))
 	})
+	if p.o.Cluster != nil {
+		p.o.Cluster.compiled(w, d)
+	}
 	p.meters.compiled(time.Since(start))
 	p.meters.view(p.compiler)
 }
 
+// applied is who wants to know of batches that are compiled.
+func (p *Pipeline) applied() func([]source.Change) {
+	if p.o.Cluster == nil {
+		return nil
+	}
+	return p.o.Cluster.board.Applied
+}
+
 func (p *Pipeline) problemsChanged(appeared, mended []source.Problem) {
 	p.meters.problems(appeared, mended)
+	if p.o.Cluster != nil {
+		p.o.Cluster.board.Problems(appeared, mended)
+	}
 	if p.o.Problems != nil {
 		p.o.Problems(appeared, mended)
 	}

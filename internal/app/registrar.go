@@ -3,12 +3,15 @@ package app
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/view"
@@ -21,6 +24,8 @@ import (
 type registrar struct {
 	compiler *view.Compiler
 	hub      *fanout.Hub
+	all      bool          // config.Config.AllClusters
+	dual     bool          // config.Config.DualStack
 	open     chan struct{} // closed with the first state
 	opened   func()        // closes it
 
@@ -29,9 +34,12 @@ type registrar struct {
 	conns   map[*view.Member]*fanout.Conn
 }
 
-func newRegistrar(c *view.Compiler) *registrar {
+func newRegistrar(c *view.Compiler, settings config.Config) *registrar {
 	open := make(chan struct{})
-	return &registrar{compiler: c, open: open, opened: sync.OnceFunc(func() { close(open) }), members: map[*fanout.Conn]*view.Member{}, conns: map[*view.Member]*fanout.Conn{}}
+	return &registrar{
+		compiler: c, all: settings.AllClusters, dual: settings.DualStack, open: open, opened: sync.OnceFunc(func() { close(open) }),
+		members: map[*fanout.Conn]*view.Member{}, conns: map[*view.Member]*fanout.Conn{},
+	}
 }
 
 var errNotReady = errors.New("the first state is not there yet")
@@ -46,7 +54,7 @@ func (r *registrar) ready() error {
 }
 
 // Connect implements serve.Registrar.
-func (r *registrar) Connect(_ context.Context, node *serve.Node, _ serve.Identity) (*fanout.Conn, error) {
+func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identity) (*fanout.Conn, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
@@ -54,6 +62,9 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, _ serve.Identit
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.all
+	facts.Proxy.Settings.Stack = stackOf(node, r.dual)
+	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *view.Member, p view.Placement) {
 		conn = r.hub.Register(fanout.ClassID(p.Class), p.State, p.Own)
@@ -96,13 +107,14 @@ func (r *registrar) generation(s view.Step, d *world.Delta) fanout.Generation {
 func factsOf(n *serve.Node) (view.Facts, error) {
 	f := view.Facts{Address: n.Address.String(), Proxy: scope.Proxy{
 		Namespace: n.Namespace, Name: n.Pod, Labels: model.LabelsOf(n.Metadata.Labels),
+		Place: placeOf(n),
 	}}
 	switch n.Type {
 	case serve.Sidecar:
-		if n.Metadata.InterceptionMode != serve.None {
-			return f, errors.New("metadata INTERCEPTION_MODE = " + strconv.Quote(string(n.Metadata.InterceptionMode)) +
-				": transparent interception is not supported yet; want \"NONE\"")
+		if n.Metadata.InterceptionMode == serve.TProxy {
+			return f, errors.New("metadata INTERCEPTION_MODE = \"TPROXY\" is not supported yet; want \"REDIRECT\" or \"NONE\"")
 		}
+		f.Proxy.Settings.Intercepted = n.Metadata.InterceptionMode == serve.Redirect
 		f.Proxy.Settings.HTTPProxyPort = n.Metadata.HTTPProxyPort
 	case serve.Router:
 		f.Proxy.Type = scope.Router
@@ -110,5 +122,36 @@ func factsOf(n *serve.Node) (view.Facts, error) {
 		return f, errors.New("node type " + strconv.Quote(string(n.Type)) + " is not supported yet; want sidecar or router")
 	}
 	f.Proxy.Settings.HTTP10 = n.Metadata.HTTP10
+	f.Proxy.Settings.Agent = n.Metadata.HasAgent()
 	return f, nil
+}
+
+// stackOf is which families of addresses a node says that it has; those of its instance, or else the one in its name.
+func stackOf(n *serve.Node, dual bool) model.Stack {
+	all := n.Metadata.InstanceIPs
+	if len(all) == 0 {
+		all = []netip.Addr{n.Address}
+	}
+	has4 := slices.ContainsFunc(all, func(a netip.Addr) bool { return a.Unmap().Is4() })
+	has6 := slices.ContainsFunc(all, func(a netip.Addr) bool { return a.Unmap().Is6() })
+	switch {
+	case has4 && has6 && dual:
+		return model.DualStack
+	case has4 && has6:
+		return model.BothStacks
+	case has6:
+		return model.IPv6Stack
+	}
+	return model.IPv4Stack
+}
+
+// placeOf is where a node says that it runs, nil if it does not.
+func placeOf(n *serve.Node) *scope.Place {
+	at := scope.Place{
+		Locality: model.Locality{Region: n.Locality.Region, Zone: n.Locality.Zone, Subzone: n.Locality.SubZone}, Node: n.Metadata.NodeName,
+	}
+	if at == (scope.Place{}) {
+		return nil
+	}
+	return &at
 }

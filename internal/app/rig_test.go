@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -75,32 +74,29 @@ func (r *rig) settle() {
 	}
 }
 
-// client is a delta client that acknowledges everything at once, and knows from the start which names it will want.
+// collectionsFrom is that of xds/serve.
+const collectionsFrom = 200
+
+// client is a delta client that speaks VHDS and LEDS, acknowledges everything at once, and knows from the start which names it will want.
 type client struct {
 	rig     *rig
 	conn    *fanout.Conn
 	session *session.Session
 	own     view.Own
 	sent    sent
-	lists   map[string]*view.Set // route tables that it has
-	frames  map[*byte]bool       // that it shares with others, by where their bytes lie
+	frames  map[*byte]bool // that it shares with others, by where their bytes lie
 }
 
 // sent is what one client, or all of them, were sent.
 type sent struct {
 	Responses, Resources, Removed int
-	// Bytes of all frames, but for route tables: these go whole, whatever in them changed.
-	Bytes int
-	// Tables is how many went, TableBytes how large they were; VirtualHosts of them were not as the client had them, and had
-	// VirtualHostBytes.
-	Tables, TableBytes, VirtualHosts, VirtualHostBytes int
+	Bytes                         int // of all frames
 }
 
 func (s sent) plus(o sent, sign int) sent {
 	return sent{
 		Responses: s.Responses + sign*o.Responses, Resources: s.Resources + sign*o.Resources, Removed: s.Removed + sign*o.Removed,
-		Bytes: s.Bytes + sign*o.Bytes, Tables: s.Tables + sign*o.Tables, TableBytes: s.TableBytes + sign*o.TableBytes,
-		VirtualHosts: s.VirtualHosts + sign*o.VirtualHosts, VirtualHostBytes: s.VirtualHostBytes + sign*o.VirtualHostBytes,
+		Bytes: s.Bytes + sign*o.Bytes,
 	}
 }
 
@@ -122,7 +118,7 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 	conn, err := r.pipeline.registry.Connect(r.ctx, node, serve.Identity{})
 	require.NoError(r.tb, err)
 	c := &client{
-		rig: r, conn: conn, session: session.New(session.Options{Differ: r.differ}), lists: map[string]*view.Set{}, frames: map[*byte]bool{},
+		rig: r, conn: conn, session: session.New(session.Options{Differ: r.differ, VirtualHosts: true, Collections: collectionsFrom}), frames: map[*byte]bool{},
 	}
 	r.clients = append(r.clients, c)
 	c.push()
@@ -130,6 +126,13 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
 			req.Subscribe = c.session.State().Sets[t].Names()
+		}
+		if t == view.LbEndpoint {
+			for r := range c.session.State().Sets[view.Endpoint].All() {
+				if in := r.Collections(); in != nil {
+					req.Subscribe = append(req.Subscribe, in.Names()...)
+				}
+			}
 		}
 		c.take(c.session.Request(req, r.now))
 	}
@@ -161,36 +164,6 @@ func (c *client) count(r session.Response) {
 	if r.Shared != nil {
 		c.frames[&frame.Parts[0][0]] = true
 	}
-	for _, u := range r.Upserts {
-		if now := u.VirtualHosts(); now != nil {
-			c.countTable(u, now)
-		}
-	}
-}
-
-func (c *client) countTable(u *view.Resource, now *view.Set) {
-	c.sent.Bytes -= framed(view.Route, u)
-	c.sent.Tables++
-	c.sent.TableBytes += u.Size()
-	had := c.lists[u.Name()]
-	if had == nil {
-		c.lists[u.Name()] = now // the first is not a change
-		return
-	}
-	view.Diff(had, now, func(old, is *view.Resource) {
-		c.sent.VirtualHosts++
-		if is != nil {
-			c.sent.VirtualHostBytes += is.Size()
-		}
-	})
-	c.lists[u.Name()] = now
-}
-
-// framed is how many bytes a resource has in a delta frame: DeltaDiscoveryResponse.resources with name, version and resource.
-func framed(t view.Type, r *view.Resource) int {
-	field := func(n int) int { return 1 + protowire.SizeBytes(n) }
-	inner := field(len(t.URL())) + field(r.Size())
-	return field(field(len(r.Name())) + field(len(r.Version().String())) + field(inner))
 }
 
 // cost is what one change took, in counts that are exact.

@@ -3,10 +3,15 @@ package app
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
+	"github.com/lateen-mesh/lateen/internal/tokenreview"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -31,4 +36,46 @@ func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (ser
 		}
 	}
 	return serve.Identity{}, errors.New("want the token of a pod of this mesh in the metadata authorization: Bearer …")
+}
+
+// ReviewAuthenticator proves who opens a stream by a bearer token that the Kubernetes API server vouches for.
+type ReviewAuthenticator struct {
+	Review func(ctx context.Context, token string) (tokenreview.Account, error)
+	// Trusted is the address of a listener where who brings no token is nobody in particular and believed, as of one on a
+	// loopback address. Nil trusts nobody.
+	Trusted net.Addr
+}
+
+// Authenticate implements serve.Authenticator.
+func (a ReviewAuthenticator) Authenticate(ctx context.Context, md metadata.MD) (serve.Identity, error) {
+	for _, v := range md.Get("authorization") {
+		token, ok := strings.CutPrefix(v, "Bearer ")
+		if !ok {
+			continue
+		}
+		account, err := a.Review(ctx, token)
+		switch {
+		case errors.Is(err, tokenreview.ErrRefused):
+			return serve.Identity{}, errors.New("the token is not that of a service account of this cluster, is expired, or is for another audience")
+		case err != nil:
+			return serve.Identity{}, status.Error(codes.Unavailable, "the token cannot be verified now: "+err.Error())
+		}
+		return serve.Identity{
+			TrustDomain: localTrustDomain, Namespace: account.Namespace, ServiceAccount: account.ServiceAccount, Pod: account.Pod,
+		}, nil
+	}
+	if a.trusts(ctx) {
+		return serve.Identity{}, nil
+	}
+	return serve.Identity{}, errors.New("want a service account's token in the metadata authorization: Bearer …")
+}
+
+func (a ReviewAuthenticator) trusts(ctx context.Context) bool {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return false
+	}
+	trusted, ok := a.Trusted.(*net.TCPAddr)
+	local, tcp := p.LocalAddr.(*net.TCPAddr)
+	return ok && tcp && local.Port == trusted.Port && (trusted.IP.IsUnspecified() || local.IP.Equal(trusted.IP))
 }

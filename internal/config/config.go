@@ -3,7 +3,10 @@ package config
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Config are the settings of the pipeline.
@@ -12,8 +15,13 @@ type Config struct {
 	DebounceAfter time.Duration
 	// DebounceMax is the longest that a change waits for its batch (PILOT_DEBOUNCE_MAX, 10s).
 	DebounceMax time.Duration
-	// EDSDebounce tells whether changes of endpoints alone wait too (PILOT_ENABLE_EDS_DEBOUNCE, true).
+	// DebounceEarly, unless it is 0, lets the first change after a quiet go at once, a removal after so long, and endpoints at a pace of
+	// their own, with at least so long between them (LATEEN_DEBOUNCE_EARLY, 20ms; 0 if PILOT_DEBOUNCE_AFTER is set).
+	DebounceEarly time.Duration
+	// EDSDebounce tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE, true).
 	EDSDebounce bool
+	// SendUnhealthy tells whether endpoints that are not ready are sent, marked as such (PILOT_SEND_UNHEALTHY_ENDPOINTS, false).
+	SendUnhealthy bool
 	// PushThrottle is how many pushes may be under way at a time (PILOT_PUSH_THROTTLE, 0: from the machine's size).
 	PushThrottle int
 	// MaxRequestsPerSecond is how many streams may begin per second (PILOT_MAX_REQUESTS_PER_SECOND, 0: from the
@@ -21,7 +29,32 @@ type Config struct {
 	MaxRequestsPerSecond float64
 	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 4 MiB).
 	MaxRecvMsgSize int
+	// TokenAudiences are those of which a proxy's token must have one (TOKEN_AUDIENCES, istio-ca).
+	TokenAudiences []string
+	// AllClusters gives gateways the clusters of all services that are exported to them, not only those that their routes lead to
+	// (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
+	AllClusters bool
+	// DualStack lets proxies with addresses of two families listen on both, and call endpoints by either (ISTIO_DUAL_STACK, false).
+	DualStack bool
+	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off (the opposites of LATEEN_ENABLE_VHDS and LATEEN_ENABLE_LEDS, true): all proxies
+	// get whole route tables, and whole lists of endpoints.
+	WholeRoutes, WholeEndpoints bool
+	// IngressNamespace is where the Service of Ingresses' gateways is (K8S_INGRESS_NS; empty: the root namespace).
+	IngressNamespace string
+	// Status says which objects have a status written (PILOT_ENABLE_STATUS): those with problems, all if it is true, none if it
+	// is false.
+	Status StatusOf
 }
+
+// StatusOf says which objects have a status written.
+type StatusOf string
+
+// The values of StatusOf.
+const (
+	StatusOfProblems StatusOf = "problems"
+	StatusOfAll      StatusOf = "all"
+	StatusOfNone     StatusOf = "none"
+)
 
 // FromEnv reads the settings through lookup, which is os.LookupEnv in a process. A value that cannot be read is an error
 // that names the variable, the value and what would be right.
@@ -31,10 +64,23 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		DebounceAfter:        read(&r, "PILOT_DEBOUNCE_AFTER", 100*time.Millisecond, duration),
 		DebounceMax:          read(&r, "PILOT_DEBOUNCE_MAX", 10*time.Second, duration),
 		EDSDebounce:          read(&r, "PILOT_ENABLE_EDS_DEBOUNCE", true, boolean),
+		SendUnhealthy:        read(&r, "PILOT_SEND_UNHEALTHY_ENDPOINTS", false, boolean),
 		PushThrottle:         read(&r, "PILOT_PUSH_THROTTLE", 0, count),
 		MaxRequestsPerSecond: read(&r, "PILOT_MAX_REQUESTS_PER_SECOND", 0, rate),
 		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 4<<20, count),
+		TokenAudiences:       read(&r, "TOKEN_AUDIENCES", []string{"istio-ca"}, words),
+		AllClusters:          !read(&r, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", true, boolean),
+		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
+		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),
+		WholeEndpoints:       !read(&r, "LATEEN_ENABLE_LEDS", true, boolean),
+		IngressNamespace:     read(&r, "K8S_INGRESS_NS", "", namespace),
+		Status:               read(&r, "PILOT_ENABLE_STATUS", StatusOfProblems, statusOf),
 	}
+	early := 20 * time.Millisecond
+	if set, ok := lookup("PILOT_DEBOUNCE_AFTER"); ok && set != "" {
+		early = 0 // who sets a quiet period means that one
+	}
+	c.DebounceEarly = read(&r, "LATEEN_DEBOUNCE_EARLY", early, duration)
 	return c, r.err
 }
 
@@ -66,6 +112,28 @@ func duration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// words reads a list with commas.
+func words(s string) ([]string, error) {
+	var all []string
+	for word := range strings.SplitSeq(s, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			all = append(all, word)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("want names with commas between them")
+	}
+	return all, nil
+}
+
+// namespace reads the name of one (RFC 1123 label).
+func namespace(s string) (string, error) {
+	if problems := validation.IsDNS1123Label(s); len(problems) > 0 {
+		return "", fmt.Errorf("want the name of a namespace")
+	}
+	return s, nil
+}
+
 func boolean(s string) (bool, error) {
 	b, err := strconv.ParseBool(s)
 	if err != nil {
@@ -88,4 +156,12 @@ func rate(s string) (float64, error) {
 		return 0, fmt.Errorf("want a number, 0 or greater")
 	}
 	return f, nil
+}
+
+func statusOf(s string) (StatusOf, error) {
+	all, err := boolean(s)
+	if all {
+		return StatusOfAll, err
+	}
+	return StatusOfNone, err
 }

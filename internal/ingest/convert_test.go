@@ -101,8 +101,8 @@ func TestRoutesAreSharedAcrossObjects(t *testing.T) {
 func TestHashPoliciesAreShared(t *testing.T) {
 	const hash = `"trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x-user"}}}`
 	converter := New(Options{})
-	one := converter.Convert(manifest(t, source.DestinationRule, "one", `{"host":"a",`+hash+`}`), model.DefaultMesh())
-	two := converter.Convert(manifest(t, source.DestinationRule, "two", `{"host":"b",`+hash+`}`), model.DefaultMesh())
+	one := converter.Convert(written(t, source.DestinationRule, "one", `{"host":"a",`+hash+`}`), model.DefaultMesh())
+	two := converter.Convert(written(t, source.DestinationRule, "two", `{"host":"b",`+hash+`}`), model.DefaultMesh())
 	a, b := one.Objects[0].(*model.DestinationRule), two.Objects[0].(*model.DestinationRule)
 	require.Same(t, a.Policy, b.Policy)
 	require.NotNil(t, a.Policy.LB.Hash)
@@ -115,15 +115,29 @@ func TestDeletionGivesNothing(t *testing.T) {
 }
 
 func virtual(t *testing.T, c *Converter, name, spec string) *model.VirtualService {
-	result := c.Convert(manifest(t, source.VirtualService, name, spec), model.DefaultMesh())
+	result := c.Convert(written(t, source.VirtualService, name, spec), model.DefaultMesh())
 	require.Len(t, result.Objects, 1)
 	return result.Objects[0].(*model.VirtualService)
 }
 
-func manifest(t *testing.T, kind source.Kind, name, spec string) source.Change {
+func written(t *testing.T, kind source.Kind, name, spec string) source.Change {
 	object := newObject(kind)
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":`+spec+`}`), object))
 	object.SetNamespace("default")
 	object.SetName(name)
 	return source.Change{Key: source.Key{Kind: kind, Namespace: "default", Name: name}, Object: object}
+}
+
+// TestUnreadyEndpointsAreKeptOnDemand reads the conditions of testdata as PILOT_SEND_UNHEALTHY_ENDPOINTS wants them.
+func TestUnreadyEndpointsAreKeptOnDemand(t *testing.T) {
+	d := documents(t, "testdata/slice-conditions.yaml")[0]
+	slice := New(Options{Unready: true}).Convert(change(d), model.DefaultMesh()).Objects[0].(*model.EndpointSlice)
+	health := map[string]model.Health{}
+	for _, h := range slice.Hosts {
+		health[h.Address] = h.Health
+	}
+	require.Equal(t, map[string]model.Health{
+		"127.1.0.1": model.Healthy, "127.1.0.2": model.Healthy, "127.1.0.3": model.Unhealthy, "127.1.0.4": model.Draining, "127.1.0.5": model.Unhealthy,
+		"127.1.0.6": model.Healthy, "127.1.0.7": model.Draining, "127.1.0.8": model.Healthy, "127.1.0.9": model.Healthy,
+	}, health)
 }

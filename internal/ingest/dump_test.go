@@ -69,10 +69,20 @@ func plainText(v reflect.Value) (string, bool) {
 		return word(x, "EDS Passthrough StrictDNS LogicalDNS"), true
 	case model.Health:
 		return word(x, "Healthy Unhealthy Draining"), true
+	case model.TrafficDistribution:
+		return word(x, "Any PreferZone PreferNode"), true
+	case model.Family:
+		return word(x, "Any IPv4 IPv6"), true
+	case model.LocalityPattern:
+		return model.Locality(x).String(), true
 	case model.LBKind:
 		return word(x, "LeastRequest RoundRobin Random Passthrough RingHash Maglev"), true
 	case model.TLSMode:
-		return word(x, "Disable Simple Mutual Unusable"), true
+		return word(x, "Disable Simple Mutual IstioMutual Unusable"), true
+	case model.ServerTLSMode:
+		return word(x, "Passthrough Simple Mutual OptionalMutual IstioMutual AutoPassthrough"), true
+	case model.TLSVersion:
+		return word(x, "Auto 1.0 1.1 1.2 1.3"), true
 	case model.MatchKind:
 		return word(x, "exact prefix regex present"), true
 	case model.Exports:

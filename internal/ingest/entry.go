@@ -18,6 +18,8 @@ func (r *reader) serviceEntry(spec *networking.ServiceEntry) []Object {
 		External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
 		Ports:    r.entryPorts(p.dot("ports"), spec.GetPorts()),
 		ExportTo: r.exports(p.dot("exportTo"), spec.GetExportTo(), r.mesh.ServiceExport),
+
+		Distribution: r.distribution(nil),
 	}
 	common.Resolution = r.resolution(p.dot("resolution"), spec.GetResolution())
 	common.Addresses = r.entryAddresses(p.dot("addresses"), spec)
@@ -170,7 +172,7 @@ const heaviest = 1_000_000
 // entryEndpoint gives one endpoint for each port of the service.
 func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []model.ServicePort, names bool) []model.Endpoint {
 	start := r.mark()
-	e := model.Endpoint{Weight: in.GetWeight(), Locality: parseLocality(in.GetLocality())}
+	e := model.Endpoint{Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality())}
 	e.Address = r.endpointAddress(p.dot("address"), in.GetAddress(), names)
 	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
 	if e.Weight > heaviest {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 // TestEveryFieldIsUsedOrReported changes each field of each message of Istio's API, in the cases of testdata, until the
@@ -87,7 +87,7 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 // isRefusedAsAWhole knows messages that close what they stand in, whatever they hold.
 func isRefusedAsAWhole(message protoreflect.FullName) bool {
 	switch message {
-	case "istio.networking.v1alpha3.ServerTLSSettings.TLSCertificate", "istio.type.v1beta1.PolicyTargetReference",
+	case "istio.type.v1beta1.PolicyTargetReference",
 		"istio.security.v1beta1.Rule.From", "istio.security.v1beta1.Rule.To", "istio.security.v1beta1.Condition":
 		return true
 	}
@@ -101,6 +101,7 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 		OutboundTrafficPolicy:  &mesh.MeshConfig_OutboundTrafficPolicy{Mode: mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
 		DefaultConfig:          &mesh.ProxyConfig{ProxyMetadata: map[string]string{idleTimeoutMetadata: "9s"}},
 		DefaultHttpRetryPolicy: &networking.HTTPRetry{Attempts: 1},
+		LocalityLbSetting:      &networking.LocalityLoadBalancerSetting{Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}}},
 	}}
 	for _, file := range cases {
 		for _, d := range documents(t, file) {
@@ -112,7 +113,7 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 	return specs
 }
 
-func specOf(d dir.Document) proto.Message {
+func specOf(d manifest.Document) proto.Message {
 	switch o := d.Object.(type) {
 	case *networkingv1.VirtualService:
 		return &o.Spec

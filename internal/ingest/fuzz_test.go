@@ -21,14 +21,14 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 // kinds are those that give something.
 func kinds() []source.Kind {
 	return []source.Kind{
 		source.VirtualService, source.DestinationRule, source.Gateway, source.Sidecar, source.ServiceEntry,
-		source.Service, source.EndpointSlice, source.Pod, source.Namespace, source.ConfigMap,
+		source.Service, source.EndpointSlice, source.Pod, source.Namespace, source.Node, source.ConfigMap,
 		source.AuthorizationPolicy, source.PeerAuthentication,
 	}
 }
@@ -57,6 +57,8 @@ func newObject(kind source.Kind) metav1.Object {
 		return &corev1.Pod{}
 	case source.Namespace:
 		return &corev1.Namespace{}
+	case source.Node:
+		return &corev1.Node{}
 	}
 	return &corev1.ConfigMap{}
 }
@@ -68,7 +70,7 @@ func FuzzConvert(f *testing.F) {
 	for _, file := range cases {
 		data, err := os.ReadFile(file)
 		require.NoError(f, err)
-		list, _ := dir.Read(file, data)
+		list, _ := manifest.Read(file, data)
 		for _, d := range list {
 			for i, kind := range kinds() {
 				if kind == d.Key.Kind {
@@ -109,7 +111,7 @@ func FuzzConvertProto(f *testing.F) {
 	for _, file := range cases {
 		data, err := os.ReadFile(file)
 		require.NoError(f, err)
-		list, _ := dir.Read(file, data)
+		list, _ := manifest.Read(file, data)
 		for _, d := range list {
 			for i, s := range specs() {
 				if spec := specOf(d); spec != nil && spec.ProtoReflect().Descriptor() == s.ProtoReflect().Descriptor() {
@@ -163,7 +165,7 @@ func requireSound(t *testing.T, result Result) {
 			}
 		case *model.Gateway:
 			for _, s := range o.Servers {
-				require.True(t, s.Broken != "" || (s.Port != 0 && s.Protocol.IsHTTP() && len(s.Hosts) > 0))
+				require.True(t, s.Broken != "" || (s.Port != 0 && len(s.Hosts) > 0 && (s.Protocol != model.TLS || s.TLS != nil)))
 			}
 		case *model.MeshConfig:
 			require.NotNil(t, o.Retries)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -13,10 +14,15 @@ import (
 func (r *reader) gateway(spec *networking.Gateway) []Object {
 	p := path("spec")
 	g := &model.Gateway{Meta: r.meta}
+	if r.meta.Name == model.Mesh {
+		r.warn("metadata.name", model.Mesh, "means the sidecars where a VirtualService lists it in gateways, not this Gateway",
+			fmt.Sprintf("another name, or %q in VirtualServices", r.meta.Namespace+"/"+model.Mesh))
+	}
 	selector, usable := r.selector(p.dot("selector"), spec.GetSelector())
 	g.Selector = selector
 	for i, server := range spec.GetServers() {
 		g.Servers = append(g.Servers, r.gatewayServer(p.dot("servers").at(i), server))
+		r.portNames(p.dot("servers").at(i), g.Servers)
 	}
 	if len(g.Servers) == 0 {
 		r.warn(p.dot("servers"), nil, "is empty, so the gateway opens nothing", "at least one server")
@@ -36,7 +42,7 @@ func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServe
 		out.Name = in.GetPort().GetName()
 	}
 	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
-	out.Protocol = r.gatewayProtocol(p, in)
+	r.gatewayProtocol(p, in, &out)
 	out.Redirect = in.GetTls().GetHttpsRedirect()
 	out.Broken = r.failure(start, p)
 	out.Hosts = r.gatewayHosts(p.dot("hosts"), in.GetHosts())
@@ -44,6 +50,21 @@ func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServe
 		out.Broken = "hosts: none that can be taken"
 	}
 	return out
+}
+
+// portNames closes the last server if an earlier one of the Gateway has its port and name: together they name route tables.
+func (r *reader) portNames(p path, servers []model.GatewayServer) {
+	last := &servers[len(servers)-1]
+	if last.TLS == nil || last.Broken != "" {
+		return
+	}
+	for _, s := range servers[:len(servers)-1] {
+		if s.TLS != nil && s.Port == last.Port && s.Port != 0 && s.PortName == last.PortName {
+			r.fail(p.dot("port.name"), last.PortName, "is the name of an earlier server; the server stays closed", "a name that no other server of the Gateway has")
+			last.Broken = "port.name: is the name of an earlier server"
+			return
+		}
+	}
 }
 
 // gatewayHosts reads hosts. A bad one among good ones is left out, and closes nothing else.
@@ -71,23 +92,31 @@ func (r *reader) bind(p path, text string) {
 	}
 }
 
-// gatewayProtocol reads the protocol and the TLS settings. What is not plain HTTP stays closed: served in plaintext it
-// would give away what was meant to be protected.
-func (r *reader) gatewayProtocol(p path, in *networking.Server) model.Protocol {
+// gatewayProtocol reads what a server speaks: the protocol that is seen, and the TLS around it. What is wrong stays closed:
+// served in plaintext it would give away what was meant to be protected.
+func (r *reader) gatewayProtocol(p path, in *networking.Server, out *model.GatewayServer) {
 	word := in.GetPort().GetProtocol()
 	protocol, known := parseProtocol(word)
+	out.Protocol = protocol
 	switch {
-	case !known:
-		r.fail(p.dot("port.protocol"), word, "is no protocol", "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO")
+	case !known || protocol == model.UDP:
+		r.fail(p.dot("port.protocol"), word, "is no protocol of gateways", "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO")
 	case protocol == model.TLS:
-		r.fail(p.dot("tls"), in.GetTls().GetMode(), "TLS on gateways is not supported yet; the server stays closed", "protocol HTTP")
-	case !protocol.IsHTTP():
-		r.fail(p.dot("port.protocol"), word, "gateways take only HTTP yet; the server stays closed", "one of HTTP, HTTP2, GRPC, GRPC-WEB")
-	case hasTLS(in.GetTls()):
-		r.fail(p.dot("tls"), in.GetTls().GetMode(), "has settings for TLS on a server that is plain HTTP; the server stays closed",
-			"httpsRedirect alone, or protocol HTTPS")
+		out.TLS = r.serverTLS(p.dot("tls"), in.GetTls())
+		if out.TLS != nil && out.TLS.Mode.Terminates() {
+			out.Protocol = model.TCP
+			if strings.EqualFold(word, "HTTPS") {
+				out.Protocol = model.HTTP
+			}
+		}
+		out.PortName = in.GetPort().GetName()
+		if strings.EqualFold(word, "HTTPS") && out.PortName == "" {
+			r.fail(p.dot("port.name"), "", "is empty; the server stays closed", "a name that no other server of the Gateway has")
+		}
+	case hasTLS(in.GetTls()), in.GetTls().GetHttpsRedirect() && !protocol.IsHTTP():
+		r.fail(p.dot("tls"), in.GetTls().GetMode(), "has settings for TLS on a server of plaintext; the server stays closed",
+			"httpsRedirect on a server of HTTP, or protocol HTTPS or TLS")
 	}
-	return protocol
 }
 
 // hasTLS tells whether settings ask for more than a redirect to https.

@@ -9,7 +9,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// Rules that tell callers or requests apart, and mutual TLS, are not translated yet. A policy that cannot be kept must not
+// Rules that tell callers or requests apart are not translated yet, and mutual TLS only where the mesh turns it on. A policy that cannot be kept must not
 // leave open what it is there to close, so it refuses all calls to its workloads.
 const refusesInstead = "is not supported yet; instead, all calls to the workloads that it is for are refused"
 
@@ -70,7 +70,7 @@ func isForAll(rule *security.Rule) bool {
 	return rule != nil && len(rule.GetFrom()) == 0 && len(rule.GetTo()) == 0 && len(rule.GetWhen()) == 0
 }
 
-// peerAuthentication says which calls are let in that are not encrypted: all calls are that, so far.
+// peerAuthentication says whether calls are let in that are not encrypted: all calls are that, unless the mesh turns TLS on.
 func (r *reader) peerAuthentication(spec *security.PeerAuthentication) []Object {
 	p := path("spec")
 	g := &model.Guard{Meta: r.meta}
@@ -103,7 +103,9 @@ func (r *reader) mutualTLS(p path, in *security.PeerAuthentication_MutualTLS) mo
 	case security.PeerAuthentication_MutualTLS_DISABLE, security.PeerAuthentication_MutualTLS_PERMISSIVE:
 		return model.GuardAdmits
 	default:
-		r.fail(p.dot("mode"), mode, refusesInstead, "PERMISSIVE or DISABLE")
+		if mode != security.PeerAuthentication_MutualTLS_STRICT || !r.mesh.AutoTLS {
+			r.fail(p.dot("mode"), mode, refusesInstead, "PERMISSIVE or DISABLE, or STRICT with enableAutoMtls: true in the mesh configuration")
+		}
 		return model.GuardRefuses
 	}
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
@@ -8,13 +9,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingk8s "k8s.io/api/networking/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Object is what a conversion gives. What tells the objects of one source object apart is the host of a Service; all other
-// kinds give one at most.
+// Object is what a conversion gives. What tells the objects of one source object apart is the host of a Service, and of those
+// that stand for an Ingress the kind and the name; all other kinds give one at most.
 type Object = model.Object
 
 // Options are what a Converter is made with.
@@ -22,6 +24,17 @@ type Options struct {
 	// Defaults is the configuration of a mesh whose ConfigMap says nothing; its RootNamespace is where that ConfigMap
 	// is looked for. The zero value stands for model.DefaultMesh.
 	Defaults model.MeshConfig
+	// Unready keeps endpoints that are not ready, as unhealthy or draining ones (PILOT_SEND_UNHEALTHY_ENDPOINTS).
+	Unready bool
+	// ConfigMap is the name of that ConfigMap; empty stands for "istio".
+	ConfigMap string
+	// Selected tells that the source leaves out what the discovery selectors do; else they are reported as without effect.
+	Selected bool
+}
+
+// Annotations are those that conversions read: a source may leave out all others.
+func Annotations() []string {
+	return []string{exportAnnotation, distributionAnnotation, appAddressAnnotation, outboundAddressAnnotation, classAnnotation}
 }
 
 // Result is what one object means.
@@ -35,8 +48,11 @@ type Result struct {
 // Converter converts objects. It is safe for concurrent use; it holds no state but the pools that make equal routes and
 // policies one pointer.
 type Converter struct {
-	defaults model.MeshConfig
-	pools    *pools
+	defaults  model.MeshConfig
+	configMap string
+	selected  bool
+	unready   bool
+	pools     *pools
 }
 
 // New makes a Converter.
@@ -44,7 +60,14 @@ func New(o Options) *Converter {
 	if o.Defaults.Domain == "" && o.Defaults.RootNamespace == "" {
 		o.Defaults = model.DefaultMesh()
 	}
-	return &Converter{defaults: o.Defaults, pools: newPools()}
+	return &Converter{
+		defaults: o.Defaults, configMap: cmp.Or(o.ConfigMap, meshConfigMap), selected: o.Selected, unready: o.Unready, pools: newPools(),
+	}
+}
+
+// MeshKey names the ConfigMap with the mesh configuration.
+func (c *Converter) MeshKey() source.Key {
+	return source.Key{Kind: source.ConfigMap, Namespace: c.defaults.RootNamespace, Name: c.configMap}
 }
 
 // Convert says what a change means in a mesh that is configured so. A deletion gives nothing.
@@ -53,21 +76,25 @@ func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result 
 		return Result{}
 	}
 	r := &reader{
-		report: report{object: change.Key, origin: change.Origin},
-		meta:   metaOf(change),
-		mesh:   mesh,
-		pools:  c.pools,
+		report:  report{object: change.Key, origin: change.Origin},
+		meta:    metaOf(change),
+		mesh:    mesh,
+		unready: c.unready, annotations: change.Object.GetAnnotations(),
+		pools: c.pools,
 	}
-	objects, used := r.read(change.Object, c.defaults)
+	objects, used := r.read(change, c)
 	return Result{Objects: objects, Problems: r.problems, Ignored: !used}
 }
 
 // reader reads one object. It lives for one conversion and collects its problems.
 type reader struct {
 	report
-	meta  model.Meta
-	mesh  model.MeshConfig
-	pools *pools
+	meta model.Meta
+	mesh model.MeshConfig
+	// unready keeps endpoints that are not ready.
+	unready     bool
+	annotations map[string]string
+	pools       *pools
 	// meshWide is set while a Sidecar is read that is for all namespaces: "." is then the namespace of each proxy.
 	meshWide bool
 }
@@ -81,10 +108,12 @@ func metaOf(c source.Change) model.Meta {
 }
 
 // read tells with its second result whether objects like this one are used at all.
-func (r *reader) read(object any, defaults model.MeshConfig) ([]Object, bool) {
-	switch o := object.(type) {
+func (r *reader) read(change source.Change, c *Converter) ([]Object, bool) {
+	switch o := change.Object.(type) {
 	case *corev1.Namespace:
 		return r.namespace(o), true
+	case *corev1.Node:
+		return r.node(o), true
 	case *corev1.Service:
 		return r.service(o), true
 	case *discoveryv1.EndpointSlice:
@@ -92,10 +121,16 @@ func (r *reader) read(object any, defaults model.MeshConfig) ([]Object, bool) {
 	case *corev1.Pod:
 		return r.pod(o), true
 	case *corev1.ConfigMap:
-		if r.meta.Namespace != defaults.RootNamespace || r.meta.Name != meshConfigMap {
+		if r.object != c.MeshKey() {
 			return nil, false
 		}
-		return r.meshConfig(o, defaults), true
+		return r.meshConfig(o, c), true
+	case *networkingk8s.Ingress:
+		return r.kubernetesIngress(o)
+	case *networkingk8s.IngressClass:
+		return r.kubernetesIngressClass(o)
+	case *corev1.Secret:
+		return r.secret(o, change.ObservedAt)
 	case *networkingv1.Gateway:
 		return r.gateway(&o.Spec), true
 	case *networkingv1.VirtualService:
@@ -113,6 +148,6 @@ func (r *reader) read(object any, defaults model.MeshConfig) ([]Object, bool) {
 	case *appsv1.Deployment, *corev1.ServiceAccount:
 		return nil, false
 	}
-	r.fail("", fmt.Sprintf("%T", object), "objects of this type cannot be read", "a kind that Lateen reads")
+	r.fail("", fmt.Sprintf("%T", change.Object), "objects of this type cannot be read", "a kind that Lateen reads")
 	return nil, true
 }

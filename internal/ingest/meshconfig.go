@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -14,9 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 )
 
-// The mesh configuration is the key "mesh" of the ConfigMap "istio" in the root namespace.
+// The mesh configuration is the key "mesh" of the ConfigMap "istio" in the root namespace, unless Options say otherwise.
 const (
 	meshConfigMap = "istio"
 	meshConfigKey = "mesh"
@@ -27,8 +29,8 @@ const idleTimeoutMetadata = "ISTIO_META_IDLE_TIMEOUT"
 
 // meshConfig reads field by field, so that one that is wrong keeps only itself out of force. A configuration that cannot be
 // read at all may have closed the way out, so it is closed.
-func (r *reader) meshConfig(in *corev1.ConfigMap, defaults model.MeshConfig) []Object {
-	out := defaults
+func (r *reader) meshConfig(in *corev1.ConfigMap, c *Converter) []Object {
+	out := c.defaults
 	p := path("data." + meshConfigKey)
 	for _, key := range sortedKeys(in.Data) {
 		if key != meshConfigKey {
@@ -42,10 +44,13 @@ func (r *reader) meshConfig(in *corev1.ConfigMap, defaults model.MeshConfig) []O
 	spec, ok := r.parseMesh(p, text)
 	if !ok || !set {
 		out.Outbound.RegistryOnly = true
-		out.Retries = r.pools.retries.Canonical(out.Retries)
+		out.Retries, out.Locality = r.pools.retries.Canonical(out.Retries), r.pools.localities.Canonical(out.Locality)
 		return []Object{&out}
 	}
 	r.meshOf(p, spec, &out)
+	if c.selected {
+		spec.DiscoverySelectors = nil // the source has the say
+	}
 	r.unused(p, spec.ProtoReflect())
 	return []Object{&out}
 }
@@ -65,7 +70,7 @@ func (r *reader) parseMesh(p path, text string) (*mesh.MeshConfig, bool) {
 		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
 		part := &mesh.MeshConfig{}
 		if err == nil {
-			err = protojson.Unmarshal(one, part)
+			err = istiojson.Unmarshal(one, part, protojson.UnmarshalOptions{})
 		}
 		if err != nil {
 			r.fail(p.dot(name), bare(fields[name]), "cannot be read: "+plain(err), "a field of istio.mesh.v1alpha1.MeshConfig")
@@ -120,13 +125,41 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	if in.GetProxyHttpPort() != 0 {
 		out.ProxyHTTPPort, _ = r.port(p.dot("proxyHttpPort"), int64(in.GetProxyHttpPort()))
 	}
+	out.AutoTLS = in.GetEnableAutoMtls().GetValue()
 	out.ServiceExport = r.exports(p.dot("defaultServiceExportTo"), in.GetDefaultServiceExportTo(), out.ServiceExport)
 	out.VirtualServiceExport = r.exports(p.dot("defaultVirtualServiceExportTo"), in.GetDefaultVirtualServiceExportTo(), out.VirtualServiceExport)
 	out.DestinationRuleExport = r.exports(p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport)
 	if file := in.GetAccessLogFile(); file != "" {
 		out.AccessLogFile = file
 	}
+	if in.GetLocalityLbSetting() != nil {
+		out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
+	}
+	out.Locality = r.pools.localities.Canonical(out.Locality)
+	r.ingressConfig(p, in, &out.Ingress)
 	r.proxyConfig(p.dot("defaultConfig"), in.GetDefaultConfig(), out)
+}
+
+func (r *reader) ingressConfig(p path, in *mesh.MeshConfig, out *model.IngressConfig) {
+	switch in.GetIngressControllerMode() {
+	case mesh.MeshConfig_UNSPECIFIED, mesh.MeshConfig_STRICT:
+	case mesh.MeshConfig_DEFAULT:
+		out.Mode = model.IngressAll
+	case mesh.MeshConfig_OFF:
+		out.Mode = model.IngressOff
+	default:
+		r.fail(p.dot("ingressControllerMode"), in.GetIngressControllerMode(), "is no mode; STRICT is in force", "OFF, DEFAULT or STRICT")
+	}
+	out.Class = cmp.Or(in.GetIngressClass(), out.Class)
+	service := in.GetIngressService()
+	switch {
+	case service == "":
+	case !isName(service):
+		r.fail(p.dot("ingressService"), service, "is no name of a Service", wantLabel)
+	case service != out.Service: // as in Istio, its name stands for the label of the same value, but for that of the default one
+		out.Service, out.Selector = service, service
+	}
+	out.Selector = cmp.Or(in.GetIngressSelector(), out.Selector)
 }
 
 func (r *reader) meshOutbound(p path, in *mesh.MeshConfig_OutboundTrafficPolicy) model.OutboundPolicy {

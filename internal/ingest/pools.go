@@ -12,6 +12,8 @@ type pools struct {
 	retries     *model.Pool[model.Retries]
 	policies    *model.Pool[model.TrafficPolicy]
 	hashes      *model.Pool[model.HashPolicy]
+	serverTLS   *model.Pool[model.ServerTLS]
+	localities  *model.Pool[model.LocalityLB]
 }
 
 func newPools() *pools {
@@ -24,5 +26,7 @@ func newPools() *pools {
 		retries:     model.NewPool[model.Retries](),
 		policies:    model.NewPool[model.TrafficPolicy](),
 		hashes:      model.NewPool[model.HashPolicy](),
+		serverTLS:   model.NewPool[model.ServerTLS](),
+		localities:  model.NewPool[model.LocalityLB](),
 	}
 }

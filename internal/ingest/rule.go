@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -116,15 +117,16 @@ func (r *reader) clientTLS(p path, in *networking.ClientTLSSettings) *model.Clie
 		out.Mode = model.Simple
 	case networking.ClientTLSSettings_MUTUAL:
 		out.Mode, out.CertFile, out.KeyFile = model.Mutual, in.GetClientCertificate(), in.GetPrivateKey()
-		if out.CertFile == "" || out.KeyFile == "" {
+		if in.GetCredentialName() == "" && (out.CertFile == "" || out.KeyFile == "") {
 			r.fail(p, nil, "needs clientCertificate and privateKey for mode MUTUAL; the destination is closed", "paths of two files")
 		}
+	case networking.ClientTLSSettings_ISTIO_MUTUAL:
+		out.Mode = model.IstioMutual
+		r.ownCertificate(p, in)
 	default:
-		r.fail(p.dot("mode"), in.GetMode(), "is not supported yet; the destination is closed", "DISABLE, SIMPLE or MUTUAL")
+		r.fail(p.dot("mode"), in.GetMode(), "is no mode; the destination is closed", "DISABLE, SIMPLE, MUTUAL or ISTIO_MUTUAL")
 	}
-	if name := in.GetCredentialName(); name != "" {
-		r.fail(p.dot("credentialName"), name, "credentials in secrets are not supported yet; the destination is closed", "paths of files")
-	}
+	r.clientCredential(p, in, out)
 	if file := in.GetCaCrl(); file != "" {
 		r.fail(p.dot("caCrl"), file, "revocation lists are not supported yet; the destination is closed", "no caCrl")
 	}
@@ -132,6 +134,40 @@ func (r *reader) clientTLS(p path, in *networking.ClientTLSSettings) *model.Clie
 		return &model.ClientTLS{Mode: model.Unusable}
 	}
 	return out
+}
+
+// ownCertificate refuses other certificates beside those of the mesh: nobody would look at them.
+func (r *reader) ownCertificate(p path, in *networking.ClientTLSSettings) {
+	const message, want = "has no place in mode ISTIO_MUTUAL, where certificates are those of the mesh; the destination is closed", "mode MUTUAL"
+	for _, f := range []struct{ name, value string }{
+		{"clientCertificate", in.GetClientCertificate()}, {"privateKey", in.GetPrivateKey()},
+		{"caCertificates", in.GetCaCertificates()}, {"credentialName", in.GetCredentialName()},
+	} {
+		if f.value != "" {
+			r.fail(p.dot(f.name), f.value, message, want)
+		}
+	}
+	if in.GetInsecureSkipVerify().GetValue() {
+		r.fail(p.dot("insecureSkipVerify"), true, message, want)
+	}
+}
+
+// clientCredential reads the name of a Secret that stands in for files.
+func (r *reader) clientCredential(p path, in *networking.ClientTLSSettings, out *model.ClientTLS) {
+	name := in.GetCredentialName()
+	if name == "" {
+		return
+	}
+	at := p.dot("credentialName")
+	out.Credential = strings.TrimPrefix(name, "kubernetes://")
+	switch {
+	case !isObjectName(out.Credential):
+		r.fail(at, name, "is no name of a Secret; the destination is closed", "the name of a Secret in the namespace of the workload that calls")
+	case model.AuthoritiesOf(strings.TrimSuffix(out.Credential, model.AuthoritiesOf(""))) == out.Credential:
+		r.fail(at, name, "ends in "+model.AuthoritiesOf("")+", as only authorities do; the destination is closed", "a Secret with another name")
+	case out.CAFile != "" || out.CertFile != "" || out.KeyFile != "":
+		r.fail(at, name, "is set beside paths of files; the destination is closed", "one of them")
+	}
 }
 
 func (r *reader) sni(p path, name string) string {

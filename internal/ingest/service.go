@@ -11,8 +11,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// exportAnnotation is a Service's exportTo: a comma-separated list.
-const exportAnnotation = "networking.istio.io/exportTo"
+// Annotations of Services: exportTo, a comma-separated list, and which endpoints are preferred.
+const (
+	exportAnnotation       = "networking.istio.io/exportTo"
+	distributionAnnotation = "networking.istio.io/traffic-distribution"
+)
 
 func (r *reader) service(in *corev1.Service) []Object {
 	host, ok := r.literal("metadata.name", r.meta.Name+"."+r.meta.Namespace+".svc."+r.mesh.Domain, false)
@@ -26,6 +29,11 @@ func (r *reader) service(in *corev1.Service) []Object {
 		Headless: in.Spec.ClusterIP == corev1.ClusterIPNone,
 		Ports:    r.servicePorts(p.dot("ports"), in.Spec.Ports),
 		ExportTo: r.exportAnnotation(in.Annotations),
+
+		NodeLocal:    nodeLocal(in.Spec.InternalTrafficPolicy),
+		Distribution: r.distribution(in.Spec.TrafficDistribution),
+		Family:       family(in.Spec.IPFamilies),
+		TwoFamilies:  len(in.Spec.IPFamilies) > 1,
 	}
 	s.Selector, _ = r.selector(p.dot("selector"), in.Spec.Selector)
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
@@ -33,7 +41,6 @@ func (r *reader) service(in *corev1.Service) []Object {
 	} else {
 		s.Addresses = r.clusterIPs(p, &in.Spec)
 	}
-	r.unusedOfService(p, &in.Spec)
 	return []Object{s}
 }
 
@@ -144,15 +151,39 @@ func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, 
 	return out, ok
 }
 
-// unusedOfService reports fields that change where requests go in Kubernetes, and that Lateen does not follow yet.
-func (r *reader) unusedOfService(p path, spec *corev1.ServiceSpec) {
-	if v := spec.InternalTrafficPolicy; v != nil && *v == corev1.ServiceInternalTrafficPolicyLocal {
-		r.warn(p.dot("internalTrafficPolicy"), *v, notYet, "")
+// distribution reads what endpoints are preferred: the annotation comes before the field, which is younger.
+func (r *reader) distribution(field *string) model.TrafficDistribution {
+	p, text := path("spec.trafficDistribution"), ""
+	if field != nil {
+		text = *field
 	}
-	if v := spec.TrafficDistribution; v != nil {
-		r.warn(p.dot("trafficDistribution"), *v, notYet, "")
+	if value, set := r.annotations[distributionAnnotation]; set {
+		p, text = path("metadata.annotations").key(distributionAnnotation), value
 	}
-	if v := spec.SessionAffinity; v == corev1.ServiceAffinityClientIP {
-		r.warn(p.dot("sessionAffinity"), v, notYet, "a DestinationRule with a consistentHash of useSourceIp")
+	switch strings.ToLower(text) {
+	case "", "any":
+	case "preferclose", "prefersamezone":
+		return model.PreferZone
+	case "prefersamenode":
+		return model.PreferNode
+	default:
+		r.fail(p, text, "is no preference that is known; there is none", "PreferClose, PreferSameZone or PreferSameNode")
 	}
+	return model.DistributeAny
+}
+
+// family is the first one of the service, by which it is called unless the caller has no address of it.
+func family(list []corev1.IPFamily) model.Family {
+	if len(list) == 0 {
+		return model.AnyFamily
+	}
+	if list[0] == corev1.IPv6Protocol {
+		return model.IPv6
+	}
+	return model.IPv4
+}
+
+// nodeLocal tells whether calls stay on the caller's node.
+func nodeLocal(policy *corev1.ServiceInternalTrafficPolicy) bool {
+	return policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal
 }

@@ -158,10 +158,10 @@ func (r *reader) ingress(p path, in *networking.IstioIngressListener) (model.Ing
 }
 
 // defaultEndpoint reads where the workload's process listens: on loopback ("127.0.0.1:8080"), on the pod's address
-// ("0.0.0.0:8080"), or on a Unix socket. Without one it is the listener's port on loopback.
+// ("0.0.0.0:8080"), or on a Unix socket. Without one it is the listener's port, at no address in particular.
 func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint16) {
 	if text == "" {
-		return model.OwnApp, port
+		return "", port
 	}
 	if socket, unix := strings.CutPrefix(text, "unix://"); unix {
 		if len(socket) < 2 || (socket[0] != '/' && socket[0] != '@') {

@@ -42,6 +42,7 @@ func (r *reader) loadBalancer(p path, in *networking.LoadBalancerSettings) *mode
 			return nil
 		}
 	}
+	out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
 	out.WarmupDuration = r.warmup(p, in)
 	if out.WarmupDuration > 0 && out.Kind != model.LeastRequest && out.Kind != model.RoundRobin {
 		r.warn(p.dot("warmup"), nil, "has no effect with this algorithm", "LEAST_REQUEST or ROUND_ROBIN")

@@ -104,7 +104,11 @@ func policyFields(message string) (string, bool) {
 	case "TrafficPolicy.PortTrafficPolicy":
 		return "port load_balancer connection_pool outlier_detection tls", true
 	case "LoadBalancerSettings":
-		return "simple consistent_hash warmup_duration_secs warmup", true
+		return "simple consistent_hash warmup_duration_secs warmup locality_lb_setting", true
+	case "LocalityLoadBalancerSetting":
+		return "distribute failover enabled failover_priority", true
+	case "LocalityLoadBalancerSetting.Distribute", "LocalityLoadBalancerSetting.Failover":
+		return "from to", true
 	case "WarmupConfiguration":
 		return "duration", true
 	case "LoadBalancerSettings.ConsistentHashLB":
@@ -143,9 +147,12 @@ func listenerFields(message string) (string, bool) {
 		return "port bind hosts tls name", true
 	case "Port":
 		return "number protocol name", true
-	case "ServerTLSSettings": // most of them are used in so far as they close the server
+	case "ServerTLSSettings":
 		return "https_redirect mode server_certificate private_key ca_certificates credential_name credential_names " +
-			"ca_cert_credential_name tls_certificates", true
+			"ca_cert_credential_name tls_certificates ca_crl subject_alt_names verify_certificate_spki verify_certificate_hash " +
+			"min_protocol_version max_protocol_version cipher_suites insecure_skip_verify", true
+	case "ServerTLSSettings.TLSCertificate":
+		return "server_certificate private_key ca_certificates", true
 	case "Sidecar":
 		return "workload_selector ingress egress outbound_traffic_policy", true
 	case "WorkloadSelector":
@@ -188,7 +195,8 @@ func meshFields(message string) (string, bool) {
 	switch message {
 	case "MeshConfig":
 		return "outbound_traffic_policy connect_timeout default_http_retry_policy proxy_http_port default_service_export_to " +
-			"default_virtual_service_export_to default_destination_rule_export_to root_namespace access_log_file default_config", true
+			"default_virtual_service_export_to default_destination_rule_export_to root_namespace access_log_file default_config " +
+			"ingress_class ingress_service ingress_controller_mode ingress_selector locality_lb_setting enable_auto_mtls", true
 	case "MeshConfig.OutboundTrafficPolicy":
 		return "mode tls", true
 	case "ProxyConfig":

@@ -3,6 +3,7 @@ package ingest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,11 @@ const (
 
 func (r *reader) namespace(in *corev1.Namespace) []Object {
 	return []Object{&model.Namespace{Meta: r.meta, Labels: r.labels("metadata.labels", in.Labels)}}
+}
+
+// node reads where a node stands. Nothing else of it counts, so that its heartbeats change nothing.
+func (r *reader) node(in *corev1.Node) []Object {
+	return []Object{&model.Node{Meta: r.meta, Locality: topology(in.Labels)}}
 }
 
 // pod gives a Workload until the pod has ended.
@@ -72,16 +78,15 @@ func (r *reader) podIPs(status *corev1.PodStatus) []string {
 
 // containerPorts are the ports that named target ports can mean: those of containers, and of init containers that go on
 // running. The first of a name counts, as in Kubernetes.
-func (r *reader) containerPorts(spec *corev1.PodSpec) []model.WorkloadPort {
-	var out []model.WorkloadPort
+func (r *reader) containerPorts(spec *corev1.PodSpec) model.Labels {
+	out := map[string]string{}
 	add := func(p path, ports []corev1.ContainerPort) {
 		for i, in := range ports {
-			taken := func(o model.WorkloadPort) bool { return o.Name == in.Name }
-			if in.Name == "" || in.Protocol == corev1.ProtocolUDP || slices.ContainsFunc(out, taken) {
+			if in.Name == "" || in.Protocol == corev1.ProtocolUDP || out[in.Name] != "" {
 				continue
 			}
 			if number, ok := r.port(p.dot("ports").at(i).dot("containerPort"), int64(in.ContainerPort)); ok {
-				out = append(out, model.WorkloadPort{Name: in.Name, Port: number})
+				out[in.Name] = strconv.Itoa(int(number))
 			}
 		}
 	}
@@ -93,7 +98,7 @@ func (r *reader) containerPorts(spec *corev1.PodSpec) []model.WorkloadPort {
 			add(path("spec.initContainers").at(i), c.Ports)
 		}
 	}
-	return out
+	return model.LabelsOf(out)
 }
 
 // podLocality reads a pod's own labels; a node's come with the node. A label cannot hold a slash, so istio-locality may
@@ -103,20 +108,17 @@ func podLocality(labels map[string]string) model.Locality {
 		if !strings.Contains(text, "/") {
 			text = strings.ReplaceAll(text, ".", "/")
 		}
-		return parseLocality(text)
+		return model.ParseLocality(text)
 	}
-	return model.Locality{
-		Region:  labels[corev1.LabelTopologyRegion],
-		Zone:    labels[corev1.LabelTopologyZone],
-		Subzone: labels["topology.istio.io/subzone"],
-	}
+	return topology(labels)
 }
 
-// parseLocality reads "region/zone/subzone", of which the later ones may be missing.
-func parseLocality(text string) model.Locality {
-	region, rest, _ := strings.Cut(text, "/")
-	zone, subzone, _ := strings.Cut(rest, "/")
-	return model.Locality{Region: region, Zone: zone, Subzone: subzone}
+func topology(labels map[string]string) model.Locality {
+	return model.Locality{
+		Region:  labels[model.RegionLabel],
+		Zone:    labels[model.ZoneLabel],
+		Subzone: labels[model.SubzoneLabel],
+	}
 }
 
 // endpointSlice gives nothing for a slice that belongs to no service.
@@ -172,7 +174,8 @@ func (r *reader) slicePorts(list []discoveryv1.EndpointPort) []model.SlicePort {
 func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 	var out []model.SliceHost
 	for i, in := range list {
-		host := model.SliceHost{Health: health(in.Conditions)}
+		health, known := r.health(in.Conditions)
+		host := model.SliceHost{Health: health}
 		if ref := in.TargetRef; ref != nil && ref.Kind == string(source.Pod) {
 			host.Pod = ref.Name
 		}
@@ -187,7 +190,7 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 		}
 		for j, text := range in.Addresses {
 			a, ok := r.reachable(path(fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)), text)
-			if ok {
+			if ok && known {
 				host.Address = a
 				out = append(out, host)
 			}
@@ -196,9 +199,10 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 	return out
 }
 
-// health follows the API: an unknown condition of ready counts as ready, one of serving as that of ready. A pod that ends
-// but still serves finishes what it has.
-func health(c discoveryv1.EndpointConditions) model.Health {
+// health follows the API: an unknown condition of ready counts as ready, one of serving as that of ready. What is not ready
+// is no endpoint, unless the mesh wants to see it: a proxy that is told of it can only leave it out, at the price of a push more
+// when a pod starts and when it ends. Envoy finishes what it has under way with an endpoint that goes.
+func (r *reader) health(c discoveryv1.EndpointConditions) (h model.Health, known bool) {
 	ready := c.Ready == nil || *c.Ready
 	serving := ready
 	if c.Serving != nil {
@@ -207,11 +211,11 @@ func health(c discoveryv1.EndpointConditions) model.Health {
 	terminating := c.Terminating != nil && *c.Terminating
 	switch {
 	case c.Ready != nil && *c.Ready: // published on purpose, even while it ends
-		return model.Healthy
+		return model.Healthy, true
 	case serving && terminating:
-		return model.Draining
+		return model.Draining, r.unready
 	case ready && !terminating:
-		return model.Healthy
+		return model.Healthy, true
 	}
-	return model.Unhealthy
+	return model.Unhealthy, r.unready
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -232,7 +232,7 @@ func TestObjectsAreTheSameAtTheOtherEnd(t *testing.T) {
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
-		documents, problems := dir.Read(file, content)
+		documents, problems := manifest.Read(file, content)
 		require.Empty(t, problems)
 		for _, d := range documents {
 			sent = append(sent, source.Change{Key: d.Key, Object: d.Object, Origin: d.Origin})
@@ -250,7 +250,7 @@ func TestObjectsAreTheSameAtTheOtherEnd(t *testing.T) {
 
 func TestEveryKindCanBeDecoded(t *testing.T) {
 	for _, kind := range []source.Kind{
-		source.Namespace, source.Service, source.ServiceAccount, source.Deployment, source.Pod, source.ConfigMap, source.EndpointSlice,
+		source.Namespace, source.Node, source.Service, source.ServiceAccount, source.Deployment, source.Pod, source.ConfigMap, source.EndpointSlice,
 		source.Gateway, source.VirtualService, source.DestinationRule, source.ServiceEntry, source.Sidecar,
 	} {
 		c := source.Change{Key: source.Key{Kind: kind, Name: "a"}, Object: kind.NewObject()}
@@ -260,6 +260,6 @@ func TestEveryKindCanBeDecoded(t *testing.T) {
 		require.NoError(t, err)
 		require.IsType(t, c.Object, decoded.Object)
 	}
-	_, err := change{Key: source.Key{Kind: "Node", Name: "a"}, Object: json.RawMessage("{}")}.decode(time.Time{})
-	require.ErrorContains(t, err, "Node a")
+	_, err := change{Key: source.Key{Kind: "Widget", Name: "a"}, Object: json.RawMessage("{}")}.decode(time.Time{})
+	require.ErrorContains(t, err, "Widget a")
 }

@@ -86,10 +86,18 @@ func (b *batch) add(e source.Event) {
 	b.synced = b.synced || e.Synced
 }
 
-// forget leaves out what is not there any more.
-func (b *batch) forget() {
-	maps.DeleteFunc(b.changes, func(_ source.Key, c source.Change) bool { return c.Object == nil })
-	maps.DeleteFunc(b.reports, func(_ string, r source.Report) bool { return len(r.Problems) == 0 })
+// forget leaves out what is not there any more since an event. It looks at that event's objects alone: there may be many others.
+func (b *batch) forget(e source.Event) {
+	for _, c := range e.Changes {
+		if b.changes[c.Key].Object == nil {
+			delete(b.changes, c.Key)
+		}
+	}
+	for _, r := range e.Reports {
+		if len(b.reports[r.Origin].Problems) == 0 {
+			delete(b.reports, r.Origin)
+		}
+	}
 }
 
 func (b *batch) clone() batch {

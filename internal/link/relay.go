@@ -53,7 +53,7 @@ func (r *Relay) Deliver(e source.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all.add(e)
-	r.all.forget()
+	r.all.forget(e)
 	if r.line != nil {
 		r.line.pending.add(e)
 		r.line.signal()

@@ -278,11 +278,11 @@ func (l *loop) closed(p *pod, now time.Time) []int32 {
 	return closed
 }
 
-// watchPorts tells each Envoy's worker at which ports the services expect it to listen.
+// watchPorts tells each Envoy's worker at which ports the services expect it to listen, of those where it was not seen to yet.
 func (l *loop) watchPorts() {
 	for _, p := range l.pods {
 		if p.started && p.role != roleBare && p.terminating == nil {
-			p.worker.want(targetPorts(l.in.services[p.object.Namespace], p.object))
+			p.worker.want(p.unseen(targetPorts(l.in.services[p.object.Namespace], p.object)))
 		}
 	}
 }

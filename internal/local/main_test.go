@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -71,7 +72,8 @@ func playDoomed(dir string) error {
 }
 
 // playEnvoy forwards the pod's port (label "port") from the pod's address to the app's, and answers on its admin interface.
-// It listens for the app's own calls too, and answers none of them. It cuts what is in flight on SIGTERM, as Envoy does.
+// It listens for the app's own calls too, and answers none of them. It cuts what is in flight on SIGTERM, as Envoy does. With a
+// file holdFile beside its bootstrap it opens the pod's port only when that has gone.
 func playEnvoy(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -95,7 +97,10 @@ func playEnvoy(file string) error {
 	ended := make(chan error, 3)
 	if port := b.Node.Metadata.Labels["port"]; port != "" {
 		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: at(appRange, port)})
-		go func() { ended <- http.ListenAndServe(at(podRange, port), proxy) }()
+		go func() {
+			awaitNoFile(filepath.Join(filepath.Dir(file), holdFile))
+			ended <- http.ListenAndServe(at(podRange, port), proxy)
+		}()
 	}
 	admin := http.NewServeMux()
 	admin.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
@@ -108,4 +113,18 @@ func playEnvoy(file string) error {
 		ended <- http.ListenAndServe(at(outboundRange, fmt.Sprint(HTTPProxyPort)), http.NotFoundHandler())
 	}()
 	return <-ended
+}
+
+// holdFile keeps an Envoy that starts from listening at its pod's port.
+const holdFile = "hold"
+
+func awaitNoFile(path string) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if _, err := os.Stat(path); err != nil {
+			return
+		}
+		<-again.C
+	}
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -64,7 +65,7 @@ type container struct {
 // port is one at which the pod's Envoy should listen.
 type port struct {
 	wanted time.Time // since when
-	open   bool      // it was seen to listen
+	open   bool      // it was seen to listen, by the Envoy that runs now
 }
 
 // newPod makes the record of a pod that an owner wants.
@@ -81,7 +82,7 @@ func newPod(o owner, ordinal int, namespace *corev1.Namespace, now time.Time) *p
 	}
 	object.UID = types.UID(safeHash(32, object.Namespace, object.Name, now.Format(time.RFC3339Nano)))
 	object.CreationTimestamp = metav1.NewTime(now)
-	object.Spec.NodeName = nodeName
+	object.Spec.NodeName = cmp.Or(object.Spec.NodeName, nodeName)
 	if object.Spec.ServiceAccountName == "" {
 		object.Spec.ServiceAccountName = "default"
 	}
@@ -146,6 +147,11 @@ func (p *pod) want(ports []int32, now time.Time) {
 	}
 }
 
+// unseen are those of the wanted ports at which the pod's Envoy was not seen to listen.
+func (p *pod) unseen(wanted []int32) []int32 {
+	return slices.DeleteFunc(slices.Clone(wanted), func(n int32) bool { return p.ports[n] != nil && p.ports[n].open })
+}
+
 // closedPorts are those of the wanted ports at which others would find nobody yet, and the time until which they
 // are waited for: after it the endpoint is announced all the same, so that a port which the Envoy never opens becomes an error
 // that callers see. A gateway counts as open with any one port: which of its Service's ports it opens is up to Gateways.
@@ -181,7 +187,7 @@ func (p *pod) hear(r report) (n Notice, tell bool) {
 	n = Notice{Pod: p.name(), Container: r.container, Text: r.text, Tail: r.tail}
 	switch c := p.container(r.container); {
 	case r.kind == portOpen:
-		if port := p.ports[r.port]; port != nil {
+		if port := p.ports[r.port]; port != nil && p.container(proxyContainer).pid != 0 { // else it has gone meanwhile
 			port.open = true
 		}
 	case r.kind == podEnded:
@@ -189,6 +195,11 @@ func (p *pod) hear(r report) (n Notice, tell bool) {
 		n.Text, tell = "stopped", true
 	case c != nil:
 		tell, n.Bad = c.hear(r)
+		if c.name == proxyContainer && c.pid == 0 {
+			for _, port := range p.ports {
+				port.open = false // the next Envoy opens them anew
+			}
+		}
 	}
 	return n, tell
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -289,6 +290,29 @@ func TestCrashIsShownAndRestarted(t *testing.T) {
 		return len(s.Pods) == 1 && s.Pods[0].Restarts >= 2 && s.Pods[0].State == Crashing
 	})
 	require.Contains(t, s.Pods[0].Why, "starts again in")
+}
+
+// TestEndpointWaitsForTheNextEnvoy kills an Envoy: although the next one says that it is ready, its endpoint comes back only when it
+// listens at the ports at which the one before did.
+func TestEndpointWaitsForTheNextEnvoy(t *testing.T) {
+	m := run(t, Options{ListenWait: patience}, service("web"), deployment("web", 1, nil))
+	pod := m.await(t, (*Snapshot).Ready).Pods[0]
+	require.Len(t, m.world.endpoints("web"), 1)
+	hold := filepath.Join(m.opts.StateDir, "pods", "default", pod.Name, holdFile)
+	require.NoError(t, os.WriteFile(hold, nil, 0o600))
+	envoy := func(s *Snapshot) ProcessStatus {
+		return s.Pods[0].Processes[slices.IndexFunc(s.Pods[0].Processes, func(p ProcessStatus) bool { return p.Name == proxyContainer })]
+	}
+	require.NoError(t, syscall.Kill(envoy(m.Snapshot()).PID, syscall.SIGKILL))
+	s := m.await(t, func(s *Snapshot) bool { return envoy(s).Restarts == 1 && envoy(s).Ready })
+	require.Empty(t, m.world.endpoints("web"))
+	require.Contains(t, s.Pods[0].Why, "its Envoy does not listen at "+pod.Pod.String()+":9080 yet")
+
+	require.NoError(t, os.Remove(hold))
+	m.await(t, (*Snapshot).Ready)
+	require.Len(t, m.world.endpoints("web"), 1)
+	_, err := ask(pod.Pod.String(), "/")
+	require.NoError(t, err)
 }
 
 func TestLivenessRestarts(t *testing.T) {

@@ -29,7 +29,8 @@ type worker struct {
 	logs            string // directory
 	send            func(report)
 
-	// ports is latest-value: the ports at which the pod's Envoy should listen; a newer list replaces one not yet taken.
+	// ports is latest-value: the ports at which the pod's Envoy should listen and was not seen to yet; a newer list replaces one
+	// not yet taken.
 	ports chan []int32
 	// terminate holds the one order to end the pod that there will be: whether others may still call it.
 	terminate chan bool
@@ -115,10 +116,10 @@ func (w *worker) flush(ctx context.Context) {
 	w.admin.awaitIdle(flushing)
 }
 
-// watchPorts reports each wanted port once the pod's Envoy listens there, so that no endpoint is announced before.
+// watchPorts reports each wanted port once the pod's Envoy listens there, so that no endpoint is announced before. It remembers
+// none: the loop knows when an Envoy has gone, and wants its ports again.
 func (w *worker) watchPorts(ctx context.Context) {
 	var wanted []int32
-	open := map[int32]bool{}
 	t := time.NewTicker(eager)
 	defer t.Stop()
 	for {
@@ -134,11 +135,7 @@ func (w *worker) watchPorts(ctx context.Context) {
 		}
 		var missing []int32
 		for _, port := range wanted {
-			if open[port] {
-				continue
-			}
 			if w.listening(ctx, port) {
-				open[port] = true
 				w.tell("", report{kind: portOpen, port: port})
 				continue
 			}

@@ -11,7 +11,7 @@ import (
 // Whatever field of an object differs, at any depth, the object is another: an update that changes it alone is not lost.
 func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 	for _, o := range []Object{
-		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &Guard{}, &Workload{}, &Namespace{}, &EndpointSlice{}, &MeshConfig{},
+		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &Guard{}, &Workload{}, &Namespace{}, &Node{}, &EndpointSlice{}, &MeshConfig{}, &Credential{}, &IngressClass{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)
@@ -29,10 +29,15 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 	}
 }
 
+// opaque tells that a value is a leaf, whatever is in it.
+func opaque(v reflect.Value) bool {
+	return v.Type() == reflect.TypeFor[Labels]() || v.Type() == reflect.TypeFor[Sensitive]()
+}
+
 // fill gives each slice one item and each pointer a value; TrafficPolicy holds itself.
 func fill(v reflect.Value, depth int) {
 	switch {
-	case depth > 12 || v.Type() == reflect.TypeFor[Labels]():
+	case depth > 12 || opaque(v):
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), depth+1)
@@ -48,7 +53,7 @@ func fill(v reflect.Value, depth int) {
 
 func eachLeaf(v reflect.Value, path string, f func(string, reflect.Value)) {
 	switch {
-	case v.Type() == reflect.TypeFor[Labels]():
+	case opaque(v):
 		f(path, v)
 	case v.Kind() == reflect.Pointer && !v.IsNil():
 		eachLeaf(v.Elem(), path, f)
@@ -71,7 +76,11 @@ func other(v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(!v.Bool())
 	case reflect.Struct:
-		v.Set(reflect.ValueOf(LabelsOf(map[string]string{"other": "x"})))
+		for _, another := range []any{LabelsOf(map[string]string{"other": "x"}), Hidden("other")} {
+			if o := reflect.ValueOf(another); o.Type() == v.Type() {
+				v.Set(o)
+			}
+		}
 	default:
 		if v.CanInt() {
 			v.SetInt(v.Int() + 1)

@@ -26,6 +26,6 @@ const (
 	GuardAdmits
 	// GuardAdmitsNone is an ALLOW policy that allows nothing: calls are refused unless another one admits them.
 	GuardAdmitsNone
-	// GuardRefuses refuses all calls, whatever other policies allow.
+	// GuardRefuses refuses all calls, whatever other policies allow; of a PeerAuthentication, those that are not in TLS of the mesh.
 	GuardRefuses
 )

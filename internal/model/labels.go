@@ -5,6 +5,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unique"
+)
+
+// Labels that mean something by their name: where a pod runs, and that its endpoints take nothing new.
+const (
+	RegionLabel   = "topology.kubernetes.io/region"
+	ZoneLabel     = "topology.kubernetes.io/zone"
+	SubzoneLabel  = "topology.istio.io/subzone"
+	HostnameLabel = "kubernetes.io/hostname"
+	DrainingLabel = "istio.io/draining"
+	// TLSModeLabel with the value TLSModeIstio is what pods have that take mutual TLS of the mesh.
+	TLSModeLabel = "security.istio.io/tlsMode"
+	TLSModeIstio = "istio"
 )
 
 // Labels is a set of labels (or a selector over them) in one canonical, comparable form: sorted, so that equal sets are
@@ -20,7 +33,7 @@ func LabelsOf(m map[string]string) Labels {
 		b.WriteString(m[k])
 		b.WriteByte('\n')
 	}
-	return Labels{b.String()}
+	return Labels{unique.Make(b.String()).Value()} // replicas have equal labels
 }
 
 // IsEmpty tells that there are none.
@@ -63,6 +76,24 @@ func (l Labels) Get(key string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// With is the set with one label more, or another value for it.
+func (l Labels) With(key, value string) Labels {
+	m := l.Map()
+	m[key] = value
+	return LabelsOf(m)
+}
+
+// Only are those of the labels that have one of these keys.
+func (l Labels) Only(keys iter.Seq[string]) Labels {
+	some := map[string]string{}
+	for k := range keys {
+		if v, ok := l.Get(k); ok {
+			some[k] = v
+		}
+	}
+	return LabelsOf(some)
 }
 
 // Selects tells whether l, read as a selector, matches o: each of its labels is in o with the same value. The empty

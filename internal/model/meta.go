@@ -13,11 +13,14 @@ type Meta struct {
 	Name      string
 	Created   int64 // Unix seconds; 0 when unknown, as in a directory
 	UID       string
+	// Owner is the name of the object of this Kind that this one was made of, if it is not that itself: what an Ingress means
+	// is several objects, with names of their own.
+	Owner string
 }
 
-// Key names the object.
+// Key names the object that people wrote.
 func (m *Meta) Key() source.Key {
-	return source.Key{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}
+	return source.Key{Kind: m.Kind, Namespace: m.Namespace, Name: cmp.Or(m.Owner, m.Name)}
 }
 
 // Compare is the one total order for every conflict among objects of one kind: the smaller wins. A Service of Kubernetes

@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // DestinationRule says how a host is called. Its policies are canonical (Pool).
 type DestinationRule struct {
@@ -27,6 +30,34 @@ func (d *DestinationRule) Subset(name string) (Subset, bool) {
 		}
 	}
 	return Subset{}, false
+}
+
+// Credentials are those that the rule's policies name, each once, sorted.
+func (d *DestinationRule) Credentials() []string {
+	names := d.Policy.credentials()
+	for _, s := range d.Subsets {
+		names = append(names, s.Policy.credentials()...)
+	}
+	return distinct(names)
+}
+
+func (p *TrafficPolicy) credentials() []string {
+	if p == nil {
+		return nil
+	}
+	var names []string
+	if p.TLS != nil && p.TLS.Credential != "" {
+		names = append(names, p.TLS.Credential)
+	}
+	for _, port := range p.Ports {
+		names = append(names, port.Policy.credentials()...)
+	}
+	return names
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // MergeRules is what rules for one host say together, as Istio merges them: all subsets, of each name the first, and the first
@@ -91,6 +122,7 @@ type LoadBalancer struct {
 	MinimumRingSize uint64
 	MaglevTableSize uint64
 	WarmupDuration  time.Duration
+	Locality        *LocalityLB // nil: as the Service or the mesh says
 }
 
 // HashPolicy is what a consistent hash is made of; exactly one of the fields up to SourceIP is set.
@@ -148,14 +180,22 @@ const (
 	Disable TLSMode = iota
 	Simple
 	Mutual
+	// IstioMutual is mutual TLS with the certificates that the proxy's agent has from the mesh.
+	IstioMutual
 	// Unusable marks a mode that cannot be honoured: the destination is closed (no endpoints), never called in plaintext.
 	Unusable
 )
 
+// NeedsCredential tells that a Secret is named, or that the proxy's own certificate is meant.
+func (t *ClientTLS) NeedsCredential() bool { return t.Credential != "" || t.Mode == IstioMutual }
+
 // ClientTLS is DestinationRule.trafficPolicy.tls.
 type ClientTLS struct {
-	Mode               TLSMode
-	SNI                string
+	Mode TLSMode
+	SNI  string
+	// Credential is the Secret with the authorities to check the server by, and with Mutual the certificate to show. Without
+	// one, files are.
+	Credential         string
 	CAFile             string
 	CertFile, KeyFile  string
 	SubjectAltNames    []string

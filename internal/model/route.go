@@ -82,11 +82,13 @@ type HeaderMatch struct {
 
 // Destination is where requests go, with a share of them.
 type Destination struct {
-	Host    Host
-	Subset  string
-	Port    uint16 // 0: the service's only port, or the port that was called
-	Weight  uint32
-	Headers *HeaderOps
+	Host   Host
+	Subset string
+	Port   uint16 // 0: that of PortName, else the service's only port, or the port that was called
+	// PortName is the name of a port in the place of its number (Ingress).
+	PortName string
+	Weight   uint32
+	Headers  *HeaderOps
 }
 
 // HeaderOps are header operations on requests and responses.

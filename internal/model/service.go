@@ -1,6 +1,11 @@
 package model
 
-import "slices"
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
 
 // Protocol is how the bytes on a port are to be understood, from the port's name or appProtocol.
 type Protocol uint8
@@ -50,6 +55,12 @@ type Service struct {
 	Ports     []ServicePort
 	Selector  Labels // of workloads in the namespace; empty selects none
 	ExportTo  Exports
+	// NodeLocal keeps calls on the caller's node (internalTrafficPolicy Local).
+	NodeLocal    bool
+	Distribution TrafficDistribution
+	// Family is the first one of the Service. With TwoFamilies it has each of its pods twice, and callers use those of one (Stack.Calls).
+	Family      Family
+	TwoFamilies bool
 	// Endpoints are those written down in a ServiceEntry, for EDS and StrictDNS/LogicalDNS (then Address is a name).
 	Endpoints []Endpoint
 }
@@ -62,6 +73,20 @@ type ServicePort struct {
 	Target     uint16 // 0 when TargetName is set
 	TargetName string // a container port's name
 }
+
+// VIPs are those of the addresses that are one IP each.
+func (s *Service) VIPs() []string {
+	return slices.DeleteFunc(slices.Clone(s.Addresses), func(a string) bool {
+		ip, err := netip.ParseAddr(a)
+		return err != nil || ip.IsUnspecified()
+	})
+}
+
+// HasVIP tells whether one of the addresses is an IP, by which connections to the service are known.
+func (s *Service) HasVIP() bool { return len(s.VIPs()) > 0 }
+
+// IsAlias tells that it is a Service of type ExternalName: another name of something, without an address of its own.
+func (s *Service) IsAlias() bool { return s.Kind == source.Service && s.Resolution == StrictDNS }
 
 // Port finds a port by its number.
 func (s *Service) Port(number uint16) (ServicePort, bool) {
@@ -116,7 +141,8 @@ type Endpoint struct {
 	Locality Locality
 	Workload string // "namespace/name" of the pod, empty if none is known
 	Node     string
-	TLS      bool // the workload takes mesh mTLS
+	// Other is an address of the pod's of the other family, empty if it has none.
+	Other string
 }
 
 // Locality is where something runs.

@@ -1,11 +1,22 @@
 package model
 
-import "github.com/lateen-mesh/lateen/internal/source"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
 
 // Namespace is what Lateen uses of a Kubernetes namespace.
 type Namespace struct {
 	Meta
 	Labels Labels
+}
+
+// Node is what Lateen uses of a Kubernetes node: where its pods run.
+type Node struct {
+	Meta
+	Locality Locality
 }
 
 // Workload is one Pod.
@@ -15,17 +26,11 @@ type Workload struct {
 	ServiceAccount string
 	Addresses      []string // pod IPs, the primary one first
 	Node           string
-	Locality       Locality
-	Ports          []WorkloadPort // named container ports, which named target ports refer to
+	Locality       Locality // its own; without one it is that of the node
+	Ports          Labels   // numbers of container ports by name, which named target ports refer to; replicas share them
 	// OwnApp and OwnOutbound are loopback addresses of the pod's own in a local mesh (annotations lateen.io/app-address and
 	// lateen.io/outbound-address); empty in a cluster.
 	OwnApp, OwnOutbound string
-}
-
-// WorkloadPort is a container port.
-type WorkloadPort struct {
-	Name string
-	Port uint16
 }
 
 // EndpointSlice lists addresses of a service, as Kubernetes publishes them; the world joins it with Workloads.
@@ -56,12 +61,26 @@ func (e *EndpointSlice) ServiceKey() source.Key {
 	return source.Key{Kind: source.Service, Namespace: e.Namespace, Name: e.Service}
 }
 
-// PortNamed finds a container port by name, 0 if there is none.
-func (w *Workload) PortNamed(name string) uint16 {
-	for _, p := range w.Ports {
-		if p.Name == name {
-			return p.Port
+// OtherAddress is the first address of the workload that is of another family than the given one; empty if there is none, or
+// if that is none of the workload's.
+func (w *Workload) OtherAddress(address string) string {
+	if len(w.Addresses) < 2 || !slices.Contains(w.Addresses, address) {
+		return ""
+	}
+	for _, a := range w.Addresses {
+		if !IPv6.Has(a) == IPv6.Has(address) {
+			return a
 		}
 	}
-	return 0
+	return ""
+}
+
+// PortNamed finds a container port by name, 0 if there is none.
+func (w *Workload) PortNamed(name string) uint16 {
+	text, _ := w.Ports.Get(name)
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(number)
 }

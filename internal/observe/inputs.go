@@ -16,6 +16,11 @@ type Source struct {
 	Updates *prometheus.CounterVec
 	// Rejected counts objects that are not in force, by type ("gateway") and name. pilot_total_rejected_configs.
 	Rejected *prometheus.CounterVec
+	// Watched counts events of an API server by kind and by what became of them: "used", "same" (nothing that is used changed),
+	// "ignored" (a namespace that is not in the mesh). lateen_watch_events_total.
+	Watched *prometheus.CounterVec
+	// SyncErrors counts lists and watches that failed, by cluster. controller_sync_errors_total.
+	SyncErrors *prometheus.CounterVec
 	// Problems is the number of mistakes now known, by severity ("error", "warning"). lateen_problems.
 	Problems *prometheus.GaugeVec
 }
@@ -26,6 +31,8 @@ func newSource(f promauto.Factory) Source {
 		RegistryEvents: counters(f, "pilot_k8s_reg_events", "Events from Kubernetes' resources.", "type", "event"),
 		Updates:        counters(f, "pilot_inbound_updates", "Updates received by the pipeline.", "type"),
 		Rejected:       counters(f, "pilot_total_rejected_configs", "Objects that had to be rejected.", "type", "name"),
+		Watched:        counters(f, "lateen_watch_events_total", "Events of an API server, by what became of them.", "type", "result"),
+		SyncErrors:     counters(f, "controller_sync_errors_total", "Lists and watches of an API server that failed.", "cluster"),
 		Problems:       gauges(f, "lateen_problems", "Mistakes in what users wrote, as of now.", "severity"),
 	}
 	for _, severity := range []string{"error", "warning"} {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"regexp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,9 @@ type Metrics struct {
 	XDS    XDS
 	Push   Push
 
+	Admission Admission
+	Status    Status
+
 	// Drops counts what was thrown away to keep a queue bounded, by reason: "push_record" (a record of a push that
 	// nobody read), "open_push" (a push whose last ACK was not waited for). lateen_drops_total.
 	Drops *prometheus.CounterVec
@@ -34,22 +38,27 @@ type Build struct {
 func New(build Build) *Metrics {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
-		collectors.NewGoCollector(),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectionTime)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	f := promauto.With(reg)
 	describeBuild(f, build)
 	m := &Metrics{
-		Registry: reg,
-		Source:   newSource(f),
-		World:    newWorld(f),
-		View:     newView(f),
-		XDS:      newXDS(f),
-		Push:     newPush(f),
-		Drops:    counters(f, "lateen_drops_total", "Things thrown away to keep a queue bounded.", "reason"),
+		Registry:  reg,
+		Source:    newSource(f),
+		World:     newWorld(f),
+		View:      newView(f),
+		XDS:       newXDS(f),
+		Push:      newPush(f),
+		Admission: newAdmission(f),
+		Status:    newStatus(f),
+		Drops:     counters(f, "lateen_drops_total", "Things thrown away to keep a queue bounded.", "reason"),
 	}
 	return m
 }
+
+// collectionTime is how much CPU time garbage collection takes, which the runtime tells beside its usual metrics.
+var collectionTime = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/cpu/classes/gc/total:cpu-seconds$`)}
 
 func describeBuild(f promauto.Factory, build Build) {
 	f.NewGaugeVec(prometheus.GaugeOpts{

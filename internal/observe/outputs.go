@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -23,8 +25,8 @@ type XDS struct {
 	ConfigSize *prometheus.HistogramVec
 	// Rejects counts responses that a proxy refused, by type. pilot_total_xds_rejects.
 	Rejects *prometheus.CounterVec
-	// Refusals, by the short type name "cds", "eds", "lds" or "rds", count refusals by node and by the gRPC code of the
-	// error; a node's go away with its stream. pilot_xds_{cds,eds,lds,rds}_reject.
+	// Refusals, by the short type name "cds", "eds", "leds", "lds", "rds" or "vhds", count refusals by node and by the gRPC code of the
+	// error; a node's go away with its stream. pilot_xds_{cds,eds,leds,lds,rds,vhds}_reject.
 	Refusals map[string]*prometheus.GaugeVec
 
 	InternalErrors prometheus.Counter // pilot_total_xds_internal_errors
@@ -35,6 +37,13 @@ type XDS struct {
 	// Refused counts streams that were not admitted, by gRPC code ("InvalidArgument", "PermissionDenied", …).
 	// lateen_xds_refused_streams_total.
 	Refused *prometheus.CounterVec
+	// Waiting is the number of streams that wait for their admission. lateen_xds_waiting_streams.
+	Waiting prometheus.Gauge
+	// Held counts requests that had to wait because their client asks for too much. lateen_xds_held_requests_total.
+	Held prometheus.Counter
+	// Queued are the bytes of responses that wait in this process until their clients take them, of all streams: who queues and
+	// takes adds to it. lateen_xds_queued_bytes.
+	Queued *atomic.Int64
 }
 
 func newXDS(f promauto.Factory) XDS {
@@ -54,8 +63,14 @@ func newXDS(f promauto.Factory) XDS {
 		ExpiredNonces:  counter(f, "pilot_xds_expired_nonce", "Requests with an expired nonce."),
 		ReceiveMax:     gauge(f, "pilot_xds_recv_max", "Size in bytes of the largest request."),
 		Refused:        counters(f, "lateen_xds_refused_streams_total", "Streams that were not admitted.", "code"),
+		Waiting:        gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
+		Held:           counter(f, "lateen_xds_held_requests_total", "Requests that had to wait because their client asks for too much."),
+		Queued:         &atomic.Int64{},
 	}
-	for _, t := range []string{"cds", "eds", "lds", "rds"} {
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lateen_xds_queued_bytes", Help: "Bytes of responses that wait until their clients take them.",
+	}, func() float64 { return float64(x.Queued.Load()) })
+	for _, t := range []string{"cds", "eds", "leds", "lds", "rds", "vhds"} {
 		x.Refusals[t] = gauges(f, "pilot_xds_"+t+"_reject", "Refusals of "+t+" by connected proxies.", "node", "err")
 	}
 	return x

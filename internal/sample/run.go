@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -15,6 +16,8 @@ import (
 const (
 	// finish is how long requests in flight may take after the end was asked for.
 	finish = 4 * time.Second
+	// linger is how long a client may take to close a connection whose end it was told.
+	linger = time.Second
 	// maxLine bounds a line of the TCP echo; a longer one ends its connection.
 	maxLine = 64 << 10
 )
@@ -102,7 +105,20 @@ func (e *lineEcho) answer(ctx context.Context, conn net.Conn) {
 		}
 	}
 	if ctx.Err() != nil {
-		_ = conn.SetWriteDeadline(time.Now().Add(finish))
-		_, _ = fmt.Fprintf(conn, "%s ends\n", e.prefix) // the client may have gone
+		e.part(conn)
 	}
+}
+
+// part says that this is the end, and leaves the closing to the client: a socket that is closed with something unread in it sends a
+// reset, and an Envoy between the two that meets one drops what it has not passed on yet, the farewell with it.
+func (e *lineEcho) part(conn net.Conn) {
+	_ = conn.SetWriteDeadline(time.Now().Add(finish))
+	if _, err := fmt.Fprintf(conn, "%s ends\n", e.prefix); err != nil {
+		return // the client has gone
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(linger))
+	_, _ = io.Copy(io.Discard, conn) // until the client closes, or its time is up
 }

@@ -160,6 +160,35 @@ func TestCallsGoThroughTheProxy(t *testing.T) {
 	require.Equal(t, "somewhere:9080", there.Host)
 }
 
+// A client that goes on writing while the server ends reads all that was answered, the farewell and then the end: no reset, which
+// would take with it what is on its way.
+func TestLinesEndWithoutAReset(t *testing.T) {
+	addrs, stop := start(t, Options{Role: Echo, Version: "v1", TCP: []int{0}})
+	conn, err := net.Dial("tcp", addrs[0])
+	require.NoError(t, err)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for lines := strings.Repeat("line\n", 100); ; {
+			if _, err := io.WriteString(conn, lines); err != nil {
+				return // closed below
+			}
+		}
+	})
+	answers := bufio.NewScanner(conn)
+	require.True(t, answers.Scan())
+	var ending sync.WaitGroup
+	ending.Go(stop)
+	last := answers.Text()
+	for answers.Scan() {
+		last = answers.Text()
+	}
+	require.NoError(t, answers.Err())
+	require.Equal(t, "v1 ends", last)
+	require.NoError(t, conn.Close())
+	writing.Wait()
+	ending.Wait()
+}
+
 func TestLineEcho(t *testing.T) {
 	addrs, _ := start(t, Options{Role: Echo, Version: "v2", TCP: []int{0}})
 	conn, err := net.Dial("tcp", addrs[0])

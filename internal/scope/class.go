@@ -1,11 +1,9 @@
 package scope
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
 
@@ -19,19 +17,58 @@ const (
 	Router
 )
 
-// Settings are the fields of a proxy's metadata that translation reads, normalised.
+// Settings are what translation reads of a proxy's metadata, normalised.
 type Settings struct {
 	HTTPProxyPort uint16
 	HTTP10        bool
+	// Intercepted tells that a sidecar's connections are redirected to it, with their original destination; else a workload
+	// calls its proxy's ports, and others call the proxy's where the workload's would be.
+	Intercepted bool
+	// Agent tells that an agent beside the proxy serves it the certificate that it has from the mesh (Istio's SDS, by the cluster
+	// "sds-grpc" of the proxy's bootstrap).
+	Agent bool
+	// Stack is which families of addresses the proxy has.
+	Stack model.Stack
+	// AllClusters gives a gateway what it takes to call all services that it may see, not only those that its routes lead to. It is a
+	// setting of the control plane.
+	AllClusters bool
 }
 
 // Proxy is what is known of one proxy, from its Pod record where there is one, else from its node metadata.
 type Proxy struct {
-	Type      ProxyType
 	Namespace string
 	Name      string // of the workload
 	Labels    model.Labels
 	Settings  Settings
+	Type      ProxyType
+	Place     *Place // nil when it is not known; it is no part of the class
+}
+
+// Place is where a proxy runs. It decides on the order of some clusters' endpoints alone.
+type Place struct {
+	Locality model.Locality
+	Node     string
+}
+
+// PlaceOf is where a workload runs.
+func PlaceOf(w *world.World, workload *model.Workload) *Place {
+	return &Place{Locality: w.LocalityOf(workload), Node: workload.Node}
+}
+
+// Label is the value of a label of the proxy, or of one that names its place; empty if there is none.
+func (p *Proxy) Label(key string) string {
+	at := p.Place
+	if at == nil {
+		at = &Place{}
+	}
+	if v, place := at.Locality.Label(key); place {
+		return v
+	}
+	if key == model.HostnameLabel {
+		return at.Node
+	}
+	v, _ := p.Labels.Get(key)
+	return v
 }
 
 // Class is what tells proxies apart that should get different config. It is comparable, and made of match results, not of
@@ -42,37 +79,40 @@ type Class struct {
 	Settings  Settings
 	// Selectors are those of all selectors in the world that match the proxies.
 	Selectors *model.List[model.Labels]
-	// Targets are the service ports that the workload serves, by the total order of the services.
-	Targets *model.List[Target]
-}
-
-// Target is one port of a workload as a service sees it.
-type Target struct {
-	Owner    source.Key
-	Port     uint16 // of the workload
-	Service  uint16 // of the service
-	Host     model.Host
-	Protocol model.Protocol
+	// Inbound are the ports of a sidecar's workload by number, and Clashes what services contest of them, in their total order. Which
+	// services lead to a port is no part of the class: workloads of a namespace that serve the same ports are alike.
+	Inbound *model.List[Inbound]
+	Clashes *model.List[Clash]
+	// Binds are the ports of a gateway's workload that are not those of its services, by number of the latter.
+	Binds *model.List[Bind]
 }
 
 // Classifier makes classes; it interns their lists, so that equal classes are equal values. It is used by one goroutine.
 type Classifier struct {
 	selectors *model.Interner[model.Labels]
-	targets   *model.Interner[Target]
+	inbound   *model.Interner[Inbound]
+	clashes   *model.Interner[Clash]
+	binds     *model.Interner[Bind]
 }
 
 // NewClassifier makes a classifier.
 func NewClassifier() *Classifier {
-	return &Classifier{selectors: model.NewInterner[model.Labels](), targets: model.NewInterner[Target]()}
+	return &Classifier{
+		selectors: model.NewInterner[model.Labels](), inbound: model.NewInterner[Inbound](), clashes: model.NewInterner[Clash](),
+		binds: model.NewInterner[Bind](),
+	}
 }
 
 // Classify finds the class of a proxy in a world.
 func (c *Classifier) Classify(w *world.World, p Proxy) Class {
-	return Class{
-		Type: p.Type, Namespace: p.Namespace, Settings: p.Settings,
-		Selectors: c.selectors.List(matching(w, p.Labels)),
-		Targets:   c.targets.List(targets(w, p)),
+	class := Class{Type: p.Type, Namespace: p.Namespace, Settings: p.Settings, Selectors: c.selectors.List(matching(w, p.Labels))}
+	if p.Type == Router {
+		class.Binds = c.binds.List(binds(w, p))
+		return class
 	}
+	ports, clashes := inbound(w, p)
+	class.Inbound, class.Clashes = c.inbound.List(ports), c.clashes.List(clashes)
+	return class
 }
 
 func matching(w *world.World, labels model.Labels) []model.Labels {
@@ -82,32 +122,6 @@ func matching(w *world.World, labels model.Labels) []model.Labels {
 			found = append(found, s)
 		}
 	}
-	return found
-}
-
-func targets(w *world.World, p Proxy) []Target {
-	var found []Target
-	workload := w.Workload(p.Namespace, p.Name)
-	for _, s := range serving(w, p) {
-		for _, port := range s.Ports {
-			t := Target{Owner: s.Key(), Port: port.Target, Service: port.Port, Host: s.Host, Protocol: port.Protocol}
-			if t.Port == 0 && workload != nil {
-				t.Port = workload.PortNamed(port.TargetName)
-			}
-			if t.Port != 0 && t.Protocol != model.UDP {
-				found = append(found, t)
-			}
-		}
-	}
-	return found
-}
-
-// serving are the services that a workload serves, in the total order.
-func serving(w *world.World, p Proxy) []*model.Service {
-	found := slices.Collect(w.ServicesSelecting(p.Namespace, p.Labels))
-	slices.SortFunc(found, func(a, b *model.Service) int {
-		return cmp.Or(a.Compare(&b.Meta), cmp.Compare(a.Host, b.Host))
-	})
 	return found
 }
 
@@ -124,30 +138,44 @@ func (c *Class) Selected(selector model.Labels) bool {
 	return false
 }
 
-// Moves tells whether a delta may put a proxy into another class.
-func Moves(d *world.Delta, p Proxy) bool {
-	for _, w := range d.Workloads {
-		if either(w.Old, w.New).Namespace == p.Namespace && either(w.Old, w.New).Name == p.Name {
+// Moves is what a delta may do to the classes of proxies, found once per delta.
+type Moves struct {
+	delta     *world.Delta
+	selectors []model.Labels // that appeared, changed or went away
+}
+
+// MovesOf looks at a delta.
+func MovesOf(d *world.Delta) Moves { return Moves{delta: d, selectors: changedSelectors(d)} }
+
+// Anywhere tells whether selectors of policies changed, which may be for any workload.
+func (m Moves) Anywhere() bool { return len(m.selectors) > 0 }
+
+// Concern tells whether the delta may put a proxy into another class.
+func (m Moves) Concern(p Proxy) bool {
+	for _, w := range m.delta.Workloads {
+		if w.Either().Namespace == p.Namespace && w.Either().Name == p.Name {
 			return true
 		}
 	}
-	for _, s := range d.Services {
+	for _, n := range m.delta.Nodes {
+		if p.Place != nil && n.Either().Name == p.Place.Node {
+			return true
+		}
+	}
+	for _, s := range m.delta.Services {
 		for _, v := range []*model.Service{s.Old, s.New} {
 			if v != nil && v.Namespace == p.Namespace && !v.Selector.IsEmpty() && v.Selector.Selects(p.Labels) {
 				return true
 			}
 		}
 	}
-	for _, l := range changedSelectors(d) {
+	for _, l := range m.selectors {
 		if l.Selects(p.Labels) {
 			return true
 		}
 	}
 	return false
 }
-
-// ChangesSelectors tells whether a delta changes selectors of policies, which may be for any workload.
-func ChangesSelectors(d *world.Delta) bool { return len(changedSelectors(d)) > 0 }
 
 func changedSelectors(d *world.Delta) []model.Labels {
 	var found []model.Labels
@@ -158,46 +186,22 @@ func changedSelectors(d *world.Delta) []model.Labels {
 			}
 		}
 	}
-	for _, p := range d.DestinationRules {
-		found = append(found, selectorOf(p.Old), selectorOf(p.New))
-	}
-	for _, p := range d.Gateways {
-		if p.Old != nil {
-			found = append(found, p.Old.Selector)
-		}
-		if p.New != nil {
-			found = append(found, p.New.Selector)
-		}
-	}
-	for _, p := range d.Sidecars {
-		if p.Old != nil {
-			found = append(found, p.Old.Selector)
-		}
-		if p.New != nil {
-			found = append(found, p.New.Selector)
-		}
-	}
-	for _, p := range d.Guards {
-		if p.Old != nil {
-			found = append(found, p.Old.Selector)
-		}
-		if p.New != nil {
-			found = append(found, p.New.Selector)
-		}
-	}
+	found = append(found, selectorsOf(d.DestinationRules, func(r *model.DestinationRule) model.Labels { return r.Selector })...)
+	found = append(found, selectorsOf(d.Gateways, func(g *model.Gateway) model.Labels { return g.Selector })...)
+	found = append(found, selectorsOf(d.Sidecars, func(s *model.Sidecar) model.Labels { return s.Selector })...)
+	found = append(found, selectorsOf(d.Guards, func(g *model.Guard) model.Labels { return g.Selector })...)
 	return slices.DeleteFunc(found, model.Labels.IsEmpty)
 }
 
-func selectorOf(r *model.DestinationRule) model.Labels {
-	if r == nil {
-		return model.Labels{}
+func selectorsOf[T any](pairs []world.Pair[T], selector func(*T) model.Labels) []model.Labels {
+	var found []model.Labels
+	for _, p := range pairs {
+		if p.Old != nil {
+			found = append(found, selector(p.Old))
+		}
+		if p.New != nil {
+			found = append(found, selector(p.New))
+		}
 	}
-	return r.Selector
-}
-
-func either[T any](old, now *T) *T {
-	if now != nil {
-		return now
-	}
-	return old
+	return found
 }

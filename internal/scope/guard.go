@@ -6,19 +6,23 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// Refuses tells whether the guards in force refuse calls to a port of the class's workloads.
+// Refuses tells whether the guards in force refuse calls in plaintext to a port of the class's workloads.
 func (s *Scope) Refuses(port uint16) bool {
-	return s.unauthorized() || s.Class.Type == Sidecar && s.wantsTLS(port)
+	return s.Unauthorized() || s.Class.Type == Sidecar && s.wantsTLS(port)
 }
+
+// HasMeshTLS tells that mutual TLS is on among workloads that can, and the class's proxies have an agent that gives them a
+// certificate for it.
+func (s *Scope) HasMeshTLS() bool { return s.World.Mesh.AutoTLS && s.Class.Settings.Agent }
 
 // Guarded tells whether a guard is for the class.
 func (s *Scope) Guarded(g *model.Guard) bool {
 	return (g.Namespace == s.Class.Namespace || g.Namespace == s.World.Mesh.RootNamespace) && s.Class.Selected(g.Selector)
 }
 
-// unauthorized tells whether AuthorizationPolicies refuse calls: one that denies does, and those that allow do if none of
+// Unauthorized tells whether AuthorizationPolicies refuse calls: one that denies does, and those that allow do if none of
 // them admits.
-func (s *Scope) unauthorized() bool {
+func (s *Scope) Unauthorized() bool {
 	var admitted, restricted bool
 	for _, namespace := range s.guardingNamespaces() {
 		for g := range s.World.AuthorizationPolicies(namespace) {

@@ -17,6 +17,9 @@ type Scope struct {
 	Sidecar *model.Sidecar
 	// Evaluations, unless it is nil, counts how often it was evaluated whether the class sees something.
 	Evaluations *uint64
+	// Glance and Answers, unless they are nil, remember what the world says, and take down what the scope answers.
+	Glance  *Glance
+	Answers *Answers
 }
 
 func (s *Scope) evaluated() {
@@ -28,6 +31,13 @@ func (s *Scope) evaluated() {
 // New looks at a world as a class does.
 func New(w *world.World, c *Class) *Scope {
 	return &Scope{World: w, Class: c, Sidecar: sidecarFor(w, c)}
+}
+
+// At is the scope in another world in which no Sidecar is another.
+func (s *Scope) At(w *world.World) *Scope {
+	next := *s
+	next.World = w
+	return &next
 }
 
 // sidecarFor picks the Sidecar in force: one that selects the workload, then the namespace's, then the root namespace's.
@@ -63,6 +73,9 @@ func (s *Scope) HTTPProxyPort() uint16 {
 	return cmp.Or(s.Class.Settings.HTTPProxyPort, s.World.Mesh.ProxyHTTPPort)
 }
 
+// Intercepts tells whether the class's proxies get connections that their workloads opened to others.
+func (s *Scope) Intercepts() bool { return s.Class.Type == Sidecar && s.Class.Settings.Intercepted }
+
 // RegistryOnly tells whether traffic to unknown hosts is refused.
 func (s *Scope) RegistryOnly() bool {
 	if s.Sidecar != nil && s.Sidecar.Outbound != nil {
@@ -73,9 +86,16 @@ func (s *Scope) RegistryOnly() bool {
 
 // Service is the service that the class calls by a host: the first visible claimant, nil if there is none.
 func (s *Scope) Service(host model.Host) *model.Service {
-	for claim := range s.World.Claims(host) {
-		if s.sees(claim) {
-			return claim
+	found := s.serviceOf(host)
+	s.answered(question{kind: whichService, host: host}, answer{service: found})
+	return found
+}
+
+// first is the first of a list for which it is so, nil if there is none.
+func first[T any](list iter.Seq[*T], so func(*T) bool) *T {
+	for t := range list {
+		if so(t) {
+			return t
 		}
 	}
 	return nil
@@ -86,11 +106,14 @@ func (s *Scope) sees(svc *model.Service) bool {
 	if !svc.ExportTo.Visible(svc.Namespace, s.Class.Namespace) {
 		return false
 	}
-	if s.Class.Type == Router {
+	if s.routesOnly() {
 		return s.routed(svc.Host)
 	}
 	return s.egress(svc.Namespace, svc.Host) || s.routed(svc.Host)
 }
+
+// routesOnly tells that the class sees no services but those that its routes lead to (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
+func (s *Scope) routesOnly() bool { return s.Class.Type == Router && !s.Class.Settings.AllClusters }
 
 // egress tells whether the Sidecar in force lets a host of a namespace in; without one everything is.
 func (s *Scope) egress(namespace string, host model.Host) bool {
@@ -140,8 +163,7 @@ func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
 	return h
 }
 
-// routed tells whether a route that the class has leads to a host: such a destination is seen, listed or not, and
-// gateways see no others (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
+// routed tells whether a route that the class has leads to a host: such a destination is seen, listed or not.
 func (s *Scope) routed(host model.Host) bool {
 	for v := range s.World.VirtualServicesTo(host) {
 		if s.HasRoutes(v) {
@@ -197,38 +219,44 @@ func (s *Scope) Applies(g *model.Gateway) bool {
 
 // VirtualService is the one that routes calls of the class to a host: the most specific host wins, then the total order.
 func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
-	for pattern := range host.Patterns() {
-		for v := range s.World.VirtualServicesOf(pattern) {
-			if s.HasRoutes(v) {
-				return v
-			}
-		}
-	}
-	return nil
+	found := s.routesOf(host)
+	s.answered(question{kind: whichRoutes, host: host}, answer{routes: found})
+	return found
 }
 
 // DestinationRule is the one in force for a service: of the class's own namespace, then of the service's, then of the root
 // namespace; within one, the most specific host first, then one that selects the workload. What the root namespace exports
 // is meant for the whole mesh, and does not come first for the proxies that happen to be in it, as gateways.
 func (s *Scope) DestinationRule(svc *model.Service) *model.DestinationRule {
+	found := s.ruleFor(svc)
+	s.answered(question{kind: whichRule, service: svc}, answer{rule: found})
+	return found
+}
+
+func (s *Scope) ruleFor(svc *model.Service) *model.DestinationRule {
+	rules := s.rulesFor(svc.Host)
+	if len(rules) == 0 {
+		return nil
+	}
 	own, root := s.Class.Namespace, s.World.Mesh.RootNamespace
-	if r := s.ruleIn(own, svc.Host, own == root); r != nil {
+	if r := s.ruleIn(own, rules, own == root); r != nil {
 		return r
 	}
-	for _, namespace := range []string{svc.Namespace, root} {
-		if r := s.ruleIn(namespace, svc.Host, false); r != nil {
+	for _, namespace := range [...]string{svc.Namespace, root} {
+		if r := s.ruleIn(namespace, rules, false); r != nil {
 			return r
 		}
 	}
 	return nil
 }
 
-// ruleIn is the rule of a namespace for a host; with private only among those that the namespace has for itself. Several that
-// differ in nothing but their names and what they say are one.
-func (s *Scope) ruleIn(namespace string, host model.Host, private bool) *model.DestinationRule {
-	for pattern := range host.Patterns() {
-		var general, selecting []*model.DestinationRule
-		for r := range s.World.DestinationRulesOf(pattern) {
+// ruleIn is the rule of a namespace, of those for a host by their patterns; with private only among those that the namespace has
+// for itself. Several that differ in nothing but their names and what they say are one.
+func (s *Scope) ruleIn(namespace string, byPattern [][]*model.DestinationRule, private bool) *model.DestinationRule {
+	for _, rules := range byPattern {
+		var forAll, forSome [2]*model.DestinationRule // mostly there is one
+		general, selecting := forAll[:0], forSome[:0]
+		for _, r := range rules {
 			s.evaluated()
 			switch {
 			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.Class.Namespace) || private && !isPrivate(r):
@@ -272,6 +300,11 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 				return
 			}
 		}
+		for h := range s.forwardedHosts() {
+			if !once(h) {
+				return
+			}
+		}
 		for v := range s.World.VirtualServices() {
 			if !s.HasRoutes(v) {
 				continue
@@ -289,7 +322,7 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 
 // candidates yields the services that the Sidecar could let in, narrowed by namespace where it names them all.
 func (s *Scope) candidates() iter.Seq[*model.Service] {
-	if s.Class.Type == Router {
+	if s.routesOnly() {
 		return func(func(*model.Service) bool) {}
 	}
 	namespaces, all := s.egressNamespaces()
@@ -308,16 +341,15 @@ func (s *Scope) candidates() iter.Seq[*model.Service] {
 }
 
 func (s *Scope) egressNamespaces() (namespaces []string, all bool) {
-	if s.Sidecar == nil || len(s.Sidecar.Egress) == 0 {
+	hosts, all := s.Egress()
+	if all {
 		return nil, true
 	}
-	for _, l := range s.Sidecar.Egress {
-		for _, h := range l.Hosts {
-			if h.Namespace == "*" {
-				return nil, true
-			}
-			namespaces = append(namespaces, s.own(h).Namespace)
+	for _, h := range hosts {
+		if h.Namespace == "*" {
+			return nil, true
 		}
+		namespaces = append(namespaces, h.Namespace)
 	}
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces), false

@@ -169,7 +169,59 @@ func TestClassesAreMadeOfMatchResults(t *testing.T) {
 	require.Equal(t, one, class(map[string]string{"app": "a", "pod-template-hash": "2", "pod": "a-2"}))
 	require.NotEqual(t, one, class(map[string]string{"app": "a", "tier": "front"}))
 	require.NotEqual(t, one, class(map[string]string{"app": "b"}), "it serves no service")
-	require.Equal(t, 1, one.Targets.Len())
+	require.Equal(t, 1, one.Inbound.Len())
+}
+
+// Workloads of a namespace that serve the same ports are of one class, whatever their services are called, in what order they come
+// and which ports of their own they have. What services contest of a port is told of those that do.
+func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
+	http := func(port, target uint16) model.ServicePort {
+		return model.ServicePort{Port: port, Target: target, Protocol: model.HTTP}
+	}
+	var o objects
+	serve := func(app, name string, ports ...model.ServicePort) {
+		m := model.Meta{Kind: source.Service, Namespace: "shop", Name: name}
+		selector := model.LabelsOf(map[string]string{"app": app})
+		o.add(m, &model.Service{Meta: m, Host: model.Resolve(name, "shop", "cluster.local"), ExportTo: everyone, Selector: selector, Ports: ports})
+	}
+	serve("one", "one", http(80, 8080), http(90, 9090))
+	serve("other", "other", http(9090, 9090), http(81, 8080))
+	serve("several", "s2", http(80, 8080))
+	serve("several", "s1", http(80, 8080), http(81, 9090), http(82, 8080))
+	serve("tcp", "tcp", http(80, 8080), model.ServicePort{Port: 90, Target: 9090, Protocol: model.TCP})
+	serve("less", "less", http(80, 8080))
+	serve("contested", "c1", http(80, 8080), http(90, 9090))
+	serve("contested", "c2", model.ServicePort{Port: 70, Target: 8080, Protocol: model.TCP})
+	now, _ := world.NewWriter().Apply(o)
+	c := scope.NewClassifier()
+	class := func(typ scope.ProxyType, app string) scope.Class {
+		return c.Classify(now, scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})})
+	}
+	one := class(scope.Sidecar, "one")
+	require.Equal(t, []scope.Inbound{{Port: 8080, Protocol: model.HTTP}, {Port: 9090, Protocol: model.HTTP}}, slices.Collect(one.Inbound.All()))
+	require.Equal(t, one, class(scope.Sidecar, "other"))
+	require.Equal(t, one, class(scope.Sidecar, "several"))
+	require.NotEqual(t, one, class(scope.Sidecar, "tcp"))
+	require.NotEqual(t, one, class(scope.Sidecar, "less"))
+
+	contested := class(scope.Sidecar, "contested")
+	require.Equal(t, one.Inbound, contested.Inbound, "the first counts")
+	require.Equal(t, []scope.Clash{{
+		Port: 8080, First: scope.Claim{Kind: source.Service, Name: "c1", Port: 80, Protocol: model.HTTP},
+		Next: scope.Claim{Kind: source.Service, Name: "c2", Port: 70, Protocol: model.TCP},
+	}}, slices.Collect(contested.Clashes.All()))
+
+	gateway := class(scope.Router, "one")
+	require.Equal(t, []scope.Bind{{Service: 80, Port: 8080}, {Service: 90, Port: 9090}}, slices.Collect(gateway.Binds.All()))
+	require.Equal(t, gateway, class(scope.Router, "tcp"), "what a gateway speaks its servers say")
+	require.NotEqual(t, gateway, class(scope.Router, "several"))
+	require.Equal(t, map[uint16]uint16{80: 80, 81: 8080, 9090: 9090}, func() map[uint16]uint16 {
+		other, bound := class(scope.Router, "other"), map[uint16]uint16{}
+		for _, port := range []uint16{80, 81, 9090} {
+			bound[port] = other.BoundPort(port)
+		}
+		return bound
+	}())
 }
 
 func TestTheMostSpecificRuleComesBeforeOneThatSelects(t *testing.T) {

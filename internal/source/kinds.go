@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingk8s "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -14,6 +15,8 @@ func (k Kind) NewObject() metav1.Object {
 	switch k {
 	case Namespace:
 		return &corev1.Namespace{}
+	case Node:
+		return &corev1.Node{}
 	case Service:
 		return &corev1.Service{}
 	case ServiceAccount:
@@ -24,6 +27,12 @@ func (k Kind) NewObject() metav1.Object {
 		return &corev1.Pod{}
 	case ConfigMap:
 		return &corev1.ConfigMap{}
+	case Ingress:
+		return &networkingk8s.Ingress{}
+	case IngressClass:
+		return &networkingk8s.IngressClass{}
+	case Secret:
+		return &corev1.Secret{}
 	case EndpointSlice:
 		return &discoveryv1.EndpointSlice{}
 	case Gateway:

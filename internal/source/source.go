@@ -16,6 +16,7 @@ type Kind string
 // The kinds that Lateen reads.
 const (
 	Namespace       Kind = "Namespace"
+	Node            Kind = "Node"
 	Service         Kind = "Service"
 	ServiceAccount  Kind = "ServiceAccount"
 	Deployment      Kind = "Deployment"
@@ -27,6 +28,9 @@ const (
 	DestinationRule Kind = "DestinationRule"
 	ServiceEntry    Kind = "ServiceEntry"
 	Sidecar         Kind = "Sidecar"
+	Secret          Kind = "Secret"
+	Ingress         Kind = "Ingress"
+	IngressClass    Kind = "IngressClass"
 
 	AuthorizationPolicy Kind = "AuthorizationPolicy"
 	PeerAuthentication  Kind = "PeerAuthentication"
@@ -102,6 +106,12 @@ func (p Problem) String() string {
 	if p.Object != (Key{}) {
 		s += p.Object.String() + ": "
 	}
+	return s + p.Detail()
+}
+
+// Detail is one line for somebody who knows which object it is about.
+func (p Problem) Detail() string {
+	s := ""
 	if p.Path != "" {
 		s += p.Path
 		if p.Value != "" {

@@ -36,6 +36,12 @@ func (t *Tally) Add(p Problem) *Tallied {
 	return x
 }
 
+// Again counts one more that says what others do.
+func (t *Tally) Again(x *Tallied) {
+	x.says++
+	t.touched[x] = struct{}{}
+}
+
 // Drop takes an Add back.
 func (t *Tally) Drop(x *Tallied) {
 	x.says--
@@ -62,6 +68,16 @@ func (t *Tally) Tell() (appeared, mended []Problem) {
 	slices.SortFunc(appeared, Problem.Compare)
 	slices.SortFunc(mended, Problem.Compare)
 	return appeared, mended
+}
+
+// Untold tells whether a problem of this severity has appeared since Tell was called last.
+func (t *Tally) Untold(s Severity) bool {
+	for x := range t.touched {
+		if x.says > 0 && !x.told && x.Severity == s {
+			return true
+		}
+	}
+	return false
 }
 
 // Standing are those that stand, told or not, in the order of Problem.Compare.

@@ -44,6 +44,20 @@ func TestTerminalOutput(t *testing.T) {
 	require.Equal(t, "\x1b[31mno\x1b[0m", w.Paint(Bad, "no"))
 }
 
+func TestBar(t *testing.T) {
+	var out bytes.Buffer
+	w := &Writer{out: &out, file: os.Stdin}
+	w.Bar("connecting", 1, 4)
+	w.Bar("", 0, 0)
+	require.Equal(t, "[######..................] connecting: 1 of 4\r\x1b[K", out.String())
+	out.Reset()
+	plain := New(&out, noEnv)
+	plain.Bar("starting", 0, 0)
+	plain.Bar("connecting", 1, 4)
+	plain.Bar("connecting", 4, 4)
+	require.Equal(t, "starting\nconnecting: 1 of 4\n", out.String(), "once for each stage")
+}
+
 func TestNoColour(t *testing.T) {
 	require.False(t, New(os.Stdout, func(string) string { return "1" }).colours)
 }
@@ -92,7 +106,7 @@ func TestWrapKeepsWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`([a-zé→]{1,12} ){0,20}[a-z]{1,30}`).Draw(t, "text")
 		columns := rapid.IntRange(1, 60).Draw(t, "columns")
-		lines := wrap(text, columns)
+		lines := Wrap(text, columns)
 		require.Equal(t, text, strings.Join(lines, " "))
 		for _, line := range lines {
 			if strings.Contains(line, " ") {

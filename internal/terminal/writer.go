@@ -85,7 +85,7 @@ func (w *Writer) Paragraph(prefix string, s Style, text string) {
 	lines := []string{text}
 	indent := utf8.RuneCountInString(prefix)
 	if w.file != nil {
-		lines = wrap(text, w.Width()-indent)
+		lines = Wrap(text, w.Width()-indent)
 	}
 	for i, line := range lines {
 		if i > 0 {
@@ -96,8 +96,8 @@ func (w *Writer) Paragraph(prefix string, s Style, text string) {
 	w.Line("%s", strings.Join(lines, "\n"))
 }
 
-// wrap breaks text between words such that no line has more columns than given, but for words that alone have more.
-func wrap(text string, columns int) []string {
+// Wrap breaks text between words such that no line has more columns than given, but for words that alone have more.
+func Wrap(text string, columns int) []string {
 	if utf8.RuneCountInString(text) <= columns {
 		return []string{text}
 	}
@@ -132,6 +132,24 @@ func (w *Writer) Progress(text string) {
 	w.erase()
 	w.progress = text
 	w.draw()
+}
+
+// barWidth is how many characters a bar has between its brackets.
+const barWidth = 24
+
+// Bar shows how far something is that is done in steps, as Progress does: on a terminal with a bar before the count. With all = 0 the
+// end is not known, and the label stands alone.
+func (w *Writer) Bar(label string, done, all int) {
+	if all <= 0 {
+		w.Progress(label)
+		return
+	}
+	text := fmt.Sprintf("%s: %d of %d", label, done, all)
+	if w.file != nil {
+		full := min(max(done, 0), all) * barWidth / all
+		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + text
+	}
+	w.Progress(text)
 }
 
 func withoutDigits(text string) string {

@@ -14,57 +14,100 @@ type ClassID uint64
 
 // class is a class with its present configuration. Only classes with a connected proxy exist.
 type class struct {
-	id      ClassID
-	key     scope.Class
-	scope   *scope.Scope
-	state   *State
-	tables  map[string]table
-	members int
+	id       ClassID
+	key      scope.Class
+	scope    scope.Scope
+	state    *State // without what is varied
+	tables   map[string]table
+	members  int
+	varied   map[string]*varied
+	wants    map[string]int // how many varied assignments a label of proxies decides on
+	keys     []string       // of wants, sorted
+	variants variants
 	// owners are the TCP services that have ports, but for those that are the first of all on theirs.
 	owners map[uint16]*model.Service
 	// conflicts are what is contested among the services that the class sees, by unit.
 	conflicts map[unit][]*source.Tallied
+	lacks     *growth // nil for a class that is whole
 }
 
-// table is a route table in its parts. In a class the head is nil until a unit says that the table exists.
+// table is a route table: its head, nil until a unit says that the table exists, and how many virtual hosts it has.
 type table struct {
 	head   []byte
-	vhosts *Set
+	vhosts int
 }
 
 // edits gathers what changes in a class.
 type edits struct {
 	sets   [NumTypes][]Edit
-	heads  map[string][]byte // nil: the table goes
-	vhosts map[string][]Edit
+	heads  map[string][]byte               // nil: the table goes
+	vhosts map[string]map[string]*Resource // by table and name; nil: the virtual host goes
+	// turned are the ports of intercepted connections that begin or cease to have requests.
+	turned map[uint16]bool
+	varied map[string]*varied // by name; nil: the assignment is none, or the same at all places
+	lane   *lane              // what is edited for all classes at once; nil for nothing
+	work   *work              // what began it, for others too; nil if the class did so itself
 }
 
-func newEdits() *edits { return &edits{heads: map[string][]byte{}, vhosts: map[string][]Edit{}} }
+func newEdits(l *lane) *edits {
+	return &edits{
+		lane: l, heads: map[string][]byte{}, vhosts: map[string]map[string]*Resource{}, turned: map[uint16]bool{}, varied: map[string]*varied{},
+	}
+}
 
 func (e *edits) remove(s slot) {
 	switch {
 	case s.table != "":
-		e.vhosts[s.table] = append(e.vhosts[s.table], Edit{Name: s.name})
+		e.editVirtualHost(s.table, s.name, nil)
 	case s.head != nil:
 		e.heads[s.name] = nil
 	default:
 		e.sets[s.typ] = append(e.sets[s.typ], Edit{Name: s.name})
+		e.vary(s, nil)
+	}
+}
+
+func (e *edits) editVirtualHost(table, name string, r *Resource) {
+	if e.vhosts[table] == nil {
+		e.vhosts[table] = map[string]*Resource{}
+	}
+	e.vhosts[table][name] = r
+}
+
+// vary notes whether an assignment is varied.
+func (e *edits) vary(s slot, v *varied) {
+	if s.typ == Endpoint {
+		e.varied[s.name] = v
 	}
 }
 
 func (e *edits) put(s slot) {
 	switch {
+	case s.vary != nil:
+		e.sets[s.typ] = append(e.sets[s.typ], Edit{Name: s.name})
+		e.vary(s, s.vary())
 	case s.table != "":
-		e.vhosts[s.table] = append(e.vhosts[s.table], Edit{Name: s.name, Resource: s.get()})
+		e.editVirtualHost(s.table, s.name, s.get())
 	case s.head != nil:
 		e.heads[s.name] = s.head()
 	default:
 		e.sets[s.typ] = append(e.sets[s.typ], Edit{Name: s.name, Resource: s.get()})
+		e.vary(s, nil)
 	}
 }
 
-// apply makes the edits and returns the new state; it is the old pointer when nothing differs.
-func (c *class) apply(st *Store, e *edits, generation uint64) *State {
+// apply makes the edits in what all variants have. Tables are edited before.
+func (c *class) apply(st *Store, e *edits) {
+	next := c.state.At(c.scope.World.Generation)
+	next.Sets[Endpoint] = e.lane.of(next.Sets[Endpoint])
+	for t := range next.Sets {
+		next.Sets[t] = e.on(st, Type(t), next.Sets[t])
+	}
+	c.state = next
+}
+
+// editTables makes the edits of route tables.
+func (c *class) editTables(comp compiler, s *scope.Scope, e *edits) {
 	touched := map[string]bool{}
 	for name := range e.heads {
 		touched[name] = true
@@ -73,62 +116,51 @@ func (c *class) apply(st *Store, e *edits, generation uint64) *State {
 		touched[name] = true
 	}
 	for name := range touched {
-		c.editTable(st, e, name)
+		if port, ok := tablePort(s, name); ok {
+			c.turn(comp, s, port, e)
+		}
+		c.editTable(comp.store, e, name)
 	}
-	next := NewState(generation)
-	changed := false
-	for t := range c.state.Sets {
-		next.Sets[t] = st.Apply(c.state.Sets[t], e.sets[t])
-		changed = changed || !next.Sets[t].Equal(c.state.Sets[t])
-	}
-	if changed {
-		c.state = next
-	}
-	return c.state
 }
 
 func (c *class) editTable(st *Store, e *edits, name string) {
-	t, ok := c.tables[name]
-	if !ok {
-		t.vhosts = emptySet
+	t := c.tables[name]
+	t.vhosts += c.more(e, name)
+	for vhost, r := range e.vhosts[name] {
+		e.sets[VirtualHost] = append(e.sets[VirtualHost], Edit{Name: fullName(name, vhost), Resource: r})
 	}
 	if head, set := e.heads[name]; set {
 		t.head = head
-	}
-	t.vhosts = st.Apply(t.vhosts, e.vhosts[name])
-	if t.head == nil {
-		e.sets[Route] = append(e.sets[Route], Edit{Name: name})
-		if t.vhosts.Len() == 0 {
-			delete(c.tables, name)
-			return
+		edit := Edit{Name: name}
+		if head != nil {
+			edit.Resource = st.Canonical(NewTableHead(name, head))
 		}
-		c.tables[name] = t
-		return
+		e.sets[Route] = append(e.sets[Route], edit)
 	}
-	c.tables[name] = t
-	e.sets[Route] = append(e.sets[Route], Edit{Name: name, Resource: st.Canonical(NewRouteTable(name, t.head, t.vhosts))})
+	if c.tables[name] = t; t.head == nil && t.vhosts == 0 {
+		delete(c.tables, name)
+	}
 }
 
-// fill compiles a class from nothing.
-func (c *class) fill(comp compiler, s *scope.Scope, generation uint64) {
-	old := c.state
-	c.settledAll(comp)
-	c.scope, c.state, c.tables, c.owners, c.conflicts = s, NewState(generation), map[string]table{}, map[uint16]*model.Service{}, map[unit][]*source.Tallied{}
-	e := newEdits()
-	units, ports := comp.units(s)
-	for _, u := range units {
-		comp.work.Units++
-		for _, slot := range comp.slots(s, u, c.reporter(comp, u)) {
-			e.put(slot)
+// more is by how many virtual hosts the edits make a table larger.
+func (c *class) more(e *edits, table string) (more int) {
+	for name, r := range e.vhosts[table] {
+		if r != nil {
+			more++
+		}
+		if c.state.Sets[VirtualHost].Get(fullName(table, name)) != nil {
+			more--
 		}
 	}
-	for _, port := range slices.Sorted(maps.Keys(ports)) {
-		c.fillPort(comp, s, port, e)
+	return more
+}
+
+// willHave tells whether a table has a virtual host after the edits.
+func (c *class) willHave(e *edits, table, name string) bool {
+	if r, edited := e.vhosts[table][name]; edited {
+		return r != nil
 	}
-	c.apply(comp.store, e, generation)
-	if old != nil && sameSets(old, c.state) {
-		c.state = old
-	}
+	return c.state.Sets[VirtualHost].Get(fullName(table, name)) != nil
 }
 
 func sameSets(a, b *State) bool {
@@ -140,38 +172,105 @@ func sameSets(a, b *State) bool {
 	return true
 }
 
-// step takes the class from its scope to the next one, compiling only what the impact may touch.
-func (c *class) step(comp compiler, m *impact, generation uint64) (changed bool) {
-	before := c.state
-	from, to := c.scope, comp.scope(m.delta.To, c)
-	m, narrow := m.of(from, to)
-	if !narrow {
-		c.fill(comp, to, generation)
-		return c.state != before
+// step takes the class from its scope to the next one, compiling only what the impact may touch. It adds to changed which
+// variants are others then, or tells that the proxies of the class are to be placed among its variants anew.
+func (c *class) step(comp compiler, m *impact, changed []ClassState) (_ []ClassState, rekeyed bool) {
+	if m.quiet() {
+		return c.drift(comp, m, changed), false
 	}
-	e := newEdits()
-	quiet := func(source.Problem) {}
-	for _, u := range m.units(from, to) {
-		comp.work.Units++
-		c.settled(comp, u)
-		now := comp.slots(to, u, c.reporter(comp, u))
-		for _, old := range comp.slots(from, u, quiet) {
-			if !listed(now, old) {
-				e.remove(old)
+	to := m.bench.next(&c.scope, m.delta.To)
+	if m.delta.Mesh || len(m.delta.Sidecars) > 0 {
+		to = comp.scope(m.delta.To, c)
+	}
+	narrowed, narrow := m.of(&c.scope, to)
+	switch {
+	case narrow:
+		return c.stepTo(comp, narrowed, to, changed)
+	case c.lacks != nil:
+		c.sow(comp, to)
+		return changed, false
+	}
+	return c.anew(comp, m.bench, to, changed)
+}
+
+// anew compiles all of the class, from nothing or as a kin of one that was compiled so in this step.
+func (c *class) anew(comp compiler, b *bench, to *scope.Scope, changed []ClassState) (_ []ClassState, rekeyed bool) {
+	keys, own := c.keys, c.variants
+	if kin := kinAmong(b.anew, to); kin != nil && !b.alone {
+		c.settledAll(comp)
+		c.variants = variants{} // they have nothing in common with the kin's
+		c.follow(comp, kin, to)
+		c.variants = own
+	} else {
+		c.fill(comp, to)
+	}
+	b.anew = append(b.anew, c)
+	if !slices.Equal(keys, c.keys) {
+		return changed, true
+	}
+	for _, v := range c.variants.list {
+		changed = v.enter(c.stateAt(comp, v.near), changed)
+	}
+	return changed, false
+}
+
+// stepTo is step for what the impact may touch.
+func (c *class) stepTo(comp compiler, m *impact, to *scope.Scope, changed []ClassState) (_ []ClassState, rekeyed bool) {
+	w := m.bench.workFor(comp, m, &c.scope, to)
+	if w != nil {
+		if next := c.replace(comp, m, w); next != nil {
+			c.look(to)
+			return c.enter(next, changed), false
+		}
+	}
+	e := c.compile(comp, m, w, to)
+	c.editTables(comp, to, e)
+	if to.Class.Type == scope.Sidecar {
+		ports := maps.Clone(e.turned)
+		for port := range m.ports {
+			ports[port] = true
+		}
+		for _, port := range slices.Sorted(maps.Keys(ports)) {
+			if !c.lacks.port(port) {
+				c.stepPort(comp, port, m.ports[port], to, e)
 			}
 		}
-		for _, s := range now {
-			e.put(s)
-		}
 	}
-	if to.Class.Type == scope.Sidecar {
-		for _, port := range slices.Sorted(maps.Keys(m.ports)) {
-			c.stepPort(comp, port, m.ports[port], to, e)
-		}
+	c.look(to)
+	m.lane.vary(c, e)
+	c.apply(comp.store, e)
+	if c.note(e) {
+		return changed, true
 	}
-	c.scope = to
-	c.apply(comp.store, e, generation)
-	return c.state != before
+	return c.stepVariants(comp, e, changed), false
+}
+
+// look makes a scope the class's own.
+func (c *class) look(at *scope.Scope) {
+	c.scope = *at
+	c.scope.Glance = nil
+}
+
+// drift takes the class to a world in which nothing that it sees is another but endpoints.
+func (c *class) drift(comp compiler, m *impact, changed []ClassState) []ClassState {
+	c.scope.World = m.delta.To
+	if len(m.delta.Endpoints) == 0 {
+		return changed
+	}
+	if len(c.varied) > 0 {
+		e := newEdits(m.lane)
+		m.lane.vary(c, e)
+		c.apply(comp.store, e)
+		c.note(e) // by the same labels
+		return c.stepVariants(comp, e, changed)
+	}
+	endpoints := m.lane.of(c.state.Sets[Endpoint])
+	if endpoints == c.state.Sets[Endpoint] {
+		return changed
+	}
+	next := c.state.At(m.delta.To.Generation)
+	next.Sets[Endpoint] = endpoints
+	return c.enter(next, changed)
 }
 
 func listed(slots []slot, o slot) bool {

@@ -2,10 +2,10 @@ package view
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 
+	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/world"
@@ -15,26 +15,33 @@ import (
 // cost of the change. Its methods may be called by anyone; one works at a time.
 type Compiler struct {
 	mu         sync.Mutex
+	one        sync.Mutex // is taken before mu by a proxy whose class grows
 	world      *world.World
 	comp       compiler
 	classifier *scope.Classifier
 	classes    map[scope.Class]*class
+	list       []*class // the classes, by id
 	members    *members
+	alone      bool   // compiles each class from nothing, for comparison
+	growing    *class // has no proxy yet, and is in no list; nil if none is
+	slice      int    // how much of a class grows while others wait
 	nextID     ClassID
 	sweptAt    int
 }
 
 // Member is one connected proxy, as the Compiler knows it.
 type Member struct {
-	facts Facts
-	class *class
-	own   Own
+	facts   Facts
+	variant *variant
+	own     Own
 }
 
 // Facts is what a proxy said of itself when it connected. Where a Pod record exists, labels and addresses are taken from it.
 type Facts struct {
 	Proxy   scope.Proxy
 	Address string
+	// Account is the service account that it proved to be of, in its own namespace; empty if it proved nothing.
+	Account string
 }
 
 // Placement is where a proxy belongs.
@@ -71,19 +78,45 @@ type MemberMove struct {
 func NewCompiler(refusals Refusals) *Compiler {
 	return &Compiler{
 		world: world.NewWriter().World(), comp: compiler{newWorkshop(NewStore(), refusals)}, classifier: scope.NewClassifier(),
-		classes: map[scope.Class]*class{}, members: newMembers(),
+		classes: map[scope.Class]*class{}, members: newMembers(), slice: sliceOfAClass,
 	}
 }
 
 // Join adds a proxy and tells its place; its class is compiled if it is the first of it. placed runs before any later
 // generation does, so that the proxy misses none.
 func (c *Compiler) Join(f Facts, placed func(*Member, Placement)) {
+	m := &Member{facts: f}
+	if c.enter(m, placed) {
+		return
+	}
+	c.one.Lock()
+	defer c.one.Unlock()
+	defer c.giveUp()
+	for !c.enter(m, placed) {
+		c.growFor(m)
+	}
+}
+
+// enter places a proxy, unless its class would have to be compiled from nothing.
+func (c *Compiler) enter(m *Member, placed func(*Member, Placement)) (entered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := &Member{facts: f}
+	if _, has := c.home(m); !has {
+		return false
+	}
 	c.members.add(m)
-	p := c.place(m)
-	placed(m, p)
+	placed(m, c.place(m))
+	return true
+}
+
+// home is the class of a proxy, and whether it is there or can be had of a kin.
+func (c *Compiler) home(m *Member) (key scope.Class, has bool) {
+	proxy, _ := resolve(c.world, m.facts)
+	key = c.classifier.Classify(c.world, proxy)
+	if c.alone || c.classes[key] != nil || c.grown(key) != nil {
+		return key, true
+	}
+	return key, kinAmong(c.list, scope.New(c.world, &key)) != nil
 }
 
 // Leave removes a proxy; a class without proxies is forgotten.
@@ -93,14 +126,19 @@ func (c *Compiler) Leave(m *Member) {
 	if !c.members.remove(m) {
 		return
 	}
-	c.release(m.class)
+	c.release(m.variant)
 }
 
-func (c *Compiler) release(old *class) {
+func (c *Compiler) release(at *variant) {
+	old := at.class
+	if at.members--; at.members == 0 {
+		old.variants.drop(at)
+	}
 	old.members--
 	if old.members == 0 {
 		old.settledAll(c.comp)
 		delete(c.classes, old.key)
+		c.list = slices.DeleteFunc(c.list, func(other *class) bool { return other == old })
 	}
 }
 
@@ -113,17 +151,51 @@ func (c *Compiler) place(m *Member) Placement {
 	key := c.classifier.Classify(c.world, proxy)
 	cl := c.classes[key]
 	if cl == nil {
-		c.nextID++
-		cl = &class{id: c.nextID, key: key}
-		cl.fill(c.comp, c.comp.scope(c.world, cl), c.world.Generation)
-		c.classes[key] = cl
+		if cl = c.grown(key); cl == nil {
+			cl = &class{key: key}
+			c.begin(cl)
+		}
+		c.enlist(cl)
 	}
+	at := c.variantOf(cl, nearOf(proxy, cl.keys))
 	cl.members++
-	if m.class != nil {
-		c.release(m.class)
+	at.members++
+	if m.variant != nil {
+		c.release(m.variant)
 	}
-	m.class, m.own = cl, own
-	return Placement{Class: cl.id, State: cl.state, Own: own}
+	m.variant, m.own = at, own
+	return Placement{Class: at.id, State: at.state, Own: own}
+}
+
+func (c *Compiler) enlist(cl *class) {
+	c.nextID++
+	cl.id = c.nextID
+	c.classes[cl.key] = cl
+	c.list = append(c.list, cl)
+	if c.growing == cl {
+		c.growing = nil
+	}
+}
+
+// begin compiles a class that is new.
+func (c *Compiler) begin(cl *class) {
+	s := c.comp.scope(c.world, cl)
+	if kin := kinAmong(c.list, s); kin != nil && !c.alone {
+		cl.follow(c.comp, kin, s)
+		return
+	}
+	cl.fill(c.comp, s)
+}
+
+// variantOf finds or makes the variant of a class at a place.
+func (c *Compiler) variantOf(cl *class, near model.Labels) *variant {
+	at := cl.variants.at[near]
+	if at == nil {
+		c.nextID++
+		at = &variant{class: cl, id: c.nextID, near: near, state: cl.stateAt(c.comp, near)}
+		cl.variants.add(at)
+	}
+	return at
 }
 
 // resolve prefers the Pod record to what a proxy says of itself: a compromised one may claim labels.
@@ -133,10 +205,11 @@ func resolve(w *world.World, f Facts) (scope.Proxy, Own) {
 	if pod == nil {
 		return proxy, own
 	}
-	proxy.Labels = pod.Labels
+	proxy.Labels, proxy.Place = pod.Labels, scope.PlaceOf(w, pod)
 	if len(pod.Addresses) > 0 {
 		own.Pod = pod.Addresses[0]
 	}
+	own.Trusted = f.Account != "" && f.Account == pod.ServiceAccount
 	own.App = cmp.Or(pod.OwnApp, own.App)
 	own.Outbound = cmp.Or(pod.OwnOutbound, own.Outbound)
 	return proxy, own
@@ -147,37 +220,49 @@ func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.world = d.To
-	for _, e := range d.Endpoints {
-		c.comp.groups.update(e)
-	}
 	step := Step{Generation: d.To.Generation}
-	m := impactOf(d)
-	for _, cl := range c.ordered() {
-		if cl.step(c.comp, m, d.To.Generation) {
-			step.Changed = append(step.Changed, ClassState{Class: cl.id, State: cl.state})
+	m := impactOf(d, c.comp.lane(d))
+	m.bench = newBench(m)
+	m.bench.alone = c.alone
+	rekeyed := map[*class]bool{}
+	for _, cl := range c.list {
+		var again bool
+		if step.Changed, again = cl.step(c.comp, m, step.Changed); again {
+			rekeyed[cl], cl.variants = true, variants{}
 		}
 	}
-	step.Moved = c.move(d)
+	if c.growing != nil {
+		c.growing.step(c.comp, m, nil)
+	}
+	m.bench.close()
+	step.Moved = c.move(d, rekeyed)
 	step.Appeared, step.Mended = c.comp.conflicts.Tell()
 	c.sweep()
 	publish(step)
 }
 
-func (c *Compiler) ordered() []*class {
-	return slices.SortedFunc(maps.Values(c.classes), func(a, b *class) int { return cmp.Compare(a.id, b.id) })
-}
-
-// move places anew the proxies whose class the delta may change.
-func (c *Compiler) move(d *world.Delta) []MemberMove {
+// move places anew the proxies whose class or place the delta may change, and those of classes in which places count otherwise
+// than before.
+func (c *Compiler) move(d *world.Delta, rekeyed map[*class]bool) []MemberMove {
 	var moved []MemberMove
-	for m := range c.members.touched(d) {
+	moves := scope.MovesOf(d)
+	touched := c.members.touched(d, moves)
+	for m := range c.members.all() {
+		if len(rekeyed) == 0 {
+			break
+		}
+		if rekeyed[m.variant.class] {
+			touched[m] = true
+		}
+	}
+	for m := range touched {
 		proxy, _ := resolve(d.To, m.facts) // that it was another is a change of its Pod, which is in the delta
-		if !scope.Moves(d, proxy) {
+		if !rekeyed[m.variant.class] && !moves.Concern(proxy) {
 			continue
 		}
-		before, own := m.class, m.own
+		before, own := m.variant, m.own
 		p := c.place(m)
-		if m.class != before || m.own != own {
+		if m.variant != before || m.own != own {
 			moved = append(moved, MemberMove{Member: m, Placement: p})
 		}
 	}
@@ -202,12 +287,19 @@ func (c *Compiler) sweep() {
 func (c *Compiler) forgetUnused() {
 	live := map[*Resource]bool{}
 	seen := map[*node]bool{}
-	for _, cl := range c.classes {
-		for _, set := range cl.state.Sets {
-			set.root.mark(seen, live)
+	classes := c.list
+	if c.growing != nil {
+		classes = append(slices.Clip(classes), c.growing)
+	}
+	for _, cl := range classes {
+		states := []*State{cl.state}
+		for _, v := range cl.variants.list {
+			states = append(states, v.state)
 		}
-		for _, t := range cl.tables {
-			t.vhosts.root.mark(seen, live)
+		for _, state := range states {
+			for _, set := range state.Sets {
+				set.root.mark(seen, live)
+			}
 		}
 	}
 	c.comp.sweep(live)
@@ -221,10 +313,7 @@ func (n *node) mark(seen map[*node]bool, live map[*Resource]bool) {
 	seen[n] = true
 	if r := n.leaf; r != nil {
 		live[r] = true
-		if r.table != nil {
-			r.table.vhosts.root.mark(seen, live)
-		}
-		for _, g := range r.groups {
+		for _, g := range r.Groups() {
 			g.Members.root.mark(seen, live)
 		}
 	}

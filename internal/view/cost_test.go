@@ -80,7 +80,9 @@ func (m *meshOf) costOf(u world.Update) cost {
 	before := m.compiler.Stats().Total()
 	states := map[ClassID]*State{}
 	for _, c := range m.compiler.classes {
-		states[c.id] = c.state
+		for _, v := range c.variants.list {
+			states[v.id] = v.state
+		}
 	}
 	m.apply(u)
 	after := m.compiler.Stats().Total()

@@ -19,12 +19,16 @@ func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
 	if from.Sidecar == to.Sidecar {
 		return m, true
 	}
+	if from.Intercepts() && from.RegistryOnly() != to.RegistryOnly() {
+		return m, false // unknown destinations are a part of each port
+	}
 	changed, narrow := egressChange(from, to)
 	if !narrow {
 		return m, false
 	}
 	of = m.clone()
 	of.own = true
+	of.bench = nil
 	for _, h := range changed {
 		for _, w := range m.both() {
 			of.listed(w, h)
@@ -36,6 +40,7 @@ func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
 func (m *impact) clone() *impact {
 	c := *m
 	c.hosts, c.endpoints, c.virtual, c.seen = maps.Clone(m.hosts), maps.Clone(m.endpoints), maps.Clone(m.virtual), maps.Clone(m.seen)
+	c.vips = maps.Clone(m.vips)
 	c.ports = map[uint16]map[model.Host]bool{}
 	for port, hosts := range m.ports {
 		c.ports[port] = maps.Clone(hosts)

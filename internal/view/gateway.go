@@ -6,39 +6,51 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
-// resolvedPort is the port that a gateway workload binds for a server: the target port of the gateway's own Service where
-// it has the server's port, else the server's port itself.
-func resolvedPort(c *scope.Class, port uint16) uint16 {
-	for t := range c.Targets.All() {
-		if t.Service == port {
-			return t.Port
-		}
-	}
-	return port
-}
-
-// serving are the servers that a gateway class has on a bound port, with their Gateways, in the total order. A broken
-// server stays closed.
-func serving(s *scope.Scope, port uint16) []server {
+// serversOn are the servers that a gateway class has on a bound port, broken ones too, in the total order.
+func serversOn(s *scope.Scope, port uint16) []server {
 	var found []server
 	for g := range s.Gateways() {
 		for i := range g.Servers {
-			sv := &g.Servers[i]
-			if sv.Broken == "" && sv.Protocol.IsHTTP() && resolvedPort(s.Class, sv.Port) == port {
-				found = append(found, server{gateway: g, GatewayServer: sv})
+			sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+			if s.Class.BoundPort(sv.Port) == port {
+				found = append(found, sv)
 			}
 		}
 	}
 	return found
 }
 
+// serving are the servers of a route table, in the total order. A broken server stays closed.
+func serving(s *scope.Scope, port uint16, table string) []server {
+	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool { return sv.Broken != "" || sv.tableOn(port) != table })
+}
+
 type server struct {
 	gateway *model.Gateway
+	index   int // in the Gateway
 	*model.GatewayServer
+}
+
+func (sv server) is(o server) bool { return sv.gateway == o.gateway && sv.index == o.index }
+
+// entrance is where the server's connections come in.
+func (sv server) entrance() entrance { return entrance{port: sv.Port, gateways: []string{sv.name()}} }
+
+// tableOn is the name of the server's route table, on a bound port: HTTP in plaintext shares one, a server with TLS has its
+// own. It is empty for what is not HTTP.
+func (sv server) tableOn(port uint16) string {
+	switch {
+	case !sv.Protocol.IsHTTP():
+		return ""
+	case sv.TLS == nil:
+		return "http." + portText(port)
+	}
+	return "https." + portText(sv.Port) + "." + sv.PortName + "." + sv.gateway.Name + "." + sv.gateway.Namespace
 }
 
 func (sv server) name() string { return sv.gateway.Namespace + "/" + sv.gateway.Name }
@@ -64,30 +76,36 @@ func (sv server) meets(vs *model.VirtualService, host model.Host) (model.Host, b
 	return "", false
 }
 
-func gatewayTable(port uint16) string { return "http." + portText(port) }
-
-// gatewaySlots are the listener and the table of a gateway's port; none when no server is open on it.
-func (c compiler) gatewaySlots(s *scope.Scope, port uint16) []slot {
-	if len(serving(s, port)) == 0 {
-		return nil
+// gatewaySlots are the listener of a gateway's port, if anything is open on it, and the heads of its route tables.
+func (c compiler) gatewaySlots(s *scope.Scope, port uint16, report func(source.Problem)) []slot {
+	var slots []slot
+	tables := map[string]bool{}
+	for _, sv := range serversOn(s, port) {
+		if table := sv.tableOn(port); table != "" && sv.Broken == "" && !tables[table] {
+			tables[table] = true
+			slots = append(slots, slot{typ: Route, name: table, head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) }})
+		}
 	}
-	name, table := "0.0.0.0_"+portText(port), gatewayTable(port)
-	return []slot{
-		{typ: Listener, name: name, get: func() *Resource {
-			return c.gateways.get(listener.GatewayInput{
-				Name: name, Bind: model.OwnPod, Port: port, RouteTable: table, Refuses: s.Refuses(port),
-				Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
-			})
-		}},
-		{typ: Route, name: table, head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) }},
+	open := c.entryOf(s, port, report)
+	if !open.http && len(open.doors) == 0 {
+		return slots
 	}
+	in := listener.GatewayInput{
+		Name: "0.0.0.0_" + portText(port), Bind: model.OwnPod, Port: port, Doors: c.doors.List(open.doors), Refuses: s.Refuses(port),
+		Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+	}
+	if open.http {
+		in.RouteTable = "http." + portText(port)
+	}
+	return append(slots, slot{typ: Listener, name: in.Name, get: func() *Resource { return c.gateways.get(in) }})
 }
 
-// gatewayHostSlots is the virtual host of a host on a gateway's port: the routes of all VirtualServices bound to its servers
+// gatewayHostSlots is the virtual host of a host in a table of a gateway's port: the routes of all VirtualServices bound to its servers
 // that have the host in common with them, in the total order. A server that redirects to https does so for its hosts
 // whether they have routes or not.
-func (c compiler) gatewayHostSlots(s *scope.Scope, port uint16, host model.Host) []slot {
-	servers := serving(s, port)
+func (c compiler) gatewayHostSlots(s *scope.Scope, u unit) []slot {
+	port, host := u.port, u.host
+	servers := serving(s, port, u.table)
 	owners := boundRoutes(s, servers, host)
 	redirect := slices.ContainsFunc(servers, func(sv server) bool { return sv.redirects(host) }) ||
 		slices.ContainsFunc(owners, func(o bound) bool { return o.redirect })
@@ -99,7 +117,7 @@ func (c compiler) gatewayHostSlots(s *scope.Scope, port uint16, host model.Host)
 		called = owners[0].at.port
 	}
 	name := string(host) + ":" + portText(port)
-	return []slot{{typ: Route, table: gatewayTable(port), name: name, get: func() *Resource {
+	return []slot{{typ: VirtualHost, table: u.table, name: name, get: func() *Resource {
 		var refs []route.RouteRef
 		for _, o := range owners {
 			refs = append(refs, routesOf(s, o.vs, o.at)...)
@@ -107,7 +125,7 @@ func (c compiler) gatewayHostSlots(s *scope.Scope, port uint16, host model.Host)
 		in := c.vhostInput(s, refs, route.Target{}, called)
 		in.Domains = c.domains.List([]string{string(host)})
 		in.RequireTLS = redirect
-		return c.vhosts.get(vhostKey{name: name, in: in})
+		return c.vhosts.get(vhostKey{table: u.table, name: name, in: in})
 	}}}
 }
 
@@ -154,34 +172,47 @@ func boundAt(servers []server, vs *model.VirtualService, pattern, host model.Hos
 	return b
 }
 
-// gatewayUnits are all units of a gateway's ports.
+// gatewayUnits are all units of a gateway's ports, and what it has whatever they are.
 func gatewayUnits(s *scope.Scope) []unit {
-	units := map[unit]bool{}
+	units := map[unit]bool{{kind: unitOwn}: true}
 	for g := range s.Gateways() {
 		addGateway(s, g, units)
 	}
 	return sortedUnits(units)
 }
 
-// addGateway adds the units that a Gateway gives to a class: its ports, and the virtual hosts of its servers and of its
-// VirtualServices.
+// addGateway adds the units that a Gateway gives to a class: its ports, the secrets that it names, and the virtual hosts of its
+// servers and of its VirtualServices.
 func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for i := range g.Servers {
-		port := resolvedPort(s.Class, g.Servers[i].Port)
+		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+		port := s.Class.BoundPort(sv.Port)
 		units[unit{kind: unitGateway, port: port}] = true
-		for _, h := range g.Servers[i].Hosts {
-			units[unit{kind: unitGatewayHost, port: port, host: h.Host}] = true // a redirect needs no routes
+		addForwarded(s, sv.GatewayServer, units)
+		if table := sv.tableOn(port); table != "" {
+			for _, h := range sv.Hosts {
+				units[unit{kind: unitGatewayHost, port: port, table: table, host: h.Host}] = true // a redirect needs no routes
+			}
 		}
+	}
+	for _, name := range g.Credentials() {
+		units[secretUnit(name)] = true
 	}
 	for vs := range s.World.VirtualServicesAt(g.Namespace + "/" + g.Name) {
 		addBound(s, g, vs, units)
 	}
 }
 
-// addBound adds the units of the virtual hosts that a VirtualService may have at a Gateway.
+// addBound adds the units that a VirtualService may have at a Gateway: virtual hosts, and ports whose connections it routes.
 func addBound(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, units map[unit]bool) {
 	for i := range g.Servers {
-		sv := server{gateway: g, GatewayServer: &g.Servers[i]}
+		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+		port := s.Class.BoundPort(sv.Port)
+		table := sv.tableOn(port)
+		if table == "" {
+			units[unit{kind: unitGateway, port: port}] = true
+			continue
+		}
 		for _, host := range vs.Hosts {
 			for _, h := range sv.Hosts {
 				if h.Host.Covers(host) || host.Covers(h.Host) {
@@ -189,7 +220,7 @@ func addBound(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, units 
 					if !h.Host.Covers(host) {
 						narrower = h.Host
 					}
-					units[unit{kind: unitGatewayHost, port: resolvedPort(s.Class, sv.Port), host: narrower}] = true
+					units[unit{kind: unitGatewayHost, port: port, table: table, host: narrower}] = true
 				}
 			}
 		}

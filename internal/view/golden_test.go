@@ -2,18 +2,20 @@ package view_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
+	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
@@ -22,12 +24,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
+	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.out.txt")
 
 // caseProxy is the first document of a case: for which proxy its manifests are compiled.
 type caseProxy struct {
@@ -36,28 +38,15 @@ type caseProxy struct {
 	Name          string            `json:"name"`
 	Labels        map[string]string `json:"labels"`
 	HTTPProxyPort uint16            `json:"httpProxyPort"`
+	Intercepted   bool              `json:"intercepted"`
+	AllClusters   bool              `json:"allClusters"`
+	Agent         bool              `json:"agent"`
+	Stack         string            `json:"stack"` // a key of translatetest.Stacks
 }
 
 // TestGolden compiles the manifests of testdata/<case>.in.yaml for one proxy and compares what it gets, in short, with
 // testdata/<case>.out.txt. A case is added by adding its input and running the test with -update.
-func TestGolden(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*.in.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, inputs)
-	for _, in := range inputs {
-		t.Run(strings.TrimSuffix(filepath.Base(in), ".in.yaml"), func(t *testing.T) {
-			got := compileCase(t, in)
-			golden := strings.TrimSuffix(in, ".in.yaml") + ".out.txt"
-			if *update {
-				require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
-				return
-			}
-			want, err := os.ReadFile(golden)
-			require.NoError(t, err, "run go test ./internal/view -update")
-			require.Equal(t, string(want), got)
-		})
-	}
-}
+func TestGolden(t *testing.T) { golden.Cases(t, ".in.yaml", ".out.txt", compileCase) }
 
 func compileCase(t *testing.T, path string) string {
 	data, err := os.ReadFile(path)
@@ -66,7 +55,7 @@ func compileCase(t *testing.T, path string) string {
 	require.True(t, ok, "a case begins with a document that describes the proxy")
 	var p caseProxy
 	require.NoError(t, yaml.UnmarshalStrict(header, &p))
-	documents, problems := dir.Read(path, manifests)
+	documents, problems := manifest.Read(path, manifests)
 	require.Empty(t, problems)
 
 	converter, writer := ingest.New(ingest.Options{}), world.NewWriter()
@@ -97,7 +86,7 @@ func compileCase(t *testing.T, path string) string {
 
 func (p caseProxy) facts() view.Facts {
 	f := view.Facts{Address: "127.32.0.1", Proxy: scope.Proxy{
-		Namespace: p.Namespace, Name: p.Name, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort},
+		Namespace: p.Namespace, Name: p.Name, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort, Intercepted: p.Intercepted, AllClusters: p.AllClusters, Agent: p.Agent, Stack: translatetest.Stacks[p.Stack]},
 	}}
 	if p.Type == "router" {
 		f.Proxy.Type = scope.Router
@@ -108,23 +97,37 @@ func (p caseProxy) facts() view.Facts {
 // describe writes what a person would look for: names, domains, where requests go, which endpoints there are.
 func describe(t *testing.T, out *strings.Builder, p view.Placement) {
 	for typ, set := range p.State.Sets {
+		if view.Type(typ) == view.Route {
+			set = p.State.Tables()
+		}
 		for _, name := range set.Names() {
 			body := p.Own.Body(view.Type(typ), set.Get(name))
 			switch view.Type(typ) {
 			case view.Cluster:
 				c := decode(t, body, &clusterv3.Cluster{})
-				fmt.Fprintf(out, "cluster %s %s\n", name, c.GetType())
+				fmt.Fprintf(out, "cluster %s %s%s", name, c.GetType(), familyText(c))
+				for _, m := range c.GetTransportSocketMatches() {
+					fmt.Fprint(out, " ", m.GetName())
+				}
+				fmt.Fprintln(out)
 			case view.Endpoint:
 				describeEndpoints(out, decode(t, body, &endpointv3.ClusterLoadAssignment{}))
 			case view.Listener:
 				l := decode(t, body, &listenerv3.Listener{})
 				a := l.GetAddress().GetSocketAddress()
-				fmt.Fprintf(out, "listener %s at %s:%d\n", name, a.GetAddress(), a.GetPortValue())
+				fmt.Fprintf(out, "listener %s at %s", name, hostPort(a))
+				for _, more := range l.GetAdditionalAddresses() {
+					fmt.Fprintf(out, " and %s", hostPort(more.GetAddress().GetSocketAddress()))
+				}
+				fmt.Fprintln(out)
 				if bytes.Contains(body, []byte("extensions.filters.http.rbac")) {
 					fmt.Fprintln(out, "  refuses")
 				}
 				for _, c := range l.GetFilterChains() {
-					fmt.Fprintf(out, "  chain %s sni=%v\n", c.GetName(), c.GetFilterChainMatch().GetServerNames())
+					fmt.Fprintf(out, "  chain %s%s%s\n", c.GetName(), chainText(c.GetFilterChainMatch()), leadsTo(t, c))
+				}
+				if c := l.GetDefaultFilterChain(); c != nil {
+					fmt.Fprintf(out, "  else %s%s\n", c.GetName(), leadsTo(t, c))
 				}
 			case view.Route:
 				describeRoutes(out, decode(t, body, &routev3.RouteConfiguration{}))
@@ -133,21 +136,97 @@ func describe(t *testing.T, out *strings.Builder, p view.Placement) {
 	}
 }
 
+// familyText is by which families a cluster looks names up and from where it calls, if that is not by IPv4 from anywhere.
+func familyText(c *clusterv3.Cluster) string {
+	text := ""
+	if f := c.GetDnsLookupFamily(); f != clusterv3.Cluster_V4_ONLY && c.GetType() != clusterv3.Cluster_EDS && f != clusterv3.Cluster_AUTO {
+		text += " " + f.String()
+	}
+	if from := c.GetUpstreamBindConfig(); from != nil && (len(from.GetExtraSourceAddresses()) > 0 || from.GetSourceAddress().GetAddress() != "127.0.0.6") {
+		text += " from " + from.GetSourceAddress().GetAddress()
+		for _, more := range from.GetExtraSourceAddresses() {
+			text += " or " + more.GetAddress().GetAddress()
+		}
+	}
+	return text
+}
+
 func decode[M proto.Message](t *testing.T, body []byte, m M) M {
 	require.NoError(t, proto.Unmarshal(body, m))
 	return m
 }
 
+func chainText(m *listenerv3.FilterChainMatch) string {
+	text := fmt.Sprintf(" sni=%v", m.GetServerNames())
+	if p := m.GetDestinationPort(); p != nil {
+		text += fmt.Sprint(" port=", p.GetValue())
+	}
+	for _, r := range m.GetPrefixRanges() {
+		text += fmt.Sprintf(" %s/%d", r.GetAddressPrefix(), r.GetPrefixLen().GetValue())
+	}
+	if m.GetTransportProtocol() != "" {
+		text += " " + m.GetTransportProtocol()
+	}
+	if len(m.GetApplicationProtocols()) > 0 {
+		text += fmt.Sprint(" ", m.GetApplicationProtocols())
+	}
+	return text
+}
+
+// leadsTo are the route tables and clusters that a chain names.
+func leadsTo(t *testing.T, c *listenerv3.FilterChain) string {
+	var to []string
+	for _, f := range c.GetFilters() {
+		config, err := f.GetTypedConfig().UnmarshalNew()
+		require.NoError(t, err)
+		switch config := config.(type) {
+		case *hcmv3.HttpConnectionManager:
+			if name := config.GetRds().GetRouteConfigName(); name != "" {
+				to = append(to, "routes "+name)
+			} else {
+				to = append(to, config.GetRouteConfig().GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetCluster())
+			}
+		case *tcpv3.TcpProxy:
+			to = append(to, config.GetCluster())
+			for _, w := range config.GetWeightedClusters().GetClusters() {
+				to = append(to, fmt.Sprintf("%s×%d", w.GetName(), w.GetWeight()))
+			}
+		}
+	}
+	return " -> " + strings.Join(to, " ")
+}
+
 func describeEndpoints(out *strings.Builder, a *endpointv3.ClusterLoadAssignment) {
 	var hosts []string
 	for _, g := range a.GetEndpoints() {
+		place := ""
+		if l := g.GetLocality(); l != nil {
+			place = " at " + model.Locality{Region: l.GetRegion(), Zone: l.GetZone(), Subzone: l.GetSubZone()}.String()
+		}
+		if g.GetPriority() != 0 {
+			place += fmt.Sprint(" priority ", g.GetPriority())
+		}
+		if w := g.GetLoadBalancingWeight(); w != nil {
+			place += fmt.Sprint(" weight ", w.GetValue())
+		}
 		for _, e := range g.GetLbEndpoints() {
-			s := e.GetEndpoint().GetAddress().GetSocketAddress()
-			hosts = append(hosts, fmt.Sprintf("%s:%d %s", s.GetAddress(), s.GetPortValue(), e.GetHealthStatus()))
+			host := hostPort(e.GetEndpoint().GetAddress().GetSocketAddress())
+			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
+				host += " or " + hostPort(more.GetAddress().GetSocketAddress())
+			}
+			host += " " + e.GetHealthStatus().String() + place
+			if e.GetMetadata().GetFilterMetadata()["envoy.transport_socket_match"] != nil {
+				host += " in TLS"
+			}
+			hosts = append(hosts, host)
 		}
 	}
 	slices.Sort(hosts)
 	fmt.Fprintf(out, "endpoints %s %v\n", a.GetClusterName(), hosts)
+}
+
+func hostPort(a *corev3.SocketAddress) string {
+	return net.JoinHostPort(a.GetAddress(), fmt.Sprint(a.GetPortValue()))
 }
 
 func describeRoutes(out *strings.Builder, rc *routev3.RouteConfiguration) {

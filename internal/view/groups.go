@@ -11,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/world"
 )
 
-// groups holds the endpoints of services as encoded sets, by service port and subset, shared by all classes. A change of
+// groups holds the endpoints of services as encoded sets, by service port, subset and site, shared by all classes. A change of
 // endpoints edits the sets at the cost of the change. It is used by one goroutine.
 type groups struct {
 	store   *Store
@@ -19,6 +19,12 @@ type groups struct {
 	known   map[groupKey]*groupList
 	of      map[serviceID][]groupKey
 	refused func(model.Endpoint, error)
+
+	// assigned are the assignments that were made of a list, makers what they were made of. One that was made of several
+	// is disputed.
+	assigned map[*groupList][]assignmentKey
+	makers   map[*Resource]assignmentKey
+	disputed map[*Resource]bool
 }
 
 // serviceID is that of a Service, or with entry, the name, of a ServiceEntry.
@@ -36,19 +42,87 @@ func serviceIDOf(svc *model.Service) serviceID {
 	return id
 }
 
-// groupKey names the endpoints of a service that serve a port and belong to a subset.
+// groupKey names the endpoints of a service that serve a port and belong to a subset, in groups that some callers tell apart.
 type groupKey struct {
 	service  serviceID
 	portName string
 	subset   model.Labels
+	family   model.Family
+	dual     bool                // with the other address of each
+	marks    *model.List[string] // labels whose values are told apart
+	tls      bool                // those are told apart that take mutual TLS of the mesh
 }
 
-// groupList are the endpoints of a groupKey by locality, at one revision. It never changes.
-type groupList struct{ localities []localityGroup }
+// groupList are the endpoints of a groupKey by site, at one revision. It never changes.
+type groupList struct {
+	of    *groupKey
+	sites []siteGroup
+}
 
-type localityGroup struct {
+// groupMove is a group before and after a change of its endpoints.
+type groupMove struct{ from, to *groupList }
+
+// site is what groups have in common whose endpoints nobody tells apart.
+type site struct {
 	locality model.Locality
-	members  *Set
+	marks    model.Labels
+}
+
+type siteGroup struct {
+	site
+	weight  uint64 // the sum over the members
+	members *Set
+}
+
+// siteEdit is what changes in a group.
+type siteEdit struct {
+	edits []Edit
+	gain  int64 // of the weight
+}
+
+type siteEdits map[site]*siteEdit
+
+func (s siteEdits) at(where site) *siteEdit {
+	e := s[where]
+	if e == nil {
+		e = &siteEdit{}
+		s[where] = e
+	}
+	return e
+}
+
+func (s siteEdits) put(key *groupKey, id world.EndpointID, e *model.Endpoint, r *Resource) {
+	at := s.at(key.site(e))
+	at.edits = append(at.edits, Edit{Name: string(id), Resource: r})
+	at.gain += weightOf(e)
+}
+
+func (s siteEdits) drop(key *groupKey, id world.EndpointID, e *model.Endpoint) {
+	at := s.at(key.site(e))
+	at.edits = append(at.edits, Edit{Name: string(id)})
+	at.gain -= weightOf(e)
+}
+
+func weightOf(e *model.Endpoint) int64 {
+	return int64(min(max(e.Weight, 1), endpoint.MaxWeight))
+}
+
+func (k *groupKey) site(e *model.Endpoint) site {
+	s := site{locality: e.Locality}
+	if k.marks.Len() == 0 {
+		return s
+	}
+	marks := map[string]string{}
+	for label := range k.marks.All() {
+		if v, ok := e.Labels.Get(label); ok {
+			marks[label] = v
+		}
+		if label == model.HostnameLabel && e.Node != "" {
+			marks[label] = e.Node
+		}
+	}
+	s.marks = model.LabelsOf(marks)
+	return s
 }
 
 type memberKey struct {
@@ -57,7 +131,10 @@ type memberKey struct {
 }
 
 func newGroups(w *workshop) *groups {
-	g := &groups{store: w.store, known: map[groupKey]*groupList{}, of: map[serviceID][]groupKey{}, refused: w.refusals.Endpoint}
+	g := &groups{
+		store: w.store, known: map[groupKey]*groupList{}, of: map[serviceID][]groupKey{}, refused: w.refusals.Endpoint,
+		assigned: map[*groupList][]assignmentKey{}, makers: map[*Resource]assignmentKey{}, disputed: map[*Resource]bool{},
+	}
 	g.members = newMemo(w.store, func(k memberKey) *Resource {
 		m, err := endpoint.Endpoint(k.in)
 		if err != nil {
@@ -70,91 +147,126 @@ func newGroups(w *workshop) *groups {
 }
 
 // get finds or makes the endpoints of a key in a world.
-func (g *groups) get(w *world.World, svc *model.Service, portName string, subset model.Labels) *groupList {
+func (g *groups) get(w *world.World, svc *model.Service, key groupKey) *groupList {
 	id := serviceIDOf(svc)
-	key := groupKey{service: id, portName: portName, subset: subset}
+	key.service = id
 	if l := g.known[key]; l != nil {
 		return l
 	}
-	sets := map[model.Locality][]Edit{}
+	sets := siteEdits{}
 	for eid, e := range w.Endpoints(svc).All() {
 		if key.takes(&e) {
-			if r := g.member(eid, e); r != nil {
-				sets[e.Locality] = append(sets[e.Locality], Edit{Name: string(eid), Resource: r})
+			if r := g.member(&key, eid, e); r != nil {
+				sets.put(&key, eid, &e, r)
 			}
 		}
 	}
-	l := g.apply(&groupList{}, sets)
+	l := g.apply(&groupList{of: &key}, sets)
 	g.known[key] = l
 	g.of[id] = append(g.of[id], key)
 	return l
 }
 
 func (k *groupKey) takes(e *model.Endpoint) bool {
-	return e.PortName == k.portName && k.subset.Selects(e.Labels)
+	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address)
 }
 
 // member is the encoded endpoint, nil when it fails the gate of what may be encoded, which is told when it is met first.
-func (g *groups) member(id world.EndpointID, e model.Endpoint) *Resource {
-	in := endpoint.Input{Address: e.Address, Port: e.Port, Health: e.Health, Weight: e.Weight, Workload: e.Workload, TLS: e.TLS}
+func (g *groups) member(key *groupKey, id world.EndpointID, e model.Endpoint) *Resource {
+	in := endpoint.Input{Address: e.Address, Port: e.Port, Health: e.Health, Weight: e.Weight, Workload: e.Workload}
+	if key.dual {
+		in.Other = e.Other
+	}
+	if key.tls {
+		mode, _ := e.Labels.Get(model.TLSModeLabel)
+		in.TLS = mode == model.TLSModeIstio
+	}
 	return g.members.get(memberKey{id: id, in: in})
 }
 
-// update brings all groups of a service to the new endpoints.
-func (g *groups) update(c world.EndpointChange) {
+// update brings all groups of a service to the new endpoints, and tells which are others then.
+func (g *groups) update(c world.EndpointChange) (moves []groupMove) {
 	for _, key := range g.of[serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}] {
-		edits := map[model.Locality][]Edit{}
+		edits := siteEdits{}
 		for _, id := range c.IDs {
-			if e, ok := c.From.Get(id); ok && key.takes(&e) {
-				edits[e.Locality] = append(edits[e.Locality], Edit{Name: string(id)})
+			if e, ok := c.From.Get(id); ok && key.takes(&e) && g.member(&key, id, e) != nil {
+				edits.drop(&key, id, &e)
 			}
 		}
 		for _, id := range c.IDs {
 			if e, ok := c.To.Get(id); ok && key.takes(&e) {
-				if r := g.member(id, e); r != nil {
-					edits[e.Locality] = append(edits[e.Locality], Edit{Name: string(id), Resource: r})
+				if r := g.member(&key, id, e); r != nil {
+					edits.put(&key, id, &e, r)
 				}
 			}
 		}
-		if len(edits) > 0 {
-			g.known[key] = g.apply(g.known[key], edits)
+		if len(edits) == 0 {
+			continue
+		}
+		from := g.known[key]
+		if to := g.apply(from, edits); to != from {
+			g.known[key] = to
+			moves = append(moves, groupMove{from, to})
 		}
 	}
+	return moves
 }
 
-// apply edits the sets by locality; localities without endpoints go.
-func (g *groups) apply(old *groupList, edits map[model.Locality][]Edit) *groupList {
-	sets := map[model.Locality]*Set{}
-	for _, l := range old.localities {
-		sets[l.locality] = l.members
+// noteAssignment keeps who made an assignment of what.
+func (g *groups) noteAssignment(k assignmentKey, r *Resource) {
+	g.assigned[k.list] = append(g.assigned[k.list], k)
+	if other, known := g.makers[r]; known && (*other.list.of != *k.list.of || other.prefer != k.prefer) {
+		g.disputed[r] = true
 	}
-	for locality, e := range edits {
-		from := sets[locality]
-		if from == nil {
-			from = emptySet
+	g.makers[r] = k
+}
+
+// varies tells whether the assignment is not the same at all places.
+func (k *assignmentKey) varies() bool { return len(k.prefer.Keys()) > 0 }
+
+// apply edits the sets by site; sites without endpoints go.
+func (g *groups) apply(old *groupList, edits siteEdits) *groupList {
+	sites := map[site]siteGroup{}
+	for _, l := range old.sites {
+		sites[l.site] = l
+	}
+	for where, e := range edits {
+		group, known := sites[where]
+		if !known {
+			group = siteGroup{site: where, members: emptySet}
 		}
-		sets[locality] = g.store.Apply(from, e)
+		group.members, group.weight = g.store.Apply(group.members, e.edits), uint64(int64(group.weight)+e.gain)
+		sites[where] = group
 	}
-	next := &groupList{}
-	for _, locality := range slices.SortedFunc(maps.Keys(sets), compareLocality) {
-		if sets[locality].Len() > 0 {
-			next.localities = append(next.localities, localityGroup{locality: locality, members: sets[locality]})
+	next := &groupList{of: old.of}
+	for _, where := range slices.SortedFunc(maps.Keys(sites), compareSites) {
+		if sites[where].members.Len() > 0 {
+			next.sites = append(next.sites, sites[where])
 		}
 	}
-	if slices.Equal(next.localities, old.localities) {
+	if slices.Equal(next.sites, old.sites) {
 		return old
 	}
 	return next
 }
 
-func compareLocality(a, b model.Locality) int {
-	return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Subzone, b.Subzone))
+func compareSites(a, b site) int {
+	return cmp.Or(
+		cmp.Compare(a.locality.Region, b.locality.Region), cmp.Compare(a.locality.Zone, b.locality.Zone),
+		cmp.Compare(a.locality.Subzone, b.locality.Subzone), cmp.Compare(a.marks.String(), b.marks.String()),
+	)
 }
 
-// sweep forgets groups that no live assignment uses.
-func (g *groups) sweep(live map[*groupList]bool) {
+// sweep forgets groups of which there is no assignment.
+func (g *groups) sweep(assignments map[assignmentKey]*Resource) {
+	clear(g.assigned)
+	clear(g.makers)
+	clear(g.disputed)
+	for k, r := range assignments {
+		g.noteAssignment(k, r)
+	}
 	for key, l := range g.known {
-		if live[l] {
+		if len(g.assigned[l]) > 0 {
 			continue
 		}
 		delete(g.known, key)

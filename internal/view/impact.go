@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -12,19 +13,23 @@ import (
 // impact is what a delta may touch, whoever sees it: found once per delta, at the cost of the delta.
 type impact struct {
 	delta *world.Delta
+	lane  *lane
+	bench *bench // nil where the impact is of one class alone
 	hosts map[model.Host]bool
-	// endpoints are hosts of which nothing but endpoints changed.
-	endpoints map[model.Host]bool
-	ports     map[uint16]map[model.Host]bool // of explicit TCP listeners, with the hosts that touch them
-	own       bool                           // unitOwn
-	virtual   map[*model.VirtualService]bool
-	seen      map[*model.VirtualService]bool
+	// endpoints are hosts of which nothing but endpoints changed, and that the lane leaves to the classes.
+	endpoints   map[model.Host]bool
+	ports       map[uint16]map[model.Host]bool // of explicit TCP listeners, with the hosts that touch them
+	vips        map[unit]bool                  // unitVIP
+	own         bool                           // unitOwn
+	credentials []changedCredential
+	virtual     map[*model.VirtualService]bool
+	seen        map[*model.VirtualService]bool
 }
 
-func impactOf(d *world.Delta) *impact {
+func impactOf(d *world.Delta, l *lane) *impact {
 	m := &impact{
-		delta: d, hosts: map[model.Host]bool{}, endpoints: map[model.Host]bool{}, ports: map[uint16]map[model.Host]bool{},
-		virtual: map[*model.VirtualService]bool{}, seen: map[*model.VirtualService]bool{},
+		delta: d, lane: l, hosts: map[model.Host]bool{}, endpoints: map[model.Host]bool{}, ports: map[uint16]map[model.Host]bool{},
+		vips: map[unit]bool{}, virtual: map[*model.VirtualService]bool{}, seen: map[*model.VirtualService]bool{},
 	}
 	for _, p := range d.Services {
 		for _, svc := range []*model.Service{p.Old, p.New} {
@@ -52,6 +57,9 @@ func impactOf(d *world.Delta) *impact {
 	}
 	for _, e := range d.Endpoints {
 		m.endpointsOf(e)
+	}
+	for _, p := range d.Credentials {
+		m.credential(p.Either())
 	}
 	return m
 }
@@ -101,6 +109,20 @@ func (m *impact) portsOf(w *world.World, host model.Host) {
 			if explicit(p.Protocol) {
 				m.addPort(p.Port, host)
 			}
+			m.vipsOf(w, svc, p)
+		}
+	}
+}
+
+// vipsOf adds what else has the virtual IPs of a service at a port: the first of all has it.
+func (m *impact) vipsOf(w *world.World, svc *model.Service, p model.ServicePort) {
+	for _, address := range svc.VIPs() {
+		if explicit(p.Protocol) {
+			m.vips[vipUnit(address, p.Port)] = true
+			continue
+		}
+		for other := range w.ServicesAt(address, p.Port) {
+			m.hosts[other.Host] = true
 		}
 	}
 }
@@ -121,12 +143,33 @@ func (m *impact) rule(r *model.DestinationRule) {
 }
 
 func (m *impact) endpointsOf(e world.EndpointChange) {
-	if e.From.IsEmpty() == e.To.IsEmpty() {
-		m.endpoints[e.Host] = true
+	if e.From.IsEmpty() != e.To.IsEmpty() && m.calledByName(e.Host) {
+		m.claims(e.Host)
 		return
 	}
-	// Without interception a service is called by its endpoints, or else by name: compiler.outbound, chainBuilder.direct.
-	m.claims(e.Host)
+	if m.lane.slow[e.Host] {
+		m.endpoints[e.Host] = true
+	}
+}
+
+// calledByName tells whether a host may be that of a service which is called by its endpoints, or else by name: there it matters
+// whether there are any (compiler.outbound, chainBuilder.direct).
+func (m *impact) calledByName(host model.Host) bool {
+	for _, w := range m.both() {
+		for svc := range w.Claims(host) {
+			if svc.Resolution == model.Passthrough {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// quiet tells that no class has a unit to compile: at most, the lane has something for it.
+func (m *impact) quiet() bool {
+	d := m.delta
+	return !d.Mesh && !m.own && len(m.hosts) == 0 && len(m.endpoints) == 0 && len(m.ports) == 0 && len(m.vips) == 0 &&
+		len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0 && len(d.Guards) == 0 && len(d.Credentials) == 0
 }
 
 // units are the parts of a class that the delta may touch.
@@ -145,6 +188,10 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 			units[unit{kind: unitEndpoints, host: h}] = true
 		}
 	}
+	if to.Intercepts() {
+		maps.Copy(units, m.vips)
+	}
+	m.secrets(to, units)
 	if m.own || to.Class.Type == scope.Sidecar && m.guards(from, to) {
 		units[unit{kind: unitOwn}] = true
 	}
@@ -153,10 +200,12 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	}
 	m.gatewayUnits(from, units)
 	m.gatewayUnits(to, units)
+	m.forwards(to, units)
+	m.openedBy(to, units)
 	if m.guards(from, to) {
 		for g := range to.Gateways() {
 			for i := range g.Servers {
-				units[unit{kind: unitGateway, port: resolvedPort(to.Class, g.Servers[i].Port)}] = true
+				units[unit{kind: unitGateway, port: to.Class.BoundPort(g.Servers[i].Port)}] = true
 			}
 		}
 	}
@@ -198,5 +247,7 @@ func (m *impact) gatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]b
 }
 
 func compareUnits(a, b unit) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port))
+	return cmp.Or(
+		cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port), cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name),
+	)
 }

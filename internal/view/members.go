@@ -75,14 +75,14 @@ func (ms *members) in(namespace string) iter.Seq[*Member] {
 
 // touched are the members whose class a delta may change: those of changed workloads by name, those in the namespace of a
 // changed service that selects workloads, and where selectors changed that may be for any workload, all.
-func (ms *members) touched(d *world.Delta) map[*Member]bool {
+func (ms *members) touched(d *world.Delta, moves scope.Moves) map[*Member]bool {
 	found := map[*Member]bool{}
 	add := func(list iter.Seq[*Member]) {
 		for m := range list {
 			found[m] = true
 		}
 	}
-	if scope.ChangesSelectors(d) {
+	if moves.Anywhere() {
 		add(ms.all())
 		return found
 	}
@@ -91,6 +91,11 @@ func (ms *members) touched(d *world.Delta) map[*Member]bool {
 			if w != nil {
 				add(slices.Values(ms.byNamespace[w.Namespace][w.Name]))
 			}
+		}
+	}
+	for _, n := range d.Nodes {
+		for pod := range d.To.WorkloadsOn(n.Either().Name) { // one that left it or came is a change of its own
+			add(slices.Values(ms.byNamespace[pod.Namespace][pod.Name]))
 		}
 	}
 	for _, p := range d.Services {

@@ -15,6 +15,7 @@ type memo[In comparable] struct {
 	store     *Store
 	translate func(In) *Resource
 	made      map[In]*Resource
+	note      func(In, *Resource) // is told of what was made, unless it is nil
 	stats     TranslateStats
 }
 
@@ -57,6 +58,9 @@ func (m *memo[In]) get(in In) *Resource {
 		m.stats.Equal++
 	}
 	m.made[in] = r
+	if m.note != nil {
+		m.note(in, r)
+	}
 	return r
 }
 
@@ -110,9 +114,9 @@ func (w *workshop) encodeOwn(name string, m valid) *Resource {
 	return r
 }
 
-// encodeVirtualHost is encode for a virtual host, whose name the table writes. One that cannot be served is closed: left
+// encodeVirtualHost is encode for a virtual host of a table, which comes without a name. One that cannot be served is closed: left
 // out, its requests would go where those for unknown hosts go.
-func (w *workshop) encodeVirtualHost(name string, m *routev3.VirtualHost, domains *model.List[string]) *Resource {
+func (w *workshop) encodeVirtualHost(table, name string, m *routev3.VirtualHost, domains *model.List[string]) *Resource {
 	m.Name = name
 	err := m.Validate()
 	m.Name = ""
@@ -125,5 +129,5 @@ func (w *workshop) encodeVirtualHost(name string, m *routev3.VirtualHost, domain
 		w.refusals.Resource(name, err)
 		return nil
 	}
-	return NewReferringResource(name, body, w.refsOf(m))
+	return NewVirtualHost(table, name, body, w.refsOf(m))
 }

@@ -17,6 +17,9 @@ type Own struct {
 	Pod      string // where others reach the workload
 	App      string // where the workload's own process listens; 127.0.0.1 unless told otherwise
 	Outbound string // where the proxy listens for the workload's own calls; 127.0.0.1 unless told otherwise
+	// Trusted tells that the proxy proved to be of the service account that its Pod runs as. No resource depends on it; but only
+	// then it gets secrets: else whoever may connect could have them by naming another's Pod.
+	Trusted bool
 }
 
 // Version is the version of the resource as this proxy gets it.

@@ -2,17 +2,20 @@ package view
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // The owner of a TCP port is the first service in the total order, of those that a class sees, that has it: without
 // interception nothing but the port tells services apart. The others are reported. TLS services are told apart by SNI, and
-// have the port together.
+// have the port together. With interception that is so among services without virtual IPs; those with have listeners of
+// their own (intercept.go).
 //
 // Many services may want one port, so a step looks at the owner and at the services that changed, and only when the owner is
 // lost at those after it, up to the first that the class sees.
@@ -20,17 +23,57 @@ import (
 // onPort is the service that the class calls by a host, with its port, if the port gets a listener of its own.
 func onPort(s *scope.Scope, host model.Host, port uint16) (*model.Service, model.ServicePort) {
 	if svc := s.Service(host); svc != nil {
-		if p, ok := svc.Port(port); ok && explicit(p.Protocol) {
+		if p, ok := svc.Port(port); ok && explicit(p.Protocol) && (!s.Intercepts() || isLoose(svc, p)) {
 			return svc, p
 		}
 	}
 	return nil, model.ServicePort{}
 }
 
-// claimsTCP tells whether the class sees a service of World.TCPServicesOn, and by this protocol.
+func isLoose(svc *model.Service, p model.ServicePort) bool {
+	_, loose := world.LooseKind(svc, p)
+	return loose
+}
+
+// contends tells whether a service of onPort wants the port for itself.
+func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
+	switch {
+	case svc == nil:
+		return false
+	case s.Intercepts():
+		kind, _ := world.LooseKind(svc, p)
+		return kind == world.LooseTCP
+	}
+	return p.Protocol != model.TLS
+}
+
+// contenders yields the services that may contend for a port, and contendersAfter those that come after one of them.
+func contenders(s *scope.Scope, port uint16) iter.Seq[*model.Service] {
+	if s.Intercepts() {
+		return s.World.LooseServicesOn(port, world.LooseTCP)
+	}
+	return s.World.TCPServicesOn(port)
+}
+
+func contendersAfter(s *scope.Scope, port uint16, svc *model.Service) iter.Seq[*model.Service] {
+	if s.Intercepts() {
+		return s.World.LooseServicesAfter(port, world.LooseTCP, svc)
+	}
+	return s.World.TCPServicesAfter(port, svc)
+}
+
+// proxyPort is the HTTP proxy port where it and the TCP listeners are in each other's way; 0 where they are not.
+func proxyPort(s *scope.Scope) uint16 {
+	if s.Intercepts() {
+		return 0
+	}
+	return s.HTTPProxyPort()
+}
+
+// claimsTCP tells whether the class sees a service of contenders, and by this protocol.
 func claimsTCP(s *scope.Scope, svc *model.Service, port uint16) bool {
 	seen, p := onPort(s, svc.Host, port)
-	return seen == svc && p.Protocol != model.TLS
+	return seen == svc && contends(s, seen, p)
 }
 
 // owner is the owner of a port as of the class's present scope: the first service of all, unless the class keeps another.
@@ -43,10 +86,10 @@ func (c *class) owner(s *scope.Scope, port uint16) *model.Service {
 
 // firstOwner is the first service on a port if the class sees it, nil if not: then it may see a later one.
 func firstOwner(s *scope.Scope, port uint16) *model.Service {
-	if port == s.HTTPProxyPort() {
+	if port == proxyPort(s) {
 		return nil
 	}
-	for svc := range s.World.TCPServicesOn(port) {
+	for svc := range contenders(s, port) {
 		if claimsTCP(s, svc, port) {
 			return svc
 		}
@@ -68,8 +111,8 @@ func (c *class) keep(s *scope.Scope, port uint16, owner *model.Service) {
 func (c *class) fillPort(comp compiler, s *scope.Scope, port uint16, e *edits) {
 	comp.work.Units++
 	var owner *model.Service
-	if port != s.HTTPProxyPort() {
-		for svc := range s.World.TCPServicesOn(port) {
+	if port != proxyPort(s) {
+		for svc := range contenders(s, port) {
 			if claimsTCP(s, svc, port) {
 				owner = svc
 				break
@@ -78,17 +121,17 @@ func (c *class) fillPort(comp compiler, s *scope.Scope, port uint16, e *edits) {
 	}
 	c.keep(s, port, owner)
 	c.reportPort(comp, s, port, owner)
-	for _, slot := range comp.tcpSlots(s, port, owner) {
+	for _, slot := range comp.portSlots(s, port, owner, c.hasRequests(port)) {
 		e.put(slot)
 	}
 }
 
 // reportPort reports all that do not have a port that they want.
 func (c *class) reportPort(comp compiler, s *scope.Scope, port uint16, owner *model.Service) {
-	for svc := range s.World.TCPServicesOn(port) {
+	for svc := range contenders(s, port) {
 		c.reportLoser(comp, s, svc.Host, port, owner)
 	}
-	if port == s.HTTPProxyPort() {
+	if port == proxyPort(s) {
 		for svc := range s.World.TLSServicesOn(port) {
 			c.reportLoser(comp, s, svc.Host, port, owner)
 		}
@@ -101,9 +144,10 @@ func (c *class) reportLoser(comp compiler, s *scope.Scope, host model.Host, port
 	svc, p := onPort(s, host, port)
 	switch {
 	case svc == nil:
-	case port == s.HTTPProxyPort():
+	case port == proxyPort(s):
 		c.reporter(comp, u)(clash(svc, port, "the HTTP proxy port of the sidecars"))
-	case svc != owner && p.Protocol != model.TLS:
+	case s.Intercepts() && svc.Headless && owner != nil && owner.Headless: // each connection goes to the pod that it was for
+	case svc != owner && contends(s, svc, p):
 		c.reporter(comp, u)(clash(svc, port, string(owner.Host)))
 	}
 }
@@ -119,43 +163,53 @@ func clash(svc *model.Service, port uint16, with string) source.Problem {
 // stepPort compiles a port again on which some hosts may have changed.
 func (c *class) stepPort(comp compiler, port uint16, hosts map[model.Host]bool, to *scope.Scope, e *edits) {
 	comp.work.Units++
-	from := c.scope
+	from := &c.scope
 	old := c.owner(from, port)
 	now := nextOwner(to, port, old, hosts)
 	c.keep(to, port, now)
-	dirty := old != now
+	dirty := old != now || e.turned[port]
 	for _, h := range slices.Sorted(maps.Keys(hosts)) {
-		_, before := onPort(from, h, port)
-		_, after := onPort(to, h, port)
-		dirty = dirty || now != nil && now.Host == h || before.Protocol == model.TLS || after.Protocol == model.TLS
+		dirty = dirty || now != nil && now.Host == h || shares(from, h, port) || shares(to, h, port)
 		c.reportLoser(comp, to, h, port, now)
 	}
-	if hostOf(old) != hostOf(now) {
+	if tellsOthers(old) != tellsOthers(now) {
 		c.reportPort(comp, to, port, now)
 	}
-	if !dirty || port == to.HTTPProxyPort() { // that listener is unitOwn's
+	if !dirty || port == proxyPort(to) { // that listener is unitOwn's
 		return
 	}
-	slots := comp.tcpSlots(to, port, now)
+	slots := comp.portSlots(to, port, now, c.hasRequests(port))
 	if len(slots) == 0 {
-		e.remove(slot{typ: Listener, name: tcpListener(port)})
+		e.remove(slot{typ: Listener, name: portListener(to, port)})
 	}
 	for _, s := range slots {
 		e.put(s)
 	}
 }
 
-func hostOf(s *model.Service) model.Host {
-	if s == nil {
-		return ""
+// shares tells whether a host has a part of the port's listener beside others.
+func shares(s *scope.Scope, host model.Host, port uint16) bool {
+	svc, p := onPort(s, host, port)
+	return svc != nil && !contends(s, svc, p)
+}
+
+// ownership is what reportLoser reads of a port's owner.
+type ownership struct {
+	host     model.Host
+	headless bool
+}
+
+func tellsOthers(owner *model.Service) ownership {
+	if owner == nil {
+		return ownership{}
 	}
-	return s.Host
+	return ownership{owner.Host, owner.Headless}
 }
 
 // nextOwner is the owner of a port after the services of some hosts may have changed. The others that the class sees come
 // after the old owner, as they did.
 func nextOwner(s *scope.Scope, port uint16, old *model.Service, hosts map[model.Host]bool) *model.Service {
-	if port == s.HTTPProxyPort() {
+	if port == proxyPort(s) {
 		return nil
 	}
 	var best *model.Service
@@ -164,14 +218,14 @@ func nextOwner(s *scope.Scope, port uint16, old *model.Service, hosts map[model.
 		best = old
 	}
 	for h := range hosts {
-		if svc, p := onPort(s, h, port); svc != nil && p.Protocol != model.TLS && (best == nil || precedes(svc, best)) {
+		if svc, p := onPort(s, h, port); contends(s, svc, p) && (best == nil || precedes(svc, best)) {
 			best = svc
 		}
 	}
 	if !lost || best != nil && !precedes(old, best) {
 		return best
 	}
-	for svc := range s.World.TCPServicesAfter(port, old) {
+	for svc := range contendersAfter(s, port, old) {
 		if best != nil && precedes(best, svc) {
 			break
 		}

@@ -44,6 +44,7 @@ func statesOf(t *testing.T) string {
 	}
 	var lines []string
 	for _, c := range m.compiler.classes {
+		require.Len(t, c.variants.list, 1)
 		versions := dump(c.state)
 		for _, name := range slices.Sorted(maps.Keys(versions)) {
 			lines = append(lines, fmt.Sprint(c.scope.Class.Namespace, " ", name, " ", versions[name]))

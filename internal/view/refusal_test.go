@@ -16,10 +16,10 @@ func TestWhatEnvoyWouldRefuseIsKeptBack(t *testing.T) {
 	require.Nil(t, w.encode("cluster", &clusterv3.Cluster{}), "a cluster without a name")
 	require.NotNil(t, w.encode("cluster", &clusterv3.Cluster{Name: "cluster"}))
 
-	r := w.encodeVirtualHost("vhost", &routev3.VirtualHost{Domains: []string{"a.test"}, Routes: []*routev3.Route{{}}}, w.domains.List([]string{"a.test"}))
+	r := w.encodeVirtualHost("table", "vhost", &routev3.VirtualHost{Domains: []string{"a.test"}, Routes: []*routev3.Route{{}}}, w.domains.List([]string{"a.test"}))
 	require.Equal(t, []string{"cluster", "vhost"}, refused)
 	got := &routev3.VirtualHost{}
 	require.NoError(t, proto.Unmarshal(r.Body(), got))
-	require.Empty(t, got.GetName())
+	require.Equal(t, "table/vhost", got.GetName())
 	require.Equal(t, uint32(503), got.GetRoutes()[0].GetDirectResponse().GetStatus())
 }

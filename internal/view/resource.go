@@ -2,25 +2,66 @@ package view
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// setKey orders resources in a Set: a hash of the name, so that the shape of a Set depends on its content alone.
+// setKey orders resources in a Set: a hash of the name, so that the shape of a Set depends on its content alone. What begins a key
+// says what lies together:
+//
+//	[table of a virtual host] [domain of the host] hash of the name
+//
+// A table's virtual hosts can so be found in a Set of all tables' (Set.Under). Classes differ mostly in what their own namespaces
+// have for themselves, and that is one domain: what they see alike is then below nodes that they share, and a change there is made
+// once for all of them, however many services there are.
 type setKey [16]byte
+
+// How much of a key is of the table and of the domain; at least 96 bits are of the name, as of a Version.
+const (
+	tableNibbles  = 4
+	domainNibbles = 4
+)
 
 func keyOf(name string) setKey {
 	sum := sha256.Sum256([]byte(name))
+	if table, ok := TableOf(name); ok {
+		of := tableKey(table)
+		copy(sum[:], of[:])
+		putDomain(sum[tableNibbles/2:], name[len(table)+1:])
+	} else if i := strings.LastIndexByte(name, '|'); i >= 0 { // of a cluster, or its assignment
+		putDomain(sum[:], name[i+1:])
+	}
 	return setKey(sum[:16])
+}
+
+// putDomain writes a hash (FNV-1a, folded) of what a host stands in: "default.svc.cluster.local" of "reviews.default.svc.cluster.local:80".
+// Domains that come to the same only lie together.
+func putDomain(key []byte, host string) {
+	host, _, _ = strings.Cut(host, ":")
+	_, domain, _ := strings.Cut(host, ".")
+	h := uint32(2166136261)
+	for i := range len(domain) {
+		h = (h ^ uint32(domain[i])) * 16777619
+	}
+	binary.BigEndian.PutUint16(key[:domainNibbles/2], uint16(h^h>>16))
+}
+
+func tableKey(table string) (key [tableNibbles / 2]byte) {
+	sum := sha256.Sum256([]byte(table))
+	copy(key[:], sum[:])
+	return key
 }
 
 // Resource is one encoded xDS resource: a name, a content version and bytes. It never changes.
 //
-// Most resources are plain bytes. A list (a ClusterLoadAssignment, a RouteConfiguration) is an assembly: a head and
+// Most resources are plain bytes. A list (a ClusterLoadAssignment, a whole RouteConfiguration) is an assembly: a head and
 // Sets of members, each a Resource of its own; its bytes are put together from theirs when first asked for (a repeated
 // protobuf field is a concatenation). A resource that depends on the proxy's own addresses holds placeholders in
-// their place, see Own.
+// their place, see Own. Route tables and virtual hosts are in route.go.
 type Resource struct {
 	name    string
 	key     setKey
@@ -32,10 +73,13 @@ type Resource struct {
 	assemble func() []byte // nil for plain bytes
 	once     sync.Once
 	body     []byte
+	framed   atomic.Pointer[framed]
 
-	refs   Refs
-	table  *table // of a route table
-	groups []Group
+	refs       Refs
+	assignment *assignment // nil for others
+	head       []byte      // of a route table: all fields but virtual_hosts and vhds
+	vhosts     *Set        // of a whole route table
+	unnamed    int         // of a virtual host: where in the body the name ends
 }
 
 // NewResource makes a resource from the deterministic encoding of its message.
@@ -54,31 +98,6 @@ func NewOwnResource(name string, body []byte) *Resource {
 func NewReferringResource(name string, body []byte, refs Refs) *Resource {
 	r := NewResource(name, body)
 	r.refs = refs
-	return r
-}
-
-// VirtualHost fields that the assembly writes: RouteConfiguration.virtual_hosts and VirtualHost.name.
-const (
-	routeVirtualHosts protowire.Number = 2
-	virtualHostName   protowire.Number = 1
-)
-
-// NewRouteTable makes a RouteConfiguration from its head (all fields but virtual_hosts, encoded) and its virtual
-// hosts: members whose bodies are a VirtualHost without its name, which is the member's name.
-func NewRouteTable(name string, head []byte, vhosts *Set) *Resource {
-	r := &Resource{name: name, key: keyOf(name), version: versionOf(head, vhosts.Root().bytes()), table: &table{head: head, vhosts: vhosts}}
-	r.size = len(head) + vhosts.total().named
-	r.assemble = func() []byte {
-		b := append(make([]byte, 0, r.size), head...)
-		for m := range vhosts.All() {
-			b = protowire.AppendTag(b, routeVirtualHosts, protowire.BytesType)
-			b = protowire.AppendVarint(b, uint64(sizeOfField(virtualHostName, len(m.name))+m.size))
-			b = protowire.AppendTag(b, virtualHostName, protowire.BytesType)
-			b = protowire.AppendString(b, m.name)
-			b = append(b, m.Body()...)
-		}
-		return b
-	}
 	return r
 }
 
@@ -104,7 +123,8 @@ func NewAssignment(name string, head []byte, groups []Group) *Resource {
 		sizes[i] = len(g.Head) + g.Members.total().bare
 		size += sizeOfField(assignmentEndpoints, sizes[i])
 	}
-	r := &Resource{name: name, key: keyOf(name), version: versionOf(parts...), groups: groups, size: size}
+	r := &Resource{name: name, key: keyOf(name), version: versionOf(parts...), assignment: &assignment{head: head, groups: groups}, size: size}
+	r.version[len(r.version)-1] &^= collected
 	r.assemble = func() []byte {
 		b := append(make([]byte, 0, r.size), head...)
 		for i, g := range groups {
@@ -126,7 +146,7 @@ type totals struct {
 	count int
 	size  int // bodies
 	bare  int // bodies as fields of an assignment
-	named int // bodies with their names as fields of a route table
+	named int // virtual hosts as fields of a whole route table
 }
 
 func totalsOf(r *Resource) totals {
@@ -134,7 +154,7 @@ func totalsOf(r *Resource) totals {
 		count: 1,
 		size:  r.size,
 		bare:  sizeOfField(localityLbEndpoints, r.size),
-		named: sizeOfField(routeVirtualHosts, sizeOfField(virtualHostName, len(r.name))+r.size),
+		named: r.sizeInTable(),
 	}
 }
 
@@ -169,18 +189,32 @@ func (r *Resource) Body() []byte {
 	return r.body
 }
 
+// framed is a resource as it stands in a response.
+type framed struct {
+	typ   Type
+	bytes []byte
+}
+
+// Framed returns what encode makes of the resource as one of a type: made once, and kept, for resources that stand in the responses of
+// many classes. It must not be called with different encoders, nor for what is a proxy's own.
+func (r *Resource) Framed(t Type, encode func(Type, *Resource) []byte) []byte {
+	if f := r.framed.Load(); f != nil && f.typ == t {
+		return f.bytes
+	}
+	f := &framed{typ: t, bytes: encode(t, r)}
+	r.framed.CompareAndSwap(nil, f) // resources of two types may be equal to the byte: the first that comes is kept
+	return f.bytes
+}
+
 // Refs are the names that the resource needs. Those of a route table are its virtual hosts'.
 func (r *Resource) Refs() Refs { return r.refs }
 
-// VirtualHosts are the members of a route table, nil for other resources.
-func (r *Resource) VirtualHosts() *Set {
-	if r.table == nil {
+// Groups are the localities of an assignment, nil for other resources.
+func (r *Resource) Groups() []Group {
+	if r.assignment == nil {
 		return nil
 	}
-	return r.table.vhosts
+	return r.assignment.groups
 }
-
-// Groups are the localities of an assignment, nil for other resources.
-func (r *Resource) Groups() []Group { return r.groups }
 
 func (v Version) bytes() []byte { return v[:] }

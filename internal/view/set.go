@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 )
 
 // Set is an immutable set of resources with distinct names: a 16-way trie over a hash of the name. Its shape
@@ -12,7 +13,8 @@ import (
 //
 //	root ── bitmap of nibbles ──► branch ──► leaf(Resource)
 //
-// A leaf sits at the shallowest depth at which it is alone.
+// A leaf sits at the shallowest depth at which it is alone, and a branch has two kids or more: what all below it have in common
+// takes no node.
 type Set struct {
 	root *node // nil when empty
 }
@@ -21,8 +23,10 @@ type node struct {
 	version Version
 	totals
 	leaf   *Resource
+	depth  uint8 // of the nibble by which the kids differ
 	bitmap uint16
 	kids   []*node
+	chunk  atomic.Pointer[chunk] // see chunk.go
 }
 
 // Empty is the set without resources.
@@ -55,17 +59,19 @@ func (s *Set) total() totals {
 }
 
 // Get finds a resource by name, nil when there is none.
-func (s *Set) Get(name string) *Resource {
-	key := keyOf(name)
+func (s *Set) Get(name string) *Resource { return s.at(keyOf(name)) }
+
+// Namesake finds the resource with the name of another one, nil when there is none. It costs less than Get, which has to hash
+// the name.
+func (s *Set) Namesake(of *Resource) *Resource { return s.at(of.key) }
+
+func (s *Set) at(key setKey) *Resource {
 	n := s.root
-	for depth := 0; n != nil; depth++ {
-		if n.leaf != nil {
-			if n.leaf.key == key {
-				return n.leaf
-			}
-			return nil
-		}
-		n = n.kid(nibble(key, depth))
+	for n != nil && n.leaf == nil {
+		n = n.kid(nibble(key, int(n.depth)))
+	}
+	if n != nil && n.leaf.key == key {
+		return n.leaf
 	}
 	return nil
 }
@@ -110,15 +116,23 @@ func diffNodes(a, b *node, depth int, f func(old, new *Resource)) {
 	}
 }
 
-// under is the subtree of a nibble; a leaf counts as a branch with only itself below.
+// under is the subtree of a nibble; what branches deeper, or is a leaf, counts as a branch with only itself below.
 func (n *node) under(i byte, depth int) *node {
-	if n.leaf == nil {
+	if n.leaf == nil && int(n.depth) == depth {
 		return n.kid(i)
 	}
-	if nibble(n.leaf.key, depth) == i {
+	if nibble(n.first().key, depth) == i {
 		return n
 	}
 	return nil
+}
+
+// first is the first resource below.
+func (n *node) first() *Resource {
+	for n.leaf == nil {
+		n = n.kids[0]
+	}
+	return n.leaf
 }
 
 func (n *node) kid(i byte) *node {
@@ -143,7 +157,9 @@ func (n *node) each(yield func(*Resource) bool) bool {
 	return true
 }
 
-func nibble(k setKey, depth int) byte {
+func nibble(k setKey, depth int) byte { return nibbleAt(k[:], depth) }
+
+func nibbleAt(k []byte, depth int) byte {
 	b := k[depth/2]
 	if depth%2 == 0 {
 		return b >> 4

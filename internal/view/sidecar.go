@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
@@ -18,13 +19,23 @@ const httpProxyTable = "http_proxy"
 // own are the slots of unitOwn.
 func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.World.Mesh
+	hole := slot{typ: Cluster, name: cluster.BlackHoleName, get: c.blackHole}
+	if s.Class.Type == scope.Router {
+		return []slot{hole}
+	}
 	slots := []slot{
-		{typ: Cluster, name: cluster.BlackHoleName, get: c.blackHole},
+		hole,
 		{typ: Cluster, name: cluster.PassthroughName, get: func() *Resource {
-			return c.passthrough.get(cluster.PassthroughInput{ForwardProxy: true, ConnectTimeout: mesh.ConnectTimeout})
+			return c.passthrough.get(cluster.PassthroughInput{ForwardProxy: !s.Intercepts(), ConnectTimeout: mesh.ConnectTimeout})
 		}},
 	}
-	slots = append(slots, c.inboundSlots(s, report)...)
+	if ports := inboundPorts(s, report); s.Intercepts() {
+		slots = append(slots, c.virtualSlots(s, ports)...)
+	} else {
+		for _, in := range ports {
+			slots = append(slots, c.inboundPair(s, in)...)
+		}
+	}
 	port := s.HTTPProxyPort()
 	if port == 0 {
 		return slots
@@ -34,12 +45,12 @@ func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
 		slot{typ: Listener, name: name, get: func() *Resource {
 			return c.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: true, Common: c.of(mesh).listeners(s.Class.Settings.HTTP10),
+				ProxyUnknown: !s.Intercepts(), Common: c.of(mesh).listeners(s.Class.Settings),
 			})
 		}},
 		slot{typ: Route, name: httpProxyTable, head: func() []byte { return tableHead(route.TableInput{Name: httpProxyTable}) }},
-		slot{typ: Route, table: httpProxyTable, name: fallbackName(s), get: func() *Resource {
-			return c.fallbacks.get(route.FallbackInput{RegistryOnly: s.RegistryOnly()})
+		slot{typ: VirtualHost, table: httpProxyTable, name: fallbackName(s), get: func() *Resource {
+			return c.fallbacks.get(fallbackKey{table: httpProxyTable, in: route.FallbackInput{RegistryOnly: s.RegistryOnly()}})
 		}},
 	)
 }
@@ -59,34 +70,34 @@ func tableHead(in route.TableInput) []byte {
 	return head
 }
 
-// inboundSlots are the listeners on the workload's own ports: those of its services, or of the Sidecar's ingress. A port that
-// several services lead to is as the first of them says.
-func (c compiler) inboundSlots(s *scope.Scope, report func(source.Problem)) []slot {
-	var slots []slot
+// inboundPorts are the workload's own ports: those of its services, or of the Sidecar's ingress. A port that several services
+// lead to is as the first of them says.
+func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
+	var ports []inbound
 	if s.Sidecar != nil && (len(s.Sidecar.Ingress) > 0 || s.Sidecar.IngressClosed) {
 		for _, in := range s.Sidecar.Ingress {
-			slots = append(slots, c.inboundPair(s, inbound{in.Port, in.Protocol, in.Name, in.EndpointAddress, in.EndpointPort})...)
+			if !slices.ContainsFunc(ports, func(o inbound) bool { return o.port == in.Port }) {
+				ports = append(ports, inbound{in.Port, in.Protocol, in.EndpointAddress, in.EndpointPort})
+			}
 		}
-		return slots
+		return ports
 	}
-	taken := map[uint16]scope.Target{}
-	for t := range s.Class.Targets.All() {
-		first, contested := taken[t.Port]
-		if !contested {
-			taken[t.Port] = t
-			slots = append(slots, c.inboundPair(s, inbound{t.Port, t.Protocol, string(t.Host), model.OwnApp, t.Port})...)
-		} else if first.Protocol != t.Protocol {
-			report(inboundClash(t, first))
-		}
+	for in := range s.Class.Inbound.All() {
+		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port})
 	}
-	return slots
+	for clash := range s.Class.Clashes.All() {
+		report(inboundClash(s.Class.Namespace, clash))
+	}
+	return ports
 }
 
-func inboundClash(t, first scope.Target) source.Problem {
+func inboundClash(namespace string, c scope.Clash) source.Problem {
+	owner := func(c scope.Claim) source.Key { return source.Key{Kind: c.Kind, Namespace: namespace, Name: c.Name} }
+	port := portText(c.Next.Port)
 	return source.Problem{
-		Severity: source.Warning, Object: t.Owner, Path: "spec.ports", Value: portText(t.Service),
+		Severity: source.Warning, Object: owner(c.Next), Path: "spec.ports", Value: port,
 		Message: fmt.Sprintf("port %s leads to port %s of workloads as %s; port %s of %s does so as %s and comes first: that is how they take it",
-			portText(t.Service), portText(t.Port), t.Protocol, portText(first.Service), first.Owner, first.Protocol),
+			port, portText(c.Port), c.Next.Protocol, portText(c.First.Port), owner(c.First), c.First.Protocol),
 		Want: "one protocol for each port of a workload",
 	}
 }
@@ -95,26 +106,38 @@ func inboundClash(t, first scope.Target) source.Problem {
 type inbound struct {
 	port         uint16
 	protocol     model.Protocol
-	stat         string
-	address      string
+	address      string // where its process listens; empty for where the connection goes, or else the address for that
 	endpointPort uint16
 }
 
-func (c compiler) inboundPair(s *scope.Scope, in inbound) []slot {
-	name, to := "inbound_0.0.0.0_"+portText(in.port), cluster.InboundName(in.port)
-	return []slot{
-		{typ: Cluster, name: to, get: func() *Resource {
-			return c.inbound.get(cluster.InboundInput{
-				Port: in.port, Address: in.address, EndpointPort: in.endpointPort, Protocol: in.protocol, ConnectTimeout: s.World.Mesh.ConnectTimeout,
-			})
-		}},
-		{typ: Listener, name: name, get: func() *Resource {
-			return c.inbounds.get(listener.InboundInput{
-				Name: name, Bind: model.OwnPod, Port: in.port, Protocol: in.protocol, Cluster: to, StatName: in.stat, Refuses: s.Refuses(in.port),
-				Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
-			})
-		}},
+func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
+	return listener.InboundPort{
+		Name: "inbound_0.0.0.0_" + portText(in.port), Port: in.port, Protocol: in.protocol, Cluster: cluster.InboundName(in.port),
+		Refuses: s.Refuses(in.port), TakesTLS: s.HasMeshTLS(), RefusesTLS: s.HasMeshTLS() && s.Unauthorized(),
 	}
+}
+
+func (c compiler) inboundCluster(s *scope.Scope, in inbound) slot {
+	return slot{typ: Cluster, name: cluster.InboundName(in.port), get: func() *Resource {
+		input := cluster.InboundInput{
+			Port: in.port, Address: in.address, EndpointPort: in.endpointPort, Protocol: in.protocol, ConnectTimeout: s.World.Mesh.ConnectTimeout,
+			Intercepted: s.Intercepts(), Stack: s.Class.Settings.Stack,
+		}
+		if !input.Intercepted && input.Address == "" {
+			input.Address = model.OwnApp
+		}
+		return c.inbound.get(input)
+	}}
+}
+
+// inboundPair is a port without interception: its cluster, and a listener of its own.
+func (c compiler) inboundPair(s *scope.Scope, in inbound) []slot {
+	port := in.listenerPort(s)
+	return []slot{c.inboundCluster(s, in), {typ: Listener, name: port.Name, get: func() *Resource {
+		return c.inbounds.get(listener.InboundInput{
+			InboundPort: port, Bind: model.OwnPod, Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+		})
+	}}}
 }
 
 // clusterSlots are the clusters of a host with their endpoints, or with endpointsOnly those alone.
@@ -137,6 +160,7 @@ func (c compiler) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly bo
 		for _, sub := range rule.Subsets {
 			subIn := in
 			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
+			subIn.Secured = secured(s, subIn)
 			subIn.Endpoints = c.dnsEndpoints(svc, p, sub.Labels)
 			slots = c.clusterPair(slots, s, svc, p, subIn, sub.Labels, endpointsOnly)
 		}
@@ -151,7 +175,12 @@ func (c compiler) outbound(s *scope.Scope, svc *model.Service, p model.ServicePo
 		Service: serviceName(svc), ConnectTimeout: s.World.Mesh.ConnectTimeout,
 		Endpoints: c.dnsEndpoints(svc, p, model.Labels{}),
 	}
-	if svc.Resolution == model.Passthrough {
+	if svc.Resolution != model.EDS {
+		in.Stack = s.Class.Settings.Stack
+	}
+	if svc.Headless && s.Intercepts() {
+		in.Resolution = model.Passthrough // whoever calls has picked a pod by its address
+	} else if svc.Resolution == model.Passthrough && !s.Intercepts() {
 		if s.World.Endpoints(svc).IsEmpty() {
 			in.ForwardProxy = true
 		} else {
@@ -160,6 +189,7 @@ func (c compiler) outbound(s *scope.Scope, svc *model.Service, p model.ServicePo
 	}
 	if rule != nil {
 		in.Policy, in.Rule = rule.Policy, rule.Namespace+"/"+rule.Name
+		in.Secured = secured(s, in)
 	}
 	return in
 }
@@ -187,6 +217,10 @@ func (c compiler) dnsEndpoints(svc *model.Service, p model.ServicePort, subset m
 
 // clusterPair adds a cluster and, if its endpoints are pushed, their assignment.
 func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, p model.ServicePort, in cluster.OutboundInput, subset model.Labels, endpointsOnly bool) []slot {
+	policy := cluster.Effective(in.Policy, in.SubsetPolicy, in.Port)
+	prefer := c.preference(s, svc, policy.LB, policy.Outlier != nil)
+	in.LocalityWeights = prefer.HasWeights()
+	in.AutoTLS = autoTLS(s, in, policy)
 	r := c.clusters.get(in)
 	if r == nil {
 		return slots
@@ -197,7 +231,25 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 	if !r.eds {
 		return slots
 	}
-	return append(slots, slot{typ: Endpoint, name: r.name, get: func() *Resource {
-		return c.assignments.get(assignmentKey{cluster: r.name, list: c.groups.get(s.World, svc, p.Name, subset)})
-	}})
+	stack := s.Class.Settings.Stack
+	key := groupKey{
+		portName: p.Name, subset: subset, family: stack.Calls(svc), dual: svc.TwoFamilies && stack == model.DualStack, tls: in.AutoTLS,
+	}
+	assignment := func() assignmentKey {
+		return assignmentKey{cluster: r.name, prefer: prefer, list: c.groups.get(s.World, svc, key)}
+	}
+	if !prefer.IsNone() {
+		key.marks = c.labels.List(prefer.Marks())
+		if keys := c.labels.List(prefer.Keys()); keys.Len() > 0 {
+			return append(slots, slot{typ: Endpoint, name: r.name, vary: func() *varied { return &varied{key: assignment(), keys: keys} }})
+		}
+	}
+	return append(slots, slot{typ: Endpoint, name: r.name, get: func() *Resource { return c.assignments.get(assignment()) }})
+}
+
+// autoTLS tells whether calls to a cluster are in mutual TLS of the mesh with those endpoints that take it. A gateway that hands
+// connections on adds none to theirs.
+func autoTLS(s *scope.Scope, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
+	pushed := in.Resolution == model.EDS && (policy.LB == nil || policy.LB.Kind != model.PassthroughLB)
+	return s.HasMeshTLS() && pushed && policy.TLS == nil && !in.External && !in.Forwarded
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -12,26 +13,32 @@ import (
 // unit is a part of a class's configuration that is compiled at once, and that a change of the world may touch: a delta is
 // turned into units, and only these are compiled again. Each resource belongs to exactly one unit.
 type unit struct {
-	kind unitKind
-	host model.Host
-	port uint16
+	kind  unitKind
+	host  model.Host
+	port  uint16
+	table string // of unitGatewayHost: the route table
+	name  string // of unitSecret: the credential
 }
 
 type unitKind uint8
 
 const (
-	// unitOwn is what a sidecar has whatever it calls: inbound ports, the HTTP proxy port, its route table.
+	// unitOwn is what a proxy has whatever it calls: of a sidecar inbound ports, the HTTP proxy port, its route table.
 	unitOwn unitKind = iota
 	// unitHost is what it takes to call one host: clusters, their endpoints, virtual hosts.
 	unitHost
 	// unitEndpoints are the endpoints alone of one host.
 	unitEndpoints
-	// unitPort is the explicit TCP listener of one port; with a host, what is wrong with that host on it. See port.go.
+	// unitPort is the TCP listener of one port; with a host, what is wrong with that host on it. See port.go.
 	unitPort
+	// unitVIP is the listener of a virtual IP, which stands in the unit's host, and a port, for intercepted connections.
+	unitVIP
 	// unitGateway is a gateway's port: its listener and its route table.
 	unitGateway
 	// unitGatewayHost is one virtual host of a gateway's port.
 	unitGatewayHost
+	// unitSecret is a credential: its certificate, and the authorities that go with it.
+	unitSecret
 )
 
 // slot is one resource of a unit, by name, with the means to make it. A virtual host stands in a table; a table has a head.
@@ -40,7 +47,8 @@ type slot struct {
 	table string // of a virtual host: the route table that it belongs to
 	name  string
 	get   func() *Resource
-	head  func() []byte // of a route table
+	vary  func() *varied // of an assignment that is not the same at all places, in place of get
+	head  func() []byte  // of a route table
 }
 
 // compiler turns units of a scope into slots. It reads the scope alone.
@@ -59,13 +67,18 @@ func (c compiler) slots(s *scope.Scope, u unit, report func(source.Problem)) []s
 	case unitOwn:
 		return c.own(s, report)
 	case unitHost:
-		return append(c.clusterSlots(s, u.host, false), c.vhostSlots(s, u.host)...)
+		c.reportClosed(s, u.host, report)
+		return slices.Concat(c.clusterSlots(s, u.host, false), c.forwardSlots(s, u.host, false), c.vhostSlots(s, u.host))
 	case unitEndpoints:
-		return c.clusterSlots(s, u.host, true)
+		return append(c.clusterSlots(s, u.host, true), c.forwardSlots(s, u.host, true)...)
+	case unitVIP:
+		return c.vipSlots(s, u, report)
 	case unitGateway:
-		return c.gatewaySlots(s, u.port)
+		return c.gatewaySlots(s, u.port, report)
+	case unitSecret:
+		return c.secretSlots(s, u.name)
 	default:
-		return c.gatewayHostSlots(s, u.port, u.host)
+		return c.gatewayHostSlots(s, u)
 	}
 }
 
@@ -80,10 +93,12 @@ func (c compiler) units(s *scope.Scope) (units []unit, ports map[uint16]bool) {
 					ports[p.Port] = true
 				}
 			}
+			units = append(units, vipUnits(s, svc)...)
 		}
 	}
+	units = append(units, secretUnits(s)...)
 	if s.Class.Type == scope.Sidecar {
-		return append(units, unit{kind: unitOwn}), ports
+		return append(sortedUnique(units), unit{kind: unitOwn}), ports
 	}
 	return append(units, gatewayUnits(s)...), nil
 }

@@ -4,22 +4,46 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // State is everything that one class of proxies should have at one generation. It never changes. States that follow
 // each other share what stayed equal.
 type State struct {
 	Generation uint64
-	Sets       [NumTypes]*Set // never nil
+	// Sets are never nil. Route has the heads of tables, whose virtual hosts are resources of their own; see Tables.
+	Sets [NumTypes]*Set
+
+	whole *tables // what makes Tables; a class's states have the same
 }
 
 // NewState returns a state with empty sets.
-func NewState(generation uint64) *State {
-	s := &State{Generation: generation}
+func NewState(generation uint64) *State { return emptyState(generation, newTables(NewStore())) }
+
+func emptyState(generation uint64, whole *tables) *State {
+	s := &State{Generation: generation, whole: whole}
 	for t := range s.Sets {
 		s.Sets[t] = emptySet
 	}
 	return s
+}
+
+// Tables are the route tables with their virtual hosts in them, for clients that do not speak VHDS. They are put together when
+// they are asked for.
+func (s *State) Tables() *Set { return s.whole.of(s.Sets[Route], s.Sets[VirtualHost]) }
+
+// At is the same at a later generation.
+func (s *State) At(generation uint64) *State {
+	later := *s
+	later.Generation = generation
+	return &later
+}
+
+// with is the same with other endpoints.
+func (s *State) with(endpoints *Set) *State {
+	other := *s
+	other.Sets[Endpoint] = endpoints
+	return &other
 }
 
 // Size is the sum of all bodies' lengths in bytes.
@@ -34,8 +58,8 @@ func (s *State) Size() int {
 // Change is the difference of two sets, shared by all sessions that make the same step.
 type Change struct {
 	Type     Type
-	From, To *Set
-	Upserts  []*Resource // by name
+	From, To *Set        // nil for members of collections
+	Upserts  []*Resource // by name, but for members from nothing
 	Removed  []string    // sorted
 	// Own tells that an upsert depends on the proxy's own addresses, so that its bytes cannot be shared.
 	Own bool
@@ -43,6 +67,9 @@ type Change struct {
 	diff  sync.Once
 	once  sync.Once
 	frame []byte
+	part  atomic.Pointer[Change]
+
+	chunks []*chunk // of members from nothing
 }
 
 // Frame returns what encode makes of the upserts, made once and shared. It must not be called with different encoders.
@@ -51,15 +78,38 @@ func (c *Change) Frame(encode func(*Change) []byte) []byte {
 	return c.frame
 }
 
+// Part is the change with some of its upserts alone, and without removals. The latest part is kept, since sessions that leave something
+// out of a step mostly leave out the same.
+func (c *Change) Part(upserts []*Resource) *Change {
+	if p := c.part.Load(); p != nil && slices.Equal(p.Upserts, upserts) {
+		return p
+	}
+	p := &Change{Type: c.Type, From: c.From, To: c.To, Upserts: upserts}
+	p.Own = slices.ContainsFunc(upserts, (*Resource).IsOwn)
+	c.part.Store(p)
+	return p
+}
+
 // Differ computes Changes and remembers the latest ones, so that the sessions of a class, which mostly make the
-// same step, share one. It holds at most limit changes and forgets the oldest. It is safe for concurrent use.
+// same step, share one, and the indexes of sets. It forgets changes that nobody has made for some generations, since they hold what
+// was changed by generations long gone, and of more than limit the oldest. It is safe for concurrent use.
 type Differ struct {
 	limit int
 	store *Store // of what Keeping makes
-	mu    sync.Mutex
-	known map[step]*Change
-	order []step
+
+	mu sync.Mutex
+	// known are the changes that were asked for since the last turn, before those that were in the turn before that.
+	known, before map[step]*Change
+	generations   int // since the last turn
+
+	indexes indexes
 }
+
+// turnAfter is how many generations a turn has: a change that nobody makes is forgotten after two turns at most.
+const turnAfter = 32
+
+// maxIndexed is how many resources the indexes that a Differ keeps have together: some 8 MB.
+const maxIndexed = 128 << 10
 
 type step struct {
 	typ      Type
@@ -68,30 +118,45 @@ type step struct {
 
 // NewDiffer returns a Differ that remembers up to limit changes.
 func NewDiffer(limit int) *Differ {
-	return &Differ{limit: limit, store: NewStore(), known: make(map[step]*Change, limit)}
+	return &Differ{limit: limit, store: NewStore(), known: map[step]*Change{}, indexes: indexes{limit: maxIndexed}}
 }
+
+// Advance notes that there is a new generation.
+func (d *Differ) Advance() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.generations++; d.generations >= turnAfter {
+		d.turn()
+	}
+}
+
+// turn forgets what was not asked for since the last one. The caller holds mu.
+func (d *Differ) turn() { d.known, d.before, d.generations = map[step]*Change{}, d.known, 0 }
+
+// Index is the index of a set. That of a set that many sessions begin with is made once.
+func (d *Differ) Index(s *Set) *Index { return d.indexes.of(s) }
 
 // Diff is the change from one set to another.
 func (d *Differ) Diff(t Type, from, to *Set) *Change {
-	c := d.change(t, from, to)
+	c := d.change(step{typ: t, from: from.Root(), to: to.Root()}, from, to)
 	c.diff.Do(c.compute) // not under the lock: whoever makes another step does not wait for it
 	return c
 }
 
-func (d *Differ) change(t Type, from, to *Set) *Change {
-	key := step{typ: t, from: from.Root(), to: to.Root()}
+func (d *Differ) change(key step, from, to *Set) *Change {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c := d.known[key]; c != nil {
+	c := d.known[key]
+	if c != nil {
 		return c
 	}
-	c := &Change{Type: t, From: from, To: to}
-	if len(d.order) == d.limit {
-		delete(d.known, d.order[0])
-		d.order = d.order[1:]
+	if c = d.before[key]; c == nil {
+		c = &Change{Type: key.typ, From: from, To: to}
+	}
+	if 2*len(d.known) >= d.limit {
+		d.turn()
 	}
 	d.known[key] = c
-	d.order = append(d.order, key)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"runtime"
@@ -15,9 +16,10 @@ import (
 type Store struct {
 	mu        sync.Mutex
 	edits     atomic.Uint64
-	made      atomic.Uint64
+	grown     atomic.Uint64
 	nodes     map[Version]weak.Pointer[node]
 	resources map[content]weak.Pointer[Resource]
+	spare     []made // of batches that are done
 }
 
 // StoreWork counts what a Store did since the start.
@@ -27,7 +29,7 @@ type StoreWork struct {
 }
 
 // Work is what was done so far.
-func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nodes: st.made.Load()} }
+func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nodes: st.grown.Load()} }
 
 // content is what makes two resources one.
 type content struct {
@@ -83,26 +85,93 @@ func (st *Store) Apply(s *Set, edits []Edit) *Set {
 	if len(edits) == 0 {
 		return s
 	}
-	st.edits.Add(uint64(len(edits)))
-	keyed := make([]keyedEdit, len(edits))
-	for i, e := range edits {
-		keyed[i] = keyedEdit{key: keyOf(e.Name), resource: e.Resource}
+	b := Batch{store: st, edits: keyed(edits)}
+	return b.On(s)
+}
+
+// Batch returns edits that are to be made in many sets: what they make of a part that sets have in common is made once.
+func (st *Store) Batch(edits []Edit) *Batch {
+	b := &Batch{store: st, edits: keyed(edits)}
+	if len(edits) > 0 {
+		b.made = st.room()
 	}
-	slices.SortStableFunc(keyed, func(a, b keyedEdit) int { return slices.Compare(a.key[:], b.key[:]) })
-	keyed = lastOfEach(keyed)
-	root := st.apply(s.root, keyed, 0)
-	if root == s.root {
-		return s
+	return b
+}
+
+// Batch is a list of edits. It holds what it made, and is for one step only.
+type Batch struct {
+	store *Store
+	edits []keyedEdit
+	made
+}
+
+// made is what a batch made; nil where that is not kept.
+type made struct {
+	sets  map[*node]*Set // by the root they were made of
+	parts map[part]*node
+}
+
+// What a step notes of what it made is mostly as much as the step before did, so the maps of batches go from one to the next; but no more
+// of them than a step has as a rule, and none that was filled by a step out of the ordinary.
+const (
+	mostSpare   = 16
+	mostInSpare = 2048
+)
+
+// room is where a batch notes what it made.
+func (st *Store) room() made {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	last := len(st.spare) - 1
+	if last < 0 {
+		return made{sets: map[*node]*Set{}, parts: map[part]*node{}}
 	}
-	if root == nil {
-		return emptySet
+	m := st.spare[last]
+	st.spare[last] = made{}
+	st.spare = st.spare[:last]
+	return m
+}
+
+// done ends the use of a batch.
+func (b *Batch) done() {
+	m := b.made
+	b.made = made{}
+	if m.sets == nil || len(m.sets)+len(m.parts) > mostInSpare {
+		return
 	}
-	return &Set{root: root}
+	clear(m.sets)
+	clear(m.parts)
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	if len(b.store.spare) < mostSpare {
+		b.store.spare = append(b.store.spare, m)
+	}
+}
+
+// part is a node with the edits that are for it.
+type part struct {
+	of       *node
+	from, to int
 }
 
 type keyedEdit struct {
 	key      setKey
 	resource *Resource
+}
+
+// keyed are the edits in the order of the trie, the last one of each name.
+func keyed(edits []Edit) []keyedEdit {
+	list := make([]keyedEdit, len(edits))
+	for i, e := range edits {
+		list[i].resource = e.Resource
+		if e.Resource != nil && e.Resource.name == e.Name {
+			list[i].key = e.Resource.key
+		} else {
+			list[i].key = keyOf(e.Name)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b keyedEdit) int { return bytes.Compare(a.key[:], b.key[:]) })
+	return lastOfEach(list)
 }
 
 func lastOfEach(edits []keyedEdit) []keyedEdit {
@@ -116,17 +185,51 @@ func lastOfEach(edits []keyedEdit) []keyedEdit {
 	return out
 }
 
-// apply makes sorted edits, all under n's prefix, and returns the canonical node, nil when nothing is left.
-func (st *Store) apply(n *node, edits []keyedEdit, depth int) *node {
-	if len(edits) == 0 {
+// On returns a set with the edits made.
+func (b *Batch) On(s *Set) *Set {
+	if len(b.edits) == 0 {
+		return s
+	}
+	if known := b.sets[s.root]; known != nil {
+		return known
+	}
+	b.store.edits.Add(uint64(len(b.edits)))
+	to := s
+	if root := b.apply(s.root, 0, len(b.edits), 0); root == nil {
+		to = emptySet
+	} else if root != s.root {
+		to = &Set{root: root}
+	}
+	if b.sets != nil {
+		b.sets[s.root] = to
+	}
+	return to
+}
+
+// apply makes some of the edits, all under n's prefix, and returns the canonical node, nil when nothing is left.
+func (b *Batch) apply(n *node, from, to, depth int) *node {
+	if from == to {
 		return n
 	}
+	key := part{n, from, to}
+	if known, ok := b.parts[key]; ok {
+		return known
+	}
+	next := b.make(n, from, to, depth)
+	if b.parts != nil {
+		b.parts[key] = next
+	}
+	return next
+}
+
+func (b *Batch) make(n *node, from, to, depth int) *node {
+	edits := b.edits[from:to]
 	if n == nil && len(edits) == 1 {
-		return st.leaf(edits[0].resource)
+		return b.store.leaf(edits[0].resource)
 	}
 	if n != nil && n.leaf != nil && len(edits) == 1 && edits[0].key == n.leaf.key {
 		if r := edits[0].resource; r == nil || r.version != n.leaf.version || r.own != n.leaf.own {
-			return st.leaf(r)
+			return b.store.leaf(r)
 		}
 		return n
 	}
@@ -136,16 +239,15 @@ func (st *Store) apply(n *node, edits []keyedEdit, depth int) *node {
 			kids[i] = n.under(byte(i), depth)
 		}
 	}
-	for len(edits) > 0 {
-		i := nibble(edits[0].key, depth)
-		end := 1
-		for end < len(edits) && nibble(edits[end].key, depth) == i {
+	for from < to {
+		i, end := nibble(b.edits[from].key, depth), from+1
+		for end < to && nibble(b.edits[end].key, depth) == i {
 			end++
 		}
-		kids[i] = st.apply(kids[i], edits[:end], depth+1)
-		edits = edits[end:]
+		kids[i] = b.apply(kids[i], from, end, depth+1)
+		from = end
 	}
-	return st.branch(&kids, n)
+	return b.store.branch(&kids, n, depth)
 }
 
 func (st *Store) leaf(r *Resource) *node {
@@ -162,12 +264,12 @@ func (st *Store) leaf(r *Resource) *node {
 	return st.intern(v, func() *node { return &node{version: v, totals: totalsOf(r), leaf: r} })
 }
 
-// branch is the canonical node over the kids: none for no leaf, the leaf itself for one. It keeps old when nothing changed,
+// branch is the canonical node over the kids: none for no kid, the kid itself for one. It keeps old when nothing changed,
 // and makes nothing that is there.
-func (st *Store) branch(kids *[16]*node, old *node) *node {
+func (st *Store) branch(kids *[16]*node, old *node, depth int) *node {
 	var bitmap uint16
 	var lone *node
-	total, same := totals{}, old != nil && old.leaf == nil
+	total, same := totals{}, old != nil && old.leaf == nil && int(old.depth) == depth
 	for i, k := range kids {
 		same = same && old.kid(byte(i)) == k
 		if k != nil {
@@ -177,9 +279,7 @@ func (st *Store) branch(kids *[16]*node, old *node) *node {
 		}
 	}
 	switch {
-	case total.count == 0:
-		return nil
-	case total.count == 1:
+	case bits.OnesCount16(bitmap) < 2:
 		return lone
 	case same:
 		return old
@@ -192,7 +292,7 @@ func (st *Store) branch(kids *[16]*node, old *node) *node {
 	}
 	v := versionOfParts(appendPart(appendPart(make([]byte, 0, 256), []byte("branch")), content))
 	return st.intern(v, func() *node {
-		b := &node{version: v, totals: total, bitmap: bitmap, kids: make([]*node, 0, bits.OnesCount16(bitmap))}
+		b := &node{version: v, totals: total, depth: uint8(depth), bitmap: bitmap, kids: make([]*node, 0, bits.OnesCount16(bitmap))}
 		for _, k := range kids {
 			if k != nil {
 				b.kids = append(b.kids, k)
@@ -210,7 +310,7 @@ func (st *Store) intern(v Version, build func() *node) *node {
 		return known
 	}
 	n := build()
-	st.made.Add(1)
+	st.grown.Add(1)
 	st.nodes[v] = weak.Make(n)
 	runtime.AddCleanup(n, st.forget, v)
 	return n

@@ -8,13 +8,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// tcpSlots is the explicit listener of a port whose bytes are not HTTP: of the TLS services on it, which are told apart by
-// SNI, and of the TCP service that owns it, nil if none does.
-func (c compiler) tcpSlots(s *scope.Scope, port uint16, owner *model.Service) []slot {
-	if port == s.HTTPProxyPort() {
+// portSlots is the listener of a port: of the services that share it, and of the TCP service that owns it, nil if none does.
+// With interception requests have a part in it too.
+func (c compiler) portSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
+	switch {
+	case s.Intercepts():
+		return c.interceptedSlots(s, port, owner, requests)
+	case port == s.HTTPProxyPort():
 		return nil
 	}
-	b := chainBuilder{compiler: c, scope: s, port: port, sni: map[string]bool{}}
+	b := c.chainsOn(s, port)
 	for svc := range s.World.TLSServicesOn(port) {
 		if seen, p := onPort(s, svc.Host, port); seen == svc && p.Protocol == model.TLS {
 			b.addTLS(svc)
@@ -26,16 +29,21 @@ func (c compiler) tcpSlots(s *scope.Scope, port uint16, owner *model.Service) []
 	if len(b.found) == 0 {
 		return nil
 	}
-	name := tcpListener(port)
+	name := portListener(s, port)
 	return []slot{{typ: Listener, name: name, get: func() *Resource {
 		return c.tcp.get(listener.TCPInput{
 			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.chains.List(b.found),
-			Common: c.of(s.World.Mesh).listeners(s.Class.Settings.HTTP10),
+			Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
 		})
 	}}}
 }
 
-func tcpListener(port uint16) string { return "127.0.0.1_" + portText(port) }
+func portListener(s *scope.Scope, port uint16) string {
+	if s.Intercepts() {
+		return s.Class.Settings.Stack.Wildcards()[0] + "_" + portText(port)
+	}
+	return "127.0.0.1_" + portText(port)
+}
 
 // chainBuilder gathers the filter chains of one port.
 type chainBuilder struct {
@@ -46,6 +54,10 @@ type chainBuilder struct {
 	sni   map[string]bool
 }
 
+func (c compiler) chainsOn(s *scope.Scope, port uint16) chainBuilder {
+	return chainBuilder{compiler: c, scope: s, port: port, sni: map[string]bool{}}
+}
+
 func (b *chainBuilder) addTCP(svc *model.Service) {
 	vs := b.scope.VirtualService(svc.Host)
 	if vs == nil || len(vs.TCP) == 0 {
@@ -53,7 +65,7 @@ func (b *chainBuilder) addTCP(svc *model.Service) {
 		return
 	}
 	for _, r := range vs.TCP {
-		chain, always, ok := b.tcpRoute(svc, vs, r)
+		chain, always, ok := b.tcpRoute(string(svc.Host), vs, r, inMesh(b.port))
 		if !ok {
 			continue
 		}
@@ -65,12 +77,13 @@ func (b *chainBuilder) addTCP(svc *model.Service) {
 	b.found = append(b.found, b.direct(svc, nil))
 }
 
-// tcpRoute is the chain of a TCP route, if one of its matches holds for the class; always, if it takes all connections.
-func (b *chainBuilder) tcpRoute(svc *model.Service, vs *model.VirtualService, r *model.TCPRoute) (chain listener.Chain, always, ok bool) {
+// tcpRoute is the chain of a TCP route, if one of its matches holds for the class at the entrance; always, if it takes all
+// connections.
+func (b *chainBuilder) tcpRoute(name string, vs *model.VirtualService, r *model.TCPRoute, at entrance) (chain listener.Chain, always, ok bool) {
 	var prefixes []string
 	always = len(r.Matches) == 0
 	for _, m := range r.Matches {
-		if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, inMesh(b.port)) {
+		if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, at) {
 			continue
 		}
 		ok = true
@@ -82,7 +95,7 @@ func (b *chainBuilder) tcpRoute(svc *model.Service, vs *model.VirtualService, r 
 	} else if !ok {
 		return chain, false, false
 	}
-	chain = b.routed(string(svc.Host), r.Destinations, r.Broken)
+	chain = b.routed(name, r.Destinations, r.Broken)
 	chain.Prefixes = b.domains.List(prefixes)
 	return chain, always, true
 }
@@ -124,7 +137,7 @@ func (b *chainBuilder) direct(svc *model.Service, sni []string) listener.Chain {
 	chain := listener.Chain{
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
-	if svc.Host.IsWildcard() && svc.Resolution == model.Passthrough && b.scope.World.Endpoints(svc).IsEmpty() {
+	if !b.scope.Intercepts() && svc.Host.IsWildcard() && svc.Resolution == model.Passthrough && b.scope.World.Endpoints(svc).IsEmpty() {
 		chain.ForwardPort = b.port // which of the names is meant, the connection says
 	}
 	return b.tuned(chain, model.Destination{Host: svc.Host, Port: b.port})
@@ -161,7 +174,10 @@ func (b *chainBuilder) tuned(chain listener.Chain, d model.Destination) listener
 		return chain
 	}
 	sub, _ := rule.Subset(d.Subset)
-	policy := cluster.Effective(rule.Policy, sub.Policy, b.resolve(d))
+	return withPolicy(chain, cluster.Effective(rule.Policy, sub.Policy, b.resolve(d)))
+}
+
+func withPolicy(chain listener.Chain, policy model.TrafficPolicy) listener.Chain {
 	if pool := policy.Pool; pool != nil {
 		chain.IdleTimeout, chain.MaxDuration = pool.TCPIdleTimeout, pool.MaxConnectionDuration
 	}

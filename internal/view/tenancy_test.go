@@ -75,6 +75,8 @@ func markOf(key source.Key) string {
 		return fmt.Sprintf("127.101.%d.%d0", 10+ns, 10+name)
 	case source.ServiceEntry:
 		return fmt.Sprintf("127.102.%d.%d0", 10+ns, 10+name)
+	case source.Service: // of one that stands for another name
+		return fmt.Sprintf("127.103.%d.%d0", 10+ns, 10+name)
 	}
 	return fmt.Sprintf("x-%s-%s-%s", key.Kind, key.Namespace, key.Name)
 }

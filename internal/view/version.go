@@ -12,15 +12,43 @@ import (
 type Version [12]byte
 
 // String is the form that goes on the wire: 16 characters of URL-safe base64.
-func (v Version) String() string { return base64.RawURLEncoding.EncodeToString(v[:]) }
+func (v Version) String() string {
+	text := v.text()
+	return string(text[:])
+}
+
+// versionText is the length of a version in base64.
+const versionText = 16
+
+func (v Version) text() (text [versionText]byte) {
+	base64.RawURLEncoding.Encode(text[:], v[:])
+	return text
+}
 
 // IsZero tells that there is no version: nothing has content that hashes to it.
 func (v Version) IsZero() bool { return v == Version{} }
 
+// The last bit of a route table's version tells its forms apart, so that what a client reports says in which it has its tables.
+const inPieces = 1
+
+// IsWhole tells of the version of a route table that the table has its virtual hosts in it.
+func (v Version) IsWhole() bool { return v[len(v)-1]&inPieces == 0 }
+
+// The last bit of an assignment's version tells its forms apart likewise, see collections.go.
+const collected = 1
+
+// Collected tells of the version of an assignment that its endpoints are in collections, and returns the one that the same
+// endpoints have in a list.
+func (v Version) Collected() (listed Version, ok bool) {
+	ok = v[len(v)-1]&collected != 0
+	v[len(v)-1] &^= collected
+	return v, ok
+}
+
 // ParseVersion reads what String wrote. Anything else, as another control plane's version, gives false.
 func ParseVersion(s string) (Version, bool) {
 	var v Version
-	if len(s) != 16 {
+	if len(s) != versionText {
 		return v, false
 	}
 	n, err := base64.RawURLEncoding.Decode(v[:], []byte(s))

@@ -14,40 +14,67 @@ import (
 // defaultPort is the port of a Host header without one, and that of routes for hosts that no service has.
 const defaultPort = 80
 
-// vhostSlots are the virtual hosts of a host in the table of the HTTP proxy port, one for each port that can be HTTP.
-func (c compiler) vhostSlots(s *scope.Scope, host model.Host) []slot {
-	if s.Class.Type != scope.Sidecar || s.HTTPProxyPort() == 0 {
-		return nil
-	}
+// called is a host as it is called at a port.
+type called struct {
+	host   model.Host
+	port   uint16
+	svc    *model.Service // nil for a host that only a VirtualService has
+	routes *model.VirtualService
+}
+
+func (h called) name() string { return string(h.host) + ":" + portText(h.port) }
+
+// calledAt are the ports of a host that can be HTTP.
+func calledAt(s *scope.Scope, host model.Host) []called {
 	svc, vs := s.Service(host), s.VirtualService(host)
 	if svc == nil {
 		if vs == nil || host == "*" || !slices.Contains(vs.Hosts, host) {
 			return nil
 		}
-		return []slot{c.vhostSlot(s, host, defaultPort, route.Target{}, vs)}
+		return []called{{host: host, port: defaultPort, routes: vs}}
 	}
-	var slots []slot
+	var found []called
 	for _, p := range svc.Ports {
 		if p.Protocol.IsHTTP() || p.Protocol == model.Auto {
-			slots = append(slots, c.vhostSlot(s, host, p.Port, route.Target{Host: host, Port: p.Port}, vs))
+			found = append(found, called{host: host, port: p.Port, svc: svc, routes: vs})
+		}
+	}
+	return found
+}
+
+// vhostSlots are the virtual hosts of a host, one for each port that can be HTTP, in the table of the HTTP proxy port, and
+// in those of intercepted requests.
+func (c compiler) vhostSlots(s *scope.Scope, host model.Host) []slot {
+	if s.Class.Type != scope.Sidecar || !s.Intercepts() && s.HTTPProxyPort() == 0 {
+		return nil
+	}
+	var slots []slot
+	for _, h := range calledAt(s, host) {
+		if s.HTTPProxyPort() != 0 {
+			slots = append(slots, c.vhostSlot(s, httpProxyTable, h, func() []string {
+				return withPorts(c.names(s, host, h.port), h.port)
+			}))
+		}
+		if s.Intercepts() {
+			slots = append(slots, c.interceptedVhost(s, h)...)
 		}
 	}
 	return slots
 }
 
-func (c compiler) vhostSlot(s *scope.Scope, host model.Host, port uint16, to route.Target, vs *model.VirtualService) slot {
-	name := string(host) + ":" + portText(port)
-	return slot{typ: Route, table: httpProxyTable, name: name, get: func() *Resource {
+func (c compiler) vhostSlot(s *scope.Scope, table string, h called, domains func() []string) slot {
+	return slot{typ: VirtualHost, table: table, name: h.name(), get: func() *Resource {
 		var refs []route.RouteRef
-		if vs != nil {
-			refs = routesOf(s, vs, inMesh(port))
+		if h.routes != nil {
+			refs = routesOf(s, h.routes, inMesh(h.port))
 		}
-		if len(refs) > 0 {
-			to = route.Target{} // what no route of a VirtualService matches is answered with 404, as Istio does
+		var to route.Target
+		if len(refs) == 0 && h.svc != nil { // what no route of a VirtualService matches is answered with 404, as Istio does
+			to = route.Target{Host: h.host, Port: h.port}
 		}
-		in := c.vhostInput(s, refs, to, port)
-		in.Domains = c.domains.List(withPorts(c.names(s, host, port), port))
-		return c.vhosts.get(vhostKey{name: name, in: in})
+		in := c.vhostInput(s, refs, to, h.port)
+		in.Domains = c.domains.List(domains())
+		return c.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
 	}}
 }
 
@@ -98,26 +125,26 @@ func applies(s *scope.Scope, vs *model.VirtualService, m conditions, at entrance
 		gateways = vs.Gateways
 	}
 	return (m.port == 0 || m.port == at.port) &&
-		s.Class.Selected(m.sourceLabels) &&
-		(m.sourceNamespace == "" || m.sourceNamespace == s.Class.Namespace) &&
+		s.Selected(m.sourceLabels) &&
+		(m.sourceNamespace == "" || s.IsOwn(m.sourceNamespace)) &&
 		slices.ContainsFunc(gateways, func(g string) bool { return slices.Contains(at.gateways, g) })
 }
 
 // factsOf tells what the routes need to know of the destinations that they name, sorted, each once.
 func (c compiler) factsOf(s *scope.Scope, refs []route.RouteRef, to route.Target, called uint16) []route.DestinationFact {
 	var facts []route.DestinationFact
-	add := func(host model.Host, port uint16, subset string) {
-		facts = append(facts, factOf(s, route.DestinationFact{Host: host, Port: port, Subset: subset}, called))
+	add := func(d model.Destination) {
+		facts = append(facts, factOf(s, route.DestinationFact{Host: d.Host, Port: d.Port, Subset: d.Subset, PortName: d.PortName}, called))
 	}
 	if to != (route.Target{}) {
-		add(to.Host, to.Port, to.Subset)
+		add(model.Destination{Host: to.Host, Port: to.Port, Subset: to.Subset})
 	}
 	for _, ref := range refs {
 		for _, d := range ref.Route.Destinations {
-			add(d.Host, d.Port, d.Subset)
+			add(d)
 		}
 		for _, m := range ref.Route.Mirrors {
-			add(m.Destination.Host, m.Destination.Port, m.Destination.Subset)
+			add(m.Destination)
 		}
 	}
 	slices.SortFunc(facts, route.CompareFacts)
@@ -127,7 +154,9 @@ func (c compiler) factsOf(s *scope.Scope, refs []route.RouteRef, to route.Target
 func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.DestinationFact {
 	f.Resolved = f.Port
 	svc := s.Service(f.Host)
-	if f.Resolved == 0 {
+	if f.PortName != "" {
+		f.Resolved = named(svc, f.PortName)
+	} else if f.Resolved == 0 {
 		f.Resolved = called
 		if svc != nil && len(svc.Ports) == 1 {
 			f.Resolved = svc.Ports[0].Port
@@ -147,12 +176,25 @@ func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.Destin
 	return f
 }
 
+// named is the port of a service by its name, 0 if there is none.
+func named(svc *model.Service, name string) uint16 {
+	if svc == nil {
+		return 0
+	}
+	for _, p := range svc.Ports {
+		if p.Name == name {
+			return p.Port
+		}
+	}
+	return 0
+}
+
 // names are those by which the class may call a host at a port: the host itself, short forms of a Kubernetes service, and
 // the absolute form with a dot behind. A name that another host has for its own is left to that one, since Envoy refuses a
 // table in which a domain stands twice.
 func (c compiler) names(s *scope.Scope, host model.Host, port uint16) []string {
 	names := []string{string(host)}
-	for _, alias := range aliases(host, s.Class.Namespace, s.World.Mesh.Domain) {
+	for _, alias := range aliases(host, s.IsOwn, s.World.Mesh.Domain) {
 		if !takenByOther(s, model.Host(alias), port) {
 			names = append(names, alias)
 		}
@@ -172,15 +214,15 @@ func takenByOther(s *scope.Scope, name model.Host, port uint16) bool {
 	return vs != nil && slices.Contains(vs.Hosts, name)
 }
 
-// aliases are the other names of a host for callers of a namespace.
-func aliases(host model.Host, namespace, domain string) []string {
+// aliases are the other names of a host for callers of some namespaces.
+func aliases(host model.Host, calls func(namespace string) bool, domain string) []string {
 	if host.IsWildcard() {
 		return nil
 	}
 	var names []string
 	if base, ok := strings.CutSuffix(string(host), ".svc."+domain); ok {
 		if name, own, ok := strings.Cut(base, "."); ok && !strings.Contains(own, ".") {
-			if own == namespace {
+			if calls(own) {
 				names = append(names, name)
 			}
 			names = append(names, base, base+".svc")
@@ -194,7 +236,7 @@ func aliases(host model.Host, namespace, domain string) []string {
 
 // aliasOf are the hosts for which a name may be an alias: the other direction of aliases.
 func aliasOf(name model.Host, namespace, domain string) []model.Host {
-	n := string(name)
+	n := strings.TrimPrefix(string(name), "*.") // names below a headless service are its own too
 	hosts := []model.Host{model.Host(strings.TrimSuffix(n, "."))}
 	if !strings.Contains(n, ".") {
 		hosts = append(hosts, model.Host(n+"."+namespace+".svc."+domain))

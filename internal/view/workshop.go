@@ -2,12 +2,14 @@ package view
 
 import (
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
+	"github.com/lateen-mesh/lateen/internal/translate/secret"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 )
@@ -18,17 +20,21 @@ type workshop struct {
 	store    *Store
 	refusals Refusals
 
-	clusters    *memo[cluster.OutboundInput]
-	inbound     *memo[cluster.InboundInput]
-	passthrough *memo[cluster.PassthroughInput]
-	assignments *memo[assignmentKey]
-	vhosts      *memo[vhostKey]
-	fallbacks   *memo[route.FallbackInput]
-	proxies     *memo[listener.HTTPInput]
-	tcp         *memo[listener.TCPInput]
-	inbounds    *memo[listener.InboundInput]
-	gateways    *memo[listener.GatewayInput]
-	groups      *groups
+	clusters     *memo[cluster.OutboundInput]
+	inbound      *memo[cluster.InboundInput]
+	passthrough  *memo[cluster.PassthroughInput]
+	assignments  *memo[assignmentKey]
+	vhosts       *memo[vhostKey]
+	fallbacks    *memo[fallbackKey]
+	proxies      *memo[listener.HTTPInput]
+	tcp          *memo[listener.TCPInput]
+	inbounds     *memo[listener.InboundInput]
+	virtualIn    *memo[listener.VirtualInboundInput]
+	virtualOut   *memo[listener.VirtualOutboundInput]
+	gateways     *memo[listener.GatewayInput]
+	certificates *memo[secret.CertificateInput]
+	authorities  *memo[secret.AuthoritiesInput]
+	groups       *groups
 
 	domains   *model.Interner[string]
 	refs      *model.Interner[route.RouteRef]
@@ -36,36 +42,54 @@ type workshop struct {
 	endpoints *model.Interner[model.Endpoint]
 	chains    *model.Interner[listener.Chain]
 	targets   *model.Interner[listener.WeightedTarget]
+	ports     *model.Interner[listener.InboundPort]
+	doors     *model.Interner[listener.Door]
 	names     *model.Interner[string] // that resources refer to
+	labels    *model.Interner[string] // by which proxies and endpoints are told apart
 	retries   *model.Pool[model.Retries]
 	common    *model.Pool[listener.Common]
 	mesh      *meshParts
-	hole      *Resource // BlackHoleCluster, which has no input
-	work      Work
-	conflicts *source.Tally // how many classes see each
+
+	preferZone, preferNode *model.LocalityLB // what a Service's trafficDistribution means
+	hole                   *Resource         // BlackHoleCluster, which has no input
+	work                   Work
+	conflicts              *source.Tally // how many classes see each
 }
 
+// assignmentKey is a ClusterLoadAssignment as callers of one place see it: near has what of their place the preference asks for.
 type assignmentKey struct {
 	cluster string
 	list    *groupList
+	prefer  endpoint.Preference
+	near    model.Labels
 }
 
 type vhostKey struct {
-	name string
-	in   route.VirtualHostInput
+	table, name string
+	in          route.VirtualHostInput
+}
+
+// fallbackKey is the virtual host of a table for requests to hosts that nobody has.
+type fallbackKey struct {
+	table string
+	in    route.FallbackInput
 }
 
 func newWorkshop(store *Store, refusals Refusals) *workshop {
 	w := &workshop{
 		store: store, refusals: refusals, conflicts: source.NewTally(),
 		domains: model.NewInterner[string](), refs: model.NewInterner[route.RouteRef](), facts: model.NewInterner[route.DestinationFact](),
-		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](), names: model.NewInterner[string](),
+		endpoints: model.NewInterner[model.Endpoint](), chains: model.NewInterner[listener.Chain](), targets: model.NewInterner[listener.WeightedTarget](), ports: model.NewInterner[listener.InboundPort](), names: model.NewInterner[string](), labels: model.NewInterner[string](),
+		doors:   model.NewInterner[listener.Door](),
 		retries: model.NewPool[model.Retries](), common: model.NewPool[listener.Common](),
 	}
+	w.preferZone = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel)
+	w.preferNode = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel, model.HostnameLabel)
 	w.groups = newGroups(w)
 	w.clusterMemos()
 	w.routeMemos()
 	w.listenerMemos()
+	w.secretMemos()
 	return w
 }
 
@@ -87,17 +111,26 @@ func (w *workshop) clusterMemos() {
 		return w.encode(m.GetName(), m)
 	})
 	w.assignments = newMemo(w.store, assemble)
+	w.assignments.note = w.groups.noteAssignment
 }
 
 // assemble makes a ClusterLoadAssignment of shared endpoint sets.
 func assemble(k assignmentKey) *Resource {
+	sites := make([]endpoint.Site, len(k.list.sites))
+	for i, l := range k.list.sites {
+		sites[i] = endpoint.Site{Locality: l.locality, Marks: l.marks, Weight: l.weight}
+	}
 	var list []Group
-	for _, l := range k.list.localities {
-		head, err := pb.Marshal(endpoint.Group(endpoint.GroupInput{Locality: l.locality}))
+	for i, share := range k.prefer.Spread(sites, k.near) {
+		if share.LeftOut {
+			continue
+		}
+		in := endpoint.GroupInput{Locality: sites[i].Locality, Priority: share.Priority, Weight: share.Weight}
+		head, err := pb.Marshal(endpoint.Group(in))
 		if err != nil {
 			continue
 		}
-		list = append(list, Group{Head: head, Members: l.members})
+		list = append(list, Group{Head: head, Members: k.list.sites[i].members})
 	}
 	head, err := pb.Marshal(endpoint.Assignment(endpoint.AssignmentInput{Cluster: k.cluster}))
 	if err != nil {
@@ -108,14 +141,14 @@ func assemble(k assignmentKey) *Resource {
 
 func (w *workshop) routeMemos() {
 	w.vhosts = newMemo(w.store, func(k vhostKey) *Resource {
-		return w.encodeVirtualHost(k.name, route.VirtualHost(k.in), k.in.Domains)
+		return w.encodeVirtualHost(k.table, k.name, route.VirtualHost(k.in), k.in.Domains)
 	})
-	w.fallbacks = newMemo(w.store, func(in route.FallbackInput) *Resource {
+	w.fallbacks = newMemo(w.store, func(k fallbackKey) *Resource {
 		name := "allow_any"
-		if in.RegistryOnly {
+		if k.in.RegistryOnly {
 			name = "block_all"
 		}
-		return w.encodeVirtualHost(name, route.Fallback(in), w.domains.List([]string{"*"}))
+		return w.encodeVirtualHost(k.table, name, route.Fallback(k.in), w.domains.List([]string{"*"}))
 	})
 }
 
@@ -123,7 +156,18 @@ func (w *workshop) listenerMemos() {
 	w.proxies = newMemo(w.store, func(in listener.HTTPInput) *Resource { return w.encodeOwn(in.Name, listener.HTTP(in)) })
 	w.tcp = newMemo(w.store, func(in listener.TCPInput) *Resource { return w.encodeOwn(in.Name, listener.TCP(in)) })
 	w.inbounds = newMemo(w.store, func(in listener.InboundInput) *Resource { return w.encodeOwn(in.Name, listener.Inbound(in)) })
+	w.virtualIn = newMemo(w.store, func(in listener.VirtualInboundInput) *Resource {
+		return w.encode(listener.VirtualInboundName, listener.VirtualInbound(in))
+	})
+	w.virtualOut = newMemo(w.store, func(in listener.VirtualOutboundInput) *Resource {
+		return w.encode(listener.VirtualOutboundName, listener.VirtualOutbound(in))
+	})
 	w.gateways = newMemo(w.store, func(in listener.GatewayInput) *Resource { return w.encodeOwn(in.Name, listener.Gateway(in)) })
+}
+
+func (w *workshop) secretMemos() {
+	w.certificates = newMemo(w.store, func(in secret.CertificateInput) *Resource { return w.encode(in.Name, secret.Certificate(in)) })
+	w.authorities = newMemo(w.store, func(in secret.AuthoritiesInput) *Resource { return w.encode(in.Name, secret.Authorities(in)) })
 }
 
 func (w *workshop) blackHole() *Resource {
@@ -137,7 +181,7 @@ func (w *workshop) blackHole() *Resource {
 // of caches what is canonical in a mesh configuration, which hardly ever changes.
 func (w *workshop) of(m *model.MeshConfig) *meshParts {
 	if w.mesh == nil || w.mesh.config != m {
-		w.mesh = &meshParts{config: m, retries: w.retries.Canonical(m.Retries), common: [2]*listener.Common{w.commonOf(m, false), w.commonOf(m, true)}}
+		w.mesh = &meshParts{config: m, retries: w.retries.Canonical(m.Retries), pool: w.common, common: map[commonKey]*listener.Common{}}
 	}
 	return w.mesh
 }
@@ -146,18 +190,26 @@ func (w *workshop) of(m *model.MeshConfig) *meshParts {
 type meshParts struct {
 	config  *model.MeshConfig
 	retries *model.Retries
-	common  [2]*listener.Common // without and with HTTP/1.0
+	pool    *model.Pool[listener.Common]
+	common  map[commonKey]*listener.Common
 }
 
-func (p *meshParts) listeners(http10 bool) *listener.Common {
-	if http10 {
-		return p.common[1]
+// commonKey is what the listeners of proxies have not in common.
+type commonKey struct {
+	http10 bool
+	stack  model.Stack
+}
+
+func (p *meshParts) listeners(of scope.Settings) *listener.Common {
+	key := commonKey{of.HTTP10, of.Stack}
+	common := p.common[key]
+	if common == nil {
+		common = p.pool.Canonical(&listener.Common{
+			AccessLogFile: p.config.AccessLogFile, IdleTimeout: p.config.IdleTimeout, HTTP10: of.HTTP10, Stack: of.Stack,
+		})
+		p.common[key] = common
 	}
-	return p.common[0]
-}
-
-func (w *workshop) commonOf(m *model.MeshConfig, http10 bool) *listener.Common {
-	return w.common.Canonical(&listener.Common{AccessLogFile: m.AccessLogFile, IdleTimeout: m.IdleTimeout, HTTP10: http10})
+	return common
 }
 
 // memos are all memos by the kind of what they make.
@@ -165,7 +217,8 @@ func (w *workshop) memos() map[string]remembering {
 	return map[string]remembering{
 		"cluster": w.clusters, "cluster_inbound": w.inbound, "cluster_passthrough": w.passthrough, "assignment": w.assignments,
 		"endpoint": w.groups.members, "virtualhost": w.vhosts, "fallback": w.fallbacks, "listener_http": w.proxies, "listener_tcp": w.tcp,
-		"listener_inbound": w.inbounds, "listener_gateway": w.gateways,
+		"listener_inbound": w.inbounds, "listener_virtual_inbound": w.virtualIn, "listener_virtual_outbound": w.virtualOut, "listener_gateway": w.gateways,
+		"secret_certificate": w.certificates, "secret_authorities": w.authorities,
 	}
 }
 
@@ -192,9 +245,5 @@ func (w *workshop) sweep(live map[*Resource]bool) {
 	for _, m := range w.memos() {
 		m.sweep(live)
 	}
-	lists := map[*groupList]bool{}
-	for k := range w.assignments.made {
-		lists[k.list] = true
-	}
-	w.groups.sweep(lists)
+	w.groups.sweep(w.assignments.made)
 }

@@ -10,24 +10,36 @@ type batch struct {
 	delta *Delta
 	mesh  *model.MeshConfig
 
-	services    edit[*model.Service]
-	hosts       edit[model.Host]
-	byNamespace edit[*model.Service]
-	byPort      edit[*model.Service]
-	bySelector  edit[*model.Service]
-	virtual     edit[*model.VirtualService]
-	virtualHost edit[*model.VirtualService]
-	virtualGate edit[*model.VirtualService]
-	virtualDest edit[*model.VirtualService]
-	ruleHost    edit[*model.DestinationRule]
-	gateways    edit[*model.Gateway]
-	gatewayName edit[*model.Gateway]
-	sidecars    edit[*model.Sidecar]
-	guards      edit[*model.Guard]
-	workloads   edit[*model.Workload]
-	slicesByPod edit[*model.EndpointSlice]
-	endpoints   edit[*EndpointSet]
-	selectors   edit[model.Labels]
+	services     edit[*model.Service]
+	hosts        edit[model.Host]
+	byNamespace  edit[*model.Service]
+	byPort       edit[*model.Service]
+	byVIP        edit[*model.Service]
+	loose        edit[*model.Service]
+	bySelector   edit[*model.Service]
+	serviceApart edit[*model.Service]
+	virtualApart edit[*model.VirtualService]
+	ruleApart    edit[*model.DestinationRule]
+	virtual      edit[*model.VirtualService]
+	virtualHost  edit[*model.VirtualService]
+	virtualGate  edit[*model.VirtualService]
+	virtualDest  edit[*model.VirtualService]
+	ruleHost     edit[*model.DestinationRule]
+	gateways     edit[*model.Gateway]
+	gatewayName  edit[*model.Gateway]
+	gatewaySec   edit[*model.Gateway]
+	forwarding   edit[*model.Gateway]
+	ruleSec      edit[*model.DestinationRule]
+	credentials  edit[*model.Credential]
+	sidecars     edit[*model.Sidecar]
+	guards       edit[*model.Guard]
+	workloads    *roster[model.Workload]
+	nodes        edit[*model.Node]
+	podsByNode   *roster[model.Workload]
+	slicesByPod  edit[*model.EndpointSlice]
+	slicesByNode edit[*model.EndpointSlice]
+	endpoints    edit[*EndpointSet]
+	selectors    edit[model.Labels]
 
 	dirtySlices  []Pair[model.EndpointSlice]
 	pendingHosts int
@@ -37,10 +49,13 @@ type batch struct {
 func newBatch(from *World) *batch {
 	return &batch{
 		from: from, delta: &Delta{From: from}, mesh: from.Mesh,
-		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(),
+		services: from.services.edit(), hosts: from.hosts.edit(), byNamespace: from.byNamespace.edit(), byPort: from.byPort.edit(), byVIP: from.byVIP.edit(), loose: from.loose.edit(),
+		serviceApart: from.serviceApart.edit(), virtualApart: from.virtualApart.edit(), ruleApart: from.ruleApart.edit(),
 		bySelector: from.bySelector.edit(), virtual: from.virtual.edit(), virtualHost: from.virtualHost.edit(), virtualGate: from.virtualGate.edit(), virtualDest: from.virtualDest.edit(),
-		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(), sidecars: from.sidecars.edit(), guards: from.guards.edit(),
-		workloads: from.workloads.edit(), slicesByPod: from.slicesByPod.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
+		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(),
+		gatewaySec: from.gatewaySec.edit(), forwarding: from.forwarding.edit(), ruleSec: from.ruleSec.edit(), credentials: from.credentials.edit(), sidecars: from.sidecars.edit(), guards: from.guards.edit(),
+		workloads: from.workloads.edit(), nodes: from.nodes.edit(), podsByNode: from.podsByNode.edit(),
+		slicesByPod: from.slicesByPod.edit(), slicesByNode: from.slicesByNode.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
 		pendingHosts: from.pendingHosts, subsets: from.subsets,
 	}
 }
@@ -53,10 +68,13 @@ func (b *batch) finish() *World {
 	}
 	next := &World{
 		Generation: b.from.Generation + 1, Mesh: b.mesh,
-		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(),
+		services: b.services.commit(), hosts: b.hosts.commit(), byNamespace: b.byNamespace.commit(), byPort: b.byPort.commit(), byVIP: b.byVIP.commit(), loose: b.loose.commit(),
+		serviceApart: b.serviceApart.commit(), virtualApart: b.virtualApart.commit(), ruleApart: b.ruleApart.commit(),
 		bySelector: b.bySelector.commit(), virtual: b.virtual.commit(), virtualHost: b.virtualHost.commit(), virtualGate: b.virtualGate.commit(), virtualDest: b.virtualDest.commit(),
-		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(), sidecars: b.sidecars.commit(), guards: b.guards.commit(),
-		workloads: b.workloads.commit(), slicesByPod: b.slicesByPod.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
+		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(),
+		gatewaySec: b.gatewaySec.commit(), forwarding: b.forwarding.commit(), ruleSec: b.ruleSec.commit(), credentials: b.credentials.commit(), sidecars: b.sidecars.commit(), guards: b.guards.commit(),
+		workloads: b.workloads.commit(), nodes: b.nodes.commit(), podsByNode: b.podsByNode.commit(),
+		slicesByPod: b.slicesByPod.commit(), slicesByNode: b.slicesByNode.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
 		pendingHosts: b.pendingHosts, subsets: b.subsets, lookups: b.from.lookups,
 	}
 	if b.delta.IsEmpty() {
@@ -112,8 +130,12 @@ func (b *batch) swap(old, now model.Object) bool {
 		b.swapSidecar(pairOf[*model.Sidecar](old, now))
 	case *model.Guard:
 		b.swapGuard(pairOf[*model.Guard](old, now))
+	case *model.Credential:
+		b.swapCredential(pairOf[*model.Credential](old, now))
 	case *model.Workload:
 		b.swapWorkload(pairOf[*model.Workload](old, now))
+	case *model.Node:
+		b.swapNode(pairOf[*model.Node](old, now))
 	case *model.EndpointSlice:
 		b.swapSlice(pairOf[*model.EndpointSlice](old, now))
 	case *model.MeshConfig:

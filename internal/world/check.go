@@ -18,8 +18,8 @@ func (l *Loop) check(w *World, d *Delta) {
 	dirty := map[*model.VirtualService]bool{}
 	for _, p := range d.VirtualServices {
 		if p.New == nil {
-			l.o.Ledger.relation(relation{p.Old.Key(), routes}, nil)
-			l.lose(p.Old.Key(), false)
+			l.o.Ledger.relation(routesOf(p.Old), nil)
+			l.lose(p.Old, false)
 			continue
 		}
 		dirty[p.New] = true
@@ -46,12 +46,13 @@ func (l *Loop) check(w *World, d *Delta) {
 	}
 	l.addLost(w, d, dirty)
 	for v := range dirty {
-		l.o.Ledger.relation(relation{v.Key(), routes}, checkVirtualService(w, v))
-		l.lose(v.Key(), slices.ContainsFunc(DestinationHosts(v), func(h model.Host) bool { return winner(w.Claims(h)) == nil }))
+		l.o.Ledger.relation(routesOf(v), checkVirtualService(w, v))
+		l.lose(v, slices.ContainsFunc(DestinationHosts(v), func(h model.Host) bool { return winner(w.Claims(h)) == nil }))
 	}
 	l.checkServices(w, d)
 	l.checkShadowed(w, d)
 	l.checkShortNames(w, d)
+	l.checkCredentials(w, d)
 }
 
 // addLost adds the VirtualServices with a destination that does not exist, in namespaces where a service came or went: what
@@ -73,8 +74,17 @@ func (l *Loop) addLost(w *World, d *Delta, dirty map[*model.VirtualService]bool)
 	}
 }
 
+// routesOf names what is said of a VirtualService's routes: of several that stand for one Ingress each has its own say.
+func routesOf(v *model.VirtualService) relation {
+	if v.Owner != "" {
+		return relation{v.Key(), routes + " " + v.Name}
+	}
+	return relation{v.Key(), routes}
+}
+
 // lose remembers whether a VirtualService has a destination that does not exist.
-func (l *Loop) lose(k source.Key, lost bool) {
+func (l *Loop) lose(v *model.VirtualService, lost bool) {
+	k := source.Key{Kind: v.Kind, Namespace: v.Namespace, Name: v.Name}
 	in := l.lost[k.Namespace]
 	switch {
 	case !lost:
@@ -123,7 +133,11 @@ func checkVirtualService(w *World, v *model.VirtualService) []source.Problem {
 	}
 	for i, r := range v.HTTP {
 		for j, d := range r.Destinations {
-			problems = append(problems, checkDestination(w, v, d, fmt.Sprintf("spec.http[%d].route[%d].destination", i, j))...)
+			at := fmt.Sprintf("spec.http[%d].route[%d].destination", i, j)
+			if v.Owner != "" {
+				at = "spec.rules.http.paths.backend.service" // of an Ingress
+			}
+			problems = append(problems, checkDestination(w, v, d, at)...)
 		}
 		for j, m := range r.Mirrors {
 			problems = append(problems, checkDestination(w, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...)
@@ -154,6 +168,12 @@ func checkDestination(w *World, v *model.VirtualService, d model.Destination, pa
 		}}
 	}
 	var problems []source.Problem
+	if d.PortName != "" && !slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Name == d.PortName }) {
+		problems = append(problems, source.Problem{
+			Severity: source.Error, Path: path + ".port.name", Value: d.PortName,
+			Message: fmt.Sprintf("%s has no port of this name; requests are answered with 503", s.Key()), Want: "the name of one of its ports",
+		})
+	}
 	if d.Port != 0 {
 		if _, ok := s.Port(d.Port); !ok {
 			problems = append(problems, source.Problem{

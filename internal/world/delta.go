@@ -11,6 +11,14 @@ import (
 // Pair is an object before and after: Old is nil for a new one, New for one that went away.
 type Pair[T any] struct{ Old, New *T }
 
+// Either is the object as it is, or as it was if it went away: what names it is the same.
+func (p Pair[T]) Either() *T {
+	if p.New != nil {
+		return p.New
+	}
+	return p.Old
+}
+
 // Delta is what differs between two generations. Objects that were sent again with equal content are not in it.
 type Delta struct {
 	From, To *World
@@ -21,7 +29,9 @@ type Delta struct {
 	Gateways         []Pair[model.Gateway]
 	Sidecars         []Pair[model.Sidecar]
 	Guards           []Pair[model.Guard]
+	Credentials      []Pair[model.Credential]
 	Workloads        []Pair[model.Workload]
+	Nodes            []Pair[model.Node]
 	Endpoints        []EndpointChange
 	// Mesh tells that the mesh configuration changed, on which everything may depend.
 	Mesh bool
@@ -44,12 +54,12 @@ type EndpointChange struct {
 // IsEmpty tells that nothing differs.
 func (d *Delta) IsEmpty() bool {
 	return !d.Mesh && len(d.Services) == 0 && len(d.Endpoints) == 0 && d.noPolicies() &&
-		len(d.Workloads) == 0
+		len(d.Workloads) == 0 && len(d.Nodes) == 0
 }
 
 func (d *Delta) noPolicies() bool {
 	return len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0 &&
-		len(d.Guards) == 0
+		len(d.Guards) == 0 && len(d.Credentials) == 0
 }
 
 // Cause is one line that tells a person what changed.

@@ -75,7 +75,7 @@ func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
 	for _, s := range of(d, func(s *model.EndpointSlice) bool { return dumbServiceOf(d, s) == id }) {
 		for _, h := range s.Hosts {
-			e, known := sliceEndpoint(h, pods)
+			e, known := d.sliceEndpoint(h, pods)
 			for _, p := range s.Ports {
 				if e.Port, e.PortName = p.Port, p.Name; known {
 					add("slice/"+s.Name, e)
@@ -93,7 +93,7 @@ func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 		for _, w := range pods {
 			if s.Selector.Selects(w.Labels) {
 				for _, p := range s.Ports {
-					add("pod/"+w.Name, selectedEndpoint(p, w))
+					add("pod/"+w.Name, d.selectedEndpoint(p, w))
 				}
 			}
 		}
@@ -128,16 +128,23 @@ func (d dumbWorld) withEndpoints() map[serviceID]bool {
 	return ids
 }
 
-func sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
-	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Locality: model.Locality{Zone: h.Zone}}
+func (d dumbWorld) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
+	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node}
 	if h.Pod == "" {
+		e.Locality = cmp.Or(d.standing(e.Node), model.Locality{Zone: h.Zone})
 		return e, true
 	}
 	for _, w := range pods {
 		if w.Name == h.Pod {
-			e.Labels, e.Workload = w.Labels, w.Namespace+"/"+w.Name
-			if w.Locality != (model.Locality{}) {
-				e.Locality = w.Locality
+			e.Labels, e.Workload, e.Node = w.Labels, w.Namespace+"/"+w.Name, cmp.Or(h.Node, w.Node)
+			e.Locality = cmp.Or(w.Locality, d.standing(e.Node), model.Locality{Zone: h.Zone})
+			if i := slices.Index(w.Addresses, h.Address); i >= 0 && len(w.Addresses) == 2 {
+				if other := w.Addresses[1-i]; strings.Contains(other, ":") != strings.Contains(h.Address, ":") {
+					e.Other = other
+				}
+			}
+			if w.Labels.Map()["istio.io/draining"] != "" {
+				e.Health = model.Draining
 			}
 			return e, true
 		}
@@ -145,10 +152,22 @@ func sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint,
 	return e, false
 }
 
-func selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
+func (d dumbWorld) localityOf(w *model.Workload) model.Locality {
+	return cmp.Or(w.Locality, d.standing(w.Node))
+}
+
+// standing is where a node stands.
+func (d dumbWorld) standing(node string) model.Locality {
+	for _, n := range of(d, func(n *model.Node) bool { return n.Name == node }) {
+		return n.Locality
+	}
+	return model.Locality{}
+}
+
+func (d dumbWorld) selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
 	return model.Endpoint{
 		Address: w.Addresses[0], Port: cmp.Or(p.Target, w.PortNamed(p.TargetName), p.Port), PortName: p.Name, Labels: w.Labels,
-		Locality: w.Locality, Workload: w.Namespace + "/" + w.Name, Node: w.Node,
+		Locality: d.localityOf(w), Workload: w.Namespace + "/" + w.Name, Node: w.Node,
 	}
 }
 
@@ -234,6 +253,31 @@ func (d dumbWorld) selectors() []model.Labels {
 	return slices.Collect(maps.Keys(found))
 }
 
+// notInForce are the Sidecars and PeerAuthentications for the workloads of one that comes before them.
+func (d dumbWorld) notInForce() []string {
+	type claim struct {
+		kind      source.Kind
+		namespace string
+		selector  model.Labels
+	}
+	taken, out := map[claim]bool{}, []string{}
+	add := func(m *model.Meta, selector model.Labels) {
+		c := claim{m.Kind, m.Namespace, selector}
+		if taken[c] {
+			out = append(out, m.Key().String())
+		}
+		taken[c] = true
+	}
+	for _, s := range of(d, all[model.Sidecar]) {
+		add(&s.Meta, s.Selector)
+	}
+	for _, g := range of(d, func(g *model.Guard) bool { return g.Kind == source.PeerAuthentication }) {
+		add(&g.Meta, g.Selector)
+	}
+	slices.Sort(out)
+	return out
+}
+
 // counts are the sizes of the mesh.
 func (d dumbWorld) counts() Counts {
 	c := Counts{VirtualServices: len(of(d, all[model.VirtualService]))}
@@ -255,7 +299,7 @@ func (d dumbWorld) counts() Counts {
 	for _, s := range of(d, all[model.EndpointSlice]) {
 		pods := of(d, func(w *model.Workload) bool { return w.Namespace == s.Namespace })
 		for _, h := range s.Hosts {
-			if _, known := sliceEndpoint(h, pods); !known {
+			if _, known := d.sliceEndpoint(h, pods); !known {
 				c.PendingEndpoints++
 			}
 		}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"iter"
 	"net"
 	"strconv"
@@ -66,6 +67,16 @@ func serviceIDOf(s *model.Service) serviceID {
 
 func (id serviceID) key() []byte { return join(string(id.host), id.namespace, id.entry) }
 
+// places are the workloads and the nodes of one generation: what endpoints are joined with.
+type places struct {
+	workloads roster[model.Workload]
+	nodes     index[*model.Node]
+}
+
+func (p places) workload(namespace, name string) *model.Workload {
+	return p.workloads.get(podNamed(namespace, name))
+}
+
 // contribution is what one contributor says of one service.
 type contribution struct {
 	service     serviceID
@@ -75,25 +86,28 @@ type contribution struct {
 
 // ofSlice joins a slice with its pods. A host whose pod is not known yet is left out and counted: its labels decide the
 // subsets that it belongs to. It comes with the pod.
-func (b *batch) ofSlice(s *model.EndpointSlice, workload func(namespace, name string) *model.Workload) (contribution, int) {
+func (b *batch) ofSlice(s *model.EndpointSlice, at places) (contribution, int) {
 	c := contribution{
 		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.mesh.Domain), namespace: s.Namespace},
 		contributor: "slice/" + s.Name,
 	}
 	pending := 0
 	for _, h := range s.Hosts {
-		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Locality: model.Locality{Zone: h.Zone}}
+		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node}
 		if h.Pod != "" {
-			pod := workload(s.Namespace, h.Pod)
+			pod := at.workload(s.Namespace, h.Pod)
 			if pod == nil {
 				pending++
 				continue
 			}
-			e.Labels, e.Workload = pod.Labels, pod.Namespace+"/"+pod.Name
-			if pod.Locality != (model.Locality{}) {
-				e.Locality = pod.Locality
+			e.Labels, e.Workload, e.Locality = pod.Labels, pod.Namespace+"/"+pod.Name, pod.Locality
+			e.Other = pod.OtherAddress(h.Address)
+			e.Node = cmp.Or(h.Node, pod.Node)
+			if v, _ := pod.Labels.Get(model.DrainingLabel); v != "" {
+				e.Health = model.Draining
 			}
 		}
+		e.Locality = cmp.Or(localityOf(at.nodes, e.Locality, e.Node), model.Locality{Zone: h.Zone})
 		for _, p := range s.Ports {
 			e.Port, e.PortName = p.Port, p.Name
 			c.endpoints = append(c.endpoints, e)
@@ -108,7 +122,7 @@ func ofEntry(s *model.Service) contribution {
 }
 
 // ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads.
-func ofSelector(s *model.Service, w *model.Workload) contribution {
+func ofSelector(s *model.Service, w *model.Workload, at places) contribution {
 	c := contribution{service: serviceIDOf(s), contributor: "pod/" + w.Name}
 	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c
@@ -122,7 +136,7 @@ func ofSelector(s *model.Service, w *model.Workload) contribution {
 			port = p.Port
 		}
 		c.endpoints = append(c.endpoints, model.Endpoint{
-			Address: w.Addresses[0], Port: port, PortName: p.Name, Labels: w.Labels, Locality: w.Locality,
+			Address: w.Addresses[0], Port: port, PortName: p.Name, Labels: w.Labels, Locality: localityOf(at.nodes, w.Locality, w.Node),
 			Workload: w.Namespace + "/" + w.Name, Node: w.Node,
 		})
 	}

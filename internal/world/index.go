@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
+	"slices"
 	"sync/atomic"
-
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -17,40 +16,47 @@ import (
 //
 // It counts the entries that are looked at, on the one counter of a Writer's worlds: that no look-up costs more in a larger mesh
 // is a promise, and tests hold it to that.
-type index[T any] struct {
-	tree    *iradix.Tree[T]
-	lookups *atomic.Uint64
+type index[T any] struct{ entries roster[entry[T]] }
+
+type entry[T any] struct {
+	key   []byte
+	value T
 }
 
-func newIndex[T any](lookups *atomic.Uint64) index[T] { return index[T]{iradix.New[T](), lookups} }
-
-func (ix index[T]) get(key []byte) (T, bool) {
-	ix.lookups.Add(1)
-	return ix.tree.Get(key)
+func newIndex[T any](lookups *atomic.Uint64) index[T] {
+	return index[T]{newRoster(lookups, func(a, b *entry[T]) int { return bytes.Compare(a.key, b.key) })}
 }
 
-func (ix index[T]) len() int { return ix.tree.Len() }
+// at is the place of a key among entries.
+func at[T any](key []byte) func(*entry[T]) int {
+	return func(e *entry[T]) int { return bytes.Compare(e.key, key) }
+}
+
+func (ix index[T]) get(key []byte) (found T, ok bool) {
+	if e := ix.entries.get(at[T](key)); e != nil {
+		return e.value, true
+	}
+	return found, false
+}
+
+func (ix index[T]) len() int { return ix.entries.size }
 
 // under yields the values whose keys begin with prefix, in order.
 func (ix index[T]) under(prefix []byte) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		ix.lookups.Add(1)
-		ix.tree.Root().WalkPrefix(prefix, func(_ []byte, v T) bool {
-			ix.lookups.Add(1)
-			return !yield(v)
-		})
+		for e := range ix.entries.from(at[T](prefix), func(e *entry[T]) bool { return bytes.HasPrefix(e.key, prefix) }) {
+			if !yield(e.value) {
+				return
+			}
+		}
 	}
 }
 
 // after yields the values whose keys begin with prefix and come after key, in order.
 func (ix index[T]) after(prefix, key []byte) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		ix.lookups.Add(1)
-		it := ix.tree.Root().Iterator()
-		it.SeekLowerBound(key)
-		for k, v, ok := it.Next(); ok && bytes.HasPrefix(k, prefix); k, v, ok = it.Next() {
-			ix.lookups.Add(1)
-			if !bytes.Equal(k, key) && !yield(v) {
+		for e := range ix.entries.from(at[T](key), func(e *entry[T]) bool { return bytes.HasPrefix(e.key, prefix) }) {
+			if !bytes.Equal(e.key, key) && !yield(e.value) {
 				return
 			}
 		}
@@ -67,22 +73,26 @@ func (ix index[T]) first(prefix []byte) (T, bool) {
 }
 
 // edit is an index while a batch is applied.
-type edit[T any] struct {
-	txn     *iradix.Txn[T]
-	lookups *atomic.Uint64
-}
+type edit[T any] struct{ entries roster[entry[T]] }
 
-func (ix index[T]) edit() edit[T] { return edit[T]{ix.tree.Txn(), ix.lookups} }
+func (ix index[T]) edit() edit[T] { return edit[T](ix) }
 
-func (e edit[T]) put(key []byte, v T) { e.txn.Insert(key, v) }
+func (e *edit[T]) put(key []byte, v T) { e.entries.put(&entry[T]{key, v}) }
 
-func (e edit[T]) drop(key []byte) { e.txn.Delete(key) }
+func (e *edit[T]) drop(key []byte) { e.entries.drop(at[T](key)) }
 
 // commit ends a step and returns the index; the edit may go on from there.
-func (e edit[T]) commit() index[T] { return index[T]{e.txn.CommitOnly(), e.lookups} }
+func (e *edit[T]) commit() index[T] { return index[T]{e.entries.commit()} }
 
 func join(parts ...string) []byte {
-	var k []byte
+	size := len(parts)
+	for _, p := range parts {
+		size += len(p)
+	}
+	return appendParts(make([]byte, 0, size), parts...)
+}
+
+func appendParts(k []byte, parts ...string) []byte {
 	for _, p := range parts {
 		k = append(append(k, p...), 0)
 	}
@@ -96,9 +106,10 @@ func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
 	if m.Kind == source.ServiceEntry {
 		rank = 1
 	}
-	k := append(prefix, rank)
+	k := slices.Grow(prefix, 1+8+4+len(m.Namespace)+len(m.Name)+len(m.UID)+len(host))
+	k = append(k, rank)
 	k = binary.BigEndian.AppendUint64(k, uint64(m.Created)^1<<63) // so that times before 1970 come first
-	return append(k, join(m.Namespace, m.Name, m.UID, string(host))...)
+	return appendParts(k, m.Namespace, m.Name, m.UID, string(host))
 }
 
 // portPrefix begins the keys of services with a port of a protocol: what is told apart by SNI, what is not, and the rest.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -9,10 +10,12 @@ import (
 // joinEndpoints brings the endpoint sets up to date with the slices, entries and workloads that this batch changed. It costs
 // the contributors that changed.
 func (b *batch) joinEndpoints() {
-	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}}
-	before, after := b.from.Workload, b.workloadNow()
+	j := &joiner{
+		b: b, touched: map[serviceID]*endpointEdit{},
+		before: places{b.from.workloads, b.from.nodes}, after: places{b.workloads.commit(), b.nodes.commit()},
+	}
 	for _, s := range b.slicesToJoin() {
-		j.swap(b.sliceGives(s.Old, before, -1), b.sliceGives(s.New, after, 1))
+		j.swap(b.sliceGives(s.Old, j.before, -1), b.sliceGives(s.New, j.after, 1))
 	}
 	for _, s := range b.delta.Services {
 		j.swap(entryGives(s.Old), entryGives(s.New))
@@ -21,18 +24,27 @@ func (b *batch) joinEndpoints() {
 	for _, w := range b.delta.Workloads {
 		j.swapWorkload(w)
 	}
+	for _, w := range b.movedWorkloads() {
+		j.swapWorkload(Pair[model.Workload]{Old: w, New: w})
+	}
 	j.finish()
 }
 
-func (b *batch) workloadNow() func(namespace, name string) *model.Workload {
-	now := b.workloads.commit()
-	return func(namespace, name string) *model.Workload {
-		found, _ := now.get(join(namespace, name))
-		return found
+// movedWorkloads are the unchanged ones on nodes that changed.
+func (b *batch) movedWorkloads() []*model.Workload {
+	var moved []*model.Workload
+	now := b.podsByNode.commit()
+	for _, n := range b.delta.Nodes {
+		for w := range podsOn(now, n.Either().Name) {
+			if was := b.from.Workload(w.Namespace, w.Name); was == w {
+				moved = append(moved, w)
+			}
+		}
 	}
+	return moved
 }
 
-// slicesToJoin are the slices that changed, and the unchanged ones with a pod that did.
+// slicesToJoin are the slices that changed, and the unchanged ones with a pod or on a node that did.
 func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 	dirty := slices.Clone(b.dirtySlices)
 	seen := map[string]bool{}
@@ -43,27 +55,32 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 			}
 		}
 	}
-	now := b.slicesByPod.commit()
-	for _, w := range b.delta.Workloads {
-		meta := w.New
-		if meta == nil {
-			meta = w.Old
-		}
-		for s := range now.under(join(meta.Namespace, meta.Name)) {
+	add := func(list iter.Seq[*model.EndpointSlice]) {
+		for s := range list {
 			if !seen[s.Namespace+"/"+s.Name] {
 				seen[s.Namespace+"/"+s.Name] = true
 				dirty = append(dirty, Pair[model.EndpointSlice]{Old: s, New: s})
 			}
 		}
 	}
+	byPod, byNode := b.slicesByPod.commit(), b.slicesByNode.commit()
+	for _, w := range b.delta.Workloads {
+		add(byPod.under(join(w.Either().Namespace, w.Either().Name)))
+	}
+	for _, w := range b.movedWorkloads() {
+		add(byPod.under(join(w.Namespace, w.Name)))
+	}
+	for _, n := range b.delta.Nodes {
+		add(byNode.under(join(n.Either().Name)))
+	}
 	return dirty
 }
 
-func (b *batch) sliceGives(s *model.EndpointSlice, workload func(string, string) *model.Workload, sign int) *contribution {
+func (b *batch) sliceGives(s *model.EndpointSlice, at places, sign int) *contribution {
 	if s == nil {
 		return nil
 	}
-	c, pending := b.ofSlice(s, workload)
+	c, pending := b.ofSlice(s, at)
 	b.pendingHosts += sign * pending
 	return &c
 }
@@ -78,9 +95,10 @@ func entryGives(s *model.Service) *contribution {
 
 // joiner collects the endpoint edits of a batch by service.
 type joiner struct {
-	b       *batch
-	touched map[serviceID]*endpointEdit
-	order   []serviceID
+	b             *batch
+	before, after places
+	touched       map[serviceID]*endpointEdit
+	order         []serviceID
 }
 
 type endpointEdit struct {
@@ -105,26 +123,26 @@ func (j *joiner) selected(s *model.Service, change func(*contribution)) {
 	if s == nil || !selectsEndpoints(s) {
 		return
 	}
-	for w := range j.b.from.workloads.under(join(s.Namespace)) {
-		c := ofSelector(s, w)
+	for w := range podsIn(j.before.workloads, s.Namespace) {
+		c := ofSelector(s, w, j.before)
 		change(&c)
 	}
 }
 
 // swapWorkload replaces what one workload gives to the ServiceEntries that select it, as they are now.
 func (j *joiner) swapWorkload(w Pair[model.Workload]) {
-	j.changeSelected(w.Old, func(c *contribution) { j.swap(c, nil) })
-	j.changeSelected(w.New, func(c *contribution) { j.swap(nil, c) })
+	j.changeSelected(w.Old, j.before, func(c *contribution) { j.swap(c, nil) })
+	j.changeSelected(w.New, j.after, func(c *contribution) { j.swap(nil, c) })
 }
 
 // changeSelected tells what a workload gives to the ServiceEntries that select it.
-func (j *joiner) changeSelected(w *model.Workload, change func(*contribution)) {
+func (j *joiner) changeSelected(w *model.Workload, at places, change func(*contribution)) {
 	if w == nil {
 		return
 	}
 	for s := range selecting(j.b.bySelector.commit(), w.Namespace, w.Labels) {
 		if selectsEndpoints(s) {
-			c := ofSelector(s, w)
+			c := ofSelector(s, w, at)
 			change(&c)
 		}
 	}
@@ -142,7 +160,7 @@ func (j *joiner) swap(old, now *contribution) {
 	}
 	if now != nil {
 		e := j.edit(now)
-		for i := range now.endpoints {
+		for i := range slices.Backward(now.endpoints) { // of one that is listed twice, the first counts
 			id := idOf(&now.endpoints[i])
 			e.claims.put(join(string(id), now.contributor), now.endpoints[i])
 			e.ids = append(e.ids, id)

@@ -16,7 +16,7 @@ type Ledger struct {
 	tally    *source.Tally
 	reports  map[string][]*source.Tallied // by origin
 	subjects map[source.Key]*subject      // with what is wrong
-	origins  map[source.Key]string        // of all objects that exist; empty for those of an API server
+	origins  map[source.Key]string        // of the objects that have one: those of an API server have none
 	logger   *slog.Logger
 	snapshot atomic.Pointer[[]source.Problem] // nil when it is to be made anew
 	changed  func([]source.Problem, []source.Problem)
@@ -55,6 +55,13 @@ func (l *Ledger) Report(r source.Report) {
 	setProblems(l.reports, r.Origin, l.swap(l.reports[r.Origin], r.Problems))
 	l.mu.Unlock()
 	l.publish()
+}
+
+// worse tells whether an error has appeared that was not told yet.
+func (l *Ledger) worse() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tally.Untold(source.Error)
 }
 
 // Conflicts takes what views see contested that they did not before, and what no longer.
@@ -110,7 +117,11 @@ func (l *Ledger) moved(places []source.Place) {
 // place notes where an object stands; what is wrong with it stands there too.
 func (l *Ledger) place(p source.Place) {
 	was := l.origins[p.Key]
-	l.origins[p.Key] = p.Origin
+	if p.Origin != "" {
+		l.origins[p.Key] = p.Origin
+	} else {
+		delete(l.origins, p.Key)
+	}
 	s := l.subjects[p.Key]
 	if s == nil || was == p.Origin {
 		return

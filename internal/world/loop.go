@@ -3,8 +3,7 @@ package world
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
@@ -21,7 +20,12 @@ type Debounce struct {
 	After time.Duration
 	// Max is the longest that a change waits (PILOT_DEBOUNCE_MAX).
 	Max time.Duration
-	// Endpoints tells whether changes of endpoints alone wait too (PILOT_ENABLE_EDS_DEBOUNCE).
+	// Early lets the first change after a quiet go at once, if it leaves nothing in need of what may follow: no route without its subset,
+	// no object that is refused. It is for how long a removal waits even so, and the least time between two batches of
+	// endpoints (LATEEN_DEBOUNCE_EARLY). 0 is never.
+	Early time.Duration
+	// Endpoints tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE): with all others if Early is 0, else at a pace
+	// of their own.
 	Endpoints bool
 }
 
@@ -36,12 +40,15 @@ type LoopOptions struct {
 	Batched func(changes int, waited time.Duration)
 	// Arrived is told of each change as it comes.
 	Arrived func(source.Change)
+	// Applied is told of the changes of each batch once they are published and what is wrong with them is known; of none, when
+	// only reports of a source have changed what is wrong. It may be nil.
+	Applied func([]source.Change)
 	Ledger  *Ledger
 	Logger  *slog.Logger
 }
 
 // Loop is the one writer of the world as a goroutine: it takes events, waits until they have settled, converts and
-// applies them, and publishes the generation. Events are taken in order; within a batch the latest change of a key counts.
+// applies them, and publishes the generation. Events of an object are taken in order; within a batch the latest one counts.
 type Loop struct {
 	o      LoopOptions
 	inbox  chan message
@@ -49,12 +56,21 @@ type Loop struct {
 	mesh   model.MeshConfig
 	synced bool
 
-	pending     map[source.Key]source.Change
-	order       []source.Key
-	first, last time.Time
+	// pending are changes that wait for a quiet, paced those of endpoints, unless they wait with all others.
+	pending, paced gathered
+	pace           pace
+	through        atomic.Uint64 // the latest generation that most proxies have
+	woken          chan struct{} // holds one while the loop has not looked at through
+
+	// held is what was applied early and is not published yet, nil if nothing is: it left something wrong that what follows may mend.
+	held *heldBatch
+	calm calm
 
 	// flushing wait for the pending batch to be published.
 	flushing []chan<- uint64
+
+	// ingressClasses are those of Istio's controller: which Ingresses are for the mesh depends on them.
+	ingressClasses map[string]bool
 
 	// kept are changes whose meaning depends on the mesh configuration, to be converted again when it changes.
 	kept map[source.Key]source.Change
@@ -62,6 +78,8 @@ type Loop struct {
 	// lost are VirtualServices with a destination that does not exist, by namespace: what they are told to try instead
 	// depends on the services of their namespace.
 	lost map[string]map[source.Key]bool
+	// ways are where the workloads of Gateways run.
+	ways ways
 }
 
 // message is an event, or a question for the generation that everything before it is in.
@@ -73,8 +91,9 @@ type message struct {
 // NewLoop makes a loop over an empty world.
 func NewLoop(o LoopOptions) *Loop {
 	return &Loop{
-		o: o, inbox: make(chan message, inboxSize), writer: NewWriter(), mesh: o.Mesh,
-		pending: map[source.Key]source.Change{}, kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{},
+		o: o, inbox: make(chan message, inboxSize), woken: make(chan struct{}, 1), writer: NewWriter(), mesh: o.Mesh,
+		ingressClasses: map[string]bool{}, pending: newGathered(), paced: newGathered(),
+		kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{}, ways: ways{},
 	}
 }
 
@@ -105,9 +124,23 @@ func (l *Loop) Flush(ctx context.Context) (generation uint64, err error) {
 	}
 }
 
+// Through tells that a generation has come to nearly all proxies that it concerns: the next endpoints that change wait for that, within
+// bounds. It does not block and may be called by anyone.
+func (l *Loop) Through(generation uint64) {
+	for known := l.through.Load(); known < generation; known = l.through.Load() {
+		if l.through.CompareAndSwap(known, generation) {
+			break
+		}
+	}
+	select {
+	case l.woken <- struct{}{}:
+	default: // the loop has yet to look
+	}
+}
+
 // Run works until ctx ends. Nothing is published before a source has said that it is synced.
 func (l *Loop) Run(ctx context.Context) error {
-	timer := time.NewTimer(idle)
+	timer := time.NewTimer(never)
 	defer timer.Stop()
 	for {
 		select {
@@ -118,22 +151,30 @@ func (l *Loop) Run(ctx context.Context) error {
 			if m.flush != nil {
 				l.flushing = append(l.flushing, m.flush)
 			}
+		case <-l.woken:
+			l.pace.through(l.through.Load(), time.Now())
 		case <-timer.C:
 		}
-		wait, due := l.wait(time.Now())
-		if due {
-			l.fire()
-			wait = idle
+		now := time.Now()
+		wait, next := l.wait(now)
+		if wait <= 0 && l.rather(now, next) {
+			continue
 		}
-		if len(l.pending) == 0 && l.synced {
+		for ; wait <= 0; wait, next = l.wait(time.Now()) { // what is held waits on
+			l.fire(next)
+		}
+		if l.idle() && l.synced {
 			l.answer()
 		}
 		timer.Reset(wait)
 	}
 }
 
-// idle is how long the loop sleeps when nothing is pending; any message wakes it.
-const idle = time.Hour
+// idle tells that nothing waits.
+func (l *Loop) idle() bool { return l.pending.empty() && l.paced.empty() && l.held == nil }
+
+// never is how long the loop sleeps when nothing is pending; any message wakes it.
+const never = time.Hour
 
 func (l *Loop) answer() {
 	for _, done := range l.flushing {
@@ -145,25 +186,28 @@ func (l *Loop) answer() {
 func (l *Loop) take(e source.Event) {
 	now := time.Now()
 	for _, c := range e.Changes {
-		if len(l.pending) == 0 {
-			l.first = now
-		}
-		if earlier, known := l.pending[c.Key]; known {
-			c.ObservedAt = earlier.ObservedAt // the user waits since the first of them
+		if isEndpoints(c.Key.Kind) && l.apart() {
+			l.paced.add(c, now)
+			l.pace.count(now)
 		} else {
-			l.order = append(l.order, c.Key)
+			l.calm.came(now.Sub(l.pending.last), l.o.Debounce.After)
+			l.pending.add(c, now)
+			if l.held != nil {
+				l.pending.first = l.held.first
+			}
 		}
-		l.pending[c.Key] = c
-		l.last = now
 		l.o.Arrived(c)
 	}
 	l.move(e.Moved)
 	for _, r := range e.Reports {
 		l.o.Ledger.Report(r)
 	}
+	if l.o.Applied != nil && len(e.Reports) > 0 && l.idle() && l.writer.World().Generation > 0 {
+		l.o.Applied(nil)
+	}
 	if e.Synced && !l.synced {
 		l.synced = true
-		l.first = time.Time{} // the initial state does not wait
+		l.pending.first, l.paced.first = time.Time{}, time.Time{} // the initial state does not wait
 	}
 }
 
@@ -173,7 +217,7 @@ func (l *Loop) move(places []source.Place) {
 		return
 	}
 	for _, p := range places {
-		for _, changes := range []map[source.Key]source.Change{l.pending, l.kept} {
+		for _, changes := range []map[source.Key]source.Change{l.pending.changes, l.paced.changes, l.kept} {
 			if c, ok := changes[p.Key]; ok && c.Object != nil {
 				c.Origin = p.Origin
 				changes[p.Key] = c
@@ -183,116 +227,88 @@ func (l *Loop) move(places []source.Place) {
 	l.o.Ledger.moved(places)
 }
 
-// wait is how long the pending batch still waits; due when it does not.
-func (l *Loop) wait(now time.Time) (time.Duration, bool) {
+// selection is what a batch takes of what waits.
+type selection uint8
+
+const (
+	everything selection = iota
+	endpointsAlone
+)
+
+// wait is how long it still takes until a batch is due, and what is in it then.
+func (l *Loop) wait(now time.Time) (wait time.Duration, next selection) {
 	if !l.synced {
-		return idle, false
+		return never, everything
 	}
-	if l.writer.World().Generation == 0 && l.first.IsZero() {
-		return 0, true
+	if l.writer.World().Generation == 0 {
+		return 0, everything // the initial state does not wait
 	}
-	if len(l.pending) == 0 {
-		return idle, false
+	wait = never
+	if !l.pending.empty() || l.held != nil {
+		wait = l.pending.due(l.quiet(), l.o.Debounce.Max).Sub(now)
 	}
-	if !l.o.Debounce.Endpoints && l.endpointsOnly() {
-		return 0, true
+	if l.paced.empty() || l.held != nil || wait <= 0 {
+		return wait, everything
 	}
-	until := l.last.Add(l.o.Debounce.After)
-	if latest := l.first.Add(l.o.Debounce.Max); latest.Before(until) {
-		until = latest
+	if paced := l.pacedDue().Sub(now); paced < wait {
+		return paced, endpointsAlone
 	}
-	return until.Sub(now), !until.After(now)
+	return wait, everything
 }
 
-func (l *Loop) endpointsOnly() bool {
-	for _, k := range l.order {
-		if k.Kind != source.EndpointSlice && k.Kind != source.Pod {
-			return false
-		}
-	}
-	return true
-}
+func isEndpoints(k source.Kind) bool { return k == source.EndpointSlice || k == source.Pod }
 
-// fire converts and applies what is pending.
-func (l *Loop) fire() {
-	waited := time.Duration(0)
-	if !l.first.IsZero() {
-		waited = time.Since(l.first)
+// fire converts and applies what is due, and publishes it unless it should be held.
+func (l *Loop) fire(what selection) {
+	b, early := l.held, false
+	if b == nil {
+		b = &heldBatch{first: l.pending.first}
 	}
-	updates := l.convert()
-	l.o.Batched(len(updates), waited)
+	var batch []source.Change
+	if what == endpointsAlone {
+		b.first = l.paced.first
+	} else {
+		early, b.settled = l.early(), true
+		batch = l.pending.take()
+	}
+	batch = append(batch, l.paced.take()...)
+	if l.o.Applied != nil {
+		b.changes = append(b.changes, batch...)
+	}
+	updates := l.convert(batch)
 	next, delta := l.writer.Apply(updates)
 	l.check(next, delta)
-	l.o.Ledger.publish()
-	initial := next.Generation == 0
+	b.count += len(updates)
+	b.delta = b.delta.Then(delta)
+	if l.held = nil; early && l.o.Ledger.worse() {
+		l.held = b
+		return
+	}
+	b.early = early
+	l.publish(b)
+}
+
+// publish lets go of a batch.
+func (l *Loop) publish(b *heldBatch) {
+	now := time.Now()
+	if b.settled {
+		l.calm.fired(b.early)
+	}
+	next := b.delta.To
+	initial, waited := next.Generation == 0, time.Duration(0)
 	if initial {
 		next.Generation = 1 // an empty mesh is a state too, and proxies wait for one
-		delta.To = next
 	}
-	if initial || !delta.IsEmpty() {
-		l.o.Publish(next, delta)
+	if !b.first.IsZero() {
+		waited = now.Sub(b.first)
 	}
-}
-
-func (l *Loop) convert() []Update {
-	meshBefore := l.mesh
-	var updates []Update
-	for _, k := range l.order {
-		updates = append(updates, l.convertOne(l.pending[k]))
+	l.o.Batched(b.count, waited)
+	l.o.Ledger.publish()
+	if initial || !b.delta.IsEmpty() {
+		l.pace.published(next.Generation, now)
+		l.o.Publish(next, b.delta)
 	}
-	if model.Fingerprint(&meshBefore) != model.Fingerprint(&l.mesh) {
-		observed := l.pending[meshKey(l.o.Mesh)].ObservedAt
-		for _, k := range slices.SortedFunc(maps.Keys(l.kept), source.Key.Compare) {
-			if _, fresh := l.pending[k]; !fresh {
-				u := l.convertOne(l.kept[k])
-				u.Observed = observed // it changes because of the mesh configuration
-				updates = append(updates, u)
-			}
-		}
-		for i, k := range l.order { // those converted before the mesh configuration was
-			if dependsOnMesh(k.Kind) {
-				updates[i] = l.convertOne(l.pending[k])
-			}
-		}
+	if l.o.Applied != nil {
+		l.o.Applied(b.changes)
 	}
-	clear(l.pending)
-	l.order = l.order[:0]
-	return updates
-}
-
-func dependsOnMesh(k source.Kind) bool {
-	switch k {
-	case source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway:
-		return true
-	}
-	return false
-}
-
-func (l *Loop) convertOne(c source.Change) Update {
-	u := Update{Key: c.Key, Observed: c.ObservedAt}
-	delete(l.kept, c.Key)
-	l.o.Ledger.origin(c)
-	if c.Object == nil {
-		l.o.Ledger.object(c.Key, nil)
-		if c.Key.Kind == source.ConfigMap && c.Key == meshKey(l.o.Mesh) {
-			l.mesh = l.o.Mesh
-		}
-		return u
-	}
-	result := l.o.Converter.Convert(c, l.mesh)
-	l.o.Ledger.object(c.Key, result.Problems)
-	u.Objects = result.Objects
-	for _, o := range u.Objects {
-		if mesh, ok := o.(*model.MeshConfig); ok {
-			l.mesh = *mesh
-		}
-	}
-	if dependsOnMesh(c.Key.Kind) {
-		l.kept[c.Key] = c
-	}
-	return u
-}
-
-func meshKey(m model.MeshConfig) source.Key {
-	return source.Key{Kind: source.ConfigMap, Namespace: m.RootNamespace, Name: "istio"}
 }

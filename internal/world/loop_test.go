@@ -2,12 +2,17 @@ package world_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,11 +26,27 @@ import (
 
 // rig is a loop that notes what it publishes, in a bubble of fake time.
 type rig struct {
-	loop      *world.Loop
-	sink      source.Sink
-	start     time.Time
-	published []publication
-	deltas    []*world.Delta
+	loop  *world.Loop
+	sink  source.Sink
+	start time.Time
+	took  time.Duration // from a generation to the proxies; negative is for ever
+
+	// mu guards what follows: the bubble's clock orders the loop after the test, and the race detector does not know of it.
+	mu    sync.Mutex
+	noted []publication
+	seen  []*world.Delta
+}
+
+func (r *rig) published() []publication {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.noted)
+}
+
+func (r *rig) deltas() []*world.Delta {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.seen)
 }
 
 type publication struct {
@@ -41,8 +62,13 @@ func newRig(t *testing.T, debounce world.Debounce) *rig {
 	r.loop = world.NewLoop(world.LoopOptions{
 		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
 		Publish: func(w *world.World, d *world.Delta) {
-			r.deltas = append(r.deltas, d)
-			r.published = append(r.published, publication{time.Since(r.start), w.Generation, d.Cause(), w.Counts().Services})
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.seen = append(r.seen, d)
+			r.noted = append(r.noted, publication{time.Since(r.start), w.Generation, d.Cause(), w.Counts().Services})
+			if r.took >= 0 {
+				time.AfterFunc(r.took, func() { r.loop.Through(w.Generation) })
+			}
 		},
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Ledger: world.NewLedger(log, nil), Logger: log,
 	})
@@ -90,10 +116,10 @@ func TestNothingIsPublishedBeforeTheSourceIsSynced(t *testing.T) {
 		r := newRig(t, istio)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}})
 		advance(time.Minute)
-		require.Empty(t, r.published)
+		require.Empty(t, r.published())
 		r.sink(source.Event{Synced: true})
 		synctest.Wait()
-		require.Equal(t, []publication{{time.Minute, 1, "Service default/a", 1}}, r.published)
+		require.Equal(t, []publication{{time.Minute, 1, "Service default/a", 1}}, r.published())
 	})
 }
 
@@ -102,10 +128,10 @@ func TestAnEmptyMeshIsAStateToo(t *testing.T) {
 		r := newRig(t, istio)
 		r.sink(source.Event{Synced: true})
 		synctest.Wait()
-		require.Equal(t, []publication{{0, 1, "nothing", 0}}, r.published)
+		require.Equal(t, []publication{{0, 1, "nothing", 0}}, r.published())
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}})
 		advance(time.Second)
-		require.Equal(t, publication{100 * time.Millisecond, 2, "Service default/a", 1}, r.published[1])
+		require.Equal(t, publication{100 * time.Millisecond, 2, "Service default/a", 1}, r.published()[1])
 	})
 }
 
@@ -118,8 +144,8 @@ func TestChangesAreGatheredUntilTheyAreQuiet(t *testing.T) {
 			advance(60 * time.Millisecond)
 		}
 		advance(time.Second)
-		require.Len(t, r.published, 2)
-		require.Equal(t, 340*time.Millisecond, r.published[1].at, "100 ms after the last of them")
+		require.Len(t, r.published(), 2)
+		require.Equal(t, 340*time.Millisecond, r.published()[1].at, "100 ms after the last of them")
 	})
 }
 
@@ -132,8 +158,8 @@ func TestNoChangeWaitsLongerThanTheMaximum(t *testing.T) {
 			r.sink(source.Event{Changes: []source.Change{service("a", int32(80+i))}})
 			advance(50 * time.Millisecond)
 		}
-		require.GreaterOrEqual(t, len(r.published), 2)
-		require.Equal(t, 300*time.Millisecond, r.published[1].at)
+		require.GreaterOrEqual(t, len(r.published()), 2)
+		require.Equal(t, 300*time.Millisecond, r.published()[1].at)
 	})
 }
 
@@ -143,8 +169,8 @@ func TestEndpointsNeedNotWait(t *testing.T) {
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		r.sink(source.Event{Changes: []source.Change{slice("a-1", "127.0.0.9")}})
 		synctest.Wait()
-		require.Len(t, r.published, 2)
-		require.Equal(t, time.Duration(0), r.published[1].at)
+		require.Len(t, r.published(), 2)
+		require.Equal(t, time.Duration(0), r.published()[1].at)
 	})
 }
 
@@ -155,7 +181,7 @@ func TestEqualContentMakesNoGeneration(t *testing.T) {
 		advance(time.Second)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80), slice("a-1", "127.0.0.9")}})
 		advance(time.Second)
-		require.Len(t, r.published, 1)
+		require.Len(t, r.published(), 1)
 	})
 }
 
@@ -191,8 +217,8 @@ func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 		mesh.ObservedAt = time.Now()
 		r.sink(source.Event{Changes: []source.Change{mesh}})
 		advance(time.Second)
-		require.Len(t, r.deltas, 2)
-		d := r.deltas[1]
+		require.Len(t, r.deltas(), 2)
+		d := r.deltas()[1]
 		require.True(t, d.Mesh)
 		require.Equal(t, mesh.ObservedAt, d.Observed, "not when the services were observed")
 		var changed []string
@@ -201,5 +227,158 @@ func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 		}
 		require.Equal(t, append([]string{"istio"}, names...), changed, "each once, in a fixed order")
 		require.True(t, d.Services[0].New.ExportTo.Own)
+	})
+}
+
+// early is as istio, and goes at once or after 20 ms where that may be.
+var early = world.Debounce{After: 100 * time.Millisecond, Early: 20 * time.Millisecond, Max: 10 * time.Second, Endpoints: true}
+
+func routeTo(subset string) source.Change {
+	return memory.Upsert(source.VirtualService, &networkingv1.VirtualService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+		Spec: networking.VirtualService{Hosts: []string{"a"}, Http: []*networking.HTTPRoute{{
+			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a", Subset: subset}}},
+		}}},
+	})
+}
+
+func subsetOf(name string) source.Change {
+	return memory.Upsert(source.DestinationRule, &networkingv1.DestinationRule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+		Spec:       networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: name, Labels: map[string]string{"version": name}}}},
+	})
+}
+
+func TestAChangeAfterAQuietDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Synced: true})
+		for i := range 8 {
+			advance(time.Minute)
+			at := time.Since(r.start)
+			r.sink(source.Event{Changes: []source.Change{service("a", int32(80+i))}})
+			advance(time.Second)
+			require.Equal(t, at, r.published()[1+i].at)
+		}
+	})
+}
+
+func TestWhatFollowsTheFirstChangeWaitsForAQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Synced: true})
+		advance(time.Minute)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}})
+		advance(30 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{service("b", 80)}})
+		advance(10 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{service("c", 80)}})
+		advance(time.Second)
+		require.Len(t, r.published(), 3)
+		require.Equal(t, time.Minute+140*time.Millisecond, r.published()[2].at)
+	})
+}
+
+// "kubectl replace" deletes an object and creates it again.
+func TestWhatGoesMayComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		advance(time.Minute)
+		r.sink(source.Event{Changes: []source.Change{memory.Delete(source.Service, "default", "a")}})
+		advance(10 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{service("a", 81)}})
+		advance(time.Second)
+		require.Len(t, r.published(), 2)
+		require.Equal(t, 1, r.published()[1].services)
+		require.Equal(t, time.Minute+10*time.Millisecond, r.published()[1].at)
+	})
+}
+
+func TestManyChangesWaitAsEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Synced: true})
+		advance(time.Minute)
+		for i := range 20 {
+			r.sink(source.Event{Changes: []source.Change{service("a", int32(80+i))}})
+			advance(30 * time.Millisecond)
+		}
+		advance(time.Second)
+		require.Len(t, r.published(), 1+1+1, "the first, and the rest in one")
+		require.Equal(t, time.Minute+19*30*time.Millisecond+100*time.Millisecond, r.published()[2].at)
+	})
+}
+
+func TestManyObjectsAtOnceWaitAsEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Synced: true})
+		advance(time.Minute)
+		var changes []source.Change
+		for i := range 33 {
+			changes = append(changes, service(fmt.Sprint("s", i), 80))
+		}
+		r.sink(source.Event{Changes: changes})
+		advance(time.Second)
+		require.Equal(t, time.Minute+100*time.Millisecond, r.published()[1].at)
+	})
+}
+
+// withRouteWithoutSubset is a loop that after a minute of calm got a route to a subset that there is none of.
+func withRouteWithoutSubset(t *testing.T) *rig {
+	r := newRig(t, early)
+	r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+	advance(time.Minute)
+	r.sink(source.Event{Changes: []source.Change{routeTo("v1")}})
+	return r
+}
+
+// A route whose subset comes a moment later never goes out without it.
+func TestWhatLeavesSomethingWrongWaitsForWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withRouteWithoutSubset(t)
+		advance(60 * time.Millisecond)
+		require.Len(t, r.published(), 1)
+		r.sink(source.Event{Changes: []source.Change{subsetOf("v1")}})
+		advance(time.Minute)
+		require.Len(t, r.published(), 2)
+		require.Equal(t, time.Minute+160*time.Millisecond, r.published()[1].at)
+		require.Equal(t, "VirtualService default/a, DestinationRule default/a", r.published()[1].cause)
+		require.Len(t, r.deltas()[1].VirtualServices, 1)
+		require.Len(t, r.deltas()[1].DestinationRules, 1)
+	})
+}
+
+func TestWhatIsHeldGoesOutWhenNothingFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withRouteWithoutSubset(t)
+		advance(50 * time.Millisecond)
+		require.Len(t, r.published(), 1)
+		advance(time.Second)
+		require.Len(t, r.published(), 2)
+		require.Equal(t, time.Minute+100*time.Millisecond, r.published()[1].at)
+	})
+}
+
+func TestFlushWaitsForWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withRouteWithoutSubset(t)
+		advance(50 * time.Millisecond)
+		generation, err := r.loop.Flush(context.Background())
+		require.NoError(t, err)
+		require.Len(t, r.published(), 2)
+		require.Equal(t, generation, r.published()[1].generation)
+		require.Equal(t, time.Minute+100*time.Millisecond, r.published()[1].at)
+	})
+}
+
+func TestWhatIsTakenBackWhileItIsHeldIsNotPublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withRouteWithoutSubset(t)
+		advance(50 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{memory.Delete(source.VirtualService, "default", "a")}})
+		advance(time.Minute)
+		require.Len(t, r.published(), 1)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +23,8 @@ import (
 func TestWorldEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, l := meshlife.NewHistory(), quietLoop()
-		before := dumbWorld{}
+		before, published := dumbWorld{}, dumbWorld{}
+		var held *Delta
 		step := func(updates []meshlife.Update) {
 			from := l.writer.World()
 			w, d := l.writer.Apply(worldUpdates(updates))
@@ -35,7 +37,12 @@ func TestWorldEqualsFromNothing(t *testing.T) {
 				require.Equal(t, from.Generation, w.Generation)
 			}
 			requireSaid(t, h.Present(), l)
-			before = now
+			before, held = now, held.Then(d)
+			if rapid.IntRange(0, 2).Draw(t, "held") > 0 {
+				requireDelta(t, published, now, held)
+				require.Same(t, w, held.To)
+				published, held = now, nil
+			}
 		}
 		step(h.Begin(t))
 		for range rapid.SampledFrom([]int{1, 4, 12, 16}).Draw(t, "steps") {
@@ -82,6 +89,7 @@ func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
 		slices.SortStableFunc(services, func(a, b *model.Service) int { return compareHosts(a.Host, b.Host) })
 		requireList(t, "services in "+n, services, w.ServicesIn(n))
 		requireList(t, "Sidecars of "+n, of(d, func(s *model.Sidecar) bool { return s.Namespace == n }), w.Sidecars(n))
+		requireApart(t, d, w, n)
 		of := func(k source.Kind) []*model.Guard {
 			return of(d, func(g *model.Guard) bool { return g.Namespace == n && g.Kind == k })
 		}
@@ -98,19 +106,70 @@ func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
 		for i, s := range tcp {
 			requireList(t, "TCP services after one", tcp[i+1:], w.TCPServicesAfter(p, s))
 		}
+		for _, kind := range []Loose{LooseTLS, LooseTCP, LooseRange} {
+			loose := looseOn(d, p, kind)
+			requireList(t, "loose services", loose, w.LooseServicesOn(p, kind))
+			for i, s := range loose {
+				requireList(t, "loose services after one", loose[i+1:], w.LooseServicesAfter(p, kind, s))
+			}
+		}
+		for _, a := range []string{"10.0.0.1", "10.0.0.2", "10.1.0.0/16"} {
+			requireList(t, "services at a virtual IP", servicesAt(d, a, p), w.ServicesAt(a, p))
+		}
 	}
 	for _, p := range of(d, all[model.Workload]) {
 		requireSelecting(t, d, w, p)
+		requireSame(t, "locality", d.localityOf(p), w.LocalityOf(p))
+	}
+	for _, n := range []string{"n1", "n2", "n3"} {
+		require.ElementsMatch(t, names(of(d, func(p *model.Workload) bool { return p.Node == n })), names(slices.Collect(w.WorkloadsOn(n))))
 	}
 	requireList(t, "Gateways", of(d, all[model.Gateway]), w.Gateways())
+	requireList(t, "forwarding Gateways", of(d, (*model.Gateway).ForwardsAny), w.ForwardingGateways())
+	for _, name := range []string{"a", "b", "nobody"} {
+		names := func(n []string) bool { return slices.Contains(n, name) }
+		requireList(t, "Gateways with "+name, of(d, func(g *model.Gateway) bool { return names(g.Credentials()) }), w.GatewaysWith(name))
+		requireList(t, "rules with "+name, of(d, func(r *model.DestinationRule) bool { return names(r.Credentials()) }), w.DestinationRulesWith(name))
+	}
 	require.ElementsMatch(t, names(of(d, all[model.VirtualService])), names(slices.Collect(w.VirtualServices())))
 	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(w.Services())))
 }
 
 // speaking are the services with a port of one of the protocols; hosts of one ServiceEntry by name.
 func speaking(d dumbWorld, port uint16, protocols ...model.Protocol) []*model.Service {
+	return having(d, func(_ *model.Service, p model.ServicePort) bool {
+		return p.Port == port && slices.Contains(protocols, p.Protocol)
+	})
+}
+
+func looseOn(d dumbWorld, port uint16, want Loose) []*model.Service {
+	return having(d, func(s *model.Service, p model.ServicePort) bool {
+		ranged := slices.ContainsFunc(s.Addresses, func(a string) bool { return strings.Contains(a, "/") })
+		kind := LooseTCP
+		switch {
+		case p.Port != port || p.Protocol == model.UDP || p.Protocol.IsHTTP() || len(s.Addresses) > 0 && !ranged:
+			return false
+		case ranged:
+			kind = LooseRange
+		case p.Protocol == model.TLS:
+			kind = LooseTLS
+		case s.Kind == source.Service && s.Resolution == model.StrictDNS: // of type ExternalName
+			return false
+		}
+		return kind == want
+	})
+}
+
+func servicesAt(d dumbWorld, address string, port uint16) []*model.Service {
+	return having(d, func(s *model.Service, p model.ServicePort) bool {
+		return p.Port == port && p.Protocol != model.UDP && !strings.Contains(address, "/") && slices.Contains(s.Addresses, address)
+	})
+}
+
+// having are the services with such a port, in the total order.
+func having(d dumbWorld, match func(*model.Service, model.ServicePort) bool) []*model.Service {
 	found := of(d, func(s *model.Service) bool {
-		return slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Port == port && slices.Contains(protocols, p.Protocol) })
+		return slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return match(s, p) })
 	})
 	slices.SortStableFunc(found, func(a, b *model.Service) int {
 		if order := a.Compare(&b.Meta); order != 0 {
@@ -141,6 +200,17 @@ func requireSelecting(t *rapid.T, d dumbWorld, w *World, p *model.Workload) {
 	requireSame(t, "selectors", want, slices.Compact(got))
 }
 
+// requireApart compares what is not the same for all namespaces.
+func requireApart(t *rapid.T, d dumbWorld, w *World, n string) {
+	to := func(e model.Exports, owner string) bool { return !e.Visible("none", "of them") && e.Visible(owner, n) }
+	services := of(d, func(s *model.Service) bool { return to(s.ExportTo, s.Namespace) })
+	require.ElementsMatch(t, names(services), names(slices.Collect(w.ServicesExportedTo(n))), "services exported to "+n)
+	requireList(t, "routes exported to "+n, of(d, func(v *model.VirtualService) bool { return to(v.ExportTo, v.Namespace) }), w.VirtualServicesExportedTo(n))
+	requireList(t, "rules exported to "+n, of(d, func(r *model.DestinationRule) bool { return to(r.ExportTo, r.Namespace) }), w.DestinationRulesExportedTo(n))
+	requireList(t, "rules in "+n, of(d, func(r *model.DestinationRule) bool { return r.Namespace == n }), w.DestinationRulesIn(n))
+	requireList(t, "routes by source", of(d, asksForSource), w.VirtualServicesBySource())
+}
+
 func compareHosts(a, b model.Host) int {
 	switch {
 	case a < b:
@@ -160,6 +230,14 @@ func requireHost(t *rapid.T, d dumbWorld, w *World, h model.Host) {
 	requireList(t, "rules", of(d, func(r *model.DestinationRule) bool { return r.Host == h }), w.DestinationRulesOf(h))
 	require.Equal(t, len(claims)+len(routes) > 0, w.Names(h), h)
 	if h.IsWildcard() {
+		named := of(d, func(v *model.VirtualService) bool {
+			return slices.ContainsFunc(v.Hosts, func(o model.Host) bool { return under(h, o) })
+		})
+		found := map[*model.VirtualService]bool{}
+		for v := range w.VirtualServicesUnder(h) {
+			found[v] = true
+		}
+		require.ElementsMatch(t, names(named), names(slices.Collect(maps.Keys(found))), h)
 		hosts := map[model.Host]bool{}
 		for _, s := range of(d, func(s *model.Service) bool { return under(h, s.Host) }) {
 			hosts[s.Host] = true
@@ -185,6 +263,8 @@ func requireNamed(t *rapid.T, d dumbWorld, w *World, namespace, name string) {
 	requireSame(t, "Gateway", names(gateways), names(present(w.Gateway(namespace+"/"+name))))
 	workloads := of(d, func(p *model.Workload) bool { return p.Namespace == namespace && p.Name == name })
 	requireSame(t, "workload", names(workloads), names(present(w.Workload(namespace, name))))
+	credentials := of(d, func(c *model.Credential) bool { return c.Namespace == namespace && c.Name == name })
+	requireSame(t, "credential", names(credentials), names(present(w.Credential(namespace, name))))
 	full := namespace + "/" + name
 	requireList(t, "routes at "+full, of(d, func(v *model.VirtualService) bool { return slices.Contains(v.Gateways, full) }), w.VirtualServicesAt(full))
 }
@@ -204,7 +284,9 @@ func requireDelta(t *rapid.T, before, now dumbWorld, d *Delta) {
 	requirePairs(t, before, now, d.Gateways)
 	requirePairs(t, before, now, d.Sidecars)
 	requirePairs(t, before, now, d.Guards)
+	requirePairs(t, before, now, d.Credentials)
 	requirePairs(t, before, now, d.Workloads)
+	requirePairs(t, before, now, d.Nodes)
 	was, is := before.mesh(), now.mesh()
 	require.Equal(t, model.Fingerprint(&was) != model.Fingerprint(&is), d.Mesh)
 	requireEndpointChanges(t, before, now, d)
@@ -273,6 +355,14 @@ func requireSaid(t *rapid.T, present []meshlife.Update, l *Loop) {
 	fresh.check(fresh.writer.Apply(worldUpdates(present)))
 	fresh.o.Ledger.publish()
 	requireSame(t, "problems", problemTexts(fresh), problemTexts(l))
+	told := []string{}
+	for _, p := range l.o.Ledger.Problems() {
+		if strings.Contains(p.Message, "is for the same workloads") {
+			told = append(told, p.Object.String())
+		}
+	}
+	slices.Sort(told)
+	requireSame(t, "told that another is for the same workloads", dumbWorldOf(present).notInForce(), told)
 }
 
 func problemTexts(l *Loop) []string {

@@ -39,18 +39,14 @@ func (l *Loop) checkShadowed(w *World, d *Delta) {
 	for _, p := range d.Sidecars {
 		if p.New == nil {
 			l.o.Ledger.relation(relation{p.Old.Key(), sameWorkloads}, nil)
-			l.shadowedSidecars(w, p.Old.Namespace)
-		} else {
-			l.shadowedSidecars(w, p.New.Namespace)
 		}
+		l.shadowedSidecars(w, p.Either().Namespace)
 	}
 	for _, p := range d.Guards {
 		if p.New == nil {
 			l.o.Ledger.relation(relation{p.Old.Key(), sameWorkloads}, nil)
-			l.shadowedPeers(w, p.Old.Namespace)
-		} else {
-			l.shadowedPeers(w, p.New.Namespace)
 		}
+		l.shadowedPeers(w, p.Either().Namespace)
 	}
 }
 

@@ -16,6 +16,9 @@ func (b *batch) swapService(old, now *model.Service) {
 		for _, p := range old.Ports {
 			b.byPort.drop(portKey(old, p))
 		}
+		eachVIP(old, func(key []byte) { b.byVIP.drop(key) })
+		eachLoose(old, func(key []byte) { b.loose.drop(key) })
+		eachServiceApart(old, b.serviceApart.drop)
 	}
 	if now != nil {
 		b.services.put(ordered(join(string(now.Host)), &now.Meta, ""), now)
@@ -26,6 +29,9 @@ func (b *batch) swapService(old, now *model.Service) {
 		for _, p := range now.Ports {
 			b.byPort.put(portKey(now, p), now)
 		}
+		eachVIP(now, func(key []byte) { b.byVIP.put(key, now) })
+		eachLoose(now, func(key []byte) { b.loose.put(key, now) })
+		eachServiceApart(now, func(key []byte) { b.serviceApart.put(key, now) })
 		b.hosts.put(reversed(now.Host), now.Host)
 	} else if _, claimed := b.services.commit().first(join(string(old.Host))); !claimed {
 		b.hosts.drop(reversed(old.Host))
@@ -37,6 +43,7 @@ func (b *batch) swapVirtualService(old, now *model.VirtualService) {
 	if old != nil {
 		b.virtual.drop(join(old.Namespace, old.Name))
 		eachPlace(old, func(ix place, key []byte) { b.placeOf(ix).drop(key) })
+		eachRoutesApart(old, b.virtualApart.drop)
 		for _, s := range SourceSelectors(old) {
 			b.selectors.drop(selectorKey(s, &old.Meta))
 		}
@@ -44,6 +51,7 @@ func (b *batch) swapVirtualService(old, now *model.VirtualService) {
 	if now != nil {
 		b.virtual.put(join(now.Namespace, now.Name), now)
 		eachPlace(now, func(ix place, key []byte) { b.placeOf(ix).put(key, now) })
+		eachRoutesApart(now, func(key []byte) { b.virtualApart.put(key, now) })
 		for _, s := range SourceSelectors(now) {
 			b.selectors.put(selectorKey(s, &now.Meta), s)
 		}
@@ -60,8 +68,8 @@ const (
 	atDestination
 )
 
-func (b *batch) placeOf(p place) edit[*model.VirtualService] {
-	return [...]edit[*model.VirtualService]{atHost: b.virtualHost, atGateway: b.virtualGate, atDestination: b.virtualDest}[p]
+func (b *batch) placeOf(p place) *edit[*model.VirtualService] {
+	return [...]*edit[*model.VirtualService]{atHost: &b.virtualHost, atGateway: &b.virtualGate, atDestination: &b.virtualDest}[p]
 }
 
 func eachPlace(v *model.VirtualService, f func(place, []byte)) {
@@ -151,11 +159,19 @@ func (b *batch) swapDestinationRule(old, now *model.DestinationRule) {
 	if old != nil {
 		b.subsets -= len(old.Subsets)
 		b.ruleHost.drop(ordered(join(string(old.Host)), &old.Meta, ""))
+		eachRuleApart(old, b.ruleApart.drop)
+		for _, c := range old.Credentials() {
+			b.ruleSec.drop(ordered(join(c), &old.Meta, ""))
+		}
 		b.swapSelector(old.Selector, model.Labels{}, &old.Meta)
 	}
 	if now != nil {
 		b.subsets += len(now.Subsets)
 		b.ruleHost.put(ordered(join(string(now.Host)), &now.Meta, ""), now)
+		eachRuleApart(now, func(key []byte) { b.ruleApart.put(key, now) })
+		for _, c := range now.Credentials() {
+			b.ruleSec.put(ordered(join(c), &now.Meta, ""), now)
+		}
 		b.swapSelector(model.Labels{}, now.Selector, &now.Meta)
 	}
 	b.delta.DestinationRules = append(b.delta.DestinationRules, Pair[model.DestinationRule]{Old: old, New: now})
@@ -165,11 +181,23 @@ func (b *batch) swapGateway(old, now *model.Gateway) {
 	if old != nil {
 		b.gateways.drop(ordered(nil, &old.Meta, ""))
 		b.gatewayName.drop(join(old.Namespace + "/" + old.Name))
+		for _, c := range old.Credentials() {
+			b.gatewaySec.drop(ordered(join(c), &old.Meta, ""))
+		}
+		if old.ForwardsAny() {
+			b.forwarding.drop(ordered(nil, &old.Meta, ""))
+		}
 		b.swapSelector(old.Selector, model.Labels{}, &old.Meta)
 	}
 	if now != nil {
 		b.gateways.put(ordered(nil, &now.Meta, ""), now)
 		b.gatewayName.put(join(now.Namespace+"/"+now.Name), now)
+		for _, c := range now.Credentials() {
+			b.gatewaySec.put(ordered(join(c), &now.Meta, ""), now)
+		}
+		if now.ForwardsAny() {
+			b.forwarding.put(ordered(nil, &now.Meta, ""), now)
+		}
 		b.swapSelector(model.Labels{}, now.Selector, &now.Meta)
 	}
 	b.delta.Gateways = append(b.delta.Gateways, Pair[model.Gateway]{Old: old, New: now})
@@ -200,26 +228,54 @@ func (b *batch) swapGuard(old, now *model.Guard) {
 	b.delta.Guards = append(b.delta.Guards, Pair[model.Guard]{Old: old, New: now})
 }
 
-func (b *batch) swapWorkload(old, now *model.Workload) {
+func (b *batch) swapCredential(old, now *model.Credential) {
 	if old != nil {
-		b.workloads.drop(join(old.Namespace, old.Name))
+		b.credentials.drop(join(old.Namespace, old.Name))
 	}
 	if now != nil {
-		b.workloads.put(join(now.Namespace, now.Name), now)
+		b.credentials.put(join(now.Namespace, now.Name), now)
+	}
+	b.delta.Credentials = append(b.delta.Credentials, Pair[model.Credential]{Old: old, New: now})
+}
+
+func (b *batch) swapWorkload(old, now *model.Workload) {
+	if old != nil {
+		b.workloads.drop(podNamed(old.Namespace, old.Name))
+		b.podsByNode.drop(func(w *model.Workload) int { return byNode(w, old) })
+	}
+	if now != nil {
+		b.workloads.put(now)
+		if now.Node != "" {
+			b.podsByNode.put(now)
+		}
 	}
 	b.delta.Workloads = append(b.delta.Workloads, Pair[model.Workload]{Old: old, New: now})
+}
+
+func (b *batch) swapNode(old, now *model.Node) {
+	if old != nil {
+		b.nodes.drop(join(old.Name))
+	}
+	if now != nil {
+		b.nodes.put(join(now.Name), now)
+	}
+	b.delta.Nodes = append(b.delta.Nodes, Pair[model.Node]{Old: old, New: now})
 }
 
 func (b *batch) swapSlice(old, now *model.EndpointSlice) {
 	if old != nil {
 		for _, h := range old.Hosts {
 			b.slicesByPod.drop(join(old.Namespace, h.Pod, old.Name))
+			b.slicesByNode.drop(join(h.Node, old.Namespace, old.Name))
 		}
 	}
 	if now != nil {
 		for _, h := range now.Hosts {
 			if h.Pod != "" {
 				b.slicesByPod.put(join(now.Namespace, h.Pod, now.Name), now)
+			}
+			if h.Node != "" {
+				b.slicesByNode.put(join(h.Node, now.Namespace, now.Name), now)
 			}
 		}
 	}

@@ -19,7 +19,12 @@ type World struct {
 	hosts        index[model.Host]     // reversed host
 	byNamespace  index[*model.Service] // namespace, host, order
 	byPort       index[*model.Service] // port, kind of protocol, order
+	byVIP        index[*model.Service] // address, port, order
+	loose        index[*model.Service] // port, kind of connection, order
 	bySelector   index[*model.Service] // namespace, first pair of the selector, order
+	serviceApart index[*model.Service] // see apart.go
+	virtualApart index[*model.VirtualService]
+	ruleApart    index[*model.DestinationRule]
 	virtual      index[*model.VirtualService]
 	virtualHost  index[*model.VirtualService]  // host, order
 	virtualGate  index[*model.VirtualService]  // gateway, order
@@ -27,10 +32,17 @@ type World struct {
 	ruleHost     index[*model.DestinationRule] // host, order
 	gateways     index[*model.Gateway]         // order
 	gatewayName  index[*model.Gateway]         // namespace/name
+	gatewaySec   index[*model.Gateway]         // credential, order
+	forwarding   index[*model.Gateway]         // order; those that forward
+	ruleSec      index[*model.DestinationRule] // credential, order
+	credentials  index[*model.Credential]      // namespace, name
 	sidecars     index[*model.Sidecar]         // namespace, order
 	guards       index[*model.Guard]           // namespace, kind, order
-	workloads    index[*model.Workload]        // namespace, name
+	workloads    roster[model.Workload]        // namespace, name
+	nodes        index[*model.Node]            // name
+	podsByNode   roster[model.Workload]        // node, namespace, name
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
+	slicesByNode index[*model.EndpointSlice]   // node, namespace, slice
 	endpoints    index[*EndpointSet]           // host, namespace, entry
 	selectors    index[model.Labels]           // first pair, text, kind, namespace, name
 	pendingHosts int
@@ -41,13 +53,16 @@ type World struct {
 func emptyWorld() *World {
 	mesh, lookups := model.DefaultMesh(), &atomic.Uint64{}
 	return &World{
-		Mesh:        &mesh,
-		lookups:     lookups,
-		services:    newIndex[*model.Service](lookups),
-		hosts:       newIndex[model.Host](lookups),
-		byNamespace: newIndex[*model.Service](lookups),
-		byPort:      newIndex[*model.Service](lookups),
-		bySelector:  newIndex[*model.Service](lookups),
+		Mesh:         &mesh,
+		lookups:      lookups,
+		services:     newIndex[*model.Service](lookups),
+		hosts:        newIndex[model.Host](lookups),
+		byNamespace:  newIndex[*model.Service](lookups),
+		byPort:       newIndex[*model.Service](lookups),
+		byVIP:        newIndex[*model.Service](lookups),
+		loose:        newIndex[*model.Service](lookups),
+		bySelector:   newIndex[*model.Service](lookups),
+		serviceApart: newIndex[*model.Service](lookups), virtualApart: newIndex[*model.VirtualService](lookups), ruleApart: newIndex[*model.DestinationRule](lookups),
 		virtual:     newIndex[*model.VirtualService](lookups),
 		virtualHost: newIndex[*model.VirtualService](lookups),
 		virtualGate: newIndex[*model.VirtualService](lookups),
@@ -55,12 +70,17 @@ func emptyWorld() *World {
 		ruleHost:    newIndex[*model.DestinationRule](lookups),
 		gateways:    newIndex[*model.Gateway](lookups),
 		gatewayName: newIndex[*model.Gateway](lookups),
+		gatewaySec:  newIndex[*model.Gateway](lookups),
+		forwarding:  newIndex[*model.Gateway](lookups),
+		ruleSec:     newIndex[*model.DestinationRule](lookups),
+		credentials: newIndex[*model.Credential](lookups),
 		sidecars:    newIndex[*model.Sidecar](lookups),
 		guards:      newIndex[*model.Guard](lookups),
-		workloads:   newIndex[*model.Workload](lookups),
-		slicesByPod: newIndex[*model.EndpointSlice](lookups),
-		endpoints:   newIndex[*EndpointSet](lookups),
-		selectors:   newIndex[model.Labels](lookups),
+		workloads:   newRoster(lookups, byName),
+		nodes:       newIndex[*model.Node](lookups), podsByNode: newRoster(lookups, byNode),
+		slicesByPod: newIndex[*model.EndpointSlice](lookups), slicesByNode: newIndex[*model.EndpointSlice](lookups),
+		endpoints: newIndex[*EndpointSet](lookups),
+		selectors: newIndex[model.Labels](lookups),
 	}
 }
 
@@ -108,6 +128,22 @@ func (w *World) TCPServicesAfter(port uint16, s *model.Service) iter.Seq[*model.
 // TLSServicesOn yields the services that have a port with TLS, whose connections SNI tells apart.
 func (w *World) TLSServicesOn(port uint16) iter.Seq[*model.Service] {
 	return w.byPort.under(portPrefix(port, model.TLS))
+}
+
+// ServicesAt yields the services that have a virtual IP and a port, which is not one of UDP.
+func (w *World) ServicesAt(address string, port uint16) iter.Seq[*model.Service] {
+	return w.byVIP.under(vipPrefix(address, port))
+}
+
+// LooseServicesOn yields the services with a port whose connections no virtual IP tells from others on it.
+func (w *World) LooseServicesOn(port uint16, kind Loose) iter.Seq[*model.Service] {
+	return w.loose.under(loosePrefix(port, kind))
+}
+
+// LooseServicesAfter yields those of LooseServicesOn that come after a service of their kind, be that still there or not.
+func (w *World) LooseServicesAfter(port uint16, kind Loose, s *model.Service) iter.Seq[*model.Service] {
+	prefix := loosePrefix(port, kind)
+	return w.loose.after(prefix, ordered(slices.Clone(prefix), &s.Meta, s.Host))
 }
 
 // HostsUnder yields the hosts of services that a pattern covers; for a plain name that is the name itself, be there a service
@@ -162,6 +198,30 @@ func (w *World) Gateway(name string) *model.Gateway {
 	return found
 }
 
+// ForwardingGateways yields the Gateways that hand connections of the mesh on by the destinations that they name.
+func (w *World) ForwardingGateways() iter.Seq[*model.Gateway] { return w.forwarding.under(nil) }
+
+// GatewaysWith yields the Gateways that name a credential.
+func (w *World) GatewaysWith(credential string) iter.Seq[*model.Gateway] {
+	return w.gatewaySec.under(join(credential))
+}
+
+// DestinationRulesWith yields the DestinationRules that name a credential.
+func (w *World) DestinationRulesWith(credential string) iter.Seq[*model.DestinationRule] {
+	return w.ruleSec.under(join(credential))
+}
+
+// DestinationRulesWithAny yields the DestinationRules that name credentials, once for each.
+func (w *World) DestinationRulesWithAny() iter.Seq[*model.DestinationRule] {
+	return w.ruleSec.under(nil)
+}
+
+// Credential finds what a Secret holds for TLS, nil if there is no such Secret or it holds nothing.
+func (w *World) Credential(namespace, name string) *model.Credential {
+	found, _ := w.credentials.get(join(namespace, name))
+	return found
+}
+
 // Sidecars yields the Sidecars of a namespace.
 func (w *World) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
 	return w.sidecars.under(join(namespace))
@@ -179,8 +239,27 @@ func (w *World) PeerAuthentications(namespace string) iter.Seq[*model.Guard] {
 
 // Workload finds a workload by name, nil if there is none.
 func (w *World) Workload(namespace, name string) *model.Workload {
-	found, _ := w.workloads.get(join(namespace, name))
-	return found
+	return w.workloads.get(podNamed(namespace, name))
+}
+
+// WorkloadsOn yields the workloads that run on a node.
+func (w *World) WorkloadsOn(node string) iter.Seq[*model.Workload] {
+	return podsOn(w.podsByNode, node)
+}
+
+// LocalityOf is where a workload runs: as it says itself, or else as its node does.
+func (w *World) LocalityOf(workload *model.Workload) model.Locality {
+	return localityOf(w.nodes, workload.Locality, workload.Node)
+}
+
+func localityOf(nodes index[*model.Node], own model.Locality, node string) model.Locality {
+	if own != (model.Locality{}) || node == "" {
+		return own
+	}
+	if n, known := nodes.get(join(node)); known {
+		return n.Locality
+	}
+	return model.Locality{}
 }
 
 // Endpoints are the endpoints of a service; never nil.

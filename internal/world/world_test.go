@@ -65,19 +65,6 @@ func TestASliceWaitsForItsPods(t *testing.T) {
 	require.Equal(t, 1, now.Counts().PendingEndpoints)
 }
 
-func TestAnEndpointMovesBetweenSlicesWithoutAGap(t *testing.T) {
-	w := NewWriter()
-	host := model.SliceHost{Address: "127.0.0.7"}
-	w.Apply([]Update{kubeService("default", "a"), endpointSlice("s1", host)})
-	_, d := w.Apply([]Update{endpointSlice("s1"), endpointSlice("s2", host)})
-	require.Empty(t, d.Endpoints)
-	_, d = w.Apply([]Update{endpointSlice("s1", host)})
-	require.Empty(t, d.Endpoints)
-	now, d := w.Apply([]Update{gone(endpointSlice("s1")), gone(endpointSlice("s2"))})
-	require.Len(t, d.Endpoints, 1)
-	require.Empty(t, endpointsOf(now))
-}
-
 func TestApplyKeepsThePointersOfWhatIsEqual(t *testing.T) {
 	w := NewWriter()
 	before, _ := w.Apply([]Update{kubeService("default", "a"), kubeService("default", "b")})

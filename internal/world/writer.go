@@ -17,6 +17,7 @@ type Update struct {
 // Writer takes the world from generation to generation. It is used by one goroutine.
 type Writer struct {
 	world *World
+	// given are the model objects of each source object; those of Pods are in the world under its name.
 	given map[source.Key][]model.Object
 }
 
@@ -33,7 +34,7 @@ func (w *Writer) World() *World { return w.world }
 func (w *Writer) Apply(updates []Update) (*World, *Delta) {
 	b := newBatch(w.world)
 	for _, u := range lastOfEach(updates) {
-		if b.replace(w.given[u.Key], u.Objects) {
+		if b.replace(w.gave(u.Key), u.Objects) {
 			b.delta.Changed = append(b.delta.Changed, u.Key)
 			if b.delta.Observed.IsZero() || u.Observed.Before(b.delta.Observed) {
 				b.delta.Observed = u.Observed
@@ -45,6 +46,17 @@ func (w *Writer) Apply(updates []Update) (*World, *Delta) {
 	next := b.finish()
 	w.world = next
 	return next, b.delta
+}
+
+// gave is what a source object gave so far.
+func (w *Writer) gave(k source.Key) []model.Object {
+	if k.Kind != source.Pod {
+		return w.given[k]
+	}
+	if pod := w.world.Workload(k.Namespace, k.Name); pod != nil {
+		return []model.Object{pod}
+	}
+	return nil
 }
 
 // lastOfEach leaves one update of each object: the last one, in the place of the first, observed when the first was.
@@ -66,6 +78,9 @@ func lastOfEach(updates []Update) []Update {
 
 // remember keeps what an object gave, with the pointers that are in the world.
 func (w *Writer) remember(u Update, b *batch) {
+	if u.Key.Kind == source.Pod {
+		return
+	}
 	if len(u.Objects) == 0 {
 		delete(w.given, u.Key)
 		return
@@ -77,10 +92,16 @@ func (w *Writer) remember(u Update, b *batch) {
 	w.given[u.Key] = kept
 }
 
-// identity tells apart the model objects that one source object gives: hosts of a ServiceEntry.
+// identity tells apart the model objects that one source object gives: hosts of a ServiceEntry, and the VirtualServices that stand
+// for an Ingress beside its one Gateway.
 func identity(o model.Object) string {
-	if s, ok := o.(*model.Service); ok {
-		return string(s.Host)
+	switch o := o.(type) {
+	case *model.Service:
+		return string(o.Host)
+	case *model.VirtualService:
+		if o.Owner != "" {
+			return "routes " + o.Name
+		}
 	}
 	return ""
 }

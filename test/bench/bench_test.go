@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "write the results of the baseline into docs/architecture.md")
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
+)
 
 const (
 	baselineFile = "baseline.txt"
@@ -40,7 +39,7 @@ func TestArchitectureShowsTheBaseline(t *testing.T) {
 	require.True(t, ok, "%s has no line %q", documentFile, begin)
 	got, after, ok := strings.Cut(rest, end)
 	require.True(t, ok, "%s has no line %q", documentFile, end)
-	if *update {
+	if golden.Updating() {
 		require.NoError(t, os.WriteFile(documentFile, []byte(before+begin+want+end+after), 0o644))
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -42,7 +43,12 @@ func connectEnvoy(tb testing.TB, address string, p meshgen.Proxy, replica int) {
 	id, metadata := nodeOf(p, replica)
 	fields, err := structpb.NewStruct(metadata)
 	require.NoError(tb, err)
-	node := &corev3.Node{Id: id, UserAgentName: "envoy", Metadata: fields}
+	node := &corev3.Node{
+		Id: id, UserAgentName: "envoy", Metadata: fields,
+		UserAgentVersionType: &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{
+			Version: &typev3.SemanticVersion{MajorNumber: 1, MinorNumber: 40},
+		}},
+	}
 	require.NoError(tb, stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: view.Cluster.URL()}))
 	for !e.loaded() {
 		r, err := stream.Recv()

@@ -83,7 +83,6 @@ func (f *fleet) push(state *view.State) int {
 		Number: state.Generation, Observed: now, Changed: []fanout.ClassChange{{Class: class, State: state}},
 	})
 	for i, conn := range f.conns {
-		<-conn.Wake()
 		p, _ := conn.Take()
 		s := f.sessions[i]
 		for responses := s.Update(p.State, p.Own, now); len(responses) > 0; {

@@ -65,29 +65,40 @@ func (n *numbered) next() *view.State {
 	return n[1]
 }
 
-// client asks for all of a state, as Envoy does.
+// client asks for all of a state, as an Envoy does that takes route tables whole and endpoints as lists.
 type client struct {
 	state *view.State
-	first [4]session.Request
+	first []session.Request
 }
+
+// types are those that it asks for, in its order.
+var types = []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route}
 
 func newClient(state *view.State) *client {
 	c := &client{state: state}
-	for i := range c.first {
-		t := view.Type(i)
-		c.first[i].TypeURL = t.URL()
+	for _, t := range types {
+		r := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
-			c.first[i].Subscribe = state.Sets[t].Names()
+			r.Subscribe = held(state, t).Names()
 		}
+		c.first = append(c.first, r)
 	}
 	return c
 }
 
+// held is what the client has of a state.
+func held(state *view.State, t view.Type) *view.Set {
+	if t == view.Route {
+		return state.Tables()
+	}
+	return state.Sets[t]
+}
+
 // reports makes the client say that it has all of a state.
 func (c *client) reports(state *view.State) {
-	for i := range c.first {
+	for i, t := range types {
 		c.first[i].InitialVersions = map[string]string{}
-		for r := range state.Sets[i].All() {
+		for r := range held(state, t).All() {
 			c.first[i].InitialVersions[r.Name()] = view.Own{}.Version(r).String()
 		}
 	}

@@ -80,7 +80,7 @@ func BenchmarkAssemble(b *testing.B) {
 		c := newCompiled(b, services, openProxy)
 		state := c.state(openProxy)
 		change(b, "routetable", func(b *testing.B) {
-			vhosts := state.Sets[view.Route].Get("http_proxy").VirtualHosts()
+			vhosts := state.Tables().Get("http_proxy").VirtualHosts()
 			size := 0
 			for b.Loop() {
 				size = len(view.NewRouteTable("http_proxy", nil, vhosts).Body())

@@ -16,7 +16,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
 
@@ -77,7 +77,7 @@ func TestABadObjectHarmsNobody(t *testing.T) {
 	require.Empty(t, before.problems())
 	rapid.Check(t, func(rt *rapid.T) {
 		bad := broken(rt, rapid.SampledFrom(objects).Draw(rt, "object"))
-		changes, problems := dir.Read("bad.yaml", bad)
+		changes, problems := manifest.Read("bad.yaml", bad)
 		all := slices.Clone(good)
 		for _, d := range changes {
 			c := d.Change(time.Time{})
@@ -185,7 +185,7 @@ func claimsOfOthers(c source.Change) bool {
 }
 
 func read(t require.TestingT, name, manifests string) []source.Change {
-	documents, problems := dir.Read(name, []byte(manifests))
+	documents, problems := manifest.Read(name, []byte(manifests))
 	require.Empty(t, problems)
 	var changes []source.Change
 	for _, d := range documents {

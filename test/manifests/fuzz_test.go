@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
 
@@ -42,7 +42,7 @@ func FuzzManifests(f *testing.F) {
 		if len(data) > 1<<15 {
 			t.Skip("long manifests find what short ones find")
 		}
-		documents, _ := dir.Read("in.yaml", data)
+		documents, _ := manifest.Read("in.yaml", data)
 		var forth, back []source.Change
 		for i := range documents {
 			forth = append(forth, documents[i].Change(time.Time{}))

@@ -135,15 +135,7 @@ func (m *mesh) resources() map[string]string {
 	for member, p := range m.placed {
 		for typ, set := range p.State.Sets {
 			for r := range set.All() {
-				name := fmt.Sprintf("%s %s %s", m.proxies[member], view.Type(typ), r.Name())
-				if r.VirtualHosts() == nil {
-					out[name] = p.Own.Version(r).String()
-					continue
-				}
-				out[name] = "a table"
-				for v := range r.VirtualHosts().All() {
-					out[name+" "+v.Name()] = v.Version().String()
-				}
+				out[fmt.Sprintf("%s %s %s", m.proxies[member], view.Type(typ), r.Name())] = p.Own.Version(r).String()
 			}
 		}
 	}

@@ -23,6 +23,9 @@ func requireSound(t require.TestingT, m *mesh) {
 	require.Empty(t, m.kept)
 	for member, p := range m.placed {
 		for typ, set := range p.State.Sets {
+			if view.Type(typ) == view.Route {
+				set = p.State.Tables()
+			}
 			for r := range set.All() {
 				message := messageOf(view.Type(typ))
 				if message == nil {
@@ -51,6 +54,8 @@ func messageOf(t view.Type) validated {
 		return &listenerv3.Listener{}
 	case view.Route:
 		return &routev3.RouteConfiguration{}
+	case view.VirtualHost:
+		return &routev3.VirtualHost{}
 	}
 	return nil
 }

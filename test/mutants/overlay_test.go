@@ -7,8 +7,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"hash/fnv"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,8 +26,8 @@ type insertion struct {
 }
 
 // writeOverlay writes the sources with all faults in them, each behind a condition, and the file that go test -overlay reads. The
-// faults are numbered from 1. The quarter is a number from 0 to 3 that the sources decide.
-func writeOverlay(t *testing.T, edges []fault) (path string, quarter int) {
+// faults are numbered from 1.
+func writeOverlay(t *testing.T, edges []fault) (path string) {
 	dir := t.TempDir()
 	insertions := map[string][]insertion{}
 	for i, f := range edges {
@@ -54,10 +52,9 @@ func writeOverlay(t *testing.T, edges []fault) (path string, quarter int) {
 		require.Equal(t, h.times, strings.Count(sources[h.file], h.text), "%s in %s: mend hooks in fields_test.go", h.text, h.file)
 		sources[h.file] = strings.ReplaceAll(sources[h.file], h.text, h.by)
 	}
-	packages, sum := map[string]bool{}, fnv.New32a()
-	for _, file := range slices.Sorted(maps.Keys(sources)) {
-		add(file, sources[file])
-		sum.Write([]byte(sources[file]))
+	packages := map[string]bool{}
+	for file, source := range sources {
+		add(file, source)
 		packages[filepath.Dir(file)] = true
 	}
 	for pkg := range packages {
@@ -67,7 +64,7 @@ func writeOverlay(t *testing.T, edges []fault) (path string, quarter int) {
 	require.NoError(t, err)
 	path = filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(path, encoded, 0o644))
-	return path, int(sum.Sum32() % 4)
+	return path
 }
 
 func readSource(t *testing.T, file string) string {

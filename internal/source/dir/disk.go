@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 // disk is what the tree sees of the file system. Paths are relative to the directory, with slashes.
@@ -160,7 +161,7 @@ func (d *osDisk) read(path string) ([]byte, stamp, error) {
 		return nil, stamp{}, err
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, manifest.MaxFileSize+1))
 	if err != nil {
 		return nil, stamp{}, err
 	}

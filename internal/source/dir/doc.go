@@ -1,15 +1,12 @@
 // Package dir is the source that reads a directory of ordinary Kubernetes and Istio manifests and watches it.
 //
-//	disk ──scan──► pending ──settled──► Read ──► files ──► ledger ──► source.Event
-//	               (is somebody         (strict: one       (who holds each object,
-//	               still writing?)       walk over YAML)    what was delivered)
-//	                                        │  ▲
-//	                                        ▼  │
-//	                                     records: the last valid reading, across restarts
+//	disk ──scan──► pending ──settled──► manifest.ReadFile ──► files ──► ledger ──► source.Event
+//	               (is somebody                                 │  ▲   (who holds each object,
+//	               still writing?)                              ▼  │   what was delivered)
+//	                                                         records: the last valid reading, across restarts
 //
-// It owns four things: the strict reading of manifests, whose errors are written for the person who made the
-// mistake (Read); when a file counts as written to its end (tree); which of several definitions of one object
-// is in force (ledger); and the last valid reading of each object (records).
+// It owns three things: when a file counts as written to its end (tree); which of several definitions of one object
+// is in force (ledger); and the last valid reading of each object (records). How a manifest is read is package manifest's.
 //
 // # What is in force
 //
@@ -27,5 +24,5 @@
 //   - A directory that cannot be read keeps all of its objects in force until it is back.
 //   - Of several documents that define one object, the first by file path, then by position, is in force.
 //
-// The package may import source, and nothing else of Lateen.
+// The package may import source and source/manifest, and nothing else of Lateen.
 package dir

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 // ledger knows for each object which documents define it, which of them is in force, and what was delivered.
@@ -25,7 +26,7 @@ type ledger struct {
 // claim is a document of a file.
 type claim struct {
 	file string
-	Document
+	manifest.Document
 }
 
 // compare is the order of precedence: by path, then by position. It is the order of delivery, too.
@@ -44,7 +45,7 @@ func newLedger(logger *slog.Logger) *ledger {
 
 // replace puts the documents of a file in the place of those it had. It gives the other files that define, or
 // defined together with this one, an object in question: their reports may have changed.
-func (l *ledger) replace(file string, before, after []Document, noticed time.Time) (contested map[string]bool) {
+func (l *ledger) replace(file string, before, after []manifest.Document, noticed time.Time) (contested map[string]bool) {
 	contested = map[string]bool{}
 	for _, d := range before {
 		l.contest(d.Key, contested)
@@ -74,12 +75,12 @@ func (l *ledger) touch(key source.Key, noticed time.Time) {
 }
 
 // lost gives the problems of a file's documents whose object is in force as another document has it.
-func (l *ledger) lost(file string, documents []Document) []source.Problem {
+func (l *ledger) lost(file string, documents []manifest.Document) []source.Problem {
 	var problems []source.Problem
 	for _, d := range documents {
 		claims := l.claims[d.Key]
 		if len(claims) > 0 && (claims[0].file != file || claims[0].Line != d.Line) {
-			problems = append(problems, duplicate(d, claims[0].Document))
+			problems = append(problems, manifest.Duplicate(d, claims[0].Document))
 		}
 	}
 	return problems
@@ -98,7 +99,7 @@ func (l *ledger) flush(now time.Time) ([]source.Change, []source.Place) {
 		case !exists && delivered:
 			delete(l.delivered, key)
 			deletions = append(deletions, source.Change{Key: key, Origin: last.Origin, ObservedAt: noticed})
-		case exists && (!delivered || winner.file != last.file || !bytes.Equal(winner.json, last.json)):
+		case exists && (!delivered || winner.file != last.file || !bytes.Equal(winner.JSON, last.JSON)):
 			upserts = append(upserts, winner)
 			l.delivered[key] = winner
 		case exists && winner.Origin != last.Origin:
@@ -129,7 +130,7 @@ func (l *ledger) winner(key source.Key) (claim, bool) {
 		if first.Object != nil {
 			return *first, true
 		}
-		err := first.decode()
+		err := first.Decode()
 		if err == nil {
 			return *first, true
 		}

@@ -92,7 +92,7 @@ func edit(rt *rapid.T, disk *fakeDisk, now time.Time) {
 	disk.writes++
 	switch rapid.SampledFrom([]string{"write", "write", "write", "write", "remove", "forbid", "gone", "lock"}).Draw(rt, "edit") {
 	case "write":
-		data := manifest(rt)
+		data := someManifest(rt)
 		disk.files[path] = fakeFile{data: data, stamp: stamp{size: int64(len(data)), modified: now.UnixNano(), inode: disk.writes}}
 	case "remove":
 		delete(disk.files, path)
@@ -112,8 +112,8 @@ func edit(rt *rapid.T, disk *fakeDisk, now time.Time) {
 	}
 }
 
-// manifest makes a file of some documents, good and bad.
-func manifest(rt *rapid.T) []byte {
+// someManifest makes a file of some documents, good and bad.
+func someManifest(rt *rapid.T) []byte {
 	var out strings.Builder
 	for range rapid.IntRange(0, 4).Draw(rt, "documents") {
 		name := rapid.SampledFrom([]string{"p", "q", "r"}).Draw(rt, "name")

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 // records keep the last valid reading of each file in a directory of their own, one JSON file for each, so that
@@ -46,8 +47,8 @@ func newRecords(dir string, logger *slog.Logger) *records {
 
 // load gives the recorded documents by file; their objects are not decoded yet. A record that cannot be read is
 // passed over, with a line in the log: its file is then read as if for the first time.
-func (r *records) load() map[string][]Document {
-	files := map[string][]Document{}
+func (r *records) load() map[string][]manifest.Document {
+	files := map[string][]manifest.Document{}
 	if r.dir == "" {
 		return files
 	}
@@ -71,20 +72,20 @@ func (r *records) load() map[string][]Document {
 	return files
 }
 
-func (c record) documents() []Document {
-	documents := make([]Document, 0, len(c.Objects))
+func (c record) documents() []manifest.Document {
+	documents := make([]manifest.Document, 0, len(c.Objects))
 	for _, o := range c.Objects {
-		documents = append(documents, Document{
+		documents = append(documents, manifest.Document{
 			Key:  source.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name},
 			Line: o.Line,
-			json: o.Object,
+			JSON: o.Object,
 		})
 	}
 	return documents
 }
 
 // save records the documents of a file; none removes the record.
-func (r *records) save(path string, documents []Document) error {
+func (r *records) save(path string, documents []manifest.Document) error {
 	if r.dir == "" {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (r *records) save(path string, documents []Document) error {
 	return err
 }
 
-func (r *records) write(path string, documents []Document) error {
+func (r *records) write(path string, documents []manifest.Document) error {
 	name := r.fileName(path)
 	if len(documents) == 0 {
 		delete(r.written, path)
@@ -108,7 +109,7 @@ func (r *records) write(path string, documents []Document) error {
 	}
 	content := record{File: path}
 	for _, d := range documents {
-		content.Objects = append(content.Objects, recordObject{d.Key.Kind, d.Key.Namespace, d.Key.Name, d.Line, d.json})
+		content.Objects = append(content.Objects, recordObject{d.Key.Kind, d.Key.Namespace, d.Key.Name, d.Line, d.JSON})
 	}
 	data, err := encode(content)
 	if err != nil {

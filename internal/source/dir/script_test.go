@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
 // TestScripts plays what happens to a directory, at given times, and compares the events. One case is one archive in
@@ -33,27 +31,7 @@ import (
 // Between them the tree is stepped as often as it asks for. It settles after 50ms, is patient for 250ms, and waits no
 // longer than 2s.
 func TestScripts(t *testing.T) {
-	cases, err := filepath.Glob("testdata/scripts/*.txtar")
-	require.NoError(t, err)
-	require.NotEmpty(t, cases)
-	for _, name := range cases {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(name)
-			require.NoError(t, err)
-			last := len(archive.Files) - 1
-			var want []byte
-			if last >= 0 && archive.Files[last].Name == "want" {
-				want, archive.Files = archive.Files[last].Data, archive.Files[:last]
-			}
-			got := newScript(t).play(archive.Files)
-			if *update {
-				archive.Files = append(archive.Files, txtar.File{Name: "want", Data: []byte(got)})
-				require.NoError(t, os.WriteFile(name, txtar.Format(archive), 0o600))
-				return
-			}
-			require.Empty(t, cmp.Diff(string(want), got), "-want +got; run with -update to accept")
-		})
-	}
+	golden.Archives(t, "testdata/scripts", func(t *testing.T, in *txtar.Archive) string { return newScript(t).play(in.Files) })
 }
 
 type script struct {

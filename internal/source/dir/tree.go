@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 // pace says how long a file must stand still before its content counts.
@@ -45,7 +46,7 @@ type tree struct {
 // file is what is known of one file.
 type file struct {
 	stamp     stamp // when it was read; zero for a recorded reading
-	documents []Document
+	documents []manifest.Document
 	problems  []source.Problem
 }
 
@@ -65,7 +66,7 @@ func newTree(root string, pace pace, disk disk, records *records, logger *slog.L
 	}
 	for path, documents := range records.load() {
 		for i := range documents {
-			documents[i].Origin = origin(t.origin(path), documents[i].Line)
+			documents[i].Origin = manifest.Origin(t.origin(path), documents[i].Line)
 		}
 		t.files[path] = &file{documents: documents}
 		t.ledger.replace(path, nil, documents, time.Time{})
@@ -183,7 +184,7 @@ func (t *tree) readFile(path string, p *pending, before *file) (after *file, cha
 	if p.gone {
 		return &file{}, false
 	}
-	var r reading
+	var r manifest.Reading
 	fault := p.stamp.fault
 	if fault == "" {
 		data, found, err := t.disk.read(path)
@@ -194,16 +195,16 @@ func (t *tree) readFile(path string, p *pending, before *file) (after *file, cha
 			fault = reason(err)
 		default:
 			changed = found != p.stamp
-			r = read(t.origin(path), data)
+			r = manifest.ReadFile(t.origin(path), data)
 		}
 	}
 	if fault != "" {
-		r = failed(source.Problem{
+		r = manifest.Failed(source.Problem{
 			Origin: t.origin(path), Message: "the file cannot be read: " + fault, Want: "a file that Lateen may read",
 		})
 	}
-	documents, notes := r.withHeld(t.origin(path), before.documents)
-	return &file{stamp: p.stamp, documents: documents, problems: append(r.problems, notes...)}, changed
+	documents, notes := withHeld(r, t.origin(path), before.documents)
+	return &file{stamp: p.stamp, documents: documents, problems: append(r.Problems, notes...)}, changed
 }
 
 // worseThan tells that a file has errors or lacks objects that it had: reason enough to look twice.
@@ -215,7 +216,7 @@ func (f *file) worseThan(before *file) bool {
 	for _, d := range f.documents {
 		keys[d.Key] = true
 	}
-	return slices.ContainsFunc(before.documents, func(d Document) bool { return !keys[d.Key] })
+	return slices.ContainsFunc(before.documents, func(d manifest.Document) bool { return !keys[d.Key] })
 }
 
 // accept puts a reading in the place of the one before.
@@ -240,7 +241,7 @@ func (t *tree) reportFile(path string) {
 	var problems []source.Problem
 	if f := t.files[path]; f != nil {
 		problems = append(slices.Clone(f.problems), t.ledger.lost(path, f.documents)...)
-		sortProblems(problems)
+		manifest.SortProblems(problems)
 	}
 	t.reports.set(t.origin(path), problems)
 }

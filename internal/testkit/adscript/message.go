@@ -24,12 +24,14 @@ const (
 	Listeners    Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	Routes       Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	VirtualHosts Type = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	Secrets      Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
 	marker Type = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 )
 
 var short = map[Type]string{
-	Clusters: "cds", Endpoints: "eds", Members: "leds", Listeners: "lds", Routes: "rds", VirtualHosts: "vhds", marker: "marker",
+	Clusters: "cds", Endpoints: "eds", Members: "leds", Listeners: "lds", Routes: "rds", VirtualHosts: "vhds",
+	Secrets: "sds", marker: "marker",
 }
 
 // String is the usual abbreviation, such as "cds".
@@ -132,6 +134,12 @@ func Removal(t Type, names ...string) Response { return Response{Type: t, Remove
 func (r Response) Removing(names ...string) Response {
 	r.Removed = append(slices.Clone(r.Removed), names...)
 	return r
+}
+
+// Bytes is how long the encoded response is in the delta variant, without the nonce that Send gives it.
+func (r Response) Bytes() (int, error) {
+	m, err := r.delta()
+	return proto.Size(m), err
 }
 
 func (r Response) String() string {

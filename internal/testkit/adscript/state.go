@@ -29,6 +29,7 @@ type Config struct {
 	Clusters, WarmingClusters                      map[string]Held
 	Listeners, WarmingListeners, DrainingListeners map[string]Held
 	Routes                                         map[string]Held // with the virtual hosts that VHDS brought
+	Secrets, WarmingSecrets                        map[string]Held // without their keys
 }
 
 // Config reads config_dump.
@@ -43,7 +44,7 @@ func (r *Run) Config() Config {
 	c := Config{
 		Clusters: map[string]Held{}, WarmingClusters: map[string]Held{},
 		Listeners: map[string]Held{}, WarmingListeners: map[string]Held{}, DrainingListeners: map[string]Held{},
-		Routes: map[string]Held{},
+		Routes: map[string]Held{}, Secrets: map[string]Held{}, WarmingSecrets: map[string]Held{},
 	}
 	for _, raw := range dump.Configs {
 		if err := c.add(raw); err != nil {
@@ -53,6 +54,9 @@ func (r *Run) Config() Config {
 	return c
 }
 
+// parts are the types of the dump's parts that are read.
+var parts = []string{"ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "SecretsConfigDump"}
+
 // add takes one of the dump's parts. The bootstrap is left alone: it names extensions that are not linked into the test.
 func (c Config) add(raw json.RawMessage) error {
 	var head struct {
@@ -61,7 +65,7 @@ func (c Config) add(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{"ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump"}, head.Type[strings.LastIndex(head.Type, ".")+1:]) {
+	if !slices.Contains(parts, head.Type[strings.LastIndex(head.Type, ".")+1:]) {
 		return nil
 	}
 	var part anypb.Any
@@ -79,6 +83,8 @@ func (c Config) add(raw json.RawMessage) error {
 		return c.addListeners(m)
 	case *adminv3.RoutesConfigDump:
 		return c.addRoutes(m)
+	case *adminv3.SecretsConfigDump:
+		return c.addSecrets(m)
 	}
 	return nil
 }
@@ -118,6 +124,19 @@ func (c Config) addRoutes(m *adminv3.RoutesConfigDump) error {
 	for _, d := range m.GetDynamicRouteConfigs() {
 		if err := hold(c.Routes, d.GetVersionInfo(), d.GetRouteConfig()); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) addSecrets(m *adminv3.SecretsConfigDump) error {
+	for into, all := range map[*map[string]Held][]*adminv3.SecretsConfigDump_DynamicSecret{
+		&c.Secrets: m.GetDynamicActiveSecrets(), &c.WarmingSecrets: m.GetDynamicWarmingSecrets(),
+	} {
+		for _, d := range all {
+			if err := hold(*into, d.GetVersionInfo(), d.GetSecret()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

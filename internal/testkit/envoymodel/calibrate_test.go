@@ -34,7 +34,7 @@ type recording struct {
 func recordings(t *testing.T) []*recording {
 	t.Helper()
 	var out []*recording
-	for _, name := range []string{"delta", "delta-generated", "sotw", "sotw-generated"} {
+	for _, name := range []string{"delta", "delta-generated", "sotw", "sotw-generated", "vhds", "vhds-generated", "leds", "leds-generated"} {
 		archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 		require.NoError(t, err)
 		r := &recording{name: name, comment: archive.Comment}
@@ -51,11 +51,16 @@ func recordings(t *testing.T) []*recording {
 func (r *recording) generate() {
 	protocol, _, is := strings.Cut(r.name, "-")
 	for seed := uint64(len(r.scripts)) + 1; is && seed <= generated; seed++ {
-		p := envoymodel.Delta
-		if protocol == envoymodel.StateOfTheWorld.String() {
-			p = envoymodel.StateOfTheWorld
+		switch protocol {
+		case "leds":
+			r.scripts = append(r.scripts, envoymodel.GenerateLEDS(seed))
+		case "vhds":
+			r.scripts = append(r.scripts, envoymodel.GenerateVHDS(seed))
+		case envoymodel.StateOfTheWorld.String():
+			r.scripts = append(r.scripts, envoymodel.Generate(envoymodel.StateOfTheWorld, seed))
+		default:
+			r.scripts = append(r.scripts, envoymodel.Generate(envoymodel.Delta, seed))
 		}
-		r.scripts = append(r.scripts, envoymodel.Generate(p, seed))
 	}
 }
 

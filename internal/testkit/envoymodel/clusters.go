@@ -49,6 +49,8 @@ type cluster struct {
 	service string // the name of its endpoints
 	timeout time.Duration
 	assignment
+	head        *endpointv3.ClusterLoadAssignment // that names collections
+	collections map[string]*collection            // by how the head names them
 
 	watching bool
 	warm     bool
@@ -59,6 +61,7 @@ type cluster struct {
 // update takes a response for clusters.
 func (m *clusterManager) update(u update) string {
 	m.envoy.mux.pause(Endpoints)
+	m.envoy.mux.pause(Members)
 	var refused refusals
 	seen := map[string]bool{}
 	for _, r := range u.resources {
@@ -74,13 +77,14 @@ func (m *clusterManager) update(u update) string {
 		}
 		m.put(c)
 	}
-	for _, name := range m.gone(u, seen) {
+	for _, name := range gone(u, m.active, m.warming) {
 		m.remove(name)
 	}
 	m.answered = true
 	m.progress()
 	m.envoy.mux.resume(Endpoints)
-	return refused.message(clustersRefused)
+	m.envoy.mux.resume(Members)
+	return refused.message(clustersRefused, ", ")
 }
 
 func (m *clusterManager) failed() {
@@ -88,14 +92,16 @@ func (m *clusterManager) failed() {
 	m.progress()
 }
 
-func (m *clusterManager) gone(u update, named map[string]bool) []string {
+// gone are the names that a response takes away: those that it removes, and of a full one all that it does not name.
+func gone[T any](u update, held ...map[string]T) []string {
 	if !u.full {
 		return u.removed
 	}
 	var out []string
-	for _, clusters := range []map[string]*cluster{m.active, m.warming} {
-		for name := range clusters {
-			if !named[name] && !slices.Contains(out, name) {
+	for _, of := range held {
+		for name := range of {
+			named := slices.ContainsFunc(u.resources, func(r resource) bool { return r.name == name })
+			if !named && !slices.Contains(out, name) {
 				out = append(out, name)
 			}
 		}
@@ -248,6 +254,10 @@ func (c *cluster) close() {
 		c.watching = false
 		c.manager.envoy.mux.unwatch(Endpoints, c)
 	}
+	for _, key := range sortedKeys(c.collections) {
+		c.collections[key].close()
+		delete(c.collections, key)
+	}
 }
 
 func (c *cluster) stopFetch() {
@@ -263,8 +273,16 @@ func (c *cluster) update(u update) string {
 		return ""
 	}
 	if len(u.resources) > 0 {
+		c.manager.envoy.mux.pause(Members) // what a new head means for collections is said at once
+		defer c.manager.envoy.mux.resume(Members)
 		r := u.resources[0]
 		a := r.message.(*endpointv3.ClusterLoadAssignment)
+		c.stopFetch()
+		if c.head = nil; c.follow(a) {
+			c.head = a
+			c.gather()
+			return ""
+		}
 		if why := wrongAddress(a); why != "" {
 			return why
 		}
@@ -309,7 +327,7 @@ func ports(a *endpointv3.ClusterLoadAssignment) []string {
 		}
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out) // an address is one host
 }
 
 func (m *clusterManager) summarize(s *Summary) {

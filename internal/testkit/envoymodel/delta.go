@@ -44,7 +44,7 @@ func (m *deltaMux) of(k Kind) *deltaState {
 }
 
 func (m *deltaMux) watch(k Kind, name string, w watcher) {
-	if m.add(k, name, w) && name != "" {
+	if m.add(k, name, w) && !k.wildcard() {
 		s := m.of(k)
 		s.requested[name] = ""
 		delete(s.removed, name)
@@ -169,11 +169,14 @@ func (m *deltaMux) apply(k Kind, r *discoveryv3.DeltaDiscoveryResponse) string {
 	}
 	sub := m.sub[k]
 	updates := make([]update, len(sub.watches))
+	for i := range updates {
+		updates[i].version = r.GetSystemVersionInfo()
+	}
 	touched := make([]bool, len(sub.watches))
 	for _, res := range r.GetResources() {
 		var decoded resource
 		for i, w := range sub.watches {
-			if w.name != "" && w.name != res.GetName() {
+			if !k.covers(w.name, res.GetName()) {
 				continue
 			}
 			if decoded.message == nil { // what nobody watches is not looked at
@@ -181,7 +184,7 @@ func (m *deltaMux) apply(k Kind, r *discoveryv3.DeltaDiscoveryResponse) string {
 				if decoded, refusal = decode(k, res.GetResource().GetValue()); refusal != "" {
 					return refusal
 				}
-				decoded.version = res.GetVersion()
+				decoded.wire, decoded.version = res.GetName(), res.GetVersion()
 			}
 			updates[i].resources = append(updates[i].resources, decoded)
 			touched[i] = true
@@ -189,7 +192,7 @@ func (m *deltaMux) apply(k Kind, r *discoveryv3.DeltaDiscoveryResponse) string {
 	}
 	for _, name := range r.GetRemovedResources() {
 		for i, w := range sub.watches {
-			if w.name == "" || w.name == name {
+			if k.covers(w.name, name) {
 				updates[i].removed = append(updates[i].removed, name)
 				touched[i] = true
 			}

@@ -3,13 +3,13 @@
 // calibrated: testdata holds scripts with what a real Envoy said and had, the model reproduces each, and a live test
 // replays them against the Envoy of .tools.
 //
-//	response ──► mux (delta or state of the world) ──► clusters, listeners, routes
+//	response ──► mux (delta or state of the world) ──► clusters with their endpoint collections, listeners, routes with their virtual hosts
 //	             │ subscriptions, ACKs, pauses          │ warming, draining, timeouts
 //	request  ◄───┴──────────────────────────────────────┘
 //
 // It is pure: no goroutine, no clock (time is passed in), no randomness of its own. Where Envoy's behaviour is an accident of
 // memory addresses or of timing, Options asks the caller, so that a property test can try all of it.
 //
-// What it does not model yet has room: virtual hosts and endpoint collections (VHDS, LEDS) would be two more kinds, secrets
-// a third. It imports nothing of Lateen, and only tests import it.
+// What it does not model yet has room: secrets would be one more kind. It does not abort at an invalid member of a collection, as
+// Envoy does: no script has one. It imports nothing of Lateen, and only tests import it.
 package envoymodel

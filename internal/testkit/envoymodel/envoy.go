@@ -122,6 +122,14 @@ func (e *Envoy) stop(t *timer) {
 	e.timers = slices.DeleteFunc(e.timers, func(x *timer) bool { return x == t })
 }
 
+// cancel stops a timer, if there is one, and returns that there is none any more.
+func (e *Envoy) cancel(t *timer) *timer {
+	if t != nil {
+		e.stop(t)
+	}
+	return nil
+}
+
 // Summary is what /config_dump and /clusters show.
 func (e *Envoy) Summary() Summary {
 	s := Summary{

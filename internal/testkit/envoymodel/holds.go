@@ -8,7 +8,7 @@ import (
 )
 
 // Bodies are what Envoy has of a kind, as it was sent, by name: clusters and listeners in their newest form, warm or not; route
-// tables that were loaded; and under the name of an active cluster the endpoints that it serves, empty if it got none.
+// tables that were loaded; virtual hosts that came on their own, under the names that they have in themselves; and under the name of an active cluster the endpoints that it serves, empty if it got none.
 func (e *Envoy) Bodies(k Kind) map[string]string {
 	out := map[string]string{}
 	switch k {
@@ -36,6 +36,14 @@ func (e *Envoy) Bodies(k Kind) map[string]string {
 				out[name] = t.body
 			}
 		}
+	case VirtualHosts:
+		for _, t := range e.listeners.tables {
+			if t.hosts.watching {
+				for name, h := range t.hosts.all {
+					out[name] = h.body
+				}
+			}
+		}
 	}
 	return out
 }
@@ -59,7 +67,7 @@ func (e *Envoy) Dangling() []string {
 			check(cluster)
 		}
 		for _, t := range l.tables {
-			for _, v := range t.message.GetVirtualHosts() {
+			for _, v := range t.virtualHosts() {
 				for _, r := range v.GetRoutes() {
 					check(clusterOf(r))
 				}
@@ -67,6 +75,21 @@ func (e *Envoy) Dangling() []string {
 		}
 	}
 	return sortedKeys(out)
+}
+
+// TablesInUse are the route tables of listeners that serve, with how many virtual hosts they have: -1 for one that is not there,
+// so that everything gets 404.
+func (e *Envoy) TablesInUse() map[string]int {
+	out := map[string]int{}
+	for _, l := range e.listeners.active {
+		for _, t := range l.tables {
+			out[t.name] = -1
+			if t.shown {
+				out[t.name] = len(t.virtualHosts())
+			}
+		}
+	}
+	return out
 }
 
 func clusterOf(r *routev3.Route) string { return r.GetRoute().GetCluster() }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
@@ -39,27 +38,16 @@ type listener struct {
 	clusters []string
 }
 
-// routeTable is a subscription to routes that listeners share.
-type routeTable struct {
-	manager *listenerManager
-	name    string
-	users   int
-	version string
-	body    string
-	message *routev3.RouteConfiguration
-	ready   bool // nobody waits for it any more
-	fetch   *timer
-}
-
 // start asks for listeners.
 func (m *listenerManager) start() { m.envoy.mux.watch(Listeners, "", m) }
 
 // update takes a response for listeners. Removals are first.
 func (m *listenerManager) update(u update) string {
 	m.envoy.mux.pause(Routes)
-	for _, name := range m.gone(u) {
+	for _, name := range gone(u, m.active, m.warming) {
 		m.remove(name)
 	}
+	m.progress() // Envoy starts when the last that it waits for is gone
 	var refused refusals
 	seen := map[string]bool{}
 	for _, r := range u.resources {
@@ -71,33 +59,19 @@ func (m *listenerManager) update(u update) string {
 		if why := m.put(r); why != "" {
 			refused.add(r.name, why)
 		}
+		if !m.started {
+			m.progress()
+		}
 	}
 	m.answered = true
 	m.progress()
 	m.envoy.mux.resume(Routes)
-	return refused.message(listenersRefused)
+	return refused.message(listenersRefused, "\n")
 }
 
 func (m *listenerManager) failed() {
 	m.answered = true
 	m.progress()
-}
-
-func (m *listenerManager) gone(u update) []string {
-	if !u.full {
-		return u.removed
-	}
-	var out []string
-	for _, listeners := range []map[string]*listener{m.active, m.warming} {
-		for name := range listeners {
-			named := slices.ContainsFunc(u.resources, func(r resource) bool { return r.name == name })
-			if !named && !slices.Contains(out, name) {
-				out = append(out, name)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // put adds a listener or makes it replace another, unless it is the same, or says why Envoy does not.
@@ -180,8 +154,7 @@ func (m *listenerManager) release(l *listener) {
 		t.users--
 		if t.users == 0 {
 			delete(m.tables, t.name)
-			t.stopFetch()
-			m.envoy.mux.unwatch(Routes, t)
+			t.stop()
 		}
 	}
 }
@@ -225,66 +198,6 @@ func outside(p *listenerv3.Listener) string {
 	return string(text)
 }
 
-// table is the shared subscription to a table.
-func (m *listenerManager) table(rds *hcmv3.Rds) *routeTable {
-	t := m.tables[rds.GetRouteConfigName()]
-	if t == nil {
-		t = &routeTable{manager: m, name: rds.GetRouteConfigName()}
-		m.tables[t.name] = t
-		if d := fetchTimeout(rds.GetConfigSource()); d > 0 {
-			t.fetch = m.envoy.after(d, t.failed)
-		}
-		m.envoy.mux.watch(Routes, t.name, t)
-	}
-	t.users++
-	return t
-}
-
-// update takes a response for the table. A removal is ignored.
-func (t *routeTable) update(u update) string {
-	if t.users == 0 || len(u.resources) == 0 {
-		return ""
-	}
-	r := u.resources[0]
-	p := r.message.(*routev3.RouteConfiguration)
-	if why := wrongTable(p); why != "" {
-		return why
-	}
-	if t.body != r.body || t.message == nil {
-		t.version, t.body, t.message = r.version, r.body, p
-	}
-	t.failed()
-	return ""
-}
-
-// failed lets those go on who wait for the table.
-func (t *routeTable) failed() {
-	t.stopFetch()
-	t.ready = true
-	t.manager.progress()
-}
-
-func (t *routeTable) stopFetch() {
-	if t.fetch != nil {
-		t.manager.envoy.stop(t.fetch)
-		t.fetch = nil
-	}
-}
-
-// wrongTable finds a second virtual host for everything.
-func wrongTable(p *routev3.RouteConfiguration) string {
-	found := false
-	for _, v := range p.GetVirtualHosts() {
-		for _, d := range v.GetDomains() {
-			if d == "*" && found {
-				return "Only a single wildcard domain is permitted in route " + p.GetName()
-			}
-			found = found || d == "*"
-		}
-	}
-	return ""
-}
-
 func (m *listenerManager) summarize(s *Summary) {
 	for name, l := range m.active {
 		s.Listeners[name] = l.version + "(" + l.label + ")"
@@ -293,8 +206,8 @@ func (m *listenerManager) summarize(s *Summary) {
 		s.WarmingListeners[name] = l.version + "(" + l.label + ")"
 	}
 	for name, t := range m.tables {
-		if t.message != nil {
-			s.Routes[name] = t.version
+		if t.shown {
+			s.Routes[name] = t.version + t.describeHosts()
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // mux is Envoy's side of the stream: who in it watches what, and what that means for the wire.
 type mux interface {
-	// watch makes w a recipient of what is sent under the name; the empty name is everything of the kind.
+	// watch makes w a recipient of what is sent under the name; the empty name is everything of the kind, and that of a table all
+	// its virtual hosts.
 	watch(k Kind, name string, w watcher)
 	unwatch(k Kind, w watcher)
 	// pause holds requests of the kind back until as many calls of resume.
@@ -41,7 +42,8 @@ type update struct {
 
 // resource is one that was decoded.
 type resource struct {
-	name    string
+	name    string // in the body
+	wire    string // on the wire
 	version string
 	body    string
 	message proto.Message
@@ -84,7 +86,7 @@ func (all *subscriptions) add(k Kind, name string, w watcher) bool {
 	}
 	s.known = true
 	s.watches = append(s.watches, watch{name, w})
-	if name == "" {
+	if k.wildcard() {
 		return true
 	}
 	s.names[name]++
@@ -99,6 +101,9 @@ func (s *subscription) drop(w watcher) (name string, last bool) {
 	}
 	name = s.watches[i].name
 	s.watches = slices.Delete(s.watches, i, i+1)
+	if s.kind.wildcard() {
+		return name, false
+	}
 	s.names[name]--
 	if s.names[name] > 0 {
 		return name, false
@@ -108,7 +113,7 @@ func (s *subscription) drop(w watcher) (name string, last bool) {
 }
 
 func (all *subscriptions) watched(k Kind, name string) bool {
-	return slices.ContainsFunc(all.sub[k].watches, func(w watch) bool { return w.name == "" || w.name == name })
+	return slices.ContainsFunc(all.sub[k].watches, func(w watch) bool { return k.covers(w.name, name) })
 }
 
 func (s *subscription) failAll() {
@@ -145,11 +150,11 @@ type refusals []string
 
 func (r *refusals) add(name, why string) { *r = append(*r, name+": "+why) }
 
-func (r refusals) message(prefix string) string {
+func (r refusals) message(prefix, separator string) string {
 	if len(r) == 0 {
 		return ""
 	}
-	return prefix + strings.Join(r, ", ")
+	return prefix + strings.Join(r, separator)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -23,11 +23,13 @@ import (
 
 // Resource is a resource in the notation of scripts:
 //
-//	NAME:CONTENT[/VERSION][FLAGS][=HOSTS|>TARGETS|>>CLUSTER]
+//	NAME:CONTENT[/VERSION][FLAGS][=HOSTS|=DOMAINS|>TARGETS|>>CLUSTER]
 //
 // The first letter of the name says more about its kind: e is a cluster with endpoints of its own, s one with a fixed host, d one
-// whose host comes from DNS, l a listener, r routes. HOSTS are the ports of endpoints (e1:1=1,2), TARGETS of a listener the name of its routes
-// (l1:1>r1) and of routes the clusters that they name (r1:1>e1+s1); >> makes a listener a TCP proxy to a cluster. The version
+// whose host comes from DNS, l a listener, r routes. HOSTS are the ports of endpoints (e1:1=1,2), TARGETS of endpoints the
+// collections that have them (e1:1>c1), with members c1/m1:1=1, of a listener the name of its routes
+// (l1:1>r1) and of routes the clusters that they name (r1:1>e1+s1); >> makes a listener a TCP proxy to a cluster. A virtual host is
+// r1/v1:1=1,2 with the numbers of its domains; without any its domain is its name. The version
 // is what stands behind the name, unless VERSION says else: the same CONTENT under another VERSION is a change of nothing.
 type Resource struct {
 	Note    string
@@ -48,13 +50,15 @@ const (
 	flagWrong       = 'X' // Envoy refuses it when it looks at what it means
 	flagInvalid     = 'P' // it breaks a rule of protoc-gen-validate
 	flagUndecodable = 'U' // its bytes are no message
+	flagHead        = '@' // routes: their virtual hosts come by VHDS, besides one for everything if there are TARGETS
+	flagOtherName   = 'N' // a virtual host has no table's name in its body
 	flagOutside     = '!' // a listener: CONTENT changes what stands outside its filter chains, too
 )
 
 // FetchTimeout is the initial_fetch_timeout of resources with the flag ~.
 const FetchTimeout = 2 * time.Second
 
-var notation = regexp.MustCompile(`^([a-z]\d+):(\d+)(?:/(\w+))?([~XPU!]*)(?:(=|>>|>)(.*))?$`)
+var notation = regexp.MustCompile(`^([a-z]\d+(?:/[a-z]\d+)?):(\d+)(?:/(\w+))?([~XPU!@N]*)(?:(=|>>|>)(.*))?$`)
 
 // ParseResource reads the notation.
 func ParseResource(k Kind, note string) (Resource, error) {
@@ -104,6 +108,10 @@ func (r Resource) message() proto.Message {
 		return r.assignment()
 	case Listeners:
 		return r.listener()
+	case Members:
+		return r.member()
+	case VirtualHosts:
+		return r.virtualHost()
 	default:
 		return r.routes()
 	}
@@ -119,7 +127,7 @@ func (r Resource) cluster() proto.Message {
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: r.source()}
 	} else {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
-		c.LoadAssignment = Resource{Kind: Endpoints, Name: r.Name, hosts: []int{9}}.assignment()
+		c.LoadAssignment = Resource{Kind: Endpoints, Name: r.Name, hosts: []int{9}}.list()
 		if r.Name[0] == 'd' {
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
 			c.DnsLookupFamily = clusterv3.Cluster_V4_ONLY
@@ -148,7 +156,16 @@ func (r Resource) source() *corev3.ConfigSource {
 	return s
 }
 
-func (r Resource) assignment() *endpointv3.ClusterLoadAssignment {
+func (r Resource) assignment() proto.Message {
+	if len(r.Targets) > 0 {
+		return r.inCollections()
+	}
+	return r.list()
+}
+
+func locality(zone string) *corev3.Locality { return &corev3.Locality{Zone: zone} }
+
+func (r Resource) list() *endpointv3.ClusterLoadAssignment {
 	group := &endpointv3.LocalityLbEndpoints{}
 	for _, port := range r.hosts {
 		group.LbEndpoints = append(group.LbEndpoints, endpoint("127.0.0.1", port))
@@ -240,16 +257,48 @@ func (r Resource) routes() proto.Message {
 		v.Name = "" // a name is required
 	}
 	for _, cluster := range r.Targets {
-		v.Routes = append(v.Routes, &routev3.Route{
-			Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + cluster}},
-			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster},
-			}},
-		})
+		v.Routes = append(v.Routes, route("/"+cluster, cluster))
 	}
-	return &routev3.RouteConfiguration{
-		Name: r.Name, VirtualHosts: []*routev3.VirtualHost{v}, ValidateClusters: wrapperspb.Bool(false),
+	table := &routev3.RouteConfiguration{Name: r.Name, ValidateClusters: wrapperspb.Bool(false)}
+	if r.has(flagHead) {
+		table.InternalOnlyHeaders = []string{fmt.Sprintf("x-%d", r.content)}
+		table.Vhds = &routev3.Vhds{ConfigSource: r.source()}
 	}
+	if !r.has(flagHead) || len(r.Targets) > 0 || r.has(flagInvalid) {
+		table.VirtualHosts = []*routev3.VirtualHost{v}
+	}
+	return table
+}
+
+func route(prefix, cluster string) *routev3.Route {
+	return &routev3.Route{
+		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: prefix}},
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster},
+		}},
+	}
+}
+
+// virtualHost has its content in the path that it matches.
+func (r Resource) virtualHost() proto.Message {
+	_, rest := splitHost(r.Name)
+	v := &routev3.VirtualHost{Name: r.Name, Routes: []*routev3.Route{route(fmt.Sprintf("/%d", r.content), "s1")}}
+	if r.has(flagOtherName) {
+		v.Name = rest
+	}
+	for _, d := range r.hosts {
+		v.Domains = append(v.Domains, fmt.Sprintf("d%d", d))
+	}
+	if len(v.Domains) == 0 {
+		v.Domains = []string{rest}
+	}
+	if r.has(flagInvalid) {
+		v.Domains = nil // one at least
+	}
+	if r.has(flagWrong) {
+		v.Domains = append(v.Domains, v.Domains[0])
+	}
+	return v
 }
 
 // wrongRoutes has two virtual hosts for everything.

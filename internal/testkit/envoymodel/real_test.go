@@ -9,6 +9,7 @@ import (
 	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -122,6 +123,9 @@ func versions(held map[string]adscript.Held) map[string]string {
 		out[name] = held[name].Version
 		if l, ok := held[name].Body.(*listenerv3.Listener); ok {
 			out[name] += "(" + label(l) + ")"
+		}
+		if table, ok := held[name].Body.(*routev3.RouteConfiguration); ok {
+			out[name] += envoymodel.DescribeHosts(table)
 		}
 	}
 	return out

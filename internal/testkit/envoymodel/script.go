@@ -25,7 +25,7 @@ func (p Protocol) String() string { return [...]string{"delta", "sotw"}[p] }
 // Script is what a server does to one Envoy from its start on, and what was seen of that Envoy.
 //
 //	delta|sotw [drain=DURATION]        the variant, and Envoy's drain time (10m unless given)
-//	cds|eds|lds|rds [RESOURCE]… [-NAME]…   sends one response: resources as in Resource, removals (delta only)
+//	cds|eds|leds|lds|rds|vhds [RESOURCE]… [-NAME]…  sends one response: resources as in Resource, removals (delta only)
 //	drop                                   ends the stream; Envoy comes back
 //	pass DURATION                          lets time pass
 //	settle                                 waits until Envoy has read everything; what it said and has follows, indented
@@ -131,7 +131,7 @@ func parseStep(line string, f []string) (Step, error) {
 		st.Pause, err = time.ParseDuration(f[1])
 		return st, err
 	}
-	return st, fmt.Errorf("%q: want cds, eds, lds, rds, drop, pass DURATION or settle", line)
+	return st, fmt.Errorf("%q: want cds, eds, leds, lds, rds, vhds, drop, pass DURATION or settle", line)
 }
 
 // String is the script's text.
@@ -175,7 +175,7 @@ func (s *Script) Play(p Peer) (*Script, error) {
 		case "send":
 			nonces[st.Kind]++
 			place++
-			nonce := fmt.Sprintf("%c%d", st.Kind.String()[0], nonces[st.Kind])
+			nonce := fmt.Sprintf("%c%d", st.Kind.letter(), nonces[st.Kind])
 			err = p.Deliver(st.response(s.Protocol, nonce, fmt.Sprintf("v%d", place)))
 		case "drop":
 			nonces = [numKinds]int{}
@@ -205,12 +205,13 @@ func (st Step) response(p Protocol, nonce, version string) proto.Message {
 		}
 		return m
 	}
-	m := &discoveryv3.DeltaDiscoveryResponse{
-		TypeUrl: st.Kind.URL(), Nonce: nonce, SystemVersionInfo: version, RemovedResources: st.Removed,
+	m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: st.Kind.URL(), Nonce: nonce, SystemVersionInfo: version}
+	for _, name := range st.Removed {
+		m.RemovedResources = append(m.RemovedResources, wireName(st.Kind, name))
 	}
 	for _, r := range st.Resources {
 		m.Resources = append(m.Resources, &discoveryv3.Resource{
-			Name: r.Name, Version: r.Version, Resource: &anypb.Any{TypeUrl: st.Kind.URL(), Value: r.Body()},
+			Name: wireName(r.Kind, r.Name), Version: r.Version, Resource: &anypb.Any{TypeUrl: st.Kind.URL(), Value: r.Body()},
 		})
 	}
 	return m

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 )
@@ -15,7 +16,8 @@ type Summary struct {
 	Clusters, WarmingClusters map[string]string
 	// Behind a listener's version stands what its filter does: (STATISTICS PREFIX>ROUTES), (STATISTICS PREFIX>>CLUSTER).
 	Listeners, WarmingListeners map[string]string
-	Routes                      map[string]string
+	// Behind the version of a table with VHDS stand its virtual hosts with their contents: [v1:1 r1/v2:3], by DescribeHosts.
+	Routes map[string]string
 	// Hosts are the ports of each active cluster's endpoints, sorted.
 	Hosts map[string][]string
 }
@@ -50,6 +52,23 @@ func versions(of map[string]string) []string {
 	return out
 }
 
+// DescribeHosts are the virtual hosts of a table that has VHDS, in the form of scripts, and of any other nothing.
+func DescribeHosts(table *routev3.RouteConfiguration) string {
+	if table.GetVhds() == nil {
+		return ""
+	}
+	var words []string
+	for _, v := range table.GetVirtualHosts() {
+		prefix := ""
+		for _, r := range v.GetRoutes() {
+			prefix += r.GetMatch().GetPrefix()
+		}
+		words = append(words, v.GetName()+":"+strings.TrimPrefix(prefix, "/"))
+	}
+	slices.Sort(words)
+	return "[" + strings.Join(words, " ") + "]"
+}
+
 func describeAll(requests []proto.Message) []string {
 	var out []string
 	for _, r := range requests {
@@ -71,10 +90,10 @@ func Describe(request proto.Message) string {
 	case *discoveryv3.DeltaDiscoveryRequest:
 		b.WriteString("> " + shortURL(r.GetTypeUrl()))
 		for _, name := range slices.Sorted(slices.Values(r.GetResourceNamesSubscribe())) {
-			b.WriteString(" +" + name)
+			b.WriteString(" +" + strings.TrimPrefix(name, collectionPrefix))
 		}
 		for _, name := range slices.Sorted(slices.Values(r.GetResourceNamesUnsubscribe())) {
-			b.WriteString(" -" + name)
+			b.WriteString(" -" + strings.TrimPrefix(name, collectionPrefix))
 		}
 		if len(r.GetInitialResourceVersions()) > 0 {
 			fmt.Fprintf(&b, " init[%s]", strings.Join(slices.Sorted(slices.Values(versions(r.GetInitialResourceVersions()))), " "))
@@ -116,7 +135,7 @@ func listed(message string) string {
 			continue
 		}
 		names := map[string]bool{}
-		for part := range strings.SplitSeq(list, ", ") {
+		for part := range strings.SplitSeq(strings.ReplaceAll(list, "\n", ", "), ", ") {
 			if name, _, ok := strings.Cut(part, ": "); ok && !strings.Contains(name, " ") {
 				names[name] = true
 			}
@@ -126,7 +145,7 @@ func listed(message string) string {
 	return ""
 }
 
-// The beginnings of Envoy's messages that list what it refused.
+// The beginnings of Envoy's messages that list what it refused: clusters behind commas, listeners on lines of their own.
 const (
 	clustersRefused  = "Error adding/updating cluster(s) "
 	listenersRefused = "Error adding/updating listener(s) "

@@ -14,12 +14,14 @@ import (
 // Kind is one of the resource types that the model knows, in the order in which Envoy opens them on a stream.
 type Kind int
 
-// The kinds. Virtual hosts and members of endpoint collections get their places here when Lateen serves them.
+// The kinds. Members are those of endpoint collections (LEDS).
 const (
 	Clusters Kind = iota
 	Endpoints
+	Members
 	Listeners
 	Routes
+	VirtualHosts
 	numKinds
 )
 
@@ -27,10 +29,12 @@ var kinds = [numKinds]struct {
 	short, url string
 	message    func() validated
 }{
-	Clusters:  {"cds", "type.googleapis.com/envoy.config.cluster.v3.Cluster", func() validated { return &clusterv3.Cluster{} }},
-	Endpoints: {"eds", "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", func() validated { return &endpointv3.ClusterLoadAssignment{} }},
-	Listeners: {"lds", "type.googleapis.com/envoy.config.listener.v3.Listener", func() validated { return &listenerv3.Listener{} }},
-	Routes:    {"rds", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration", func() validated { return &routev3.RouteConfiguration{} }},
+	Clusters:     {"cds", "type.googleapis.com/envoy.config.cluster.v3.Cluster", func() validated { return &clusterv3.Cluster{} }},
+	Endpoints:    {"eds", "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", func() validated { return &endpointv3.ClusterLoadAssignment{} }},
+	Members:      {"leds", "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint", func() validated { return &endpointv3.LbEndpoint{} }},
+	Listeners:    {"lds", "type.googleapis.com/envoy.config.listener.v3.Listener", func() validated { return &listenerv3.Listener{} }},
+	Routes:       {"rds", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration", func() validated { return &routev3.RouteConfiguration{} }},
+	VirtualHosts: {"vhds", "type.googleapis.com/envoy.config.route.v3.VirtualHost", func() validated { return &routev3.VirtualHost{} }},
 }
 
 // validated is a message with the rules of protoc-gen-validate, which Envoy applies to all that it reads.
@@ -39,14 +43,50 @@ type validated interface {
 	Validate() error
 }
 
-// String is the short name: cds, eds, lds, rds.
+// String is the short name: cds, eds, leds, lds, rds, vhds.
 func (k Kind) String() string { return kinds[k].short }
+
+// letter is what nonces of the kind begin with in scripts.
+func (k Kind) letter() byte {
+	if k == Members {
+		return 'm'
+	}
+	return k.String()[0]
+}
+
+// wireName is the name on the wire of what the notation calls so.
+func wireName(k Kind, name string) string {
+	if k == Members {
+		return collectionPrefix + name
+	}
+	return name
+}
 
 // URL is the type URL on the wire.
 func (k Kind) URL() string { return kinds[k].url }
 
 // wildcard tells that Envoy asks for the kind without names.
-func (k Kind) wildcard() bool { return k == Clusters || k == Listeners }
+func (k Kind) wildcard() bool { return k == Clusters || k == Listeners || k == VirtualHosts }
+
+// covers tells whether who watches a name is told of a resource. The empty name is everything; a table watches its virtual hosts,
+// whose names are the table's and a part without a slash; and so a collection, which is asked for with a star as that part.
+func (k Kind) covers(watched, name string) bool {
+	if k == VirtualHosts {
+		table, _ := splitHost(name)
+		return table == watched
+	}
+	if k == Members {
+		of, _ := splitHost(name)
+		return of+"/"+anyMember == watched
+	}
+	return watched == "" || watched == name
+}
+
+// splitHost is the table that a virtual host's name says it belongs to, and the rest.
+func splitHost(name string) (table, rest string) {
+	i := strings.LastIndexByte(name, '/')
+	return name[:max(i, 0)], name[i+1:]
+}
 
 // KindByURL finds a kind by its type URL.
 func KindByURL(url string) (Kind, bool) {

@@ -3,6 +3,7 @@ package livemesh
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ type Answer struct {
 	Echoed sample.Echoed
 	// Took is how long it took.
 	Took time.Duration
+	// TLS is nil for an answer in plaintext.
+	TLS *tls.ConnectionState
 }
 
 // OK tells that the request was answered with 200.
@@ -76,6 +79,25 @@ func (m *Mesh) Gateway(workload string, port uint16) *Client {
 	return m.client(nil, "http://"+netip.AddrPortFrom(m.Pod(workload).Pod, port).String())
 }
 
+// SecureGateway is a client that connects to a gateway workload at a port, with TLS: "https://host/path" names the server that
+// it wants.
+func (m *Mesh) SecureGateway(workload string, port uint16, config *tls.Config) *Client {
+	m.t.Helper()
+	address := netip.AddrPortFrom(m.Pod(workload).Pod, port).String()
+	transport := &http.Transport{
+		TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 64,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		},
+	}
+	c := &Client{m: m, http: &http.Client{
+		Transport: transport, Timeout: patience / 2,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	m.closeAtEnd(c)
+	return c
+}
+
 func (m *Mesh) client(proxy func(*http.Request) (*url.URL, error), base string) *Client {
 	transport := &http.Transport{Proxy: proxy, MaxIdleConnsPerHost: 64, DisableCompression: true}
 	c := &Client{m: m, base: base, http: &http.Client{
@@ -117,7 +139,7 @@ func (c *Client) Do(ctx context.Context, target string, options ...Option) Answe
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	a := Answer{Status: resp.StatusCode, Err: err, Header: resp.Header, Body: string(body), Took: time.Since(start)}
+	a := Answer{Status: resp.StatusCode, Err: err, Header: resp.Header, Body: string(body), Took: time.Since(start), TLS: resp.TLS}
 	if bytes.HasPrefix(body, []byte("{")) {
 		_ = json.Unmarshal(body, &a.Echoed) // an answer that is not the echo's has none
 	}

@@ -18,7 +18,7 @@ import (
 // the test binary as a container of the image lateen/sample, it plays that instead.
 func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "sample" {
-		if err := playSample(os.Args[2:]); err != nil {
+		if err := PlaySample(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -27,7 +27,8 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func playSample(args []string) error {
+// PlaySample is the program of the image lateen/sample, with its arguments, until SIGTERM.
+func PlaySample(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	var o sample.Options

@@ -12,6 +12,7 @@ type Echo struct {
 	ports                         []int
 	tcp                           []int
 	portName                      string
+	node                          string
 	bare                          bool
 	listen                        []int
 }
@@ -39,6 +40,9 @@ func (e Echo) TCP(ports ...int) Echo { e.tcp = ports; return e }
 
 // PortName names the first port of the container.
 func (e Echo) PortName(name string) Echo { e.portName = name; return e }
+
+// On puts the pods on a node.
+func (e Echo) On(node string) Echo { e.node = node; return e }
 
 // Bare leaves out the sidecar.
 func (e Echo) Bare() Echo { e.bare = true; return e }
@@ -75,12 +79,13 @@ spec:
   template:
     metadata: {labels: {app: %s, version: %s, sidecar.istio.io/inject: "%t"}}
     spec:
+      nodeName: %q
       containers:
       - name: echo
         image: lateen/sample
         args: ["--version=%s", "%s"]
         ports: [%s]
-`, e.name, e.namespace, e.replicas, e.app, e.version, e.app, e.version, !e.bare, e.version, strings.Join(args, `", "`), strings.Join(ports, ", "))
+`, e.name, e.namespace, e.replicas, e.app, e.version, e.app, e.version, !e.bare, e.node, e.version, strings.Join(args, `", "`), strings.Join(ports, ", "))
 }
 
 func (e Echo) nameOf(port int) string {
@@ -88,6 +93,17 @@ func (e Echo) nameOf(port int) string {
 		return ""
 	}
 	return ", name: " + e.portName
+}
+
+// Node is the manifest of a node at "region/zone".
+func Node(name, at string) string {
+	region, zone, _ := strings.Cut(at, "/")
+	return fmt.Sprintf(`
+---
+apiVersion: v1
+kind: Node
+metadata: {name: %s, labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s}}
+`, name, region, zone)
 }
 
 // Service is the manifest of a Service "namespace/name" or "name" of the app of its name; a port is "name:port" or

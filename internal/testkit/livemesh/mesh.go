@@ -2,6 +2,7 @@ package livemesh
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -32,6 +33,10 @@ const patience = 60 * time.Second
 type Options struct {
 	// FileSettle is how long a file must stand still before it is read: 5 ms. Tests of files that are being written want more.
 	FileSettle time.Duration
+	// Bootstrap is YAML that is merged over the bootstrap of each Envoy (--config-yaml).
+	Bootstrap string
+	// Unready has endpoints sent that are not ready, marked as such (PILOT_SEND_UNHEALTHY_ENDPOINTS).
+	Unready bool
 }
 
 // Mesh is a running mesh, bound to the test that uses it.
@@ -45,6 +50,7 @@ type shared struct {
 	dir        string
 	monitoring string
 	tap        *tap
+	xds        *cuttable
 	pipeline   *app.Pipeline
 
 	mu      sync.Mutex
@@ -79,12 +85,13 @@ func StartWith(t testing.TB, o Options, files string) *Mesh {
 func (m *Mesh) assemble(o Options) {
 	t := m.t
 	t.Helper()
-	envoy := realenvoy.Binary(t)
+	envoy := envoyWith(t, o.Bootstrap)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	state, logs := t.TempDir(), newLog(t)
 	xds, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	m.xds = &cuttable{Listener: xds}
 	monitoring, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	m.monitoring = "http://" + monitoring.Addr().String()
@@ -101,9 +108,26 @@ func (m *Mesh) assemble(o Options) {
 	require.NoError(t, err)
 	m.tap = newTap(runtime)
 	m.pipeline = app.New(app.Options{
-		Source: m.tap, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, Log: logs, Version: "test",
-		Config: config.Config{DebounceAfter: 5 * time.Millisecond, DebounceMax: time.Second, EDSDebounce: true, MaxRequestsPerSecond: 1000},
+		Source: m.tap, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: monitoring, Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, Log: logs, Version: "test",
+		Config: config.Config{
+			DebounceAfter: 5 * time.Millisecond, DebounceMax: time.Second, EDSDebounce: true, MaxRequestsPerSecond: 1000, SendUnhealthy: o.Unready,
+		},
 	})
+}
+
+// envoyWith is an Envoy that merges text over its bootstrap.
+func envoyWith(t testing.TB, text string) string {
+	t.Helper()
+	binary := realenvoy.Binary(t)
+	if text == "" {
+		return binary
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bootstrap.yaml"), []byte(text), 0o600))
+	script := filepath.Join(dir, "envoy")
+	content := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --config-yaml \"$(cat '%s')\"\n", binary, filepath.Join(dir, "bootstrap.yaml"))
+	require.NoError(t, os.WriteFile(script, []byte(content), 0o700))
+	return script
 }
 
 // run starts the mesh, and ends it with the test: then nothing of it may be left.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -163,7 +164,18 @@ next:
 // Monitoring is the body of a page of the monitoring port.
 func (m *Mesh) Monitoring(path string) string {
 	m.t.Helper()
-	resp, err := http.Get(m.monitoring + path)
+	return m.page(m.monitoring + path)
+}
+
+// Admin is the body of a page of the admin port of the Envoy of a workload's first pod.
+func (m *Mesh) Admin(workload, path string) string {
+	m.t.Helper()
+	return m.page(fmt.Sprintf("http://%s%s", netip.AddrPortFrom(m.Pod(workload).Outbound, local.AdminPort), path))
+}
+
+func (m *Mesh) page(url string) string {
+	m.t.Helper()
+	resp, err := http.Get(url)
 	require.NoError(m.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)

@@ -3,11 +3,14 @@ package livemesh
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"syscall"
 
 	"github.com/lateen-mesh/lateen/internal/local"
 )
@@ -37,7 +40,7 @@ func awaitWorker(ctx context.Context, p local.PodStatus) error {
 	return nil
 }
 
-// disturb sends what is not HTTP, which the worker refuses by itself, and waits for its answer.
+// disturb sends what is neither HTTP nor TLS, which the worker refuses by itself: it answers, or closes the connection.
 func disturb(ctx context.Context, at netip.AddrPort) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
@@ -49,13 +52,14 @@ func disturb(ctx context.Context, at netip.AddrPort) error {
 	if _, err := conn.Write([]byte("settled?\r\n\r\n")); err != nil {
 		return err
 	}
-	if _, err := conn.Read(make([]byte, 64)); err != nil {
+	if _, err := conn.Read(make([]byte, 64)); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 		return fmt.Errorf("%s does not answer: %w", at, err)
 	}
 	return nil
 }
 
-// gatewayListener is the address of any one of a gateway's listeners; the zero value if it has none.
+// gatewayListener is the address of that of a gateway's listeners with the lowest port, which should be one of HTTP or TLS; the
+// zero value if it has none.
 func gatewayListener(ctx context.Context, p local.PodStatus) (netip.AddrPort, error) {
 	url := fmt.Sprintf("http://%s/listeners?format=json", netip.AddrPortFrom(p.Outbound, local.AdminPort))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -82,6 +86,11 @@ func gatewayListener(ctx context.Context, p local.PodStatus) (netip.AddrPort, er
 		return netip.AddrPort{}, err
 	}
 	socket := list.Statuses[0].Local.Socket
+	for _, s := range list.Statuses {
+		if s.Local.Socket.Port < socket.Port {
+			socket = s.Local.Socket
+		}
+	}
 	addr, err := netip.ParseAddr(socket.Address)
 	return netip.AddrPortFrom(addr, socket.Port), err
 }

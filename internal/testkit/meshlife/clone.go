@@ -38,7 +38,7 @@ func deep(v reflect.Value) reflect.Value {
 }
 
 // whole are structs that change as a whole: their fields make sense together alone.
-var whole = map[reflect.Type]bool{reflect.TypeFor[model.Labels](): true, reflect.TypeFor[model.Exports](): true}
+var whole = map[reflect.Type]bool{reflect.TypeFor[model.Labels](): true, reflect.TypeFor[model.Sensitive](): true, reflect.TypeFor[model.Exports](): true}
 
 // tweak puts one part of other into v: mostly the smallest that differs, else a field with all below it.
 func tweak(t *rapid.T, v, other reflect.Value) {

@@ -53,8 +53,9 @@ func (h *History) Present() []Update {
 // most of what happens.
 var howMany = map[source.Kind][]int{
 	source.Service: {0, 6, 12}, source.ServiceEntry: {0, 2, 4}, source.VirtualService: {0, 3, 6}, source.DestinationRule: {0, 2, 4}, source.Sidecar: {0, 1, 3},
-	source.Gateway: {0, 2, 3}, source.Pod: {0, 6, 12}, source.EndpointSlice: {0, 5, 10}, source.Namespace: {0, 2}, source.ConfigMap: {0, 1},
+	source.Gateway: {0, 2, 3}, source.Pod: {0, 6, 12}, source.EndpointSlice: {0, 5, 10}, source.Namespace: {0, 2}, source.Node: {0, 2, 2}, source.ConfigMap: {0, 1},
 	source.AuthorizationPolicy: {0, 0, 1}, source.PeerAuthentication: {0, 2, 5},
+	source.Secret: {0, 3, 6}, source.Ingress: {0, 1, 2},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -172,6 +173,11 @@ func (h *History) free(kind source.Kind) []source.Key {
 			all = []source.Key{meshKey}
 		case source.Namespace:
 			all = append(all, source.Key{Kind: kind, Name: namespace})
+		case source.Node:
+			all = nil
+			for _, name := range nodes {
+				all = append(all, source.Key{Kind: kind, Name: name})
+			}
 		default:
 			for _, name := range namesOf(kind, namespace) {
 				all = append(all, source.Key{Kind: kind, Namespace: namespace, Name: name})
@@ -257,7 +263,11 @@ func MetaOf(o model.Object) *model.Meta {
 		return &o.Meta
 	case *model.EndpointSlice:
 		return &o.Meta
+	case *model.Credential:
+		return &o.Meta
 	case *model.Namespace:
+		return &o.Meta
+	case *model.Node:
 		return &o.Meta
 	}
 	return &model.Meta{Kind: meshKey.Kind, Namespace: meshKey.Namespace, Name: meshKey.Name}

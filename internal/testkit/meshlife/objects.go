@@ -14,7 +14,8 @@ import (
 // Kinds are all kinds of objects that meshes are made of.
 var Kinds = []source.Kind{
 	source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.Pod,
-	source.EndpointSlice, source.Namespace, source.ConfigMap, source.AuthorizationPolicy, source.PeerAuthentication,
+	source.EndpointSlice, source.Namespace, source.Node, source.ConfigMap, source.AuthorizationPolicy, source.PeerAuthentication,
+	source.Secret, source.Ingress,
 }
 
 // meshKey is where the mesh configuration stands.
@@ -26,14 +27,21 @@ func drawKey(t *rapid.T, k source.Kind) source.Key {
 		return meshKey
 	case source.Namespace:
 		return source.Key{Kind: k, Name: one(t, "name", namespaces...)}
+	case source.Node:
+		return source.Key{Kind: k, Name: one(t, "name", nodes...)}
 	}
 	namespace := one(t, "namespace", namespaces...)
 	return source.Key{Kind: k, Namespace: namespace, Name: one(t, "name", namesOf(k, namespace)...)}
 }
 
 func namesOf(k source.Kind, namespace string) []string {
-	if k == source.Service {
+	switch k {
+	case source.Secret:
+		return secrets
+	case source.Service:
 		return services[namespace]
+	case source.Gateway:
+		return gatewayNames[namespace]
 	}
 	return names
 }
@@ -56,12 +64,18 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawGateway(t, m)}
 	case source.AuthorizationPolicy, source.PeerAuthentication:
 		return []model.Object{drawGuard(t, m)}
+	case source.Secret:
+		return []model.Object{drawCredential(t, m)}
+	case source.Ingress:
+		return drawIngress(t, m)
 	case source.Pod:
 		return []model.Object{drawWorkload(t, m)}
 	case source.EndpointSlice:
 		return []model.Object{drawSlice(t, m)}
 	case source.Namespace:
 		return []model.Object{&model.Namespace{Meta: m, Labels: one(t, "labels", labelSets...)}}
+	case source.Node:
+		return []model.Object{&model.Node{Meta: m, Locality: one(t, "locality", localities...)}}
 	default:
 		return []model.Object{drawMesh(t)}
 	}
@@ -69,10 +83,19 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 
 func drawService(t *rapid.T, m model.Meta) *model.Service {
 	s := &model.Service{Meta: m, ExportTo: one(t, "export", exports...), Selector: one(t, "selector", labelSets...), Ports: drawPorts(t)}
+	s.NodeLocal, s.Distribution = rarely(t, 5, "node local"), drawDistribution(t)
+	s.Family = one(t, "family", model.AnyFamily, model.IPv4, model.IPv4, model.IPv6)
+	s.TwoFamilies = s.Family != model.AnyFamily && rapid.Bool().Draw(t, "two families")
 	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
-	if rarely(t, 4, "headless") {
+	switch {
+	case rarely(t, 4, "headless"):
 		s.Headless, s.Resolution = true, model.Passthrough
-	} else {
+	case rarely(t, 6, "alias"):
+		s.External, s.Resolution, s.Selector = true, model.StrictDNS, model.Labels{}
+		for _, p := range s.Ports {
+			s.Endpoints = append(s.Endpoints, model.Endpoint{Address: "192.0.2.7", Port: p.Port, PortName: p.Name})
+		}
+	default:
 		s.Addresses = []string{one(t, "virtual IP", "10.0.0.1", "10.0.0.2")}
 	}
 	return s
@@ -83,6 +106,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		Meta: m, ExportTo: one(t, "export", exports...), External: rapid.Bool().Draw(t, "external"), Ports: drawPorts(t),
 		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.StrictDNS, model.LogicalDNS, model.Passthrough),
 	}
+	s.Distribution = drawDistribution(t)
 	if s.Resolution == model.EDS && rapid.Bool().Draw(t, "selects") {
 		s.Selector = one(t, "selector", labelSets[1:]...)
 	} else if rapid.Bool().Draw(t, "listed") {
@@ -90,6 +114,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 			s.Endpoints = append(s.Endpoints, drawListed(t, p))
 		}
 	}
+	s.Addresses = one(t, "addresses", nil, nil, []string{"10.0.0.1"}, []string{"10.0.0.2", "10.1.0.0/16"}, []string{"10.1.0.0/16", "10.2.0.0/16"})
 	var list []model.Object
 	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts") {
 		each := s
@@ -99,15 +124,27 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 	return list
 }
 
+func drawDistribution(t *rapid.T) model.TrafficDistribution {
+	return one(t, "distribution", model.DistributeAny, model.DistributeAny, model.DistributeAny, model.PreferZone, model.PreferNode)
+}
+
 func drawListed(t *rapid.T, p model.ServicePort) model.Endpoint {
 	return model.Endpoint{
 		Address: one(t, "address", addresses...), Port: one[uint16](t, "port", 80, 81), PortName: p.Name, Labels: one(t, "labels", labelSets...),
-		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), TLS: rarely(t, 4, "mTLS"), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy),
+		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy),
 	}
 }
 
 func drawLocality(t *rapid.T) model.Locality {
-	return one(t, "locality", model.Locality{}, model.Locality{}, model.Locality{Region: "r1"}, model.Locality{Region: "r1", Zone: "z1"}, model.Locality{Zone: "z1", Subzone: "s1"})
+	return one(t, "locality", slices.Concat(localities, make([]model.Locality, 2))...)
+}
+
+// drawOwnLocality is that of a pod, which mostly leaves it to the node.
+func drawOwnLocality(t *rapid.T) model.Locality {
+	if !rarely(t, 4, "a locality of its own") {
+		return model.Locality{}
+	}
+	return drawLocality(t)
 }
 
 func drawVirtualService(t *rapid.T, m model.Meta) *model.VirtualService {
@@ -172,21 +209,72 @@ func drawGuard(t *rapid.T, m model.Meta) *model.Guard {
 
 func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 	g := &model.Gateway{Meta: m, Selector: one(t, "selector", labelSets...)}
-	for range rapid.IntRange(1, 2).Draw(t, "servers") {
-		g.Servers = append(g.Servers, model.GatewayServer{
+	for i := range rapid.IntRange(1, 3).Draw(t, "servers") {
+		s := model.GatewayServer{
 			Port: one(t, "port", ports...), Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP), Hosts: drawScoped(t),
 			Redirect: rarely(t, 4, "redirect"), Broken: one(t, "broken", "", "", "", "a mistake"),
-		})
+		}
+		if rapid.Bool().Draw(t, "with TLS") {
+			s.PortName, s.TLS = fmt.Sprint("p", i), drawServerTLS(t)
+			if !s.TLS.Mode.Terminates() {
+				s.Protocol = model.TLS
+			}
+		}
+		g.Servers = append(g.Servers, s)
 	}
 	return g
 }
 
+func drawServerTLS(t *rapid.T) *model.ServerTLS {
+	s := &model.ServerTLS{Mode: one(t, "mode", model.ServerPassthrough, model.ServerSimple, model.ServerSimple, model.ServerMutual, model.ServerIstioMutual, model.ServerAutoPassthrough)}
+	if !s.Mode.Terminates() || s.Mode == model.ServerIstioMutual {
+		return s
+	}
+	if rarely(t, 5, "files") {
+		s.Mode, s.Files = model.ServerSimple, []model.CertificateFiles{{Chain: "/chain", Key: one(t, "key", "/1", "/2")}}
+		return s
+	}
+	s.Credentials = []string{one(t, "credential", "a", "a", "b")}
+	s.MinVersion = one(t, "least version", model.TLSAuto, model.TLS12)
+	if s.Mode == model.ServerMutual {
+		s.CACredential = one(t, "authorities", "a", "b")
+	}
+	return s
+}
+
+// drawCredential draws what nobody looks into: only proxies read what is in it.
+func drawCredential(t *rapid.T, m model.Meta) *model.Credential {
+	c := &model.Credential{Meta: m}
+	c.BadPair, c.BadAuthorities = rapid.Bool().Draw(t, "bad pair"), rapid.Bool().Draw(t, "bad authorities")
+	if !rarely(t, 4, "no pair") {
+		c.BadPair = false
+		c.Pair = &model.KeyPair{Chain: model.Hidden(one(t, "chain", "chain 1", "chain 2")), Key: model.Hidden(one(t, "key", "key 1", "key 2"))}
+	}
+	if rapid.Bool().Draw(t, "with authorities") {
+		c.BadAuthorities = false
+		c.Authorities = &model.Authorities{Certificates: model.Hidden(one(t, "authorities", "ca 1", "ca 2")), Revoked: model.Hidden(one(t, "revoked", "", "crl"))}
+	}
+	return c
+}
+
 func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 	return &model.Workload{
-		Meta: m, Labels: one(t, "labels", labelSets...), Addresses: []string{one(t, "address", addresses...)}, Locality: drawLocality(t), Node: one(t, "node", "", "n1"),
-		Ports:  one(t, "container ports", nil, []model.WorkloadPort{{Name: "web", Port: 8080}}, []model.WorkloadPort{{Name: "web", Port: 8081}, {Name: "admin", Port: 8080}}),
+		Meta: m, Labels: one(t, "labels", podLabels...), Addresses: drawAddresses(t), Locality: drawOwnLocality(t), Node: one(t, "node", "", "n1", "n1", "n2"),
+		Ports:  model.LabelsOf(one(t, "container ports", nil, map[string]string{"web": "8080"}, map[string]string{"web": "8081", "admin": "8080"})),
 		OwnApp: one(t, "own app", "", "127.2.0.1"), OwnOutbound: one(t, "own outbound", "", "127.3.0.1"), ServiceAccount: one(t, "account", "x", "y"),
 	}
+}
+
+// drawAddresses draws one of a family, or one of each.
+func drawAddresses(t *rapid.T) []string {
+	first := one(t, "address", addresses...)
+	if rapid.Bool().Draw(t, "one family") {
+		return []string{first}
+	}
+	if first == address6 {
+		return []string{first, one(t, "second address", addresses[:3]...)}
+	}
+	return []string{first, address6}
 }
 
 func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
@@ -197,7 +285,7 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 	for _, a := range rapid.Permutation(addresses).Draw(t, "addresses")[:one(t, "how many", 0, 1, 2, 2, 3)] {
 		s.Hosts = append(s.Hosts, model.SliceHost{
 			Address: a, Pod: one(t, "pod", append(names, "", "", "")...), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
-			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "n1"),
+			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "", "n1", "n2"),
 		})
 	}
 	return s
@@ -216,6 +304,8 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)
 	m.AccessLogFile = one(t, "access log", "", "/dev/stdout")
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
+	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
+	m.AutoTLS = rapid.Bool().Draw(t, "TLS")
 	m.Retries.Attempts = one[uint32](t, "attempts", 2, 3)
 	return &m
 }

@@ -12,6 +12,8 @@ type pools struct {
 	retries     *model.Pool[model.Retries]
 	policies    *model.Pool[model.TrafficPolicy]
 	hashes      *model.Pool[model.HashPolicy]
+	serverTLS   *model.Pool[model.ServerTLS]
+	localities  *model.Pool[model.LocalityLB]
 }
 
 func newPools() *pools {
@@ -19,6 +21,7 @@ func newPools() *pools {
 		httpRoutes: model.NewPool[model.HTTPRoute](), httpMatches: model.NewPool[model.HTTPMatch](), tlsRoutes: model.NewPool[model.TLSRoute](),
 		tcpRoutes: model.NewPool[model.TCPRoute](), l4Matches: model.NewPool[model.L4Match](), retries: model.NewPool[model.Retries](),
 		policies: model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
+		serverTLS: model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
 	}
 }
 
@@ -41,8 +44,12 @@ func (p *pools) ingested(o model.Object) model.Object {
 		for i := range o.Subsets {
 			o.Subsets[i].Policy = p.policy(o.Subsets[i].Policy)
 		}
+	case *model.Gateway:
+		for i := range o.Servers {
+			o.Servers[i].TLS = p.serverTLS.Canonical(o.Servers[i].TLS)
+		}
 	case *model.MeshConfig:
-		o.Retries = p.retries.Canonical(o.Retries)
+		o.Retries, o.Locality = p.retries.Canonical(o.Retries), p.localities.Canonical(o.Locality)
 	}
 	return o
 }
@@ -58,7 +65,7 @@ func (p *pools) policy(t *model.TrafficPolicy) *model.TrafficPolicy {
 		return nil
 	}
 	if t.LB != nil {
-		t.LB.Hash = p.hashes.Canonical(t.LB.Hash)
+		t.LB.Hash, t.LB.Locality = p.hashes.Canonical(t.LB.Hash), p.localities.Canonical(t.LB.Locality)
 	}
 	for i := range t.Ports {
 		t.Ports[i].Policy = p.policy(t.Ports[i].Policy)

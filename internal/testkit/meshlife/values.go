@@ -10,15 +10,23 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
+// address6 is the one address of IPv6.
+const address6 = "fd00::1"
+
 // Few values of each kind make collisions, re-creations and shadowing likely.
 var (
 	namespaces = []string{"default", "shop", "istio-system"}
 	names      = []string{"a", "b", "c"}
+	secrets    = []string{"a", "b", "a-cacert"}
 	created    = []int64{0, 10, 20, 30}
 	labelSets  = []model.Labels{
 		{}, model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"version": "v1"}),
 		model.LabelsOf(map[string]string{"app": "b", "version": "v2"}), model.LabelsOf(map[string]string{"app": "a", "version": "v1"}),
 	}
+	// podLabels are those that workloads have beside what selects them.
+	podLabels = append(slices.Clone(labelSets), labelSets[1],
+		model.LabelsOf(map[string]string{"app": "a", model.DrainingLabel: "true"}),
+		model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.TLSModeLabel: model.TLSModeIstio}))
 	hosts = []model.Host{
 		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local",
 		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local", // most of all
@@ -26,10 +34,20 @@ var (
 	}
 	wildcards = []model.Host{"*.shop.svc.cluster.local", "*.example.com"}
 	// services are those of Kubernetes that there may be, by namespace.
-	services  = map[string][]string{"default": {"a", "b"}, "shop": {"a", "c"}, "istio-system": {"a"}}
+	services = map[string][]string{"default": {"a", "b"}, "shop": {"a", "c"}, "istio-system": {"a"}}
+	// gatewayNames are those of Gateways by namespace: mostly such as VirtualServices name.
+	gatewayNames = map[string][]string{"default": {"c"}, "shop": {"a", "b"}, "istio-system": {"a", "b"}}
+	nodes        = []string{"n1", "n2"}
+	// localities are where nodes, pods and listed endpoints may be.
+	localities = []model.Locality{
+		{Region: "r1"}, {Region: "r1", Zone: "z1"}, {Region: "r1", Zone: "z2"}, {Region: "r2", Zone: "z1", Subzone: "s1"}, {Region: "r2", Zone: "z1", Subzone: "s2"},
+		{Zone: "z1", Subzone: "s1"},
+	}
 	ports     = []uint16{80, 9080, 3306}
-	addresses = []string{"127.1.0.1", "127.1.0.2", "127.1.0.3"}
+	portNames = []string{"p80", "p9080", "p3306", "web"} // of services; the last is mostly nobody's
+	addresses = []string{"127.1.0.1", "127.1.0.2", "127.1.0.3", address6}
 	gateways  = [][]string{{model.Mesh}, {model.Mesh}, {"istio-system/a"}, {model.Mesh, "shop/b"}, {"istio-system/a", "istio-system/b"}}
+	subnets   = [][]string{nil, {"10.0.0.0/8"}, {"10.1.0.0/16"}}
 	exports   = []model.Exports{{All: true}, {All: true}, {All: true}, {All: true}, {All: true}, {Own: true}, {None: true}, {Namespaces: []string{"shop"}}}
 )
 
@@ -40,17 +58,34 @@ func rarely(t *rapid.T, n int, what string) bool { return rapid.IntRange(1, n).D
 
 func drawPorts(t *rapid.T) []model.ServicePort {
 	var list []model.ServicePort
+	together := rarely(t, 3, "all to one target")
 	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(ports), 1, 2, rapid.ID).Draw(t, "ports") {
 		port := model.ServicePort{
-			Name: fmt.Sprint("p", n), Port: n, Protocol: one(t, "protocol", model.Auto, model.HTTP, model.HTTP2, model.TCP, model.TCP, model.TLS, model.UDP),
+			Name: drawPortName(t, n, list), Port: n, Protocol: one(t, "protocol", model.Auto, model.HTTP, model.HTTP2, model.TCP, model.TCP, model.TLS, model.UDP),
 			Target: one(t, "target", n, 8080),
 		}
-		if rapid.Bool().Draw(t, "named") {
+		if together {
+			port.Target = 8080
+		} else if rapid.Bool().Draw(t, "named") {
 			port.Target, port.TargetName = 0, one(t, "target name", "web", "admin")
 		}
 		list = append(list, port)
 	}
 	return list
+}
+
+// drawPortName is mostly that of slices and backends for the number, and none that the ports before have.
+func drawPortName(t *rapid.T, n uint16, before []model.ServicePort) string {
+	name := fmt.Sprint("p", n)
+	if rarely(t, 8, "another name") {
+		name = one(t, "port name", portNames...)
+	}
+	for _, p := range before {
+		if p.Name == name {
+			return fmt.Sprint(name, "-", n)
+		}
+	}
+	return name
 }
 
 func drawDestinations(t *rapid.T) []model.Destination {
@@ -108,7 +143,7 @@ func drawL4Match(t *rapid.T) *model.L4Match {
 
 func drawTCPRoute(t *rapid.T) *model.TCPRoute {
 	m := drawL4Match(t)
-	m.DestinationSubnets = one(t, "subnets", nil, nil, []string{"10.0.0.0/8"})
+	m.DestinationSubnets = one(t, "subnets", subnets...)
 	return &model.TCPRoute{Destinations: drawDestinations(t), Matches: []*model.L4Match{m}, Broken: one(t, "broken", "", "", "", "a mistake")}
 }
 
@@ -131,7 +166,9 @@ func drawPolicy(t *rapid.T) *model.TrafficPolicy {
 
 func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	p := &model.TrafficPolicy{}
-	switch rapid.IntRange(0, 3).Draw(t, "balancer") {
+	switch rapid.IntRange(0, 5).Draw(t, "balancer") {
+	case 4, 5:
+		p.LB = &model.LoadBalancer{Locality: drawLocalityLB(t)}
 	case 0:
 		p.LB = &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: one(t, "hash by", "x-user", "x-team")}}
 	case 1:
@@ -140,13 +177,43 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	if rapid.Bool().Draw(t, "pool") {
 		p.Pool = &model.ConnectionPool{TCPIdleTimeout: one(t, "idle", 5*time.Second, 6*time.Second), MaxConnectionDuration: one(t, "duration", 0, time.Minute)}
 	}
-	if rarely(t, 5, "outlier") {
+	if rarely(t, 3, "outlier") {
 		p.Outlier = &model.OutlierDetection{Interval: one(t, "interval", time.Second, time.Minute)}
 	}
-	if rarely(t, 8, "unusable") {
+	switch rapid.IntRange(0, 15).Draw(t, "TLS") {
+	case 0:
 		p.TLS = &model.ClientTLS{Mode: model.Unusable}
+	case 1:
+		p.TLS = &model.ClientTLS{Mode: model.IstioMutual, SNI: one(t, "SNI", "", "sni.test")}
+	case 2, 3, 4:
+		p.TLS = &model.ClientTLS{Mode: one(t, "mode", model.Simple, model.Mutual), Credential: one(t, "credential", "a", "b")}
 	}
 	return p
+}
+
+// drawLocalityLB is one of those that ingest gives.
+func drawLocalityLB(t *rapid.T) *model.LocalityLB {
+	lb := &model.LocalityLB{}
+	switch rapid.IntRange(0, 5).Draw(t, "locality") {
+	case 0:
+		lb.Off = true
+	case 1, 5:
+		lb.Distribute = []model.Distribute{{
+			From: one(t, "from", model.LocalityPattern{Region: "*"}, model.LocalityPattern{Region: "r1"}, model.LocalityPattern{Region: "r1", Zone: "z1"}),
+			To: []model.LocalityShare{
+				{To: model.LocalityPattern{Region: "r1", Zone: one(t, "zone", "", "z1", "*")}, Percent: one[uint32](t, "percent", 30, 40)},
+				{To: model.LocalityPattern{Region: one(t, "region", "*", "r2")}, Percent: 60},
+			},
+		}}
+	case 2:
+		lb.Failover = []model.Failover{{From: one(t, "region", "r1", "r2"), To: one(t, "to region", "r1", "r2", "r3")}}
+	case 3:
+		lb.FailoverPriority = []model.PriorityLabel{
+			{Key: one(t, "label", "version", model.RegionLabel, "app")}, {Key: one(t, "then", model.ZoneLabel, model.HostnameLabel)},
+			{Key: "app", Value: one(t, "app", "a", "b"), Fixed: true},
+		}
+	}
+	return lb
 }
 
 func drawScoped(t *rapid.T) []model.ScopedHost {

@@ -1,6 +1,7 @@
 package meshlife
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,7 +29,10 @@ const (
 	Younger  Verb = "younger"
 	Abdicate Verb = "abdicate" // of several claimants the first goes
 	Relabel  Verb = "relabel"  // other labels, or another selector
+	Rename   Verb = "rename"   // an object goes, and one comes that is alike but for its name, in one batch
+	Reroute  Verb = "reroute"  // a destination gets another weight, port or subset, a TCP route other subnets, or a Gateway's server another port
 	Shift    Verb = "shift"    // an endpoint goes from one slice to another
+	Crowd    Verb = "crowd"    // a slice gets so many endpoints that a proxy may have them as collections, or has hardly any left
 )
 
 // Verbs are all of them.
@@ -47,12 +51,17 @@ var verbs = map[Verb]verb{
 	Tweak: {Kinds, (*History).tweak, ""}, Replace: {Kinds, (*History).replace, ""}, Delete: {Kinds, (*History).remove, ""},
 	Resend: {Kinds, (*History).resend, ""}, Relist: {Kinds, (*History).relist, ""},
 	Older: {contested, (*History).older, ""}, Younger: {contested, (*History).younger, ""}, Abdicate: {contested, (*History).abdicate, Younger},
+	Rename: {renamed, (*History).rename, ""}, Reroute: {[]source.Kind{source.VirtualService, source.Gateway, source.Ingress}, (*History).reroute, ""},
 	Relabel: {labelled, (*History).relabel, ""}, Shift: {[]source.Kind{source.EndpointSlice}, (*History).shift, ""},
+	Crowd: {[]source.Kind{source.EndpointSlice}, (*History).crowd, ""},
 }
 
 var (
 	contested = []source.Kind{source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.PeerAuthentication}
 	labelled  = []source.Kind{source.Pod, source.Namespace, source.Service, source.ServiceEntry, source.DestinationRule, source.Sidecar, source.Gateway,
+		source.AuthorizationPolicy, source.PeerAuthentication, source.Ingress}
+	// renamed are kinds whose names say nothing of what they are for.
+	renamed = []source.Kind{source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.EndpointSlice,
 		source.AuthorizationPolicy, source.PeerAuthentication}
 )
 
@@ -95,7 +104,11 @@ func (h *History) tweak(t *rapid.T, kind source.Kind) []Update {
 func (h *History) tweaked(t *rapid.T, k source.Key) []model.Object {
 	objects, other := Clone(h.present[k]), drawObjects(t, k)
 	i := rapid.IntRange(0, len(objects)-1).Draw(t, "object")
-	tweak(t, reflect.ValueOf(objects[i]).Elem(), reflect.ValueOf(other[0]).Elem())
+	j := slices.IndexFunc(other, func(o model.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(objects[i]) })
+	if j < 0 {
+		return other
+	}
+	tweak(t, reflect.ValueOf(objects[i]).Elem(), reflect.ValueOf(other[j]).Elem())
 	if !sound(objects) {
 		return other
 	}
@@ -261,6 +274,105 @@ func (h *History) relabel(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, objects)}
 }
 
+func (h *History) rename(t *rapid.T, kind source.Kind) []Update {
+	old, k, ok := h.besideSome(t, kind)
+	if !ok {
+		return nil
+	}
+	objects := named(k.Name, Clone(h.present[old]))
+	return []Update{h.set(old, nil), h.set(k, objects)}
+}
+
+// Twin draws an object that is another one under a name of its own, but for one part, so that their names alone decide which of the two
+// counts, and a Rename has an effect; false where there is none, or no name. Lives are not drawn of it.
+func (h *History) Twin(t *rapid.T, kind source.Kind) (c Change, ok bool) {
+	old, k, ok := h.besideSome(t, kind)
+	if !ok {
+		return c, false
+	}
+	return Change{Verb: Create, Kind: kind, Updates: []Update{h.set(k, named(k.Name, h.tweaked(t, old)))}}, true
+}
+
+// besideSome draws an object and a name of its namespace that is free.
+func (h *History) besideSome(t *rapid.T, kind source.Kind) (object, free source.Key, ok bool) {
+	if object, ok = some(t, h.keys(kind)); !ok {
+		return object, free, false
+	}
+	free, ok = some(t, slices.DeleteFunc(h.free(kind), func(k source.Key) bool { return k.Namespace != object.Namespace }))
+	return object, free, ok
+}
+
+func named(name string, objects []model.Object) []model.Object {
+	for _, o := range objects {
+		MetaOf(o).Name = name
+	}
+	return objects
+}
+
+func (h *History) reroute(t *rapid.T, kind source.Kind) []Update {
+	k, ok := some(t, slices.DeleteFunc(h.keys(kind), func(k source.Key) bool { return kind != source.Gateway && len(leads(h.present[k])) == 0 }))
+	if !ok {
+		return nil
+	}
+	objects := Clone(h.present[k])
+	if g, ok := objects[0].(*model.Gateway); ok && kind == source.Gateway {
+		g.Servers[rapid.IntRange(0, len(g.Servers)-1).Draw(t, "server")].Port = one(t, "port", ports...)
+		return []Update{h.set(k, objects)}
+	}
+	if v, ok := objects[0].(*model.VirtualService); ok && len(v.TCP) > 0 && rarely(t, 3, "other subnets") {
+		v.TCP[0].Matches[0].DestinationSubnets = one(t, "subnets", subnets...)
+		return []Update{h.set(k, objects)}
+	}
+	d := rapid.SampledFrom(leads(objects)).Draw(t, "destination")
+	other := drawDestinations(t)[0]
+	switch rapid.IntRange(0, 2).Draw(t, "what") {
+	case 0:
+		d.Weight = other.Weight
+	case 1:
+		d.Port, d.PortName = other.Port, ""
+		if kind == source.Ingress && rapid.Bool().Draw(t, "by name") {
+			d.Port, d.PortName = 0, one(t, "port name", portNames...)
+		}
+	default:
+		d.Subset = other.Subset
+	}
+	return []Update{h.set(k, objects)}
+}
+
+// leads are the destinations of all VirtualServices among the objects.
+func leads(objects []model.Object) []*model.Destination {
+	var found []*model.Destination
+	for _, o := range objects {
+		if v, ok := o.(*model.VirtualService); ok {
+			found = append(found, destinations(v)...)
+		}
+	}
+	return found
+}
+
+// destinations are those of all routes.
+func destinations(v *model.VirtualService) []*model.Destination {
+	var found []*model.Destination
+	add := func(list []model.Destination) {
+		for i := range list {
+			found = append(found, &list[i])
+		}
+	}
+	for _, r := range v.HTTP {
+		add(r.Destinations)
+		for i := range r.Mirrors {
+			found = append(found, &r.Mirrors[i].Destination)
+		}
+	}
+	for _, r := range v.TLS {
+		add(r.Destinations)
+	}
+	for _, r := range v.TCP {
+		add(r.Destinations)
+	}
+	return found
+}
+
 // shift takes an endpoint out of a slice and puts it into another of the same service, in one batch; for a while it may be in both.
 func (h *History) shift(t *rapid.T, kind source.Kind) []Update {
 	var full []source.Key
@@ -295,18 +407,42 @@ func (h *History) shift(t *rapid.T, kind source.Kind) []Update {
 
 // sound tells whether ingest might give these objects.
 func sound(objects []model.Object) bool {
-	seen := map[model.Host]bool{}
-	for _, o := range objects {
-		switch o := o.(type) {
-		case *model.Service:
-			if seen[o.Host] || !distinct(o.Ports, func(p model.ServicePort) any { return p.Port }) || !distinct(o.Ports, func(p model.ServicePort) any { return p.Name }) {
+	return distinct(objects, func(o model.Object) any {
+		if s, ok := o.(*model.Service); ok {
+			return s.Host
+		}
+		return o
+	}) && !slices.ContainsFunc(objects, func(o model.Object) bool { return !soundAlone(o) })
+}
+
+func soundAlone(o model.Object) bool {
+	switch o := o.(type) {
+	case *model.Service:
+		return distinct(o.Ports, func(p model.ServicePort) any { return p.Port }) && distinct(o.Ports, func(p model.ServicePort) any { return p.Name })
+	case *model.Gateway:
+		return soundServers(o.Servers)
+	case *model.VirtualService:
+		if o.Owner != "" && (len(o.Hosts) != 1 || o.Name != ruleName(o.Meta, o.Hosts[0])) {
+			return false
+		}
+		both := func(d *model.Destination) bool { return d.Port != 0 && d.PortName != "" }
+		return distinct(o.Hosts, func(h model.Host) any { return h }) && !slices.ContainsFunc(destinations(o), both)
+	case *model.EndpointSlice:
+		return distinct(o.Hosts, func(h model.SliceHost) any { return h.Address }) && distinct(o.Ports, func(p model.SlicePort) any { return p.Name })
+	}
+	return true
+}
+
+func soundServers(servers []model.GatewayServer) bool {
+	for i, s := range servers {
+		passes := s.TLS != nil && !s.TLS.Mode.Terminates()
+		if passes != (s.Protocol == model.TLS) || s.TLS != nil && (passes || s.TLS.Mode == model.ServerIstioMutual || len(s.TLS.Files) > 0) != (len(s.TLS.Names()) == 0) {
+			return false
+		}
+		for _, o := range servers[:i] {
+			if s.TLS != nil && o.TLS != nil && s.Port == o.Port && s.PortName == o.PortName {
 				return false
 			}
-			seen[o.Host] = true
-		case *model.VirtualService:
-			return distinct(o.Hosts, func(h model.Host) any { return h })
-		case *model.EndpointSlice:
-			return distinct(o.Hosts, func(h model.SliceHost) any { return h.Address }) && distinct(o.Ports, func(p model.SlicePort) any { return p.Name })
 		}
 	}
 	return true
@@ -321,4 +457,22 @@ func distinct[T any](list []T, key func(T) any) bool {
 		seen[key(item)] = true
 	}
 	return true
+}
+
+// crowds are how many endpoints crowd leaves a slice with: mostly few, since many take long to compile, or so many as a session keeps in
+// the form of collections, or brings into it.
+var crowds = []int{1, 2, 3, 3, 105, 210}
+
+func (h *History) crowd(t *rapid.T, kind source.Kind) []Update {
+	k, ok := some(t, h.keys(kind))
+	if !ok {
+		return nil
+	}
+	slice := Clone(h.present[k][0]).(*model.EndpointSlice)
+	slice.Hosts = nil
+	from := rapid.IntRange(0, 5).Draw(t, "from")
+	for i := range one(t, "how many", crowds...) {
+		slice.Hosts = append(slice.Hosts, model.SliceHost{Address: fmt.Sprint("127.9.0.", from+i), Health: model.Healthy, Node: nodes[i%2]})
+	}
+	return []Update{h.set(k, []model.Object{slice})}
 }

@@ -111,13 +111,18 @@ func TestTLSNeverFailsOpen(t *testing.T) {
 		c := cluster.Outbound(in)
 		want := cluster.Effective(in.Policy, in.SubsetPolicy, in.Port).TLS
 		switch {
-		case want == nil || want.Mode == model.Disable:
+		case want == nil:
+			require.Nil(rt, c.GetTransportSocket())
+			require.True(rt, in.AutoTLS || len(c.GetTransportSocketMatches()) == 0)
+			return
+		case want.Mode == model.Disable:
 			require.Nil(rt, c.GetTransportSocket())
 		case want.Mode == model.Unusable, want.Mode == model.Mutual && (want.CertFile == "" || want.KeyFile == ""):
 			require.True(rt, isClosed(c), "want a closed cluster, got %v", c)
 		default:
 			require.True(rt, isClosed(c) || c.GetTransportSocket().GetName() == "envoy.transport_sockets.tls", "plaintext: %v", c)
 		}
+		require.Empty(rt, c.GetTransportSocketMatches(), "the rule has the say")
 	})
 }
 

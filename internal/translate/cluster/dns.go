@@ -27,10 +27,10 @@ const (
 //
 // The fields are those of Istio, which EnvoyFilters and older proxies know; Envoy 1.40 would rather have the same in a
 // typed cluster extension.
-func (b *builder) dns(kind clusterv3.Cluster_DiscoveryType, groups []*endpointv3.LocalityLbEndpoints) {
+func (b *builder) dns(kind clusterv3.Cluster_DiscoveryType, stack model.Stack, groups []*endpointv3.LocalityLbEndpoints) {
 	c := b.cluster
 	c.ClusterDiscoveryType = discovery(kind)
-	c.DnsLookupFamily = pb.DNSFamily
+	c.DnsLookupFamily = lookupFamily(stack)
 	c.DnsRefreshRate = pb.Duration(dnsRefresh) //nolint:staticcheck // see above
 	c.DnsJitter = pb.Duration(dnsJitter)       //nolint:staticcheck // see above
 	c.RespectDnsTtl = true                     //nolint:staticcheck // see above
@@ -39,6 +39,17 @@ func (b *builder) dns(kind clusterv3.Cluster_DiscoveryType, groups []*endpointv3
 		TypedConfig: pb.Any(&caresv3.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(dnsUDPQueries)}),
 	}
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: groups}
+}
+
+// lookupFamily is what names are looked up for, as in Istio. With both families Envoy tries the addresses in turn.
+func lookupFamily(stack model.Stack) clusterv3.Cluster_DnsLookupFamily {
+	switch stack {
+	case model.IPv6Stack:
+		return clusterv3.Cluster_V6_ONLY
+	case model.DualStack:
+		return clusterv3.Cluster_ALL
+	}
+	return clusterv3.Cluster_V4_ONLY
 }
 
 // dnsKind is how names are looked up. Envoy refuses a logical cluster with several names; all addresses of all of them are
@@ -89,10 +100,5 @@ func dnsEndpoints(endpoints *model.List[model.Endpoint]) []*endpointv3.LocalityL
 }
 
 func address(host string, port uint16) *endpointv3.LbEndpoint_Endpoint {
-	return &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: &corev3.Address{
-		Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-			Address:       host,
-			PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
-		}},
-	}}}
+	return &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: pb.Address(host, port)}}
 }

@@ -3,7 +3,7 @@
 //
 //	OutboundInput    ──► Outbound    "outbound|9080|v1|reviews.default.svc.cluster.local"
 //	InboundInput     ──► Inbound     "inbound|9080||"
-//	PassthroughInput ──► Passthrough "PassthroughCluster"
+//	PassthroughInput ──► Passthrough "PassthroughCluster", "InboundPassthroughCluster"
 //	                     BlackHole   "BlackHoleCluster"
 //
 // Names, defaults and the reading of a DestinationRule are those of Istio. Where a rule cannot be honoured the cluster is

@@ -20,6 +20,7 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 		ForwardProxy:   rapid.Bool().Draw(t, "forward proxy"),
 		External:       rapid.Bool().Draw(t, "external"),
 		Gateway:        rapid.Bool().Draw(t, "gateway"),
+		AutoTLS:        rapid.Bool().Draw(t, "auto TLS"),
 		Service:        rapid.SampledFrom([]string{"", "default/reviews", "odd"}).Draw(t, "service"),
 		Rule:           rapid.SampledFrom([]string{"", "default/rule"}).Draw(t, "rule"),
 		Policy:         rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "policy"),

@@ -15,7 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 )
@@ -26,6 +26,10 @@ type header struct {
 	Port                  uint16
 	Subset                string
 	Gateway, ForwardProxy bool
+	LocalityWeights       bool
+	Forwarded, AutoTLS    bool
+	Stack                 string
+	Secured               bool // the credential that the rule wants is there
 	// Problems tells that the documents have faults, which ingest reports.
 	Problems bool
 
@@ -33,10 +37,13 @@ type header struct {
 		Port, EndpointPort uint16
 		Address, Protocol  string
 		ConnectTimeout     metav1.Duration
+		Intercepted        bool
+		Stack              string // a key of translatetest.Stacks
 	}
 	Passthrough *struct {
-		ForwardProxy   bool
-		ConnectTimeout metav1.Duration
+		Inbound, ForwardProxy bool
+		ConnectTimeout        metav1.Duration
+		Stack                 string
 	}
 	BlackHole bool
 }
@@ -50,11 +57,13 @@ func TestGolden(t *testing.T) {
 		case h.Inbound != nil:
 			return cluster.Inbound(cluster.InboundInput{
 				Port: h.Inbound.Port, Address: h.Inbound.Address, EndpointPort: h.Inbound.EndpointPort,
-				Protocol: protocol(t, h.Inbound.Protocol), ConnectTimeout: h.Inbound.ConnectTimeout.Duration,
+				Protocol: protocol(t, h.Inbound.Protocol), ConnectTimeout: h.Inbound.ConnectTimeout.Duration, Intercepted: h.Inbound.Intercepted,
+				Stack: translatetest.Stacks[h.Inbound.Stack],
 			})
 		case h.Passthrough != nil:
 			return cluster.Passthrough(cluster.PassthroughInput{
-				ForwardProxy: h.Passthrough.ForwardProxy, ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
+				Inbound: h.Passthrough.Inbound, ForwardProxy: h.Passthrough.ForwardProxy, ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
+				Stack: translatetest.Stacks[h.Passthrough.Stack],
 			})
 		case h.BlackHole:
 			return cluster.BlackHole()
@@ -82,7 +91,8 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 	require.True(t, ok, "the service has no port %d", h.Port)
 	in := cluster.OutboundInput{
 		Host: service.Host, Port: h.Port, Subset: h.Subset, Protocol: port.Protocol, Resolution: service.Resolution,
-		External: service.External, Gateway: h.Gateway, ForwardProxy: h.ForwardProxy,
+		External: service.External, Gateway: h.Gateway, ForwardProxy: h.ForwardProxy, LocalityWeights: h.LocalityWeights, Secured: h.Secured, Forwarded: h.Forwarded, AutoTLS: h.AutoTLS,
+		Stack:   translatetest.Stacks[h.Stack],
 		Service: service.Namespace + "/" + service.Name, ConnectTimeout: model.DefaultMesh().ConnectTimeout,
 	}
 	if service.Kind == source.ServiceEntry {
@@ -108,7 +118,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 
 func (h *header) read(t *testing.T, manifests string) (service *model.Service, rule *model.DestinationRule) {
 	t.Helper()
-	documents, problems := dir.Read("case.yaml", []byte(manifests))
+	documents, problems := manifest.Read("case.yaml", []byte(manifests))
 	converter := ingest.New(ingest.Options{})
 	for _, d := range documents {
 		result := converter.Convert(d.Change(time.Time{}), model.DefaultMesh())

@@ -26,8 +26,20 @@ type OutboundInput struct {
 	Service, Rule string
 	// Policy and SubsetPolicy are those of the winning DestinationRule, canonical, with port-level settings still in them.
 	Policy, SubsetPolicy *model.TrafficPolicy
+	// Secured tells that the credential is there which the policy in force names; false if it names none.
+	Secured bool
 	// Endpoints are those of StrictDNS and LogicalDNS clusters, of this port and subset; nil for others.
 	Endpoints *model.List[model.Endpoint]
+	// Stack says by which families names are looked up; it is for clusters that do that.
+	Stack model.Stack
+	// LocalityWeights tells that the localities of pushed endpoints have weights, by which calls are shared out.
+	LocalityWeights bool
+	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, of pushed endpoints, where no policy says what to do: their
+	// metadata tells (endpoint.Input.TLS).
+	AutoTLS bool
+	// Forwarded is for connections of the mesh that a gateway hands on as they are: the cluster has the name that they ask for
+	// (ServerName), and adds no TLS to theirs.
+	Forwarded bool
 	// ConnectTimeout is the mesh's default; 0 leaves Envoy's.
 	ConnectTimeout time.Duration
 }
@@ -39,12 +51,19 @@ type InboundInput struct {
 	EndpointPort   uint16 // 0 for a unix path
 	Protocol       model.Protocol
 	ConnectTimeout time.Duration
+	// Intercepted calls without an Address go to their original destination. Those to the pod's own address come from an
+	// address by which what intercepts calls tells them from the workload's own.
+	Intercepted bool
+	Stack       model.Stack // of the workload, for calls to its own address
 }
 
 // PassthroughInput is the cluster for destinations that the mesh does not know.
 type PassthroughInput struct {
+	// Inbound is for the workload's own ports that no service names, "InboundPassthroughCluster".
+	Inbound bool
 	// ForwardProxy is for proxies without interception, where no connection has an original destination: the requested
 	// host is looked up instead. It goes with listener.HTTPInput.ProxyUnknown.
 	ForwardProxy   bool
 	ConnectTimeout time.Duration
+	Stack          model.Stack // of the workload, for Inbound
 }

@@ -9,13 +9,27 @@ import (
 
 // Names of the clusters that belong to no service.
 const (
-	PassthroughName = "PassthroughCluster"
-	BlackHoleName   = "BlackHoleCluster"
+	PassthroughName        = "PassthroughCluster"
+	InboundPassthroughName = "InboundPassthroughCluster"
+	BlackHoleName          = "BlackHoleCluster"
 )
 
 // Name is the name of an outbound cluster, "outbound|<port>|<subset>|<host>". The ClusterLoadAssignment has the same one.
 func Name(port uint16, subset string, host model.Host) string {
 	return pb.OutboundCluster(host, port, subset)
+}
+
+// longestServerName is Envoy's bound of UpstreamTlsContext.sni, in bytes.
+const longestServerName = 255
+
+// ServerName is the server name by which proxies of the mesh ask each other for a destination in TLS, as Istio writes it:
+// "outbound_.<port>_.<subset>_.<host>". It is empty where it would be longer than Envoy takes.
+func ServerName(port uint16, subset string, host model.Host) string {
+	name := "outbound_." + strconv.Itoa(int(port)) + "_." + subset + "_." + string(host)
+	if len(name) > longestServerName {
+		return ""
+	}
+	return name
 }
 
 // InboundName is the name of the cluster of one of the workload's own ports, "inbound|<port>||".

@@ -16,10 +16,13 @@ import (
 func Outbound(in OutboundInput) *clusterv3.Cluster {
 	policy := Effective(in.Policy, in.SubsetPolicy, in.Port)
 	name := Name(in.Port, in.Subset, in.Host)
+	if in.Forwarded {
+		name, policy.TLS = ServerName(in.Port, in.Subset, in.Host), nil
+	}
 	b := newBuilder(name, in.ConnectTimeout)
 	b.cluster.Metadata = metadata(in)
 	b.cluster.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
-	if !usable(policy.TLS) {
+	if !usable(policy.TLS, in.Secured) {
 		return b.closed()
 	}
 	b.protocol(in.spoken(), policy.Pool)
@@ -28,7 +31,10 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	if !b.discover(in, policy.LB) {
 		return b.closed()
 	}
-	b.tls(policy.TLS)
+	b.tls(policy.TLS, ServerName(in.Port, in.Subset, in.Host))
+	if in.AutoTLS && policy.TLS == nil {
+		b.autoTLS(ServerName(in.Port, in.Subset, in.Host))
+	}
 	return b.build()
 }
 
@@ -48,7 +54,7 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 		b.forwardProxy()
 		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy:
-		b.dns(clusterv3.Cluster_LOGICAL_DNS, hostItself(in.Host, in.Port))
+		b.dns(clusterv3.Cluster_LOGICAL_DNS, in.Stack, hostItself(in.Host, in.Port))
 	case in.Resolution == model.Passthrough || (lb != nil && lb.Kind == model.PassthroughLB):
 		b.originalDestination()
 		return true
@@ -57,9 +63,10 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 		if len(groups) == 0 {
 			return false
 		}
-		b.dns(dnsKind(in.Resolution, groups), groups)
+		b.dns(dnsKind(in.Resolution, groups), in.Stack, groups)
 	default:
 		b.eds()
+		b.weigh(in.LocalityWeights)
 	}
 	b.balance(lb)
 	return true
@@ -75,6 +82,15 @@ func (b *builder) eds() {
 		ResourceApiVersion:    corev3.ApiVersion_V3,
 		InitialFetchTimeout:   pb.Duration(0),
 	}}
+}
+
+// weigh shares calls out by the weights of localities, where these have some; without, all endpoints of a priority are alike.
+func (b *builder) weigh(localities bool) {
+	if localities {
+		b.cluster.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
+			LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
+		}
+	}
 }
 
 // originalDestination connects to the address that the caller meant.

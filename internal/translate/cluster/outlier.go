@@ -16,11 +16,15 @@ const enforced = 100
 //
 // That share (panic threshold) is Istio's minHealthPercent. Without outlier detection it is 0 as well, where Envoy's
 // default is half: the endpoints which are pushed as draining or unhealthy must not get requests because they are many.
+//
+// Ejections must not be merged (docs/protocol.md, 1.14): by default Envoy's workers hear of one up to a second late, and until
+// then call an endpoint that has died even though its callers have acknowledged its health status.
 func (b *builder) outlier(o *model.OutlierDetection) {
 	b.cluster.CommonLbConfig.HealthyPanicThreshold = &typev3.Percent{}
 	if o == nil {
 		return
 	}
+	b.cluster.CommonLbConfig.UpdateMergeWindow = pb.Duration(0)
 	b.cluster.CommonLbConfig.HealthyPanicThreshold.Value = float64(min(o.MinHealthPercent, 100))
 	d := &clusterv3.OutlierDetection{
 		Interval:         pb.OptionalDuration(o.Interval),

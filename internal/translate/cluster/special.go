@@ -22,6 +22,13 @@ func Inbound(in InboundInput) *clusterv3.Cluster {
 	b := newBuilder(InboundName(in.Port), in.ConnectTimeout)
 	b.protocol(in.Protocol, nil)
 	b.pool(nil)
+	if in.Intercepted && (in.Address == "" || in.Address == model.OwnPod) {
+		b.fromInside(in.Stack)
+	}
+	if in.Intercepted && in.Address == "" {
+		b.originalDestination()
+		return b.build()
+	}
 	host := address(in.Address, in.EndpointPort)
 	if path, ok := strings.CutPrefix(in.Address, "unix://"); ok {
 		host.Endpoint.Address = &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
@@ -34,8 +41,34 @@ func Inbound(in InboundInput) *clusterv3.Cluster {
 	return b.build()
 }
 
-// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster".
+// Where calls to the workload's own process come from, if they go to the pod's own address: what intercepts the workload's calls
+// lets these through, as Istio's rules do too.
+const (
+	insideAddress  = "127.0.0.6"
+	insideAddress6 = "::6"
+)
+
+// fromInside binds calls to an address of the family that they go to.
+func (b *builder) fromInside(stack model.Stack) {
+	b.cluster.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: pb.Socket(insideAddress, 0)}
+	switch stack {
+	case model.IPv6Stack:
+		b.cluster.UpstreamBindConfig.SourceAddress = pb.Socket(insideAddress6, 0)
+	case model.DualStack:
+		b.cluster.UpstreamBindConfig.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{Address: pb.Socket(insideAddress6, 0)}}
+	}
+}
+
+// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster" or for the workload's own
+// ports "InboundPassthroughCluster".
 func Passthrough(in PassthroughInput) *clusterv3.Cluster {
+	if in.Inbound {
+		b := newBuilder(InboundPassthroughName, in.ConnectTimeout)
+		b.pool(nil)
+		b.fromInside(in.Stack)
+		b.originalDestination()
+		return b.build()
+	}
 	b := newBuilder(PassthroughName, in.ConnectTimeout)
 	b.followClient()
 	b.pool(&model.ConnectionPool{IdleTimeout: passthroughIdle})

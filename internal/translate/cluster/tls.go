@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -13,41 +15,84 @@ import (
 // to ask the system. Where the file is missing Envoy refuses the cluster, so that nothing is sent unverified.
 const SystemCAFile = "/etc/ssl/certs/ca-certificates.crt"
 
-// usable tells whether the rule's TLS can be honoured.
-func usable(t *model.ClientTLS) bool {
+// usable tells whether the rule's TLS can be honoured; secured, whether the credential that it names or means is there.
+func usable(t *model.ClientTLS, secured bool) bool {
 	switch {
-	case t == nil || t.Mode == model.Disable || t.Mode == model.Simple:
+	case t != nil && t.NeedsCredential() && !secured:
+		return false
+	case t == nil || t.Mode == model.Disable || t.Mode == model.Simple || t.Mode == model.IstioMutual:
 		return true
 	case t.Mode == model.Mutual:
-		return t.CertFile != "" && t.KeyFile != ""
+		return t.Credential != "" || t.CertFile != "" && t.KeyFile != ""
 	}
 	return false
 }
 
-// tls secures the connections to the endpoints.
-func (b *builder) tls(t *model.ClientTLS) {
+// tls secures the connections to the endpoints. Within the mesh they ask for sni, unless the rule names a server.
+func (b *builder) tls(t *model.ClientTLS, sni string) {
 	if t == nil || t.Mode == model.Disable {
 		return
 	}
-	b.nameServer(t)
-	common := &tlsv3.CommonTlsContext{
-		TlsParams: &tlsv3.TlsParameters{
-			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
-			TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
-		},
-		ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation(t)},
+	if t.Mode == model.IstioMutual {
+		b.meshTLS(t, sni)
+		return
 	}
-	if t.Mode == model.Mutual {
-		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: file(t.CertFile), PrivateKey: file(t.KeyFile)}}
+	b.nameServer(t)
+	common := &tlsv3.CommonTlsContext{TlsParams: versions()}
+	check(t, common)
+	switch {
+	case t.Mode != model.Mutual:
+	case t.Credential != "":
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{pb.SecretOverADS(model.SecretName(t.Credential))}
+	default:
+		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: pb.File(t.CertFile), PrivateKey: pb.File(t.KeyFile)}}
 	}
 	if b.isHTTP2() {
 		common.AlpnProtocols = []string{"h2"}
 	}
+	b.secure(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.SNI})
+}
+
+// meshALPN tells proxies of the mesh that another one calls.
+const meshALPN = "istio"
+
+// meshTLS is mutual TLS with the certificate that the proxy's agent has. No name stands in for demands that the rule does not
+// make: whoever has a certificate of the mesh may answer.
+func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
+	common := &tlsv3.CommonTlsContext{
+		TlsParams:                      versions(),
+		AlpnProtocols:                  []string{meshALPN},
+		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{pb.OwnCertificate()},
+		ValidationContextType: pb.MeshAuthorities(&tlsv3.CertificateValidationContext{
+			MatchTypedSubjectAltNames: pb.AnyName(t.SubjectAltNames),
+		}),
+	}
+	if b.isHTTP2() {
+		common.AlpnProtocols = append(common.AlpnProtocols, "h2")
+	}
+	b.secure(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: cmp.Or(t.SNI, sni)})
+}
+
+// autoTLS is mutual TLS of the mesh with the endpoints that say that they take it. Plaintext is what is left for others.
+func (b *builder) autoTLS(sni string) {
+	b.meshTLS(&model.ClientTLS{Mode: model.IstioMutual}, sni)
+	b.cluster.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
+		Name: "tlsMode-istio", Match: pb.TakesMeshTLS(), TransportSocket: b.cluster.TransportSocket,
+	}}
+	b.cluster.TransportSocket = nil
+}
+
+func versions() *tlsv3.TlsParameters {
+	return &tlsv3.TlsParameters{
+		TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+		TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+	}
+}
+
+func (b *builder) secure(c *tlsv3.UpstreamTlsContext) {
 	b.cluster.TransportSocket = &corev3.TransportSocket{
-		Name: "envoy.transport_sockets.tls",
-		ConfigType: &corev3.TransportSocket_TypedConfig{
-			TypedConfig: pb.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.SNI}),
-		},
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pb.Any(c)},
 	}
 }
 
@@ -62,6 +107,18 @@ func (b *builder) nameServer(t *model.ClientTLS) {
 	}
 }
 
+// check says how the server's certificate is checked: by authorities of the credential, or of a file.
+func check(t *model.ClientTLS, common *tlsv3.CommonTlsContext) {
+	if t.Credential == "" || t.InsecureSkipVerify {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation(t)}
+		return
+	}
+	common.ValidationContextType = pb.CheckedBy(
+		pb.SecretOverADS(model.AuthoritiesName(t.Credential)),
+		&tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: pb.AnyName(t.SubjectAltNames)},
+	)
+}
+
 // validation is how the server's certificate is checked: against an authority, and for the rule's names if it has any.
 func validation(t *model.ClientTLS) *tlsv3.CertificateValidationContext {
 	if t.InsecureSkipVerify {
@@ -71,25 +128,7 @@ func validation(t *model.ClientTLS) *tlsv3.CertificateValidationContext {
 	if ca == "" {
 		ca = SystemCAFile
 	}
-	v := &tlsv3.CertificateValidationContext{TrustedCa: file(ca)}
-	for _, name := range t.SubjectAltNames {
-		for _, kind := range nameKinds() {
-			v.MatchTypedSubjectAltNames = append(v.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
-				SanType: kind,
-				Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
-			})
-		}
-	}
+	v := &tlsv3.CertificateValidationContext{TrustedCa: pb.File(ca)}
+	v.MatchTypedSubjectAltNames = pb.AnyName(t.SubjectAltNames)
 	return v
-}
-
-// nameKinds are the kinds of names in a certificate that a rule may mean.
-func nameKinds() []tlsv3.SubjectAltNameMatcher_SanType {
-	return []tlsv3.SubjectAltNameMatcher_SanType{
-		tlsv3.SubjectAltNameMatcher_DNS, tlsv3.SubjectAltNameMatcher_URI, tlsv3.SubjectAltNameMatcher_IP_ADDRESS,
-	}
-}
-
-func file(path string) *corev3.DataSource {
-	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
 }

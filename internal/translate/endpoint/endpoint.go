@@ -34,13 +34,15 @@ func Endpoint(in Input) (*endpointv3.LbEndpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	e := &endpointv3.Endpoint{Address: pb.Address(address, in.Port)}
+	if in.Other != "" {
+		if address, err = gate(in.Other, in.Port); err != nil {
+			return nil, err
+		}
+		e.AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: pb.Address(address, in.Port)}}
+	}
 	return &endpointv3.LbEndpoint{
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: &corev3.Address{
-			Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-				Address:       address,
-				PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(in.Port)},
-			}},
-		}}},
+		HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: e},
 		HealthStatus:        health(in.Health),
 		LoadBalancingWeight: pb.OptionalUint32(min(in.Weight, MaxWeight)),
 		Metadata:            metadata(in),
@@ -80,19 +82,15 @@ func health(h model.Health) corev3.HealthStatus {
 func metadata(in Input) *corev3.Metadata {
 	fields := map[string]*structpb.Struct{}
 	if namespace, name, ok := strings.Cut(in.Workload, "/"); ok {
-		fields[istioMetadata] = field("workload", name+";"+namespace+";;;")
+		fields[istioMetadata] = pb.Text("workload", name+";"+namespace+";;;")
 	}
 	if in.TLS {
-		fields[socketMetadata] = field("tlsMode", "istio")
+		fields[socketMetadata] = pb.TakesMeshTLS()
 	}
 	if len(fields) == 0 {
 		return nil
 	}
 	return &corev3.Metadata{FilterMetadata: fields}
-}
-
-func field(key, value string) *structpb.Struct {
-	return &structpb.Struct{Fields: map[string]*structpb.Value{key: structpb.NewStringValue(value)}}
 }
 
 // Assignment is the head of a ClusterLoadAssignment. It has no policy: the overprovisioning factor stays Envoy's 140, as in

@@ -20,7 +20,7 @@ import (
 )
 
 func TestInputsAreMemoKeys(t *testing.T) {
-	for _, in := range []any{endpoint.Input{}, endpoint.GroupInput{}, endpoint.AssignmentInput{}} {
+	for _, in := range []any{endpoint.Input{}, endpoint.GroupInput{}, endpoint.AssignmentInput{}, endpoint.Preference{}} {
 		translatetest.RequireInput(t, in)
 	}
 }
@@ -44,6 +44,11 @@ func TestEndpoint(t *testing.T) {
 			endpoint.Input{Address: "127.0.0.1", Port: 1, Health: model.Unhealthy, Weight: math.MaxUint32},
 			`{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}},
 			  "healthStatus": "UNHEALTHY", "loadBalancingWeight": 65535}`,
+		},
+		"two addresses": {
+			endpoint.Input{Address: "FD00::1", Port: 80, Other: "10.0.0.1"},
+			`{"endpoint": {"address": {"socketAddress": {"address": "fd00::1", "portValue": 80}},
+			  "additionalAddresses": [{"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 80}}}]}}`,
 		},
 		"IPv4 in IPv6": {
 			endpoint.Input{Address: "::FFFF:10.0.0.1", Port: 80},
@@ -87,6 +92,11 @@ func TestGateRefuses(t *testing.T) {
 		got, err := endpoint.Endpoint(endpoint.Input{Address: c.address, Port: c.port})
 		require.EqualError(t, err, c.want)
 		require.Nil(t, got)
+		if c.address != "" && c.port != 0 { // as the second one too
+			got, err = endpoint.Endpoint(endpoint.Input{Address: "10.0.0.1", Port: c.port, Other: c.address})
+			require.EqualError(t, err, c.want)
+			require.Nil(t, got)
+		}
 	}
 }
 

@@ -15,31 +15,56 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 )
 
-// goldenInput is a golden case: one of the four inputs, written as people write it.
+// goldenInput is a golden case: one of the inputs, written as people write it.
 type goldenInput struct {
 	Common  goldenCommon
 	HTTP    *listener.HTTPInput
-	Gateway *listener.GatewayInput
+	Gateway *goldenGateway
 	Inbound *goldenInbound
 	TCP     *goldenTCP
+	// VirtualInbound has the ports of Inbound, without Bind.
+	VirtualInbound  *goldenVirtual
+	VirtualOutbound *listener.VirtualOutboundInput
 }
 
 type goldenCommon struct {
 	AccessLogFile string
 	IdleTimeout   metav1.Duration
 	HTTP10        bool
+	Stack         string // a key of translatetest.Stacks
+}
+
+type goldenGateway struct {
+	Name, Bind string
+	Port       uint16
+	RouteTable string
+	Doors      []goldenDoor
+	Refuses    bool
+}
+
+type goldenDoor struct {
+	goldenChain
+	RouteTable   string
+	TLS          *model.ServerTLS
+	FilesByAgent bool
 }
 
 type goldenInbound struct {
-	Name, Bind, Protocol, Cluster, StatName string
-	Port                                    uint16
-	Refuses                                 bool
+	Name, Bind, Protocol, Cluster string
+	Port                          uint16
+	Refuses, TakesTLS, RefusesTLS bool
+}
+
+type goldenVirtual struct {
+	Ports   []goldenInbound
+	Refuses bool
 }
 
 type goldenTCP struct {
 	Name, Bind string
 	Port       uint16
 	BindToPort bool
+	RouteTable string
 	Chains     []goldenChain
 }
 
@@ -48,6 +73,7 @@ type goldenChain struct {
 	SNI, Prefixes            []string
 	Targets                  []listener.WeightedTarget
 	Closed, HashSource       bool
+	OfMesh                   bool
 	ForwardPort              uint16
 	IdleTimeout, MaxDuration metav1.Duration
 }
@@ -68,6 +94,9 @@ func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
 		translatetest.Output(t, name, runnable, l)
 		l.Name = name
 		l.Address.GetSocketAddress().PortSpecifier = port(20000 + i)
+		for _, more := range l.GetAdditionalAddresses() {
+			more.GetAddress().GetSocketAddress().PortSpecifier = port(20000 + i)
+		}
 		resources.Listeners = append(resources.Listeners, l)
 	}
 	translatetest.RequireValid(t, resources)
@@ -79,36 +108,65 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		AccessLogFile: in.Common.AccessLogFile,
 		IdleTimeout:   in.Common.IdleTimeout.Duration,
 		HTTP10:        in.Common.HTTP10,
+		Stack:         translatetest.Stacks[in.Common.Stack],
 	}
 	switch {
 	case in.HTTP != nil:
 		in.HTTP.Common = common
 		return listener.HTTP(*in.HTTP)
 	case in.Gateway != nil:
-		in.Gateway.Common = common
-		return listener.Gateway(*in.Gateway)
+		return listener.Gateway(in.Gateway.input(common))
 	case in.Inbound != nil:
-		return listener.Inbound(listener.InboundInput{
-			Name: in.Inbound.Name, Bind: in.Inbound.Bind, Port: in.Inbound.Port, Protocol: protocol(t, in.Inbound.Protocol),
-			Cluster: in.Inbound.Cluster, StatName: in.Inbound.StatName, Refuses: in.Inbound.Refuses, Common: common,
-		})
+		return listener.Inbound(listener.InboundInput{InboundPort: in.Inbound.port(t), Bind: in.Inbound.Bind, Common: common})
+	case in.VirtualInbound != nil:
+		var ports []listener.InboundPort
+		for _, p := range in.VirtualInbound.Ports {
+			ports = append(ports, p.port(t))
+		}
+		list := model.NewInterner[listener.InboundPort]().List(ports)
+		return listener.VirtualInbound(listener.VirtualInboundInput{Ports: list, Refuses: in.VirtualInbound.Refuses, Common: common})
+	case in.VirtualOutbound != nil:
+		in.VirtualOutbound.Common = common
+		return listener.VirtualOutbound(*in.VirtualOutbound)
 	}
-	require.NotNil(t, in.TCP, "want one of http, gateway, inbound and tcp")
+	require.NotNil(t, in.TCP, "want one of http, gateway, inbound, virtualInbound, virtualOutbound and tcp")
 	return listener.TCP(in.TCP.input(common))
 }
 
-func (in *goldenTCP) input(common *listener.Common) listener.TCPInput {
+func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
+	return listener.InboundPort{
+		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
+		TakesTLS: in.TakesTLS, RefusesTLS: in.RefusesTLS,
+	}
+}
+
+func (in *goldenGateway) input(common *listener.Common) listener.GatewayInput {
+	doors := make([]listener.Door, 0, len(in.Doors))
+	for _, d := range in.Doors {
+		doors = append(doors, listener.Door{Chain: d.chain(), RouteTable: d.RouteTable, TLS: d.TLS, FilesByAgent: d.FilesByAgent})
+	}
+	return listener.GatewayInput{
+		Name: in.Name, Bind: in.Bind, Port: in.Port, RouteTable: in.RouteTable, Refuses: in.Refuses, Common: common,
+		Doors: model.NewInterner[listener.Door]().List(doors),
+	}
+}
+
+func (c *goldenChain) chain() listener.Chain {
 	words := model.NewInterner[string]()
+	return listener.Chain{
+		Name: c.Name, SNI: words.List(c.SNI), Prefixes: words.List(c.Prefixes), Closed: c.Closed, OfMesh: c.OfMesh, HashSource: c.HashSource, ForwardPort: c.ForwardPort,
+		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
+		IdleTimeout: c.IdleTimeout.Duration, MaxDuration: c.MaxDuration.Duration,
+	}
+}
+
+func (in *goldenTCP) input(common *listener.Common) listener.TCPInput {
 	chains := make([]listener.Chain, 0, len(in.Chains))
 	for _, c := range in.Chains {
-		chains = append(chains, listener.Chain{
-			Name: c.Name, SNI: words.List(c.SNI), Prefixes: words.List(c.Prefixes), Closed: c.Closed, HashSource: c.HashSource, ForwardPort: c.ForwardPort,
-			Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
-			IdleTimeout: c.IdleTimeout.Duration, MaxDuration: c.MaxDuration.Duration,
-		})
+		chains = append(chains, c.chain())
 	}
 	return listener.TCPInput{
-		Name: in.Name, Bind: in.Bind, Port: in.Port, BindToPort: in.BindToPort, Common: common,
+		Name: in.Name, Bind: in.Bind, Port: in.Port, BindToPort: in.BindToPort, RouteTable: in.RouteTable, Common: common,
 		Chains: model.NewInterner[listener.Chain]().List(chains),
 	}
 }

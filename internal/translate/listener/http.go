@@ -30,13 +30,11 @@ const gatewayHandshake = 15 * time.Second
 // there is none, as a tunnel would bypass all others. A client's TLS goes through a listener of its own, by SNI.
 func HTTP(in HTTPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
-	manager := common.manager("outbound_" + in.Name + ";")
-	manager.RouteSpecifier = overRDS(in.RouteTable)
-	manager.UseRemoteAddress = wrapperspb.Bool(false)
+	manager := common.outbound(in.Name, in.RouteTable)
 	manager.HttpFilters = httpFilters(in.ProxyUnknown)
 	return &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          address(in.Bind, in.Port),
+		Address:                          pb.Address(in.Bind, in.Port),
 		BindToPort:                       bound(in.BindToPort),
 		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
 		FilterChains:                     []*listenerv3.FilterChain{httpChain(manager)},
@@ -46,28 +44,13 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 	}
 }
 
-// Gateway is a gateway's HTTP listener. Its clients are outside of the mesh: x-forwarded-for and the headers that only
-// trusted callers may set are made from the connection, not taken from the request.
-func Gateway(in GatewayInput) *listenerv3.Listener {
-	common := in.Common.orZero()
-	manager := common.manager("outbound_" + in.Name + ";")
-	manager.RouteSpecifier = overRDS(in.RouteTable)
-	manager.UseRemoteAddress = wrapperspb.Bool(true)
-	manager.ServerName = serverName
-	manager.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
-	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
-		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
-	}
-	manager.HttpFilters = guarded(in.Refuses, httpFilters(false))
-	chain := httpChain(manager)
-	chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
-	return &listenerv3.Listener{
-		Name:             in.Name,
-		Address:          address(in.Bind, in.Port),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
-		FilterChains:     []*listenerv3.FilterChain{chain},
-		AccessLog:        common.unmatchedLog(),
-	}
+// outbound is the connection manager of a workload's own requests.
+func (c Common) outbound(name, table string) *hcmv3.HttpConnectionManager {
+	manager := c.manager("outbound_" + name + ";")
+	manager.RouteSpecifier = overRDS(table)
+	manager.UseRemoteAddress = wrapperspb.Bool(false)
+	manager.HttpFilters = httpFilters(false)
+	return manager
 }
 
 // manager is a connection manager with what all of them have. The caller adds where routes and addresses come from.

@@ -26,26 +26,47 @@ func Inbound(in InboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          address(in.Bind, in.Port),
+		Address:                          pb.Address(in.Bind, in.Port),
 		TrafficDirection:                 corev3.TrafficDirection_INBOUND,
 		ListenerFiltersTimeout:           pb.Duration(0),
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
 	}
+	l.FilterChains = in.chains(common)
+	if in.TakesTLS {
+		l.ListenerFilters = append(l.ListenerFilters, tlsInspector())
+	}
+	if in.Protocol == model.Auto {
+		l.ListenerFilters = append(l.ListenerFilters, httpInspector())
+	}
+	return l
+}
+
+// chains are those of the port: for connections in TLS of the mesh, if it takes them, and for all others.
+func (in *InboundPort) chains(common Common) []*listenerv3.FilterChain {
+	var chains []*listenerv3.FilterChain
+	if in.TakesTLS {
+		chains = in.secureChains(common)
+	}
+	return append(chains, in.plainChains(common)...)
+}
+
+// plainChains are of HTTP, of bytes, or of either.
+func (in *InboundPort) plainChains(common Common) []*listenerv3.FilterChain {
 	switch {
 	case in.Protocol.IsHTTP():
-		l.FilterChains = []*listenerv3.FilterChain{in.http(common)}
+		return []*listenerv3.FilterChain{in.http(common)}
 	case in.Protocol == model.Auto:
 		http := in.http(common)
 		http.FilterChainMatch = &listenerv3.FilterChainMatch{ApplicationProtocols: inspected(common)}
-		l.FilterChains = []*listenerv3.FilterChain{http, in.tcp(common)}
-		l.ListenerFilters = []*listenerv3.ListenerFilter{
-			listenerFilter("envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{}),
-		}
+		return []*listenerv3.FilterChain{http, in.tcp(common)}
 	default:
-		l.FilterChains = []*listenerv3.FilterChain{in.tcp(common)}
+		return []*listenerv3.FilterChain{in.tcp(common)}
 	}
-	return l
+}
+
+func httpInspector() *listenerv3.ListenerFilter {
+	return listenerFilter("envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{})
 }
 
 // inspected are the protocols that count as HTTP when bytes are looked at. HTTP/1.0 does only where it is taken: as opaque
@@ -57,7 +78,7 @@ func inspected(c Common) []string {
 	return []string{"http/1.1", "h2c"}
 }
 
-func (in *InboundInput) http(common Common) *listenerv3.FilterChain {
+func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 	manager := common.manager(in.Name + ";")
 	manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: in.routes()}
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
@@ -76,7 +97,7 @@ func (in *InboundInput) http(common Common) *listenerv3.FilterChain {
 }
 
 // routes sends every request to the workload's process. The caller's proxy has applied the timeouts, so there is none.
-func (in *InboundInput) routes() *routev3.RouteConfiguration {
+func (in *InboundPort) routes() *routev3.RouteConfiguration {
 	port := strconv.Itoa(int(in.Port))
 	action := &routev3.RouteAction{
 		ClusterSpecifier:  &routev3.RouteAction_Cluster{Cluster: in.Cluster},
@@ -93,16 +114,15 @@ func (in *InboundInput) routes() *routev3.RouteConfiguration {
 			Name:    "inbound|http|" + port,
 			Domains: []string{"*"},
 			Routes: []*routev3.Route{{
-				Name:      "default",
-				Match:     &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
-				Decorator: &routev3.Decorator{Operation: in.StatName + ":" + port + "/*"},
-				Action:    &routev3.Route_Route{Route: action},
+				Name:   "default",
+				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+				Action: &routev3.Route_Route{Route: action},
 			}},
 		}},
 	}
 }
 
-func (in *InboundInput) tcp(common Common) *listenerv3.FilterChain {
+func (in *InboundPort) tcp(common Common) *listenerv3.FilterChain {
 	proxy := &tcpv3.TcpProxy{
 		StatPrefix:       in.Cluster,
 		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: in.Cluster},

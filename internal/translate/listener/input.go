@@ -14,6 +14,8 @@ type Common struct {
 	IdleTimeout time.Duration
 	// HTTP10 takes HTTP/1.0 requests too, which Envoy answers with 426 otherwise.
 	HTTP10 bool
+	// Stack is what listeners for any address listen on.
+	Stack model.Stack
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table "http_proxy"), or a service
@@ -30,13 +32,15 @@ type HTTPInput struct {
 	Common       *Common
 }
 
-// TCPInput is an outbound listener of a port whose bytes are not HTTP.
+// TCPInput is an outbound listener of a port whose bytes are not HTTP, or not all of them.
 type TCPInput struct {
 	Name       string
-	Bind       string
+	Bind       string // empty for any address
 	Port       uint16
 	BindToPort bool
 	Chains     *model.List[Chain]
+	// RouteTable has the connections that look like HTTP in plaintext; the chains have the others. Empty: they have all.
+	RouteTable string
 	Common     *Common
 }
 
@@ -54,6 +58,8 @@ type Chain struct {
 	// ForwardPort, unless 0, looks the connection's server name up, for a target that connects to whatever host it is given
 	// (cluster.OutboundInput.ForwardProxy of a wildcard, cluster.PassthroughInput.ForwardProxy), at this port.
 	ForwardPort uint16
+	// OfMesh takes connections alone that are in mutual TLS of the mesh, as they say themselves (ALPN); it goes with SNI.
+	OfMesh bool
 	// HashSource keeps a client at one endpoint: the destination's consistent hash is by source IP.
 	HashSource bool
 }
@@ -64,28 +70,63 @@ type WeightedTarget struct {
 	Weight  uint32
 }
 
-// InboundInput is a listener on the workload's own address for one of its ports ("inbound_0.0.0.0_<port>"), which hands
-// on to the cluster "inbound|<port>||".
-type InboundInput struct {
-	Name     string
-	Bind     string // model.OwnPod or an IP
+// InboundPort is one of the workload's own ports, which hands on to the cluster "inbound|<port>||".
+type InboundPort struct {
+	Name     string // "inbound_0.0.0.0_<port>"
 	Port     uint16
 	Protocol model.Protocol
 	Cluster  string
-	// StatName is the host of the first service on the port, for the route's name and statistics.
-	StatName string
+	// TakesTLS takes connections in mutual TLS of the mesh, too, with the certificate that the proxy's agent has.
+	TakesTLS bool
+	// Refuses answers every request with 403, and closes connections that are not HTTP; RefusesTLS those in TLS of the mesh, and
+	// Refuses the others.
+	Refuses, RefusesTLS bool
+}
+
+// InboundInput is a listener on the workload's own address for one of its ports.
+type InboundInput struct {
+	InboundPort
+	Bind   string // model.OwnPod or an IP
+	Common *Common
+}
+
+// VirtualInboundInput is the listener "virtualInbound", to which all calls to a workload are redirected.
+type VirtualInboundInput struct {
+	Ports *model.List[InboundPort] // that services or the Sidecar name; no port twice
+	// Refuses closes connections to all other ports, instead of handing them on.
+	Refuses bool
+	Common  *Common
+}
+
+// VirtualOutboundInput is the listener "virtualOutbound", to which all calls of a workload are redirected.
+type VirtualOutboundInput struct {
+	// RegistryOnly closes connections to destinations that no other listener is for, instead of handing them on.
+	RegistryOnly bool
+	Common       *Common
+}
+
+// GatewayInput is a gateway's listener ("0.0.0.0_<port>").
+type GatewayInput struct {
+	Name       string
+	Bind       string
+	Port       uint16
+	RouteTable string // of HTTP in plaintext ("http.<port>"); empty for none
+	// Doors are chains for connections in TLS and for those that are not HTTP; none beside a RouteTable.
+	Doors *model.List[Door]
 	// Refuses answers every request with 403, and closes connections that are not HTTP.
 	Refuses bool
 	Common  *Common
 }
 
-// GatewayInput is a gateway's HTTP listener ("0.0.0.0_<port>", route table "http.<port>").
-type GatewayInput struct {
-	Name       string
-	Bind       string
-	Port       uint16
+// Door is a filter chain of a gateway's listener: for some server names, or for all connections.
+type Door struct {
+	// Chain says which server names come here, and where connections go that are not HTTP.
+	Chain
+	// RouteTable is that of HTTP ("https.<port>.<port's name>.<gateway>.<namespace>"); empty for connections that are not HTTP.
 	RouteTable string
-	// Refuses answers every request with 403.
-	Refuses bool
-	Common  *Common
+	// TLS ends here; nil if it passes through, or there is none.
+	TLS *model.ServerTLS
+	// FilesByAgent tells that the proxy's agent reads the files which TLS names, and serves them over SDS. Else Envoy reads them, once,
+	// and refuses the listener if one is missing.
+	FilesByAgent bool
 }

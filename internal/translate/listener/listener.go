@@ -15,12 +15,13 @@ const (
 	tcpProxyFilter          = "envoy.filters.network.tcp_proxy"
 )
 
-// address is where a listener binds: an IP, or a placeholder for one.
-func address(bind string, port uint16) *corev3.Address {
-	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-		Address:       bind,
-		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
-	}}}
+// anywhere is a port at any address of the proxy's.
+func (c Common) anywhere(port uint16) (first *corev3.Address, more []*listenerv3.AdditionalAddress) {
+	all := c.Stack.Wildcards()
+	for _, bind := range all[1:] {
+		more = append(more, &listenerv3.AdditionalAddress{Address: pb.Address(bind, port)})
+	}
+	return pb.Address(all[0], port), more
 }
 
 // bound is nil for a listener that has its port, and false for one that only gets redirected connections.

@@ -25,7 +25,10 @@ func port(n int) *corev3.SocketAddress_PortValue {
 }
 
 func TestInputsAreMemoKeys(t *testing.T) {
-	for _, in := range []any{listener.HTTPInput{}, listener.TCPInput{}, listener.InboundInput{}, listener.GatewayInput{}} {
+	for _, in := range []any{
+		listener.HTTPInput{}, listener.TCPInput{}, listener.InboundInput{}, listener.GatewayInput{},
+		listener.VirtualInboundInput{}, listener.VirtualOutboundInput{},
+	} {
 		translatetest.RequireInput(t, in)
 	}
 }
@@ -141,8 +144,14 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 			ProxyUnknown: rapid.Bool().Draw(rt, "unknown"), BindToPort: rapid.Bool().Draw(rt, "bound"), Common: in.Common,
 		}
 		requireEqual(rt, listener.HTTP(http), listener.HTTP(http))
-		inbound := listener.InboundInput{Name: "i", Protocol: rapid.SampledFrom(protocols()).Draw(rt, "protocol"), Common: in.Common}
+		port := listener.InboundPort{Name: "i", Port: 80, Protocol: rapid.SampledFrom(protocols()).Draw(rt, "protocol"), TakesTLS: rapid.Bool().Draw(rt, "TLS")}
+		inbound := listener.InboundInput{InboundPort: port, Common: in.Common}
 		requireEqual(rt, listener.Inbound(inbound), listener.Inbound(inbound))
+		list := func() *model.List[listener.InboundPort] {
+			return model.NewInterner[listener.InboundPort]().List([]listener.InboundPort{port})
+		}
+		requireEqual(rt, listener.VirtualInbound(listener.VirtualInboundInput{Ports: list(), Common: in.Common}),
+			listener.VirtualInbound(listener.VirtualInboundInput{Ports: list(), Common: in.Common}))
 	})
 }
 

@@ -1,6 +1,8 @@
 package listener
 
 import (
+	"slices"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
@@ -25,12 +27,19 @@ func TCP(in TCPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          address(in.Bind, in.Port),
+		Address:                          pb.Address(in.Bind, in.Port),
 		BindToPort:                       bound(in.BindToPort),
 		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
 		ListenerFiltersTimeout:           pb.Duration(0),
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
+	}
+	if in.Bind == "" {
+		l.Address, l.AdditionalAddresses = common.anywhere(in.Port)
+	}
+	if in.RouteTable != "" {
+		l.FilterChains = append(l.FilterChains, in.http(common))
+		l.ListenerFilters = append(l.ListenerFilters, httpInspector())
 	}
 	taken := claims{}
 	for c := range in.Chains.All() {
@@ -48,13 +57,21 @@ func TCP(in TCPInput) *listenerv3.Listener {
 		}
 	}
 	if taken.bySNI || forwards(in.Chains) {
-		l.ListenerFilters = []*listenerv3.ListenerFilter{listenerFilter("envoy.filters.listener.tls_inspector",
-			&tlsinspectorv3.TlsInspector{InitialReadBufferSize: wrapperspb.UInt32(inspectorBuffer)})}
+		l.ListenerFilters = slices.Insert(l.ListenerFilters, 0, listenerFilter("envoy.filters.listener.tls_inspector",
+			&tlsinspectorv3.TlsInspector{InitialReadBufferSize: wrapperspb.UInt32(inspectorBuffer)}))
 	}
 	if len(l.FilterChains) == 0 && l.DefaultFilterChain != nil {
 		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{l.DefaultFilterChain}, nil
 	}
 	return l
+}
+
+// http is the chain of requests in plaintext. Those within TLS look like HTTP too where a client offers that (ALPN), so the
+// chain is for bytes that are not TLS.
+func (in *TCPInput) http(common Common) *listenerv3.FilterChain {
+	chain := httpChain(common.outbound(in.Name, in.RouteTable))
+	chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer", ApplicationProtocols: inspected(common)}
+	return chain
 }
 
 // forwards tells that some chain looks server names up, which the TLS inspector reads.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -51,6 +52,16 @@ func OptionalUint32(n uint32) *wrapperspb.UInt32Value {
 // Millionths is a share of requests, from 0 to 1,000,000.
 func Millionths(n uint32) *typev3.FractionalPercent {
 	return &typev3.FractionalPercent{Numerator: n, Denominator: typev3.FractionalPercent_MILLION}
+}
+
+// Address is a port of an IP, of a host name where Envoy looks it up, or of a placeholder for one.
+func Address(host string, port uint16) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: Socket(host, port)}}
+}
+
+// Socket is Address where a message has nothing but sockets.
+func Socket(host string, port uint16) *corev3.SocketAddress {
+	return &corev3.SocketAddress{Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)}}
 }
 
 // OutboundCluster is the name of the cluster of a service port, or of a subset of it: "outbound|9080|v1|reviews.default.svc.cluster.local".

@@ -91,7 +91,7 @@ func setPathRewrite(out *routev3.RouteAction, in *model.Rewrite) {
 func (t translator) hashes(targets []model.Destination) []*model.HashPolicy {
 	var out []*model.HashPolicy
 	for _, d := range targets {
-		hash := t.fact(d.Host, d.Port, d.Subset).Hash
+		hash := t.fact(d).Hash
 		if hash != nil && !slices.ContainsFunc(out, func(known *model.HashPolicy) bool { return *known == *hash }) {
 			out = append(out, hash)
 		}

@@ -38,7 +38,7 @@ func retryPolicy(in *model.Retries, hashes bool) *routev3.RetryPolicy {
 	}
 	if in.IgnorePreviousHosts && !hashes { // it leads to the same host again, however often it is asked
 		out.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
-			Name: "envoy.retry_host_predicates.previous_hosts",
+			Name: "previous_hosts", // for people: the type tells Envoy what it is
 			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{
 				TypedConfig: pb.Any(&previoushostsv3.PreviousHostsPredicate{}),
 			},

@@ -3,7 +3,6 @@ package route_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,10 +21,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.out.yaml and remove those that no case has")
 
 const (
 	caseSuffix   = ".in.yaml"
@@ -35,41 +33,9 @@ const (
 // TestGolden translates testdata/<case>.in.yaml and compares with testdata/<case>.out.yaml. A case is a header (the fields
 // of caseHeader) and after it VirtualServices as a user writes them; a new case is a new file and a run with -update.
 func TestGolden(t *testing.T) {
-	cases := caseNames(t)
-	for _, name := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := toYAML(t, translateCase(t, name))
-			golden := filepath.Join("testdata", name+goldenSuffix)
-			if *update {
-				require.NoError(t, os.WriteFile(golden, got, 0o644))
-				return
-			}
-			want, err := os.ReadFile(golden)
-			require.NoError(t, err, "run go test ./internal/translate/route -update")
-			require.Equal(t, string(want), string(got))
-		})
-	}
-	for _, golden := range goldenFiles(t) {
-		name := strings.TrimSuffix(filepath.Base(golden), goldenSuffix)
-		if slices.Contains(cases, name) {
-			continue
-		}
-		if *update {
-			require.NoError(t, os.Remove(golden))
-			continue
-		}
-		t.Errorf("%s belongs to no case; -update removes it", golden)
-	}
-}
-
-func caseNames(t testing.TB) []string {
-	files, err := filepath.Glob("testdata/*" + caseSuffix)
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for i, f := range files {
-		files[i] = strings.TrimSuffix(filepath.Base(f), caseSuffix)
-	}
-	return files
+	golden.Cases(t, caseSuffix, goldenSuffix, func(t *testing.T, path string) string {
+		return string(toYAML(t, translateCase(t, strings.TrimSuffix(filepath.Base(path), caseSuffix))))
+	})
 }
 
 func goldenFiles(t testing.TB) []string {

@@ -112,18 +112,16 @@ func (t translator) defaultRoute() *routev3.Route {
 	if to == (Target{}) {
 		return nil
 	}
-	fact := t.fact(to.Host, to.Port, to.Subset)
+	fact := t.fact(model.Destination{Host: to.Host, Port: to.Port, Subset: to.Subset})
 	action := &routev3.RouteAction{
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: pb.OutboundCluster(to.Host, to.Port, to.Subset)},
 		HashPolicy:       hashPolicies(fact.Hash),
 	}
 	action.RetryPolicy = retryPolicy(t.in.Retries, fact.Hash != nil)
 	setTimeout(action, 0)
-	match := matchAll()
 	return &routev3.Route{
-		Name:      defaultRoute,
-		Match:     match,
-		Action:    &routev3.Route_Route{Route: action},
-		Decorator: &routev3.Decorator{Operation: operation(string(to.Host), to.Port, match)},
+		Name:   defaultRoute,
+		Match:  matchAll(),
+		Action: &routev3.Route_Route{Route: action},
 	}
 }

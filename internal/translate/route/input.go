@@ -48,6 +48,8 @@ type DestinationFact struct {
 	Host   model.Host
 	Port   uint16 // as the route gives it, 0 when it gives none
 	Subset string
+	// PortName is the port's name, as the route gives it in the place of a number.
+	PortName string
 	// Resolved is the port to use: Port, or the service's only port, or the port that was called.
 	Resolved uint16
 	// Hash is the hash policy of the destination's load balancer, canonical; nil unless it hashes.
@@ -69,5 +71,5 @@ type TableInput struct {
 
 // CompareFacts is the order of VirtualHostInput.Facts: what a destination is looked up by.
 func CompareFacts(a, b DestinationFact) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset))
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset), cmp.Compare(a.PortName, b.PortName))
 }

@@ -3,7 +3,6 @@ package route
 import (
 	"fmt"
 	"sort"
-	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -22,12 +21,10 @@ func (t translator) route(ref RouteRef) *routev3.Route {
 	out := &routev3.Route{Name: routeName(ref), Match: routeMatch(ref.Match), Metadata: metadata(ref.Owner)}
 	if reason := unusable(in); reason != "" {
 		out.Action = brokenAction(reason)
-		out.Decorator = &routev3.Decorator{Operation: operation(ref.Owner.Name, t.in.Port, out.Match)}
 		return out
 	}
 
 	headers := translateHeaders(in.Headers)
-	op := operation(ref.Owner.Name, t.in.Port, out.Match)
 	switch {
 	case in.Redirect != nil:
 		out.Action = redirectAction(in.Redirect, t.in.Port)
@@ -38,11 +35,9 @@ func (t translator) route(ref RouteRef) *routev3.Route {
 		if len(targets) == 1 {
 			only := targets[0]
 			headers = headers.append(translateHeaders(only.Headers))
-			op = operation(string(only.Host), t.resolve(only).Port, out.Match)
 		}
 		out.Action = &routev3.Route_Route{Route: t.forward(in, targets, headers.authority)}
 	}
-	out.Decorator = &routev3.Decorator{Operation: op}
 	out.RequestHeadersToAdd, out.RequestHeadersToRemove = headers.requestAdd, headers.requestRemove
 	out.ResponseHeadersToAdd, out.ResponseHeadersToRemove = headers.responseAdd, headers.responseRemove
 	out.TypedPerFilterConfig = filterConfig(in)
@@ -91,9 +86,9 @@ func weighted(all []model.Destination) []model.Destination {
 }
 
 // fact is what the input knows of a destination. One that it does not know keeps its port, else gets the one that was
-// called: Envoy answers 503 for a cluster that does not exist.
-func (t translator) fact(host model.Host, port uint16, subset string) DestinationFact {
-	want := DestinationFact{Host: host, Port: port, Subset: subset}
+// called; one whose port's name nothing has keeps port 0. Envoy answers 503 for a cluster that does not exist.
+func (t translator) fact(d model.Destination) DestinationFact {
+	want := DestinationFact{Host: d.Host, Port: d.Port, Subset: d.Subset, PortName: d.PortName}
 	facts := t.in.Facts
 	i := sort.Search(facts.Len(), func(i int) bool { return CompareFacts(facts.At(i), want) >= 0 })
 	if i < facts.Len() && CompareFacts(facts.At(i), want) == 0 {
@@ -102,7 +97,7 @@ func (t translator) fact(host model.Host, port uint16, subset string) Destinatio
 	if want.Resolved == 0 {
 		want.Resolved = want.Port
 	}
-	if want.Resolved == 0 {
+	if want.Resolved == 0 && want.PortName == "" {
 		want.Resolved = t.in.Port
 	}
 	return want
@@ -110,7 +105,7 @@ func (t translator) fact(host model.Host, port uint16, subset string) Destinatio
 
 // resolve names the cluster of a destination.
 func (t translator) resolve(d model.Destination) Target {
-	return Target{Host: d.Host, Port: t.fact(d.Host, d.Port, d.Subset).Resolved, Subset: d.Subset}
+	return Target{Host: d.Host, Port: t.fact(d).Resolved, Subset: d.Subset}
 }
 
 func (t translator) cluster(d model.Destination) string {
@@ -124,21 +119,6 @@ func routeName(ref RouteRef) string {
 		return ref.Route.Name + "." + ref.Match.Name
 	}
 	return ref.Route.Name
-}
-
-// operation names the route in traces: "reviews.default.svc.cluster.local:9080/api/*" for a route to one destination;
-// other routes carry their VirtualService's name in place of the host.
-func operation(host string, port uint16, m *routev3.RouteMatch) string {
-	path := ""
-	switch p := m.GetPathSpecifier().(type) {
-	case *routev3.RouteMatch_Prefix:
-		path = p.Prefix + "*"
-	case *routev3.RouteMatch_Path:
-		path = p.Path
-	case *routev3.RouteMatch_SafeRegex:
-		path = p.SafeRegex.GetRegex()
-	}
-	return host + ":" + strconv.Itoa(int(port)) + path
 }
 
 // metadata names the object that a route comes from, where Istio's tools look for it.

@@ -24,13 +24,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
-// overADS is the rest of a bootstrap whose resources name the ADS stream; nobody listens there.
+// overADS is the rest of a bootstrap whose resources name the ADS stream, or an agent of Istio; nobody listens there.
 const overADS = `{
   "node": {"id": "sidecar~127.0.0.2~validate.default~default.svc.cluster.local", "cluster": "validate"},
   "dynamicResources": {"adsConfig": {"apiType": "DELTA_GRPC", "transportApiVersion": "V3",
     "grpcServices": [{"envoyGrpc": {"clusterName": "xds"}}]}},
   "staticResources": {"clusters": [{"name": "xds", "type": "STATIC", "loadAssignment": {"clusterName": "xds",
-    "endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}}}]}]}}]}}`
+    "endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}}}]}]}},
+    {"name": "sds-grpc", "type": "STATIC", "loadAssignment": {"clusterName": "sds-grpc",
+    "endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"pipe": {"path": "./nobody"}}}}]}]}}]}}`
 
 // RequireValid has a real Envoy judge the static resources. The binary is that of the variable LATEEN_ENVOY, or .tools/envoy
 // of the checkout. Without one the test is skipped, unless LATEEN_ENVOY_REQUIRED is set.

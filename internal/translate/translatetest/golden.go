@@ -1,7 +1,6 @@
 package translatetest
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +10,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden outputs, and remove those without an input")
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
+)
 
 const (
 	inputs  = ".in.yaml"
@@ -24,40 +23,11 @@ const (
 // by adding its input and running the tests with -update, which writes the output.
 func Golden(t *testing.T, translate func(t *testing.T, in []byte) proto.Message) {
 	t.Helper()
-	cases := casesOf(t, inputs)
-	require.NotEmpty(t, cases)
-	for _, name := range cases {
-		t.Run(name, func(t *testing.T) {
-			in, err := os.ReadFile(path(name, inputs))
-			require.NoError(t, err)
-			got := Text(t, translate(t, in))
-			if *update {
-				require.NoError(t, os.WriteFile(path(name, outputs), []byte(got), 0o644))
-				return
-			}
-			want, err := os.ReadFile(path(name, outputs))
-			require.NoError(t, err, "run the test with -update to write it")
-			require.Equal(t, string(want), got)
-		})
-	}
-	orphans(t, cases)
-}
-
-func orphans(t *testing.T, cases []string) {
-	t.Helper()
-	known := map[string]bool{}
-	for _, name := range cases {
-		known[name] = true
-	}
-	for _, name := range casesOf(t, outputs) {
-		switch {
-		case known[name]:
-		case *update:
-			require.NoError(t, os.Remove(path(name, outputs)))
-		default:
-			t.Errorf("%s has no input; -update removes it", path(name, outputs))
-		}
-	}
+	golden.Cases(t, inputs, outputs, func(t *testing.T, path string) string {
+		in, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return Text(t, translate(t, in))
+	})
 }
 
 // Outputs are the names of the golden outputs of the package under test.

@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ type Push struct {
 type Conn struct {
 	hub   *Hub
 	shard *shard
-	wake  chan struct{} // capacity 1: a signal that is there already says it all
+	task  task
 
 	// Guarded by shard.mu.
 	class ClassID
@@ -30,8 +31,9 @@ type Conn struct {
 	gone  bool
 
 	mu      sync.Mutex
+	pending *view.State // that is to be taken, nil if none is
+	offered time.Time   // Push.Offered
 	own     view.Own
-	pending *Push
 	open    []opening
 	first   uint64        // generation of the state that it was registered with
 	acked   uint64        // generation up to which it has acknowledged, the largest number when it has left
@@ -46,8 +48,23 @@ type opening struct {
 	nacked bool
 }
 
-// Wake has a signal when a push may be pending.
-func (c *Conn) Wake() <-chan struct{} { return c.wake }
+// Start makes the Hub call push whenever a push may be pending, and after each Poke: in a goroutine of the Hub's, one call at a
+// time, as many for all connections together as the throttle says. It is called once at most.
+func (c *Conn) Start(push func()) {
+	p := &c.hub.pool
+	p.mu.Lock()
+	c.task.push = push
+	p.mu.Unlock()
+	if c.Behind() {
+		p.add(c)
+	}
+}
+
+// Poke has push called soon.
+func (c *Conn) Poke() { c.hub.pool.add(c) }
+
+// Yield lets others have the turn of a push that does not come to its end. Push goes on, and is not called again meanwhile.
+func (c *Conn) Yield() { c.hub.pool.yield(c) }
 
 // Take returns the pending push, if there is one, and the connection has none from then on.
 func (c *Conn) Take() (Push, bool) {
@@ -56,17 +73,10 @@ func (c *Conn) Take() (Push, bool) {
 	if c.pending == nil {
 		return Push{}, false
 	}
-	p := *c.pending
+	p := Push{State: c.pending, Own: c.own, Offered: c.offered}
 	c.pending = nil
 	return p, true
 }
-
-// Turn is the throttle of the Hub: a stream that has something to push sends on it, alone or in a select, and calls Done
-// when it has pushed.
-func (c *Conn) Turn() chan<- struct{} { return c.hub.turns }
-
-// Done gives a turn back.
-func (c *Conn) Done() { <-c.hub.turns }
 
 // Behind tells whether a push is pending.
 func (c *Conn) Behind() bool {
@@ -92,15 +102,12 @@ func (c *Conn) offer(state *view.State, own *view.Own, r *record) int {
 	}
 	touched := c.note(r, state.Generation)
 	if c.pending == nil {
-		c.pending = &Push{Offered: r.Published}
+		c.offered = r.Published
 	} else if touched == 1 {
 		c.hub.metrics.Push.Coalesced.Inc()
 	}
-	c.pending.State, c.pending.Own = state, c.own
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.pending = state
+	c.hub.pool.add(c)
 	return touched
 }
 
@@ -110,7 +117,7 @@ func (c *Conn) note(r *record, want uint64) int {
 		return 0
 	}
 	if len(c.open) >= maxOpen {
-		c.open = c.open[1:] // the ledger has let go of its record by now
+		c.open = slices.Delete(c.open, 0, 1) // the ledger has let go of its record by now
 	}
 	c.open = append(c.open, opening{record: r, want: want})
 	return 1
@@ -147,6 +154,7 @@ func (c *Conn) Refused(generation uint64) {
 
 func (c *Conn) settle(generation uint64, as outcome) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.acked = max(c.acked, generation)
 	if c.settled != nil {
 		close(c.settled)
@@ -156,16 +164,17 @@ func (c *Conn) settle(generation uint64, as outcome) {
 	for n < len(c.open) && c.open[n].want <= generation {
 		n++
 	}
-	done := c.open[:n:n]
-	c.open = c.open[n:]
-	if len(c.open) == 0 {
+	if n > 0 {
+		c.hub.ledger.settle(c.open[:n], as)
+		c.open = slices.Delete(c.open, 0, n)
+	}
+	if len(c.open) == 0 && cap(c.open) > keptOpenings {
 		c.open = nil
 	}
-	c.mu.Unlock()
-	if n > 0 {
-		c.hub.ledger.settle(done, as)
-	}
 }
+
+// keptOpenings is how much room for openings a connection keeps that has acknowledged everything: what one push takes.
+const keptOpenings = 1
 
 // wait waits until what was offered up to the generation is acknowledged.
 func (c *Conn) wait(ctx context.Context, generation uint64) error {

@@ -1,6 +1,8 @@
 package fanout
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/lateen-mesh/lateen/internal/view"
@@ -16,11 +18,10 @@ type Frame struct {
 
 // Fields of envoy.service.discovery.v3, and of google.protobuf.Any.
 const (
-	deltaSystemVersion protowire.Number = 1
-	deltaResources     protowire.Number = 2
-	deltaTypeURL       protowire.Number = 4
-	deltaNonce         protowire.Number = 5
-	deltaRemoved       protowire.Number = 6
+	deltaResources protowire.Number = 2
+	deltaTypeURL   protowire.Number = 4
+	deltaNonce     protowire.Number = 5
+	deltaRemoved   protowire.Number = 6
 
 	sotwVersion   protowire.Number = 1
 	sotwResources protowire.Number = 2
@@ -41,53 +42,141 @@ const inlineLimit = 1024
 // Encode makes the frame of a response to one proxy. The fields that streams have in common come first, so that their
 // bytes can be shared; the fields of this stream (nonce, version, removals) follow, as protobuf allows.
 func Encode(p session.Protocol, r session.Response, own view.Own) Frame {
-	if p == session.StateOfTheWorld {
-		return encodeStateOfTheWorld(r, own)
-	}
-	return encodeDelta(r, own)
+	var f Frame
+	f.Encode(p, &r, &own)
+	return f
 }
 
-func encodeDelta(r session.Response, own view.Own) Frame {
-	var w frameWriter
-	if r.Shared != nil {
-		w.part(r.Shared.Frame(sharedDelta))
+// Encode makes the frame that of a response, in the place of what it was; a stream that sends one after another needs no other
+// list of parts.
+func (f *Frame) Encode(p session.Protocol, r *session.Response, own *view.Own) {
+	w := frameWriter{parts: f.Parts[:0]}
+	if p == session.StateOfTheWorld {
+		w.stateOfTheWorld(r, own)
 	} else {
-		url := typeURL(r)
-		w.buf = appendString(w.buf, deltaTypeURL, url)
+		w.delta(r, own)
+	}
+	w.cut()
+	f.Parts, f.Size = w.parts, w.size
+}
+
+// Release lets go of all bytes.
+func (f *Frame) Release() {
+	if cap(f.Parts) > usualParts {
+		f.Parts = nil
+	}
+	clear(f.Parts)
+	f.Parts, f.Size = f.Parts[:0], 0
+}
+
+// usualParts is how many a frame has whose first part is shared.
+const usualParts = 2
+
+func (w *frameWriter) delta(r *session.Response, own *view.Own) {
+	removed := r.Removed
+	switch {
+	case r.Type == view.LbEndpoint && r.Shared != nil: // all that differs between its streams is the nonce
+		removed = nil
+		w.members(r.Shared)
+	case len(r.Upserts) >= manyResources:
+		w.resources(r, own)
+	case r.Shared != nil:
+		w.part(r.Shared.Frame(sharedDelta))
+	default:
+		w.buf = appendString(w.buf, deltaTypeURL, typeURL(r))
 		for _, res := range r.Upserts {
-			body := own.Body(r.Type, res)
-			w.buf = appendDeltaHead(w.buf, url, res.Name(), own.Version(res).String(), len(body))
-			w.body(body)
+			w.resource(r, res, own)
 		}
 	}
-	w.grow(tailSize(r))
+	w.grow(sizeOfString(deltaNonce, r.Nonce) + removedSize(removed))
 	w.buf = appendString(w.buf, deltaNonce, r.Nonce)
-	w.buf = appendString(w.buf, deltaSystemVersion, r.Version)
-	for _, name := range r.Removed {
-		w.buf = protowire.AppendTag(w.buf, deltaRemoved, protowire.BytesType)
-		w.buf = protowire.AppendString(w.buf, name)
+	w.buf = appendRemoved(w.buf, removed)
+}
+
+func (w *frameWriter) resource(r *session.Response, res *view.Resource, own *view.Own) {
+	body := own.Body(r.Type, res)
+	w.buf = appendDeltaHead(w.buf, typeURL(r), res.Name(), own.Version(res).String(), len(body))
+	w.body(body)
+}
+
+// manyResources is from how many resources on each is a part of its own, which is encoded once and kept with it. So are responses to clients
+// that come for the first time: thousands of resources, of which nearly all are those of other classes too, so that to keep
+// the whole for each class would cost far more memory.
+const manyResources = 64
+
+func (w *frameWriter) resources(r *session.Response, own *view.Own) {
+	w.parts = slices.Grow(w.parts, len(r.Upserts)+usualParts)
+	for _, res := range r.Upserts {
+		if res.IsOwn() {
+			w.resource(r, res, own)
+			continue
+		}
+		w.cut()
+		w.part(res.Framed(r.Type, framed))
 	}
-	return w.frame()
+	w.buf = appendString(w.buf, deltaTypeURL, typeURL(r))
+}
+
+// members are those of collections. What a client gets when it has none comes in chunks, a change in one part.
+func (w *frameWriter) members(c *view.Change) {
+	chunks := c.Chunks(encodedMembers)
+	if chunks == nil {
+		w.part(c.Frame(changedMembers))
+		return
+	}
+	w.parts = slices.Grow(w.parts, len(chunks)+usualParts)
+	for _, chunk := range chunks {
+		w.part(chunk)
+	}
+	w.buf = appendString(w.buf, deltaTypeURL, c.Type.URL())
+}
+
+func changedMembers(c *view.Change) []byte {
+	shared := sharedDelta(c)
+	return appendRemoved(slices.Grow(shared, removedSize(c.Removed)), c.Removed)
+}
+
+func encodedMembers(members []*view.Resource) []byte {
+	url := view.LbEndpoint.URL()
+	return appendResources(make([]byte, 0, resourcesSize(url, members)), url, members)
+}
+
+// framed is a resource as it stands in a delta response.
+func framed(t view.Type, res *view.Resource) []byte {
+	return appendResource(make([]byte, 0, deltaSize(t.URL(), res)), t.URL(), res)
+}
+
+func appendResource(b []byte, url string, res *view.Resource) []byte {
+	body := res.Body()
+	return append(appendDeltaHead(b, url, res.Name(), res.Version().String(), len(body)), body...)
+}
+
+func deltaSize(url string, res *view.Resource) int {
+	return deltaHeadSize(url, res.Name(), res.Size()) + res.Size()
 }
 
 // sharedDelta is the part of a delta response that all streams have in common which make the same step.
 func sharedDelta(c *view.Change) []byte {
 	url := c.Type.URL()
-	size := sizeOfString(deltaTypeURL, url)
-	for _, res := range c.Upserts {
-		size += deltaHeadSize(url, res.Name(), res.Size()) + res.Size()
-	}
-	b := appendString(make([]byte, 0, size), deltaTypeURL, url)
-	for _, res := range c.Upserts {
-		body := res.Body()
-		b = appendDeltaHead(b, url, res.Name(), res.Version().String(), len(body))
-		b = append(b, body...)
+	b := make([]byte, 0, sizeOfString(deltaTypeURL, url)+resourcesSize(url, c.Upserts))
+	return appendResources(appendString(b, deltaTypeURL, url), url, c.Upserts)
+}
+
+func appendResources(b []byte, url string, list []*view.Resource) []byte {
+	for _, res := range list {
+		b = appendResource(b, url, res)
 	}
 	return b
 }
 
-func encodeStateOfTheWorld(r session.Response, own view.Own) Frame {
-	var w frameWriter
+func resourcesSize(url string, list []*view.Resource) (size int) {
+	for _, res := range list {
+		size += deltaSize(url, res)
+	}
+	return size
+}
+
+func (w *frameWriter) stateOfTheWorld(r *session.Response, own *view.Own) {
 	url := typeURL(r)
 	w.buf = appendString(w.buf, sotwTypeURL, url)
 	for _, res := range r.Upserts {
@@ -99,10 +188,9 @@ func encodeStateOfTheWorld(r session.Response, own view.Own) Frame {
 	}
 	w.buf = appendString(w.buf, sotwNonce, r.Nonce)
 	w.buf = appendString(w.buf, sotwVersion, r.Version)
-	return w.frame()
 }
 
-func typeURL(r session.Response) string {
+func typeURL(r *session.Response) string {
 	if r.Unknown != "" {
 		return r.Unknown
 	}
@@ -151,12 +239,19 @@ func anySize(url string, body int) int {
 	return sizeOfString(anyTypeURL, url) + protowire.SizeTag(anyValue) + protowire.SizeBytes(body)
 }
 
-func tailSize(r session.Response) int {
-	n := sizeOfString(deltaNonce, r.Nonce) + sizeOfString(deltaSystemVersion, r.Version)
-	for _, name := range r.Removed {
+func removedSize(names []string) (n int) {
+	for _, name := range names {
 		n += protowire.SizeTag(deltaRemoved) + protowire.SizeBytes(len(name))
 	}
 	return n
+}
+
+func appendRemoved(b []byte, names []string) []byte {
+	for _, name := range names {
+		b = protowire.AppendTag(b, deltaRemoved, protowire.BytesType)
+		b = protowire.AppendString(b, name)
+	}
+	return b
 }
 
 func sizeOfString(field protowire.Number, s string) int {
@@ -184,6 +279,9 @@ func (w *frameWriter) body(b []byte) {
 
 func (w *frameWriter) part(b []byte) {
 	if len(b) > 0 {
+		if w.parts == nil {
+			w.parts = make([][]byte, 0, usualParts)
+		}
 		w.parts = append(w.parts, b)
 		w.size += len(b)
 	}
@@ -199,9 +297,4 @@ func (w *frameWriter) grow(n int) {
 	if cap(w.buf)-len(w.buf) < n {
 		w.buf = append(make([]byte, 0, len(w.buf)+n), w.buf...)
 	}
-}
-
-func (w *frameWriter) frame() Frame {
-	w.cut()
-	return Frame{Parts: w.parts, Size: w.size}
 }

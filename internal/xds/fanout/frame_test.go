@@ -3,6 +3,8 @@ package fanout_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,7 @@ func TestFrameDecodesToTheResponse(t *testing.T) {
 			Nonce:   rapid.StringMatching(`[a-z0-9]{0,8}`).Draw(t, "nonce"),
 			Version: rapid.StringMatching(`[a-z0-9]{0,16}`).Draw(t, "version"),
 		}
-		for i := range rapid.IntRange(0, 6).Draw(t, "upserts") {
+		for i := range rapid.SampledFrom([]int{0, 1, 2, 6, 63, 64, 65}).Draw(t, "upserts") {
 			size := rapid.SampledFrom([]int{0, 1, 100, 1000, 1100, 20000}).Draw(t, "size")
 			r.Upserts = append(r.Upserts, cluster(t, fmt.Sprintf("c%d", i), size, rapid.Bool().Draw(t, "own")))
 		}
@@ -81,6 +83,78 @@ func TestSharedFrameIsEncodedOnce(t *testing.T) {
 	require.Zero(t, encodings)
 }
 
+// Of many resources each is encoded once, whichever classes have it: here two that differ in one, which is their proxy's own.
+func TestResourcesOfManyAreEncodedOnce(t *testing.T) {
+	var many []*view.Resource
+	for i := range 100 {
+		many = append(many, cluster(t, fmt.Sprint("c", i), 10, false))
+	}
+	var frames []fanout.Frame
+	for _, other := range []string{"x", "y"} {
+		r := session.Response{Type: view.Cluster, Nonce: other, Upserts: append(slices.Clone(many), cluster(t, other, 10, true))}
+		frames = append(frames, fanout.Encode(session.Delta, r, view.Own{Pod: "127.0.0.1"}))
+	}
+	for i := range many {
+		require.Same(t, &frames[0].Parts[i][0], &frames[1].Parts[i][0])
+	}
+	encode := func(view.Type, *view.Resource) []byte { return []byte("again") }
+	require.NotEqual(t, encode(0, nil), many[0].Framed(view.Cluster, encode))
+	require.Equal(t, encode(0, nil), many[0].Framed(view.Endpoint, encode), "of the other type")
+	require.NotEqual(t, encode(0, nil), many[0].Framed(view.Cluster, encode))
+}
+
+// Members that a client gets for the first time come in parts, which those share who come later, but for the one that was changed.
+func TestMembersAreSharedAmongThoseWhoCome(t *testing.T) {
+	store, differ := view.NewStore(), view.NewDiffer(4)
+	var kept []*view.Resource // as by sessions
+	frameOf := func(changed string) fanout.Frame {
+		members := []*view.Resource{view.NewResource("changed", []byte(changed))}
+		for i := range 1000 {
+			members = append(members, view.NewResource(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
+		}
+		kept = append(kept, view.NewAssignment("c", []byte("c"), []view.Group{{Members: store.Build(members...)}}))
+		step := differ.Members(nil, kept[len(kept)-1])
+		r := session.Response{Type: view.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Shared: step}
+		f := fanout.Encode(session.Delta, r, view.Own{})
+		got := &discoveryv3.DeltaDiscoveryResponse{}
+		decode(t, f, got)
+		diff(t, plainDelta(r, view.Own{}), got)
+		return f
+	}
+	before, after := frameOf("1"), frameOf("2")
+	require.Less(t, len(before.Parts), 300)
+	require.Len(t, after.Parts, len(before.Parts))
+	others := 0
+	for i := range before.Parts {
+		if &before.Parts[i][0] != &after.Parts[i][0] {
+			others++
+		}
+	}
+	require.Equal(t, 2, others, "the changed one's, and the nonce")
+	runtime.KeepAlive(kept)
+}
+
+// Of a change of members streams share all but the nonce, removals too, however many there are.
+func TestChangesOfMembersAreSharedWhole(t *testing.T) {
+	store, differ := view.NewStore(), view.NewDiffer(4)
+	of := func(from, to int) *view.Resource {
+		var members []*view.Resource
+		for i := from; i < to; i++ {
+			members = append(members, view.NewResource(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
+		}
+		return view.NewAssignment("c", []byte("c"), []view.Group{{Members: store.Build(members...)}})
+	}
+	step := differ.Members(of(0, 300), of(100, 400))
+	require.Len(t, step.Removed, 100)
+	r := session.Response{Type: view.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Removed: step.Removed, Shared: step}
+	first, second := fanout.Encode(session.Delta, r, view.Own{}), fanout.Encode(session.Delta, r, view.Own{})
+	got := &discoveryv3.DeltaDiscoveryResponse{}
+	decode(t, first, got)
+	diff(t, plainDelta(r, view.Own{}), got)
+	require.Len(t, first.Parts, 2)
+	require.Same(t, &first.Parts[0][0], &second.Parts[0][0])
+}
+
 func TestLargeBodiesAreNotCopied(t *testing.T) {
 	big := cluster(t, "big", 5000, false)
 	f := fanout.Encode(session.StateOfTheWorld, session.Response{Type: view.Cluster, Upserts: []*view.Resource{big}}, view.Own{})
@@ -126,7 +200,7 @@ func plainStateOfTheWorld(r session.Response, own view.Own) *discoveryv3.Discove
 
 func plainDelta(r session.Response, own view.Own) *discoveryv3.DeltaDiscoveryResponse {
 	m := &discoveryv3.DeltaDiscoveryResponse{
-		TypeUrl: url(r), Nonce: r.Nonce, SystemVersionInfo: r.Version, RemovedResources: r.Removed,
+		TypeUrl: url(r), Nonce: r.Nonce, RemovedResources: r.Removed,
 	}
 	for _, res := range r.Upserts {
 		m.Resources = append(m.Resources, &discoveryv3.Resource{

@@ -53,6 +53,9 @@ type Options struct {
 	// Left, unless it is nil, is called once for each connection when it has left its class, by the goroutine that closes
 	// it and without locks.
 	Left func(*Conn)
+	// Through, unless it is nil, is told of each generation once nearly all connections that it touches have settled it: all but one of
+	// 64, so that a few that are stuck do not count. It must not block, and must not call the Hub.
+	Through func(generation uint64)
 }
 
 // Hub knows the connections by class and wakes those that a generation touches.
@@ -63,7 +66,7 @@ type Hub struct {
 	now     func() time.Time
 	metrics *observe.Metrics
 	left    func(*Conn)
-	turns   chan struct{}
+	pool    pool
 	ledger  *ledger
 	latest  uint64 // number of the latest generation; only Publish uses it
 	shards  [shardCount]shard
@@ -85,8 +88,8 @@ func NewHub(o Options) *Hub {
 		now:     o.Now,
 		metrics: o.Metrics,
 		left:    o.Left,
-		turns:   make(chan struct{}, throttle(o.Throttle)),
-		ledger:  newLedger(o.Now, o.Metrics),
+		pool:    pool{limit: throttle(o.Throttle)},
+		ledger:  newLedger(o),
 	}
 	for i := range h.shards {
 		h.shards[i].classes = map[ClassID][]*Conn{}
@@ -109,10 +112,10 @@ func (h *Hub) Register(class ClassID, state *view.State, own view.Own) *Conn {
 		hub:     h,
 		shard:   s,
 		class:   class,
-		wake:    make(chan struct{}, 1),
 		own:     own,
 		first:   state.Generation,
-		pending: &Push{State: state, Own: own, Offered: h.now()},
+		pending: state,
+		offered: h.now(),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +150,7 @@ func (h *Hub) move(m Move, r *record) int {
 	state := m.State
 	if state.Generation < h.latest {
 		// What a connection is told never goes back in number, or an ACK of the old class would count for the new one.
-		state = &view.State{Generation: h.latest, Sets: state.Sets}
+		state = state.At(h.latest)
 	}
 	return m.Conn.offer(state, &m.Own, r)
 }

@@ -22,6 +22,7 @@ type fixture struct {
 	metrics *observe.Metrics
 	clock   *clock
 	left    []*fanout.Conn
+	through []uint64
 }
 
 type clock struct {
@@ -48,7 +49,8 @@ func newFixture(throttle int) *fixture {
 	f.metrics = observe.New(observe.Build{Start: epoch, Now: f.clock.Now})
 	f.hub = fanout.NewHub(fanout.Options{
 		Throttle: throttle, Metrics: f.metrics, Now: f.clock.Now,
-		Left: func(c *fanout.Conn) { f.left = append(f.left, c) },
+		Left:    func(c *fanout.Conn) { f.left = append(f.left, c) },
+		Through: func(generation uint64) { f.through = append(f.through, generation) },
 	})
 	return f
 }
@@ -67,15 +69,6 @@ func (f *fixture) connect(class fanout.ClassID) *fanout.Conn {
 	c := f.hub.Register(class, view.NewState(0), view.Own{})
 	c.Take()
 	return c
-}
-
-func woken(c *fanout.Conn) bool {
-	select {
-	case <-c.Wake():
-		return true
-	default:
-		return false
-	}
 }
 
 func (f *fixture) record(t *testing.T) fanout.Record {
@@ -117,8 +110,8 @@ func TestOnlyTheClassThatChangedIsWoken(t *testing.T) {
 	f := newFixture(1)
 	a, b := f.connect(1), f.connect(2)
 	f.publish(1, 1)
-	require.True(t, woken(a))
-	require.False(t, woken(b))
+	require.True(t, a.Behind())
+	require.False(t, b.Behind())
 	_, ok := b.Take()
 	require.False(t, ok)
 }
@@ -130,8 +123,6 @@ func TestSlowConnectionHasOnePendingPushWithTheNewestState(t *testing.T) {
 		f.publish(n+1, 1)
 		f.clock.advance(time.Second)
 	}
-	require.True(t, woken(c))
-	require.False(t, woken(c), "one signal for all")
 	p, ok := c.Take()
 	require.True(t, ok)
 	require.EqualValues(t, 50, p.State.Generation)
@@ -157,7 +148,6 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	mover, stays := f.connect(1), f.connect(2)
 	f.publish(5, 1)
 	p, _ := mover.Take()
-	require.True(t, woken(mover))
 	require.EqualValues(t, 5, p.State.Generation)
 
 	store := view.NewStore()
@@ -165,8 +155,8 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	target.Sets[view.Cluster] = store.Build(cluster(t, "a", 1, false))
 	own := view.Own{Pod: "127.0.0.3"}
 	f.hub.Publish(fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Own: own}}})
-	require.True(t, woken(mover))
-	require.False(t, woken(stays))
+	require.True(t, mover.Behind())
+	require.False(t, stays.Behind())
 	require.Equal(t, fanout.ClassID(2), mover.Class())
 	require.Equal(t, []int{0, 2}, []int{f.hub.Connections(1), f.hub.Connections(2)})
 	p, _ = mover.Take()
@@ -175,7 +165,6 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	require.Equal(t, own, p.Own)
 
 	f.publish(7, 2)
-	require.True(t, woken(mover))
 	p, _ = mover.Take()
 	require.Equal(t, own, p.Own, "kept")
 	mover.Acknowledged(7)
@@ -212,8 +201,8 @@ func TestClosedConnectionIsGone(t *testing.T) {
 		Changed: []fanout.ClassChange{{Class: 1, State: view.NewState(1)}},
 		Moved:   []fanout.Move{{Conn: a, Class: 2, State: view.NewState(1)}},
 	})
-	require.False(t, woken(a))
-	require.False(t, woken(b))
+	require.False(t, a.Behind())
+	require.False(t, b.Behind())
 	f.noRecord(t)
 }
 
@@ -251,23 +240,6 @@ func TestSettleReturnsWithTheLastAck(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-func TestThrottleGivesAsManyTurnsAsItHas(t *testing.T) {
-	f := newFixture(2)
-	a, b := f.connect(1), f.connect(1)
-	a.Turn() <- struct{}{}
-	b.Turn() <- struct{}{}
-	select {
-	case a.Turn() <- struct{}{}:
-		t.Fatal("a third turn")
-	default:
-	}
-	b.Done()
-	a.Turn() <- struct{}{}
-	a.Done()
-	a.Done()
-	require.Empty(t, a.Turn())
-}
-
 // Streams come, go and acknowledge while generations are published; each record still adds up.
 func TestConcurrentUse(t *testing.T) {
 	f := newFixture(4)
@@ -278,18 +250,17 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for i, c := range conns {
-		wg.Go(func() {
-			for {
-				p, ok := c.Take()
-				if !ok {
-					<-c.Wake()
-					continue
-				}
-				c.Sent(p.State.Generation, 1)
-				c.Acknowledged(p.State.Generation)
-				if p.State.Generation >= generations-uint64(i%2) {
-					return
-				}
+		wg.Add(1)
+		done := sync.OnceFunc(wg.Done)
+		c.Start(func() {
+			p, ok := c.Take()
+			if !ok {
+				return
+			}
+			c.Sent(p.State.Generation, 1)
+			c.Acknowledged(p.State.Generation)
+			if p.State.Generation >= generations-uint64(i%2) {
+				done()
 			}
 		})
 	}

@@ -44,22 +44,27 @@ const (
 type record struct {
 	Record
 	touched bool // Proxies is known
+	through bool // Options.Through was told of it
 	closed  bool
 	settled int
 }
+
+// stragglers is the share of a generation's connections that its being through does not wait for, as one of so many.
+const stragglers = 64
 
 // ledger keeps the accounts of the generations that wait for ACKs.
 type ledger struct {
 	now      func() time.Time
 	metrics  *observe.Metrics
+	through  func(uint64) // Options.Through; may be nil
 	finished chan Record
 
 	mu   sync.Mutex
 	live []*record // by age
 }
 
-func newLedger(now func() time.Time, metrics *observe.Metrics) *ledger {
-	return &ledger{now: now, metrics: metrics, finished: make(chan Record, maxFinished)}
+func newLedger(o Options) *ledger {
+	return &ledger{now: o.Now, metrics: o.Metrics, through: o.Through, finished: make(chan Record, maxFinished)}
 }
 
 func (l *ledger) open(g Generation) *record {
@@ -109,7 +114,14 @@ func (l *ledger) settle(settled []opening, as outcome) {
 }
 
 func (l *ledger) closeIfSettled(r *record) {
-	if r.touched && !r.closed && r.settled == r.Proxies {
+	if !r.touched {
+		return
+	}
+	if l.through != nil && !r.through && r.settled >= r.Proxies-r.Proxies/stragglers {
+		r.through = true
+		l.through(r.Generation)
+	}
+	if !r.closed && r.settled == r.Proxies {
 		l.close(r)
 	}
 }

@@ -35,6 +35,24 @@ func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
 	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
 }
 
+func TestAGenerationIsThroughButForStragglers(t *testing.T) {
+	f := newFixture(1)
+	conns := make([]*fanout.Conn, 130)
+	for i := range conns {
+		conns[i] = f.connect(1)
+	}
+	f.publish(1, 1)
+	for _, c := range conns[:127] {
+		c.Acknowledged(1)
+	}
+	require.Empty(t, f.through)
+	conns[127].Close()
+	require.Equal(t, []uint64{1}, f.through, "it does not wait for two of 130")
+	conns[128].Acknowledged(1)
+	f.publish(2, 2)
+	require.Equal(t, []uint64{1, 2}, f.through, "each once, and at once if it concerns nobody")
+}
+
 func TestDeparturesDoNotHoldARecord(t *testing.T) {
 	f := newFixture(1)
 	a, b := f.connect(1), f.connect(1)

@@ -8,27 +8,36 @@ import (
 )
 
 // admission limits how many streams may begin per second (PILOT_MAX_REQUESTS_PER_SECOND), so that a fleet which comes
-// back at once does not get everything at once. It is a bucket of one second's worth of tokens. A stream that would have
-// to wait longer than a second is refused; Envoy comes back after its own backoff. So no more than two seconds' worth
-// of streams ever wait or run out of it.
+// back at once does not get everything at once. It is a bucket of one second's worth of tokens. Streams wait in the order in which they
+// came, and are given the state of when their wait is over. One that would have to wait longer than maxAdmissionWait is refused;
+// Envoy comes back after its own backoff. So no more streams than begin in that time ever wait.
+//
+// While memory is tight nobody is admitted: what a stream takes is there before it begins, or it waits.
 type admission struct {
-	rate float64 // tokens per second
+	rate  float64     // tokens per second
+	tight func() bool // nil: never
+	door  chan struct{}
 
 	mu     sync.Mutex
 	tokens float64 // negative while streams wait
 	at     time.Time
 }
 
-// maxAdmissionWait is how long a stream may wait for its token.
-const maxAdmissionWait = time.Second
+const (
+	// maxAdmissionWait is how long a stream may wait for its token, and how long for memory. A fleet that is larger is spread by the
+	// backoff of its Envoys.
+	maxAdmissionWait = 10 * time.Second
+	// tightEvery is how often who waits for memory looks whether there is some.
+	tightEvery = 50 * time.Millisecond
+)
 
 // newAdmission returns a full bucket; rate 0 takes it from the machine's size: an Envoy that comes back and has its
 // config costs a fraction of a millisecond, so it is far from istiod's 25 per second.
-func newAdmission(rate float64, now time.Time) *admission {
+func newAdmission(rate float64, now time.Time, tight func() bool) *admission {
 	if rate <= 0 {
 		rate = 500 * float64(runtime.GOMAXPROCS(0))
 	}
-	return &admission{rate: rate, tokens: max(rate, 1), at: now}
+	return &admission{rate: rate, tokens: max(rate, 1), at: now, tight: tight, door: make(chan struct{}, 1)}
 }
 
 // take tells how long to wait for admission, or false if that were too long.
@@ -50,8 +59,34 @@ func (a *admission) take(now time.Time) (time.Duration, bool) {
 // wait waits until a stream may begin; false if it may not.
 func (a *admission) wait(ctx context.Context, now time.Time) bool {
 	d, ok := a.take(now)
-	if !ok || d == 0 {
-		return ok
+	return ok && pause(ctx, d) && a.roomy(ctx)
+}
+
+// roomy waits until there is memory. Those who wait stand at the door, one behind the other, as channels let senders wait.
+func (a *admission) roomy(ctx context.Context) bool {
+	if a.tight == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxAdmissionWait)
+	defer cancel()
+	select {
+	case a.door <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-a.door }()
+	for a.tight() {
+		if !pause(ctx, tightEvery) {
+			return false
+		}
+	}
+	return true
+}
+
+// pause lets time pass; false if ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()

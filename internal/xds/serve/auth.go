@@ -14,6 +14,8 @@ type Identity struct {
 	TrustDomain    string
 	Namespace      string
 	ServiceAccount string
+	// Pod is the one Pod that it is; empty if that was not proven.
+	Pod string
 }
 
 // String is the SPIFFE id, or "anonymous".
@@ -25,7 +27,8 @@ func (i Identity) String() string {
 }
 
 // Authenticator proves who opens a stream, by what the context knows of the connection (credentials, peer) and by
-// the metadata of the call ("authorization: Bearer …"). Its error is shown to the client.
+// the metadata of the call ("authorization: Bearer …"). Its error is shown to the client, with its code if it is a
+// gRPC status, else as Unauthenticated.
 type Authenticator interface {
 	Authenticate(ctx context.Context, md metadata.MD) (Identity, error)
 }
@@ -41,6 +44,9 @@ func authorize(n *Node, id Identity) error {
 	}
 	if !strings.HasSuffix(n.Name, "."+id.Namespace) {
 		return fmt.Errorf("node %q: the third field of its id must end in %q, as its identity is %s", n.ID, "."+id.Namespace, id)
+	}
+	if id.Pod != "" && n.Pod != id.Pod {
+		return fmt.Errorf("node %q claims to be pod %q, but its token is that of pod %q", n.ID, n.Pod, id.Pod)
 	}
 	if sa := n.Metadata.ServiceAccount; sa != "" && sa != id.ServiceAccount {
 		return fmt.Errorf("node %q claims service account %q, but its identity is %s", n.ID, sa, id)

@@ -1,10 +1,9 @@
 // Package serve owns the gRPC shell around the xDS protocol: it listens, admits and authenticates streams, decodes
 // requests, drives one session per stream, writes ready-made frames and ends streams that do not take them.
 //
-//	gRPC ──► reader ──► requests ─┐
-//	fanout.Conn ──► wake, turn ───┼──► loop ──► session ──► fanout.Frame ──► gRPC
-//	clock ──► tick ───────────────┘
+//	gRPC ──► the stream's goroutine: requests ──┐
+//	fanout.Hub's pool: pushes, ticks ───────────┴──► session ──► fanout.Frame ──► gRPC
 //
-// A stream has two goroutines: a reader, and the loop, which owns the session. The package may import observe, view,
-// xds/session and xds/fanout. It knows nothing of translation, of classes or of Istio's API.
+// A stream has one goroutine, which reads. It and the Hub's take turns at the session (drive.go). The package may import observe,
+// view, xds/session and xds/fanout. It knows nothing of translation, of classes or of Istio's API.
 package serve

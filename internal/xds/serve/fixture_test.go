@@ -15,6 +15,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -157,7 +158,14 @@ func (d deltaStream) fails(code codes.Code, message string) {
 	}
 }
 
-func nodeOf(id string) *corev3.Node { return &corev3.Node{Id: id, UserAgentName: "envoy"} }
+func nodeOf(id string) *corev3.Node { return envoyOf(id, 1, 40) }
+
+// envoyOf is an Envoy of a release.
+func envoyOf(id string, major, minor uint32) *corev3.Node {
+	return &corev3.Node{Id: id, UserAgentName: "envoy", UserAgentVersionType: &corev3.Node_UserAgentBuildVersion{
+		UserAgentBuildVersion: &corev3.BuildVersion{Version: &typev3.SemanticVersion{MajorNumber: major, MinorNumber: minor}},
+	}}
+}
 
 // value is the sum of a metric's series whose labels include those given as name, value, ….
 func (f *fixture) value(name string, labels ...string) float64 {

@@ -52,7 +52,7 @@ func shortName(t view.Type) string {
 	return t.String()
 }
 
-func (in *instruments) sent(r session.Response, size int, took time.Duration) {
+func (in *instruments) sent(r *session.Response, size int, took time.Duration) {
 	t := &in.types[responseType(r)]
 	t.pushes.Inc()
 	t.resources.Add(float64(len(r.Upserts)))
@@ -61,9 +61,9 @@ func (in *instruments) sent(r session.Response, size int, took time.Duration) {
 	t.size.Observe(float64(size))
 }
 
-func (in *instruments) sendFailed(r session.Response) { in.types[responseType(r)].sendErrors.Inc() }
+func (in *instruments) sendFailed(r *session.Response) { in.types[responseType(r)].sendErrors.Inc() }
 
-func responseType(r session.Response) view.Type {
+func responseType(r *session.Response) view.Type {
 	if r.Unknown != "" {
 		return view.NumTypes
 	}

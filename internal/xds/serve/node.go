@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -41,6 +42,7 @@ type Node struct {
 	Locality Locality
 	// UserAgent is "envoy" for every stock Envoy.
 	UserAgent string
+	Release   Release
 	Metadata  Metadata
 }
 
@@ -60,7 +62,7 @@ func ParseNode(n *corev3.Node) (*Node, error) {
 		return nil, err
 	}
 	node.Cluster = n.GetCluster()
-	node.UserAgent = n.GetUserAgentName()
+	node.UserAgent, node.Release = n.GetUserAgentName(), releaseOf(n)
 	l := n.GetLocality()
 	node.Locality = Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()}
 	if node.Metadata, err = parseMetadata(n.GetMetadata()); err != nil {
@@ -139,7 +141,6 @@ type Metadata struct {
 	IstioVersion   string
 	IstioRevision  string
 	Generator      string
-	ProxyConfig    *structpb.Struct // nil when the proxy did not send one, which a load tool does not
 
 	InterceptionMode     InterceptionMode // REDIRECT when not set
 	HTTPProxyPort        uint16           // 0 when not set
@@ -154,8 +155,24 @@ type Metadata struct {
 	EnvoyStatusPort      uint16
 	EnvoyPrometheusPort  uint16
 
-	// Raw is all that was sent, unknown keys too: EnvoyFilter's proxy match reads them.
-	Raw *structpb.Struct
+	// raw is all that was sent, encoded: decoded it takes ten times the memory, of each connected proxy, and is read now and then.
+	raw []byte
+}
+
+// HasAgent tells that an agent of Istio wrote the proxy's bootstrap: it serves the proxy its certificate over SDS, by the
+// static cluster sds-grpc. Such a bootstrap always has a port for the proxy's readiness, which its node tells.
+func (m *Metadata) HasAgent() bool { return m.EnvoyStatusPort != 0 }
+
+// Raw is all that was sent, unknown keys too: EnvoyFilter's proxy match reads them. Each call decodes it.
+func (m *Metadata) Raw() *structpb.Struct {
+	if m.raw == nil {
+		return nil
+	}
+	s := &structpb.Struct{}
+	if err := proto.Unmarshal(m.raw, s); err != nil {
+		return nil // what parseMetadata encoded decodes
+	}
+	return s
 }
 
 func parseMetadata(s *structpb.Struct) (Metadata, error) {
@@ -174,7 +191,6 @@ func parseMetadata(s *structpb.Struct) (Metadata, error) {
 		IstioVersion:   r.text("ISTIO_VERSION"),
 		IstioRevision:  r.text("ISTIO_REVISION"),
 		Generator:      r.text("GENERATOR"),
-		ProxyConfig:    r.object("PROXY_CONFIG"),
 
 		InterceptionMode:     r.mode("INTERCEPTION_MODE"),
 		HTTPProxyPort:        r.port("HTTP_PROXY_PORT"),
@@ -188,8 +204,11 @@ func parseMetadata(s *structpb.Struct) (Metadata, error) {
 		EnableHBONE:          r.flag("ENABLE_HBONE"),
 		EnvoyStatusPort:      r.port("ENVOY_STATUS_PORT"),
 		EnvoyPrometheusPort:  r.port("ENVOY_PROMETHEUS_PORT"),
-
-		Raw: s,
 	}
-	return m, r.err
+	if r.object("PROXY_CONFIG"); r.err != nil || s == nil {
+		return m, r.err
+	}
+	var err error
+	m.raw, err = proto.Marshal(s)
+	return m, err
 }

@@ -50,12 +50,14 @@ func TestParseNode(t *testing.T) {
 		Metadata: Metadata{
 			Namespace: "default", Labels: map[string]string{"app": "reviews", "version": "v1"},
 			ServiceAccount: "bookinfo-reviews", ClusterID: "Kubernetes", NetworkView: []string{"net-1"},
-			InstanceIPs:  []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("::1")},
-			IstioVersion: "1.31.1", ProxyConfig: meta.GetFields()["PROXY_CONFIG"].GetStructValue(),
+			InstanceIPs:      []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("::1")},
+			IstioVersion:     "1.31.1",
 			InterceptionMode: None, HTTPProxyPort: 15007, HTTP10: true, DNSCapture: true, EnvoyStatusPort: 15021,
-			Raw: meta,
+			raw: n.Metadata.raw,
 		},
 	}, n)
+	require.True(t, proto.Equal(meta, n.Metadata.Raw()))
+	require.True(t, n.Metadata.HasAgent())
 }
 
 func TestParseNodeDefaults(t *testing.T) {
@@ -64,7 +66,7 @@ func TestParseNodeDefaults(t *testing.T) {
 	require.Equal(t, "infra", n.Namespace, "the domain's first label")
 	require.Equal(t, "ingress-0", n.Pod)
 	require.Equal(t, Redirect, n.Metadata.InterceptionMode)
-	require.Nil(t, n.Metadata.ProxyConfig)
+	require.Nil(t, n.Metadata.Raw())
 }
 
 func TestParseNodeErrorsSayWhatWouldBeRight(t *testing.T) {

@@ -5,9 +5,11 @@ import (
 	"unicode/utf8"
 
 	statusv1 "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -20,6 +22,10 @@ type request struct {
 	node     []byte           // an encoded envoy.config.core.v3.Node, empty when the request has none
 	size     int              // of the message in bytes
 	skipNode bool             // to be set before decode, when the node is known
+	stale    bool             // it answers a response that is not waited for
+
+	buffer mem.Buffer // that the Lists are in, nil for none
+	lists  lists
 }
 
 // Fields of envoy.service.discovery.v3.DiscoveryRequest and DeltaDiscoveryRequest.
@@ -44,28 +50,62 @@ const (
 
 var errUTF8 = errors.New("a string is not valid UTF-8")
 
-// decode reads a message. Nothing of it keeps b.
+// listsFrom is the size from which on the lists of a delta request are left where they are.
+const listsFrom = 4 << 10
+
+// decode reads a message. If it sets Lists, then these are in b; nothing else keeps b.
 func (r *request) decode(b []byte) error {
 	r.size = len(b)
-	field := r.deltaField
-	if r.protocol == session.StateOfTheWorld {
-		field = r.sotwField
+	take := r.deltaField
+	switch {
+	case r.protocol == session.StateOfTheWorld:
+		take = r.sotwField
+	case len(b) >= listsFrom:
+		take = r.largeField
+		r.lists, r.Lists = lists{message: b}, &r.lists
 	}
-	return eachField(b, field)
+	return eachField(b, take)
+}
+
+// release gives up the Lists.
+func (r *request) release() {
+	if r.buffer != nil {
+		r.buffer.Free()
+		r.buffer, r.Lists, r.lists = nil, nil, lists{}
+	}
 }
 
 func (r *request) deltaField(n protowire.Number, v []byte) error {
 	switch n {
+	case deltaSubscribe:
+		return addText(&r.Subscribe, v)
+	case deltaInitial:
+		return r.addInitial(v)
+	}
+	return r.commonField(n, v)
+}
+
+// largeField is deltaField for a request whose lists are left where they are.
+func (r *request) largeField(n protowire.Number, v []byte) error {
+	switch n {
+	case deltaSubscribe:
+		r.lists.names++
+		return valid(v)
+	case deltaInitial:
+		r.lists.versions++
+		return validEntry(v)
+	}
+	return r.commonField(n, v)
+}
+
+func (r *request) commonField(n protowire.Number, v []byte) error {
+	switch n {
 	case deltaNode:
 		return r.addNode(v)
 	case deltaTypeURL:
-		return text(&r.TypeURL, v)
-	case deltaSubscribe:
-		return addText(&r.Subscribe, v)
+		return r.setType(v)
 	case deltaUnsubscribe:
 		return addText(&r.Unsubscribe, v)
-	case deltaInitial:
-		return r.addInitial(v)
 	case deltaNonce:
 		return text(&r.Nonce, v)
 	case deltaErrorDetail:
@@ -83,7 +123,7 @@ func (r *request) sotwField(n protowire.Number, v []byte) error {
 	case sotwNames:
 		return addText(&r.Names, v)
 	case sotwTypeURL:
-		return text(&r.TypeURL, v)
+		return r.setType(v)
 	case sotwNonce:
 		return text(&r.Nonce, v)
 	case sotwErrorDetail:
@@ -100,22 +140,35 @@ func (r *request) addNode(v []byte) error {
 	return nil
 }
 
-func (r *request) addInitial(v []byte) error {
-	var name, version string
-	err := eachField(v, func(n protowire.Number, v []byte) error {
-		switch n {
-		case mapKey:
-			return text(&name, v)
-		case mapValue:
-			return text(&version, v)
+// setType keeps the type's URL, without a copy of one that is served.
+func (r *request) setType(v []byte) error {
+	for t := range view.NumTypes {
+		if url := t.URL(); string(v) == url {
+			r.TypeURL = url
+			return nil
 		}
-		return nil
-	})
+	}
+	return text(&r.TypeURL, v)
+}
+
+func (r *request) addInitial(v []byte) error {
+	err := validEntry(v)
 	if r.InitialVersions == nil {
 		r.InitialVersions = map[string]string{}
 	}
-	r.InitialVersions[name] = version
+	name, version := entry(v)
+	r.InitialVersions[string(name)] = string(version)
 	return err
+}
+
+// validEntry tells whether one of a map of strings can be read.
+func validEntry(b []byte) error {
+	return eachField(b, func(n protowire.Number, v []byte) error {
+		if n == mapKey || n == mapValue {
+			return valid(v)
+		}
+		return nil
+	})
 }
 
 func (r *request) setNack(v []byte) error {
@@ -130,35 +183,47 @@ func (r *request) setNack(v []byte) error {
 // eachField calls f for each length-delimited field of a message and passes over all others.
 func eachField(b []byte, f func(protowire.Number, []byte) error) error {
 	for len(b) > 0 {
-		n, typ, size := protowire.ConsumeTag(b)
+		n, v, size := field(b)
 		if size < 0 {
 			return protowire.ParseError(size)
 		}
-		b = b[size:]
-		if typ != protowire.BytesType {
-			if size = protowire.ConsumeFieldValue(n, typ, b); size < 0 {
-				return protowire.ParseError(size)
+		if v != nil {
+			if err := f(n, v); err != nil {
+				return err
 			}
-			b = b[size:]
-			continue
-		}
-		v, size := protowire.ConsumeBytes(b)
-		if size < 0 {
-			return protowire.ParseError(size)
-		}
-		if err := f(n, v); err != nil {
-			return err
 		}
 		b = b[size:]
 	}
 	return nil
 }
 
+// field is the number and value of the field with which a message begins, and its size with the tag, which is an error of protowire's
+// if that is negative. The value is nil if it is not length-delimited.
+func field(b []byte) (n protowire.Number, v []byte, size int) {
+	n, typ, tag := protowire.ConsumeTag(b)
+	if tag < 0 {
+		return 0, nil, tag
+	}
+	if typ == protowire.BytesType {
+		v, size = protowire.ConsumeBytes(b[tag:])
+	} else {
+		size = protowire.ConsumeFieldValue(n, typ, b[tag:])
+	}
+	if size < 0 {
+		return 0, nil, size
+	}
+	return n, v, tag + size
+}
+
 func text(into *string, v []byte) error {
-	if !utf8.Valid(v) {
+	*into = string(v)
+	return valid(v)
+}
+
+func valid(text []byte) error {
+	if !utf8.Valid(text) {
 		return errUTF8
 	}
-	*into = string(v)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	statusv1 "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/xds/session"
@@ -37,9 +39,13 @@ func FuzzDecodeRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		compareDelta(t, b)
+		compareDelta(t, slices.Concat(b, large))
 		compareStateOfTheWorld(t, b)
 	})
 }
+
+// large is a field that makes a request one whose lists are left where they are.
+var large = protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, listsFrom))
 
 func compareDelta(t *testing.T, b []byte) {
 	got := request{protocol: session.Delta}
@@ -53,7 +59,31 @@ func compareDelta(t *testing.T, b []byte) {
 		TypeURL: m.GetTypeUrl(), Nonce: m.GetResponseNonce(), Subscribe: m.GetResourceNamesSubscribe(),
 		Unsubscribe: m.GetResourceNamesUnsubscribe(), InitialVersions: m.GetInitialResourceVersions(),
 	}
+	require.Equal(t, len(b) >= listsFrom, got.Lists != nil)
+	unfold(t, &got)
 	compare(t, want, m.GetErrorDetail(), m.GetNode(), got)
+}
+
+// unfold makes what is in the lists what it would be without.
+func unfold(t *testing.T, r *request) {
+	if r.Lists == nil {
+		return
+	}
+	names, versions := 0, 0
+	for name := range r.Lists.Subscribed() {
+		names++
+		r.Subscribe = append(r.Subscribe, string(name))
+	}
+	for name, version := range r.Lists.Reported() {
+		versions++
+		if r.InitialVersions == nil {
+			r.InitialVersions = map[string]string{}
+		}
+		r.InitialVersions[string(name)] = string(version)
+	}
+	n, v := r.Lists.Lengths()
+	require.Equal(t, []int{names, versions}, []int{n, v})
+	r.Lists = nil
 }
 
 func compareStateOfTheWorld(t *testing.T, b []byte) {

@@ -42,6 +42,9 @@ type Options struct {
 	// Hold and Drain are the session's: how long dependants wait for what they depend on, and how long a proxy's old
 	// listeners go on serving.
 	Hold, Drain time.Duration
+	// WholeRoutes and WholeEndpoints have all clients get route tables, and the endpoints of a cluster, as one resource each. Without
+	// them, Envoys that are new enough get those of large ones as resources of their own.
+	WholeRoutes, WholeEndpoints bool
 	// GRPC are further options, as credentials.
 	GRPC []grpc.ServerOption
 }
@@ -50,13 +53,17 @@ type Options struct {
 type Limits struct {
 	// StreamsPerSecond may begin (PILOT_MAX_REQUESTS_PER_SECOND); 0 takes it from the machine's size.
 	StreamsPerSecond float64
+	// MemoryTight tells whether there is no memory for further streams: then they wait. It is called often, by one at a time; nil
+	// stands for never.
+	MemoryTight func() bool
 	// Write is how long a client may take to take one response; then its stream is ended. 0 means 30 s.
 	Write time.Duration
 	// FirstRequest is how long a stream may be open without a request. 0 means 15 s.
 	FirstRequest time.Duration
 	// ReceiveBytes is the size of the largest request; 0 means 4 MiB.
 	ReceiveBytes int
-	// KeepaliveInterval and KeepaliveTimeout find dead connections; 0 means 30 s and 10 s.
+	// KeepaliveInterval and KeepaliveTimeout find dead connections; 0 means 30 s, and 10 s more than Write: grpc-go makes the timeout
+	// TCP_USER_TIMEOUT too, by which the kernel ends a connection whose client does not read, without telling the client.
 	KeepaliveInterval, KeepaliveTimeout time.Duration
 	// ConnectionAge ends connections of that age, so that clients spread over replicas anew; 0 means never.
 	ConnectionAge time.Duration
@@ -67,8 +74,15 @@ const (
 	defaultFirstRequest      = 15 * time.Second
 	defaultReceiveBytes      = 4 << 20
 	defaultKeepaliveInterval = 30 * time.Second
-	defaultKeepaliveTimeout  = 10 * time.Second
+	keepaliveAfterWrite      = 10 * time.Second
 	connectionAgeGrace       = 10 * time.Second
+)
+
+const (
+	// writeBuffer is small because each stream of a burst holds one, until its turn to write has come.
+	writeBuffer = 4 << 10
+	readBuffer  = 1 << 10
+	window      = 64<<10 - 1
 )
 
 func (l Limits) orDefaults() Limits {
@@ -76,7 +90,7 @@ func (l Limits) orDefaults() Limits {
 	l.FirstRequest = cmp.Or(l.FirstRequest, defaultFirstRequest)
 	l.ReceiveBytes = cmp.Or(l.ReceiveBytes, defaultReceiveBytes)
 	l.KeepaliveInterval = cmp.Or(l.KeepaliveInterval, defaultKeepaliveInterval)
-	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, defaultKeepaliveTimeout)
+	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, l.Write+keepaliveAfterWrite)
 	return l
 }
 
@@ -87,7 +101,10 @@ type Server struct {
 	options     Options
 	limits      Limits
 	admission   *admission
+	turns       turns
 	instruments *instruments
+	watch       *watch
+	scratch     session.Scratch // that the sessions borrow from
 	distrust    distrust
 	grpc        *grpc.Server
 	draining    chan struct{} // closed when streams should end
@@ -103,11 +120,13 @@ func New(o Options) *Server {
 	s := &Server{
 		options:     o,
 		limits:      o.Limits.orDefaults(),
-		admission:   newAdmission(o.Limits.StreamsPerSecond, o.Now()),
+		admission:   newAdmission(o.Limits.StreamsPerSecond, o.Now(), o.Limits.MemoryTight),
+		turns:       newTurns(),
 		instruments: newInstruments(o.Metrics),
 		draining:    make(chan struct{}),
 		streams:     map[*stream]struct{}{},
 	}
+	s.watch = newWatch(s.limits.Write, o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(append(s.grpcOptions(), o.GRPC...)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
@@ -118,7 +137,14 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.InTapHandle(cancellable),
+		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(s.limits.ReceiveBytes),
+		// Idle streams keep no buffers. Windows that are fixed spare the pings by which others are measured, two frames for each ACK;
+		// a request that is larger than its window has it widened while it is read.
+		grpc.WriteBufferSize(writeBuffer),
+		grpc.ReadBufferSize(readBuffer),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time:                  s.limits.KeepaliveInterval,
 			Timeout:               s.limits.KeepaliveTimeout,
@@ -133,21 +159,21 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 }
 
 // Serve accepts connections until Stop, and then returns nil. It may be called for several listeners.
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
+func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(frugal{l}) }
 
-// Stop ends all streams with a status that makes clients reconnect, and returns when they have ended or ctx is done.
+// Stop closes all connections, so that clients come back elsewhere, and returns when their streams have ended or ctx is
+// done. Before that it has them seal what they have.
 func (s *Server) Stop(ctx context.Context) {
 	s.drain()
+	s.seal(ctx)
 	done := make(chan struct{})
 	go func() {
-		s.grpc.GracefulStop()
+		s.grpc.Stop()
 		close(done)
 	}()
 	select {
 	case <-done:
 	case <-ctx.Done():
-		s.grpc.Stop()
-		<-done
 	}
 }
 

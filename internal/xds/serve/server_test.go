@@ -236,7 +236,7 @@ func TestStalledClientGivesItsTurnBack(t *testing.T) {
 }
 
 func TestTooManyStreamsAtOnceAreRefused(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.Limits.StreamsPerSecond = 0.1 })
+	f := newFixture(t, func(o *Options) { o.Limits.StreamsPerSecond = 0.05 })
 	d := f.delta(nodeOf(reviewsID))
 	d.recv()
 	f.delta(nodeOf(reviewsID)).fails(codes.ResourceExhausted, "too many streams begin at once")
@@ -264,7 +264,8 @@ func TestStopEndsStreams(t *testing.T) {
 	d := f.delta(nodeOf(reviewsID))
 	d.recv()
 	f.server.Stop(t.Context())
-	d.fails(codes.Unavailable, "the control plane is shutting down")
+	require.Zero(t, f.hub.Connections(class), "Stop returns when all streams have ended")
+	d.fails(codes.Unavailable, "")
 }
 
 type faulty struct{}

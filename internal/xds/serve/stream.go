@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -24,45 +24,46 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// stream is one client's stream. Its loop (the handler's goroutine) owns all but what the reader writes into requests.
+// stream is one client's stream. It has one goroutine of its own, the handler's, which reads; a goroutine of the Hub's pushes.
 type stream struct {
 	server   *Server
 	grpc     grpc.ServerStream
 	protocol session.Protocol
 	kill     context.CancelCauseFunc // ends the stream even while a send is blocked
-	log      *slog.Logger
 	id       string
 	address  string
 	since    time.Time
-
-	// requests are what the reader has read. When it is full the reader stops, and with it, by HTTP/2's flow control, the
-	// client.
-	requests chan *request
-	// readEnd is why the reader has ended; it is set before requests is closed.
-	readEnd error
-
 	node     *Node
 	identity Identity
 	conn     *fanout.Conn
-	turn     turn
-	timeout  *time.Timer // ends the stream when a send takes too long
-	stall    *time.Timer // gives the turn back when a send takes long
+	in       request // the one that is being read
 	nacked   bool
+	used     allowance
+	held     bool // it has asked for too much at some time
 
-	mu      sync.Mutex // the loop changes what follows, Clients reads it
+	driving sync.Mutex  // held while the session makes a step and its responses are sent, see drive.go
+	missed  atomic.Bool // a push found somebody else driving
+	out     outgoing    // the one that is being sent
+	turn    bool        // it has one of the server's turns
+	over    bool        // the stream has ended
+	tick    *time.Timer // nil until the session wants one
+	tickAt  time.Time   // when it fires, zero if it does not
+	ticked  atomic.Bool // it has fired
+	parting atomic.Bool // the server waits for it to seal, see seal.go
+	sealed  bool        // it was told to
+
+	sending sending // the watch's
+
+	mu      sync.Mutex // the driver changes what follows, Clients reads it
 	session *session.Session
 	own     view.Own
 }
 
-const (
-	requestBuffer = 8
-	// stallAfter is how long a send may hold a turn of the throttle. A client that does not read is then on its own.
-	stallAfter = 100 * time.Millisecond
-)
-
 var (
 	errWriteTimeout = errors.New("the client did not take a response in time")
 	errNoRequest    = errors.New("the client sent no request in time")
+	errBug          = errors.New("internal error; see the control plane's log")
+	errEnded        = errors.New("the stream has ended")
 )
 
 type killKey struct{}
@@ -81,105 +82,135 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	if !ok {
 		return status.Error(codes.Internal, "the stream has no cancellable context")
 	}
-	st := &stream{
-		server: s, grpc: g, protocol: p, kill: kill, log: s.options.Log, since: s.options.Now(),
-		requests: make(chan *request, requestBuffer),
-	}
+	st := &stream{server: s, grpc: g, protocol: p, kill: kill, since: s.options.Now()}
+	st.out.queue.total = s.options.Metrics.XDS.Queued
 	if from, ok := peer.FromContext(ctx); ok {
 		st.address = from.Addr.String()
 	}
 	defer func() {
 		if bug := recover(); bug != nil {
-			s.instruments.xds.InternalErrors.Inc()
-			st.log.Error("stream ended by a bug", "panic", bug, "stack", string(debug.Stack()))
-			err = status.Error(codes.Internal, "internal error; see the control plane's log")
+			st.bug(bug)
+			err = status.Error(codes.Internal, errBug.Error())
 		}
 	}()
 	return st.live(ctx)
 }
 
 func (st *stream) live(ctx context.Context) error {
-	if !st.server.admission.wait(ctx, st.server.options.Now()) {
+	if !st.admitted(ctx) {
 		return st.refuse(codes.ResourceExhausted, errors.New("too many streams begin at once; try again"))
 	}
 	if a := st.server.options.Authenticator; a != nil {
 		md, _ := metadata.FromIncomingContext(ctx)
 		id, err := a.Authenticate(ctx, md)
 		if err != nil {
-			return st.refuse(codes.Unauthenticated, err)
+			code := codes.Unauthenticated
+			if s, ok := status.FromError(err); ok {
+				code, err = s.Code(), errors.New(s.Message())
+			}
+			return st.refuse(code, err)
 		}
 		st.identity = id
 	}
-	go st.read(ctx) // ends with ctx, which grpc-go cancels as soon as this handler has returned
-
-	first, err := st.firstRequest(ctx)
-	if err != nil || first == nil {
-		return err
+	if err := st.firstRequest(ctx); err != nil {
+		return ignoreEnd(err)
 	}
-	if err := st.connect(ctx, first); err != nil {
+	if err := st.takeTurn(ctx); err != nil {
+		return ignoreEnd(err)
+	}
+	defer st.giveTurn()
+	if err := st.connect(ctx, &st.in); err != nil {
 		return err
 	}
 	defer st.disconnect()
-	if err := st.begin(first); err != nil {
+	if err := st.begin(); err != nil {
 		return st.ended(ctx, err)
 	}
-	return st.ended(ctx, st.loop(ctx))
+	return st.ended(ctx, st.read(ctx))
+}
+
+// admitted waits for the stream's admission.
+func (st *stream) admitted(ctx context.Context) bool {
+	waiting := st.server.instruments.xds.Waiting
+	waiting.Inc()
+	defer waiting.Dec()
+	return st.server.admission.wait(ctx, st.server.options.Now())
+}
+
+// log is the logger with what is known of the client. It is made when it is needed: a stream is silent most of its life.
+func (st *stream) log() *slog.Logger {
+	if st.node == nil {
+		return st.server.options.Log
+	}
+	return st.server.options.Log.With("proxy", st.node.Name, "connection", st.id)
 }
 
 // refuse ends a stream that was not admitted.
 func (st *stream) refuse(code codes.Code, err error) error {
 	st.server.instruments.xds.Refused.WithLabelValues(code.String()).Inc()
-	st.log.Warn("stream refused", "address", st.address, "code", code, "error", err)
+	st.log().Warn("stream refused", "address", st.address, "code", code, "error", err)
 	return status.Error(code, err.Error())
 }
 
-// read is the reader: it ends when the client or the stream does.
-func (st *stream) read(ctx context.Context) {
-	defer close(st.requests)
-	known := false
-	for {
-		r := &request{protocol: st.protocol, skipNode: known}
-		if err := st.grpc.RecvMsg(r); err != nil {
-			st.readEnd = err
-			return
-		}
-		known = true
-		st.server.instruments.received(r.size)
-		select {
-		case st.requests <- r:
-		case <-ctx.Done():
-			return
-		}
+// receive reads the next request into st.in.
+func (st *stream) receive(knowsNode bool) error {
+	st.in = request{protocol: st.protocol, skipNode: knowsNode}
+	if err := st.grpc.RecvMsg(&st.in); err != nil {
+		return err
 	}
+	st.server.instruments.received(st.in.size)
+	return nil
 }
 
-// firstRequest waits for the request that carries the node; nil if the client went away before.
-func (st *stream) firstRequest(ctx context.Context) (*request, error) {
+// firstRequest waits for the request that carries the node, in a goroutine beside this one, because only the end of this one
+// ends what waits for a client that says nothing.
+func (st *stream) firstRequest(ctx context.Context) error {
 	limit := time.NewTimer(st.server.limits.FirstRequest)
 	defer limit.Stop()
+	received := make(chan error, 1)
+	go func() { received <- st.receive(false) }()
 	select {
-	case r, ok := <-st.requests:
-		if !ok {
-			return nil, st.readError()
-		}
-		return r, nil
+	case err := <-received:
+		return err
 	case <-limit.C:
-		return nil, st.refuse(codes.DeadlineExceeded, errNoRequest)
+		return st.refuse(codes.DeadlineExceeded, errNoRequest)
 	case <-st.server.draining:
-		return nil, errDraining
+		return errDraining
 	case <-ctx.Done():
-		return nil, nil
+		return io.EOF
 	}
 }
 
 var errDraining = status.Error(codes.Unavailable, "the control plane is shutting down; reconnect")
 
-// readError is what the end of the reader means for the stream: nothing if the client went away.
-func (st *stream) readError() error {
-	if st.readEnd == nil || errors.Is(st.readEnd, io.EOF) || status.Code(st.readEnd) == codes.Canceled {
+// read takes requests until the stream ends, nil if it is the client that ended it.
+func (st *stream) read(ctx context.Context) error {
+	for {
+		if err := st.receive(true); err != nil {
+			return ignoreEnd(err)
+		}
+		if st.in.Nack != nil {
+			st.nacked = true
+			t := requestType(&st.in)
+			st.server.instruments.refused(t, st.node, st.in.Nack)
+			st.log().Warn("proxy refused its configuration", "type", shortName(t), "error", st.in.Nack.Message)
+		}
+		asks := st.in.asks()
+		if err := st.request(&st.in); err != nil {
+			return err
+		}
+		if asks || st.in.stale {
+			st.hold(ctx)
+		}
+	}
+}
+
+// ignoreEnd is what the end of reading means for the stream: nothing if the client went away.
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) || status.Code(err) == codes.Canceled {
 		return nil
 	}
-	return st.readEnd
+	return err
 }
 
 // connect learns who the client is and registers it.
@@ -201,7 +232,6 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	}
 	st.node, st.conn = node, conn
 	st.id = fmt.Sprintf("%s-%d", node.Name, st.server.ids.Add(1))
-	st.log = st.log.With("proxy", node.Name, "connection", st.id)
 	return nil
 }
 
@@ -213,28 +243,38 @@ func registrarCode(err error) codes.Code {
 }
 
 // begin makes the session and answers the first request.
-func (st *stream) begin(first *request) error {
+func (st *stream) begin() error {
 	st.session = session.New(st.sessionOptions())
-	st.turn.conn = st.conn
-	st.timeout = time.AfterFunc(time.Hour, func() { st.kill(errWriteTimeout) })
-	st.timeout.Stop()
-	st.stall = time.AfterFunc(time.Hour, st.turn.release)
-	st.stall.Stop()
 	st.server.instruments.connected(st.node).Inc()
-	st.log.Info("proxy connected", "address", st.address, "identity", st.identity, "version", st.node.Metadata.IstioVersion)
-	if p, ok := st.conn.Take(); ok {
-		if err := st.bring(p); err != nil {
-			return err
-		}
+	st.log().Info("proxy connected", "address", st.address, "identity", st.identity, "version", st.node.Metadata.IstioVersion,
+		"agent", st.node.UserAgent, "release", st.node.Release)
+	if err := st.start(); err != nil {
+		return err
 	}
 	st.server.add(st)
-	return st.request(first)
+	err := st.request(&st.in)
+	st.conn.Start(st.push)
+	if st.ticked.Load() || st.parting.Load() { // before there was somebody to poke
+		st.conn.Poke()
+	}
+	return err
+}
+
+// start brings the session to the state that it was registered with.
+func (st *stream) start() error {
+	st.driving.Lock()
+	defer st.driving.Unlock()
+	if p, ok := st.conn.Take(); ok {
+		return st.bring(p, st.server.options.Now())
+	}
+	return nil
 }
 
 func (st *stream) sessionOptions() session.Options {
 	o := session.Options{
 		Protocol: st.protocol,
 		Differ:   st.server.options.Differ,
+		Scratch:  &st.server.scratch,
 		Hold:     st.server.options.Hold,
 		Drain:    st.server.options.Drain,
 		Distrust: st.server.distrust.take(st.node.ID),
@@ -242,23 +282,39 @@ func (st *stream) sessionOptions() session.Options {
 	if st.node.UserAgent != envoyAgent {
 		o.MaxBytes = maxResponse
 	}
+	if !st.node.capable() {
+		return o
+	}
+	o.VirtualHosts = !st.server.options.WholeRoutes
+	if !st.server.options.WholeEndpoints {
+		o.Collections = collectionsFrom
+	}
 	return o
 }
 
 const (
-	envoyAgent = "envoy"
+	// collectionsFrom is how many endpoints a cluster has from which on a change of one is much less, in bytes, than the list of all;
+	// for small clusters the list is, and needs no subscription of its own.
+	collectionsFrom = 200
 	// maxResponse keeps responses below the limit that gRPC libraries have by default, 4 MiB; Envoy has none.
 	maxResponse = 4<<20 - 64<<10
 )
 
+// disconnect ends what the stream has with others, and waits for a push that is under way.
 func (st *stream) disconnect() {
+	st.kill(errEnded)
+	st.driving.Lock()
+	defer st.driving.Unlock()
+	st.over = true
+	st.out.queue.end()
 	st.server.remove(st)
+	st.parting.Store(false) // which Server.seal sets only while it is there
 	st.conn.Close()
-	st.turn.release()
+	if st.tick != nil {
+		st.tick.Stop()
+	}
 	if st.session != nil {
 		st.server.distrust.remember(st.node.ID, st.session.Distrusted())
-		st.timeout.Stop()
-		st.stall.Stop()
 		st.server.instruments.connected(st.node).Dec()
 	}
 	if st.nacked {
@@ -266,14 +322,18 @@ func (st *stream) disconnect() {
 	}
 }
 
-// ended tells what the client learns of its stream's end.
+// ended tells what the client learns of its stream's end. Where the stream was killed it was told Canceled before: a send or
+// a read that fails tells it.
 func (st *stream) ended(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errWriteTimeout) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errWriteTimeout):
 		st.server.instruments.xds.WriteTimeouts.Inc()
-		st.log.Warn("proxy disconnected", "error", errWriteTimeout, "limit", st.server.limits.Write)
-		return errWriteTimeout // the client was told Canceled: a send that fails tells it, before we can
+		st.log().Warn("proxy disconnected", "error", errWriteTimeout, "limit", st.server.limits.Write)
+		return errWriteTimeout
+	case errors.Is(cause, errBug):
+		err = errBug
 	}
-	st.log.Info("proxy disconnected", "error", err)
+	st.log().Info("proxy disconnected", "error", err)
 	return err
 }
 

@@ -27,6 +27,9 @@ type Request struct {
 	// Subscribe, Unsubscribe and InitialVersions are delta's fields; versions are as the client states them.
 	Subscribe, Unsubscribe []string
 	InitialVersions        map[string]string
+	// Lists, unless it is nil, has what would be in Subscribe and InitialVersions. These may be thousands, and are mostly names that
+	// the class has; so they are not copied before that is known. Nobody holds on to it when the session has taken the request.
+	Lists Lists
 
 	// Names and VersionInfo are state of the world's fields.
 	Names       []string
@@ -46,7 +49,8 @@ type Response struct {
 	// Unknown is the type URL of an empty answer to a request for a type that is not served.
 	Unknown string
 	Nonce   string
-	// Version is version_info (state of the world, unique on the stream) or system_version_info (delta, for people who debug).
+	// Version is version_info, unique on the stream. Delta has none: its system_version_info is for people who debug, and would
+	// be a tenth of what one endpoint's change costs on the wire.
 	Version string
 	// Upserts are the resources; what is sent of each is Own.Body under Own.Version.
 	Upserts []*view.Resource

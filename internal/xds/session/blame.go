@@ -10,9 +10,11 @@ import (
 // ones, and innocent ones; or it is not: then there are groups to be sent again by themselves, each smaller than the response
 // was.
 //
-// Envoy has no field for the culprit. It names clusters and listeners in a list of a fixed form:
+// Envoy has no field for the culprit. It names clusters and listeners in lists of a fixed form, listeners on a line each:
 //
 //	Error adding/updating cluster(s) NAME: why, NAME2: why
+//	Error adding/updating listener(s) NAME: why
+//	NAME2: why
 //
 // and other types in free text, or not at all. A name in free text only makes a suspect: it may be there for another reason.
 func blame(message string, upserts []*view.Resource) (guilty, innocent []*view.Resource, groups [][]*view.Resource) {
@@ -46,7 +48,7 @@ func partition(all []*view.Resource, is func(name string) bool) (yes, no []*view
 func lists(message, name string) bool {
 	for _, prefix := range []string{"Error adding/updating cluster(s) ", "Error adding/updating listener(s) "} {
 		if list, ok := strings.CutPrefix(message, prefix); ok {
-			return strings.HasPrefix(list, name+": ") || strings.Contains(list, ", "+name+": ")
+			return strings.HasPrefix(list, name+": ") || strings.Contains(list, ", "+name+": ") || strings.Contains(list, "\n"+name+": ")
 		}
 	}
 	return false

@@ -29,6 +29,11 @@ func TestBlame(t *testing.T) {
 			names:   []string{"0.0.0.0_80", "0.0.0.0_81"},
 			want:    want{guilty: []string{"0.0.0.0_80"}, innocent: []string{"0.0.0.0_81"}},
 		},
+		"several listeners": {
+			message: "Error adding/updating listener(s) 0.0.0.0_80: no\n0.0.0.0_81: neither\n",
+			names:   []string{"0.0.0.0_80", "0.0.0.0_81", "0.0.0.0_82"},
+			want:    want{guilty: []string{"0.0.0.0_80", "0.0.0.0_81"}, innocent: []string{"0.0.0.0_82"}},
+		},
 		"free text": {
 			message: "Only a single wildcard domain is permitted in route 81",
 			names:   []string{"8", "80", "81"},

@@ -16,7 +16,9 @@ type channel struct {
 	started bool // the client has sent a request of this type
 	owed    bool // the client is due a response even if there is nothing to say
 	replay  bool // state of the world: the next request is answered in full, even if it looks like an ACK (P11)
-	digest  digest
+	// lastAcked is as lastSent. No stream has more than 32 bits of responses; it stands here because here is room for it.
+	lastAcked uint32
+	digest    *digest // state of the world: of the names of the last request
 
 	set  *view.Set // what the class has
 	sub  subscription
@@ -27,11 +29,10 @@ type channel struct {
 	sent []*sent // responses without ACK or NACK, oldest first; see maxOutstanding
 
 	// behind is the generation since when the client lacks something, zero when it has been sent everything.
-	behind    uint64
-	accepted  uint64 // the generation of the newest response with an ACK
-	lastSent  string // nonces
-	lastAcked string
-	sentAt    int64 // in nanoseconds of Unix time, 0 when nothing was sent
+	behind   uint64
+	accepted uint64 // the generation of the newest response with an ACK
+	lastSent uint64 // numbers of nonces
+	sentAt   int64  // in nanoseconds of Unix time, 0 when nothing was sent
 }
 
 // trouble is what refusals left behind of one type.
@@ -73,6 +74,7 @@ func (c *channel) calm() {
 // sent is a response that the client has not answered yet.
 type sent struct {
 	nonce      string
+	number     uint64 // of the nonce
 	version    string // Response.Version
 	at         time.Time
 	generation uint64
@@ -84,7 +86,10 @@ type sent struct {
 	offered    []*view.Resource   // by name: those that the client had not subscribed to, here or in parts of the same batch
 	shaken     []*view.Resource   // of trouble.shaken, what this response was to settle
 	retry      bool               // it repeats something after a NACK
+	sounding   bool               // it is there to be answered, see rescue
+	overtaken  bool               // one before it was refused when this one was on its way already
 	mixed      bool               // it holds a table that is neither the class's nor an older one
+	collected  bool               // what it says of upserts is heads, or members of collections
 }
 
 // carries tells whether the response says anything about the name.
@@ -135,8 +140,8 @@ const (
 
 // judge compares what the client holds under a name with what it should hold.
 func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
-	if !c.sub.has(name) {
-		return forget, nil
+	if !c.wants(name) {
+		return c.judgeUnwanted(h), nil
 	}
 	if h.doubt == retrying {
 		return keep, nil
@@ -147,7 +152,7 @@ func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
 		return c.judgeAbsent(name, h)
 	case !c.refuses(r):
 		return c.judgeWanted(r, h)
-	case h.version.IsZero(), h.doubt == asked && h.resource == nil && standIn(c.typ, name) != nil:
+	case h.version.IsZero(), h.doubt == asked && h.resource == nil && c.standIn(name) != nil:
 		// Refused, and no older one is there to keep; or none to send again, and a cluster that never warms would in
 		// the end stop everything.
 		return c.judgeKeptOut(name, h)
@@ -181,19 +186,23 @@ func (c *channel) judgeKeptOut(name string, h holding) (verdict, *view.Resource)
 
 // judgeAbsent is judge for a name for which there is nothing to send.
 func (c *channel) judgeAbsent(name string, h holding) (verdict, *view.Resource) {
-	if stand := standIn(c.typ, name); stand != nil {
+	if stand := c.standIn(name); stand != nil {
 		switch {
 		case h.is(stand.Version()):
 			return forget, nil
+		case h.doubt == asked && h.resource != nil && c.typ == view.Route && !c.session.pieces:
+			return send, h.resource // a listener that goes may still route by it: it is answered with what it has, and emptied later
 		case h.doubt == asked || h.nothing():
 			return send, stand
 		}
 		return later, stand
 	}
 	switch {
-	case h.nothing():
+	case h.nothing(), c.neverHad(name, h):
 		return forget, nil
 	case h.doubt == asked || c.typ == view.Listener: // what a listener refers to goes after it, it goes after nothing
+		return remove, nil
+	case c.typ == view.VirtualHost && c.session.hasTableOf(name): // a table that goes does so as a whole
 		return remove, nil
 	}
 	return later, nil
@@ -232,13 +241,17 @@ type batch struct {
 	before  map[string]holding
 	retry   bool
 	mixed   bool
+	renewed []string // tables that the client may not have had
 }
 
 func (b *batch) empty() bool { return len(b.upserts)+len(b.others)+len(b.removed) == 0 }
 
 // replaces remembers an exception that a response does away with, unless from says the same.
-func (b *batch) replaces(name string, h holding) {
+func (c *channel) replaces(b *batch, name string, h holding) {
 	b.retry = b.retry || h.doubtful()
+	if c.typ == view.Route && c.session.pieces && (h.doubt != sure || h.version.IsZero()) {
+		b.renewed = append(b.renewed, name)
+	}
 	if b.from.Len() == 0 && h.version.IsZero() && h.maybe.IsZero() {
 		return
 	}
@@ -257,7 +270,7 @@ func (c *channel) compare(d *view.Differ, offers []*view.Resource) batch {
 	}
 	for _, r := range offers {
 		if b.from.Get(r.Name()) != nil {
-			b.replaces(r.Name(), holding{}) // the base has it, the client that did not want it has not
+			c.replaces(&b, r.Name(), holding{}) // the base has it, the client that did not want it has not
 		}
 		if find(b.upserts, r.Name()) == nil {
 			b.others = append(b.others, r)
@@ -267,13 +280,14 @@ func (c *channel) compare(d *view.Differ, offers []*view.Resource) batch {
 		c.apply(&b, name)
 	}
 	slices.SortFunc(b.others, byName)
+	c.makeWay(&b)
 	return b
 }
 
 // step makes the change's target the base.
 func (c *channel) step(b *batch, change *view.Change) {
 	for _, name := range change.Removed {
-		if _, ok := c.held.except[name]; !ok && c.sub.has(name) {
+		if _, ok := c.held.except[name]; !ok && c.wants(name) {
 			old := change.From.Get(name)
 			c.held.note(name, holding{version: c.session.own.Version(old), resource: old})
 		}
@@ -287,7 +301,7 @@ func (c *channel) step(b *batch, change *view.Change) {
 
 // due are the change's upserts that must be sent: mostly all, and then the change's own list.
 func (c *channel) due(b *batch, change *view.Change) []*view.Resource {
-	if len(c.held.except) == 0 && len(c.trouble.refused) == 0 && !c.session.short() && c.sub.covers(change.To) {
+	if len(c.trouble.refused) == 0 && !c.session.short() && c.covers(change.To) && !c.held.differ(change) {
 		return change.Upserts
 	}
 	var out []*view.Resource
@@ -307,7 +321,7 @@ func (c *channel) due(b *batch, change *view.Change) []*view.Resource {
 
 func (c *channel) isDue(b *batch, change *view.Change, r *view.Resource) bool {
 	name := r.Name()
-	if !c.sub.has(name) {
+	if !c.wants(name) {
 		return find(b.offered, name) != nil
 	}
 	h, exception := c.held.except[name]
@@ -328,7 +342,7 @@ func (c *channel) isDue(b *batch, change *view.Change, r *view.Resource) bool {
 		c.held.forget(name)
 		return false
 	}
-	b.replaces(name, h)
+	c.replaces(b, name, h)
 	c.held.forget(name)
 	return true
 }
@@ -351,10 +365,10 @@ func (c *channel) apply(b *batch, name string) {
 func (c *channel) carry(b *batch, r *view.Resource, h holding) {
 	name := r.Name()
 	b.others = append(b.others, r)
-	b.replaces(name, h)
+	c.replaces(b, name, h)
 	inSet := c.set.Get(name)
 	b.mixed = b.mixed || inSet != nil && inSet != r && r != h.resource
-	if inSet == r || inSet == nil { // as the base says, or its stand-in
+	if inSet == r || inSet == nil && r != h.resource { // as the base says, or its stand-in
 		c.held.forget(name)
 		return
 	}
@@ -364,7 +378,7 @@ func (c *channel) carry(b *batch, r *view.Resource, h holding) {
 // drop adds a removal and makes nothing what the client holds.
 func (c *channel) drop(b *batch, name string, h holding) {
 	b.removed = append(b.removed, name)
-	b.replaces(name, h)
+	c.replaces(b, name, h)
 	if c.set.Get(name) == nil {
 		c.held.forget(name)
 		return

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
@@ -43,6 +45,12 @@ type client struct {
 	// lenient tells that a hold may have ended before what it waits for: time passed while messages were under way, or
 	// something was refused.
 	lenient bool
+	// steady tells that no table of the class is ever without virtual hosts; then a table that has had any is not either.
+	steady bool
+	hosted map[string]bool
+	// left are route tables that the client gave up on this stream. If it takes one again, what the server does to the first may
+	// reach it after the second.
+	left map[string]bool
 }
 
 // arrival is a response on its way.
@@ -55,7 +63,7 @@ type arrival struct {
 const drain = 5 * time.Second
 
 func newClient(t *rapid.T, p session.Protocol, hostile bool) *client {
-	c := &client{t: t, protocol: p, now: time.Unix(1000, 0)}
+	c := &client{t: t, protocol: p, now: time.Unix(1000, 0), hosted: map[string]bool{}}
 	o := envoymodel.Options{
 		Drain:   drain,
 		Lag:     func() bool { return rapid.IntRange(0, 4).Draw(t, "lag") == 0 },
@@ -86,10 +94,25 @@ func (c *client) connect(s *session.Session) {
 	c.session = s
 	c.carried = map[string][]string{}
 	c.down, c.up = nil, nil
+	c.left = map[string]bool{}
 	c.nonces, c.said, c.opened = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	said := c.envoy.Connect()
 	c.lenient = c.lenient || hides(said)
 	c.says(said)
+}
+
+// hasWholeTables tells whether the client has a table that does without VHDS.
+func (c *client) hasWholeTables() bool {
+	for _, body := range c.envoy.Bodies(envoymodel.Routes) {
+		var table routev3.RouteConfiguration
+		if err := proto.Unmarshal([]byte(body), &table); err != nil {
+			c.t.Fatal(err)
+		}
+		if table.GetVhds() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // forgets is what a server that restarts does: it was told of no refusal.
@@ -116,7 +139,7 @@ func (c *client) send(responses []session.Response) {
 		c.check(r)
 		c.carried[r.Nonce] = append(namesOf(r.Upserts), r.Removed...)
 		for _, u := range r.Upserts {
-			c.versions[r.Type][string(c.session.Own().Body(r.Type, u))] = c.session.Own().Version(u).String()
+			c.versions[r.Type][flat(r.Type, string(c.session.Own().Body(r.Type, u)))] = c.session.Own().Version(u).String()
 		}
 		frame := fanout.Encode(c.protocol, r, c.session.Own())
 		c.down = append(c.down, arrival{r, bytes.Join(frame.Parts, nil)})
@@ -127,6 +150,9 @@ func (c *client) says(requests []proto.Message) {
 	for _, m := range requests {
 		if r, ok := m.(*discoveryv3.DeltaDiscoveryRequest); ok {
 			c.findLies(r)
+			for _, name := range r.GetResourceNamesUnsubscribe() {
+				c.left[name] = true
+			}
 		}
 	}
 	c.up = append(c.up, requests...)
@@ -143,7 +169,7 @@ func (c *client) findLies(r *discoveryv3.DeltaDiscoveryRequest) {
 	c.said[r.GetTypeUrl()] = true
 	has := c.envoy.Bodies(kind)
 	for name, told := range c.refused[t] {
-		if c.versions[t][has[name]] != r.GetInitialResourceVersions()[name] && !told {
+		if c.versions[t][flat(t, has[name])] != r.GetInitialResourceVersions()[name] && !told {
 			c.unknowable[t][name] = true
 		}
 	}
@@ -227,7 +253,7 @@ func (c *client) check(r session.Response) {
 		c.t.Fatalf("nonce %s twice", r.Nonce)
 	}
 	c.nonces[r.Nonce] = true
-	if !c.opened[r.Type.URL()] {
+	if asked := r.Type.URL(); !c.opened[asked] && (r.Type != view.LbEndpoint || !c.opened[view.Endpoint.URL()]) {
 		c.t.Fatalf("a response of %s, which was never asked for", r.Type)
 	}
 	names := map[string]bool{}
@@ -255,9 +281,44 @@ func (c *client) makesBeforeItBreaks() {
 		c.t.Fatalf("in use and not there: %v\n%s", missing, c)
 	}
 	for cluster, body := range c.envoy.Bodies(envoymodel.Endpoints) {
-		if body == "" {
+		if body == "" || emptied(body) {
 			c.t.Fatalf("cluster %s serves without endpoints\n%s", cluster, c)
 		}
+	}
+	c.findGaps()
+}
+
+// flat makes assignments that have the same endpoints equal, in whatever order they are.
+func flat(t view.Type, body string) string {
+	var a endpointv3.ClusterLoadAssignment
+	if t != view.Endpoint || proto.Unmarshal([]byte(body), &a) != nil {
+		return body
+	}
+	return envoymodel.Flat(&a)
+}
+
+// emptied tells of an assignment that it has localities, which have no endpoint.
+func emptied(body string) bool {
+	var a endpointv3.ClusterLoadAssignment
+	if proto.Unmarshal([]byte(body), &a) != nil {
+		return false
+	}
+	return slices.ContainsFunc(a.GetEndpoints(), func(g *endpointv3.LocalityLbEndpoints) bool { return len(g.GetLbEndpoints()) == 0 })
+}
+
+// findGaps finds tables that are in use and not there, or without a virtual host when they have had some.
+func (c *client) findGaps() {
+	hosts := c.envoy.TablesInUse()
+	for table, n := range hosts {
+		if n < 0 || c.steady && n == 0 && c.hosted[table] && !c.left[table] {
+			c.t.Fatalf("table %s is in use with %d virtual hosts\n%s", table, n, c)
+		}
+	}
+	for table := range c.hosted {
+		c.hosted[table] = hosts[table] > 0
+	}
+	for table, n := range hosts {
+		c.hosted[table] = n > 0
 	}
 }
 

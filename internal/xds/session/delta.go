@@ -13,12 +13,16 @@ func (s *Session) requestDelta(c *channel, req Request, now time.Time) {
 	s.answer(c, req, now) // first: what was offered and not subscribed to by now was dropped, see subscribe
 	if !c.started {
 		c.started = true
+		if req.reports() {
+			s.drained = now.Add(s.opt.Drain) // a listener that was replaced on its last stream may not have drained yet
+		}
 		s.open(c, req)
 	} else {
+		req = req.unfolded()
 		s.subscribe(c, req.Subscribe, nil)
 		s.unsubscribe(c, req.Unsubscribe)
 	}
-	if len(req.Subscribe)+len(req.Unsubscribe) > 0 {
+	if req.subscribes() || len(req.Unsubscribe) > 0 {
 		c.sub.settle(s.opt.Differ, c.typ, c.set)
 	}
 }
@@ -26,28 +30,50 @@ func (s *Session) requestDelta(c *channel, req Request, now time.Time) {
 // open takes a stream's first request of a type. Without names it is a wildcard, for types that have one (P1). What the
 // client holds from an earlier stream counts now and never again (P8).
 func (s *Session) open(c *channel, req Request) {
-	if len(req.Subscribe) == 0 && c.typ.Wildcard() {
-		c.sub.all, c.owed = true, true
+	c.owed = c.typ.Wildcard() && !req.subscribes()
+	if !s.openAt(c, &req) {
+		s.openBy(c, req.unfolded())
 	}
-	s.subscribe(c, req.Subscribe, req.InitialVersions)
-	s.unsubscribe(c, req.Unsubscribe)
-	for name, v := range req.InitialVersions {
-		if c.sub.has(name) {
-			c.held.note(name, reported(v))
-		}
-	}
-	for name := range s.opt.Distrust[c.typ] {
-		if c.sub.has(name) {
+	for name := range s.distrusts(c.typ) {
+		if c.wants(name) {
 			c.held.note(name, holding{doubt: unsure, maybe: anything})
 		}
 	}
+	if c.typ == view.VirtualHost {
+		s.openHosts(c)
+	}
 	if c.typ == view.Endpoint {
-		s.trusted = len(req.InitialVersions) > 0
+		s.trusted = req.reports()
 		if s.returns && s.opened.IsZero() {
 			s.distrust() // a cluster warms, and waits for endpoints that it reports to have
 		}
 		s.rewarm(c)
 	}
+}
+
+// openBy takes such a request name by name.
+func (s *Session) openBy(c *channel, req Request) {
+	c.sub.all = c.owed
+	if c.typ == view.Route && s.pieces && hasWholeTables(req.InitialVersions) {
+		s.serveWhole()
+	}
+	s.subscribe(c, req.Subscribe, req.InitialVersions)
+	s.unsubscribe(c, req.Unsubscribe)
+	for name, v := range req.InitialVersions {
+		c.report(name, v)
+	}
+}
+
+// report notes what the client says it has under a name.
+func (c *channel) report(name, version string) {
+	if !c.wants(name) && c.typ != view.VirtualHost {
+		return
+	}
+	h := reported(version)
+	if c.typ == view.Endpoint {
+		h = c.session.collections.resume(name, h)
+	}
+	c.held.note(name, h)
 }
 
 // reported is what a client says it holds. A version of another control plane says only that there is something.
@@ -68,6 +94,9 @@ func (s *Session) subscribe(c *channel, names []string, reported map[string]stri
 		}
 		was := c.sub.has(name)
 		c.sub.add(name)
+		if c.typ == view.Route && !was {
+			s.meetHosts(name)
+		}
 		if _, ok := reported[name]; ok {
 			continue
 		}
@@ -117,6 +146,12 @@ func (s *Session) unsubscribe(c *channel, names []string) {
 			continue
 		}
 		was := c.sub.remove(name)
+		if c.typ == view.Endpoint && c.offered(name) == nil {
+			s.collections.drop(name)
+		}
+		if c.typ == view.Route && was {
+			s.leaveHosts(name)
+		}
 		switch {
 		case !c.sub.all:
 			c.held.forget(name)
@@ -129,7 +164,7 @@ func (s *Session) unsubscribe(c *channel, names []string) {
 func (s *Session) unsubscribeAll(c *channel) {
 	c.sub.all, c.owed = false, false
 	for _, name := range c.held.names() {
-		if !c.sub.has(name) {
+		if !c.wants(name) {
 			c.held.forget(name)
 		}
 	}
@@ -199,7 +234,7 @@ func (w *warming) settle(clusters *view.Set) {
 //
 // Only a client that has opened the type on this stream is offered anything: before, an Envoy that refuses the clusters would
 // subscribe to nothing of the type, and drops such a response without an answer.
-func (s *Session) oblige(clusters [][]*view.Resource) []*view.Resource {
+func (s *Session) oblige(clusters []emitted) []*view.Resource {
 	c := &s.channels[view.Endpoint]
 	sotw := s.opt.Protocol == StateOfTheWorld
 	if !c.started && s.warming.all {
@@ -207,7 +242,7 @@ func (s *Session) oblige(clusters [][]*view.Resource) []*view.Resource {
 	}
 	var offers []*view.Resource
 	for _, sent := range clusters {
-		for _, cluster := range sent {
+		for _, cluster := range slices.Concat(sent[0], sent[1]) {
 			name := cluster.Name()
 			r := c.set.Get(name)
 			switch {

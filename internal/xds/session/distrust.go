@@ -7,7 +7,8 @@ import "github.com/lateen-mesh/lateen/internal/view"
 //
 //   - of a refused response the versions of before, even where it took new ones or removed the resource, until it has
 //     accepted another with the same names;
-//   - of endpoints that were sent again unchanged for a cluster that warms, the version, whether they arrived or not.
+//   - of endpoints that were sent again unchanged for a cluster that warms, and of virtual hosts for a table that it asked for
+//     again, the version, whether they arrived or not.
 func (s *Session) Distrusted() [view.NumTypes]map[string]struct{} {
 	var out [view.NumTypes]map[string]struct{}
 	for t := range s.channels {
@@ -15,10 +16,18 @@ func (s *Session) Distrusted() [view.NumTypes]map[string]struct{} {
 		if c.started {
 			out[t] = c.distrusted()
 		} else {
-			out[t] = s.opt.Distrust[t]
+			out[t] = s.distrusts(view.Type(t))
 		}
 	}
 	return out
+}
+
+// distrusts are Options.Distrust.
+func (s *Session) distrusts(t view.Type) map[string]struct{} {
+	if s.doubted == nil {
+		return nil
+	}
+	return s.doubted[t]
 }
 
 func (c *channel) distrusted() map[string]struct{} {
@@ -30,7 +39,7 @@ func (c *channel) distrusted() map[string]struct{} {
 	}
 	for _, r := range c.sent {
 		for _, u := range r.upserts {
-			if r.retry || c.typ == view.Endpoint && r.prior(u.Name(), &c.session.own).version == c.session.own.Version(u) {
+			if r.retry || (c.typ == view.Endpoint || c.typ == view.VirtualHost) && r.prior(u.Name(), &c.session.own).version == c.session.own.Version(u) {
 				out = with(out, u.Name())
 			}
 		}

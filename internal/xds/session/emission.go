@@ -14,29 +14,41 @@ type emission struct {
 	out     []Response
 }
 
-// push sends what is due of a type, and returns in lists the upserts that may be a change to the client.
-func (e *emission) push(t view.Type, offers []*view.Resource) [][]*view.Resource {
+// emitted are the upserts of a batch that may be a change to the client, in two lists.
+type emitted [2][]*view.Resource
+
+func (e emitted) some() bool { return len(e[0])+len(e[1]) > 0 }
+
+// push sends what is due of a type. It returns what was sent of clusters and listeners: others are not asked about.
+func (e *emission) push(t view.Type, offers []*view.Resource) []emitted {
 	c := &e.session.channels[t]
 	if !e.may(c) {
 		return nil
 	}
 	b := c.compare(e.session.opt.Differ, offers)
-	var changed [][]*view.Resource
+	var all []emitted
+	note := func(sent emitted) {
+		if t == view.Cluster || t == view.Listener {
+			all = append(all, sent)
+		}
+	}
 	if !b.empty() || c.owed {
-		changed = e.write(c, &b)
+		note(e.write(c, &b))
 	}
 	c.owed = false
+	e.session.oweHosts(b.renewed)
 	for len(c.trouble.retries) > 0 && e.may(c) {
 		b := c.retry()
 		if !b.empty() {
-			changed = append(changed, e.write(c, &b)...)
+			note(e.write(c, &b))
 		}
+		e.session.oweHosts(b.renewed)
 	}
-	return changed
+	return all
 }
 
 // pushRemovals sends the removals of a type that compare left for later. It returns what push does.
-func (e *emission) pushRemovals(t view.Type) [][]*view.Resource {
+func (e *emission) pushRemovals(t view.Type) []emitted {
 	c := &e.session.channels[t]
 	if !e.may(c) {
 		return nil
@@ -45,13 +57,19 @@ func (e *emission) pushRemovals(t view.Type) [][]*view.Resource {
 	if b.empty() {
 		return nil
 	}
-	return e.write(c, &b)
+	return []emitted{e.write(c, &b)}
 }
 
 // may tells whether a response of the type may go. One that states everything waits for the answer to the one before, at
-// most a Hold: a refusal then is about what it says.
+// most a Hold: a refusal then is about what it says. So do virtual hosts while a culprit is looked for among them.
 func (e *emission) may(c *channel) bool {
 	if !c.started || len(c.sent) >= maxOutstanding {
+		return false
+	}
+	if c.typ == view.VirtualHost && len(c.trouble.retries) > 0 && len(c.sent) > 0 {
+		return false
+	}
+	if c.typ == view.Endpoint && len(e.session.channels[view.LbEndpoint].sent) >= maxOutstanding {
 		return false
 	}
 	return !e.isFull(c) || !e.session.unanswered(c.typ, all).After(e.now)
@@ -64,7 +82,23 @@ func (e *emission) isFull(c *channel) bool {
 
 // write makes responses of a batch. What all sessions of a class send goes as it is, so that they share it; what is due to
 // this client alone goes in a response of its own behind it.
-func (e *emission) write(c *channel, b *batch) [][]*view.Resource {
+func (e *emission) write(c *channel, b *batch) emitted {
+	if c.typ != view.Endpoint || e.session.collections.from == 0 {
+		return e.writeAll(c, b)
+	}
+	strides := e.collects(b)
+	if len(strides) == 0 {
+		return e.writeAll(c, b)
+	}
+	if !b.empty() {
+		e.writeAll(c, b)
+	}
+	e.writeMembers(b, strides)
+	return emitted{}
+}
+
+// writeAll is write for what goes as it is.
+func (e *emission) writeAll(c *channel, b *batch) emitted {
 	record := sent{shrinks: len(b.removed) > 0, from: b.from, before: b.before, retry: b.retry, mixed: b.mixed}
 	switch {
 	case e.isFull(c):
@@ -75,10 +109,10 @@ func (e *emission) write(c *channel, b *batch) [][]*view.Resource {
 			c.troubled().shaken = nil
 		}
 		e.respond(c, record, Response{Upserts: list, Shared: change})
-		return [][]*view.Resource{record.upserts, record.shaken}
+		return emitted{record.upserts, record.shaken}
 	case e.session.opt.Protocol == StateOfTheWorld:
 		if len(b.upserts)+len(b.others) == 0 {
-			return nil // a removal cannot be said
+			return emitted{} // a removal cannot be said
 		}
 	default:
 		record.removed = b.removed
@@ -86,18 +120,25 @@ func (e *emission) write(c *channel, b *batch) [][]*view.Resource {
 	record.offered = b.offered
 	if b.change == nil || len(b.others) == 0 {
 		e.split(c, record, merge(b.upserts, b.others), b.change)
-		return [][]*view.Resource{b.upserts, b.others}
+		return emitted{b.upserts, b.others}
+	}
+	if c.typ == view.VirtualHost { // a domain that moves does so within one response
+		e.split(c, record, merge(b.upserts, b.others), nil)
+		return emitted{}
 	}
 	first := record
 	first.removed, first.shrinks = nil, false
 	e.split(c, first, b.upserts, b.change)
 	e.split(c, record, b.others, nil)
-	return [][]*view.Resource{b.upserts, b.others}
+	return emitted{b.upserts, b.others}
 }
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24). Removals go with the last.
 func (e *emission) split(c *channel, record sent, upserts []*view.Resource, change *view.Change) {
 	limit := e.session.opt.MaxBytes
+	if c.typ == view.VirtualHost {
+		limit = 0 // as above
+	}
 	size, start := 0, 0
 	for i, r := range upserts {
 		if limit > 0 && i > start && size+r.Size() > limit {
@@ -116,18 +157,23 @@ func (e *emission) split(c *channel, record sent, upserts []*view.Resource, chan
 func (e *emission) respond(c *channel, record sent, r Response) {
 	s := e.session
 	r.Type = c.typ
-	r.Nonce = s.nonce(c.typ.String()[:1])
-	r.Version = c.set.Root().String()
+	r.Nonce = s.nonce(c.letter())
 	if s.opt.Protocol == StateOfTheWorld {
-		r.Version += "/" + r.Nonce // an ACK is told from other requests by it, so no two responses have the same
+		r.Version = c.set.Root().String() + "/" + r.Nonce // an ACK is told from other requests by it, so no two responses have the same
 	}
 	r.Generation = s.state.Generation
 	if r.Shared != nil && r.Shared.Own {
 		r.Shared = nil
 	}
-	record.nonce, record.version, record.at, record.generation = r.Nonce, r.Version, e.now, r.Generation
-	c.sent = append(c.sent, &record)
-	c.lastSent, c.sentAt = r.Nonce, e.now.UnixNano()
+	kept := s.opt.Scratch.record()
+	*kept = record
+	kept.number = s.nonces
+	kept.nonce, kept.version, kept.at, kept.generation = r.Nonce, r.Version, e.now, r.Generation
+	c.sent = append(c.sent, kept)
+	c.lastSent, c.sentAt = s.nonces, e.now.UnixNano()
+	if e.out == nil {
+		e.out = s.opt.Scratch.list()
+	}
 	e.out = append(e.out, r)
 }
 

@@ -78,8 +78,27 @@ func (h *holdings) forget(name string) {
 	}
 }
 
+// differ tells whether an exception is about an upsert. It does not look into many: true may also mean that.
+func (h *holdings) differ(change *view.Change) bool {
+	const few = 16
+	if len(h.except) > few {
+		return true
+	}
+	for name := range h.except {
+		if find(change.Upserts, name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // names are the exceptions' names, sorted so that responses are the same in every run.
-func (h *holdings) names() []string { return slices.Sorted(maps.Keys(h.except)) }
+func (h *holdings) names() []string {
+	if len(h.except) == 0 {
+		return nil // as nearly always, so not at the price of an iterator
+	}
+	return slices.Sorted(maps.Keys(h.except))
+}
 
 // standIn is what a client gets under a subscribed name that its class lacks, nil when a removal says it.
 //
@@ -91,10 +110,16 @@ func (h *holdings) names() []string { return slices.Sorted(maps.Keys(h.except)) 
 // while the listener drains, so there the stand-in counts as a removal: last, and only if the client still wants the name.
 //
 // Both messages begin with their name in field 1.
-func standIn(t view.Type, name string) *view.Resource {
-	if t != view.Endpoint && t != view.Route {
+func (c *channel) standIn(name string) *view.Resource {
+	if c.typ != view.Endpoint && c.typ != view.Route {
 		return nil
 	}
-	body := protowire.AppendTag(nil, 1, protowire.BytesType)
-	return view.NewResource(name, protowire.AppendString(body, name))
+	body := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), name)
+	switch {
+	case c.typ == view.Endpoint:
+		return view.NewAssignment(name, body, nil)
+	case c.session.pieces:
+		return view.NewTableHead(name, body) // a table never changes its form
+	}
+	return view.NewWholeTable(name, body)
 }

@@ -53,7 +53,10 @@ var start = time.Unix(1000, 0)
 // bytesPerSession is the heap that a session keeps, on average over many.
 func bytesPerSession(t *testing.T, services int, settle func(*large, *view.Differ) *session.Session) int {
 	t.Helper()
-	const count = 20
+	count := 30
+	if services < 1000 {
+		count = 200 // cheap, and what else the process allocates meanwhile counts less
+	}
 	l, d := newLarge(services), view.NewDiffer(64)
 	warm := settle(l, d) // what sessions share is made by the first
 	before := heap()

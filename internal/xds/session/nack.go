@@ -12,7 +12,7 @@ import (
 func (s *Session) answer(c *channel, req Request, now time.Time) {
 	i := slices.IndexFunc(c.sent, func(r *sent) bool { return r.nonce == req.Nonce })
 	if i < 0 {
-		if req.Nonce != "" && req.Nonce != c.lastSent {
+		if req.Nonce != "" && req.Nonce != c.nonce(c.lastSent) {
 			s.expired++
 		}
 		return
@@ -34,13 +34,27 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 	}
 	if req.Nack != nil {
 		c.troubled().nack = req.Nack.Message
-		s.refuse(c, r, c.sent[first:])
+		if r.collected {
+			s.refuseCollections(r)
+			return
+		}
+		if c.typ == view.VirtualHost {
+			s.refuseHosts(c, r, c.sent[first:])
+		} else {
+			s.refuse(c, r, c.sent[first:])
+		}
 		return
 	}
-	c.lastAcked = r.nonce
+	if c.typ == view.VirtualHost && (r.retry || r.shrinks) {
+		c.appeal(r)
+	}
+	c.lastAcked = uint32(r.number)
 	c.accepted = max(c.accepted, r.generation)
 	if len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && !slices.ContainsFunc(c.sent, func(r *sent) bool { return r.retry }) && c.trouble.nack != "" {
 		c.troubled().nack = ""
+	}
+	if r.sounding && s.trusted {
+		s.sounded(r.number)
 	}
 	if c.typ == view.Listener && len(r.upserts) > 0 {
 		s.routesAsked = now.Add(s.opt.Hold)
@@ -48,6 +62,7 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 	if c.typ == view.Listener && s.replaces(r) {
 		s.drained = now.Add(s.opt.Drain)
 	}
+	s.opt.Scratch.reuse(r)
 }
 
 // replaces tells whether a response for listeners changed or removed one that the client had.
@@ -62,7 +77,7 @@ func (s *Session) replaces(r *sent) bool {
 // known, which ends with it alone. What a newer response carries as well is left to the answer to that one.
 func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 	stands := func(name string) bool {
-		return c.sub.has(name) && !slices.ContainsFunc(newer, func(n *sent) bool { return n.carries(name) })
+		return c.wants(name) && !carried(newer, name)
 	}
 	if len(r.upserts) == 0 {
 		return // nothing in it can be wrong, and repeated it would be refused again
@@ -180,8 +195,12 @@ func (c *channel) doubt(name string, h holding, d doubt) {
 	c.held.note(name, h)
 }
 
+func carried(by []*sent, name string) bool {
+	return slices.ContainsFunc(by, func(r *sent) bool { return r.carries(name) })
+}
+
 func (c *channel) isStandIn(u *view.Resource) bool {
-	stand := standIn(c.typ, u.Name())
+	stand := c.standIn(u.Name())
 	return stand != nil && stand.Version() == u.Version()
 }
 

@@ -10,9 +10,10 @@ import (
 // The order of one step, make before break:
 //
 //	at once   clusters, then their endpoints, then secrets: one burst
-//	then      listeners, then routes, when the clusters are ACKed; Envoy withholds that ACK while a cluster warms
+//	then      listeners, then routes, then virtual hosts, when the clusters are ACKed; Envoy withholds that ACK while a cluster
+//	          warms
 //	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have drained; then
-//	          endpoints, routes and secrets
+//	          endpoints, virtual hosts of tables that go, routes and secrets
 //
 // Nothing waits for an ACK longer than Options.Hold: a cluster that never warms must not stop a proxy's routes.
 
@@ -45,18 +46,20 @@ func (s *Session) advance(now time.Time) []Response {
 		return nil
 	}
 	e := &emission{session: s, now: now}
-	s.rescue(now)
-	var clusters [][]*view.Resource
-	if len(s.channels[view.Endpoint].sent) < maxOutstanding { // no cluster without the endpoints it will wait for
+	e.rescue()
+	var clusters []emitted
+	if max(len(s.channels[view.Endpoint].sent), len(s.channels[view.LbEndpoint].sent)) < maxOutstanding { // no cluster without the endpoints it will wait for
 		clusters = e.push(view.Cluster, nil)
 	}
 	e.push(view.Endpoint, s.oblige(clusters))
+	e.writeAsked()
 	e.push(view.Secret, nil)
 	if s.mayDependants(now) {
-		if listeners := e.push(view.Listener, nil); len(slices.Concat(listeners...)) > 0 {
+		if listeners := e.push(view.Listener, nil); slices.ContainsFunc(listeners, emitted.some) {
 			s.channels[view.Route].replay = true
 		}
 		e.push(view.Route, nil)
+		e.pushHosts()
 	}
 	if s.mayRemove(now) {
 		if clusters := e.pushRemovals(view.Cluster); len(clusters) > 0 {
@@ -64,10 +67,12 @@ func (s *Session) advance(now time.Time) []Response {
 		}
 		if s.mayEmpty(now) {
 			e.pushRemovals(view.Endpoint)
+			e.pushRemovals(view.VirtualHost)
 			e.pushRemovals(view.Route)
 			e.pushRemovals(view.Secret)
 		}
 	}
+	s.seal(e, sealAfter)
 	s.account(now)
 	return e.out
 }
@@ -92,7 +97,8 @@ func (s *Session) mayDependants(now time.Time) bool {
 func (s *Session) dependantsDue() bool {
 	listeners, _ := s.channels[view.Listener].outlook()
 	routes, _ := s.channels[view.Route].outlook()
-	return listeners || routes
+	hosts, _ := s.channels[view.VirtualHost].outlook()
+	return listeners || routes || hosts
 }
 
 // mayRemove tells whether what nothing names any more may go: when the client has accepted all listeners and routes, and
@@ -103,7 +109,7 @@ func (s *Session) mayRemove(now time.Time) bool {
 		s.removals = hold{}
 		return false
 	}
-	wait := latest(s.unanswered(view.Listener, all), s.unanswered(view.Route, all))
+	wait := latest(s.unanswered(view.Listener, all), latest(s.unanswered(view.Route, all), s.unanswered(view.VirtualHost, all)))
 	if !s.reconciledBy(now, wait) {
 		wait = latest(wait, s.opened.Add(s.opt.Hold))
 	}
@@ -115,7 +121,7 @@ func (s *Session) mayRemove(now time.Time) bool {
 }
 
 func (s *Session) removalsDue() bool {
-	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Route, view.Secret} {
+	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Route, view.VirtualHost, view.Secret} {
 		if _, removals := s.channels[t].outlook(); removals {
 			return true
 		}
@@ -129,7 +135,7 @@ func (s *Session) reconciledBy(now, wait time.Time) bool {
 	if s.reconciled || s.opened.IsZero() {
 		return true
 	}
-	asked := s.channels[view.Listener].started && s.channels[view.Route].started
+	asked := s.channels[view.Listener].started && s.channels[view.Route].started && !s.awaitsHosts()
 	s.reconciled = asked && !wait.After(now) && !s.dependantsDue() || !s.opened.Add(s.opt.Hold).After(now)
 	return s.reconciled
 }
@@ -141,16 +147,29 @@ func (s *Session) mayEmpty(now time.Time) bool {
 	return s.removals.over(now, wait, 2*s.opt.Hold+s.opt.Drain)
 }
 
-// rescue sends all endpoints again, once a stream, to a client that reported to have the right ones and then does not go on. It
-// may have lost its last stream between a cluster and the endpoints sent behind it: then the cluster warms, and will not ask
-// for endpoints that it has asked for before. Meanwhile Envoy ACKs no clusters, or, while it starts, does not ask for
-// listeners. Half a Hold leaves it time before routes stop waiting.
-func (s *Session) rescue(now time.Time) {
-	at := s.rescueAt()
-	if at.IsZero() || at.After(now) {
+// rescue is for a client that reported to have the right endpoints and then does not go on. It may have lost its last stream
+// between a cluster and the endpoints sent behind it: then the cluster warms, and will not ask for endpoints that it has asked
+// for before. Meanwhile Envoy ACKs no clusters, or, while it starts, does not ask for listeners. It is sent all endpoints again,
+// once a stream.
+//
+// But it may also have said long ago what this side, which is busy, has yet to read; and to send all to a whole mesh would keep it
+// busy. So the silence is sounded first: an empty response for endpoints is answered behind all that the client said before,
+// and only what it has not said by then it does not say. Half a Hold leaves it time before routes stop waiting.
+func (e *emission) rescue() {
+	c := &e.session.channels[view.Endpoint]
+	at := e.session.rescueAt()
+	if at.IsZero() || at.After(e.now) || !e.may(c) {
 		return
 	}
-	s.distrust()
+	e.respond(c, sent{from: c.held.base, sounding: true}, Response{})
+}
+
+// sounded takes the answer to a sounding of the given number.
+func (s *Session) sounded(number uint64) {
+	clusters := s.channels[view.Cluster].sent
+	if len(clusters) > 0 && clusters[0].number < number || s.yetToStart() {
+		s.distrust()
+	}
 }
 
 func (s *Session) distrust() {
@@ -158,17 +177,21 @@ func (s *Session) distrust() {
 	s.askAll(&s.channels[view.Endpoint])
 }
 
+// rescueAt is when to sound a client's silence, the zero time if it is not silent, or will be heard of without that.
 func (s *Session) rescueAt() time.Time {
-	clusters := s.channels[view.Cluster].sent
+	clusters, endpoints := s.channels[view.Cluster].sent, s.channels[view.Endpoint].sent
 	switch {
-	case !s.trusted:
+	case !s.trusted, len(endpoints) == maxOutstanding, slices.ContainsFunc(endpoints, func(r *sent) bool { return r.sounding }):
 	case len(clusters) > 0:
 		return clusters[0].at.Add(s.opt.Hold / 2)
-	case !s.opened.IsZero() && !s.channels[view.Listener].started:
+	case s.yetToStart():
 		return s.opened.Add(s.opt.Hold / 2)
 	}
 	return time.Time{}
 }
+
+// yetToStart tells that the client has asked for clusters and not for listeners.
+func (s *Session) yetToStart() bool { return !s.opened.IsZero() && !s.channels[view.Listener].started }
 
 // unanswered is until when to wait for the ACK of the matching responses, the zero time if there are none.
 func (s *Session) unanswered(t view.Type, match func(*sent) bool) time.Time {

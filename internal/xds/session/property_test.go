@@ -1,18 +1,13 @@
 package session_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -28,10 +23,10 @@ import (
 // The client is a model of Envoy that is held to the real one (internal/testkit/envoymodel), and reads the bytes that go on the
 // wire.
 func TestClientEndsWithTheSet(t *testing.T) {
-	for name, p := range map[string]session.Protocol{"delta": session.Delta, "sotw": session.StateOfTheWorld} {
+	for name, k := range map[string]kind{"delta": {}, "sotw": {protocol: session.StateOfTheWorld}, "vhds": {virtualHosts: true}, "leds": {collections: 2}} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				m := newMesh(t, p)
+				m := newMesh(t, k)
 				for range rapid.IntRange(1, 60).Draw(t, "steps") {
 					m.step()
 				}
@@ -42,30 +37,46 @@ func TestClientEndsWithTheSet(t *testing.T) {
 	}
 }
 
+// kind is what a session is told of its client.
+type kind struct {
+	protocol     session.Protocol
+	virtualHosts bool
+	collections  int
+}
+
 // mesh is the world on both sides of a session.
 type mesh struct {
-	t          *rapid.T
-	protocol   session.Protocol
+	t *rapid.T
+	kind
 	store      *view.Store
 	names      *model.Interner[string]
 	known      map[string]*view.Resource // by note
 	notes      map[*view.Resource]string
 	differ     *view.Differ
+	newer      bool // the server speaks VHDS
+	pieces     bool // the session's tables go in pieces
 	generation uint64
 	state      *view.State
 	own        view.Own
 	hostile    bool // there may be errors in resources
 	patient    bool // time passes only when no message is under way
+	steady     bool // no table is ever without virtual hosts
+	estate     estate
 	client     *client
 }
 
-func newMesh(t *rapid.T, p session.Protocol) *mesh {
+func newMesh(t *rapid.T, k kind) *mesh {
 	m := &mesh{
-		t: t, protocol: p, store: view.NewStore(), names: model.NewInterner[string](), known: map[string]*view.Resource{}, notes: map[*view.Resource]string{},
+		t: t, kind: k, store: view.NewStore(), names: model.NewInterner[string](), known: map[string]*view.Resource{}, notes: map[*view.Resource]string{},
 		differ: view.NewDiffer(8), own: view.Own{Pod: "127.0.0.1"},
 		hostile: rapid.Bool().Draw(t, "hostile"), patient: rapid.Bool().Draw(t, "patient"),
+		steady: rapid.Bool().Draw(t, "steady"), estate: rapid.SampledFrom(estates).Draw(t, "estate"),
 	}
-	m.client = newClient(t, p, m.hostile)
+	if k.collections > 0 { // with fewer than half of that, an assignment leaves the form
+		m.collections = rapid.SampledFrom([]int{2, 4}).Draw(t, "collections")
+	}
+	m.client = newClient(t, k.protocol, m.hostile)
+	m.client.steady = m.steady
 	m.change()
 	m.reconnect(true)
 	return m
@@ -81,6 +92,9 @@ func (m *mesh) step() {
 	case 3:
 		m.reconnect(false)
 	case 4:
+		if rapid.Bool().Draw(m.t, "graceful") {
+			m.end()
+		}
 		if rapid.Bool().Draw(m.t, "newer") {
 			m.change() // while the server was down
 		}
@@ -105,138 +119,41 @@ func (m *mesh) step() {
 	}
 }
 
-// change makes a new state: of the same class, or of another, which makes no difference to a session.
-func (m *mesh) change() {
-	m.generation++
-	m.state = view.NewState(m.generation)
-	var clusters, endpoints, listeners, routes []*view.Resource
-	var names []string
-	for _, name := range m.some("e1", "e2", "e3", "e4", "s1", "d1") {
-		names = append(names, name)
-		clusters = append(clusters, m.resource(envoymodel.Clusters, m.note(name)))
-		if name[0] == 'e' {
-			n := rapid.IntRange(1, 3).Draw(m.t, "endpoints")
-			endpoints = append(endpoints, m.resource(envoymodel.Endpoints, fmt.Sprintf("%s=%d,%d", m.note(name), n, 10+n)))
+// end has the server seal what the client has before the stream is lost. The client reads some of what is under way.
+func (m *mesh) end() {
+	c := m.client
+	c.send(c.session.Seal(c.now))
+	for range rapid.IntRange(0, len(c.down)).Draw(m.t, "read") {
+		c.read()
+	}
+}
+
+// wrong tells that a client refuses the resource, or a part of it.
+func (m *mesh) wrong(r *view.Resource) bool {
+	if r.VirtualHosts() != nil {
+		for host := range r.VirtualHosts().All() {
+			if m.wrong(host) {
+				return true
+			}
 		}
 	}
-	if rapid.Bool().Draw(m.t, "own") {
-		names = append(names, "o1")
-		clusters = append(clusters, m.ownCluster("o1"))
-		m.own.Pod = rapid.SampledFrom([]string{"127.0.0.1", "127.0.0.2"}).Draw(m.t, "pod")
-	}
-	used := map[string]bool{}
-	for _, name := range m.some("l1", "l2", "l3") {
-		if len(names) > 0 && rapid.IntRange(0, 4).Draw(m.t, "TCP") == 0 {
-			to := rapid.SampledFrom(names).Draw(m.t, "to")
-			listeners = append(listeners, m.resource(envoymodel.Listeners, fmt.Sprintf("%s:%d>>%s", name, m.content(), to)))
-			continue
-		}
-		route := rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(m.t, "route")
-		listeners = append(listeners, m.resource(envoymodel.Listeners, m.note(name)+">"+route))
-		if !used[route] {
-			used[route] = true
-			routes = append(routes, m.resource(envoymodel.Routes, m.note(route)+">"+strings.Join(m.some(names...), "+")))
-		}
-	}
-	m.state.Sets[view.Cluster] = m.store.Build(clusters...)
-	m.state.Sets[view.Endpoint] = m.store.Build(endpoints...)
-	m.state.Sets[view.Listener] = m.store.Build(listeners...)
-	m.state.Sets[view.Route] = m.store.Build(routes...)
+	return strings.ContainsAny(m.notes[r], "XPU")
 }
 
-func (m *mesh) some(names ...string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(string) bool { return rapid.IntRange(0, 2).Draw(m.t, "without") == 0 })
+// wanted is what a client should have of a type.
+func (m *mesh) wanted(t view.Type) *view.Set {
+	switch {
+	case m.pieces || t != view.Route && t != view.VirtualHost:
+		return m.state.Sets[t]
+	case t == view.Route:
+		return m.state.Tables()
+	}
+	return view.Empty()
 }
-
-func (m *mesh) content() int { return rapid.IntRange(1, 3).Draw(m.t, "version") }
-
-// note is a resource's name and content in the notation of envoymodel, with what is wrong with it.
-func (m *mesh) note(name string) string {
-	flag := ""
-	if m.hostile && rapid.IntRange(0, 7).Draw(m.t, "bad") == 0 {
-		flag = rapid.SampledFrom([]string{"X", "P", "U"}).Draw(m.t, "how")
-	} else if name[0] == 'l' && rapid.IntRange(0, 3).Draw(m.t, "outside") == 0 {
-		flag = "!"
-	}
-	return fmt.Sprintf("%s:%d%s", name, m.content(), flag)
-}
-
-func (m *mesh) resource(k envoymodel.Kind, note string) *view.Resource {
-	key := k.String() + " " + note
-	if r := m.known[key]; r != nil {
-		return r
-	}
-	described, err := envoymodel.ParseResource(k, note)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	r := view.NewReferringResource(described.Name, described.Body(), m.refs(k, described.Targets))
-	if k == envoymodel.Routes && !strings.ContainsAny(note, "XPU") {
-		r = m.table(described)
-	}
-	m.known[key], m.notes[r] = r, note
-	return r
-}
-
-func (m *mesh) refs(k envoymodel.Kind, targets []string) view.Refs {
-	var clusters, routes []string
-	for _, to := range targets {
-		if k == envoymodel.Listeners && to[0] == 'r' {
-			routes = append(routes, to)
-		} else {
-			clusters = append(clusters, to)
-		}
-	}
-	return view.Refs{Clusters: m.names.List(clusters), Routes: m.names.List(routes)}
-}
-
-// table has a virtual host for each cluster.
-func (m *mesh) table(described envoymodel.Resource) *view.Resource {
-	head := &routev3.RouteConfiguration{
-		Name: described.Name, ValidateClusters: wrapperspb.Bool(false), InternalOnlyHeaders: []string{"x-" + described.Version},
-	}
-	var members []*view.Resource
-	for _, to := range described.Targets {
-		host := &routev3.VirtualHost{Domains: []string{to}, Routes: []*routev3.Route{{
-			Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + described.Version}},
-			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: to},
-			}},
-		}}}
-		members = append(members, view.NewReferringResource(to, m.encode(host), m.refs(envoymodel.Routes, []string{to})))
-	}
-	return view.NewRouteTable(described.Name, m.encode(head), m.store.Build(members...))
-}
-
-func (m *mesh) encode(message proto.Message) []byte {
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return body
-}
-
-// ownCluster has the proxy's own address in it.
-func (m *mesh) ownCluster(name string) *view.Resource {
-	if m.known[name] == nil {
-		body := m.encode(&clusterv3.Cluster{
-			Name: name, ConnectTimeout: durationpb.New(time.Second),
-			UpstreamBindConfig: &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{
-				Address: model.OwnPod, PortSpecifier: &corev3.SocketAddress_PortValue{},
-			}},
-		})
-		m.known[name] = view.NewOwnResource(name, body)
-		m.notes[m.known[name]] = name + ":own"
-	}
-	return m.known[name]
-}
-
-// wrong tells that a client refuses the resource.
-func (m *mesh) wrong(r *view.Resource) bool { return strings.ContainsAny(m.notes[r], "XPU") }
 
 func (m *mesh) offer() {
-	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v", m.generation, m.own.Pod, m.all(view.Cluster), m.all(view.Endpoint),
-		m.all(view.Listener), m.all(view.Route))
+	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v", m.generation, m.own.Pod, m.all(view.Cluster), m.all(view.Endpoint),
+		m.all(view.Listener), m.all(view.Route), m.all(view.VirtualHost))
 	m.client.send(m.client.session.Update(m.state, m.own, m.client.now))
 }
 
@@ -254,6 +171,14 @@ func (m *mesh) all(t view.Type) []string {
 func (m *mesh) reconnect(restarted bool) {
 	c := m.client
 	o := session.Options{Protocol: m.protocol, Differ: m.differ, Hold: 10 * time.Second, Drain: drain}
+	if (m.virtualHosts || m.collections > 0) && restarted {
+		m.newer = rapid.IntRange(0, 4).Draw(m.t, "old server") > 0
+	}
+	o.VirtualHosts = m.newer && m.virtualHosts
+	m.pieces = o.VirtualHosts && !c.hasWholeTables()
+	if m.newer {
+		o.Collections = m.collections
+	}
 	if restarted {
 		m.t.Logf("the server starts")
 		m.differ = view.NewDiffer(8)
@@ -316,8 +241,9 @@ func (m *mesh) next() (time.Time, bool) {
 func (m *mesh) verify() {
 	c, s := m.client, m.client.session
 	refused := false
-	for typ, set := range m.state.Sets {
+	for typ := range m.state.Sets {
 		t := view.Type(typ)
+		set := m.wanted(t)
 		kind, ok := envoymodel.KindByURL(t.URL())
 		if !ok {
 			continue
@@ -333,13 +259,17 @@ func (m *mesh) verify() {
 				refused = true
 				continue
 			}
-			if c.envoy.Watched(kind, r.Name()) && has[r.Name()] != string(m.own.Body(t, r)) && !c.unknowable[t][r.Name()] {
+			if t == view.VirtualHost && m.tied(r, has) {
+				refused = true
+				continue
+			}
+			if c.envoy.Watched(kind, r.Name()) && flat(t, has[r.Name()]) != flat(t, string(m.own.Body(t, r))) && !c.unknowable[t][r.Name()] {
 				m.t.Fatalf("%s: the client does not have %q\n%s", t, m.notes[r], c)
 			}
 		}
 		for name, body := range has {
 			stale := c.unknowable[t][name] || t == view.Endpoint && c.unknowable[view.Cluster][name]
-			if body != "" && set.Get(name) == nil && !stale && c.versions[t][body] != emptyVersion(name) {
+			if body != "" && set.Get(name) == nil && !stale && c.versions[t][flat(t, body)] != m.emptyVersion(t, name) {
 				m.t.Fatalf("%s: the client still has %s\n%s", t, name, c)
 			}
 		}
@@ -361,7 +291,41 @@ func (m *mesh) verify() {
 	}
 }
 
+// tied tells whether a virtual host hands a domain on, by way of others maybe, to or from one that the client refuses: those are
+// taken together or not at all.
+func (m *mesh) tied(host *view.Resource, has map[string]string) bool {
+	table, _ := view.TableOf(host.Name())
+	domains := map[string][]string{}
+	for other := range m.state.Sets[view.VirtualHost].Under(table) {
+		var old routev3.VirtualHost
+		_ = proto.Unmarshal([]byte(has[other.Name()]), &old) // the model read it, or there is none
+		domains[other.Name()] = append(old.GetDomains(), other.Domains()...)
+	}
+	reached := slices.Clone(domains[host.Name()])
+	for range domains { // no way is longer
+		for name, its := range domains {
+			if !slices.ContainsFunc(its, func(d string) bool { return slices.Contains(reached, d) }) {
+				continue
+			}
+			if m.wrong(m.state.Sets[view.VirtualHost].Get(name)) {
+				return true
+			}
+			reached = append(reached, its...)
+		}
+	}
+	return false
+}
+
 // emptyVersion is that of an assignment or a table that has only its name.
-func emptyVersion(name string) string {
-	return view.NewResource(name, append([]byte{1<<3 | 2, byte(len(name))}, name...)).Version().String()
+func (m *mesh) emptyVersion(t view.Type, name string) string {
+	bare := append([]byte{1<<3 | 2, byte(len(name))}, name...)
+	switch {
+	case t == view.Route && m.pieces:
+		return view.NewTableHead(name, bare).Version().String()
+	case t == view.Route:
+		return view.NewWholeTable(name, bare).Version().String()
+	case t == view.Endpoint:
+		return view.NewAssignment(name, bare, nil).Version().String()
+	}
+	return view.NewResource(name, bare).Version().String()
 }

@@ -15,8 +15,12 @@ import (
 //	a:1             a resource and its content
 //	a:1!            one of the proxy's own
 //	l:1>r+a         one that needs others: route tables if they begin with r, else clusters
-//	r:1[x:1>a;y:1]  a route table and its virtual hosts
+//	r:1[x:1>a;y:1]  a whole route table and its virtual hosts
+//	r:1[vhds]       the head of a table
+//	r/x:1>a         a virtual host of a table
 //	x:1@d+e>a       a virtual host with domains other than its name
+//	c{a:1;b:1}      an assignment and its endpoints; with "open" or "sealed" behind it, the head with its endpoints in collections
+//	c/a:1           an endpoint of a collection, on the wire
 type resources struct {
 	store  *view.Store
 	names  *model.Interner[string]
@@ -37,11 +41,20 @@ func (r *resources) get(note string) *view.Resource {
 }
 
 func (r *resources) make(note string) *view.Resource {
+	if name, rest, ok := strings.Cut(note, "{"); ok {
+		return r.assignment(name, rest)
+	}
 	name, _, _ := strings.Cut(note, ":")
+	if head, ok := strings.CutSuffix(note, "[vhds]"); ok {
+		return view.NewTableHead(name, []byte(head))
+	}
+	if table, vhost, ok := strings.Cut(note, "/"); ok {
+		return r.virtualHost(table, vhost, note)
+	}
 	if head, vhosts, ok := strings.Cut(strings.TrimSuffix(note, "]"), "["); ok {
 		var members []*view.Resource
 		for _, v := range strings.Split(vhosts, ";") {
-			members = append(members, r.virtualHost(v))
+			members = append(members, r.virtualHost(name, v, v))
 		}
 		return view.NewRouteTable(name, []byte(head), r.store.Build(members...))
 	}
@@ -49,6 +62,23 @@ func (r *resources) make(note string) *view.Resource {
 		return view.NewOwnResource(name, []byte(note))
 	}
 	return view.NewReferringResource(name, []byte(note), r.refs(note))
+}
+
+func (r *resources) assignment(name, rest string) *view.Resource {
+	list, form, _ := strings.Cut(rest, "}")
+	var members []*view.Resource
+	for _, m := range strings.Split(list, ";") {
+		endpoint, _, _ := strings.Cut(m, ":")
+		members = append(members, view.NewResource(endpoint, []byte(name+"/"+m)))
+	}
+	a := view.NewAssignment(name, []byte(name+"{"), []view.Group{{Members: r.store.Build(members...)}})
+	switch form {
+	case "open":
+		return a.Collections().Open
+	case "sealed":
+		return a.Collections().Sealed
+	}
+	return a
 }
 
 func (r *resources) refs(note string) view.Refs {
@@ -71,9 +101,9 @@ const (
 	noted   protowire.Number = 99
 )
 
-func (r *resources) virtualHost(note string) *view.Resource {
-	name, _, _ := strings.Cut(note, ":")
-	before, _, _ := strings.Cut(note, ">")
+func (r *resources) virtualHost(table, text, note string) *view.Resource {
+	name, _, _ := strings.Cut(text, ":")
+	before, _, _ := strings.Cut(text, ">")
 	_, list, ok := strings.Cut(before, "@")
 	if !ok {
 		list = name
@@ -83,7 +113,7 @@ func (r *resources) virtualHost(note string) *view.Resource {
 		body = protowire.AppendString(protowire.AppendTag(body, domains, protowire.BytesType), d)
 	}
 	body = protowire.AppendString(protowire.AppendTag(body, noted, protowire.BytesType), note)
-	return view.NewReferringResource(name, body, r.refs(note))
+	return view.NewVirtualHost(table, name, body, r.refs(note))
 }
 
 func (r *resources) set(notes []string) *view.Set {
@@ -98,6 +128,7 @@ func (r *resources) versions(notes []string) map[string]string {
 	out := map[string]string{}
 	for _, n := range notes {
 		name, content, _ := strings.Cut(n, ":")
+		name, _, _ = strings.Cut(name, "{")
 		out[name] = "2024-05-05T00:00:00Z/1"
 		if content != "?" {
 			out[name] = r.get(n).Version().String()
@@ -108,13 +139,48 @@ func (r *resources) versions(notes []string) map[string]string {
 
 // noteOf is the notation of a resource, name:empty for a stand-in.
 func noteOf(r *view.Resource) string {
-	if r.VirtualHosts() != nil {
+	switch {
+	case r.VirtualHosts() != nil:
 		return noteOfTable(r)
+	case strings.HasPrefix(string(r.Body()), r.Name()+"{"):
+		return noteOfAssignment(r)
+	case strings.HasPrefix(r.Name(), collection):
+		return string(r.Body())
+	}
+	if len(r.Domains()) > 0 {
+		return noteOfHost(r)
 	}
 	if note := string(r.Body()); strings.HasPrefix(note, r.Name()+":") {
+		if head, _, ok := strings.Cut(note, vhds); ok {
+			return head + "[vhds]"
+		}
 		return note
 	}
+	if strings.Contains(string(r.Body()), vhds) {
+		return r.Name() + ":empty[vhds]"
+	}
 	return r.Name() + ":empty"
+}
+
+// collection is how the names of collections and their members begin.
+const collection = "xdstp:"
+
+func noteOfAssignment(r *view.Resource) string {
+	if strings.Contains(string(r.Body()), collection) {
+		if _, sealed := r.Version().Collected(); sealed {
+			return r.Name() + "{}sealed"
+		}
+		return r.Name() + "{}open"
+	}
+	var notes []string
+	for _, g := range r.Groups() {
+		for m := range g.Members.All() {
+			_, note, _ := strings.Cut(string(m.Body()), "/")
+			notes = append(notes, note)
+		}
+	}
+	slices.Sort(notes)
+	return r.Name() + "{" + strings.Join(notes, ";") + "}"
 }
 
 func noteOfTable(r *view.Resource) string {
@@ -122,14 +188,21 @@ func noteOfTable(r *view.Resource) string {
 	head, _, _ := strings.Cut(string(r.Body()), virtualHosts)
 	var notes []string
 	for v := range r.VirtualHosts().All() {
-		tag := protowire.AppendTag(nil, noted, protowire.BytesType)
-		_, field, _ := strings.Cut(string(v.Body()), string(tag))
-		note, _ := protowire.ConsumeString([]byte(field))
-		notes = append(notes, note)
+		notes = append(notes, noteOfHost(v))
 	}
 	slices.Sort(notes)
 	return head + "[" + strings.Join(notes, ";") + "]"
 }
+
+func noteOfHost(r *view.Resource) string {
+	tag := protowire.AppendTag(nil, noted, protowire.BytesType)
+	_, field, _ := strings.Cut(string(r.Body()), string(tag))
+	note, _ := protowire.ConsumeString([]byte(field))
+	return note
+}
+
+// vhds is how RouteConfiguration.vhds begins, behind the head's own.
+const vhds = "\x4a\x08"
 
 // notesOf marks a list that is not in order of distinct names.
 func notesOf(list []*view.Resource) []string {

@@ -1,10 +1,7 @@
 package session_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,40 +10,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected output in testdata")
-
 // TestScripts replays conversations. A script in testdata is a sequence of blocks: lines of commands, `----`, what they put
 // out, an empty line. Lines that begin with # are comments.
 //
-//	new delta|sotw [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]   a new stream; no view, no subscription
+//	new delta|sotw [vhds] [leds=ENDPOINTS] [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]   a new stream; no view, no subscription; with
+//	                                                        vhds and leds the client speaks it, leds from so many endpoints on
 //	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]   a type that is not mentioned stays; resources as in resource_test.go
 //	request TYPE [+a] [-b] [init=a:1,b:?]                   delta; ? is a version of somebody else
 //	request TYPE [names=a,b] [nonce=N] [version=V]          state of the world; the nonce is the latest response's unless given
 //	ack NONCE [+a] [-b] [names=a,b]                         names are those of the last request unless given
 //	nack NONCE [+a] [-b] MESSAGE
 //	tick DURATION                                           lets time pass, then calls Tick
+//	seal                                                    the stream is about to end
 //	status, sync
-func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			in, err := os.ReadFile(file)
-			require.NoError(t, err)
-			out := replay(t, string(in))
-			if *update {
-				require.NoError(t, os.WriteFile(file, []byte(out), 0o644))
-				return
-			}
-			require.Equal(t, string(in), out)
-		})
-	}
-}
+func TestScripts(t *testing.T) { golden.Scripts(t, "*.txt", replay) }
 
 // replay runs a script and returns it with the output that it gives now.
 func replay(t *testing.T, script string) string {
@@ -104,6 +86,8 @@ type scripted struct {
 	last      map[string]string     // nonce of the latest response, by type
 	versions  map[string]string     // by nonce
 	accepted  map[string]string     // version of the latest ACK, by type
+	// collection is what the client asks for that was sent the latest head.
+	collection string
 }
 
 func (s *scripted) run(t *testing.T, f []string) string {
@@ -131,6 +115,8 @@ func (s *scripted) run(t *testing.T, f []string) string {
 		require.NoError(t, err)
 		s.now = s.now.Add(d)
 		return s.show(s.session.Tick(s.now))
+	case "seal":
+		return s.show(s.session.Seal(s.now))
 	case "status":
 		return s.status()
 	case "sync":
@@ -163,6 +149,10 @@ func (s *scripted) open(t *testing.T, args []string) {
 		key, value, _ := strings.Cut(a, "=")
 		var err error
 		switch key {
+		case "vhds":
+			o.VirtualHosts = true
+		case "leds":
+			o.Collections, err = strconv.Atoi(value)
 		case "hold":
 			o.Hold, err = time.ParseDuration(value)
 		case "drain":
@@ -186,7 +176,7 @@ func (s *scripted) state(t *testing.T, args []string) *view.State {
 	generation, err := strconv.ParseUint(args[0], 10, 64)
 	require.NoError(t, err)
 	for _, a := range args[1:] {
-		if key, value, _ := strings.Cut(a, "="); key != "own" {
+		if key, value, _ := strings.Cut(a, "="); key != "own" && key != "trusted" {
 			s.sets[typeOf(t, key)] = value
 		}
 	}
@@ -198,12 +188,19 @@ func (s *scripted) state(t *testing.T, args []string) *view.State {
 }
 
 func (s *scripted) ownOf(args []string) view.Own {
+	own := s.session.Own()
+	if s.session.State() == nil {
+		own.Trusted = true
+	}
 	for _, a := range args {
 		if v, ok := strings.CutPrefix(a, "own="); ok {
-			return view.Own{Pod: v}
+			own.Pod = v
+		}
+		if v, ok := strings.CutPrefix(a, "trusted="); ok {
+			own.Trusted = v == "yes"
 		}
 	}
-	return s.session.Own()
+	return own
 }
 
 func (s *scripted) request(t *testing.T, typ, nonce string, args []string) session.Request {
@@ -215,6 +212,8 @@ func (s *scripted) request(t *testing.T, typ, nonce string, args []string) sessi
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		switch {
+		case a == "+members":
+			req.Subscribe = append(req.Subscribe, s.collectionOf(t))
 		case a[0] == '+':
 			req.Subscribe = append(req.Subscribe, a[1:])
 		case a[0] == '-':
@@ -237,6 +236,13 @@ func (s *scripted) request(t *testing.T, typ, nonce string, args []string) sessi
 	return req
 }
 
+// collectionOf is what a client asks for that has the head which was sent last.
+func (s *scripted) collectionOf(t *testing.T) string {
+	t.Helper()
+	require.NotEmpty(t, s.collection, "no head was sent")
+	return s.collection
+}
+
 func (s *scripted) show(responses []session.Response) string {
 	var b strings.Builder
 	for _, r := range responses {
@@ -245,9 +251,18 @@ func (s *scripted) show(responses []session.Response) string {
 			continue
 		}
 		s.last[r.Type.String()], s.versions[r.Nonce] = r.Nonce, r.Version
-		fmt.Fprintf(&b, "< %s %s g%d [%s]", r.Type, r.Nonce, r.Generation, strings.Join(notesOf(r.Upserts), " "))
+		for _, u := range r.Upserts {
+			if _, name, ok := strings.Cut(string(u.Body()), collection); ok && r.Type == view.Endpoint {
+				s.collection = collection + name
+			}
+		}
+		upserts := r.Upserts
+		if r.Type == view.LbEndpoint { // members are in the order of their chunks
+			upserts = slices.SortedFunc(slices.Values(upserts), func(a, b *view.Resource) int { return strings.Compare(a.Name(), b.Name()) })
+		}
+		fmt.Fprintf(&b, "< %s %s g%d [%s]", r.Type, r.Nonce, r.Generation, strings.Join(notesOf(upserts), " "))
 		if len(r.Removed) > 0 {
-			fmt.Fprintf(&b, " -[%s]", strings.Join(r.Removed, " "))
+			fmt.Fprintf(&b, " -[%s]", strings.Join(shortened(r.Removed), " "))
 		}
 		if r.Shared != nil {
 			b.WriteString(" shared")
@@ -255,6 +270,18 @@ func (s *scripted) show(responses []session.Response) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// shortened are names without what those of all collections have in common.
+func shortened(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if strings.HasPrefix(n, collection) {
+			n = n[strings.LastIndexByte(n, '/')+1:]
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 func (s *scripted) status() string {
@@ -303,7 +330,7 @@ func typeOf(t *testing.T, short string) view.Type {
 }
 
 func typeOfNonce(nonce string) string {
-	return map[byte]string{'c': "cds", 'e': "eds", 'l': "lds", 'r': "rds", 's': "sds"}[nonce[0]]
+	return map[byte]string{'c': "cds", 'e': "eds", 'm': "leds", 'l': "lds", 'r': "rds", 's': "sds", 'v': "vhds"}[nonce[0]]
 }
 
 func split(list string) []string {

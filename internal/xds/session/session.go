@@ -1,6 +1,8 @@
 package session
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +14,8 @@ type Options struct {
 	Protocol Protocol
 	// Differ is required. Sessions that share it share the differences of their sets.
 	Differ *view.Differ
+	// Scratch, unless it is nil, is what this session borrows from.
+	Scratch *Scratch
 
 	// Hold is the longest that listeners and routes wait for the ACK of the clusters they may name, and removals, once
 	// those are sent, for the ACK of what no longer names them. Zero means DefaultHold.
@@ -22,9 +26,23 @@ type Options struct {
 	// MaxBytes splits responses whose resources add up to more, for clients with a limit on message size; zero means
 	// never. One resource and a full state-of-the-world response are never split.
 	MaxBytes int
+	// VirtualHosts tells that the client speaks VHDS, as Envoy does: it gets route tables in pieces, on a delta stream. See hosts.go.
+	VirtualHosts bool
+	// Collections is the number of endpoints from which on the client, which must speak LEDS, gets them as collections, on a delta
+	// stream; zero means never. See collections.go.
+	Collections int
 	// Distrust are names of which a client's reported versions do not count, nor their absence, from Session.Distrusted of
 	// the same proxy's stream before.
 	Distrust [view.NumTypes]map[string]struct{}
+}
+
+// lasting are the Options that a session needs as long as it lives.
+type lasting struct {
+	Protocol    Protocol
+	Differ      *view.Differ
+	Scratch     *Scratch
+	Hold, Drain time.Duration
+	MaxBytes    int
 }
 
 // DefaultHold outlasts the warming of clusters, other than those that will never be warm.
@@ -36,11 +54,14 @@ const maxOutstanding = 32
 
 // Session is the protocol state of one stream. It is not safe for concurrent use.
 type Session struct {
-	opt      Options
+	opt      lasting
 	own      view.Own
 	state    *view.State // nil before the first Update
 	channels [view.NumTypes]channel
+	doubted  *[view.NumTypes]map[string]struct{} // Options.Distrust, nil for none
 	nonces   uint64
+	// fresh are tables whose heads were sent to a client that may not have their virtual hosts, before it asked for any.
+	fresh map[string]struct{}
 
 	dependants hold // listeners and routes, for the ACK of clusters
 	removals   hold // what is removed, for the ACK of listeners and routes
@@ -55,14 +76,16 @@ type Session struct {
 	// returns tells that the client has a stream behind it and asks for clusters later. Envoy asks for them first, unless one
 	// of them warms, with whose endpoints that ends.
 	returns bool
+	// trusted tells that the client was not sent endpoints that it reported to have, see emission.rescue.
+	trusted bool
+	pieces  bool // the client's route tables are heads, and their virtual hosts resources of their own
+	// collections are what the client has in that form.
+	collections collections
 
 	// warming are clusters whose endpoints the client's next request for endpoints must be answered with. On a delta stream
 	// these are the ones sent before its first, which may report the right version (P10); in state of the world all that were
 	// sent since its last (P11).
 	warming warming
-
-	// trusted tells that the client was not sent endpoints that it reported to have, see rescue.
-	trusted bool
 
 	acked   uint64
 	expired uint64
@@ -73,7 +96,17 @@ func New(o Options) *Session {
 	if o.Hold == 0 {
 		o.Hold = DefaultHold
 	}
-	s := &Session{opt: o}
+	s := &Session{
+		opt:    lasting{Protocol: o.Protocol, Differ: o.Differ, Scratch: o.Scratch, Hold: o.Hold, Drain: o.Drain, MaxBytes: o.MaxBytes},
+		pieces: o.VirtualHosts && o.Protocol == Delta,
+	}
+	if o.Protocol == Delta {
+		s.collections.from = int32(min(o.Collections, math.MaxInt32))
+	}
+	if slices.ContainsFunc(o.Distrust[:], func(names map[string]struct{}) bool { return len(names) > 0 }) {
+		doubted := o.Distrust
+		s.doubted = &doubted
+	}
 	for t := range s.channels {
 		c := &s.channels[t]
 		c.typ, c.session, c.trouble = view.Type(t), s, none
@@ -91,14 +124,17 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	c := &s.channels[t]
 	if t == view.Cluster && s.opened.IsZero() {
 		s.opened = now
-		s.warming.all = len(req.InitialVersions) == 0
+		s.warming.all = !req.reports()
 	}
-	if s.opened.IsZero() && !c.started && (req.VersionInfo != "" || len(req.InitialVersions) > 0) {
+	if s.opened.IsZero() && !c.started && (req.VersionInfo != "" || req.reports()) {
 		s.returns = true
 	}
-	if s.opt.Protocol == StateOfTheWorld {
+	switch {
+	case s.opt.Protocol == StateOfTheWorld:
 		s.requestSotw(c, req, now)
-	} else {
+	case t == view.LbEndpoint:
+		s.requestMembers(c, req, now)
+	default:
 		s.requestDelta(c, req, now)
 	}
 	return s.advance(now)
@@ -112,21 +148,25 @@ func (s *Session) Update(state *view.State, own view.Own, now time.Time) []Respo
 	s.state = state
 	for t := range s.channels {
 		c := &s.channels[t]
-		c.set = state.Sets[t]
+		c.set = s.visible(c.typ)
 		if c.started {
 			c.sub.settle(s.opt.Differ, c.typ, c.set)
 		}
-		for name, v := range c.trouble.refused {
-			if r := c.set.Get(name); r == nil || c.session.own.Version(r) != v {
-				delete(c.trouble.refused, name)
-			}
-		}
-		if c.trouble.refused != nil && len(c.trouble.refused) == 0 {
-			c.troubled().refused = nil // a map keeps the size that it once had
-		}
+		c.acquit()
 	}
 	s.warming.settle(state.Sets[view.Cluster])
 	return s.advance(now)
+}
+
+// visible is what the client may have of a type.
+func (s *Session) visible(t view.Type) *view.Set {
+	switch {
+	case t == view.Secret && !s.own.Trusted, t == view.VirtualHost && !s.pieces, t == view.LbEndpoint:
+		return view.Empty()
+	case t == view.Route && !s.pieces:
+		return s.state.Tables()
+	}
+	return s.state.Sets[t]
 }
 
 // Tick lets pass what has waited long enough.
@@ -135,7 +175,7 @@ func (s *Session) Tick(now time.Time) []Response { return s.advance(now) }
 // NextTick is when Tick should be called next; false when nothing waits for a time.
 func (s *Session) NextTick() (time.Time, bool) {
 	next := s.dependants.until
-	for _, at := range []time.Time{s.removals.until, s.rescueAt(), s.paced} {
+	for _, at := range []time.Time{s.removals.until, s.rescueAt(), s.paced, s.sealAt(sealAfter)} {
 		if next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at
 		}
@@ -172,8 +212,27 @@ func (s *Session) unknown(req Request) []Response {
 	return []Response{{Unknown: req.TypeURL, Nonce: s.nonce("x")}}
 }
 
-// nonce is unique on the stream; the letter tells people the type.
+// nonce is unique on the stream.
 func (s *Session) nonce(letter string) string {
 	s.nonces++
-	return letter + strconv.FormatUint(s.nonces, 36)
+	return nonceOf(letter, s.nonces)
+}
+
+// nonceOf is the nonce of a number; the letter tells people the type.
+func nonceOf(letter string, number uint64) string { return letter + strconv.FormatUint(number, 36) }
+
+// nonce is that of a number, empty for 0.
+func (c *channel) nonce(number uint64) string {
+	if number == 0 {
+		return ""
+	}
+	return nonceOf(c.letter(), number)
+}
+
+// letter is the first of the type's short name, and "m" for members, since that of "leds" is taken.
+func (c *channel) letter() string {
+	if c.typ == view.LbEndpoint {
+		return "m"
+	}
+	return c.typ.String()[:1]
 }

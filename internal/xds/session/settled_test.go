@@ -106,3 +106,41 @@ func TestSettledSessionsShareAStep(t *testing.T) {
 	require.Equal(t, []string{serviceName(7)}, namesOf(x[0].Upserts))
 	require.Zero(t, a.Exceptions())
 }
+
+// TestWhatGoesBesideCollectionsIsShared: where the endpoints of large clusters go as collections, those of the others are one frame for all
+// sessions that make the step, from the first response on; and so are the members.
+func TestWhatGoesBesideCollectionsIsShared(t *testing.T) {
+	store, differ := view.NewStore(), view.NewDiffer(16)
+	assignment := func(name string, endpoints int) *view.Resource {
+		var members []*view.Resource
+		for i := range endpoints {
+			members = append(members, view.NewResource(fmt.Sprint("e", i), fmt.Appendf(nil, "%s endpoint %d", name, i)))
+		}
+		return view.NewAssignment(name, []byte(name), []view.Group{{Head: []byte("locality"), Members: store.Build(members...)}})
+	}
+	state := view.NewState(1)
+	state.Sets[view.Endpoint] = store.Build(assignment("a", 1), assignment("b", 2), assignment("large", 3), assignment("z", 1))
+	now := time.Unix(1000, 0)
+	var changes [][]*view.Change
+	for range 3 {
+		s := session.New(session.Options{Differ: differ, Collections: 3})
+		s.Update(state, view.Own{}, now)
+		responses := s.Request(session.Request{TypeURL: view.Endpoint.URL(), Subscribe: []string{"a", "b", "large", "z"}}, now)
+		require.Len(t, responses, 2)
+		require.Equal(t, []string{"a", "b", "z"}, namesOf(responses[0].Upserts))
+		require.Equal(t, []string{"large"}, namesOf(responses[1].Upserts))
+		asked := state.Sets[view.Endpoint].Get("large").Collections().Names()
+		members := s.Request(session.Request{TypeURL: view.LbEndpoint.URL(), Subscribe: asked}, now)
+		require.Len(t, members, 1)
+		changes = append(changes, []*view.Change{responses[0].Shared, members[0].Shared})
+	}
+	encodings := 0
+	for _, c := range changes {
+		for i, change := range c {
+			require.NotNil(t, change)
+			require.Same(t, changes[0][i], change)
+			change.Frame(func(*view.Change) []byte { encodings++; return nil })
+		}
+	}
+	require.Equal(t, 2, encodings)
+}

@@ -12,14 +12,14 @@ import (
 func (s *Session) requestSotw(c *channel, req Request, now time.Time) {
 	s.answer(c, req, now)
 	first := !c.started
-	if !first && req.Nonce != "" && req.Nonce != c.lastSent {
+	if !first && req.Nonce != "" && req.Nonce != c.nonce(c.lastSent) {
 		return
 	}
 	c.started = true
-	if d := digestOf(req.Names); first || d != c.digest {
-		c.digest = d
+	if d := digestOf(req.Names); first || d != *c.digest {
+		c.digest = &d
 		s.restate(c, req.Names, first)
-	} else if req.Nonce == "" && c.lastSent != "" {
+	} else if req.Nonce == "" && c.lastSent != 0 {
 		s.askAll(c) // it forgot what it was sent
 	}
 	s.again(c, first)
@@ -103,7 +103,7 @@ func (c *channel) full(d *view.Differ) (*view.Change, []*view.Resource) {
 	}
 	var list []*view.Resource
 	for r := range c.set.All() {
-		if !c.sub.has(r.Name()) {
+		if !c.wants(r.Name()) {
 			continue
 		}
 		if h, ok := c.held.except[r.Name()]; ok {

@@ -14,7 +14,7 @@ func (s *Session) Status() [view.NumTypes]TypeStatus {
 	for t := range s.channels {
 		c := &s.channels[t]
 		st := TypeStatus{
-			Subscribed: c.started, Sent: c.lastSent, Acked: c.lastAcked, SentAt: timeOf(c.sentAt),
+			Subscribed: c.started, Sent: c.nonce(c.lastSent), Acked: c.nonce(uint64(c.lastAcked)), SentAt: timeOf(c.sentAt),
 			Generation: c.accepted, Nack: c.trouble.nack, Quarantined: slices.Sorted(maps.Keys(c.trouble.refused)), Withheld: c.withheld(),
 		}
 		if c.started && c.behind == 0 && len(c.sent) == 0 && s.state != nil {
@@ -43,8 +43,14 @@ func (c *channel) withheld() []string {
 func (c *channel) amount() (resources, size int) {
 	base := c.held.base
 	switch {
-	case c.sub.covers(base):
+	case c.covers(base):
 		resources, size = base.Len(), base.Size()
+	case c.typ == view.VirtualHost:
+		for r := range base.All() {
+			if c.wants(r.Name()) {
+				resources, size = resources+1, size+r.Size()
+			}
+		}
 	case c.sub.base.Equal(base):
 		resources, size = base.Len()-len(c.sub.minus), base.Size()
 		for name := range c.sub.minus {
@@ -58,7 +64,7 @@ func (c *channel) amount() (resources, size int) {
 		})
 	}
 	for name, h := range c.held.except {
-		if r := base.Get(name); r != nil && c.sub.has(name) {
+		if r := base.Get(name); r != nil && c.wants(name) {
 			resources, size = resources-1, size-r.Size()
 		}
 		if h.resource != nil {
@@ -90,7 +96,7 @@ func (s *Session) ExpiredNonces() uint64 { return s.expired }
 
 // Exceptions is how many names the session keeps for itself rather than with its class: 0 once it is settled.
 func (s *Session) Exceptions() int {
-	n := len(s.warming.names)
+	n := len(s.warming.names) + len(s.fresh)
 	for t := range s.channels {
 		c := &s.channels[t]
 		n += c.sub.exceptions() + len(c.held.except) + len(c.trouble.refused) + len(c.trouble.retries)

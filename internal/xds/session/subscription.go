@@ -102,7 +102,7 @@ func (s *subscription) mostOf(set *view.Set) bool {
 // rebase makes the change's target the base. What is subscribed stays the same.
 func (s *subscription) rebase(c *view.Change) {
 	for _, r := range c.Upserts {
-		if c.From.Len() > 0 && c.From.Get(r.Name()) != nil {
+		if c.From.Len() > 0 && c.From.Namesake(r) != nil {
 			continue
 		}
 		if _, ok := s.plus[r.Name()]; ok {

@@ -27,7 +27,7 @@ func (s *Session) short() bool {
 // or a table that is partly that, if it lacks what the resource needs; nil if it has nothing older and should have nothing.
 func (c *channel) instead(r *view.Resource, h holding) *view.Resource {
 	s := c.session
-	if c.typ != view.Listener && c.typ != view.Route || !s.short() {
+	if c.typ != view.Listener && c.typ != view.Route && c.typ != view.VirtualHost || !s.short() {
 		return r
 	}
 	old := h.resource
@@ -39,6 +39,7 @@ func (c *channel) instead(r *view.Resource, h holding) *view.Resource {
 	}
 	switch {
 	case !s.crippled(r):
+	case c.typ == view.VirtualHost && old != nil && !view.SameDomains(old, r):
 	case old != nil && !c.isStandIn(old) && s.sound(old):
 		return old
 	case h.version.IsZero() && s.lacksTable(r):
@@ -50,7 +51,7 @@ func (c *channel) instead(r *view.Resource, h holding) *view.Resource {
 // withholds tells whether the client is to keep something older under the name, whole or in part.
 func (c *channel) withholds(name string, h holding) bool {
 	r := c.set.Get(name)
-	return r != nil && !c.refuses(r) && c.sub.has(name) && c.instead(r, h) != r
+	return r != nil && !c.refuses(r) && c.wants(name) && c.instead(r, h) != r
 }
 
 // crippled tells whether the resource needs something that the client lacks.
@@ -102,6 +103,6 @@ func (c *channel) lacks(name string) bool {
 		return false
 	}
 	h := c.held.except[name]
-	stand := standIn(c.typ, name)
+	stand := c.standIn(name)
 	return h.version.IsZero() || stand != nil && h.version == stand.Version()
 }

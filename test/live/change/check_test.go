@@ -84,5 +84,5 @@ func TestWhatCannotRunSaysWhy(t *testing.T) {
 
 	_, errs, exit = lateen(t, nil, "up")
 	require.Equal(t, 2, exit)
-	require.Contains(t, errs, "lateen --help")
+	require.Contains(t, errs, "See 'lateen up --help'")
 }

@@ -32,7 +32,7 @@ type mesh struct {
 func bookinfo(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "bookinfo")
-	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(repository, "examples", "bookinfo"))))
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("../../..", "examples", "bookinfo"))))
 	return dir
 }
 

@@ -192,17 +192,19 @@ func (m *mesh) requireOnlyRemovals(t *testing.T, before map[string]map[string]st
 	for pod, address := range envoys {
 		proxy := pod + ".default"
 		listeners, tables := []string{"127.0.0.1_9500"}, []string{"http_proxy"}
+		hosts, changed := []string{"http_proxy/extra.default.svc.cluster.local:9080"}, []string(nil)
 		if isGateway(pod) {
-			listeners, tables = nil, []string{"http.8080"}
+			listeners, tables, hosts, changed = nil, []string{"http.8080"}, nil, []string{"http.8080/*:8080"}
 		}
 		require.ElementsMatch(t, extraClusters(pod), without(before[pod], after[pod], "cluster "), "%s: clusters that are gone", pod)
 		require.ElementsMatch(t, extraClusters(pod), removed[proxy+" cds"], "%s: clusters that it was told of", pod)
 		require.ElementsMatch(t, listeners, without(before[pod], after[pod], "listener "), "%s: listeners that are gone", pod)
 		require.ElementsMatch(t, listeners, removed[proxy+" lds"], "%s: listeners that it was told of", pod)
-		for _, kind := range []string{"cds", "lds", "eds"} {
+		for _, kind := range []string{"cds", "lds", "eds", "rds"} {
 			require.Empty(t, sent[proxy+" "+kind], "%s: %s", pod, kind)
 		}
-		require.ElementsMatch(t, tables, sent[proxy+" rds"], "%s: route tables, which are sent whole", pod)
+		require.ElementsMatch(t, changed, sent[proxy+" vhds"], "%s: virtual hosts that lose a route", pod)
+		require.ElementsMatch(t, hosts, removed[proxy+" vhds"], "%s: virtual hosts that are gone", pod)
 		require.Empty(t, append(removed[proxy+" rds"], removed[proxy+" eds"]...), pod)
 		for what, updated := range after[pod] {
 			if table, ok := strings.CutPrefix(what, "route "); !ok || !slices.Contains(tables, table) {

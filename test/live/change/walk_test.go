@@ -55,7 +55,7 @@ func (m *mesh) tellsItsStatus(t *testing.T) {
 	require.Zero(t, exit)
 	require.NotContains(t, table, "\x1b")
 	require.Contains(t, table, "no problems in the manifests")
-	require.Equal(t, 7*4, strings.Count(table, "SYNCED"), table)
+	require.Equal(t, 7*5, strings.Count(table, "SYNCED"), "clusters, endpoints, listeners, routes and virtual hosts: %s", table)
 
 	out, _, exit := m.lateen(nil, "status", "-o", "yaml")
 	require.Zero(t, exit)
@@ -63,7 +63,7 @@ func (m *mesh) tellsItsStatus(t *testing.T) {
 
 	_, errs, exit := m.lateen(nil, "status", "-o", "xml")
 	require.Equal(t, 2, exit)
-	require.Contains(t, errs, `"xml": want one of table, json, yaml`)
+	require.Contains(t, errs, `"xml" for "-o, --output" flag: want table, json or yaml`)
 }
 
 func (m *mesh) tellsWhatProxiesHave(t *testing.T) {

@@ -3,6 +3,7 @@ package envoyfacts
 import (
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +81,49 @@ func Test1_2(t *testing.T) {
 		require.Equal(t, map[string]string{"anchor": "0", "c": "2"}, r.AwaitOpen(adscript.Clusters).InitialVersions)
 		require.Empty(t, r.Config().WarmingClusters)
 		require.True(t, inUse(r, changed(c)))
+	})
+}
+
+// Test1_2_Seal is what a server may do about collections: send the assignment again as it is, with a version that says what the
+// members are. It holds under two conditions, which are here too.
+func Test1_2_Seal(t *testing.T) {
+	sealed := func(r *adscript.Run) *clusterv3.Cluster {
+		c := adscript.EDSCluster("c", "", never)
+		giveCollection(r, c, "c/1", hosts(3)...)
+		mark := r.Mark()
+		r.AwaitAck(r.Send(adscript.Push("seal", adscript.CollectionAssignment("c", "c/1", soon))))
+		requireQuiet(t, r, mark)
+		return c
+	}
+	fact(t, "it asks for nothing, is reported, and the members are taken up where they were", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		sealed(r)
+		r.Reconnect()
+		require.Equal(t, map[string]string{"c": "seal"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
+		r.AwaitOpen(adscript.Members)
+		r.AwaitAck(r.Send(adscript.PushMembers("2", "c/1", "127.0.0.1:3000").Removing(adscript.Collection("c/1") + hosts(3)[0])))
+		require.Equal(t, append(hosts(3)[1:], "127.0.0.1:3000"), r.Hosts("c"))
+	})
+	fact(t, "members that change behind it do not end it: it has to be broken first", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		sealed(r)
+		r.AwaitAck(r.Send(adscript.Removal(adscript.Members, adscript.Collection("c/1")+hosts(3)[0])))
+		r.Reconnect()
+		require.Equal(t, map[string]string{"c": "seal"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
+		r.AwaitAck(r.Send(adscript.Push("broken", adscript.CollectionAssignment("c", "c/1", soon))))
+		r.Reconnect()
+		require.Equal(t, map[string]string{"c": "broken"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
+	})
+	fact(t, "a cluster that warms reports it, and has no member", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		c := sealed(r)
+		r.Send(adscript.Push("2", changed(c)))
+		r.Settle()
+		r.Reconnect()
+		require.Equal(t, map[string]string{"c": "seal"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
+		r.Settle()
+		require.False(t, opened(r, adscript.Clusters))
+		require.Contains(t, r.Config().WarmingClusters, "c")
 	})
 }
 

@@ -26,7 +26,7 @@ func TestNothingFailsOpen(t *testing.T) {
 		{
 			name:     "TLS that cannot be honoured is not plaintext",
 			manifest: livemesh.Object("DestinationRule a", "host: steady\nexportTo: [other]\n") + livemesh.Object("DestinationRule b", "host: web\ntrafficPolicy: {tls: {mode: MUTUAL, credentialName: c}}\n"),
-			told:     []string{"DestinationRule default/b", "spec.trafficPolicy.tls", "the destination is closed"}, closed: web, want: "503",
+			told:     []string{"DestinationRule default/b", "spec.trafficPolicy", "the destination is closed to sidecars"}, closed: web, want: "503",
 		},
 		{
 			name:     "a Sidecar whose hosts cannot be read shows nothing",

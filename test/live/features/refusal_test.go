@@ -69,11 +69,11 @@ subsets:
 		requireAccepts(t, m, "client-v1")
 	})
 	trouble(m, "an expression that is too large for Envoy", func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
-		before := m.Metric("pilot_total_xds_rejects", map[string]string{"type": "rds"})
-		m.Write("web.yaml", webRoutes(strings.Replace(goodRoutes, "{prefix: /two}", `{regex: "/`+strings.Repeat(`\\pL{1000}`, 5)+`"}`, 1)))
+		before := m.Metric("pilot_total_xds_rejects", map[string]string{"type": "vhds"})
+		m.Write("web.yaml", webRoutes(tooLarge))
 		m.Settle()
-		require.Greater(t, m.Metric("pilot_total_xds_rejects", map[string]string{"type": "rds"}), before)
-		requireRefused(t, m, "client-v1", view.Route, "http_proxy", "program size")
+		require.Greater(t, m.Metric("pilot_total_xds_rejects", map[string]string{"type": "vhds"}), before)
+		requireRefused(t, m, "client-v1", view.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
 		require.True(t, m.Client("client-v1").Get("http://web/").OK())
 		m.Delete("web.yaml")
 		m.Settle()
@@ -84,6 +84,49 @@ subsets:
 		requireVersion(t, "v2", m.Client("client-v1").Get("http://web/two"))
 		m.Delete("web.yaml")
 	})
+	trouble(m, "one of several virtual hosts that change at once", testOneRefused)
+}
+
+// tooLarge has an expression that is right, and too large a program for Envoy.
+var tooLarge = strings.Replace(goodRoutes, "{prefix: /two}", `{regex: "/`+strings.Repeat(`\\pL{1000}`, 5)+`"}`, 1)
+
+// testOneRefused: the others are taken, whether they change with it or later, the one stays as it was, and its next good version is taken.
+func testOneRefused(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
+	answering := func(host, answer string) string {
+		return livemesh.Object("VirtualService "+host, fmt.Sprintf("hosts: [%s.test]\nhttp:\n- directResponse: {status: 200, body: {string: %s}}\n", host, answer))
+	}
+	all := func(web, answer string, hosts ...string) string {
+		parts := []any{webRoutes(web)}
+		for _, h := range hosts {
+			parts = append(parts, answering(h, answer))
+		}
+		return livemesh.File("web.yaml", parts...)
+	}
+	check := func(version, answer string, hosts ...string) {
+		t.Helper()
+		requireVersion(t, version, m.Client("client-v1").Get("http://web/two"))
+		for _, h := range hosts {
+			require.Equal(t, answer, m.Client("client-v1").Get("http://"+h+".test/").Body)
+		}
+	}
+	m.Apply(all(goodRoutes, "first", "a", "b", "gone"))
+	requireAccepts(t, m, "client-v1")
+	check("v2", "first", "a", "b", "gone")
+	before := m.Metric("pilot_total_xds_rejects", map[string]string{"type": "vhds"})
+	others := m.Client("client-v1").Load("http://web/two")
+	m.Apply(all(tooLarge, "second", "a", "b", "new"))
+	require.Greater(t, m.Metric("pilot_total_xds_rejects", map[string]string{"type": "vhds"}), before)
+	requireRefused(t, m, "client-v1", view.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
+	require.Contains(t, m.Monitoring("/debug/syncz"), "program size", "Envoy's words are shown")
+	check("v2", "second", "a", "b", "new")
+	require.NotEqual(t, "first", m.Client("client-v1").Get("http://gone.test/").Body)
+	m.Apply(all(tooLarge, "third", "a", "b", "new"))
+	requireRefused(t, m, "client-v1", view.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
+	check("v2", "third", "a", "b", "new")
+	others.Stop()
+	m.Apply(all(strings.Replace(goodRoutes, subset("v2"), subset("v1"), 1), "fourth", "a", "b", "new"))
+	requireAccepts(t, m, "client-v1")
+	check("v1", "fourth", "a", "b", "new")
 }
 
 // requireRefused requires that a workload's proxy refused one resource of a type, and that one alone is kept from it.

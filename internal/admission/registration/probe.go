@@ -1,0 +1,57 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// Probe tries whether an API server asks the webhook: by a dry run, so that nothing is ever stored.
+type Probe struct {
+	client    rest.Interface
+	namespace string
+	revision  string
+}
+
+// NewProbe makes a Probe that tries in a namespace. A revision other than "default" labels the object, since the webhook of
+// a revision is asked only about its own.
+func NewProbe(config *rest.Config, namespace, revision string) (Probe, error) {
+	c := rest.CopyConfig(config)
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
+	client, err := rest.UnversionedRESTClientFor(c)
+	return Probe{client, namespace, revision}, err
+}
+
+// badGateway is an object that the schema admits and the webhook refuses: no port has the number 0.
+const badGateway = `{"apiVersion": "networking.istio.io/v1", "kind": "Gateway",
+	"metadata": {"name": "lateen-validation-probe", "namespace": %q, "labels": {%s}},
+	"spec": {"servers": [{"port": {"number": 0, "name": "none", "protocol": "HTTP"}, "hosts": ["probe.invalid"]}]}}`
+
+var errAdmitted = errors.New("the API server admits an object that the webhook refuses")
+
+// Answers is nil if the API server refuses a bad object because of a webhook that is named like ours.
+func (p Probe) Answers(ctx context.Context) error {
+	labels := ""
+	if p.revision != "" && p.revision != "default" {
+		labels = fmt.Sprintf("%q: %q", "istio.io/rev", p.revision)
+	}
+	err := p.client.Post().AbsPath("apis/networking.istio.io/v1/namespaces", p.namespace, "gateways").
+		Param("dryRun", metav1.DryRunAll).Body(fmt.Appendf(nil, badGateway, p.namespace, labels)).Do(ctx).Error()
+	switch {
+	case err == nil:
+		return errAdmitted
+	case strings.Contains(err.Error(), WebhookName+`" denied the request`):
+		return nil
+	}
+	return err
+}
+
+// WebhookName is what the names of webhooks within the configuration end in, by which an API server says who has refused an
+// object.
+const WebhookName = "validation.lateen.io"

@@ -1,0 +1,97 @@
+package deploy
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/kube"
+)
+
+var read = []string{"get", "list", "watch"}
+
+// rules are the permissions that one needs for some resources of a group.
+func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+// named is a rule for one object alone. A list or a watch must ask for that name, too.
+func named(r rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
+	r.ResourceNames = []string{name}
+	return r
+}
+
+// reads are the rules for what the source reads in all namespaces (empty), or in one, by group.
+func reads(n Names, namespace string) []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	for _, r := range kube.Reads(n.Namespace) {
+		if r.Namespace != namespace {
+			continue
+		}
+		i := slices.IndexFunc(all, func(p rbacv1.PolicyRule) bool { return p.APIGroups[0] == r.Group })
+		if i < 0 {
+			i, all = len(all), append(all, rules(r.Group, read))
+		}
+		all[i].Resources = append(all[i].Resources, r.Resource)
+	}
+	return all
+}
+
+// clusterRules are what Lateen may do in all namespaces.
+func clusterRules(n Names) []rbacv1.PolicyRule {
+	all := append(reads(n, ""), rules("authentication.k8s.io", []string{"create"}, "tokenreviews"))
+	statuses := map[string][]string{}
+	for _, kind := range source.IstioKinds() {
+		r, _ := kind.Istio()
+		statuses[r.Group] = append(statuses[r.Group], r.Resource+"/status")
+	}
+	for _, group := range slices.Sorted(maps.Keys(statuses)) {
+		all = append(all, rules(group, []string{"patch"}, statuses[group]...))
+	}
+	all = append(all, rules("networking.k8s.io", []string{"patch"}, "ingresses/status"))
+	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...), "validatingwebhookconfigurations")
+	return append(all, named(webhook, n.Webhook))
+}
+
+// ownRules are what Lateen may do in its root namespace besides.
+func ownRules(n Names) []rbacv1.PolicyRule {
+	return append(reads(n, n.Namespace),
+		// It may not create Secrets, since one that it made itself could be filled with anybody's token. The manifests have an
+		// empty one.
+		named(rules("", append([]string{"update"}, read...), "secrets"), n.Secret),
+		rules("coordination.k8s.io", []string{"create"}, "leases"), // which no name can limit
+		named(rules("coordination.k8s.io", []string{"get", "update"}, "leases"), n.Lease),
+		// A dry run of an object that is to be refused, to see whether the API server asks the webhook.
+		rules(source.NetworkingGroup, []string{"create"}, "gateways"),
+	)
+}
+
+func (o Options) roles() []runtime.Object {
+	n := o.names()
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: n.Namespace, Name: n.Deployment}}
+	ref := func(kind, name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	inCluster := metav1.ObjectMeta{Name: n.ClusterRole, Labels: o.labels()}
+	rbac := rbacv1.SchemeGroupVersion.String()
+	return []runtime.Object{
+		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: o.meta(n.Deployment)},
+		&rbacv1.ClusterRole{
+			TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRole"}, ObjectMeta: inCluster, Rules: clusterRules(n),
+		},
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRoleBinding"}, ObjectMeta: inCluster,
+			Subjects: subjects, RoleRef: ref("ClusterRole", n.ClusterRole),
+		},
+		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "Role"}, ObjectMeta: o.meta(n.Deployment), Rules: ownRules(n)},
+		&rbacv1.RoleBinding{
+			TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "RoleBinding"}, ObjectMeta: o.meta(n.Deployment),
+			Subjects: subjects, RoleRef: ref("Role", n.Deployment),
+		},
+	}
+}

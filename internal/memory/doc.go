@@ -1,0 +1,7 @@
+// Package memory owns how much memory the process may have, and whether it is near that.
+//
+//	GOMEMLIMIT, or else 90 % of the cgroup's limit ──► the Go runtime: collects in time
+//	                                              └──► Limit.Tight: new streams wait (xds/serve)
+//
+// It imports nothing of ours.
+package memory

@@ -1,0 +1,33 @@
+package observe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Status are the metrics of what is written into the cluster.
+type Status struct {
+	// Leader is 1 while this replica is the one that writes. lateen_leader.
+	Leader prometheus.Gauge
+	// Writes counts statuses of objects that were to be written, by result: "written", "unchanged", "gone", "conflict" (tried
+	// again), "error" (tried again). lateen_status_writes_total.
+	Writes *prometheus.CounterVec
+	// Pending is how many objects wait to have their status looked at. lateen_status_pending.
+	Pending prometheus.Gauge
+	// CertificateExpiry is when the serving certificate ends, in seconds since 1970. lateen_serving_certificate_expiry_seconds.
+	CertificateExpiry prometheus.Gauge
+}
+
+func newStatus(f promauto.Factory) Status {
+	s := Status{
+		Leader:  gauge(f, "lateen_leader", "Whether this replica is the one that writes into the cluster."),
+		Writes:  counters(f, "lateen_status_writes_total", "Statuses of objects that were to be written.", "result"),
+		Pending: gauge(f, "lateen_status_pending", "Objects whose status is to be looked at."),
+		CertificateExpiry: gauge(f, "lateen_serving_certificate_expiry_seconds",
+			"When the serving certificate ends, in seconds since 1970."),
+	}
+	for _, result := range []string{"written", "unchanged", "gone", "conflict", "error"} {
+		s.Writes.WithLabelValues(result)
+	}
+	return s
+}

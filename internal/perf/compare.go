@@ -1,0 +1,225 @@
+package perf
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/perf/measure"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+)
+
+// ParseReport reads a report, from JSON or YAML.
+func ParseReport(encoded []byte) (Report, error) {
+	var r Report
+	if err := yaml.Unmarshal(encoded, &r); err != nil {
+		return r, fmt.Errorf("this is no report of lateen perf: %w", err)
+	}
+	if len(r.Phases) == 0 {
+		return r, errors.New("this is no report of lateen perf: it has no phases; want what -o json or -o yaml writes")
+	}
+	return r, nil
+}
+
+// ParseBeside reads what a run has found that measured two control planes, from JSON or YAML.
+func ParseBeside(encoded []byte) (b Beside, err error) {
+	if err := yaml.Unmarshal(encoded, &b); err != nil {
+		return b, fmt.Errorf("these are no two reports of lateen perf: %w", err)
+	}
+	if len(b.A.Phases) == 0 || len(b.B.Phases) == 0 {
+		return b, errors.New("these are no two reports of lateen perf: want what --beside-lateen -o json has written, or the files of two runs")
+	}
+	return b, nil
+}
+
+// Comparison is two reports side by side: how much of the first the second takes, for all that both have measured.
+type Comparison struct {
+	A controlPlaneOf `json:"a"`
+	B controlPlaneOf `json:"b"`
+	// Differences say what the runs did not have in common: such numbers may not be comparable.
+	Differences []string          `json:"differences,omitempty"`
+	Phases      []PhaseComparison `json:"phases"`
+}
+
+// controlPlaneOf is whose a report is.
+type controlPlaneOf struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Command string `json:"command"`
+}
+
+// Beside is what one run has found that measured two control planes, one after the other, with the same mesh.
+type Beside struct {
+	A          Report     `json:"a"`
+	B          Report     `json:"b"`
+	Comparison Comparison `json:"comparison"`
+}
+
+// PhaseComparison is that of a phase.
+type PhaseComparison struct {
+	Name string  `json:"name"`
+	Rows []Ratio `json:"rows"`
+}
+
+// Ratio is one number of both reports. Unit is "s", "B", or empty for counts. Of changes and sidecars it is the mean of one, where the
+// runs may have had more or fewer.
+type Ratio struct {
+	Name string  `json:"name"`
+	Unit string  `json:"unit,omitempty"`
+	A    float64 `json:"a"`
+	B    float64 `json:"b"`
+}
+
+// Compare puts phases of the same name side by side.
+func Compare(a, b Report) (Comparison, error) {
+	c := Comparison{A: whose(a), B: whose(b), Differences: differences(a, b)}
+	for i := range a.Phases {
+		for j := range b.Phases {
+			if p := (PhaseComparison{Name: a.Phases[i].Name}); p.Name == b.Phases[j].Name {
+				p.Rows = ratios(&a.Phases[i], &b.Phases[j])
+				c.Phases = append(c.Phases, p)
+				break
+			}
+		}
+	}
+	if len(c.Phases) == 0 {
+		return c, fmt.Errorf("the reports have no phase in common: %s, and %s", phaseNames(a), phaseNames(b))
+	}
+	return c, nil
+}
+
+func whose(r Report) controlPlaneOf {
+	return controlPlaneOf{Name: r.ControlPlane.Name, Version: r.ControlPlane.Version, Command: r.Command}
+}
+
+func phaseNames(r Report) string {
+	var names []string
+	for _, p := range r.Phases {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func differences(a, b Report) (all []string) {
+	differ := func(what string, a, b any) {
+		if a != b {
+			all = append(all, fmt.Sprintf("%s: %v, and %v", what, a, b))
+		}
+	}
+	differ("scenario", a.Scenario, b.Scenario)
+	differ("mesh", fmt.Sprintf("%+v", a.Mesh), fmt.Sprintf("%+v", b.Mesh))
+	differ("CPUs", cpus(a.Machine), cpus(b.Machine))
+	differ("objects from", a.ControlPlane.Source, b.ControlPlane.Source)
+	differ("sidecars", mostSidecars(a), mostSidecars(b))
+	return all
+}
+
+func cpus(m measure.Machine) string { return strings.TrimSpace(fmt.Sprintf("%d %s", m.Cores, m.CPU)) }
+
+func mostSidecars(r Report) (most int) {
+	for _, p := range r.Phases {
+		most = max(most, p.Sidecars)
+	}
+	return most
+}
+
+// ratios are the numbers that both phases have.
+func ratios(a, b *Phase) (rows []Ratio) {
+	for _, n := range comparedNumbers() {
+		if n.name == "time" && a.Name == loading {
+			continue // one of them may have found the mesh written
+		}
+		if x, y := n.of(a), n.of(b); x > 0 && y > 0 {
+			name, _ := strings.CutSuffix(n.name, ofAChange)
+			if a.Changes > 0 || b.Changes > 0 {
+				name = n.name
+			}
+			rows = append(rows, Ratio{Name: name, Unit: n.unit, A: x, B: y})
+		}
+	}
+	return rows
+}
+
+// ofAChange ends the names of numbers that are divided by changes, if there were any.
+const ofAChange = ", of a change"
+
+// number is one that phases are compared by; 0 if a phase has none.
+type number struct {
+	name, unit string
+	of         func(p *Phase) float64
+}
+
+func comparedNumbers() []number {
+	each := func(of func(p *Phase) float64) func(p *Phase) float64 {
+		return func(p *Phase) float64 { return of(p) / float64(max(p.Changes, 1)) }
+	}
+	quantile := func(of func(p *Phase) *measure.Summary, q func(s *measure.Summary) Seconds) func(p *Phase) float64 {
+		return func(p *Phase) float64 {
+			if s := of(p); s != nil {
+				return q(s).Float()
+			}
+			return 0
+		}
+	}
+	latency := func(p *Phase) *measure.Summary { return p.Latency }
+	last := func(p *Phase) *measure.Summary { return p.Last }
+	p50 := func(s *measure.Summary) Seconds { return s.P50 }
+	p99 := func(s *measure.Summary) Seconds { return s.P99 }
+	return []number{
+		{"time", "s", func(p *Phase) float64 { return p.Time.Float() }},
+		{"CPU" + ofAChange, "s", each(func(p *Phase) float64 { return p.CPU.Float() })},
+		{"bytes to sidecars" + ofAChange, "B", each(func(p *Phase) float64 { return float64(p.Received) })},
+		{"bytes from sidecars" + ofAChange, "B", each(func(p *Phase) float64 { return float64(p.Sent) })},
+		{"responses" + ofAChange, "", each(func(p *Phase) float64 { return float64(p.Responses) })},
+		{"change to sidecar, p50", "s", quantile(latency, p50)},
+		{"change to sidecar, p99", "s", quantile(latency, p99)},
+		{"change to last sidecar, median", "s", quantile(last, p50)},
+		{"change to last sidecar, worst", "s", quantile(last, func(s *measure.Summary) Seconds { return s.Max })},
+		{"removal to sidecar, p99", "s", quantile(func(p *Phase) *measure.Summary { return p.Removal }, p99)},
+		{"sidecar in sync after, p50", "s", quantile(func(p *Phase) *measure.Summary { return p.Ready }, p50)},
+		{"memory", "B", func(p *Phase) float64 { return float64(p.Resident) }},
+		{"memory at its peak so far, with the kernel's sockets", "B", func(p *Phase) float64 { return float64(max(p.Peak, p.Resident) + p.PeakSockets) }},
+	}
+}
+
+// Table has a row for each number, and how many times less or more the second report has.
+func (c Comparison) Table() terminal.Table {
+	t := terminal.Table{Header: []string{"", "A: " + c.A.Name, "B: " + c.B.Name, "A / B"}}
+	for _, p := range c.Phases {
+		t.Rows = append(t.Rows, []terminal.Cell{{Text: p.Name, Style: terminal.Bold}, {}, {}, {}})
+		for _, r := range p.Rows {
+			t.Row("  "+r.Name, r.show(r.A), r.show(r.B), ratioText(r.A/r.B))
+		}
+	}
+	return t
+}
+
+func (r Ratio) show(v float64) string {
+	switch r.Unit {
+	case "s":
+		return short(time.Duration(v * float64(time.Second)))
+	case "B":
+		return size(int64(v))
+	}
+	return count(int64(v + 0.5))
+}
+
+// ratioText has two or three digits.
+func ratioText(ratio float64) string {
+	if ratio >= 100 {
+		return count(int64(ratio + 0.5))
+	}
+	return fmt.Sprintf("%.2g", ratio)
+}
+
+// Title says whose reports they are.
+func (c Comparison) Title() string {
+	line := func(name string, o controlPlaneOf) string {
+		return fmt.Sprintf("%s: %s %s: %s", name, o.Name, cmp.Or(o.Version, "of unknown version"), o.Command)
+	}
+	return line("A", c.A) + "\n" + line("B", c.B)
+}

@@ -1,0 +1,348 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/lateen-mesh/lateen/internal/perf/load"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// managedBy is the label of all that is deleted at the end: of load.Manager, who owns the fields that are written.
+const managedBy = "app.kubernetes.io/managed-by"
+
+// Cluster writes a mesh to an API server: Namespaces, Nodes and Pods that nobody runs, Services, Istio's objects. EndpointSlices of the
+// pods are left to the cluster's controller.
+type Cluster struct {
+	client dynamic.Interface
+	nodes  map[string]bool // that were written
+	// mesh is what was written at first; nil if nothing was. changed are those keys that were written again since then.
+	mesh    map[source.Key]source.Change
+	changed map[source.Key]bool
+}
+
+// parallel is how many requests are made at a time.
+const parallel = 16
+
+// NewCluster returns who writes to an API server, at the pace that this bears.
+func NewCluster(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	return &Cluster{client: client, nodes: map[string]bool{}}, err
+}
+
+// resourceOf is where the API server serves a kind.
+func resourceOf(k source.Kind) (schema.GroupVersionResource, error) {
+	if r, ok := k.Istio(); ok {
+		return r, nil
+	}
+	switch k {
+	case source.Namespace, source.Node, source.Service, source.Pod:
+		return corev1.SchemeGroupVersion.WithResource(strings.ToLower(string(k)) + "s"), nil
+	case source.EndpointSlice:
+		return discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), nil
+	}
+	return schema.GroupVersionResource{}, fmt.Errorf("%s: a kind that is not written", k)
+}
+
+// Begin writes a mesh. It refuses a cluster in which there is one of somebody else; the one that Restore left stays as it is.
+func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
+	if c.mesh != nil {
+		return nil
+	}
+	found, err := c.mine(ctx, source.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("namespace %s is there: is this cluster measured by somebody else? If a run was cut short, delete what has the label %s=%s",
+			found[0], managedBy, load.Manager)
+	}
+	c.mesh, c.changed = map[source.Key]source.Change{}, map[source.Key]bool{}
+	for _, ch := range mesh {
+		c.mesh[ch.Key] = ch
+	}
+	return c.put(ctx, mesh...)
+}
+
+// Restore makes the mesh what it was when it began.
+func (c *Cluster) Restore(ctx context.Context) error {
+	var changes []source.Change
+	for key := range c.changed {
+		ch, was := c.mesh[key]
+		if !was {
+			ch = source.Change{Key: key}
+		}
+		changes = append(changes, ch)
+	}
+	clear(c.changed)
+	return c.put(ctx, changes...)
+}
+
+// mine are the names of what was written of a kind without namespaces.
+func (c *Cluster) mine(ctx context.Context, k source.Kind) (names []string, err error) {
+	r, err := resourceOf(k)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.client.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: managedBy + "=" + load.Manager})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names, nil
+}
+
+// stageOf is when a kind is written: behind those that it needs. Within a stage the order does not matter.
+func stageOf(k source.Kind) int {
+	switch k {
+	case source.Namespace:
+		return 0
+	case source.Node, source.Service:
+		return 1
+	}
+	return 2
+}
+
+// stages is how many there are.
+const stages = 3
+
+// Apply changes what Begin has written.
+func (c *Cluster) Apply(ctx context.Context, changes ...source.Change) error {
+	for _, ch := range changes {
+		c.changed[ch.Key] = true
+	}
+	return c.put(ctx, changes...)
+}
+
+// put writes changes, many at a time.
+func (c *Cluster) put(ctx context.Context, changes ...source.Change) error {
+	changes = append(c.nodesOf(changes), changes...)
+	for stage := range stages {
+		if err := c.each(ctx, changes, func(k source.Kind) bool { return stageOf(k) == stage }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodesOf are the nodes of pods that are not there yet.
+func (c *Cluster) nodesOf(changes []source.Change) (nodes []source.Change) {
+	for _, ch := range changes {
+		pod, ok := ch.Object.(*corev1.Pod)
+		if !ok || c.nodes[pod.Spec.NodeName] {
+			continue
+		}
+		c.nodes[pod.Spec.NodeName] = true
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Measured"}}
+		nodes = append(nodes, source.Change{Key: source.Key{Kind: source.Node, Name: node.Name}, Object: node})
+	}
+	return nodes
+}
+
+func (c *Cluster) each(ctx context.Context, changes []source.Change, which func(source.Kind) bool) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, ch := range changes {
+		if which(ch.Key.Kind) {
+			g.Go(func() error {
+				if err := c.write(ctx, ch); err != nil {
+					return fmt.Errorf("%s: %w", ch.Key, err)
+				}
+				return nil
+			})
+		}
+	}
+	return g.Wait()
+}
+
+func (c *Cluster) write(ctx context.Context, ch source.Change) error {
+	r, err := resourceOf(ch.Key.Kind)
+	if err != nil {
+		return err
+	}
+	to := c.client.Resource(r).Namespace(ch.Key.Namespace)
+	if ch.Object == nil {
+		at := int64(0)
+		err := to.Delete(ctx, ch.Key.Name, metav1.DeleteOptions{GracePeriodSeconds: &at})
+		return ignoreMissing(err)
+	}
+	body, status, err := manifest(ch, r)
+	if err != nil || body == nil {
+		return err
+	}
+	force := true
+	o := metav1.PatchOptions{FieldManager: load.Manager, Force: &force}
+	apply := func() error {
+		_, err := to.Patch(ctx, ch.Key.Name, types.ApplyPatchType, body, o)
+		return err
+	}
+	if err := retry(ctx, apply); err != nil || !status {
+		return err
+	}
+	_, err = to.Patch(ctx, ch.Key.Name, types.ApplyPatchType, body, o, "status")
+	return err
+}
+
+// retry repeats a write that a new namespace refuses until its service account is there.
+func retry(ctx context.Context, write func() error) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for range 100 {
+		err := write()
+		if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "serviceaccount") {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return write()
+}
+
+func ignoreMissing(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// manifest is an object as the API server takes it; nil for what the cluster makes itself. status tells that it has one to write.
+func manifest(ch source.Change, r schema.GroupVersionResource) (body []byte, status bool, err error) {
+	if ch.Object.GetLabels()[discoveryv1.LabelManagedBy] == load.Controller {
+		return nil, false, nil
+	}
+	encoded, err := json.Marshal(ch.Object)
+	if err != nil {
+		return nil, false, err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(encoded, &object); err != nil {
+		return nil, false, err
+	}
+	object["apiVersion"], object["kind"] = r.GroupVersion().String(), string(ch.Key.Kind)
+	spec, _ := object["spec"].(map[string]any)
+	delete(spec, "clusterIP") // the cluster has addresses of its own
+	meta, _ := object["metadata"].(map[string]any)
+	delete(meta, "creationTimestamp")
+	if ch.Key.Kind == source.Sidecar || ch.Key.Namespace == "" && strings.HasPrefix(ch.Key.Name, load.Prefix) {
+		meta["labels"] = map[string]any{managedBy: load.Manager}
+	}
+	status = ch.Key.Kind == source.Pod || ch.Key.Kind == source.Node
+	if !status {
+		delete(object, "status")
+	}
+	body, err = json.Marshal(object)
+	return body, status, err
+}
+
+// AwaitEndpoints waits until the cluster's controller has made so many endpoints.
+func (c *Cluster) AwaitEndpoints(ctx context.Context, want int) error {
+	r, err := resourceOf(source.EndpointSlice)
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for last, since := -1, time.Now(); ; {
+		list, err := c.client.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelManagedBy + "=" + load.Controller})
+		if err != nil {
+			return err
+		}
+		have := 0
+		for i := range list.Items {
+			if strings.HasPrefix(list.Items[i].GetNamespace(), load.Prefix) {
+				endpoints, _ := list.Items[i].Object["endpoints"].([]any)
+				have += len(endpoints)
+			}
+		}
+		switch {
+		case have >= want:
+			return nil
+		case have != last:
+			last, since = have, time.Now()
+		case time.Since(since) > time.Minute:
+			return fmt.Errorf("the cluster's controller has made %d of %d endpoints, and no more for a minute", have, want)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// End deletes what was written.
+func (c *Cluster) End(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	c.mesh = nil
+	root := source.Change{Key: source.Key{Kind: source.Sidecar, Namespace: load.Root, Name: "default"}}
+	all := []error{c.endSidecar(ctx, root)}
+	for _, k := range []source.Kind{source.Namespace, source.Node} {
+		names, err := c.mine(ctx, k)
+		all = append(all, err)
+		if k == source.Namespace {
+			all = append(all, c.endPods(ctx, names))
+		}
+		var changes []source.Change
+		for _, name := range names {
+			changes = append(changes, source.Change{Key: source.Key{Kind: k, Name: name}})
+		}
+		all = append(all, c.each(ctx, changes, func(source.Kind) bool { return true }))
+	}
+	return errors.Join(all...)
+}
+
+// endPods deletes all Pods of namespaces at once: nobody is there who would end them gracefully.
+func (c *Cluster) endPods(ctx context.Context, namespaces []string) error {
+	r, err := resourceOf(source.Pod)
+	if err != nil {
+		return err
+	}
+	at := int64(0)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, namespace := range namespaces {
+		g.Go(func() error {
+			return c.client.Resource(r).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &at}, metav1.ListOptions{})
+		})
+	}
+	return g.Wait()
+}
+
+// endSidecar deletes the Sidecar of isolation if it is the one that was written.
+func (c *Cluster) endSidecar(ctx context.Context, ch source.Change) error {
+	r, err := resourceOf(source.Sidecar)
+	if err != nil {
+		return err
+	}
+	found, err := c.client.Resource(r).Namespace(ch.Key.Namespace).Get(ctx, ch.Key.Name, metav1.GetOptions{})
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if found.GetLabels()[managedBy] != load.Manager {
+		return nil
+	}
+	return c.write(ctx, ch)
+}

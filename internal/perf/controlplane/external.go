@@ -1,0 +1,209 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/perf/measure"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// External is a control plane that reads the API server to which the mesh is written. Somebody else runs it, or it is a Child.
+type External struct {
+	// Target is where it serves xDS.
+	Target string
+	// Process is it, if it can be looked at; Scrape are its metrics, if its address is known.
+	Process measure.Process
+	Scrape  *measure.Scrape
+	// Child is what runs it, once the mesh is there; nil if somebody else does.
+	Child *Child
+	// RestartCommand is a shell's; empty if it cannot be restarted, or is a Child.
+	RestartCommand string
+	// WarmCommand is a shell's, which lets it send everything to all proxies; empty if there is none.
+	WarmCommand string
+	// Name is what it is called in reports; empty stands for the name of its program, or its address.
+	Name    string
+	Cluster *Cluster
+	// Pods is how many endpoints the cluster's controller will make of the mesh.
+	Pods int
+	// Keep leaves the mesh in the API server at the end, as it was at the start: for another control plane.
+	Keep bool
+
+	// before is what the process had used when the run began, or until it was restarted by the command.
+	before measure.Usage
+}
+
+// Run is one that a command runs, which then serves xDS at target. Its metrics are known if scrape is not nil.
+func (e External) Run(command []string, target string, scrape *measure.Scrape) *External {
+	e.Child = NewChild(command, target, scrape)
+	e.Target, e.Scrape, e.Process = target, scrape, e.Child
+	return &e
+}
+
+// quiet is the share of a CPU below which a control plane has taken the mesh in, quietWithin how long that is waited for.
+const (
+	quiet       = 0.1
+	quietWithin = 2 * time.Minute
+)
+
+// Start implements Plane.
+func (e *External) Start(ctx context.Context, mesh []source.Change) error {
+	var err error
+	if e.before, err = e.Usage(ctx); err != nil {
+		return err
+	}
+	if err := e.Cluster.Begin(ctx, mesh); err != nil {
+		return err
+	}
+	if err := e.Cluster.AwaitEndpoints(ctx, e.Pods); err != nil {
+		return err
+	}
+	if e.Child != nil {
+		if err := e.Child.begin(ctx); err != nil {
+			return err
+		}
+	}
+	return e.awaitQuiet(ctx)
+}
+
+// awaitQuiet waits until the control plane is idle, where that can be told.
+func (e *External) awaitQuiet(ctx context.Context) error {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	before, err := e.Usage(ctx)
+	for began := before.At; err == nil && e.Process != nil; {
+		select {
+		case <-ticker.C:
+		case <-e.Done():
+			return e.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var now measure.Usage
+		if now, err = e.Usage(ctx); err != nil {
+			break
+		}
+		if float64(now.CPU-before.CPU) < quiet*float64(now.At.Sub(before.At)) || now.At.Sub(began) > quietWithin {
+			return nil
+		}
+		before = now
+	}
+	return err
+}
+
+// Apply implements Plane.
+func (e *External) Apply(ctx context.Context, changes ...source.Change) error {
+	return e.Cluster.Apply(ctx, changes...)
+}
+
+// Address implements Plane.
+func (e *External) Address() string { return e.Target }
+
+// Describe implements Plane.
+func (e *External) Describe(ctx context.Context) Description {
+	d := Description{Name: cmp.Or(e.Name, "xDS at "+e.Target), Source: "API server"}
+	if e.Name == "" && e.Child != nil {
+		d.Name = e.Child.name()
+	}
+	if e.Scrape == nil {
+		return d
+	}
+	metrics, err := e.Scrape.Metrics(ctx)
+	if err != nil {
+		return d
+	}
+	if d.Version = metrics.Label("pilot_info", "version"); d.Version == "" {
+		d.Version = metrics.Label("istio_build", "tag")
+	}
+	return d
+}
+
+// Usage implements Plane: since the run began. Where nobody tells, it is zero.
+func (e *External) Usage(ctx context.Context) (measure.Usage, error) {
+	if e.Process == nil {
+		return measure.Usage{At: time.Now()}, nil
+	}
+	u, err := e.Process.Usage(ctx)
+	return u.Since(e.before), err
+}
+
+// Restart implements Plane.
+func (e *External) Restart(ctx context.Context) error {
+	if e.Child != nil {
+		return e.Child.restart(ctx)
+	}
+	if e.RestartCommand == "" {
+		return fmt.Errorf("this control plane cannot be restarted: want a command that does (%w)", ErrUnsupported)
+	}
+	used, err := e.Usage(ctx)
+	if err != nil {
+		return err
+	}
+	if err := shell(ctx, e.RestartCommand); err != nil {
+		return err
+	}
+	// The next process counts from zero.
+	e.before = measure.Usage{}.Since(used)
+	return nil
+}
+
+func shell(ctx context.Context, command string) error {
+	if out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", command, err, out)
+	}
+	return nil
+}
+
+// Warm implements Plane.
+func (e *External) Warm(ctx context.Context) (bool, error) {
+	if e.WarmCommand == "" {
+		return false, nil
+	}
+	return true, shell(ctx, e.WarmCommand)
+}
+
+// Profile implements Plane.
+func (e *External) Profile(context.Context) (stop func() ([]byte, error), err error) {
+	return nil, fmt.Errorf("a CPU profile can be had of Lateen in memory alone (%w)", ErrUnsupported)
+}
+
+// Collect implements Plane.
+func (e *External) Collect(context.Context) error {
+	return fmt.Errorf("garbage is collected at will of Lateen in memory alone (%w)", ErrUnsupported)
+}
+
+// Done implements Plane. It is nil where nobody here knows.
+func (e *External) Done() <-chan struct{} {
+	if e.Child == nil {
+		return nil
+	}
+	return e.Child.Done()
+}
+
+// Err implements Plane.
+func (e *External) Err() error {
+	if e.Child == nil {
+		return nil
+	}
+	return e.Child.Err()
+}
+
+// Close implements Plane.
+func (e *External) Close(ctx context.Context) error {
+	var all []error
+	if e.Child != nil {
+		all = append(all, e.Child.end(ctx), e.Child.Err())
+	}
+	leave := e.Cluster.End
+	if e.Keep {
+		leave = e.Cluster.Restore
+	}
+	if err := leave(ctx); err != nil {
+		all = append(all, errors.New("not all that was written could be taken away"), err)
+	}
+	return errors.Join(all...)
+}

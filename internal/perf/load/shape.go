@@ -1,0 +1,119 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Root is Istio's root namespace, where a Sidecar holds for all namespaces.
+const Root = "istio-system"
+
+// Prefix begins the names of all other namespaces and of nodes.
+const Prefix = "perf-"
+
+// Shape says how large a mesh is. Its zero fields are none of the kind.
+type Shape struct {
+	Namespaces int `json:"namespaces"`
+	Services   int `json:"services"`
+	// Pods are spread over the services: service s has the pods p with p % Services = s.
+	Pods int `json:"pods"`
+	// VirtualServices have one route each, for the first services.
+	VirtualServices int `json:"virtualServices"`
+	// Isolated lets proxies see their own namespace and the root namespace alone, by a Sidecar for the whole mesh.
+	Isolated bool `json:"isolated,omitempty"`
+	// Unmanaged namespaces have services and pods that no sidecar is of. Proxies see them as any other.
+	UnmanagedNamespaces int `json:"unmanagedNamespaces,omitempty"`
+	UnmanagedServices   int `json:"unmanagedServices,omitempty"`
+	UnmanagedPods       int `json:"unmanagedPods,omitempty"`
+	// Gateways are one in each namespace but those: a pod whose proxy is a router, with a Service and a Gateway, which the namespace's
+	// VirtualServices are bound to.
+	Gateways bool `json:"gateways,omitempty"`
+}
+
+// The most that addresses are made for.
+const (
+	MaxPods     = 200<<16 - 2
+	MaxServices = 53 << 16
+)
+
+// Check tells what of a shape cannot be made.
+func (s Shape) Check() error {
+	switch {
+	case s.Namespaces < 1:
+		return errors.New("a mesh has at least one namespace")
+	case s.Services < s.Namespaces:
+		return fmt.Errorf("%d services in %d namespaces: each namespace has at least one", s.Services, s.Namespaces)
+	case min(s.UnmanagedNamespaces, s.UnmanagedServices, s.UnmanagedPods, s.Pods) < 0:
+		return errors.New("namespaces, services and pods: want 0 or more of each")
+	case s.UnmanagedServices < s.UnmanagedNamespaces || s.UnmanagedServices > 0 && s.UnmanagedNamespaces == 0 || s.UnmanagedPods > 0 && s.UnmanagedServices == 0:
+		return errors.New("what is unmanaged: each pod is of a service, each service in a namespace, and each of these namespaces has a service")
+	case s.AllServices() > MaxServices:
+		return fmt.Errorf("%d services: there are addresses for %d", s.AllServices(), MaxServices)
+	case s.AllPods() > MaxPods:
+		return fmt.Errorf("%d pods: there are addresses for %d", s.AllPods(), MaxPods)
+	case s.VirtualServices < 0 || s.VirtualServices > s.Services:
+		return fmt.Errorf("%d VirtualServices: want 0 to %d, one for each service at most", s.VirtualServices, s.Services)
+	}
+	return nil
+}
+
+// Namespace is the name of the namespace of a service.
+func (s Shape) Namespace(service int) string {
+	switch p := s.partOf(service); {
+	case p.service == 0:
+		return namespaceName(service % s.Namespaces)
+	case p == s.gateways():
+		return namespaceName(service - p.service)
+	default:
+		return otherNamespace((service - p.service) % s.UnmanagedNamespaces)
+	}
+}
+
+func namespaceName(n int) string  { return fmt.Sprintf("%s%03d", Prefix, n) }
+func otherNamespace(n int) string { return fmt.Sprintf("%sother-%03d", Prefix, n) }
+
+// namespaces are the names of all but the root namespace.
+func (s Shape) namespaces() (names []string) {
+	for n := range s.Namespaces {
+		names = append(names, namespaceName(n))
+	}
+	for n := range s.UnmanagedNamespaces {
+		names = append(names, otherNamespace(n))
+	}
+	return names
+}
+
+// Objects are all objects of the mesh but its pods and their endpoints, in an order in which nothing waits for what comes later.
+func (s Shape) Objects() []source.Change {
+	all := []source.Change{upsert(source.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Root}})}
+	for _, name := range s.namespaces() {
+		all = append(all, upsert(source.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	if s.Isolated {
+		all = append(all, upsert(source.Sidecar, isolation()))
+	}
+	for i := range s.AllServices() {
+		all = append(all, upsert(source.Service, s.service(i)))
+	}
+	for i := s.gateways().service; i < s.AllServices(); i++ {
+		all = append(all, s.gateway(i))
+	}
+	for i := range s.VirtualServices {
+		all = append(all, s.Route(i, 0))
+	}
+	return all
+}
+
+func upsert(kind source.Kind, o metav1.Object) source.Change {
+	return source.Change{Key: source.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}, Object: o}
+}
+
+func deleted(c source.Change) source.Change {
+	c.Object = nil
+	return c
+}

@@ -1,0 +1,227 @@
+package sidecar
+
+import (
+	"cmp"
+	"slices"
+)
+
+// sweepAt is how many new things a loop makes before it looks for ones that nobody uses any more, if it has fewer than twice as
+// many in use.
+const sweepAt = 4096
+
+// tables are those of a loop's sidecars, and what is known of going from one to another: most sidecars go the same way.
+type tables struct {
+	*interner
+	empty  *table
+	tables map[uint64]*table
+	parts  map[uint64]*part
+	// What was worked out since the last sweep: where changes lead, how references differ, how many of them lack a resource.
+	ways    map[way]*table
+	steps   map[[2]*table]step
+	lacking map[[2]*table]int
+	epoch   uint32
+	live    int // after the last sweep
+}
+
+// way is a change of a table, told by the digest of the change.
+type way struct {
+	from   *table
+	change uint64
+}
+
+func newTables(in *interner) *tables {
+	t := &tables{interner: in, empty: &table{}, tables: map[uint64]*table{}, parts: map[uint64]*part{}}
+	t.forget()
+	return t
+}
+
+func (ts *tables) forget() {
+	ts.ways, ts.steps, ts.lacking = map[way]*table{}, map[[2]*table]step{}, map[[2]*table]int{}
+}
+
+// edit puts an entry in the place of what has its name, or takes that out.
+type edit struct {
+	hash  uint64
+	name  string
+	entry *entry // nil takes out
+}
+
+// apply is a table after edits, of which the last of a name counts. The digest tells them from all others.
+func (ts *tables) apply(from *table, edits []edit, digest uint64) *table {
+	if len(edits) == 0 {
+		return from
+	}
+	if to, ok := ts.ways[way{from, digest}]; ok {
+		return to
+	}
+	edits = slices.Clone(edits)
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.name, b.name)) })
+	to := ts.edited(from, edits)
+	ts.ways[way{from, digest}] = to
+	return to
+}
+
+func (ts *tables) edited(from *table, edits []edit) *table {
+	if len(from.parts) < buckets {
+		var had []*entry
+		if len(from.parts) == 1 {
+			had = from.parts[0].entries
+		}
+		return ts.of(merged(had, edits))
+	}
+	parts, n := slices.Clone(from.parts), from.n
+	for len(edits) > 0 {
+		b := bucket(edits[0].hash)
+		count := 1
+		for count < len(edits) && bucket(edits[count].hash) == b {
+			count++
+		}
+		n -= parts[b].n
+		parts[b] = ts.part(merged(parts[b].entries, edits[:count]))
+		n += parts[b].n
+		edits = edits[count:]
+	}
+	if n > buckets {
+		return ts.table(parts)
+	}
+	var all []*entry
+	for _, p := range parts {
+		all = append(all, p.entries...)
+	}
+	return ts.of(all)
+}
+
+// merged are entries after edits. Both are ordered; the last edit of a name counts.
+func merged(entries []*entry, edits []edit) []*entry {
+	all := make([]*entry, 0, len(entries)+len(edits))
+	for i, e := range edits {
+		for len(entries) > 0 && (entries[0].hash < e.hash || entries[0].hash == e.hash && entries[0].name < e.name) {
+			all, entries = append(all, entries[0]), entries[1:]
+		}
+		if len(entries) > 0 && entries[0].hash == e.hash && entries[0].name == e.name {
+			entries = entries[1:]
+		}
+		if e.entry != nil && (i+1 == len(edits) || edits[i+1].hash != e.hash || edits[i+1].name != e.name) {
+			all = append(all, e.entry)
+		}
+	}
+	return append(all, entries...)
+}
+
+// of is the table of ordered entries.
+func (ts *tables) of(entries []*entry) *table {
+	if len(entries) == 0 {
+		return ts.empty
+	}
+	if len(entries) <= buckets {
+		return ts.table([]*part{ts.part(entries)})
+	}
+	parts := make([]*part, buckets)
+	for b := range parts {
+		count := 0
+		for count < len(entries) && bucket(entries[count].hash) == b {
+			count++
+		}
+		parts[b] = ts.part(entries[:count:count])
+		entries = entries[count:]
+	}
+	return ts.table(parts)
+}
+
+func (ts *tables) part(entries []*entry) *part {
+	digest := uint64(len(entries))
+	for _, e := range entries {
+		digest = mix(digest, e.key)
+	}
+	if p := ts.parts[digest]; p != nil && slices.Equal(p.entries, entries) {
+		return p
+	}
+	p := &part{entries: slices.Clip(entries), digest: digest}
+	for _, e := range entries {
+		p.add(totalsOf(e))
+	}
+	ts.parts[digest] = p
+	return p
+}
+
+func (ts *tables) table(parts []*part) *table {
+	digest := uint64(len(parts))
+	for _, p := range parts {
+		digest = mix(digest, p.digest)
+	}
+	if t := ts.tables[digest]; t != nil && slices.Equal(t.parts, parts) {
+		return t
+	}
+	t := &table{parts: parts, digest: digest}
+	for _, p := range parts {
+		t.add(p.totals)
+	}
+	ts.tables[digest] = t
+	return t
+}
+
+// step is from.stepTo(to), remembered.
+func (ts *tables) step(from, to *table) step {
+	if from == to {
+		return step{}
+	}
+	s, ok := ts.steps[[2]*table{from, to}]
+	if !ok {
+		s = from.stepTo(to)
+		ts.steps[[2]*table{from, to}] = s
+	}
+	return s
+}
+
+// pending is parent.pending(child), remembered.
+func (ts *tables) pending(parent, child *table) int {
+	n, ok := ts.lacking[[2]*table{parent, child}]
+	if !ok {
+		n = parent.pending(child)
+		ts.lacking[[2]*table{parent, child}] = n
+	}
+	return n
+}
+
+// due tells that a sweep is worth its while.
+func (ts *tables) due() bool {
+	return len(ts.entries)+len(ts.tables)+len(ts.parts)+len(ts.ways)+len(ts.steps)+len(ts.lacking) > sweepAt+2*ts.live
+}
+
+// sweep forgets what is not reached from what is in use, which the argument visits.
+func (ts *tables) sweep(inUse func(func(*table), func(*entry))) {
+	ts.epoch++
+	useEntry := func(e *entry) { e.epoch = ts.epoch }
+	inUse(func(t *table) {
+		if t.epoch == ts.epoch {
+			return
+		}
+		t.epoch = ts.epoch
+		for _, p := range t.parts {
+			if p.epoch == ts.epoch {
+				continue
+			}
+			p.epoch = ts.epoch
+			for _, e := range p.entries {
+				useEntry(e)
+			}
+		}
+	}, useEntry)
+	for k, e := range ts.entries {
+		if e.epoch != ts.epoch {
+			delete(ts.entries, k)
+		}
+	}
+	for k, t := range ts.tables {
+		if t.epoch != ts.epoch {
+			delete(ts.tables, k)
+		}
+	}
+	for k, p := range ts.parts {
+		if p.epoch != ts.epoch {
+			delete(ts.parts, k)
+		}
+	}
+	ts.forget()
+	ts.live = len(ts.entries) + len(ts.tables) + len(ts.parts)
+}

@@ -1,0 +1,91 @@
+package perf
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/perf/load"
+)
+
+const (
+	assignment = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	here       = "outbound|80||here"
+)
+
+// watched is a tracker with two proxies in sync that hold two pods, of which the first is then removed.
+func watched() (t *tracker, began since) {
+	t = newTracker(here)
+	for _, pod := range []string{"a", "b"} {
+		t.join(pod, "ns")
+		t.settle(pod)
+	}
+	began = t.watch(endpoints)
+	t.beginRemoval("ns", "10.0.0.1")
+	return t, began
+}
+
+func (t *tracker) removalsOf(began since) int {
+	p := Phase{}
+	t.report(began, &p)
+	return p.Removal.Count
+}
+
+func TestARemovalIsSeenInAListOfEndpoints(t *testing.T) {
+	tr, began := watched()
+	for body, seen := range map[string]bool{
+		"10.0.0.1 10.0.0.2": false, "10.0.0.11 10.10.0.1": true, "10.0.0.2": true, "": false, "leds without endpoints": false,
+	} {
+		require.Equal(t, seen, tr.classify(assignment, here, []byte(body)) != 0, body)
+	}
+	require.Zero(t, tr.classify(assignment, "outbound|80||elsewhere", []byte("10.0.0.2")), "it never had that pod")
+	without := tr.classify(assignment, here, []byte("10.0.0.2"))
+	tr.arrived("a", without, false, time.Now())
+	require.Zero(t, tr.complete(began))
+	tr.arrived("a", without, false, time.Now())
+	require.Equal(t, 1, tr.removalsOf(began), "once for each proxy")
+	tr.arrived("b", without, false, time.Now())
+	require.Equal(t, 1, tr.complete(began))
+	require.Equal(t, 2, tr.removalsOf(began))
+}
+
+func TestARemovalIsSeenWhereEndpointsComeOneByOne(t *testing.T) {
+	tr, began := watched()
+	first, second := tr.classify(member, "x", []byte("10.0.0.1")), tr.classify(member, "y", []byte("10.0.0.2"))
+	tr.arrived("a", first, false, time.Now())
+	tr.arrived("a", second, true, time.Now())
+	require.Zero(t, tr.removalsOf(began), "neither what comes nor the end of another endpoint is this removal")
+	tr.arrived("a", first, true, time.Now())
+	tr.leave("b")
+	require.Equal(t, 1, tr.complete(began), "nobody waits for who has gone")
+	require.Equal(t, 1, tr.removalsOf(began))
+}
+
+// TestWhoWasNotInSyncHadNothingToRemove: its first endpoints may be without the pod, and then it is never told.
+func TestWhoWasNotInSyncHadNothingToRemove(t *testing.T) {
+	tr := newTracker(here)
+	tr.join("a", "ns")
+	began := tr.watch(endpoints)
+	tr.beginRemoval("ns", "10.0.0.1")
+	require.Equal(t, 1, tr.complete(began))
+	tr.settle("a")
+	tr.beginRemoval("other", "10.0.0.2")
+	tr.beginRemoval(everywhere, "10.0.0.3")
+	require.Equal(t, 2, tr.complete(began))
+	tr.arrived("a", tr.classify(assignment, here, []byte("10.0.0.4")), false, time.Now())
+	require.Equal(t, 3, tr.complete(began))
+	require.Equal(t, 1, tr.removalsOf(began))
+}
+
+func TestAMarkKeepsItsParts(t *testing.T) {
+	for l := range numLanes {
+		m := newMark(l, load.MaxMarker, 1<<32-1)
+		require.Equal(t, l, m.lane())
+		require.Equal(t, load.MaxMarker, m.change())
+		require.EqualValues(t, 1<<32-1, m.rest())
+		require.False(t, m.isMember())
+		require.True(t, (m | memberBit).isMember())
+		require.Equal(t, l, (m | memberBit).lane())
+	}
+}

@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingk8s "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+)
+
+// client makes requests: one REST client per group and version, over one HTTP client.
+type client struct {
+	config rest.Config
+	http   *http.Client
+	rest   map[schema.GroupVersion]rest.Interface
+}
+
+const (
+	protobuf = "application/vnd.kubernetes.protobuf,application/json"
+	// metadataOnly asks for objects without their content.
+	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	metadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// newClient makes the REST clients of all resources. The error is one of the configuration: nothing is connected yet.
+func newClient(config *rest.Config, all []*resource) (*client, error) {
+	c := &client{config: *config, rest: map[schema.GroupVersion]rest.Interface{}}
+	// The API server limits its clients by itself (priority and fairness), and knows how much it can take.
+	c.config.QPS = -1
+	var err error
+	if c.http, err = rest.HTTPClientFor(&c.config); err != nil {
+		return nil, fmt.Errorf("the configuration of the Kubernetes client: %w", err)
+	}
+	standard, err := standardCodecs()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range append(all, definitions()) {
+		gv := r.GroupVersion()
+		if c.rest[gv] != nil {
+			continue
+		}
+		own := c.config
+		own.GroupVersion = &gv
+		own.APIPath = "/apis"
+		if gv.Group == core {
+			own.APIPath = "/api"
+		}
+		own.ContentType, own.AcceptContentTypes = "application/vnd.kubernetes.protobuf", protobuf
+		own.NegotiatedSerializer = standard.WithoutConversion()
+		if r.custom() || r.Group == definitions().Group {
+			own.ContentType, own.AcceptContentTypes = "application/json", "application/json"
+			own.NegotiatedSerializer = newCustomCodec(standard, all, gv)
+		}
+		if c.rest[gv], err = rest.RESTClientForConfigAndClient(&own, c.http); err != nil {
+			return nil, fmt.Errorf("the configuration of the Kubernetes client: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// standardCodecs know the built-in types that are watched.
+func standardCodecs() (serializer.CodecFactory, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, networkingk8s.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return serializer.CodecFactory{}, err
+		}
+	}
+	return serializer.NewCodecFactory(scheme), nil
+}
+
+// get begins a request for a resource in a namespace, or in all.
+func (c *client) get(r *resource, namespace string) *rest.Request {
+	return c.rest[r.GroupVersion()].Get().Resource(r.Resource).NamespaceIfScoped(namespace, namespace != "")
+}

@@ -1,0 +1,200 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	istiosecurity "istio.io/api/security/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/istiojson"
+)
+
+// custom is an object of a custom resource, decoded by itself, so that one that cannot be read keeps no other from being read.
+type custom struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	// object is of the type that source.Change documents, with its spec and without its metadata; nil if it cannot be read.
+	object metav1.Object
+	flaw   *flaw
+}
+
+// flaw is what is wrong with an object.
+type flaw struct {
+	severity      source.Severity
+	message, want string
+}
+
+// DeepCopyObject implements runtime.Object; nothing copies these.
+func (c *custom) DeepCopyObject() runtime.Object {
+	copied := *c
+	return &copied
+}
+
+// customCodec decodes lists and events of custom resources item by item.
+type customCodec struct {
+	serializer.CodecFactory
+	kinds map[string]source.Kind // by the name in the API
+}
+
+func newCustomCodec(standard serializer.CodecFactory, all []*resource, gv schema.GroupVersion) customCodec {
+	c := customCodec{CodecFactory: standard, kinds: map[string]source.Kind{}}
+	for _, r := range all {
+		if r.GroupVersion() == gv {
+			c.kinds[string(r.kind)] = r.kind
+		}
+	}
+	return c
+}
+
+// DecoderToVersion implements runtime.NegotiatedSerializer.
+func (c customCodec) DecoderToVersion(standard runtime.Decoder, _ runtime.GroupVersioner) runtime.Decoder {
+	return customDecoder{standard: standard, kinds: c.kinds}
+}
+
+type customDecoder struct {
+	standard runtime.Decoder
+	kinds    map[string]source.Kind
+}
+
+// document is what all answers of the API server have in common.
+type document struct {
+	metav1.TypeMeta
+	Metadata json.RawMessage   `json:"metadata"`
+	Spec     json.RawMessage   `json:"spec"`
+	Items    []json.RawMessage `json:"items"`
+}
+
+// Decode implements runtime.Decoder. It fails only on what is no answer of an API server.
+func (d customDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	var doc document
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, nil, fmt.Errorf("not an object of the Kubernetes API: %w", err)
+	}
+	if doc.Kind == "Status" {
+		return d.standard.Decode(data, defaults, into)
+	}
+	gvk := doc.GroupVersionKind()
+	item, isList := strings.CutSuffix(doc.Kind, "List")
+	if !isList {
+		object, err := d.decodeOne(&doc, doc.Kind)
+		if err != nil {
+			return nil, nil, err
+		}
+		return object, &gvk, nil
+	}
+	list := &metav1.List{TypeMeta: doc.TypeMeta}
+	if err := json.Unmarshal(doc.Metadata, &list.ListMeta); err != nil {
+		return nil, nil, fmt.Errorf("the metadata of a list: %w", err)
+	}
+	for _, raw := range doc.Items {
+		var one document
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return nil, nil, fmt.Errorf("an item of a list: %w", err)
+		}
+		object, err := d.decodeOne(&one, item)
+		if err != nil {
+			return nil, nil, err
+		}
+		list.Items = append(list.Items, runtime.RawExtension{Object: object})
+	}
+	return list, &gvk, nil
+}
+
+func (d customDecoder) decodeOne(doc *document, kind string) (*custom, error) {
+	c := &custom{TypeMeta: doc.TypeMeta}
+	if err := json.Unmarshal(doc.Metadata, &c.ObjectMeta); err != nil {
+		return nil, fmt.Errorf("the metadata of a %s: %w", kind, err)
+	}
+	k, known := d.kinds[kind]
+	if !known { // only the name is wanted
+		return c, nil
+	}
+	c.readSpec(k, doc)
+	return c, nil
+}
+
+// readSpec reads a spec strictly. One with unknown fields is read without them, unless it is a policy; one that cannot be read at
+// all leaves no object, or one that closes.
+func (c *custom) readSpec(k source.Kind, doc *document) {
+	c.object = k.NewObject()
+	spec := specOf(c.object)
+	err := decodeSpec(doc.Spec, spec, protojson.UnmarshalOptions{})
+	if err == nil {
+		return
+	}
+	c.flaw = &flaw{message: plain(err), want: "a spec of " + doc.APIVersion + " " + string(k) + " as in Istio " + istioAPI}
+	if closed := closedSpec(k, doc.Spec); closed != nil {
+		proto.Reset(spec)
+		proto.Merge(spec, closed)
+		c.flaw.severity = source.Error
+		c.flaw.message += "; calls are refused until it can be read"
+		return
+	}
+	proto.Reset(spec)
+	if decodeSpec(doc.Spec, spec, protojson.UnmarshalOptions{DiscardUnknown: true}) != nil {
+		c.object, c.flaw.severity = nil, source.Error
+		c.flaw.message += "; the object is not in force"
+		return
+	}
+	c.flaw.message += "; it has no effect"
+}
+
+// istioAPI is the API level of the types that specs are decoded into.
+const istioAPI = "1.31"
+
+// specOf is the spec of an object of istio.io/client-go, which are all made alike.
+func specOf(o metav1.Object) proto.Message {
+	return reflect.ValueOf(o).Elem().FieldByName("Spec").Addr().Interface().(proto.Message)
+}
+
+func decodeSpec(raw json.RawMessage, spec proto.Message, o protojson.UnmarshalOptions) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return istiojson.Unmarshal(raw, spec, o)
+}
+
+// closedSpec is what stands in for a policy that cannot be read: it refuses calls to the workloads that the policy is for, those
+// of the whole namespace if that cannot be read either. Nil for kinds that protect nothing.
+func closedSpec(k source.Kind, raw json.RawMessage) proto.Message {
+	var fields struct {
+		Selector json.RawMessage `json:"selector"`
+	}
+	_ = json.Unmarshal(raw, &fields) // without a selector it is for all
+	selector := []byte(`{"selector":` + string(fields.Selector) + `}`)
+	lenient := protojson.UnmarshalOptions{DiscardUnknown: true}
+	switch k {
+	case source.AuthorizationPolicy: // one that allows nothing
+		spec := &istiosecurity.AuthorizationPolicy{}
+		if lenient.Unmarshal(selector, spec) != nil {
+			return &istiosecurity.AuthorizationPolicy{}
+		}
+		return spec
+	case source.PeerAuthentication:
+		spec := &istiosecurity.PeerAuthentication{}
+		if lenient.Unmarshal(selector, spec) != nil {
+			spec = &istiosecurity.PeerAuthentication{}
+		}
+		spec.Mtls = &istiosecurity.PeerAuthentication_MutualTLS{Mode: istiosecurity.PeerAuthentication_MutualTLS_STRICT}
+		return spec
+	}
+	return nil
+}
+
+// prefix is what protojson puts before its messages: where in one line of JSON, with white space that differs from build to build.
+var prefix = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(?:\(line \d+:\d+\): )?`)
+
+// plain is a message of protojson for people.
+func plain(err error) string {
+	return strings.ReplaceAll(prefix.ReplaceAllString(err.Error(), ""), "\u00a0", " ")
+}

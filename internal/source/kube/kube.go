@@ -1,0 +1,145 @@
+package kube
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Options say what to read.
+type Options struct {
+	// Config is how the API server is reached.
+	Config *rest.Config
+	// RootNamespace is where the mesh configuration is, "istio-system".
+	RootNamespace string
+	// ConfigMap is its name, "istio" or "istio-<revision>".
+	ConfigMap string
+	// Revision is that of this control plane: an Istio object with the label istio.io/rev is read only if it names it. Objects
+	// without the label are for every revision.
+	Revision string
+	// Cluster names the cluster in metrics, "Kubernetes".
+	Cluster string
+	Metrics *observe.Source
+	// Logger is told of what is read; what is wrong goes into reports. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// Source is an API server. It implements source.Source and runs once.
+type Source struct {
+	o          Options
+	client     *client
+	seed       maphash.Seed
+	base       []*resource // whatever the discovery selectors say
+	selectable []*resource
+	prints     map[*resource]*prints
+	health     *health
+	board      *board
+	sink       source.Sink
+	changes    chan []source.Change // of namespaces and the mesh configuration, unbuffered
+	nudged     chan struct{}        // latest-value: a set has delivered its first lists
+	ended      chan struct{}
+}
+
+// New returns a source that connects to nothing before it is run. The error is one of the configuration.
+func New(o Options) (*Source, error) {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	all := resources(&o)
+	c, err := newClient(o.Config, all)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{
+		o: o, client: c, seed: maphash.MakeSeed(), prints: map[*resource]*prints{}, board: newBoard(),
+		changes: make(chan []source.Change), nudged: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	s.health = newHealth(o.Config.Host, s.send)
+	s.base = append(s.base, definitions())
+	for _, r := range all {
+		s.prints[r] = newPrints(r.kind)
+		if r.selectable() {
+			s.selectable = append(s.selectable, r)
+		} else {
+			s.base = append(s.base, r)
+		}
+	}
+	return s, nil
+}
+
+// Run implements source.Source. The error is nil: what cannot be read is reported, and read when it can be.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	s.sink = sink
+	ctx, cancel := context.WithCancel(ctx)
+	base := s.start(ctx, "", nil, s.base)
+	p := &planner{source: s, own: map[string]*set{}}
+	defer func() {
+		cancel()
+		close(s.ended)
+		p.stop()
+		base.stop()
+		s.client.http.CloseIdleConnections()
+	}()
+	in := selection{namespaces: map[string]labels.Set{}}
+	synced, planned := false, false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case changes := <-s.changes:
+			for _, c := range changes {
+				if r := in.take(c); r != nil {
+					s.send(source.Event{Reports: []source.Report{*r}})
+				}
+			}
+			planned = false
+		case <-s.nudged:
+		}
+		if base.delivered() && !planned {
+			p.follow(ctx, in.selected())
+			planned = true
+		}
+		if !synced && planned && p.delivered() {
+			synced = true
+			s.sink(source.Event{Synced: true})
+			s.o.Logger.Info("the state of the cluster is read", "server", s.o.Config.Host)
+		}
+	}
+}
+
+// news passes on changes that decide which namespaces are watched.
+func (s *Source) news(delivered []source.Change) {
+	var changes []source.Change
+	for _, c := range delivered {
+		if c.Key.Kind == source.Namespace || c.Key.Kind == source.ConfigMap {
+			changes = append(changes, c)
+		}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	select {
+	case s.changes <- changes:
+	case <-s.ended:
+	}
+}
+
+func (s *Source) nudge() {
+	select {
+	case s.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// send delivers what is not empty.
+func (s *Source) send(e source.Event) {
+	if len(e.Changes)+len(e.Reports) > 0 {
+		s.sink(e)
+	}
+}

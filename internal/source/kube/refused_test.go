@@ -1,0 +1,77 @@
+package kube_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/kube"
+)
+
+// rights are those of a user who may read everything, but resources of the names given.
+func (c cluster) rights(t *testing.T, user string, without ...string) {
+	t.Helper()
+	denied := map[string]bool{}
+	for _, name := range without {
+		denied[name] = true
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
+	for group, names := range map[string][]string{
+		"": {"namespaces", "configmaps", "nodes", "services", "pods", "secrets"}, "discovery.k8s.io": {"endpointslices"}, "networking.k8s.io": {"ingresses", "ingressclasses"},
+		"networking.istio.io":  {"gateways", "virtualservices", "destinationrules", "serviceentries", "sidecars"},
+		"security.istio.io":    {"authorizationpolicies", "peerauthentications"},
+		"apiextensions.k8s.io": {"customresourcedefinitions"},
+	} {
+		rule := rbacv1.PolicyRule{APIGroups: []string{group}, Verbs: []string{"get", "list", "watch"}}
+		for _, name := range names {
+			if !denied[name] {
+				rule.Resources = append(rule.Resources, name)
+			}
+		}
+		if len(rule.Resources) > 0 {
+			role.Rules = append(role.Rules, rule)
+		}
+	}
+	roles, ctx := c.RbacV1().ClusterRoles(), t.Context()
+	_, err := roles.Create(ctx, role, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		return
+	}
+	require.NoError(t, err)
+	_, err = c.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func TestWhatMayNotBeReadIsNotTakenForEmpty(t *testing.T) {
+	api := shared.Server(t)
+	api.InstallIstioCRDs(t)
+	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
+	c.createAll(t, ns)
+	user := "reader-" + ns
+	c.rights(t, user, "authorizationpolicies", "nodes", "customresourcedefinitions")
+	config := api.Config()
+	config.Impersonate.UserName = user
+	s := run(t, kube.Options{Config: config})
+	const policies, nodes = "watching authorizationpolicies.security.istio.io", "watching nodes"
+	eventually(t, func() bool { return s.problem(policies) != "" && s.problem(nodes) != "" })
+	require.Contains(t, s.problem(policies), "is forbidden")
+	require.Contains(t, s.problem(policies), "nothing is served before it is read; want a ClusterRole that allows the verbs get, list and watch on authorizationpolicies.security.istio.io")
+	require.False(t, s.isSynced())
+
+	c.rights(t, user, "nodes", "customresourcedefinitions") // without both all goes on
+	s.awaitSync()
+	require.Empty(t, s.problem(policies))
+	require.Contains(t, s.problem(nodes), "what depends on it is not in force")
+	require.Equal(t, everything, s.in(ns))
+	require.NotNil(t, s.get(key(source.AuthorizationPolicy, ns, "web")))
+}

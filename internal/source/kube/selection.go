@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	mesh "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// meshKey is where the ConfigMap has the mesh configuration.
+const meshKey = "mesh"
+
+// selection knows which namespaces are in the mesh: those that one of the discovery selectors matches, all without any. As with
+// Istio, the root namespace is no exception: it is in the mesh if it is selected. Its ConfigMap is read in any case.
+type selection struct {
+	selectors  []labels.Selector // nil: all namespaces
+	namespaces map[string]labels.Set
+}
+
+// take notes namespaces and the mesh configuration as they are now, and gives a report on the selectors if that was told.
+func (s *selection) take(c source.Change) (report *source.Report) {
+	switch c.Key.Kind {
+	case source.Namespace:
+		delete(s.namespaces, c.Key.Name)
+		if c.Object != nil {
+			s.namespaces[c.Key.Name] = maps.Clone(c.Object.GetLabels())
+		}
+	case source.ConfigMap:
+		var problems []source.Problem
+		s.selectors = nil
+		if config, ok := c.Object.(*corev1.ConfigMap); ok {
+			s.selectors, problems = selectorsOf(config, c.Key)
+		}
+		return &source.Report{Origin: "discovery selectors", Problems: problems}
+	}
+	return nil
+}
+
+// selected are the namespaces in the mesh; nil for all.
+func (s *selection) selected() map[string]bool {
+	if s.selectors == nil {
+		return nil
+	}
+	in := map[string]bool{}
+	for name, set := range s.namespaces {
+		for _, selector := range s.selectors {
+			if selector.Matches(set) {
+				in[name] = true
+			}
+		}
+	}
+	return in
+}
+
+// selectorsOf reads the discovery selectors of a mesh configuration. If one of them is wrong none is in force: to take in too many
+// namespaces costs memory, to leave out those that were meant would break them. A configuration that cannot be read at all is
+// reported by who reads the rest of it.
+func selectorsOf(config *corev1.ConfigMap, key source.Key) ([]labels.Selector, []source.Problem) {
+	list, err := discoverySelectors(config.Data[meshKey])
+	if err != nil {
+		return nil, nil
+	}
+	var selectors []labels.Selector
+	for i, s := range list {
+		selector, err := metav1.LabelSelectorAsSelector(kubernetesSelector(s))
+		if err != nil {
+			return nil, []source.Problem{{
+				Severity: source.Error, Object: key, Path: fmt.Sprintf("data.%s.discoverySelectors[%d]", meshKey, i),
+				Message: "cannot be read: " + err.Error() + "; all namespaces are in the mesh",
+				Want:    "matchLabels, or matchExpressions with the operators In, NotIn, Exists and DoesNotExist",
+			}}
+		}
+		selectors = append(selectors, selector)
+	}
+	return selectors, nil
+}
+
+func discoverySelectors(text string) ([]*mesh.LabelSelector, error) {
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	spec := &mesh.MeshConfig{}
+	for _, name := range []string{"discoverySelectors", "discovery_selectors"} { // as protojson takes both
+		if fields[name] == nil {
+			continue
+		}
+		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
+		if err != nil {
+			return nil, err
+		}
+		if err := protojson.Unmarshal(one, spec); err != nil {
+			return nil, err
+		}
+	}
+	return spec.GetDiscoverySelectors(), nil
+}
+
+func kubernetesSelector(s *mesh.LabelSelector) *metav1.LabelSelector {
+	out := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for _, e := range s.GetMatchExpressions() {
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
+		})
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+package kube
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"hash/maphash"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingk8s "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/randfill"
+
+	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// builtins are the kinds that are trimmed by hand.
+func builtins() []*resource {
+	return slices.DeleteFunc(resources(&Options{RootNamespace: "istio-system", ConfigMap: "istio"}), (*resource).custom)
+}
+
+// TestWhatIsTrimmedMeansNothing fills objects at random, every field of them, and compares what ingest makes of them as they are
+// and trimmed. It fails when somebody begins to read a field that is dropped here.
+func TestWhatIsTrimmedMeansNothing(t *testing.T) {
+	convert := ingest.New(ingest.Options{Selected: true})
+	for _, r := range builtins() {
+		meaningful := 0
+		for seed := range 400 {
+			whole := filled(r.kind, int64(seed))
+			change := source.Change{Key: (&reader{resource: r}).keyOf(whole), Object: whole, ObservedAt: time.Unix(1700000000, 0)}
+			want := convert.Convert(change, model.DefaultMesh())
+			trimmed := whole.(runtime.Object).DeepCopyObject().(metav1.Object)
+			trim(trimmed)
+			change.Object = trimmed
+			got := convert.Convert(change, model.DefaultMesh())
+			require.Equal(t, want.Problems, got.Problems, "%s, seed %d", r.kind, seed)
+			require.Equal(t, len(want.Objects), len(got.Objects))
+			for i := range want.Objects {
+				withoutAge(want.Objects[i])
+				withoutAge(got.Objects[i])
+				require.Equal(t, want.Objects[i], got.Objects[i], "%s, seed %d", r.kind, seed)
+				meaningful++
+			}
+		}
+		require.NotZero(t, meaningful, "no %s meant anything", r.kind)
+	}
+}
+
+// withoutAge leaves out what nothing depends on: of these kinds no two compete for anything.
+func withoutAge(o model.Object) {
+	switch o := o.(type) {
+	case *model.Workload:
+		o.UID, o.Created = "", 0
+	case *model.EndpointSlice:
+		o.UID, o.Created = "", 0
+	case *model.Namespace:
+		o.UID, o.Created = "", 0
+	case *model.Node:
+		o.UID, o.Created = "", 0
+	case *model.IngressClass:
+		o.UID, o.Created = "", 0
+	case *model.Credential:
+		o.UID, o.Created = "", 0
+	}
+}
+
+// filled is an object with everything set at random; what must be well formed to mean anything is, mostly.
+func filled(k source.Kind, seed int64) metav1.Object {
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	pick := func(values ...string) string { return values[random.IntN(len(values))] }
+	o := k.NewObject()
+	randfill.NewWithSeed(seed).NilChance(.3).NumElements(1, 3).MaxDepth(12).Funcs(
+		func(m *metav1.ObjectMeta, c randfill.Continue) {
+			c.FillNoCustom(m)
+			m.Name, m.Namespace, m.GenerateName = pick("a", "b"), pick("x", "y"), ""
+			m.ManagedFields = nil
+			m.CreationTimestamp = metav1.Unix(int64(1+random.IntN(9)), 0)
+			for _, known := range slices.Concat(ingest.Annotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"}) {
+				if m.Labels == nil || m.Annotations == nil || random.IntN(2) == 0 {
+					continue
+				}
+				m.Labels[known], m.Annotations[known] = pick("a", "b"), pick("127.0.0.1", "*")
+			}
+		},
+		func(s *intstr.IntOrString, _ randfill.Continue) {
+			*s = []intstr.IntOrString{intstr.FromInt32(80), intstr.FromString("http")}[random.IntN(2)]
+		},
+		func(p *corev1.Protocol, _ randfill.Continue) { *p = corev1.Protocol(pick("TCP", "UDP", "")) },
+		func(p *corev1.PodPhase, _ randfill.Continue) {
+			*p = corev1.PodPhase(pick("Running", "Pending", "Failed"))
+		},
+		func(p *discoveryv1.AddressType, _ randfill.Continue) { *p = discoveryv1.AddressTypeIPv4 },
+		func(p *corev1.ContainerPort, c randfill.Continue) {
+			c.FillNoCustom(p)
+			p.Name, p.ContainerPort = pick("", "http", "grpc"), int32(1+random.IntN(100))
+		},
+		func(p *corev1.ServicePort, c randfill.Continue) {
+			c.FillNoCustom(p)
+			p.Name, p.Port = pick("http", "grpc", "tcp"), int32(1+random.IntN(100))
+		},
+		func(p *discoveryv1.EndpointPort, c randfill.Continue) {
+			c.FillNoCustom(p)
+			port, name := int32(1+random.IntN(100)), pick("http", "grpc")
+			p.Port, p.Name = &port, &name
+		},
+		func(p *discoveryv1.Endpoint, c randfill.Continue) {
+			c.FillNoCustom(p)
+			p.Addresses = []string{"10.0.0." + strconv.Itoa(1+random.IntN(100))}
+		},
+		func(r *corev1.ObjectReference, c randfill.Continue) {
+			c.FillNoCustom(r)
+			r.Kind = pick("Pod", "Node")
+		},
+		func(p *corev1.PodIP, _ randfill.Continue) { p.IP = "10.0.0." + strconv.Itoa(1+random.IntN(100)) },
+	).Fill(o)
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		o.Name, o.Namespace = "istio", "istio-system"
+		o.Data = map[string]string{"mesh": pick("connectTimeout: 3s", "{")}
+	case *corev1.Service:
+		o.Spec.ClusterIP, o.Spec.ClusterIPs = "10.1.0.1", nil
+	case *corev1.Pod:
+		o.Status.PodIP = pick("", "10.0.0.7")
+	case *networkingk8s.Ingress:
+		if o.Annotations == nil {
+			o.Annotations = map[string]string{}
+		}
+		o.Annotations["kubernetes.io/ingress.class"] = pick("istio", "another")
+	case *networkingk8s.IngressClass:
+		o.Spec.Controller = pick("istio.io/ingress-controller", "example.com/another")
+	case *corev1.Secret:
+		for _, k := range slices.Concat(usedSecretKeys, []string{"token"}) {
+			if o.Data != nil && random.IntN(2) == 0 {
+				o.Data[k] = []byte("x")
+			}
+		}
+		o.StringData = nil // an API server never returns it
+		o.Type = corev1.SecretType(pick("Opaque", "kubernetes.io/tls"))
+	}
+	return o
+}
+
+// An entry's print is that of its content: equal for equal objects, whatever else they say.
+func TestPrintsAreOfWhatIsUsed(t *testing.T) {
+	seed := maphash.MakeSeed()
+	for _, r := range builtins() {
+		read := func(o metav1.Object) print {
+			e, ours := (&reader{resource: r, seed: seed}).read(o)
+			require.True(t, ours)
+			return e.print
+		}
+		whole := func(edit func(metav1.Object)) metav1.Object {
+			o := filled(r.kind, 3)
+			if s, ok := o.(*corev1.Secret); ok {
+				s.Type = corev1.SecretTypeTLS
+			}
+			edit(o)
+			return o
+		}
+		base := read(whole(func(metav1.Object) {}))
+		require.Equal(t, base, read(whole(func(o metav1.Object) {
+			o.SetResourceVersion("7")
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "another"}})
+			o.SetAnnotations(merge(o.GetAnnotations(), "heartbeat", "7"))
+			o.SetFinalizers([]string{"x"})
+		})), r.kind)
+		require.NotEqual(t, base, read(whole(func(o metav1.Object) {
+			o.SetName("another") // a part of every object
+		})), r.kind)
+	}
+}
+
+// Annotations that are used are delivered of Istio's kinds, too, and only those.
+func TestAnnotationsOfCustomResources(t *testing.T) {
+	resource := &resource{kind: source.ServiceEntry, revisioned: true}
+	seed, prints := maphash.MakeSeed(), map[print]bool{}
+	read := func(all map[string]string) entry {
+		e, ours := (&reader{resource: resource, seed: seed}).read(&custom{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: all}, object: source.ServiceEntry.NewObject(),
+		})
+		require.True(t, ours)
+		prints[e.print] = true
+		return e
+	}
+	require.Empty(t, read(nil).object.GetAnnotations())
+	require.Empty(t, read(map[string]string{"heartbeat": "1"}).object.GetAnnotations())
+	require.Len(t, prints, 1)
+	for _, name := range ingest.Annotations() {
+		used := map[string]string{name: "x"}
+		require.Equal(t, used, read(used).object.GetAnnotations())
+	}
+	require.Len(t, prints, 1+len(ingest.Annotations()))
+}
+
+func merge(m map[string]string, name, value string) map[string]string {
+	out := map[string]string{name: value}
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// TestEveryKindHasAResource fails when a kind is added to source and not here.
+func TestEveryKindHasAResource(t *testing.T) {
+	elsewhere := []string{"ServiceAccount", "Deployment"} // what a directory has that is others' business in a cluster
+	watched := map[string]bool{}
+	for _, r := range resources(&Options{}) {
+		watched[string(r.kind)] = true
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "../source.go", nil, 0)
+	require.NoError(t, err)
+	known := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if of, ok := spec.Type.(*ast.Ident); !ok || of.Name != "Kind" {
+			return true
+		}
+		name := spec.Names[0].Name
+		known++
+		require.True(t, watched[name] != slices.Contains(elsewhere, name), "%s has no line in resources.go", name)
+		return true
+	})
+	require.Equal(t, len(watched)+len(elsewhere), known)
+}

@@ -1,0 +1,172 @@
+package kube_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/kube"
+	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
+)
+
+// recorder notes the requests of one source and how they were answered.
+type recorder struct {
+	mu        sync.Mutex
+	exchanges []exchange
+}
+
+type exchange struct {
+	resource string // the last part of the path
+	query    url.Values
+	status   int
+	content  string // type of the answer
+}
+
+func (e exchange) streams() bool {
+	return e.query.Get("watch") == "true" && e.query.Get("sendInitialEvents") == "true" && e.query.Get("allowWatchBookmarks") == "true"
+}
+
+// lists tells of a request for a page.
+func (e exchange) lists() bool { return e.query.Get("watch") == "" && e.query.Get("limit") != "" }
+
+// continues tells of a watch that goes on from a version that is known.
+func (e exchange) continues() bool {
+	return e.query.Get("watch") == "true" && e.query.Get("sendInitialEvents") == "" && e.query.Get("resourceVersion") != ""
+}
+
+// recorded is a configuration whose requests are noted.
+func recorded(config *rest.Config) (*rest.Config, *recorder) {
+	r := &recorder{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recording{r, next} })
+	return config, r
+}
+
+type recording struct {
+	recorder *recorder
+	next     http.RoundTripper
+}
+
+func (r recording) RoundTrip(q *http.Request) (*http.Response, error) {
+	e := exchange{resource: q.URL.Path[strings.LastIndexByte(q.URL.Path, '/')+1:], query: q.URL.Query()}
+	answer, err := r.next.RoundTrip(q)
+	if err == nil {
+		e.status, e.content = answer.StatusCode, answer.Header.Get("Content-Type")
+		r.recorder.mu.Lock()
+		r.recorder.exchanges = append(r.recorder.exchanges, e)
+		r.recorder.mu.Unlock()
+	}
+	return answer, err
+}
+
+// about are the exchanges about a resource, in their order, but for those that come before it is served.
+func (r *recorder) about(resource string) []exchange {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.exchanges), func(e exchange) bool {
+		return e.resource != resource || e.status != http.StatusOK && e.status != http.StatusUnprocessableEntity
+	})
+}
+
+var (
+	builtInResources = []string{
+		"namespaces", "nodes", "configmaps", "services", "endpointslices", "pods", "secrets", "ingresses", "ingressclasses",
+	}
+	customResources = []string{
+		"gateways", "virtualservices", "destinationrules", "serviceentries", "sidecars", "authorizationpolicies", "peerauthentications",
+	}
+)
+
+const asProtobuf = "application/vnd.kubernetes.protobuf;stream=watch"
+
+// Each resource is a watch that begins with what exists, in protobuf if the API server has the type built in.
+func TestListsAreStreamedInProtobuf(t *testing.T) {
+	api := shared.Server(t)
+	api.InstallIstioCRDs(t)
+	config, record := recorded(api.Config())
+	s := run(t, kube.Options{Config: config})
+	s.awaitSync()
+	for _, resource := range slices.Concat(builtInResources, customResources) {
+		seen := record.about(resource)
+		require.NotEmpty(t, seen, resource)
+		require.True(t, seen[0].streams(), "%s: %+v", resource, seen[0])
+		content := asProtobuf
+		if slices.Contains(customResources, resource) {
+			content = "application/json"
+		}
+		for _, e := range seen {
+			require.False(t, e.lists(), "%s: %+v", resource, e)
+			require.Equal(t, http.StatusOK, e.status, "%s: %+v", resource, e)
+			require.Equal(t, content, e.content, resource)
+		}
+	}
+}
+
+// An API server that does not stream lists refuses to. It is asked for pages then, and for what follows them.
+func TestAServerThatStreamsNoListsIsAskedForPages(t *testing.T) {
+	api := kubeapi.Start(t, kubeapi.Options{NoControllerManager: true, APIServerFlags: []string{"--feature-gates=WatchList=false"}})
+	api.InstallIstioCRDs(t)
+	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
+	c.createAll(t, ns)
+	config, record := recorded(api.Config())
+	s := run(t, kube.Options{Config: config})
+	s.awaitSync()
+	require.Equal(t, everything, s.in(ns))
+	for _, resource := range slices.Concat(builtInResources, customResources) {
+		eventually(t, func() bool { return slices.ContainsFunc(record.about(resource), exchange.continues) })
+		seen := record.about(resource)
+		require.GreaterOrEqual(t, len(seen), 3, resource)
+		require.True(t, seen[0].streams() && seen[0].status == http.StatusUnprocessableEntity, "%s: %+v", resource, seen[0])
+		require.True(t, seen[1].lists() && seen[1].status == http.StatusOK, "%s: %+v", resource, seen[1])
+		require.True(t, seen[2].continues() && seen[2].status == http.StatusOK, "%s: %+v", resource, seen[2])
+		if slices.Contains(builtInResources, resource) {
+			require.Equal(t, "application/vnd.kubernetes.protobuf", seen[1].content, resource)
+			require.Equal(t, asProtobuf, seen[2].content, resource)
+		}
+	}
+	_, err := c.CoreV1().Services(ns).Create(t.Context(), service("late"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() bool { return s.get(key(source.Service, ns, "late")) != nil })
+	require.Empty(t, s.problem(""))
+}
+
+// A server, or what stands before it, that knows no protobuf answers in JSON.
+func TestAServerWithoutProtobufIsReadInJSON(t *testing.T) {
+	api := shared.Server(t)
+	api.InstallIstioCRDs(t)
+	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
+	c.createAll(t, ns)
+	config, record := recorded(api.Config())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return jsonAlone{next} })
+	s := run(t, kube.Options{Config: config})
+	s.awaitSync()
+	require.Equal(t, everything, s.in(ns))
+	for _, resource := range builtInResources {
+		seen := record.about(resource)
+		require.NotEmpty(t, seen, resource)
+		require.Equal(t, "application/json", seen[0].content, resource)
+	}
+	require.Empty(t, s.problem(""))
+}
+
+// jsonAlone asks for JSON, whatever else the client would take.
+type jsonAlone struct{ next http.RoundTripper }
+
+func (j jsonAlone) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	var types []string
+	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if !strings.Contains(accepted, "protobuf") {
+			types = append(types, accepted)
+		}
+	}
+	r.Header.Set("Accept", strings.Join(types, ","))
+	return j.next.RoundTrip(r)
+}

@@ -1,0 +1,252 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// MaxFileSize is the size in bytes of the largest file that is read.
+const MaxFileSize = 16 << 20
+
+// DefaultNamespace is where an object of a namespaced kind stands that names no namespace.
+const DefaultNamespace = "default"
+
+// Document is one object that was read from a manifest without an error.
+type Document struct {
+	Key    source.Key
+	Object metav1.Object // of the type that source.Change documents
+	// Origin is the file and the line where the object begins: "reviews.yaml:12".
+	Origin string
+	Line   int
+
+	// JSON is the object as written, with sorted fields: equal objects have equal bytes. It is nil for a document that is
+	// refused: it has errors, and only its key could be read.
+	JSON []byte
+}
+
+// Change is the document as a change that was seen at a time.
+func (d Document) Change(observedAt time.Time) source.Change {
+	return source.Change{Key: d.Key, Object: d.Object, Origin: d.Origin, ObservedAt: observedAt}
+}
+
+// Read reads the manifests of one file: YAML with any number of documents, or JSON if the name ends in ".json". The
+// name is used for origins only. It returns the objects that are without error, in their order, and what is
+// wrong with the rest, in order of lines. A document with an error does not keep the others from being read; a
+// syntax error does, since nobody can tell where documents begin and end then.
+func Read(name string, data []byte) ([]Document, []source.Problem) {
+	r := ReadFile(name, data)
+	if r.Broken {
+		return nil, r.Problems
+	}
+	first := map[source.Key]Document{}
+	var documents []Document
+	for _, d := range r.Documents {
+		if d.Refused() {
+			continue
+		}
+		if winner, taken := first[d.Key]; taken {
+			r.Problems = append(r.Problems, Duplicate(d, winner))
+			continue
+		}
+		first[d.Key] = d
+		documents = append(documents, d)
+	}
+	SortProblems(r.Problems)
+	return documents, r.Problems
+}
+
+// Refused tells that the document has errors and that only its key could be read.
+func (d Document) Refused() bool { return d.JSON == nil }
+
+// Decode sets the typed object from its JSON.
+func (d *Document) Decode() error {
+	r := theCatalogue().resources[d.Key.Kind]
+	if r == nil {
+		return fmt.Errorf("kind %s is not used", d.Key.Kind)
+	}
+	object := r.kind.NewObject()
+	if err := json.Unmarshal(d.JSON, object); err != nil {
+		return err
+	}
+	object.SetNamespace(d.Key.Namespace)
+	d.Object = object
+	return nil
+}
+
+// Duplicate is the problem of a document whose object is in force as another document has it.
+func Duplicate(loser, winner Document) source.Problem {
+	return source.Problem{
+		Severity: source.Error,
+		Object:   loser.Key,
+		Origin:   loser.Origin,
+		Path:     "metadata.name",
+		Value:    loser.Key.Name,
+		Message:  "the object is defined twice; the definition at " + winner.Origin + " is in force, this one is not",
+		Want:     "one definition of each object",
+	}
+}
+
+// Reading is the outcome of reading one file.
+type Reading struct {
+	// Documents are those whose key could be read, the refused ones included.
+	Documents []Document
+	Problems  []source.Problem
+	// Nameless counts the refused documents that might be any object.
+	Nameless int
+	// Broken tells that the file could not be read as a whole; there are no documents then.
+	Broken bool
+
+	told    [2]int // how many of each severity
+	omitted int    // how many there are besides
+}
+
+// Failed is the reading of a file that cannot be read as a whole.
+func Failed(p source.Problem) Reading {
+	p.Severity = source.Error
+	return Reading{Problems: []source.Problem{p}, Broken: true}
+}
+
+// ReadFile reads the documents of a file, each on its own, and gives what it can of those that are refused, too; see Read.
+func ReadFile(name string, data []byte) Reading {
+	if len(data) > MaxFileSize {
+		return Failed(source.Problem{
+			Origin:  name,
+			Message: fmt.Sprintf("the file has %d bytes", len(data)),
+			Want:    fmt.Sprintf("at most %d (%d MiB) in one file", MaxFileSize, MaxFileSize>>20),
+		})
+	}
+	nodes, err := parse(name, data)
+	if err != nil {
+		return Failed(source.Problem{Origin: Origin(name, err.line), Message: "syntax error: " + err.reason, Want: err.want})
+	}
+	r := Reading{}
+	for _, n := range nodes {
+		r.add(name, n)
+	}
+	SortProblems(r.Problems)
+	if r.omitted > 0 {
+		severity := source.Warning
+		if r.told[source.Error] == maxProblems {
+			severity = source.Error
+		}
+		r.Problems = append(r.Problems, source.Problem{
+			Severity: severity, Origin: name, Message: fmt.Sprintf("and %d more problems in this file", r.omitted),
+		})
+	}
+	return r
+}
+
+// maxProblems is how many errors, and how many warnings, of one file are told: nobody reads more.
+const maxProblems = 200
+
+// report adds problems as long as there is room.
+func (r *Reading) report(problems ...source.Problem) {
+	for _, p := range problems {
+		if r.told[p.Severity] == maxProblems {
+			r.omitted++
+			continue
+		}
+		r.told[p.Severity]++
+		r.Problems = append(r.Problems, p)
+	}
+}
+
+// add reads one document, or the items of a List.
+func (r *Reading) add(file string, n *yaml.Node) {
+	if isNull(n) { // nothing between two "---"
+		return
+	}
+	if !harmless(n) {
+		r.refuse(source.Problem{
+			Origin:  Origin(file, n.Line),
+			Message: "the document is too large once its aliases are replaced by what they stand for",
+			Want:    "fewer aliases (*name), and none that contains itself",
+		})
+		return
+	}
+	if items, ok := listItems(resolve(n)); ok {
+		for _, item := range items {
+			r.addObject(file, resolve(item))
+		}
+		return
+	}
+	r.addObject(file, resolve(n))
+}
+
+func (r *Reading) refuse(p source.Problem) {
+	p.Severity = source.Error
+	r.report(p)
+	r.Nameless++
+}
+
+// addObject reads one object.
+func (r *Reading) addObject(file string, n *yaml.Node) {
+	w := &walker{file: file}
+	id := identify(w, n)
+	switch {
+	case id.unused != "":
+		r.report(source.Problem{
+			Severity: unusedSeverity(id.kind),
+			Object:   source.Key{Kind: source.Kind(id.kind), Namespace: id.namespace, Name: id.name},
+			Origin:   Origin(file, n.Line),
+			Message:  id.unused,
+		})
+		return
+	case id.resource == nil || len(w.problems) > 0:
+		r.report(w.problems...)
+		r.Nameless++
+		return
+	}
+	d := Document{Key: id.key(), Origin: Origin(file, n.Line), Line: n.Line}
+	w.object = d.Key
+	w.out = make([]byte, 0, 1024)
+	w.mask(d.Key.Kind == source.Secret)
+	id.resource.shape.check(w, n)
+	checkLabels(w, n)
+	if len(w.problems) == 0 {
+		d.JSON = w.out
+		if err := d.Decode(); err != nil { // what the shapes do not know of
+			d.JSON = nil
+			w.report(n, "", "cannot be read: "+err.Error(), "")
+		}
+	}
+	r.report(w.problems...)
+	r.omitted += w.omitted
+	r.Documents = append(r.Documents, d)
+}
+
+// unusedSeverity is an error for kinds that are there to protect, or often do: whoever writes one relies on it.
+func unusedSeverity(kind string) source.Severity {
+	switch kind {
+	case "RequestAuthentication", "EnvoyFilter", "WasmPlugin":
+		return source.Error
+	}
+	return source.Warning
+}
+
+// SortProblems puts problems in order of the lines where they stand.
+func SortProblems(problems []source.Problem) {
+	slices.SortStableFunc(problems, func(a, b source.Problem) int {
+		return cmp.Or(
+			cmp.Compare(lineOf(a.Origin), lineOf(b.Origin)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+}
+
+func lineOf(origin string) int {
+	line, err := strconv.Atoi(origin[strings.LastIndexByte(origin, ':')+1:])
+	if err != nil {
+		return math.MaxInt // what concerns the whole file comes last
+	}
+	return line
+}

@@ -1,0 +1,49 @@
+package manifest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each place of each kind has a schema, but for the few that have none by their nature: a new version of an API that
+// brings a type with a form of its own shows here.
+func TestPlacesWithoutSchema(t *testing.T) {
+	var bare []string
+	seen := map[shape]bool{}
+	var visit func(path string, s shape)
+	visit = func(path string, s shape) {
+		switch s := s.(type) {
+		case anything:
+			bare = append(bare, path)
+		case *list:
+			visit(path+"[]", s.element)
+		case *dictionary:
+			visit(path+".*", s.element)
+		case *object:
+			if seen[s] {
+				return
+			}
+			seen[s] = true
+			require.True(t, slices.IsSorted(s.names))
+			for _, name := range s.names {
+				visit(path+"."+name, s.fields[name].shape)
+			}
+		}
+	}
+	for _, kind := range theCatalogue().used() {
+		visit(kind, theCatalogue().look(theCatalogue().versions[kind][0], kind).resource.shape)
+	}
+	require.Equal(t, []string{"AuthorizationPolicy.metadata.managedFields[].fieldsV1"}, bare)
+}
+
+func TestNearest(t *testing.T) {
+	fields := []string{"hosts", "http", "gateways", "exportTo", "perTryTimeout"}
+	for word, want := range map[string]string{
+		"host": "hosts", "HTTP": "http", "export_to": "exportTo", "getaways": "gateways", "gatewasy": "gateways",
+		"per-try-timeout": "perTryTimeout", "timeout": "", "x": "", "": "",
+	} {
+		require.Equal(t, want, nearest(word, fields), word)
+	}
+}

@@ -1,0 +1,95 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	networkingk8s "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// How fast statuses are written, in requests per second, whatever happens; each takes two.
+const (
+	requestsPerSecond = 20
+	burst             = 40
+)
+
+// fieldManager is whom an API server notes as the writer of a status.
+const fieldManager = "lateen"
+
+// API reads and writes statuses.
+type API struct{ client rest.Interface }
+
+// NewAPI makes a client of its own, so that its limit holds for statuses alone.
+func NewAPI(config *rest.Config) (API, error) {
+	c := rest.CopyConfig(config)
+	c.QPS, c.Burst = requestsPerSecond, burst
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
+	client, err := rest.UnversionedRESTClientFor(c)
+	return API{client}, err
+}
+
+// pageSize is how many objects are read at a time: their specs may be large.
+const pageSize = 100
+
+// list gives the objects of a kind, one after the other.
+func (a API) list(ctx context.Context, kind source.Kind, each func(*live)) error {
+	r := resourceOf(kind)
+	for next := ""; ; {
+		raw, err := a.client.Get().AbsPath("apis", r.Group, r.Version, r.Resource).
+			Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx).Raw()
+		if err != nil {
+			return err
+		}
+		var page struct {
+			Metadata struct {
+				Continue string `json:"continue"`
+			} `json:"metadata"`
+			Items []live `json:"items"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return err
+		}
+		for i := range page.Items {
+			each(&page.Items[i])
+		}
+		if next = page.Metadata.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+func (a API) get(ctx context.Context, k source.Key) (*live, error) {
+	raw, err := a.client.Get().AbsPath(pathOf(k)...).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	l := &live{}
+	return l, json.Unmarshal(raw, l)
+}
+
+func (a API) patch(ctx context.Context, k source.Key, body []byte) error {
+	return a.client.Patch(types.MergePatchType).AbsPath(append(pathOf(k), "status")...).
+		Param("fieldManager", fieldManager).Body(body).Do(ctx).Error()
+}
+
+func pathOf(k source.Key) []string {
+	r := resourceOf(k.Kind)
+	return []string{"apis", r.Group, r.Version, "namespaces", k.Namespace, r.Resource, k.Name}
+}
+
+// resourceOf is where an API server serves a kind that has a status: one of Istio's, or Ingresses.
+func resourceOf(kind source.Kind) schema.GroupVersionResource {
+	if kind == source.Ingress {
+		return networkingk8s.SchemeGroupVersion.WithResource("ingresses")
+	}
+	r, _ := kind.Istio()
+	return r
+}

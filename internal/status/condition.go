@@ -1,0 +1,116 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	networkingk8s "k8s.io/api/networking/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// The condition that Lateen writes, in the terms of the Gateway API, which users of kubectl know.
+const (
+	conditionType  = "Accepted"
+	reasonAccepted = "Accepted"             // all of it is in force
+	reasonWarnings = "AcceptedWithWarnings" // all of it is in force, some of it hardly as it was meant
+	reasonInvalid  = "Invalid"              // what the message names is not in force
+)
+
+const statusTrue, statusFalse = "True", "False"
+
+// longestMessage bounds, in bytes, what one condition says.
+const longestMessage = 4096
+
+// condition is one of status.conditions, as IstioCondition has it.
+type condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	Message            string `json:"message,omitempty"`
+	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
+	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
+}
+
+// conditionOf puts an opinion into the form of a condition, without a time.
+func conditionOf(o Opinion) condition {
+	c := condition{Type: conditionType, Status: statusTrue, Reason: reasonAccepted, ObservedGeneration: o.Generation}
+	var lines []string
+	size := 0
+	for i, p := range o.Problems {
+		if p.Severity == source.Error {
+			c.Status, c.Reason = statusFalse, reasonInvalid
+		} else if c.Status == statusTrue {
+			c.Reason = reasonWarnings
+		}
+		line := p.Severity.String() + ": " + p.Detail()
+		if size += len(line) + 1; size > longestMessage {
+			lines = append(lines, fmt.Sprintf("and %d more problems", len(o.Problems)-i))
+			break
+		}
+		lines = append(lines, line)
+	}
+	c.Message = strings.Join(lines, "\n")
+	return c
+}
+
+// says tells whether two conditions say the same, whenever they were written.
+func (c condition) says(o condition) bool {
+	c.LastTransitionTime, o.LastTransitionTime = "", ""
+	return c == o
+}
+
+// live is what is read of an object: its status, and what the writing of it depends on.
+type live struct {
+	Metadata struct {
+		Namespace       string `json:"namespace"`
+		Name            string `json:"name"`
+		UID             string `json:"uid"`
+		Generation      int64  `json:"generation"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Status struct {
+		Conditions   []json.RawMessage `json:"conditions"`
+		LoadBalancer struct {
+			Ingress []networkingk8s.IngressLoadBalancerIngress `json:"ingress"`
+		} `json:"loadBalancer"` // of an Ingress
+	} `json:"status"`
+}
+
+// own finds the condition that Lateen has written; -1 if it has not.
+func (l *live) own() (condition, int) {
+	for i, raw := range l.Status.Conditions {
+		var c condition
+		if json.Unmarshal(raw, &c) == nil && c.Type == conditionType {
+			return c, i
+		}
+	}
+	return condition{}, -1
+}
+
+// patch is the change of a status to what a condition says. The conditions of others stay; so does the time of ours unless its
+// status turns. It fails with a conflict if the object is another by now.
+func (l *live) patch(c condition, now time.Time) ([]byte, error) {
+	before, at := l.own()
+	c.LastTransitionTime = before.LastTransitionTime
+	if at < 0 || before.Status != c.Status {
+		c.LastTransitionTime = now.UTC().Format(time.RFC3339)
+	}
+	mine, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	conditions := slices.Clone(l.Status.Conditions)
+	if at < 0 {
+		conditions = append(conditions, mine)
+	} else {
+		conditions[at] = mine
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": l.Metadata.ResourceVersion},
+		"status":   map[string]any{"conditions": conditions, "observedGeneration": c.ObservedGeneration},
+	})
+}

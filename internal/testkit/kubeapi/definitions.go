@@ -1,0 +1,94 @@
+package kubeapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+)
+
+// objectTimeout bounds what a helper waits for: that kinds are served, that a namespace is ready.
+const objectTimeout = time.Minute
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// InstallIstioCRDs creates the definitions of Istio's kinds, as the Go module istio.io/api ships them, and waits until the API
+// server serves them. Those that are there already stay.
+func (s *Server) InstallIstioCRDs(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), objectTimeout)
+	defer cancel()
+	manifests, err := istioCRDs(ctx)
+	fatal(t, err)
+	client, err := dynamic.NewForConfig(s.Config())
+	fatal(t, err)
+	for _, definition := range manifests {
+		_, err := client.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			fatal(t, err)
+		}
+	}
+	fatal(t, await(ctx, func(ctx context.Context) error {
+		list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, definition := range list.Items {
+			if !established(definition) {
+				return fmt.Errorf("%s is not served yet", definition.GetName())
+			}
+		}
+		return nil
+	}))
+}
+
+// istioCRDs reads them where the go command keeps the module.
+func istioCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
+	if err != nil {
+		return nil, fmt.Errorf("looking for the module istio.io/api: %w", err)
+	}
+	path := filepath.Join(strings.TrimSpace(string(output)), "kubernetes", "customresourcedefinitions.gen.yaml")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096); ; {
+		var definition unstructured.Unstructured
+		err := decoder.Decode(&definition)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(definition.Object) > 0 {
+			all = append(all, &definition)
+		}
+	}
+}
+
+func established(definition unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,119 @@
+package tokenreview
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+)
+
+// Account is who holds a token.
+type Account struct {
+	Namespace, ServiceAccount string
+	// Pod is the Pod that the token was made for; empty for a token that is bound to none.
+	Pod string
+}
+
+// ErrRefused says that a token proves nothing: it is expired, forged, or for another audience.
+var ErrRefused = errors.New("the token is refused")
+
+// Reviewer answers by the API server's TokenReview (authentication.k8s.io/v1). It is safe for concurrent use.
+type Reviewer struct {
+	client    rest.Interface
+	audiences []string
+	// turns bounds the reviews under way; who comes when all are taken waits, as long as its context lets it.
+	turns chan struct{}
+	cache *cache
+}
+
+const (
+	reviewsAtOnce = 32
+	// reviewWithin is how long the API server may take.
+	reviewWithin = 10 * time.Second
+	podNameExtra = "authentication.kubernetes.io/pod-name"
+)
+
+// New makes a Reviewer that takes tokens for any of the audiences.
+func New(config *rest.Config, audiences []string) (*Reviewer, error) {
+	scheme := runtime.NewScheme()
+	if err := authenticationv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	own := rest.CopyConfig(config)
+	own.GroupVersion, own.APIPath, own.QPS = &authenticationv1.SchemeGroupVersion, "/apis", -1
+	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of the Kubernetes client: %w", err)
+	}
+	return &Reviewer{client: client, audiences: audiences, turns: make(chan struct{}, reviewsAtOnce), cache: newCache(time.Now)}, nil
+}
+
+// Review tells who holds a token. The error is ErrRefused, or says why nobody could be asked.
+func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
+	if token == "" {
+		return Account{}, ErrRefused
+	}
+	hash := sha256.Sum256([]byte(token))
+	if a, refused, known := r.cache.get(hash); known {
+		if refused {
+			return Account{}, ErrRefused
+		}
+		return a, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
+	defer cancel()
+	select {
+	case r.turns <- struct{}{}:
+	case <-ctx.Done():
+		return Account{}, ctx.Err()
+	}
+	defer func() { <-r.turns }()
+	a, err := r.ask(ctx, token)
+	switch {
+	case err == nil:
+		r.cache.put(hash, a, expiry(token))
+	case errors.Is(err, ErrRefused):
+		r.cache.refuse(hash)
+	}
+	return a, err
+}
+
+func (r *Reviewer) ask(ctx context.Context, token string) (Account, error) {
+	question := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: r.audiences}}
+	var answer authenticationv1.TokenReview // of its own: it repeats the question, and would be decoded into our audiences
+	err := r.client.Post().Resource("tokenreviews").Body(question).Do(ctx).Into(&answer)
+	if err != nil {
+		return Account{}, fmt.Errorf("the API server cannot be asked about a token: %w", err)
+	}
+	s := answer.Status
+	switch {
+	case !s.Authenticated:
+		return Account{}, ErrRefused
+	case !slices.ContainsFunc(s.Audiences, func(a string) bool { return slices.Contains(r.audiences, a) }):
+		return Account{}, ErrRefused // a server that knows no audiences has not checked them
+	}
+	return accountOf(&s.User)
+}
+
+// accountOf reads the name that Kubernetes gives to service accounts. Others, as of people, are no workloads.
+func accountOf(u *authenticationv1.UserInfo) (Account, error) {
+	rest, ok := strings.CutPrefix(u.Username, "system:serviceaccount:")
+	namespace, name, both := strings.Cut(rest, ":")
+	if !ok || !both || namespace == "" || name == "" {
+		return Account{}, ErrRefused
+	}
+	a := Account{Namespace: namespace, ServiceAccount: name}
+	if pod := u.Extra[podNameExtra]; len(pod) == 1 {
+		a.Pod = pod[0]
+	}
+	return a, nil
+}

@@ -1,0 +1,88 @@
+package listener
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// Gateway is a gateway's listener. Its clients are outside of the mesh: x-forwarded-for and the headers that only trusted
+// callers may set are made from the connection, not taken from the request.
+//
+// Connections in plaintext come to one chain; with TLS the server name tells chains apart. What no chain takes is closed.
+func Gateway(in GatewayInput) *listenerv3.Listener {
+	common := in.Common.orZero()
+	l := &listenerv3.Listener{
+		Name:             in.Name,
+		Address:          pb.Address(in.Bind, in.Port),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		AccessLog:        common.unmatchedLog(),
+	}
+	if in.RouteTable != "" {
+		chain := in.http(in.RouteTable, common)
+		chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
+		l.FilterChains = []*listenerv3.FilterChain{chain}
+	}
+	taken := claims{}
+	for d := range in.Doors.All() {
+		for _, match := range taken.matches(d.Chain) {
+			chain := in.door(d, common)
+			chain.Name, chain.FilterChainMatch = d.Name, match
+			if d.OfMesh {
+				match.ApplicationProtocols = meshProtocols()
+			}
+			if len(match.GetServerNames()) > 0 || len(match.GetPrefixRanges()) > 0 {
+				l.FilterChains = append(l.FilterChains, chain)
+				continue
+			}
+			chain.FilterChainMatch = nil
+			l.DefaultFilterChain = chain
+		}
+	}
+	if taken.bySNI {
+		l.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspector()}
+	}
+	if len(l.FilterChains) == 0 && l.DefaultFilterChain != nil {
+		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{l.DefaultFilterChain}, nil
+	}
+	return l
+}
+
+// meshProtocols are those by which proxies of Istio tell that what they say is in mutual TLS of the mesh.
+func meshProtocols() []string {
+	return []string{"istio", "istio-peer-exchange", "istio-http/1.0", "istio-http/1.1", "istio-h2"}
+}
+
+// door is the chain of one server, or of one of its routes.
+func (in *GatewayInput) door(d Door, common Common) *listenerv3.FilterChain {
+	chain := &listenerv3.FilterChain{}
+	if d.RouteTable != "" && !d.Closed {
+		chain = in.http(d.RouteTable, common)
+	} else {
+		if in.Refuses {
+			d.Closed = true
+		}
+		chain.Filters = d.filters(in.Name, common)
+	}
+	if d.TLS != nil && !d.Closed {
+		chain.TransportSocket = d.terminate()
+		chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
+	}
+	return chain
+}
+
+func (in *GatewayInput) http(table string, common Common) *listenerv3.FilterChain {
+	manager := common.manager("outbound_" + in.Name + ";")
+	manager.RouteSpecifier = overRDS(table)
+	manager.UseRemoteAddress = wrapperspb.Bool(true)
+	manager.ServerName = serverName
+	manager.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
+	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
+	}
+	manager.HttpFilters = guarded(in.Refuses, httpFilters(false))
+	return httpChain(manager)
+}

@@ -1,0 +1,144 @@
+package listener
+
+import (
+	"strconv"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+)
+
+// Names and ports of the listeners that intercepted connections come to: what surrounds the proxy redirects to these.
+const (
+	VirtualOutboundName = "virtualOutbound"
+	VirtualInboundName  = "virtualInbound"
+	outboundPort        = 15001
+	inboundPort         = 15006
+)
+
+// Clusters that connect to a connection's original destination (cluster.Passthrough, cluster.InboundPassthrough).
+const (
+	passthrough        = "PassthroughCluster"
+	inboundPassthrough = "InboundPassthroughCluster"
+)
+
+// VirtualOutbound takes the connections that the workload opens. It gives each to the listener that is for its original
+// destination, the address with the port or else the port alone, and keeps what no listener is for.
+func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
+	common := in.Common.orZero()
+	to := passthrough
+	if in.RegistryOnly {
+		to = blackHole
+	}
+	l := &listenerv3.Listener{
+		Name:             VirtualOutboundName,
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		UseOriginalDst:   wrapperspb.Bool(true),
+		FilterChains: []*listenerv3.FilterChain{
+			ownPort(VirtualOutboundName, outboundPort),
+			opaque(VirtualOutboundName+"-catchall-tcp", to, common),
+		},
+		AccessLog: common.unmatchedLog(),
+	}
+	l.Address, l.AdditionalAddresses = common.anywhere(outboundPort)
+	return l
+}
+
+// VirtualInbound takes the connections that others open to the workload, and tells its ports apart by their original
+// destination. What comes to a port that nobody named is handed on unseen: waiting for its first bytes, to tell what it is,
+// would hang where servers speak first.
+func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
+	common := in.Common.orZero()
+	l := &listenerv3.Listener{
+		Name:                             VirtualInboundName,
+		TrafficDirection:                 corev3.TrafficDirection_INBOUND,
+		ListenerFilters:                  []*listenerv3.ListenerFilter{listenerFilter("envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{})},
+		ListenerFiltersTimeout:           pb.Duration(0),
+		ContinueOnListenerFiltersTimeout: true,
+		FilterChains:                     []*listenerv3.FilterChain{ownPort(VirtualInboundName, inboundPort)},
+		AccessLog:                        common.unmatchedLog(),
+	}
+	l.Address, l.AdditionalAddresses = common.anywhere(inboundPort)
+	var secured, looked []uint16
+	for p := range in.Ports.All() {
+		if p.Port == inboundPort {
+			continue // that is the proxy's own
+		}
+		for _, chain := range p.chains(common) {
+			if chain.FilterChainMatch == nil {
+				chain.FilterChainMatch = &listenerv3.FilterChainMatch{}
+			}
+			chain.Name = common.Stack.Wildcards()[0] + "_" + strconv.Itoa(int(p.Port))
+			chain.FilterChainMatch.DestinationPort = wrapperspb.UInt32(uint32(p.Port))
+			l.FilterChains = append(l.FilterChains, chain)
+		}
+		if p.TakesTLS {
+			secured = append(secured, p.Port)
+		}
+		if p.Protocol == model.Auto {
+			looked = append(looked, p.Port)
+		}
+	}
+	lookAt(l, tlsInspector(), secured)
+	lookAt(l, httpInspector(), looked)
+	to := inboundPassthrough
+	if in.Refuses {
+		to = blackHole
+	}
+	l.FilterChains = append(l.FilterChains, opaque(VirtualInboundName, to, common))
+	return l
+}
+
+// lookAt has an inspector look at the first bytes of connections to some ports.
+func lookAt(l *listenerv3.Listener, inspector *listenerv3.ListenerFilter, ports []uint16) {
+	if len(ports) > 0 {
+		inspector.FilterDisabled = not(onPorts(ports))
+		l.ListenerFilters = append(l.ListenerFilters, inspector)
+	}
+}
+
+// ownPort closes connections to the listener's own port: handed on to their destination, they would come back for ever.
+func ownPort(listener string, port uint32) *listenerv3.FilterChain {
+	chain := opaque(listener+"-blackhole", blackHole, Common{})
+	chain.FilterChainMatch = &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(port)}
+	return chain
+}
+
+// opaque is a chain that hands bytes on to a cluster.
+func opaque(name, cluster string, common Common) *listenerv3.FilterChain {
+	proxy := &tcpv3.TcpProxy{
+		StatPrefix:       cluster,
+		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
+		AccessLog:        common.accessLog(),
+		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
+	}
+	return &listenerv3.FilterChain{Name: name, Filters: []*listenerv3.Filter{networkFilter(tcpProxyFilter, proxy)}}
+}
+
+// onPorts holds for connections to one of some ports.
+func onPorts(ports []uint16) *listenerv3.ListenerFilterChainMatchPredicate {
+	of := make([]*listenerv3.ListenerFilterChainMatchPredicate, 0, len(ports))
+	for _, p := range ports {
+		of = append(of, &listenerv3.ListenerFilterChainMatchPredicate{
+			Rule: &listenerv3.ListenerFilterChainMatchPredicate_DestinationPortRange{
+				DestinationPortRange: &typev3.Int32Range{Start: int32(p), End: int32(p) + 1},
+			},
+		})
+	}
+	if len(of) == 1 {
+		return of[0] // Envoy wants two for "or"
+	}
+	return &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{
+		OrMatch: &listenerv3.ListenerFilterChainMatchPredicate_MatchSet{Rules: of},
+	}}
+}
+
+func not(m *listenerv3.ListenerFilterChainMatchPredicate) *listenerv3.ListenerFilterChainMatchPredicate {
+	return &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: m}}
+}

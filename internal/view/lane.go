@@ -1,0 +1,99 @@
+package view
+
+import (
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/world"
+)
+
+// lane takes changed endpoints to all classes at once. An assignment is made of one group of endpoints, which all classes
+// share: what takes its place is the same wherever it stands, so that no class needs to be asked what it sees, and of classes
+// that have the same assignments one alone costs more than a look-up.
+type lane struct {
+	assignments *memo[assignmentKey]
+	store       *Store
+	// next are what takes the place of assignments, found by these, and lists are the groups' new lists, by the old ones.
+	next  map[*Resource]assignmentKey
+	lists map[*groupList]*groupList
+	names map[string]bool
+	// varying are the assignments among those that are not the same at all places: the class knows what they are made of.
+	varying map[string]bool
+	// slow are hosts whose classes have to be asked after all.
+	slow map[model.Host]bool
+	made map[*node]*Set // by the root of what they were made of
+}
+
+// lane brings all groups of endpoints up to date, and tells what that means for assignments.
+func (c compiler) lane(d *world.Delta) *lane {
+	l := &lane{
+		assignments: c.assignments, store: c.store, next: map[*Resource]assignmentKey{}, lists: map[*groupList]*groupList{},
+		names: map[string]bool{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[*node]*Set{},
+	}
+	for _, e := range d.Endpoints {
+		for _, m := range c.groups.update(e) {
+			l.move(e.Host, m, c.groups)
+		}
+	}
+	return l
+}
+
+// move notes what takes the place of the assignments of a list, which nobody needs any longer.
+func (l *lane) move(host model.Host, m groupMove, g *groups) {
+	l.lists[m.from] = m.to
+	for _, key := range g.assigned[m.from] {
+		old := l.assignments.made[key]
+		delete(l.assignments.made, key)
+		disputed := g.disputed[old]
+		if !disputed {
+			delete(g.makers, old)
+		}
+		if key.varies() {
+			l.varying[key.cluster] = true
+			continue
+		}
+		if disputed {
+			l.slow[host] = true // another group came to the same: which of them a class means, it has to say
+			continue
+		}
+		key.list = m.to
+		l.next[old], l.names[key.cluster] = key, true
+	}
+	delete(g.assigned, m.from)
+}
+
+// of is a set of assignments with what takes the place of some.
+func (l *lane) of(s *Set) *Set {
+	if l == nil || len(l.next) == 0 {
+		return s
+	}
+	if known := l.made[s.root]; known != nil {
+		return known
+	}
+	var edits []Edit
+	for name := range l.names {
+		old := s.Get(name)
+		if key, moves := l.next[old]; moves && old != nil {
+			edits = append(edits, Edit{Name: name, Resource: l.assignments.get(key)})
+		}
+	}
+	to := l.store.Apply(s, edits)
+	l.made[s.root] = to
+	return to
+}
+
+// vary adds to the edits of a class what takes the place of varied assignments.
+func (l *lane) vary(c *class, e *edits) {
+	if l == nil || len(c.varied) == 0 {
+		return
+	}
+	for name := range l.varying {
+		v := c.varied[name]
+		if _, compiled := e.varied[name]; compiled || v == nil {
+			continue
+		}
+		if to := l.lists[v.key.list]; to != nil {
+			next := *v
+			next.key.list = to
+			e.varied[name] = &next
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package view
+
+import (
+	"maps"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// memberSteps are the steps that clients take which have endpoints as collections: from what a proxy had to what it has now, of each
+// assignment whose head stays the same.
+type memberSteps struct {
+	differ *Differ
+	had    map[*Member]*State
+	seen   map[[2]*Resource]bool
+}
+
+func newMemberSteps() memberSteps {
+	return memberSteps{differ: NewDiffer(64), had: map[*Member]*State{}, seen: map[[2]*Resource]bool{}}
+}
+
+// compare requires that each step comes to what the members are from nothing.
+func (s *memberSteps) compare(t *rapid.T, m *Member, is *State) {
+	had := s.had[m]
+	s.had[m] = is
+	if had == nil || had == is {
+		return
+	}
+	for r := range is.Sets[Endpoint].All() {
+		old := had.Sets[Endpoint].Get(r.name)
+		if old == r || s.seen[[2]*Resource{old, r}] || r.Collections() == nil {
+			continue
+		}
+		s.seen[[2]*Resource{old, r}] = true
+		requireSeals(t, r)
+		if old == nil || old.Collections() == nil || !old.Collections().SameHead(r.Collections()) {
+			old = nil // a client would get the list, or all members
+		}
+		has := membersOf(old)
+		change := s.differ.Members(old, r)
+		for _, u := range change.Upserts {
+			has[u.name] = u.version
+		}
+		for _, name := range change.Removed {
+			require.Contains(t, has, name)
+			delete(has, name)
+		}
+		if want := membersOf(r); !maps.Equal(want, has) {
+			t.Fatalf("members of %s: want %v, got %v", r.name, want, has)
+		}
+	}
+}
+
+// membersOf are the versions of all members by name.
+func membersOf(r *Resource) map[string]Version {
+	versions := map[string]Version{}
+	if r == nil {
+		return versions
+	}
+	for i, g := range r.Groups() {
+		for m := range g.Members.All() {
+			versions[memberName(r.Collections().names[i], m)] = m.version
+		}
+	}
+	return versions
+}
+
+// requireSeals requires that a head says how many members there are, and sealed, which.
+func requireSeals(t *rapid.T, r *Resource) {
+	c := r.Collections()
+	require.Len(t, membersOf(r), c.Len())
+	require.Len(t, c.Names(), len(r.Groups()))
+	for _, name := range c.Names() {
+		require.True(t, c.Has(name))
+	}
+	list, sealed := c.Sealed.version.Collected()
+	require.True(t, sealed)
+	require.Equal(t, r.version, list)
+	_, sealed = c.Open.version.Collected()
+	require.False(t, sealed)
+}

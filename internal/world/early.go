@@ -1,0 +1,100 @@
+package world
+
+import (
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// A change that comes after a calm is most often alone, and need not wait as long as one amid others. What may be wrong with that
+// is an apply of several objects that depend on each other: a route would go out before its subset, and answer 503 meanwhile.
+// So such a batch is applied, looked at, and held as long as any other if something is wrong with it that was not before.
+
+// heldBatch is what was applied and is not published yet.
+type heldBatch struct {
+	first   time.Time // when the oldest of its changes came; zero for the initial state
+	settled bool      // there is more in it than endpoints that came at their own pace
+	early   bool      // it did not wait for the usual quiet
+	delta   *Delta
+	changes []source.Change // for LoopOptions.Applied alone
+	count   int             // of updates
+}
+
+// Istio makes a batch of each burst; one whose first change has gone at once is a batch more, its rest. What that adds is bounded: for each
+// of these there are extraFor of Istio's own, or there was a calm before it.
+const (
+	extraFor   = 5
+	calmPeriod = time.Second
+)
+
+// earlyChanges is the largest batch that may be early: more objects come from an apply that is still going on, or from a list.
+const earlyChanges = 32
+
+// calm knows how quiet it has been, but for endpoints that come and go at a pace of their own.
+type calm struct {
+	broken  bool // a batch has gone since the last quiet
+	atOnce  bool // and did so at once, alone until now
+	savings int  // batches of Istio's that none was added to
+}
+
+// came notes that a change comes after so long a time without any.
+func (c *calm) came(after, quiet time.Duration) {
+	if after >= quiet {
+		c.broken, c.atOnce = false, false
+	}
+	if after >= calmPeriod {
+		c.savings = extraFor
+	}
+}
+
+// fired notes a batch.
+func (c *calm) fired(early bool) {
+	if c.atOnce { // the rest of a burst: together they are one of Istio's
+		c.atOnce, c.savings = false, c.savings-extraFor
+		return
+	}
+	c.atOnce = early && !c.broken
+	c.broken, c.savings = true, min(c.savings+1, extraFor)
+}
+
+// lasts tells whether a change may go at once, even if it is not alone.
+func (c *calm) lasts() bool { return !c.broken && c.savings >= extraFor }
+
+// quiet is for how long nothing must have come before the pending batch goes.
+func (l *Loop) quiet() time.Duration {
+	switch {
+	case !l.early():
+		return l.o.Debounce.After
+	case l.removes():
+		return l.o.Debounce.Early
+	}
+	return 0
+}
+
+// rather tells whether to take what has come already first: the first batch after a quiet does not wait for anything else.
+func (l *Loop) rather(now time.Time, next selection) bool {
+	switch least := l.o.Debounce.Early; {
+	case len(l.inbox) == 0 || least == 0:
+		return false
+	case next == endpointsAlone:
+		return now.Sub(l.paced.first) < least
+	default:
+		return l.early() && now.Sub(l.pending.first) < least
+	}
+}
+
+// early tells whether the pending batch may go at once, or after a shorter quiet.
+func (l *Loop) early() bool {
+	return l.o.Debounce.Early > 0 && l.held == nil && len(l.pending.order) <= earlyChanges &&
+		l.writer.World().Generation > 0 && l.calm.lasts()
+}
+
+// removes tells whether an object goes away that may be about to come back, as with "kubectl replace". Endpoints that go are gone.
+func (l *Loop) removes() bool {
+	for _, k := range l.pending.order {
+		if l.pending.changes[k].Object == nil {
+			return true
+		}
+	}
+	return false
+}

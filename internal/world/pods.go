@@ -1,0 +1,34 @@
+package world
+
+import (
+	"cmp"
+	"iter"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// byName and byNode are the orders of the rosters of workloads.
+func byName(a, b *model.Workload) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func byNode(a, b *model.Workload) int { return cmp.Or(cmp.Compare(a.Node, b.Node), byName(a, b)) }
+
+// podNamed is the place of a name among workloads.
+func podNamed(namespace, name string) func(*model.Workload) int {
+	return func(w *model.Workload) int {
+		return cmp.Or(strings.Compare(w.Namespace, namespace), strings.Compare(w.Name, name))
+	}
+}
+
+// podsIn yields the workloads of a namespace by name.
+func podsIn(workloads roster[model.Workload], namespace string) iter.Seq[*model.Workload] {
+	return workloads.from(podNamed(namespace, ""), func(w *model.Workload) bool { return w.Namespace == namespace })
+}
+
+// podsOn yields the workloads on a node by namespace and name.
+func podsOn(byNode roster[model.Workload], node string) iter.Seq[*model.Workload] {
+	begin := func(w *model.Workload) int { return cmp.Or(strings.Compare(w.Node, node), 1) }
+	return byNode.from(begin, func(w *model.Workload) bool { return w.Node == node })
+}

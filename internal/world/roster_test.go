@@ -1,0 +1,85 @@
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+type member struct{ key, value int }
+
+// A roster is what a map would be, sorted; and those of earlier steps stay what they were.
+func TestARosterIsASortedMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRoster(&atomic.Uint64{}, func(a, b *member) int { return cmp.Compare(a.key, b.key) })
+		model := map[int]int{}
+		type moment struct {
+			roster roster[member]
+			model  map[int]int
+		}
+		var past []moment
+		keys := rapid.IntRange(0, rapid.SampledFrom([]int{3, 100, 5000}).Draw(t, "keys"))
+		for step := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			past = append(past, moment{r, maps.Clone(model)})
+			e := r.edit()
+			first, count := keys.Draw(t, "first"), rapid.IntRange(1, 200).Draw(t, "count")
+			add := rapid.Bool().Draw(t, "add")
+			for i := range count {
+				k := first + i
+				if add {
+					e.put(&member{k, step})
+					model[k] = step
+				} else {
+					e.drop(memberAt(k))
+					delete(model, k)
+				}
+				if rapid.IntRange(0, 20).Draw(t, "goes on") == 0 {
+					past = append(past, moment{e.commit(), maps.Clone(model)})
+				}
+			}
+			r = e.commit()
+		}
+		for _, m := range append(past, moment{r, model}) {
+			checkRoster(t, m.roster, m.model)
+		}
+	})
+}
+
+func memberAt(key int) func(*member) int {
+	return func(m *member) int { return cmp.Compare(m.key, key) }
+}
+
+func checkRoster(t *rapid.T, r roster[member], model map[int]int) {
+	sorted := slices.Sorted(maps.Keys(model))
+	require.Equal(t, len(sorted), r.size)
+	from := 0
+	if len(sorted) > 0 {
+		from = sorted[len(sorted)/2]
+	}
+	var got []int
+	for m := range r.from(memberAt(from), func(*member) bool { return true }) {
+		require.Equal(t, model[m.key], m.value)
+		got = append(got, m.key)
+	}
+	require.True(t, slices.Equal(sorted[len(sorted)/2:], got))
+	for _, k := range sorted {
+		require.Equal(t, model[k], r.get(memberAt(k)).value)
+	}
+	require.Nil(t, r.get(memberAt(-1)))
+	checkWidth(t, r.root)
+}
+
+func checkWidth(t *rapid.T, n *rosterNode[member]) {
+	if n == nil {
+		return
+	}
+	require.LessOrEqual(t, n.entries(), rosterWidth)
+	for _, c := range n.children {
+		checkWidth(t, c)
+	}
+}

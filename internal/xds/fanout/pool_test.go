@@ -1,0 +1,94 @@
+package fanout_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+)
+
+// pusher is a connection whose pushes say that they have begun and wait until they may end.
+type pusher struct {
+	*fanout.Conn
+	began chan struct{}
+	end   chan struct{}
+}
+
+func (f *fixture) pusher(class fanout.ClassID) *pusher {
+	p := &pusher{Conn: f.connect(class), began: make(chan struct{}, 16), end: make(chan struct{})}
+	p.Start(func() {
+		p.Take()
+		p.began <- struct{}{}
+		<-p.end
+	})
+	return p
+}
+
+func TestNoMorePushesThanTheThrottleSaysInTheOrderOfTheirOffers(t *testing.T) {
+	f := newFixture(2)
+	all := []*pusher{f.pusher(1), f.pusher(2), f.pusher(3), f.pusher(4)}
+	for i := range all {
+		f.publish(uint64(i+1), fanout.ClassID(i+1))
+	}
+	<-all[0].began
+	<-all[1].began
+	require.Empty(t, all[2].began)
+	all[1].end <- struct{}{}
+	<-all[2].began
+	require.Empty(t, all[3].began)
+	all[0].end <- struct{}{}
+	<-all[3].began
+	all[2].end <- struct{}{}
+	all[3].end <- struct{}{}
+}
+
+func TestStuckPushGivesItsTurnToOthers(t *testing.T) {
+	f := newFixture(1)
+	stuck, other := f.pusher(1), f.pusher(2)
+	f.publish(1, 1)
+	<-stuck.began
+	f.publish(2, 1, 2)
+	stuck.Yield()
+	stuck.Yield() // once is enough
+	<-other.began
+	require.Empty(t, stuck.began, "one push of a connection at a time")
+	require.True(t, stuck.Behind())
+	other.end <- struct{}{}
+	third := f.pusher(3)
+	f.publish(3, 3)
+	<-third.began // the turn that was given back is there again
+	stuck.end <- struct{}{}
+	require.Empty(t, stuck.began)
+	third.end <- struct{}{}
+	<-stuck.began // what came while it was stuck
+	stuck.end <- struct{}{}
+}
+
+func TestPokeDuringAPushIsAnotherPush(t *testing.T) {
+	f := newFixture(4)
+	p := f.pusher(1)
+	p.Poke()
+	<-p.began
+	p.Poke()
+	p.Poke()
+	require.Empty(t, p.began)
+	p.end <- struct{}{}
+	<-p.began
+	p.end <- struct{}{}
+}
+
+func TestStartPushesWhatIsPending(t *testing.T) {
+	f := newFixture(1)
+	c := f.hub.Register(1, view.NewState(1), view.Own{})
+	var pushed atomic.Bool
+	done := make(chan struct{})
+	c.Start(func() {
+		pushed.Store(true)
+		close(done)
+	})
+	<-done
+	require.True(t, pushed.Load())
+}

@@ -1,0 +1,38 @@
+package serve
+
+import (
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/stretchr/testify/require"
+)
+
+// Lists in pieces are for Envoys that are new enough, unless that is turned off; a limit on the size of responses is for what is no
+// Envoy.
+func TestWhoGetsListsInPieces(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		node        *corev3.Node
+		options     Options
+		hosts       bool
+		collections int
+		limit       int
+	}{
+		{what: "the oldest that takes them", node: envoyOf(reviewsID, 1, 38), hosts: true, collections: collectionsFrom},
+		{what: "a newer one", node: envoyOf(reviewsID, 2, 0), hosts: true, collections: collectionsFrom},
+		{what: "an older one", node: envoyOf(reviewsID, 1, 37)},
+		{what: "one that does not say", node: &corev3.Node{Id: reviewsID, UserAgentName: "envoy"}},
+		{what: "another client", node: &corev3.Node{Id: reviewsID, UserAgentName: "grpc-go"}, limit: maxResponse},
+		{what: "without VHDS", node: nodeOf(reviewsID), options: Options{WholeRoutes: true}, collections: collectionsFrom},
+		{what: "without LEDS", node: nodeOf(reviewsID), options: Options{WholeEndpoints: true}, hosts: true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			node, err := ParseNode(c.node)
+			require.NoError(t, err)
+			o := (&stream{server: &Server{options: c.options}, node: node}).sessionOptions()
+			require.Equal(t, []any{c.hosts, c.collections, c.limit}, []any{o.VirtualHosts, o.Collections, o.MaxBytes})
+		})
+	}
+	require.Equal(t, "1.37", releaseOf(envoyOf(reviewsID, 1, 37)).String())
+	require.Equal(t, "unknown", releaseOf(&corev3.Node{}).String())
+}

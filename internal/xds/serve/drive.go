@@ -1,0 +1,202 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
+)
+
+// A session has two drivers: the stream's own goroutine, for requests, and a goroutine of the Hub's, for pushes and ticks. Who
+// holds stream.driving drives, sends included, so that responses leave in order. A push does not wait for that, because
+// the other may be stuck in a send: it says that it was there (stream.missed), and who drives sees to the rest. A
+// request does wait for a push that is stuck, and with it, by HTTP/2's flow control, the client.
+
+// request takes a request, and a push that found the session busy.
+func (st *stream) request(r *request) error {
+	err := st.driveRequest(r)
+	if err == nil && st.missed.Load() { // since driveRequest looked
+		st.conn.Poke()
+	}
+	return err
+}
+
+func (st *stream) driveRequest(r *request) error {
+	st.driving.Lock()
+	defer st.driving.Unlock()
+	if r.asks() {
+		if err := st.takeTurn(st.grpc.Context()); err != nil {
+			return err
+		}
+	}
+	defer st.giveTurn()
+	now := st.server.options.Now()
+	expired := st.session.ExpiredNonces()
+	st.mu.Lock()
+	responses := st.session.Request(r.Request, now)
+	st.mu.Unlock()
+	r.release()
+	if more := st.session.ExpiredNonces() - expired; more > 0 {
+		st.server.instruments.xds.ExpiredNonces.Add(float64(more))
+		r.stale = true
+	}
+	if err := st.conclude(responses, now, r.Nack != nil); err != nil {
+		return err
+	}
+	if st.missed.Load() {
+		return st.catchUp() // a client that never stops asking gets its pushes between its requests
+	}
+	return nil
+}
+
+// push is called by the Hub when the session may be behind, or its time may have come.
+func (st *stream) push() {
+	if !st.driving.TryLock() {
+		st.missed.Store(true)
+		if !st.driving.TryLock() {
+			return
+		}
+	}
+	defer st.driving.Unlock()
+	defer func() {
+		if bug := recover(); bug != nil {
+			st.bug(bug)
+			st.kill(errBug)
+		}
+	}()
+	if st.over {
+		return
+	}
+	if err := st.catchUp(); err != nil {
+		st.kill(err) // ends the stream's own goroutine, which tells of it
+	}
+}
+
+// catchUp brings the session to the newest state and to the present. The caller holds driving.
+func (st *stream) catchUp() error {
+	st.missed.Store(false)
+	if p, ok := st.conn.Take(); ok {
+		began := st.server.options.Now()
+		metrics := &st.server.instruments.push
+		metrics.Queue.Observe(began.Sub(p.Offered).Seconds())
+		err := st.bring(p, began)
+		metrics.Convergence.Observe(st.server.options.Now().Sub(p.Offered).Seconds())
+		if err != nil {
+			return err
+		}
+	}
+	if st.ticked.Swap(false) {
+		st.tickAt = time.Time{}
+		now := st.server.options.Now()
+		st.mu.Lock()
+		responses := st.session.Tick(now)
+		st.mu.Unlock()
+		if err := st.conclude(responses, now, false); err != nil {
+			return err
+		}
+	}
+	return st.seal()
+}
+
+// bring brings the session to a state. The caller holds driving.
+func (st *stream) bring(p fanout.Push, now time.Time) error {
+	st.mu.Lock()
+	st.own = p.Own
+	responses := st.session.Update(p.State, p.Own, now)
+	st.mu.Unlock()
+	return st.conclude(responses, now, false)
+}
+
+// conclude is the end of each step of the session: it keeps the account of pushes, sets the timer, and sends what the session
+// wants sent.
+func (st *stream) conclude(responses []session.Response, began time.Time, refused bool) error {
+	st.conn.Acknowledged(st.session.AckedGeneration())
+	if refused {
+		st.conn.Refused(st.session.State().Generation)
+	}
+	st.setTick(began)
+	for i := range responses {
+		if err := st.send(&responses[i], began); err != nil {
+			return err
+		}
+	}
+	st.server.scratch.Return(responses)
+	if st.sealed && st.session.EndpointsAnswered() {
+		st.parting.Store(false)
+	}
+	return nil
+}
+
+// setTick has the Hub call push when the session wants it; soon, if that is past.
+func (st *stream) setTick(now time.Time) {
+	at, ok := st.session.NextTick()
+	switch {
+	case !ok && st.tickAt.IsZero(), ok && at.Equal(st.tickAt):
+	case !ok:
+		st.tick.Stop()
+	case st.tick == nil:
+		st.tick = time.AfterFunc(at.Sub(now), func() {
+			st.ticked.Store(true)
+			st.conn.Poke()
+		})
+	default:
+		st.tick.Reset(at.Sub(now))
+	}
+	st.tickAt = at
+}
+
+func (st *stream) send(r *session.Response, began time.Time) error {
+	in := st.server.instruments
+	before := st.server.options.Now()
+	st.server.watch.begin(st, before)
+	err := st.awaitRoom()
+	size := 0
+	if err == nil {
+		st.out.Encode(st.protocol, r, &st.own)
+		size = st.out.Size
+		err = st.grpc.SendMsg(&st.out)
+		st.out.Release()
+	}
+	st.server.watch.end(st)
+	if err != nil {
+		in.sendFailed(r)
+		return err
+	}
+	after := st.server.options.Now()
+	in.xds.SendTime.Observe(after.Sub(before).Seconds())
+	in.sent(r, size, after.Sub(began))
+	st.logSent(r, size)
+	st.conn.Sent(r.Generation, size)
+	return nil
+}
+
+// awaitRoom waits until the client has taken what was sent to it before. While it waits it keeps no turn from others.
+func (st *stream) awaitRoom() error {
+	if !st.out.queue.full() {
+		return nil
+	}
+	st.conn.Yield()
+	st.giveTurn()
+	return st.out.queue.wait(st.grpc.Context())
+}
+
+// logSent is for whoever wants to know what a proxy was sent, and why it was anything at all.
+func (st *stream) logSent(r *session.Response, size int) {
+	if !st.server.options.Log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	names := make([]string, 0, len(r.Upserts))
+	for _, u := range r.Upserts {
+		names = append(names, u.Name())
+	}
+	st.log().Debug("response sent", "type", shortName(responseType(r)), "resources", names, "removed", r.Removed, "bytes", size)
+}
+
+// bug tells of a panic, which ends one stream.
+func (st *stream) bug(panicked any) {
+	st.server.instruments.xds.InternalErrors.Inc()
+	st.log().Error("stream ended by a bug", "panic", panicked, "stack", string(debug.Stack()))
+}

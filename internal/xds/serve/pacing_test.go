@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+func TestAllowanceIsABurstAndThenARate(t *testing.T) {
+	var a allowance
+	for range requestBurst {
+		require.Zero(t, a.take(time.Minute))
+	}
+	require.Equal(t, requestEvery, a.take(time.Minute))
+	require.Equal(t, 2*requestEvery, a.take(time.Minute))
+	require.Equal(t, 2*requestEvery, a.take(time.Minute+requestEvery))
+	require.Zero(t, a.take(2*time.Minute), "it has paused")
+	for range requestBurst - 1 {
+		require.Zero(t, a.take(2*time.Minute))
+	}
+	require.Equal(t, requestEvery, a.take(2*time.Minute), "what is not used is not saved for more than one burst")
+}
+
+// Requests and acknowledgements of nothing are counted, answers are not.
+func TestClientThatAsksForTooMuchWaits(t *testing.T) {
+	for name, needless := range map[string]*discoveryv3.DeltaDiscoveryRequest{
+		"subscriptions":         {TypeUrl: view.Cluster.URL(), ResourceNamesSubscribe: []string{"a"}},
+		"answers to nothing":    {TypeUrl: view.Cluster.URL(), ResponseNonce: "nonsense"},
+		"requests without type": {TypeUrl: "no.such.Type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			d := f.delta(nodeOf(reviewsID))
+			d.ack(d.recv())
+			go func() {
+				for {
+					if _, err := d.stream.Recv(); err != nil {
+						return
+					}
+				}
+			}()
+			go func() {
+				for d.stream.Send(needless) == nil { // until it is held by flow control, and then ended
+				}
+			}()
+			f.eventually("it is held", func() bool { return f.value("lateen_xds_held_requests_total") > 0 })
+			require.Contains(t, f.log.String(), "asks for more than it may")
+			d.cancel()
+			f.eventually("it ends while it is held", func() bool { return f.hub.Connections(class) == 0 })
+		})
+	}
+}
+
+// Turns are given back by those who wait for their clients, and by those who have gone.
+func TestTurnsAreGivenBack(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
+	turns := cap(f.server.turns)
+	var stuck []deltaStream
+	for range 2 * turns {
+		d := f.delta(slowNode())
+		d.ack(d.recv())
+		stuck = append(stuck, d)
+	}
+	f.stuff()
+	again := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.Cluster.URL(), ResourceNamesSubscribe: []string{"x", "y", "z"}}
+	for _, d := range stuck {
+		d.send(again)
+	}
+	reader := f.delta(nodeOf("sidecar~127.0.0.3~b.default~default.svc.cluster.local"))
+	require.NotEmpty(t, reader.recv().GetResources())
+	f.eventually("nobody keeps a turn", func() bool { return len(f.server.turns) == 0 })
+	for _, d := range append(stuck, reader) {
+		d.cancel()
+	}
+	f.eventually("gone", func() bool { return f.hub.Connections(class) == 0 })
+	require.Empty(t, f.server.turns)
+}
+
+func TestWhoWaitsForATurnMayGo(t *testing.T) {
+	f := newFixture(t)
+	for range cap(f.server.turns) {
+		f.server.turns <- struct{}{}
+	}
+	d := f.delta(nodeOf(reviewsID))
+	d.cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, (&stream{server: f.server}).takeTurn(ctx))
+	for range cap(f.server.turns) {
+		<-f.server.turns
+	}
+}

@@ -1,0 +1,267 @@
+package session_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/testkit/envoymodel"
+	"github.com/lateen-mesh/lateen/internal/view"
+)
+
+// estate is of what names and contents a mesh is made: few, so that what goes returns as it was, or more, so that more differs.
+type estate struct {
+	clusters, listeners, tables []string
+	contents                    int
+	own                         bool
+}
+
+var estates = []estate{
+	{clusters: []string{"s1"}, listeners: []string{"l1", "l2"}, tables: []string{"r1", "r2"}, contents: 1},
+	{
+		clusters: []string{"e1", "e2", "e3", "e4", "s1", "d1"}, listeners: []string{"l1", "l2", "l3"},
+		tables: []string{"r1", "r2", "r3"}, contents: 3, own: true,
+	},
+}
+
+// change makes a new state: of the same class, or of another, which makes no difference to a session.
+func (m *mesh) change() {
+	m.generation++
+	m.state = view.NewState(m.generation)
+	var clusters, endpoints, listeners, routes []*view.Resource
+	var names []string
+	for _, name := range m.some(m.estate.clusters...) {
+		names = append(names, name)
+		clusters = append(clusters, m.resource(envoymodel.Clusters, m.note(name)))
+		if name[0] == 'e' {
+			if m.collections > 0 {
+				endpoints = append(endpoints, m.assignment(name))
+				continue
+			}
+			n := rapid.IntRange(1, 3).Draw(m.t, "endpoints")
+			endpoints = append(endpoints, m.resource(envoymodel.Endpoints, fmt.Sprintf("%s=%d,%d", m.note(name), n, 10+n)))
+		}
+	}
+	if m.estate.own && rapid.Bool().Draw(m.t, "own") {
+		names = append(names, "o1")
+		clusters = append(clusters, m.ownCluster("o1"))
+		m.own.Pod = rapid.SampledFrom([]string{"127.0.0.1", "127.0.0.2"}).Draw(m.t, "pod")
+	}
+	listeners, routes, hosts := m.listeners(names)
+	m.state.Sets[view.Cluster] = m.store.Build(clusters...)
+	m.state.Sets[view.Endpoint] = m.store.Build(endpoints...)
+	m.state.Sets[view.Listener] = m.store.Build(listeners...)
+	m.state.Sets[view.Route] = m.store.Build(routes...)
+	m.state.Sets[view.VirtualHost] = m.store.Build(hosts...)
+}
+
+// listeners come with the tables that they need, and these with their virtual hosts.
+func (m *mesh) listeners(clusters []string) (listeners, routes, hosts []*view.Resource) {
+	used := map[string]bool{}
+	for _, name := range m.some(m.estate.listeners...) {
+		if len(clusters) > 0 && rapid.IntRange(0, 4).Draw(m.t, "TCP") == 0 {
+			to := rapid.SampledFrom(clusters).Draw(m.t, "to")
+			listeners = append(listeners, m.resource(envoymodel.Listeners, fmt.Sprintf("%s:%d>>%s", name, m.content(), to)))
+			continue
+		}
+		table := rapid.SampledFrom(m.estate.tables).Draw(m.t, "route")
+		listeners = append(listeners, m.resource(envoymodel.Listeners, m.note(name)+">"+table))
+		if !used[table] {
+			used[table] = true
+			head, members := m.table(m.note(table), clusters)
+			routes, hosts = append(routes, head), append(hosts, members...)
+		}
+	}
+	return listeners, routes, hosts
+}
+
+func (m *mesh) some(names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(string) bool { return rapid.IntRange(0, 2).Draw(m.t, "without") == 0 })
+}
+
+func (m *mesh) content() int { return rapid.IntRange(1, m.estate.contents).Draw(m.t, "version") }
+
+// note is a resource's name and content in the notation of envoymodel, with what is wrong with it.
+func (m *mesh) note(name string) string {
+	flag := ""
+	if m.hostile && rapid.IntRange(0, 7).Draw(m.t, "bad") == 0 {
+		flag = rapid.SampledFrom([]string{"X", "P", "U"}).Draw(m.t, "how")
+	} else if name[0] == 'l' && rapid.IntRange(0, 3).Draw(m.t, "outside") == 0 {
+		flag = "!"
+	}
+	return fmt.Sprintf("%s:%d%s", name, m.content(), flag)
+}
+
+func (m *mesh) resource(k envoymodel.Kind, note string) *view.Resource {
+	key := k.String() + " " + note
+	if r := m.known[key]; r != nil {
+		return r
+	}
+	described, err := envoymodel.ParseResource(k, note)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r := view.NewReferringResource(described.Name, described.Body(), m.refs(k, described.Targets))
+	m.known[key], m.notes[r] = r, note
+	return r
+}
+
+// assignment has endpoints in one locality or two, of few that come and go.
+func (m *mesh) assignment(name string) *view.Resource {
+	var groups []view.Group
+	var notes []string
+	for zone := range rapid.IntRange(1, 2).Draw(m.t, "localities") {
+		var members []*view.Resource
+		for port := 1; port <= 3; port++ {
+			if note := m.note(fmt.Sprintf("m%d", 10*zone+port)); port == 1 || rapid.Bool().Draw(m.t, "there") {
+				members = append(members, m.member(note))
+				notes = append(notes, note)
+			}
+		}
+		groups = append(groups, view.Group{Head: m.encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: strconv.Itoa(zone)}}), Members: m.store.Build(members...)})
+	}
+	note := name + "=" + strings.Join(notes, ",")
+	if m.known[note] == nil {
+		m.known[note] = view.NewAssignment(name, m.encode(&endpointv3.ClusterLoadAssignment{ClusterName: name}), groups)
+		m.notes[m.known[note]] = note
+	}
+	return m.known[note]
+}
+
+// member is one endpoint. What is wrong with it an Envoy can refuse: what would abort it does not get here.
+func (m *mesh) member(note string) *view.Resource {
+	if r := m.known[note]; r != nil {
+		return r
+	}
+	name, content, _ := strings.Cut(note, ":")
+	port, _ := strconv.Atoi(name[1:])
+	weight, _ := strconv.Atoi(content[:1])
+	if strings.ContainsAny(note, "XP") {
+		weight = 0
+	}
+	body := m.encode(&endpointv3.LbEndpoint{
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: &corev3.Address{
+			Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+				Address: "127.0.0.1", PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
+			}},
+		}}},
+		LoadBalancingWeight: wrapperspb.UInt32(uint32(weight)),
+	})
+	if strings.Contains(note, "U") {
+		body = append(body, 0xff)
+	}
+	m.known[note] = view.NewResource(name, body)
+	return m.known[note]
+}
+
+func (m *mesh) refs(k envoymodel.Kind, targets []string) view.Refs {
+	var clusters, routes []string
+	for _, to := range targets {
+		if k == envoymodel.Listeners && to[0] == 'r' {
+			routes = append(routes, to)
+		} else {
+			clusters = append(clusters, to)
+		}
+	}
+	return view.Refs{Clusters: m.names.List(clusters), Routes: m.names.List(routes)}
+}
+
+// table has a virtual host for each of some clusters, and one for none. A table with an error has it in itself.
+func (m *mesh) table(note string, clusters []string) (head *view.Resource, hosts []*view.Resource) {
+	if strings.ContainsAny(note, "XPU") {
+		return m.resource(envoymodel.Routes, note), nil
+	}
+	members := m.some(clusters...)
+	if m.steady || rapid.Bool().Draw(m.t, "one that leads nowhere") {
+		members = append(members, "none")
+	}
+	name, version, _ := strings.Cut(note, ":")
+	if m.known["head "+note] == nil {
+		m.known["head "+note] = view.NewTableHead(name, m.encode(&routev3.RouteConfiguration{
+			Name: name, ValidateClusters: wrapperspb.Bool(false), InternalOnlyHeaders: []string{"x-" + version},
+		}))
+		m.notes[m.known["head "+note]] = note
+	}
+	moving := map[string]string{} // domains that are now one's and now another's
+	if len(members) > 0 {
+		for _, d := range m.some("moves", "roams") {
+			to := rapid.SampledFrom(members).Draw(m.t, d)
+			moving[to] += "+" + d
+		}
+	}
+	for _, member := range members {
+		hosts = append(hosts, m.virtualHost(name, m.note(member)+moving[member]))
+	}
+	return m.known["head "+note], hosts
+}
+
+// virtualHost is one that leads to the cluster which it has its name of: NAME:CONTENT[FLAG][+DOMAIN]….
+func (m *mesh) virtualHost(table, note string) *view.Resource {
+	key := table + "/" + note
+	if r := m.known[key]; r != nil {
+		return r
+	}
+	name, content, _ := strings.Cut(note, ":")
+	domains := strings.Split(content, "+")
+	domains[0] = name
+	if strings.Contains(note, "X") {
+		domains = append(domains, name) // twice
+	}
+	if strings.Contains(note, "P") {
+		domains = nil
+	}
+	host := &routev3.VirtualHost{Domains: domains, Routes: []*routev3.Route{{
+		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + content[:1]}},
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: name},
+		}},
+	}}}
+	refs := view.Refs{}
+	if name != "none" {
+		refs = m.refs(envoymodel.Routes, []string{name})
+	} else {
+		host.Routes[0].Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 404}}
+	}
+	body := m.encode(host)
+	if strings.Contains(note, "U") {
+		body = append(body, 0xff)
+	}
+	r := view.NewVirtualHost(table, name, body, refs)
+	m.known[key], m.notes[r] = r, key
+	return r
+}
+
+func (m *mesh) encode(message proto.Message) []byte {
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return body
+}
+
+// ownCluster has the proxy's own address in it.
+func (m *mesh) ownCluster(name string) *view.Resource {
+	if m.known[name] == nil {
+		body := m.encode(&clusterv3.Cluster{
+			Name: name, ConnectTimeout: durationpb.New(time.Second),
+			UpstreamBindConfig: &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{
+				Address: model.OwnPod, PortSpecifier: &corev3.SocketAddress_PortValue{},
+			}},
+		})
+		m.known[name] = view.NewOwnResource(name, body)
+		m.notes[m.known[name]] = name + ":own"
+	}
+	return m.known[name]
+}

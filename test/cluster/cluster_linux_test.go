@@ -1,0 +1,230 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
+	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
+	"github.com/lateen-mesh/lateen/test/cluster/kubelet"
+	"github.com/lateen-mesh/lateen/test/cluster/names"
+	"github.com/lateen-mesh/lateen/test/cluster/podnet"
+)
+
+const (
+	// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
+	patience = 90 * time.Second
+	glance   = 20 * time.Millisecond
+	space    = "default" // the namespace of all
+)
+
+// cluster is a running one.
+type cluster struct {
+	api     *kubeapi.Server
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	network *podnet.Network
+	kubelet *kubelet.Kubelet
+	names   *names.Names
+	logs    *tail
+}
+
+// start makes a cluster that ends with the test.
+func start(t *testing.T) *cluster {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	envoy := realenvoy.Binary(t)
+	c := &cluster{logs: &tail{}}
+	c.api = kubeapi.Start(t, kubeapi.Options{ControllerManagerFlags: []string{"--node-monitor-grace-period=10s", "--node-monitor-period=1s"}})
+	c.api.InstallIstioCRDs(t)
+	config := c.api.Config()
+	config.QPS, config.Burst = 1000, 1000
+	c.client, c.dynamic = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
+	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
+	network, err := podnet.New()
+	require.NoError(t, err)
+	c.network = network
+	t.Cleanup(network.Close)
+	log := slog.New(slog.NewTextHandler(c.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last log lines:\n%s", c.logs)
+		}
+	})
+	c.run(t, log, envoy)
+	return c
+}
+
+// run starts the control plane, the DNS and the kubelet.
+func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	xds := c.serve(ctx, t, &running, log)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	factory := informers.NewSharedInformerFactory(c.client, 0)
+	c.names = names.New(factory)
+	c.kubelet = kubelet.New(kubelet.Options{
+		Client: c.client, Network: c.network, Self: self, Envoy: envoy, XDS: xds, Dir: t.TempDir(), Nodes: []string{"node-a", "node-b"}, Log: log,
+	}, factory)
+	queries, err := c.network.ListenPacket(53)
+	require.NoError(t, err)
+	running.Go(func() { _ = c.names.Serve(queries) })
+	t.Cleanup(func() { _ = queries.Close() })
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	running.Go(func() {
+		if err := c.kubelet.Run(ctx); err != nil {
+			log.Error("the kubelet ends", "error", err)
+		}
+	})
+	c.await(t, "the service account of pods", func() bool {
+		_, err := c.client.CoreV1().ServiceAccounts(space).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
+}
+
+// await waits until something is so.
+func (c *cluster) await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for !is() {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "still not so: "+what, c.describe())
+		}
+		<-tick.C
+	}
+}
+
+// describe is what a person would look at first.
+func (c *cluster) describe() string {
+	var b strings.Builder
+	list, err := c.client.CoreV1().Pods(space).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	for _, p := range list.Items {
+		b.WriteString(p.Name + " " + string(p.Status.Phase) + " " + p.Status.PodIP + " ready=" + readiness(&p) + "\n")
+	}
+	return b.String()
+}
+
+func readiness(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return string(c.Status)
+		}
+	}
+	return "?"
+}
+
+// apply creates or changes objects, and deletes them when the test ends.
+func (c *cluster) apply(t *testing.T, manifests ...string) {
+	t.Helper()
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(strings.Join(manifests, "\n---\n"))), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(o)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+		if len(o.Object) == 0 {
+			continue
+		}
+		if o.GetNamespace() == "" {
+			o.SetNamespace(space)
+		}
+		at := c.resource(t, o.GroupVersionKind()).Namespace(o.GetNamespace())
+		_, err = at.Apply(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			background := metav1.DeletePropagationBackground
+			_ = at.Delete(context.Background(), o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}) // it may be gone
+		})
+	}
+}
+
+func (c *cluster) resource(t *testing.T, kind schema.GroupVersionKind) dynamic.NamespaceableResourceInterface {
+	t.Helper()
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	require.NoError(t, err)
+	return c.dynamic.Resource(mapping.Resource)
+}
+
+// pods are the ready pods with labels, which are "app=reviews,version=v1".
+func (c *cluster) pods(t testing.TB, selector string) []corev1.Pod {
+	t.Helper()
+	list, err := c.client.CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	require.NoError(t, err)
+	var ready []corev1.Pod
+	for _, p := range list.Items {
+		if readiness(&p) == "True" && p.DeletionTimestamp == nil {
+			ready = append(ready, p)
+		}
+	}
+	return ready
+}
+
+// ready waits until all replicas of Deployments are ready.
+func (c *cluster) ready(t *testing.T, deployments ...string) {
+	t.Helper()
+	for _, name := range deployments {
+		c.await(t, name+" is ready", func() bool {
+			d, err := c.client.AppsV1().Deployments(space).Get(t.Context(), name, metav1.GetOptions{})
+			return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == *d.Spec.Replicas &&
+				d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
+		})
+	}
+}
+
+// xdsAddr is the control plane's, as pods know it.
+func xdsAddr() netip.AddrPort { return netip.AddrPortFrom(podnet.Gateway, 15010) }
+
+// tail keeps the last lines that were written; older ones are dropped.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (b *tail) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lines = append(b.lines, string(p)); len(b.lines) > 60 {
+		b.lines = b.lines[1:]
+	}
+	return len(p), nil
+}
+
+func (b *tail) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.lines, "")
+}

@@ -1,0 +1,161 @@
+package incluster
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type collector = assert.CollectT
+
+// replica is one process of the control plane.
+type replica struct {
+	command *exec.Cmd
+	ended   chan struct{}
+	ports   map[string]int
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+// start runs a replica with the rights of Lateen's service account, which a kubeconfig says.
+func (c *cluster) start(t *testing.T) *replica {
+	return c.run(t, func(args []string) *exec.Cmd {
+		return exec.Command(c.lateen, append(args, "--kubeconfig", c.kubeconfig(t))...)
+	})
+}
+
+// run runs a replica by a command for its arguments.
+func (c *cluster) run(t *testing.T, command func(args []string) *exec.Cmd) *replica {
+	r := &replica{ended: make(chan struct{}), ports: map[string]int{}}
+	line := []string{"serve", "--write", "--lease-duration", "3s"}
+	for _, name := range []string{"health", "webhook", "secure-xds", "xds", "monitoring"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		r.ports[name] = l.Addr().(*net.TCPAddr).Port
+		require.NoError(t, l.Close())
+		line = append(line, fmt.Sprintf("--%s-address=127.0.0.1:%d", name, r.ports[name]))
+	}
+	r.command = command(line)
+	r.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	output, err := r.command.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, r.command.Start())
+	go r.keep(output)
+	t.Cleanup(func() {
+		r.kill()
+		if t.Failed() {
+			t.Log(r.said())
+		}
+	})
+	return r
+}
+
+func (r *replica) keep(output io.Reader) {
+	defer close(r.ended)
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		r.mu.Lock()
+		r.log.WriteString(lines.Text() + "\n")
+		r.mu.Unlock()
+	}
+}
+
+func (r *replica) said() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.String()
+}
+
+func (r *replica) kill() { r.end(os.Kill) }
+
+// stop ends the process in good order.
+func (r *replica) stop() { r.end(os.Interrupt) }
+
+func (r *replica) end(s os.Signal) {
+	_ = r.command.Process.Signal(s) // it may have ended
+	<-r.ended
+	_ = r.command.Wait()
+}
+
+func (r *replica) port(t *testing.T, name string) int64 {
+	require.NotZero(t, r.ports[name])
+	return int64(r.ports[name])
+}
+
+func (r *replica) fetch(name, path string) (int, string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", r.ports[name], path), nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+func (r *replica) ready(t *testing.T) {
+	t.Helper()
+	r.await(t, func(c require.TestingT) {
+		code, body := r.fetch("health", "/ready")
+		require.Equal(c, http.StatusOK, code, body)
+	})
+}
+
+// metric is the value of one series; -1 without it.
+func (r *replica) metric(series string) float64 {
+	_, body := r.fetch("monitoring", "/metrics")
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), series+" "); ok {
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				return v
+			}
+		}
+	}
+	return -1
+}
+
+func (r *replica) written() float64 { return r.metric(`lateen_status_writes_total{result="written"}`) }
+
+func (r *replica) leads(t *testing.T) {
+	t.Helper()
+	r.await(t, func(c require.TestingT) { require.Equal(c, 1.0, r.metric("lateen_leader")) })
+}
+
+// await waits for something that a running process does.
+func (r *replica) await(t *testing.T, f func(require.TestingT)) {
+	t.Helper()
+	ended := false
+	eventually(t, func(c require.TestingT) {
+		select {
+		case <-r.ended:
+			ended = true // and this is reported below
+		default:
+			f(c)
+		}
+	})
+	require.False(t, ended, "the process has ended")
+}
