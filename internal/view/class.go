@@ -268,9 +268,7 @@ func (c *class) drift(comp compiler, m *impact, changed []ClassState) []ClassSta
 	if endpoints == c.state.Sets[Endpoint] {
 		return changed
 	}
-	next := c.state.At(m.delta.To.Generation)
-	next.Sets[Endpoint] = endpoints
-	return c.enter(next, changed)
+	return c.enter(m.bench.later(c.state, m.delta.To.Generation, endpoints), changed)
 }
 
 func listed(slots []slot, o slot) bool {

@@ -25,6 +25,26 @@ type bench struct {
 	// anew are the classes that were compiled as a whole; alone tells that each is, from nothing.
 	anew  []*class
 	alone bool
+	made  int // states
+	spare []State
+}
+
+// maxSpare bounds how many states are made at once: they are freed together.
+const maxSpare = 32
+
+// later is a state at the generation of the step, with other endpoints. A change of endpoints may make one for each of hundreds of classes,
+// and so does it at the price of a few allocations.
+func (b *bench) later(s *State, generation uint64, endpoints *Set) *State {
+	if len(b.spare) == 0 {
+		b.spare = make([]State, min(b.made+1, maxSpare))
+	}
+	next := &b.spare[0]
+	b.spare = b.spare[1:]
+	b.made++
+	*next = *s
+	next.Generation = generation
+	next.Sets[Endpoint] = endpoints
+	return next
 }
 
 // alike is what classes have in common, before their scopes are asked.
