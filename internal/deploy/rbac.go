@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingk8s "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,7 +14,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 )
 
-var read = []string{"get", "list", "watch"}
+var (
+	watched = []string{"list", "watch"} // what informers need
+	read    = append([]string{"get"}, watched...)
+)
 
 // rules are the permissions that one needs for some resources of a group.
 func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
@@ -35,11 +39,23 @@ func reads(n Names, namespace string) []rbacv1.PolicyRule {
 		}
 		i := slices.IndexFunc(all, func(p rbacv1.PolicyRule) bool { return p.APIGroups[0] == r.Group })
 		if i < 0 {
-			i, all = len(all), append(all, rules(r.Group, read))
+			verbs := watched
+			if hasStatus(r.Group) {
+				verbs = read // an object is looked at again before its status is written
+			}
+			i, all = len(all), append(all, rules(r.Group, verbs))
 		}
 		all[i].Resources = append(all[i].Resources, r.Resource)
 	}
 	return all
+}
+
+// hasStatus tells whether Lateen writes statuses of objects of a group.
+func hasStatus(group string) bool {
+	return group == networkingk8s.GroupName || slices.ContainsFunc(source.IstioKinds(), func(k source.Kind) bool {
+		r, _ := k.Istio()
+		return r.Group == group
+	})
 }
 
 // clusterRules are what Lateen may do in all namespaces.
@@ -53,7 +69,7 @@ func clusterRules(n Names) []rbacv1.PolicyRule {
 	for _, group := range slices.Sorted(maps.Keys(statuses)) {
 		all = append(all, rules(group, []string{"patch"}, statuses[group]...))
 	}
-	all = append(all, rules("networking.k8s.io", []string{"patch"}, "ingresses/status"))
+	all = append(all, rules(networkingk8s.GroupName, []string{"patch"}, "ingresses/status"))
 	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...), "validatingwebhookconfigurations")
 	return append(all, named(webhook, n.Webhook))
 }

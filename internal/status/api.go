@@ -43,8 +43,8 @@ const pageSize = 100
 func (a API) list(ctx context.Context, kind source.Kind, each func(*live)) error {
 	r := resourceOf(kind)
 	for next := ""; ; {
-		raw, err := a.client.Get().AbsPath("apis", r.Group, r.Version, r.Resource).
-			Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx).Raw()
+		raw, err := rawOf(a.client.Get().AbsPath("apis", r.Group, r.Version, r.Resource).
+			Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
 		if err != nil {
 			return err
 		}
@@ -67,12 +67,21 @@ func (a API) list(ctx context.Context, kind source.Kind, each func(*live)) error
 }
 
 func (a API) get(ctx context.Context, k source.Key) (*live, error) {
-	raw, err := a.client.Get().AbsPath(pathOf(k)...).Do(ctx).Raw()
+	raw, err := rawOf(a.client.Get().AbsPath(pathOf(k)...).Do(ctx))
 	if err != nil {
 		return nil, err
 	}
 	l := &live{}
 	return l, json.Unmarshal(raw, l)
+}
+
+// rawOf is the body of an answer, or what the API server says is wrong: Raw alone says "unknown".
+func rawOf(r rest.Result) ([]byte, error) {
+	raw, err := r.Raw()
+	if err != nil {
+		return nil, r.Error()
+	}
+	return raw, nil
 }
 
 func (a API) patch(ctx context.Context, k source.Key, body []byte) error {
