@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 // TestMain lets the test binary be the program where a test starts it as such.
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == perfServer || os.Args[1] == "serve") {
 		main()
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // said runs the command and returns its exit code and what it wrote to the standard error.

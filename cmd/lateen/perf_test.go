@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/lateen-mesh/lateen/internal/perf"
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 )
@@ -167,8 +168,7 @@ func TestPerfOfTwoControlPlanes(t *testing.T) {
 	api.InstallIstioCRDs(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	xds, monitoring, err := freePorts()
-	require.NoError(t, err)
+	xds, monitoring := held(t), held(t)
 	var out strings.Builder
 	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
 	cmd.SetOut(&out)
@@ -200,6 +200,15 @@ func TestPerfOfTwoControlPlanes(t *testing.T) {
 	requireNothingLeft(t, api)
 }
 
+// held is an address at which only who is told of it listens.
+func held(t *testing.T) string {
+	t.Helper()
+	h, err := port.Hold()
+	require.NoError(t, err)
+	t.Cleanup(h.Release)
+	return h.Address
+}
+
 // requireNothingLeft waits until what lateen perf has written into a cluster is gone.
 func requireNothingLeft(t *testing.T, api *kubeapi.Server) {
 	t.Helper()
@@ -215,7 +224,7 @@ func requireNothingLeft(t *testing.T, api *kubeapi.Server) {
 			return len(l.Items), err
 		},
 	} {
-		require.Eventually(t, func() bool { n, err := left(); return err == nil && n == 0 }, time.Minute, 50*time.Millisecond, "all that was written is deleted")
+		require.Eventually(t, func() bool { n, err := left(); return err == nil && n == 0 }, 3*time.Minute, 50*time.Millisecond, "all that was written is deleted")
 	}
 }
 

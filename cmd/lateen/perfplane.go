@@ -3,16 +3,14 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
 // planeFlags say which control plane is measured.
@@ -94,15 +92,20 @@ func (f *planeFlags) planes(pods int) ([]func() controlplane.Plane, error) {
 		planes = append(planes, func() controlplane.Plane { return f.external(behind) })
 	}
 	if f.target == "" || f.besideLateen {
-		xds, monitoring, err := freePorts()
+		// They are kept until this process ends: the planes are run here, and again.
+		xds, err := port.Hold()
+		if err != nil {
+			return nil, err
+		}
+		monitoring, err := port.Hold()
 		if err != nil {
 			return nil, err
 		}
 		planes = append(planes, func() controlplane.Plane {
-			command := []string{self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds, "--monitoring-address", monitoring, "--log-level", "warn"}
+			command := []string{self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address, "--monitoring-address", monitoring.Address, "--log-level", "warn"}
 			lateen := behind
 			lateen.Name = "lateen"
-			return lateen.Run(command, xds, scrape(monitoring))
+			return lateen.Run(command, xds.Address, scrape(monitoring.Address))
 		})
 	}
 	return planes, nil
@@ -133,26 +136,4 @@ func scrape(address string) *measure.Scrape {
 		return nil
 	}
 	return &measure.Scrape{URL: "http://" + address + "/metrics"}
-}
-
-// Ports that are tried for lateen serve lie below those that systems give to connections (32768 on, on Linux), one of which may be in use
-// when the control plane starts.
-const firstPort, lastPort = 20000, 32000
-
-// freePorts are two addresses of loopback at which nobody listens now.
-func freePorts() (a, b string, err error) {
-	var found []string
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(lastPort-firstPort)))
-		l, listenErr := net.Listen("tcp", address)
-		if listenErr != nil {
-			err = listenErr
-			continue
-		}
-		defer func() { _ = l.Close() }() // not before the other is found
-		if found = append(found, address); len(found) == 2 {
-			return found[0], found[1], nil
-		}
-	}
-	return "", "", err
 }

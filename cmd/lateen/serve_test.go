@@ -32,7 +32,7 @@ func TestServeThatIsStoppedLeavesNothing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		records, err := os.ReadDir(state)
 		return err == nil && len(records) > 0
-	}, time.Minute, 5*time.Millisecond, "it has read the manifests")
+	}, 3*time.Minute, 5*time.Millisecond, "it has read the manifests")
 	cancel()
 	require.Zero(t, <-ended)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/testkit/heap"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
@@ -24,9 +25,9 @@ func TestALargeEstateCostsLittle(t *testing.T) {
 	}
 	const services, pods = 4000, 30000
 	kept := func(e meshgen.Estate) int {
-		before := reachable()
+		before := heap.InUse().Heap
 		r := newRig(t, e.Objects())
-		after := reachable()
+		after := heap.InUse().Heap
 		runtime.KeepAlive(r)
 		return int(after - before)
 	}

@@ -6,17 +6,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 // sourceFunc is a source that is one function.
@@ -37,7 +36,7 @@ func newPipeline(t *testing.T, s sourceFunc) (*app.Pipeline, *http.Client, strin
 		require.NoError(t, err)
 		return l
 	}
-	settings, err := config.FromEnv(os.LookupEnv)
+	settings, err := config.FromEnv(func(string) (string, bool) { return "", false })
 	require.NoError(t, err)
 	monitoring := listen()
 	p := app.New(app.Options{
@@ -48,7 +47,7 @@ func newPipeline(t *testing.T, s sourceFunc) (*app.Pipeline, *http.Client, strin
 	return p, client, "http://" + monitoring.Addr().String()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func TestAPipelineIsReadyWithItsFirstStateAndLeavesNothingBehind(t *testing.T) {
 	p, client, url := newPipeline(t, empty)
@@ -56,7 +55,7 @@ func TestAPipelineIsReadyWithItsFirstStateAndLeavesNothingBehind(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
 
-	settle, stop := context.WithTimeout(ctx, 20*time.Second)
+	settle, stop := context.WithTimeout(ctx, 3*time.Minute)
 	defer stop()
 	require.NoError(t, p.Settle(settle))
 	require.Equal(t, uint64(1), p.World().Generation)

@@ -24,6 +24,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
+	"github.com/lateen-mesh/lateen/internal/testkit/heap"
 )
 
 // How many bytes of memory one Pod of a cluster may cost, in the whole process: with labels that its replicas have too, and with
@@ -82,10 +83,10 @@ func frame(t *testing.T, kind string, o *corev1.Pod) []byte {
 }
 
 // retained is the memory that a control plane keeps which has read these Pods, or none for nil.
-func retained(t *testing.T, pods *crowd) uint64 {
+func retained(t *testing.T, pods *crowd) int64 {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { stream(t, w, r, pods) }))
 	defer server.Close()
-	before := reachable()
+	before := heap.InUse().Heap
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -109,7 +110,7 @@ func retained(t *testing.T, pods *crowd) uint64 {
 	if pods != nil {
 		require.NotNil(t, p.World().Workload(pods.last.Namespace, pods.last.Name))
 	}
-	kept := reachable() - before
+	kept := heap.InUse().Heap - before
 	goruntime.KeepAlive(p)
 	cancel()
 	require.NoError(t, <-ended)

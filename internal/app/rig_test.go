@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"math"
 	"net/netip"
 	"runtime"
 	"runtime/debug"
@@ -222,16 +221,4 @@ func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
-}
-
-// reachable is how many bytes are in use. What weak tables hold goes in several collections, one cleanup after another.
-func reachable() uint64 {
-	var m runtime.MemStats
-	for least := uint64(math.MaxUint64); ; least = m.HeapAlloc {
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		if m.HeapAlloc+4096 > least {
-			return m.HeapAlloc
-		}
-	}
 }

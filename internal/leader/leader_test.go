@@ -7,18 +7,20 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	typedv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // leases is an API server with one Lease.
 type leases struct {
@@ -106,33 +108,39 @@ func campaignFor(t *testing.T, l *leases, name string, timing Timing) *candidate
 var quick = Timing{Lease: 3 * time.Second, Renew: 2 * time.Second, Retry: 20 * time.Millisecond}
 
 func TestOneWorksAndTheNextTakesOver(t *testing.T) {
-	l := &leases{}
-	first := campaignFor(t, l, "first", quick)
-	<-first.working
-	second := campaignFor(t, l, "second", quick)
-	require.Equal(t, "first", l.holder())
-	require.Empty(t, second.working)
-	first.stop()
-	<-first.ended
-	<-second.working
-	second.stop()
-	require.Empty(t, l.holder(), "in good order, the Lease is given up")
+	synctest.Test(t, func(t *testing.T) {
+		l := &leases{}
+		first := campaignFor(t, l, "first", quick)
+		<-first.working
+		second := campaignFor(t, l, "second", quick)
+		require.Equal(t, "first", l.holder())
+		require.Empty(t, second.working)
+		first.stop()
+		<-first.ended
+		<-second.working
+		second.stop()
+		require.Empty(t, l.holder(), "in good order, the Lease is given up")
+	})
 }
 
 func TestWhoLosesTheLeaseStopsAndComesBack(t *testing.T) {
-	l := &leases{}
-	c := campaignFor(t, l, "one", quick)
-	<-c.working
-	l.down.Store(true)
-	<-c.ended
-	l.down.Store(false)
-	<-c.working
+	synctest.Test(t, func(t *testing.T) {
+		l := &leases{}
+		c := campaignFor(t, l, "one", quick)
+		<-c.working
+		l.down.Store(true)
+		<-c.ended
+		l.down.Store(false)
+		<-c.working
+	})
 }
 
 func TestWhoNeverLedStopsAtOnce(t *testing.T) {
-	l := &leases{}
-	l.down.Store(true)
-	c := campaignFor(t, l, "one", quick)
-	c.stop()
-	require.Empty(t, c.working)
+	synctest.Test(t, func(t *testing.T) {
+		l := &leases{}
+		l.down.Store(true)
+		c := campaignFor(t, l, "one", quick)
+		c.stop()
+		require.Empty(t, c.working)
+	})
 }

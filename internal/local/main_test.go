@@ -16,11 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lateen-mesh/lateen/internal/sample"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 // TestMain plays the programs that the runtime starts: the lateen binary with its sample server, and an Envoy.
@@ -35,7 +34,7 @@ func TestMain(m *testing.M) {
 			exit(playEnvoy(os.Args[2]))
 		}
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 func exit(err error) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,9 +17,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // fake is a control plane and the sidecars that are connected to it: what is written has arrived everywhere when Apply returns, but for
 // what is swallowed.
@@ -72,6 +72,8 @@ func (f *fake) Describe(context.Context) controlplane.Description {
 }
 
 func (f *fake) Usage(context.Context) (measure.Usage, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return measure.Usage{CPU: time.Duration(f.cpu.Add(1)) * time.Second, Resident: int64(len(f.pods)) << 20}, nil
 }
 

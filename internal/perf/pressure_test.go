@@ -3,6 +3,7 @@ package perf
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,31 +13,33 @@ import (
 )
 
 func TestPressureMeasuresThoseThatAreWell(t *testing.T) {
-	f := newFake()
-	o := PressureOptions{Options: f.options(load.Shape{Namespaces: 1, Services: 3, Pods: 9}, 4), Sick: 2, Crowd: 5, StormRate: 1000, Runs: 2}
-	most, gusts := 0, 0
-	f.swallows = func(c source.Change) bool {
-		most = max(most, f.sick)
-		if strings.HasSuffix(c.Key.Name, "-gust") {
-			gusts++
+	synctest.Test(t, func(t *testing.T) { // so that each storm has its time
+		f := newFake()
+		o := PressureOptions{Options: f.options(load.Shape{Namespaces: 1, Services: 3, Pods: 9}, 4), Sick: 2, Crowd: 5, StormRate: 1000, Runs: 2}
+		most, gusts := 0, 0
+		f.swallows = func(c source.Change) bool {
+			most = max(most, f.sick)
+			if strings.HasSuffix(c.Key.Name, "-gust") {
+				gusts++
+			}
+			return false
 		}
-		return false
-	}
-	require.NoError(t, o.Check())
-	r, err := Pressure(t.Context(), o)
-	require.NoError(t, err)
-	require.Equal(t, 5, most, "the crowd")
-	require.Zero(t, f.sick, "all are stopped")
-	require.Positive(t, gusts)
-	require.True(t, f.closed)
-	require.Len(t, r.Rows, len(Sicknesses()))
-	for _, row := range r.Rows {
-		require.Len(t, row.Ratios, o.Runs)
-		for _, h := range append(row.Without, row.With...) {
-			require.Equal(t, o.Changes*o.Sidecars, h.Latency.Count, "%s: those that are well, each change", row.Sickness)
+		require.NoError(t, o.Check())
+		r, err := Pressure(t.Context(), o)
+		require.NoError(t, err)
+		require.Equal(t, 5, most, "the crowd")
+		require.Zero(t, f.sick, "all are stopped")
+		require.Positive(t, gusts)
+		require.True(t, f.closed)
+		require.Len(t, r.Rows, len(Sicknesses()))
+		for _, row := range r.Rows {
+			require.Len(t, row.Ratios, o.Runs)
+			for _, h := range append(row.Without, row.With...) {
+				require.Equal(t, o.Changes*o.Sidecars, h.Latency.Count, "%s: those that are well, each change", row.Sickness)
+			}
 		}
-	}
-	require.Len(t, r.Table().Rows, len(Sicknesses()))
+		require.Len(t, r.Table().Rows, len(Sicknesses()))
+	})
 }
 
 func TestPressureTakesTheMedianOfPairs(t *testing.T) {

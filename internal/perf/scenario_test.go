@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -99,29 +100,31 @@ func TestAllIsDoneInTurn(t *testing.T) {
 }
 
 func TestAChangeWaitsForTheOneBefore(t *testing.T) {
-	f := newFake()
-	written := 0
-	f.swallows = func(c source.Change) bool {
-		written++
-		return written == 2
-	}
-	o := f.options(load.Shape{Namespaces: 1, Services: 1}, 3)
-	o.Patience, o.Singly = 10*time.Millisecond, true
-	_, err := Run(t.Context(), o, Steady(Routes))
-	require.ErrorContains(t, err, "1 of 2 are done")
-	require.Equal(t, 2, written)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		written := 0
+		f.swallows = func(c source.Change) bool {
+			written++
+			return written == 2
+		}
+		o := f.options(load.Shape{Namespaces: 1, Services: 1}, 3)
+		o.Singly = true
+		_, err := Run(t.Context(), o, Steady(Routes))
+		require.ErrorContains(t, err, "1 of 2 are done")
+		require.Equal(t, 2, written)
+	})
 }
 
 func TestAChangeThatNeverArrivesFailsTheRun(t *testing.T) {
-	f := newFake()
-	f.swallows = func(c source.Change) bool { return c.Key.Kind == source.VirtualService }
-	o := f.options(load.Shape{Namespaces: 1, Services: 1}, 3)
-	o.Patience = 10 * time.Millisecond
-	r, err := Run(t.Context(), o, Steady(Routes))
-	require.ErrorIs(t, err, errStill)
-	require.ErrorContains(t, err, "routes: nothing has happened for 10ms: 0 of 3 are done")
-	require.Equal(t, []string{"load", "connect"}, names(r))
-	require.True(t, f.closed)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.swallows = func(c source.Change) bool { return c.Key.Kind == source.VirtualService }
+		r, err := Run(t.Context(), f.options(load.Shape{Namespaces: 1, Services: 1}, 3), Steady(Routes))
+		require.ErrorIs(t, err, errStill)
+		require.ErrorContains(t, err, "routes: nothing has happened for 1m0s: 0 of 3 are done")
+		require.Equal(t, []string{"load", "connect"}, names(r))
+		require.True(t, f.closed)
+	})
 }
 
 // TestFindCapacity: the fake has a MiB for each sidecar.

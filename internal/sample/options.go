@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The parts that the program plays.
@@ -39,7 +41,16 @@ type Options struct {
 	ReviewsURL, DetailsURL, RatingsURL string
 	// Log gets a line for each start, stop and error. Nil: none.
 	Log io.Writer
+
+	// finish is how long requests in flight may take after the end was asked for, linger how long a client may take to close a
+	// connection whose end it was told. Zero: the usual.
+	finish, linger time.Duration
 }
+
+const (
+	usualFinish = 4 * time.Second
+	usualLinger = time.Second
+)
 
 // Call is one request that the program makes when it is asked for a path.
 type Call struct {
@@ -111,5 +122,6 @@ func (o *Options) validate() error {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
+	o.finish, o.linger = cmp.Or(o.finish, usualFinish), cmp.Or(o.linger, usualLinger)
 	return nil
 }

@@ -13,14 +13,8 @@ import (
 	"time"
 )
 
-const (
-	// finish is how long requests in flight may take after the end was asked for.
-	finish = 4 * time.Second
-	// linger is how long a client may take to close a connection whose end it was told.
-	linger = time.Second
-	// maxLine bounds a line of the TCP echo; a longer one ends its connection.
-	maxLine = 64 << 10
-)
+// maxLine bounds a line of the TCP echo; a longer one ends its connection.
+const maxLine = 64 << 10
 
 // Run serves until the context ends, then takes no new connections and finishes what is in flight. Listening gets the addresses
 // once all are open; it may be nil.
@@ -33,7 +27,7 @@ func Run(ctx context.Context, o Options, listening func([]net.Addr)) error {
 		return err
 	}
 	server := &http.Server{Handler: newHandler(o), ReadHeaderTimeout: time.Minute}
-	lines := &lineEcho{prefix: o.Version}
+	lines := &lineEcho{prefix: o.Version, finish: o.finish, linger: o.linger}
 	var serving sync.WaitGroup
 	var addrs []net.Addr
 	for i, l := range listeners {
@@ -50,7 +44,7 @@ func Run(ctx context.Context, o Options, listening func([]net.Addr)) error {
 	}
 	<-ctx.Done()
 	_, _ = fmt.Fprintf(o.Log, "%s %s ends\n", o.Role, o.Version)
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finish)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.finish)
 	defer cancel()
 	err = server.Shutdown(ending)
 	serving.Wait()
@@ -78,7 +72,8 @@ func (o *Options) listen() (out []net.Listener, err error) {
 // lineEcho answers each line with the version in front, so that a client sees who it talks to. When it ends itself it says so on
 // each connection; a client to which it does not say so was cut off by somebody else.
 type lineEcho struct {
-	prefix string
+	prefix         string
+	finish, linger time.Duration
 }
 
 func (e *lineEcho) serve(ctx context.Context, l net.Listener) {
@@ -112,13 +107,13 @@ func (e *lineEcho) answer(ctx context.Context, conn net.Conn) {
 // part says that this is the end, and leaves the closing to the client: a socket that is closed with something unread in it sends a
 // reset, and an Envoy between the two that meets one drops what it has not passed on yet, the farewell with it.
 func (e *lineEcho) part(conn net.Conn) {
-	_ = conn.SetWriteDeadline(time.Now().Add(finish))
+	_ = conn.SetWriteDeadline(time.Now().Add(e.finish))
 	if _, err := fmt.Fprintf(conn, "%s ends\n", e.prefix); err != nil {
 		return // the client has gone
 	}
 	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		return
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(linger))
+	_ = conn.SetReadDeadline(time.Now().Add(e.linger))
 	_, _ = io.Copy(io.Discard, conn) // until the client closes, or its time is up
 }

@@ -12,18 +12,24 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// patience is how long anything may take at the end of a server: on a busy machine a client needs its time too.
+const patience = 3 * time.Minute
 
 // start runs a server until the test ends, and returns its addresses.
 func start(t *testing.T, o Options) (addrs []string, stop func()) {
 	t.Helper()
 	o.Address = "127.0.0.1"
+	o.finish, o.linger = patience, patience
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan []net.Addr, 1), make(chan error, 1)
 	go func() { ended <- Run(ctx, o, func(a []net.Addr) { ready <- a }) }()

@@ -105,7 +105,7 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 	fake := &ingressAPI{objects: map[string]*live{}, refuse: 1}
 	until := func(name string, want addresses) {
 		t.Helper()
-		require.Eventually(t, func() bool { return fake.addresses(name) == want }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return fake.addresses(name) == want }, 3*time.Minute, time.Millisecond)
 	}
 	at := func(a addresses) func() addresses { return func() addresses { return a } }
 	fake.put("shop", "1")
@@ -113,7 +113,7 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 	i := NewIngresses()
 	w, resign := writeAddresses(t, i, fake)
 	i.Compiled(taken("shop", "1"), "")
-	require.Eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sure }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sure }, 3*time.Minute, time.Millisecond)
 	w.reached(at("192.0.2.1,lb.example.com"))
 	until("shop", "192.0.2.1,lb.example.com")
 
@@ -130,7 +130,7 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 	i.Compiled([]IngressChange{{Key: ingressKey("other")}}, "")
 	w = NewAddressWriter(w.AddressOptions)
 	w, resign = writeAddresses(t, i, fake)
-	require.Eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sure && len(w.known) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sure && len(w.known) == 1 }, 3*time.Minute, time.Millisecond)
 	w.reached(at("192.0.2.1,lb.example.com"))
 	w.reached(at("2001:db8::1"))
 	until("shop", "2001:db8::1")

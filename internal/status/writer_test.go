@@ -16,16 +16,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // fakeAPI holds the VirtualServices of an API server, by name.
 type fakeAPI struct {
@@ -163,7 +163,7 @@ func problem(name, message string) []source.Problem {
 
 func (h *harness) until(name, want string) {
 	h.t.Helper()
-	require.Eventually(h.t, func() bool { return h.fake.conditions(name) == want }, time.Minute, time.Millisecond,
+	require.Eventually(h.t, func() bool { return h.fake.conditions(name) == want }, 3*time.Minute, time.Millisecond,
 		"want %s, have %s", want, h.fake.conditions(name))
 }
 

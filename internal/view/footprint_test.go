@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/testkit/heap"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
 
@@ -21,28 +22,19 @@ func TestAClassCostsItsDifference(t *testing.T) {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))
 	}
 	m.apply(updates...)
-	join := func(i int) (bytes uint64) {
-		before := heap()
+	join := func(i int) (bytes int64) {
+		before := heap.InUse().Heap
 		m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
 			Namespace: fmt.Sprint("ns", i), Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080},
 		}}, func(*Member, Placement) {})
-		return heap() - before
+		return heap.InUse().Heap - before
 	}
 	first := join(0)
-	var further uint64
+	var further int64
 	for i := range classes {
 		further += join(1 + i)
 	}
 	t.Logf("%d services: the first class costs %d kB, a further one %d kB", services, first/1000, further/classes/1000)
 	require.Less(t, further/classes, first/40)
 	runtime.KeepAlive(m)
-}
-
-// heap is how many bytes are reachable.
-func heap() uint64 {
-	var s runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&s)
-	return s.HeapAlloc
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
 // asServer as the first argument makes this test binary listen at the second until it is told to end.
@@ -39,12 +40,11 @@ func (c *counted) Usage(context.Context) (measure.Usage, error) {
 func TestAChildIsRestartedAndEnded(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	target, err := port.Hold()
 	require.NoError(t, err)
-	target := l.Addr().String()
-	require.NoError(t, l.Close())
+	defer target.Release()
 
-	e := External{}.Run(Shell("env A=b "+self+" "+asServer+" "+target), target, nil)
+	e := External{}.Run(Shell("env A=b "+self+" "+asServer+" "+target.Address), target.Address, nil)
 	require.Equal(t, filepath.Base(self), e.Describe(t.Context()).Name)
 	u, err := e.Usage(t.Context())
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/link"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -38,6 +39,8 @@ type InMemory struct {
 	argv  []string
 	relay *link.Relay
 	news  chan News
+	// xds and monitoring are where each child listens, so that proxies find the next one where the last one was.
+	xds, monitoring *port.Held
 	*children
 
 	mu sync.Mutex
@@ -63,21 +66,27 @@ func (m *InMemory) hear(message json.RawMessage) {
 }
 
 // Start implements Plane.
-func (m *InMemory) Start(ctx context.Context, mesh []source.Change) error {
+func (m *InMemory) Start(ctx context.Context, mesh []source.Change) (err error) {
+	if m.xds, err = port.Hold(); err != nil {
+		return err
+	}
+	if m.monitoring, err = port.Hold(); err != nil {
+		return err
+	}
 	m.relay.Deliver(source.Event{Changes: mesh, Synced: true})
-	if err := m.begin("127.0.0.1:0", "127.0.0.1:0"); err != nil {
+	if err := m.begin(); err != nil {
 		return err
 	}
 	return m.await(ctx, true)
 }
 
-func (m *InMemory) begin(xds, monitoring string) error {
+func (m *InMemory) begin() error {
 	end, err := m.relay.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = end.Close() }() // the child has its own
-	cmd := exec.Command(m.argv[0], append(m.argv[1:], "--xds-address", xds, "--monitoring-address", monitoring)...)
+	cmd := exec.Command(m.argv[0], append(m.argv[1:], "--xds-address", m.xds.Address, "--monitoring-address", m.monitoring.Address)...)
 	cmd.Env, cmd.ExtraFiles = m.Environment, []*os.File{end}
 	return m.start(cmd)
 }
@@ -137,14 +146,14 @@ func (m *InMemory) Usage(ctx context.Context) (measure.Usage, error) {
 
 // Restart implements Plane.
 func (m *InMemory) Restart(ctx context.Context) error {
-	scrape, at := m.scrape(), m.where()
+	scrape := m.scrape()
 	if err := m.endAndKeep(ctx, &scrape); err != nil {
 		return err
 	}
 	for len(m.news) > 0 {
 		<-m.news
 	}
-	if err := m.begin(at.XDS, at.Monitoring); err != nil {
+	if err := m.begin(); err != nil {
 		return err
 	}
 	return m.await(ctx, false)
@@ -189,6 +198,8 @@ func ask(ctx context.Context, method, url string) ([]byte, error) {
 func (m *InMemory) Close(ctx context.Context) error {
 	err := m.end(ctx)
 	m.relay.Close()
+	m.xds.Release()
+	m.monitoring.Release()
 	http.DefaultClient.CloseIdleConnections()
 	return errors.Join(err, m.Err())
 }

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/link"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 // asChild as the first argument makes this test binary play a control plane: it says how many objects it was delivered, and ends when
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 func play() error {
@@ -115,7 +115,7 @@ func holds(t *testing.T, m *InMemory, objects int) {
 	require.Eventually(t, func() bool {
 		u, err := m.Usage(t.Context())
 		return err == nil && u.Allocations == uint64(objects)
-	}, time.Minute, time.Millisecond)
+	}, 3*time.Minute, time.Millisecond)
 }
 
 func TestTheNextProcessIsTheSameControlPlane(t *testing.T) {

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -57,7 +58,7 @@ func TestProc(t *testing.T) {
 
 func TestAProcessOfThisMachine(t *testing.T) {
 	u, err := PID(os.Getpid()).Usage(t.Context())
-	if os.IsNotExist(err) {
+	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("no /proc")
 	}
 	require.NoError(t, err)

@@ -149,7 +149,7 @@ func edited[T any](o *T, edit func(*T)) *T {
 }
 
 func TestWhoReturnsSaysWhatItHas(t *testing.T) {
-	p := startPlane(t, 100, "")
+	p := startPlane(t, 100, held(t))
 	f := newFleet(t, sidecar.Options{Targets: []string{p.address}, Log: logTo(t)})
 	all := start(f, 40, sidecar.Manners{})
 	await(t, f, "a fleet in sync", allSynced)

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		bePlane(services)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // patience is how long anything may take that should happen in a moment.
@@ -78,6 +79,14 @@ func startPlane(tb testing.TB, services int, address string) *plane {
 	return p
 }
 
+// held is an address at which only who is told of it listens.
+func held(tb testing.TB) string {
+	h, err := port.Hold()
+	require.NoError(tb, err)
+	tb.Cleanup(h.Release)
+	return h.Address
+}
+
 func (p *plane) settle() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -102,7 +111,11 @@ func identities(n int) []sidecar.Identity {
 	return all
 }
 
+// newFleet is a fleet that is patient, unless it is told not to be: a busy machine may keep it waiting for longer than an Envoy waits.
 func newFleet(tb testing.TB, o sidecar.Options) *sidecar.Fleet {
+	if o.FetchTimeout == 0 {
+		o.FetchTimeout = patience
+	}
 	f, err := sidecar.New(o)
 	require.NoError(tb, err)
 	tb.Cleanup(f.Close)

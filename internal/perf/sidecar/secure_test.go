@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -107,10 +106,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 }
 
 func TestWhoCannotConnectWaitsLonger(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	f := newFleet(t, sidecar.Options{Targets: []string{l.Addr().String()}, Backoff: sidecar.Backoff{Base: time.Millisecond, Max: 4 * time.Millisecond}})
+	f := newFleet(t, sidecar.Options{Targets: []string{held(t)}, Backoff: sidecar.Backoff{Base: time.Millisecond, Max: 4 * time.Millisecond}})
 	f.Start(web, sidecar.Manners{})
 	await(t, f, "failures", func(s sidecar.Stats) bool { return s.Failures > 10 })
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // run is a source that runs on a directory of the machine.
 type run struct {
@@ -63,7 +63,7 @@ func (r *run) sink(e source.Event) {
 // wait returns once a condition on what was received holds.
 func (r *run) wait(condition func() bool) {
 	r.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		r.mu.Lock()
 		ok := condition()
@@ -107,6 +107,13 @@ func write(t *testing.T, path, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
+// replace does as some editors do: it writes a new file, and renames it over the old one.
+func replace(t *testing.T, path, content string) {
+	t.Helper()
+	write(t, path+".new", content)
+	require.NoError(t, os.Rename(path+".new", path))
+}
+
 func TestEdits(t *testing.T) {
 	path := t.TempDir()
 	file := filepath.Join(path, "a.yaml")
@@ -117,11 +124,11 @@ func TestEdits(t *testing.T) {
 	write(t, file, service("a", "2")+service("b", "1"))
 	r.waitFor(map[string]string{"a": "2", "b": "1"})
 
-	write(t, file+".new", service("a", "3")) // an editor's way: write a new file, rename it over the old one
-	require.NoError(t, os.Rename(file+".new", file))
+	replace(t, file, service("a", "3"))
 	r.waitFor(map[string]string{"a": "3"})
 
-	write(t, file, service("a", "4")+"spec: [")
+	// Not as above: one who writes in place empties the file first, and if that takes long the source has to believe it.
+	replace(t, file, service("a", "4")+"spec: [")
 	r.waitProblem("a.yaml", true)
 	r.waitFor(map[string]string{"a": "3"})
 

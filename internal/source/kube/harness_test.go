@@ -2,7 +2,6 @@ package kube_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	istioclient "istio.io/client-go/pkg/clientset/versioned"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -22,25 +20,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 var shared kubeapi.Shared
 
-func TestMain(m *testing.M) {
-	code := shared.Run(m)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(leak.Run(func() int { return shared.Run(m) })) }
 
 // eventually waits until a condition holds, for as long as the test may run.
 func eventually(t testing.TB, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, condition, 3*time.Minute, 10*time.Millisecond)
 }
 
 // cluster is a client of an API server.

@@ -70,7 +70,7 @@ func TestWhatWatchesDeliverIsWhatAListSays(t *testing.T) {
 		require.EventuallyWithT(r, func(c *assert.CollectT) { // controllers may be writing still
 			require.True(c, fresh.sink.isSynced())
 			require.Empty(c, cmp.Diff(fresh.state(), old.state()), "- a list, + watches")
-		}, time.Minute, 20*time.Millisecond)
+		}, 3*time.Minute, 20*time.Millisecond)
 	})
 	t.Log("written: ", written)
 	for _, done := range []string{"created", "patched", "deleted", "refused"} {

@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -120,7 +121,7 @@ func TestManyNamespacesAreWatchedTogether(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for _, ns := range all {
-			_ = clientOf(t, api.Config()).CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{})
+			_ = c.CoreV1().Namespaces().Delete(context.Background(), ns, metav1.DeleteOptions{})
 		}
 	})
 	last, outside := all[39], all[38]

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // pollEvery is how often Until looks.
 const pollEvery = 5 * time.Millisecond

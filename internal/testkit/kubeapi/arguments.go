@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"fmt"
+	"net"
 	"strings"
 )
 
@@ -25,13 +26,14 @@ var controllers = strings.Join([]string{
 
 // apiServerArgs leave etcd's history alone (--etcd-compaction-interval), so that only a test compacts it. The Service "kubernetes"
 // gets no endpoints, because an endpoint may not have a loopback address.
-func (s *Server) apiServerArgs(port int) []string {
+func (s *Server) apiServerArgs() []string {
+	_, port, _ := net.SplitHostPort(s.port.Address)
 	args := []string{
 		"apiserver",
 		"--etcd-servers=unix://" + s.path("etcd.sock"),
 		"--etcd-compaction-interval=0",
 		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", port),
+		"--secure-port=" + port,
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + s.path("server.crt"),

@@ -17,5 +17,5 @@
 //	api.Put(t, key, json)          // an object that the API server would refuse, written past it
 //
 // When a test fails, the ends of the processes' logs are in its output. The processes die with the test's process, however that
-// ends. It imports nothing of Lateen, and only tests import it.
+// ends. It imports perf/port and nothing else of Lateen, and only tests import it.
 package kubeapi

@@ -2,17 +2,16 @@ package kubeapi
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"net"
-	"strconv"
 	"sync"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
 // proxy stands between clients and the API server: its port is the one that clients know, whatever becomes of the server.
 type proxy struct {
-	port int
+	port *port.Held
 
 	mu          sync.Mutex
 	listener    net.Listener // nil while closed: connections are refused
@@ -22,38 +21,18 @@ type proxy struct {
 	running     sync.WaitGroup
 }
 
-// firstPort and ports bound where fixed ports are chosen: below the range from which the kernel takes the source ports of
-// connections, so that nobody gets the port by chance while the proxy is closed.
-const firstPort, ports = 20000, 12000
-
-// freePort listens at a free port that will not be taken by chance when it is closed for a while.
-func freePort() (net.Listener, error) {
-	var err error
-	for range 100 {
-		var l net.Listener
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(ports)))
-		if l, err = net.Listen("tcp", address); err == nil {
-			return l, nil
-		}
-	}
-	return nil, fmt.Errorf("looking for a free port: %w", err)
-}
-
-func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
-
 // newProxy chooses a port and keeps it; it does not listen until open.
 func newProxy() (*proxy, error) {
-	l, err := freePort()
+	h, err := port.Hold()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = l.Close() }()
-	return &proxy{port: portOf(l), connections: map[net.Conn]bool{}}, nil
+	return &proxy{port: h, connections: map[net.Conn]bool{}}, nil
 }
 
 // open accepts connections and leads them to the backend, until close.
 func (p *proxy) open(backend string) error {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)))
+	l, err := net.Listen("tcp", p.port.Address)
 	if err != nil {
 		return err
 	}

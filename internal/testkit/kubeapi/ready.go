@@ -13,7 +13,7 @@ import (
 // poll is how often a condition is looked at again.
 const poll = 50 * time.Millisecond
 
-// errEnded is why the API server is started another time.
+// errEnded is why nothing more is waited for.
 var errEnded = errors.New("it has ended")
 
 // await looks at a condition until it holds or the context ends; it returns the last reason why not.

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
 // Options say what the server is like. The zero value is what most tests want.
@@ -39,6 +40,7 @@ type Server struct {
 	program string
 	dir     string
 	proxy   *proxy
+	port    *port.Held // the API server's own
 	config  *rest.Config
 
 	mu                       sync.Mutex
@@ -82,7 +84,7 @@ func start(options Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare makes certificates, chooses the port that clients see, and writes a kubeconfig for them.
+// prepare makes certificates, chooses the ports, and writes a kubeconfig for them.
 func (s *Server) prepare() error {
 	ca, admin, err := writeCertificates(s.dir)
 	if err != nil {
@@ -91,8 +93,11 @@ func (s *Server) prepare() error {
 	if s.proxy, err = newProxy(); err != nil {
 		return err
 	}
+	if s.port, err = port.Hold(); err != nil {
+		return err
+	}
 	s.config = &rest.Config{
-		Host:            fmt.Sprintf("https://127.0.0.1:%d", s.proxy.port),
+		Host:            "https://" + s.proxy.port.Address,
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: admin.certificate, KeyData: admin.key},
 		QPS:             -1, // no limit
 	}
@@ -168,14 +173,9 @@ func (s *Server) down() {
 	s.manager, s.apiServer = nil, nil
 }
 
-// up starts what Stop ended. The API server's own port may be taken between its choice and its use, so it is tried again.
+// up starts what Stop ended.
 func (s *Server) up() error {
-	var err error
-	for range 3 {
-		if err = s.startAPIServer(); !errors.Is(err, errEnded) {
-			break
-		}
-	}
+	err := s.startAPIServer()
 	if err != nil || s.options.NoControllerManager {
 		return err
 	}
@@ -183,17 +183,11 @@ func (s *Server) up() error {
 	return err
 }
 
-func (s *Server) startAPIServer() error {
-	l, err := freePort()
-	if err != nil {
+func (s *Server) startAPIServer() (err error) {
+	if s.apiServer, err = spawn(s.dir, s.program, s.apiServerArgs()...); err != nil {
 		return err
 	}
-	port := portOf(l)
-	_ = l.Close()
-	if s.apiServer, err = spawn(s.dir, s.program, s.apiServerArgs(port)...); err != nil {
-		return err
-	}
-	if err := s.proxy.open(fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+	if err := s.proxy.open(s.port.Address); err != nil {
 		return err
 	}
 	if err := s.awaitReady(); err != nil {
@@ -210,7 +204,9 @@ func (s *Server) close() {
 	defer s.mu.Unlock()
 	if s.proxy != nil {
 		s.down()
+		s.proxy.port.Release()
 	}
+	s.port.Release()
 	s.etcd.kill()
 	_ = os.RemoveAll(s.dir)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,25 +15,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 var shared kubeapi.Shared
 
-func TestMain(m *testing.M) {
-	code := shared.Run(m)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(leak.Run(func() int { return shared.Run(m) })) }
 
 // eventually waits until a condition holds, for as long as the test may run.
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond)
 }
 
 func TestServicesGetEndpointSlicesAndOutliveARestart(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // Build puts the binary into a directory, built with further flags of `go build`, and returns its path.
 func Build(dir string, flags ...string) (string, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // backoff is how long a proxy waits before it opens another stream.
 const backoff = 100 * time.Millisecond

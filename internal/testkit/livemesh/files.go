@@ -21,12 +21,13 @@ func (m *Mesh) Dir() string { return m.dir }
 // Path is where a file of the mesh stands; problems name it.
 func (m *Mesh) Path(name string) string { return filepath.Join(m.dir, name) }
 
-// Write writes a file, in place of the one that stands there.
+// Write writes a file, in place of the one that stands there: at once, so that the mesh never sees a part of it, however busy the machine is.
 func (m *Mesh) Write(name, content string) {
 	m.t.Helper()
 	path := m.Path(name)
 	require.NoError(m.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(m.t, os.WriteFile(path, []byte(content), 0o644))
+	require.NoError(m.t, os.WriteFile(path+".new", []byte(content), 0o644)) // a name that is not read
+	require.NoError(m.t, os.Rename(path+".new", path))
 }
 
 // Delete removes a file.
@@ -109,7 +110,7 @@ func (m *Mesh) mark(ctx context.Context) *local.Snapshot {
 	m.mu.Unlock()
 	passed := m.tap.expect(source.Key{Kind: source.ConfigMap, Namespace: "livemesh", Name: name})
 	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: livemesh\n"
-	require.NoError(m.t, os.WriteFile(m.Path(markerFile), []byte(manifest), 0o644))
+	m.Write(markerFile, manifest)
 	select {
 	case s := <-passed:
 		return s

@@ -9,9 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/lateen-mesh/lateen/internal/sample"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 // Main is for a package's TestMain: it runs the tests and then looks for goroutines that they left. When the runtime started
@@ -24,7 +23,7 @@ func Main(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // PlaySample is the program of the image lateen/sample, with its arguments, until SIGTERM.

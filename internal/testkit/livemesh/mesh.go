@@ -27,7 +27,7 @@ import (
 )
 
 // patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // Options change how a mesh runs; the zero value is right for most tests.
 type Options struct {

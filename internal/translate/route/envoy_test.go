@@ -55,7 +55,7 @@ func TestEnvoyTakesTheGoldens(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(config, json, 0o600))
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, "--mode", "validate", "--log-level", "warn", "-c", config).CombinedOutput()
 	require.NoError(t, err, "%s", out)

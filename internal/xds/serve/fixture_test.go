@@ -17,7 +17,6 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -26,11 +25,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // fixture is a server on an in-memory listener; it is the Registrar too, and puts every proxy into one class.
 type fixture struct {
@@ -87,6 +87,13 @@ func (f *fixture) Connect(context.Context, *Node, Identity) (*fanout.Conn, error
 		return nil, f.refusal
 	}
 	return f.hub.Register(class, f.state, f.own), nil
+}
+
+// refuse has the Registrar refuse whoever comes from now on.
+func (f *fixture) refuse(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refusal = err
 }
 
 // clusters is a state of clusters whose bodies have about the given size.
@@ -195,7 +202,7 @@ func (f *fixture) value(name string, labels ...string) float64 {
 
 func (f *fixture) eventually(what string, ok func() bool) {
 	f.t.Helper()
-	require.Eventually(f.t, ok, 20*time.Second, time.Millisecond, what)
+	require.Eventually(f.t, ok, 3*time.Minute, time.Millisecond, what)
 }
 
 type lockedBuffer struct {

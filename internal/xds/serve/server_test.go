@@ -152,9 +152,9 @@ func TestBadNodeIsToldWhatIsRight(t *testing.T) {
 
 func TestRegistrarsErrorReachesTheClient(t *testing.T) {
 	f := newFixture(t)
-	f.refusal = errors.New("not ready")
+	f.refuse(errors.New("not ready"))
 	f.delta(nodeOf(reviewsID)).fails(codes.Unavailable, "not ready")
-	f.refusal = status.Error(codes.NotFound, "no such pod")
+	f.refuse(status.Error(codes.NotFound, "no such pod"))
 	f.delta(nodeOf(reviewsID)).fails(codes.NotFound, "no such pod")
 }
 
@@ -202,7 +202,7 @@ func (f *fixture) stuff() {
 func slowNode() *corev3.Node { return &corev3.Node{Id: reviewsID, UserAgentName: "slow"} }
 
 func TestSendThatTakesTooLongEndsTheStream(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.Limits.Write = 20 * time.Millisecond })
+	f := newFixture(t, func(o *Options) { o.Limits.Write = 2 * time.Second }) // the first response has to be written in it
 	d := f.delta(slowNode())
 	d.ack(d.recv())
 	f.stuff()
@@ -236,7 +236,7 @@ func TestStalledClientGivesItsTurnBack(t *testing.T) {
 }
 
 func TestTooManyStreamsAtOnceAreRefused(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.Limits.StreamsPerSecond = 0.05 })
+	f := newFixture(t, func(o *Options) { o.Limits.StreamsPerSecond = 0.001 }) // however late the second comes
 	d := f.delta(nodeOf(reviewsID))
 	d.recv()
 	f.delta(nodeOf(reviewsID)).fails(codes.ResourceExhausted, "too many streams begin at once")

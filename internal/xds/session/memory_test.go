@@ -3,7 +3,6 @@ package session_test
 import (
 	"fmt"
 	"maps"
-	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/testkit/heap"
 	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
@@ -59,29 +59,16 @@ func bytesPerSession(t *testing.T, services int, settle func(*large, *view.Diffe
 	}
 	l, d := newLarge(services), view.NewDiffer(64)
 	warm := settle(l, d) // what sessions share is made by the first
-	before := heap()
+	before := heap.InUse().Heap
 	sessions := make([]*session.Session, count)
 	for i := range sessions {
 		sessions[i] = settle(l, d)
 	}
-	bytes := int(heap()-before) / count
+	bytes := int(heap.InUse().Heap-before) / count
 	runtime.KeepAlive(sessions)
 	runtime.KeepAlive(warm)
 	runtime.KeepAlive(l)
 	return bytes
-}
-
-// heap is the size of what is reachable, in bytes. Cleanups make more unreachable, so it collects until nothing more goes.
-func heap() int64 {
-	var m runtime.MemStats
-	for last := int64(math.MaxInt64); ; {
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		if int64(m.HeapAlloc) >= last {
-			return last
-		}
-		last = int64(m.HeapAlloc)
-	}
 }
 
 // converse sends a session the first requests of a client, and answers to everything. For types that are asked for by name, all names
