@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,7 +30,9 @@ const managedBy = "app.kubernetes.io/managed-by"
 // pods are left to the cluster's controller.
 type Cluster struct {
 	client dynamic.Interface
-	nodes  map[string]bool // that were written
+
+	mu    sync.Mutex      // guards what follows: a storm is written beside the changes that are measured
+	nodes map[string]bool // that were written
 	// mesh is what was written at first; nil if nothing was. changed are those keys that were written again since then.
 	mesh    map[source.Key]source.Change
 	changed map[source.Key]bool
@@ -62,7 +65,10 @@ func resourceOf(k source.Kind) (schema.GroupVersionResource, error) {
 
 // Begin writes a mesh. It refuses a cluster in which there is one of somebody else; the one that Restore left stays as it is.
 func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
-	if c.mesh != nil {
+	c.mu.Lock()
+	begun := c.mesh != nil
+	c.mu.Unlock()
+	if begun {
 		return nil
 	}
 	found, err := c.mine(ctx, source.Namespace)
@@ -73,16 +79,19 @@ func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 		return fmt.Errorf("namespace %s is there: is this cluster measured by somebody else? If a run was cut short, delete what has the label %s=%s",
 			found[0], managedBy, load.Manager)
 	}
+	c.mu.Lock()
 	c.mesh, c.changed = map[source.Key]source.Change{}, map[source.Key]bool{}
 	for _, ch := range mesh {
 		c.mesh[ch.Key] = ch
 	}
+	c.mu.Unlock()
 	return c.put(ctx, mesh...)
 }
 
 // Restore makes the mesh what it was when it began.
 func (c *Cluster) Restore(ctx context.Context) error {
 	var changes []source.Change
+	c.mu.Lock()
 	for key := range c.changed {
 		ch, was := c.mesh[key]
 		if !was {
@@ -91,6 +100,7 @@ func (c *Cluster) Restore(ctx context.Context) error {
 		changes = append(changes, ch)
 	}
 	clear(c.changed)
+	c.mu.Unlock()
 	return c.put(ctx, changes...)
 }
 
@@ -126,9 +136,11 @@ const stages = 3
 
 // Apply changes what Begin has written.
 func (c *Cluster) Apply(ctx context.Context, changes ...source.Change) error {
+	c.mu.Lock()
 	for _, ch := range changes {
 		c.changed[ch.Key] = true
 	}
+	c.mu.Unlock()
 	return c.put(ctx, changes...)
 }
 
@@ -145,6 +157,8 @@ func (c *Cluster) put(ctx context.Context, changes ...source.Change) error {
 
 // nodesOf are the nodes of pods that are not there yet.
 func (c *Cluster) nodesOf(changes []source.Change) (nodes []source.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, ch := range changes {
 		pod, ok := ch.Object.(*corev1.Pod)
 		if !ok || c.nodes[pod.Spec.NodeName] {
@@ -296,7 +310,9 @@ func (c *Cluster) AwaitEndpoints(ctx context.Context, want int) error {
 func (c *Cluster) End(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	c.mu.Lock()
 	c.mesh = nil
+	c.mu.Unlock()
 	root := source.Change{Key: source.Key{Kind: source.Sidecar, Namespace: load.Root, Name: "default"}}
 	all := []error{c.endSidecar(ctx, root)}
 	for _, k := range []source.Kind{source.Namespace, source.Node} {

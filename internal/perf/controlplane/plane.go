@@ -12,7 +12,7 @@ import (
 type Plane interface {
 	// Start lets it have a mesh, and returns when it takes proxies.
 	Start(ctx context.Context, mesh []source.Change) error
-	// Apply writes changes, and returns when they are written.
+	// Apply writes changes, and returns when they are written. It may be called by several at a time.
 	Apply(ctx context.Context, changes ...source.Change) error
 	// Address is where it serves xDS, "127.0.0.1:15010".
 	Address() string

@@ -89,7 +89,7 @@ func TestModelBehavesAsRecorded(t *testing.T) {
 
 // TestRealEnvoyBehavesAsRecorded plays scripts to real Envoys, one of its own each, so that a version of Envoy that behaves in
 // another way is noticed. An outcome that differs from the recorded one is right if the model can have it too: see
-// requireModel.
+// requireModel. Where a script has times in it and the machine was slower than those, the outcome says nothing, and it is played again.
 func TestRealEnvoyBehavesAsRecorded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts real Envoys")
@@ -106,8 +106,16 @@ func TestRealEnvoyBehavesAsRecorded(t *testing.T) {
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					t.Parallel()
-					played, err := s.Play(startReal(t, s))
-					require.NoError(t, err)
+					played := s
+					for range replays {
+						peer := startReal(t, s)
+						var err error
+						played, err = s.Play(peer)
+						require.NoError(t, err)
+						if *record || played.String() == s.String() || !peer.late() {
+							break
+						}
+					}
 					switch {
 					case *record:
 						r.scripts[i] = played
@@ -120,6 +128,9 @@ func TestRealEnvoyBehavesAsRecorded(t *testing.T) {
 		})
 	}
 }
+
+// replays is how often a script is played at most.
+const replays = 20
 
 // attempts is how many orders of recipients are tried for a script: with up to four of them in a refused response, one is
 // missed less often than once in 10^9.

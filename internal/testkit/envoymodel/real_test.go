@@ -24,11 +24,22 @@ type realPeer struct {
 	protocol envoymodel.Protocol
 	run      *adscript.Run
 	mark     int // in the log of requests
+
+	timed bool          // something happens by itself, after some time
+	since time.Time     // when the last pause ended
+	busy  time.Duration // the longest time without a pause until something was seen
 }
+
+// shortest is that of the times after which something happens by itself: Envoy's drain and the fetch timeouts of scripts.
+const shortest = time.Second
+
+// late tells that something may have happened before it was looked for, since all before it took so long.
+func (p *realPeer) late() bool { return p.timed && p.busy >= shortest }
 
 func startReal(t *testing.T, s *envoymodel.Script) *realPeer {
 	run := adscript.Start(t, adscript.Options{StateOfTheWorld: s.Protocol == envoymodel.StateOfTheWorld, Drain: s.Drain})
-	return &realPeer{protocol: s.Protocol, run: run}
+	timed := slices.ContainsFunc(s.Steps, func(st envoymodel.Step) bool { return st.Op == "pass" })
+	return &realPeer{protocol: s.Protocol, run: run, timed: timed || s.Drain != envoymodel.DefaultDrain, since: time.Now()}
 }
 
 // Deliver sends one response.
@@ -64,6 +75,7 @@ func (p *realPeer) Drop() error {
 // Pass waits.
 func (p *realPeer) Pass(d time.Duration) error {
 	<-time.After(d)
+	p.since = time.Now()
 	return nil
 }
 
@@ -79,6 +91,7 @@ func (p *realPeer) Settle() ([]proto.Message, envoymodel.Summary, error) {
 		}
 		said, has = lately, now
 	}
+	p.busy = max(p.busy, time.Since(p.since))
 	p.mark = p.run.Mark()
 	var out []proto.Message
 	for _, r := range said {

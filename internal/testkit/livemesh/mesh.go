@@ -1,6 +1,7 @@
 package livemesh
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ type shared struct {
 	mu      sync.Mutex
 	markers int
 	clients []io.Closer
-	pids    map[int]string
+	pids    map[int]noted
 }
 
 // Start runs a mesh from manifests, a txtar archive of files, until the test ends. It returns once all pods are ready and every
@@ -72,7 +73,7 @@ func StartWith(t testing.TB, o Options, files string) *Mesh {
 	if o.FileSettle == 0 {
 		o.FileSettle = 5 * time.Millisecond
 	}
-	m := &Mesh{t: t, shared: &shared{pids: map[int]string{}, dir: filepath.Join(t.TempDir(), "manifests")}}
+	m := &Mesh{t: t, shared: &shared{pids: map[int]noted{}, dir: filepath.Join(t.TempDir(), "manifests")}}
 	require.NoError(t, os.Mkdir(m.dir, 0o755))
 	m.writeAll(files)
 	m.assemble(o)
@@ -142,8 +143,10 @@ func (m *Mesh) run() {
 		}
 		cancel()
 		require.NoError(m.t, <-ended)
-		for pid, name := range m.pids {
-			require.ErrorIs(m.t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d (%s) outlives the mesh", pid, name)
+		for pid, p := range m.pids {
+			if began(pid) == p.began { // else the number is another process's by now
+				require.ErrorIs(m.t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d (%s) outlives the mesh", pid, p.name)
+			}
 		}
 	})
 }
@@ -170,13 +173,29 @@ func (m *Mesh) Run(name, files string, test func(t *testing.T, m *Mesh)) {
 	})
 }
 
+// noted is a process of the mesh.
+type noted struct{ name, began string }
+
+// began is when a process began, as proc_pid_stat(5) has it (starttime, field 22); empty if there is none, or nobody tells.
+func began(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 {
+		return ""
+	}
+	return fields[19]
+}
+
 func (m *Mesh) notePIDs() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.tap.Snapshot().Pods {
 		for _, proc := range p.Processes {
 			if proc.PID != 0 {
-				m.pids[proc.PID] = p.Name + "/" + proc.Name
+				m.pids[proc.PID] = noted{p.Name + "/" + proc.Name, began(proc.PID)}
 			}
 		}
 	}
