@@ -17,10 +17,13 @@ STREAMS  ?= 1000
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy kube demo up check test test-short lint golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
+.PHONY: help modules build envoy kube demo up check test test-short lint golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+modules: # fetches what everything is built from, before it is needed: networks fail, and go asks once
+	@hack/retry.sh $(GO) list -deps -test ./... >/dev/null
 
 build: ## build bin/lateen
 	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
@@ -30,7 +33,7 @@ envoy: ## fetch the pinned Envoy into .tools/
 	@hack/fetch-envoy.sh
 
 kube: ## build the Kubernetes control plane that tests run into .tools/ (four to five minutes the first time)
-	@GO=$(GO) hack/build-kube.sh
+	@GO=$(GO) hack/retry.sh hack/build-kube.sh
 
 demo: build envoy ## run the bookinfo mesh on this machine
 	@$(BIN) up $(DIR)
@@ -40,10 +43,10 @@ up: demo ## the same for another directory: make up DIR=path
 check: build envoy ## run the mesh, send requests through its gateway, exit 0 or 1
 	@$(BIN) up $(DIR) --check
 
-test: build envoy kube lint ## everything: lint, unit, property, golden and live tests with real Envoys
+test: modules build envoy kube lint ## everything: lint, unit, property, golden and live tests with real Envoys
 	@$(BIN) up $(DIR) --check
 	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 \
-		$(GO) test $(RACE) -timeout 20m ./...
+		$(GO) test $(RACE) -timeout 45m ./...
 	$(GO) test -run 'LargerMesh|ThousandReplicas' ./internal/app
 	$(GO) test -run 'EqualsFromNothing|EveryKindOfChange' ./internal/view
 	@hack/fuzz.sh $(FUZZTIME)
@@ -56,7 +59,7 @@ lint: $(LINT) ## vet and lint, with the directions of imports
 
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION)"
-	@GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 golden: ## write the golden files anew (look at the difference before you commit it)
 	hack/golden.sh
@@ -112,7 +115,7 @@ book-lab: kube ## run the lab of the book "Istio in Action" (three minutes), and
 
 $(BENCHSTAT):
 	@echo "building benchstat"
-	@GOBIN=$(TOOLS) $(GO) install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
+	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
 
 clean: ## remove what was built, and the state of local meshes
 	rm -rf bin .lateen

