@@ -77,10 +77,10 @@ func TestLifeInACluster(t *testing.T) {
 	c.apply(t, subsets)
 	c.says(t, "canary", condition{status: "True", reason: "Accepted", generation: 1, observed: 1})
 	require.Empty(t, c.condition(t, "VirtualService", "good").status, "nothing is wrong with it")
-	require.Equal(t, 2.0, first.written())
+	first.wrote(t, 2)
 
 	c.ingresses(t)
-	require.Equal(t, 4.0, first.written())
+	first.wrote(t, 4)
 
 	second := c.startInPod(t)
 	second.ready(t)
@@ -97,10 +97,10 @@ func TestLifeInACluster(t *testing.T) {
 		status: "False", reason: "Invalid", generation: 1, observed: 1,
 		message: "error: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing ]: `[`; want a regular expression in RE2 syntax",
 	})
-	require.Equal(t, 1.0, second.written())
+	second.wrote(t, 1)
 	c.apply(t, fmt.Sprintf(goodRoute, "bad"))
 	c.says(t, "bad", condition{status: "True", reason: "Accepted", generation: 2, observed: 2})
-	require.Equal(t, 2.0, second.written())
+	second.wrote(t, 2)
 	require.Equal(t, before, c.get(t, "VirtualService", "default", "canary").GetResourceVersion(), "an equal status is not written again")
 	require.Equal(t, address, c.get(t, "Ingress", "default", "shop").GetResourceVersion(), "nor are equal addresses")
 	c.noGateway(t)
@@ -114,7 +114,7 @@ func TestLifeInACluster(t *testing.T) {
 		status: "False", reason: "Invalid", generation: 1, observed: 1,
 		message: "error: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing ]: `[`; want a regular expression in RE2 syntax",
 	})
-	require.Equal(t, 1.0, third.written(), "those that were right were not written")
+	third.wrote(t, 1) // those that were right were not written
 	for _, r := range []*replica{first, second, third} {
 		require.NotContains(t, r.said(), "forbidden", "all that it does, it may do")
 	}
@@ -134,18 +134,20 @@ func (c *cluster) letIn(t *testing.T) {
 
 // certificateIsServed connects to the secure xDS port with the roots of the Secret.
 func (c *cluster) certificateIsServed(t *testing.T, r *replica) {
-	secret, err := c.client.CoreV1().Secrets(root).Get(t.Context(), "lateen-serving-cert", metav1.GetOptions{})
-	require.NoError(t, err)
-	roots := x509.NewCertPool()
-	require.True(t, roots.AppendCertsFromPEM(secret.Data["ca.crt"]))
-	for _, name := range []string{"istiod.istio-system.svc", "lateen.istio-system.svc"} {
-		connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]), &tls.Config{
-			RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
-		})
-		require.NoError(t, err)
-		require.Equal(t, "h2", connection.ConnectionState().NegotiatedProtocol)
-		require.NoError(t, connection.Close())
-	}
+	eventually(t, func(ct require.TestingT) {
+		secret, err := c.client.CoreV1().Secrets(root).Get(t.Context(), "lateen-serving-cert", metav1.GetOptions{})
+		require.NoError(ct, err)
+		roots := x509.NewCertPool()
+		require.True(ct, roots.AppendCertsFromPEM(secret.Data["ca.crt"]))
+		for _, name := range []string{"istiod.istio-system.svc", "lateen.istio-system.svc"} {
+			connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]), &tls.Config{
+				RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
+			})
+			require.NoError(ct, err)
+			require.Equal(ct, "h2", connection.ConnectionState().NegotiatedProtocol)
+			require.NoError(ct, connection.Close())
+		}
+	})
 }
 
 // mayNotDoMore asks the API server about what Lateen's service account has no business with.

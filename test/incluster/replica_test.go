@@ -22,6 +22,10 @@ import (
 
 type collector = assert.CollectT
 
+// lease is how long a replica that has died still leads: long enough for a busy machine, on which one that lives may not come to
+// renew its lease for seconds, and short for a test that waits for it once.
+const lease = "12s"
+
 // replica is one process of the control plane.
 type replica struct {
 	command *exec.Cmd
@@ -42,7 +46,7 @@ func (c *cluster) start(t *testing.T) *replica {
 // run runs a replica by a command for its arguments.
 func (c *cluster) run(t *testing.T, command func(args []string) *exec.Cmd) *replica {
 	r := &replica{ended: make(chan struct{}), ports: map[string]int{}}
-	line := []string{"serve", "--write", "--lease-duration", "3s"}
+	line := []string{"serve", "--write", "--lease-duration", lease}
 	for _, name := range []string{"health", "webhook", "secure-xds", "xds", "monitoring"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -138,7 +142,14 @@ func (r *replica) metric(series string) float64 {
 	return -1
 }
 
-func (r *replica) written() float64 { return r.metric(`lateen_status_writes_total{result="written"}`) }
+// wrote waits until a replica has counted so many statuses that it has written: it counts one when the API server has answered, by
+// when others may have seen it.
+func (r *replica) wrote(t *testing.T, n float64) {
+	t.Helper()
+	r.await(t, func(c require.TestingT) {
+		require.Equal(c, n, r.metric(`lateen_status_writes_total{result="written"}`))
+	})
+}
 
 func (r *replica) leads(t *testing.T) {
 	t.Helper()

@@ -53,7 +53,7 @@ func TestCheckFindsWhatIsBroken(t *testing.T) {
 	}{
 		{"a route to nowhere", "gateway.yaml", "host: productpage", "host: product-page", `FAILED: \d+ of 50 requests failed, 1 error in the manifests`, patience},
 		{"a mistake that no request meets", "traffic.yaml", "subset: v3\n      weight: 10", "subset: v3\n      wait: 10", `FAILED: 0 of 50 requests failed, \d+ errors? in the manifests`, patience},
-		{"a program that cannot start", "details.yaml", "image: lateen/sample", "image: nginx", `not everything is ready after 3s`, 3 * time.Second},
+		{"a program that cannot start", "details.yaml", "image: lateen/sample", "image: nginx", `not everything is ready after 10s`, 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := bookinfo(t)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,14 +96,16 @@ func (m *mesh) stop(sig syscall.Signal) int {
 	return m.exit
 }
 
-// edit replaces a text that a file has exactly once.
-func (m *mesh) edit(file, from, to string) {
+// edit replaces texts that a file has exactly once, all at the same time: from, to, from, to …
+func (m *mesh) edit(file string, texts ...string) {
 	m.t.Helper()
 	path := filepath.Join(m.dir, file)
 	content, err := os.ReadFile(path)
 	require.NoError(m.t, err)
-	require.Equal(m.t, 1, strings.Count(string(content), from), "%q in %s", from, file)
-	require.NoError(m.t, os.WriteFile(path, []byte(strings.Replace(string(content), from, to, 1)), 0o644))
+	for i := 0; i < len(texts); i += 2 {
+		require.Equal(m.t, 1, strings.Count(string(content), texts[i]), "%q in %s", texts[i], file)
+	}
+	require.NoError(m.t, os.WriteFile(path, []byte(strings.NewReplacer(texts...).Replace(string(content))), 0o644))
 }
 
 // write makes or replaces a file.
@@ -206,4 +209,25 @@ func (m *mesh) status() status {
 	var s status
 	require.NoError(m.t, json.Unmarshal([]byte(out), &s), out)
 	return s
+}
+
+// holdings are how many resources of each type the connected proxies have, and how large they are together, if all of them have
+// all that they should have.
+func (m *mesh) holdings() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for _, p := range m.status().Proxies {
+		all[p.Proxy] = map[string]string{}
+		for _, r := range p.Resources {
+			if p.Pending || r.State != "SYNCED" && r.State != "NOT_SENT" {
+				return nil
+			}
+			all[p.Proxy][r.Type] = fmt.Sprintf("%d resources, %d bytes", r.Resources, r.Bytes)
+		}
+	}
+	return all
+}
+
+func (m *mesh) requireSettled() {
+	m.t.Helper()
+	await(m.t, "every proxy to have everything", func() bool { return m.holdings() != nil })
 }

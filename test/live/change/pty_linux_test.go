@@ -42,6 +42,7 @@ func onTerminal(t *testing.T, env []string, args ...string) string {
 // TestTerminal looks at the status as on a terminal: in colours unless they are not wanted, and no line is broken.
 func TestTerminal(t *testing.T) {
 	m := start(t, bookinfo(t))
+	m.requireSettled()
 	coloured := onTerminal(t, nil, "status", "--monitoring-address", m.monitoring)
 	require.Contains(t, coloured, "\x1b[32mSYNCED\x1b[0m")
 	plain := onTerminal(t, []string{"NO_COLOR=1"}, "status", "--monitoring-address", m.monitoring)

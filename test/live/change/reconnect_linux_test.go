@@ -116,6 +116,7 @@ func TestReconnect(t *testing.T) {
 	m := &mesh{t: t, dir: dir}
 	m.write("extra.yaml", extra)
 	m = start(t, dir, "--separate-control-plane", "--log-level", "debug", "--log-format", "json")
+	m.requireSettled()
 	before, envoys := m.holdings(), m.envoys()
 	require.Len(t, envoys, 10)
 	require.Len(t, before, len(envoys))
@@ -279,27 +280,6 @@ func (m *mesh) envoys() map[string]string {
 		require.NotEmpty(m.t, all[name], name)
 	}
 	return all
-}
-
-// holdings are how many resources of each type the connected proxies have, and how large they are together, if all of them have
-// all that they should have.
-func (m *mesh) holdings() map[string]map[string]string {
-	all := map[string]map[string]string{}
-	for _, p := range m.status().Proxies {
-		all[p.Proxy] = map[string]string{}
-		for _, r := range p.Resources {
-			if p.Pending || r.State != "SYNCED" && r.State != "NOT_SENT" {
-				return nil
-			}
-			all[p.Proxy][r.Type] = fmt.Sprintf("%d resources, %d bytes", r.Resources, r.Bytes)
-		}
-	}
-	return all
-}
-
-func (m *mesh) requireSettled() {
-	m.t.Helper()
-	await(m.t, "every proxy to have everything", func() bool { return m.holdings() != nil })
 }
 
 // response is one that the control plane says it has sent.

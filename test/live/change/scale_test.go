@@ -130,8 +130,7 @@ func (m *mesh) reroute() {
 	m.edit("traffic.yaml", "    loadBalancer:\n", "    connectionPool:\n      tcp:\n        connectTimeout: 2s\n    loadBalancer:\n")
 	m.pushed(mark, "DestinationRule default/reviews")
 	mark = m.screen.mark()
-	m.edit("traffic.yaml", "      weight: 80", "      weight: 20")
-	m.edit("traffic.yaml", "subset: v2\n      weight: 10", "subset: v2\n      weight: 70")
+	m.edit("traffic.yaml", "      weight: 80", "      weight: 20", "subset: v2\n      weight: 10", "subset: v2\n      weight: 70")
 	m.pushed(mark, "VirtualService default/reviews")
 	mark = m.screen.mark()
 	m.edit("traffic.yaml", "    timeout: 5s", "    timeout: 6s")
@@ -161,21 +160,23 @@ func (m *mesh) openStreams(t *testing.T) *streams {
 	t.Cleanup(s.end)
 	client := m.running("details-v1")
 	outbound := strings.Replace(client[only(t, client)], "127.32.", "127.96.", 1)
+	open := map[string]bool{}
 	for range 50 {
-		if len(s.answers) == 2 {
+		if len(open) == 2 {
 			break
 		}
 		conn, err := net.Dial("tcp", net.JoinHostPort(outbound, "9400"))
 		require.NoError(t, err)
 		pod, err := exchange(conn, bufio.NewReader(conn), "hello")
 		require.NoError(t, err)
-		if s.answers[pod]++; s.answers[pod] > 1 {
+		if open[pod] {
 			require.NoError(t, conn.Close())
 			continue
 		}
+		open[pod] = true
 		s.workers.Go(func() { s.work(ctx, conn, pod) })
 	}
-	require.Len(t, s.answers, 2, "replicas that answered")
+	require.Len(t, open, 2, "replicas that answered")
 	return s
 }
 

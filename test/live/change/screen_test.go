@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a condition is waited for that takes a second on an idle machine.
-const patience = 30 * time.Second
+// patience is how long a condition is waited for that takes a second on an idle machine; on a busy one seconds are long.
+const patience = 2 * time.Minute
 
 // screen is what a program has printed so far, by lines.
 type screen struct {
@@ -29,6 +29,7 @@ func newScreen() *screen { return &screen{changed: make(chan struct{})} }
 // read takes lines until the program closes its end.
 func (s *screen) read(r io.Reader) {
 	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		s.update(func() { s.lines = append(s.lines, lines.Text()) })
 	}

@@ -43,6 +43,7 @@ func (m *mesh) showsThePage(t *testing.T) {
 }
 
 func (m *mesh) tellsItsStatus(t *testing.T) {
+	m.requireSettled()
 	s := m.status()
 	require.Len(t, s.Proxies, 7)
 	require.Empty(t, s.Problems)
@@ -99,16 +100,14 @@ func (m *mesh) shiftsWeights(t *testing.T) {
 	requireShares(t, versions, map[string]float64{"v1": 0.8, "v2": 0.1, "v3": 0.1})
 
 	mark := m.screen.mark()
-	m.edit("traffic.yaml", "subset: v1\n      weight: 80", "subset: v1\n      weight: 40")
-	m.edit("traffic.yaml", "subset: v3\n      weight: 10", "subset: v3\n      weight: 50")
+	m.edit("traffic.yaml", "subset: v1\n      weight: 80", "subset: v1\n      weight: 40", "subset: v3\n      weight: 10", "subset: v3\n      weight: 50")
 	m.pushed(mark, "VirtualService default/reviews")
 	versions, _ = m.reviewers(requests, nil)
 	requireShares(t, versions, map[string]float64{"v1": 0.4, "v2": 0.1, "v3": 0.5})
 
 	mark = m.screen.mark()
-	m.edit("traffic.yaml", "subset: v1\n      weight: 40", "subset: v1\n      weight: 0")
-	m.edit("traffic.yaml", "subset: v2\n      weight: 10", "subset: v2\n      weight: 0")
-	m.edit("traffic.yaml", "subset: v3\n      weight: 50", "subset: v3\n      weight: 100")
+	m.edit("traffic.yaml", "subset: v1\n      weight: 40", "subset: v1\n      weight: 0", "subset: v2\n      weight: 10", "subset: v2\n      weight: 0",
+		"subset: v3\n      weight: 50", "subset: v3\n      weight: 100")
 	m.pushed(mark, "VirtualService default/reviews")
 	versions, _ = m.reviewers(50, nil)
 	require.Equal(t, map[string]int{"v3": 50}, versions, "from the next request on")
