@@ -74,7 +74,7 @@ func (c *cluster) namespace(name string) {
 	require.Eventually(c.t, func() bool {
 		_, err := c.core.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil
-	}, time.Minute, 20*time.Millisecond)
+	}, 3*time.Minute, 20*time.Millisecond) // on a busy machine the controllers start late
 }
 
 // workload is a Service with one ready Pod, whose proxy will connect.

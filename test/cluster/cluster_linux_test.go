@@ -34,7 +34,7 @@ import (
 
 const (
 	// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 	glance   = 20 * time.Millisecond
 	space    = "default" // the namespace of all
 )
@@ -59,7 +59,7 @@ func start(t *testing.T) *cluster {
 	}
 	envoy := realenvoy.Binary(t)
 	c := &cluster{logs: &tail{}}
-	c.api = kubeapi.Start(t, kubeapi.Options{ControllerManagerFlags: []string{"--node-monitor-grace-period=10s", "--node-monitor-period=1s"}})
+	c.api = kubeapi.Start(t, kubeapi.Options{ControllerManagerFlags: []string{"--node-monitor-grace-period=20s", "--node-monitor-period=1s"}})
 	c.api.InstallIstioCRDs(t)
 	config := c.api.Config()
 	config.QPS, config.Burst = 1000, 1000

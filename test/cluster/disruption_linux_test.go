@@ -19,7 +19,7 @@ func rollingUpdate(t *testing.T, c *cluster) {
 	c.ready(t, "roll-v1")
 	w.until(t, "http://roll/", "an answer", again(20, w, "http://roll/", ok))
 	before := c.pods(t, "app=roll")
-	l := w.steady(t, "http://roll/", 10*time.Second)
+	l := w.steady(t, "http://roll/", patience)
 	c.apply(t, strings.Replace(echo("roll", "v1", 2), "--port=8080", `--port=8080", "--call=/x=http://roll/`, 1))
 	c.ready(t, "roll-v1")
 	c.await(t, "the old pods have gone", func() bool {
@@ -39,7 +39,7 @@ func rollingUpdate(t *testing.T, c *cluster) {
 func apiServerAway(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	w.until(t, "http://server/", "an answer", again(20, w, "http://server/", ok))
-	l := w.steady(t, "http://server/", 10*time.Second)
+	l := w.steady(t, "http://server/", patience)
 	c.api.Stop(t)
 	over := time.After(*outage)
 	l.advance(t, 600)

@@ -9,8 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pace is the pause between two requests of a steady load.
-const pace = 5 * time.Millisecond
+// pace is the pause between two requests of a steady load, and most how many are under way when some take long: on a busy machine, which
+// answers fewer than are sent, more and more would be.
+const (
+	pace = 5 * time.Millisecond
+	most = 32
+)
 
 // load is a steady flow of requests to a service that should answer throughout. Several are under way when some take long.
 type load struct {
@@ -35,7 +39,7 @@ func (w *workload) steady(t *testing.T, url string, limit time.Duration) *load {
 	client := *w.http
 	client.Timeout = limit
 	own.http = &client
-	l := &load{w: &own, stop: make(chan struct{})}
+	l, underWay := &load{w: &own, stop: make(chan struct{})}, make(chan struct{}, most)
 	l.done.Go(func() {
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
@@ -44,7 +48,14 @@ func (w *workload) steady(t *testing.T, url string, limit time.Duration) *load {
 			case <-l.stop:
 				return
 			case <-tick.C:
-				l.done.Go(func() { l.request(url) })
+			}
+			select {
+			case underWay <- struct{}{}:
+				l.done.Go(func() {
+					defer func() { <-underWay }()
+					l.request(url)
+				})
+			default:
 			}
 		}
 	})

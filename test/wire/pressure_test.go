@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -128,7 +129,7 @@ func (m *mesh) push(clients []*client) {
 
 func (m *mesh) eventually(what string, ok func() bool) {
 	m.t.Helper()
-	require.Eventually(m.t, ok, time.Minute, time.Millisecond, what)
+	require.Eventually(m.t, ok, 3*time.Minute, time.Millisecond, what) // a busy machine takes long for anything
 }
 
 // status is what the server knows of a client, by its number.
@@ -170,9 +171,12 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	for range generations {
 		m.push(healthy)
 	}
-	s, ok := m.status(others)
-	require.True(t, ok, "it is left alone")
-	require.Equal(t, generations+1, int(s.State.Generation), "the newest state is what it waits for")
+	var s serve.Client
+	m.eventually("the newest state is what it waits for", func() bool {
+		var ok bool
+		s, ok = m.status(others)
+		return ok && s.State.Generation == generations+1
+	})
 	require.LessOrEqual(t, m.serverEnd(sick).n.Load(), int64(queued), "what is under way")
 	require.False(t, s.Types[view.Endpoint].Settled)
 
@@ -276,9 +280,9 @@ func TestManyConnectAtOnce(t *testing.T) {
 	m.eventually("each is admitted", func() bool { return m.server.connected() == clients })
 	require.Zero(t, m.value("lateen_xds_refused_streams_total"))
 	require.Zero(t, ended.Load())
-	for _, c := range m.server.server.Clients() {
-		require.EqualValues(t, 11, c.State.Generation)
-	}
+	m.eventually("each has the newest", func() bool {
+		return !slices.ContainsFunc(m.server.server.Clients(), func(c serve.Client) bool { return c.State.Generation != 11 })
+	})
 }
 
 // A storm of generations costs each client as many pushes as it can take, and leaves it with the newest.

@@ -41,7 +41,7 @@ func (w *worker) startProxy() error {
 }
 
 func (w *worker) token() (string, error) {
-	ctx, cancel := context.WithTimeout(w.alive, 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.alive, time.Minute)
 	defer cancel()
 	seconds := int64(time.Hour.Seconds())
 	request, err := w.k.o.Client.CoreV1().ServiceAccounts(w.namespace).CreateToken(ctx, w.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{

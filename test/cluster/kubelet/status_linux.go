@@ -17,11 +17,26 @@ import (
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
 )
 
-// probeTimeout is that of a probe that does not say.
-const probeTimeout = time.Second
+const (
+	// probeTimeout is that of a probe that does not say.
+	probeTimeout = time.Second
+	// failures is how many looks in a row must fail until a Pod that was ready is not, Kubernetes' failureThreshold: one probe
+	// may come too late on a busy machine.
+	failures = 3
+)
 
-// isReady tells whether the Envoy and each container are.
+// isReady tells whether the Pod is, now or a few looks ago.
 func (w *worker) isReady(ctx context.Context) bool {
+	if w.looksReady(ctx) {
+		w.failed = 0
+		return true
+	}
+	w.failed = min(w.failed+1, failures)
+	return w.failed < failures
+}
+
+// looksReady tells whether the Envoy and each container are.
+func (w *worker) looksReady(ctx context.Context) bool {
 	if w.proxy != nil && !w.proxyReady(ctx) {
 		return false
 	}

@@ -42,6 +42,7 @@ type worker struct {
 	containers []*container
 	proxy      *podnet.Process
 	reported   string // what the API server was told last
+	failed     int    // looks in a row that did not find the Pod ready
 }
 
 type container struct {
@@ -53,6 +54,7 @@ type container struct {
 func newWorker(k *Kubelet, n *node, pod *corev1.Pod) *worker {
 	w := &worker{
 		k: k, node: n, uid: pod.UID, namespace: pod.Namespace, name: pod.Name, pod: pod, seen: make(chan *corev1.Pod, 1), started: metav1.Now(),
+		failed: failures, // none is ready before it was found so
 	}
 	w.alive, w.kill = context.WithCancel(n.lost)
 	return w

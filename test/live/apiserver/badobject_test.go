@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func (m *mesh) agree(second *lateenserve.Process) {
 	eventually(m.t, "the proxies of both replicas have the same", func() bool {
 		return maps.Equal(versions(m.proxies[0]), versions(m.proxies[len(m.proxies)-1]))
 	})
-	require.Equal(m.t, m.problems(), problemsOf(m.t, second))
+	eventually(m.t, "the replicas say the same", func() bool { return slices.Equal(m.problems(), problemsOf(m.t, second)) })
 }
 
 // secret creates one of type kubernetes.io/tls.

@@ -246,5 +246,5 @@ func problemsOf(t *testing.T, lateen *lateenserve.Process) []problem {
 // eventually waits until a condition holds, for as long as the test may run.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, time.Minute, 20*time.Millisecond, what)
+	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond, what) // a busy machine takes long for anything
 }

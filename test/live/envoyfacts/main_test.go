@@ -58,8 +58,9 @@ func start(r *adscript.Run) {
 func give(r *adscript.Run, c *clusterv3.Cluster, hosts ...string) {
 	cds := r.Send(adscript.Push("1", c))
 	r.AwaitSubscribe(adscript.Endpoints, c.GetName())
-	r.Send(adscript.Push("1", adscript.Assignment(c.GetName(), hosts...)))
+	eds := r.Send(adscript.Push("1", adscript.Assignment(c.GetName(), hosts...)))
 	r.AwaitAck(cds)
+	r.AwaitAck(eds) // on a busy machine the fetch may have ended before
 }
 
 // giveCollection adds a cluster whose endpoints are a LEDS collection.
@@ -68,8 +69,9 @@ func giveCollection(r *adscript.Run, c *clusterv3.Cluster, collection string, ho
 	r.AwaitSubscribe(adscript.Endpoints, c.GetName())
 	r.Send(adscript.Push("1", adscript.CollectionAssignment(c.GetName(), collection, soon)))
 	r.AwaitSubscribe(adscript.Members, adscript.Collection(collection)+"*")
-	r.Send(adscript.PushMembers("1", collection, hosts...))
+	members := r.Send(adscript.PushMembers("1", collection, hosts...))
 	r.AwaitAck(cds)
+	r.AwaitAck(members) // likewise
 }
 
 // changed is a cluster that differs from c in something that Envoy has to build a new cluster for.

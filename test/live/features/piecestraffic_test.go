@@ -63,7 +63,7 @@ func restart(t *testing.T, m *livemesh.Mesh, workload string) {
 		return len(pods) == 1 && pods[0].Ready && envoyOf(pods[0]) != pid
 	})
 	m.Settle()
-	require.NotEqual(t, before, m.Proxy(workload).ConnectionID)
+	m.Await("the stream of before is gone", func() bool { return m.Proxy(workload).ConnectionID != before })
 }
 
 // envoyOf is the process id of a pod's Envoy.

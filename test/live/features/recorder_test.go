@@ -19,11 +19,10 @@ import (
 // recorder is a server of the test's own, outside of the mesh, which remembers what it was asked.
 type recorder struct {
 	*httptest.Server
-	// answer may answer in the place of an echo; then it returns true.
-	answer func(w http.ResponseWriter, r *http.Request) bool
 
-	mu   sync.Mutex
-	seen []*http.Request
+	mu     sync.Mutex
+	answer func(w http.ResponseWriter, r *http.Request) bool
+	seen   []*http.Request
 }
 
 func newRecorder(t *testing.T) *recorder {
@@ -41,11 +40,19 @@ func newRecorder(t *testing.T) *recorder {
 func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	r.seen = append(r.seen, req)
+	answer := r.answer
 	r.mu.Unlock()
-	if r.answer != nil && r.answer(w, req) {
+	if answer != nil && answer(w, req) {
 		return
 	}
 	_ = json.NewEncoder(w).Encode(sample.Echoed{Hostname: "recorder", Version: "recorder", Path: req.URL.Path, Host: req.Host, Headers: req.Header})
+}
+
+// answers sets what may answer in the place of an echo; then it returns true. A request that Envoy has given up may still be under way.
+func (r *recorder) answers(by func(w http.ResponseWriter, r *http.Request) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = by
 }
 
 // address is where it listens.
