@@ -92,6 +92,7 @@ func New(o Options) *Pipeline {
 		Mesh: o.Mesh,
 		Debounce: world.Debounce{
 			After: o.Config.DebounceAfter, Early: o.Config.DebounceEarly, Max: o.Config.DebounceMax, Endpoints: o.Config.EDSDebounce,
+			Moves: o.Config.DebounceMoves,
 		},
 		Publish: p.advance,
 		Batched: p.meters.batched,

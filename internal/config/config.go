@@ -18,6 +18,9 @@ type Config struct {
 	// DebounceEarly, unless it is 0, lets the first change after a quiet go at once, a removal after so long, and endpoints at a pace of
 	// their own, with at least so long between them (LATEEN_DEBOUNCE_EARLY, 20ms; 0 if PILOT_DEBOUNCE_AFTER is set).
 	DebounceEarly time.Duration
+	// DebounceMoves is for how long an endpoint is kept that an EndpointSlice has lost and no other one has got yet, while its Pod runs
+	// (LATEEN_DEBOUNCE_MOVES, 2s; 0 is not at all).
+	DebounceMoves time.Duration
 	// EDSDebounce tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE, true).
 	EDSDebounce bool
 	// SendUnhealthy tells whether endpoints that are not ready are sent, marked as such (PILOT_SEND_UNHEALTHY_ENDPOINTS, false).
@@ -63,6 +66,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 	c := Config{
 		DebounceAfter:        read(&r, "PILOT_DEBOUNCE_AFTER", 100*time.Millisecond, duration),
 		DebounceMax:          read(&r, "PILOT_DEBOUNCE_MAX", 10*time.Second, duration),
+		DebounceMoves:        read(&r, "LATEEN_DEBOUNCE_MOVES", 2*time.Second, duration),
 		EDSDebounce:          read(&r, "PILOT_ENABLE_EDS_DEBOUNCE", true, boolean),
 		SendUnhealthy:        read(&r, "PILOT_SEND_UNHEALTHY_ENDPOINTS", false, boolean),
 		PushThrottle:         read(&r, "PILOT_PUSH_THROTTLE", 0, count),

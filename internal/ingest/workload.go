@@ -30,6 +30,7 @@ func (r *reader) node(in *corev1.Node) []Object {
 
 // pod gives a Workload until the pod has ended.
 func (r *reader) pod(in *corev1.Pod) []Object {
+	r.ending = in.DeletionTimestamp != nil
 	if in.Status.Phase == corev1.PodSucceeded || in.Status.Phase == corev1.PodFailed {
 		return nil
 	}
@@ -190,9 +191,13 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 		}
 		for j, text := range in.Addresses {
 			a, ok := r.reachable(path(fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)), text)
-			if ok && known {
+			switch {
+			case !ok:
+			case known:
 				host.Address = a
 				out = append(out, host)
+			default:
+				r.notReady = append(r.notReady, a)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -65,6 +66,7 @@ func (l *Loop) convertOne(c source.Change) Update {
 	}
 	l.o.Ledger.origin(c)
 	if c.Object == nil {
+		l.bridges.learn(c.Key, ingest.Result{})
 		l.o.Ledger.object(c.Key, nil)
 		if c.Key == l.o.Converter.MeshKey() {
 			l.mesh = l.o.Mesh
@@ -72,6 +74,7 @@ func (l *Loop) convertOne(c source.Change) Update {
 		return u
 	}
 	result := l.o.Converter.Convert(c, l.meshNow())
+	l.bridges.learn(c.Key, result)
 	l.o.Ledger.object(c.Key, result.Problems)
 	u.Objects = result.Objects
 	for _, o := range u.Objects {

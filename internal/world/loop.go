@@ -27,6 +27,9 @@ type Debounce struct {
 	// Endpoints tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE): with all others if Early is 0, else at a pace
 	// of their own.
 	Endpoints bool
+	// Moves is for how long an endpoint is kept that a slice has lost, and that may be about to appear in another (see bridge.go);
+	// 0 is not at all (LATEEN_DEBOUNCE_MOVES).
+	Moves time.Duration
 }
 
 // LoopOptions are what a Loop needs.
@@ -66,6 +69,8 @@ type Loop struct {
 	held *heldBatch
 	calm calm
 
+	bridges bridges
+
 	// flushing wait for the pending batch to be published.
 	flushing []chan<- uint64
 
@@ -92,7 +97,7 @@ type message struct {
 func NewLoop(o LoopOptions) *Loop {
 	return &Loop{
 		o: o, inbox: make(chan message, inboxSize), woken: make(chan struct{}, 1), writer: NewWriter(), mesh: o.Mesh,
-		ingressClasses: map[string]bool{}, pending: newGathered(), paced: newGathered(),
+		ingressClasses: map[string]bool{}, pending: newGathered(), paced: newGathered(), bridges: newBridges(),
 		kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{}, ways: ways{},
 	}
 }
@@ -163,7 +168,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		for ; wait <= 0; wait, next = l.wait(time.Now()) { // what is held waits on
 			l.fire(next)
 		}
-		if l.idle() && l.synced {
+		if l.idle() && l.bridges.empty() && l.synced {
 			l.answer()
 		}
 		timer.Reset(wait)
@@ -247,13 +252,26 @@ func (l *Loop) wait(now time.Time) (wait time.Duration, next selection) {
 	if !l.pending.empty() || l.held != nil {
 		wait = l.pending.due(l.quiet(), l.o.Debounce.Max).Sub(now)
 	}
-	if l.paced.empty() || l.held != nil || wait <= 0 {
+	if l.held != nil || wait <= 0 {
 		return wait, everything
 	}
-	if paced := l.pacedDue().Sub(now); paced < wait {
-		return paced, endpointsAlone
+	if alone := l.endpointsDue(now); alone < wait {
+		return alone, endpointsAlone
 	}
 	return wait, everything
+}
+
+// endpointsDue is how long it still takes until endpoints go without anything else: those that have changed, or those that were lost. What
+// waits with all others may have these, so that they wait with it.
+func (l *Loop) endpointsDue(now time.Time) time.Duration {
+	wait := never
+	if !l.paced.empty() {
+		wait = l.pacedDue().Sub(now)
+	}
+	if !l.bridges.empty() && (l.apart() || l.pending.empty()) {
+		wait = min(wait, l.bridges.due.Sub(now))
+	}
+	return wait
 }
 
 func isEndpoints(k source.Kind) bool { return k == source.EndpointSlice || k == source.Pod }
@@ -266,7 +284,10 @@ func (l *Loop) fire(what selection) {
 	}
 	var batch []source.Change
 	if what == endpointsAlone {
-		b.first = l.paced.first
+		b.first = time.Time{}
+		if !l.paced.empty() {
+			b.first = l.paced.first
+		}
 	} else {
 		early, b.settled = l.early(), true
 		batch = l.pending.take()
@@ -276,7 +297,7 @@ func (l *Loop) fire(what selection) {
 		b.changes = append(b.changes, batch...)
 	}
 	updates := l.convert(batch)
-	next, delta := l.writer.Apply(updates)
+	next, delta := l.cross(l.writer.Apply(updates))
 	l.check(next, delta)
 	b.count += len(updates)
 	b.delta = b.delta.Then(delta)

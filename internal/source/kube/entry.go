@@ -188,10 +188,11 @@ func trimSlice(o *discoveryv1.EndpointSlice) {
 	*o = discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: o.AddressType, Endpoints: o.Endpoints, Ports: o.Ports}
 }
 
-// trimPod leaves a Pod's labels and addresses, where it runs and as whom, and the names of its ports. Nothing of it competes with
-// others, so its age and UID do not count.
+// trimPod leaves a Pod's labels and addresses, where it runs and as whom, the names of its ports, and whether it is being deleted. Nothing
+// of it competes with others, so its age and UID do not count.
 func trimPod(o *corev1.Pod) {
 	meta := nameOf(&o.ObjectMeta)
+	meta.DeletionTimestamp = o.DeletionTimestamp
 	meta.Labels, meta.Annotations = o.Labels, annotations(o.Annotations)
 	spec := corev1.PodSpec{ServiceAccountName: intern(o.Spec.ServiceAccountName), NodeName: intern(o.Spec.NodeName)}
 	for _, c := range o.Spec.Containers {
