@@ -18,14 +18,14 @@ func TestDefaultsAreIstios(t *testing.T) {
 	c, err := FromEnv(lookup(nil))
 	require.NoError(t, err)
 	require.Equal(t, Config{
-		DebounceAfter: 100 * time.Millisecond, DebounceMax: 10 * time.Second, DebounceEarly: 20 * time.Millisecond, EDSDebounce: true, MaxRecvMsgSize: 4 << 20,
+		DebounceAfter: 100 * time.Millisecond, DebounceMax: 10 * time.Second, DebounceEarly: 20 * time.Millisecond, DebounceMoves: 2 * time.Second, EDSDebounce: true, MaxRecvMsgSize: 4 << 20,
 		TokenAudiences: []string{"istio-ca"}, Status: StatusOfProblems,
 	}, c)
 }
 
 func TestVariablesAreRead(t *testing.T) {
 	c, err := FromEnv(lookup(map[string]string{
-		"PILOT_DEBOUNCE_AFTER": "2.5s", "PILOT_DEBOUNCE_MAX": "30s", "PILOT_ENABLE_EDS_DEBOUNCE": "false",
+		"PILOT_DEBOUNCE_AFTER": "2.5s", "PILOT_DEBOUNCE_MAX": "30s", "PILOT_ENABLE_EDS_DEBOUNCE": "false", "LATEEN_DEBOUNCE_MOVES": "0s",
 		"PILOT_PUSH_THROTTLE": "100", "PILOT_MAX_REQUESTS_PER_SECOND": "12.5", "TOKEN_AUDIENCES": "mine, ours,",
 		"PILOT_ENABLE_STATUS": "true", "K8S_INGRESS_NS": "edge", "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG": "false", "LATEEN_ENABLE_VHDS": "false", "LATEEN_ENABLE_LEDS": "0", "ISTIO_DUAL_STACK": "true",
 	}))

@@ -54,7 +54,7 @@ func ends(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(17
 func lists(name string, pods ...string) source.Change { return listsAt(8080, name, pods...) }
 
 func listsAt(port int32, name string, pods ...string) source.Change {
-	portName, yes, no := "http", true, false
+	portName, node, zone, yes, no := "http", "n1", "z1", true, false
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "a"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
@@ -63,7 +63,7 @@ func listsAt(port int32, name string, pods ...string) source.Change {
 		e := discoveryv1.Endpoint{Addresses: []string{p}}
 		if p[0] == 'p' {
 			e = discoveryv1.Endpoint{
-				Addresses: []string{addressOf(p[:2])}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: p[:2]},
+				Addresses: []string{addressOf(p[:2])}, NodeName: &node, Zone: &zone, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: p[:2]},
 				Conditions: discoveryv1.EndpointConditions{Ready: &yes, Serving: &yes, Terminating: &no},
 			}
 			switch p[2:] {
@@ -146,6 +146,7 @@ func TestWhatIsLostGoes(t *testing.T) {
 	headless := func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }
 	unselecting := func(s *corev1.Service) { s.Spec.Selector = nil }
 	relabelled := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "b"} }
+	draining := func(p *corev1.Pod) { p.Labels["istio.io/draining"] = "true" }
 	elsewhere := func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.9" }
 	usual := []source.Change{selecting("a"), runs("p7"), runs("p8"), lists("a", "p7", "p8")}
 	lost := lists("a", "p8")
@@ -159,6 +160,7 @@ func TestWhatIsLostGoes(t *testing.T) {
 		"of a headless service":           {[]source.Change{selecting("a", headless), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, kept},
 		"of a service without selector":   {[]source.Change{selecting("a", unselecting), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, 0},
 		"of a service of others":          {[]source.Change{selecting("b"), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, 0},
+		"draining":                        {append(usual, runs("p7", draining)), []said{at(0, lost)}, 0},
 		"without a Pod":                   {[]source.Change{selecting("a"), lists("a", "127.0.0.7")}, []said{at(0, lists("a"))}, 0},
 		"in another slice, not ready":     {append(usual, lists("b", "p7-")), []said{at(0, lost)}, 0},
 		"in another one, terminating":     {append(usual, lists("b", "p7/")), []said{at(0, lost)}, 0},
@@ -212,6 +214,35 @@ func failed(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 func ofService(name string, c source.Change) source.Change {
 	c.Object.SetLabels(map[string]string{discoveryv1.LabelServiceName: name})
 	return c
+}
+
+// What is lost one after the other goes one after the other.
+func TestEachEndpointIsKeptForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begin(t, moving, selecting("a"), runs("p7"), runs("p8"), lists("a", "p7", "p8"))
+		r.sink(source.Event{Changes: []source.Change{lists("a", "p8")}})
+		advance(500 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{lists("a")}})
+		advance(time.Minute)
+		require.Len(t, r.published(), 3)
+		require.Equal(t, time.Minute+2*time.Second, r.published()[1].at)
+		require.Equal(t, time.Minute+2500*time.Millisecond, r.published()[2].at)
+	})
+}
+
+// What a slice says of an address counts before what one has said.
+func TestAnAddressThatWasLostMayBeAnothers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begin(t, moving, selecting("a"), runs("p7"), runs("p8"), lists("a", "p7"))
+		r.sink(source.Event{Changes: []source.Change{lists("a")}})
+		advance(500 * time.Millisecond)
+		another := lists("b", "p8")
+		another.Object.(*discoveryv1.EndpointSlice).Endpoints[0].Addresses = []string{"127.0.0.7"}
+		r.sink(source.Event{Changes: []source.Change{another}})
+		advance(time.Minute)
+		require.Len(t, r.published(), 2)
+		require.Equal(t, map[world.EndpointID]string{p7: "p8"}, pods(r.deltas()[1].To))
+	})
 }
 
 // A Pod that is deleted is said to end first; then its slices say so; in the end both are without it. Nothing of that is kept.
