@@ -218,16 +218,18 @@ func ofService(name string, c source.Change) source.Change {
 
 // What is lost one after the other goes one after the other.
 func TestEachEndpointIsKeptForItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := begin(t, moving, selecting("a"), runs("p7"), runs("p8"), lists("a", "p7", "p8"))
-		r.sink(source.Event{Changes: []source.Change{lists("a", "p8")}})
-		advance(500 * time.Millisecond)
-		r.sink(source.Event{Changes: []source.Change{lists("a")}})
-		advance(time.Minute)
-		require.Len(t, r.published(), 3)
-		require.Equal(t, time.Minute+2*time.Second, r.published()[1].at)
-		require.Equal(t, time.Minute+2500*time.Millisecond, r.published()[2].at)
-	})
+	for range 8 { // maps have an order of their own each time
+		synctest.Test(t, func(t *testing.T) {
+			r := begin(t, moving, selecting("a"), runs("p7"), runs("p8"), lists("a", "p7", "p8"))
+			r.sink(source.Event{Changes: []source.Change{lists("a", "p8")}})
+			advance(500 * time.Millisecond)
+			r.sink(source.Event{Changes: []source.Change{lists("a")}})
+			advance(time.Minute)
+			require.Len(t, r.published(), 3)
+			require.Equal(t, time.Minute+2*time.Second, r.published()[1].at)
+			require.Equal(t, time.Minute+2500*time.Millisecond, r.published()[2].at)
+		})
+	}
 }
 
 // What a slice says of an address counts before what one has said.
@@ -240,7 +242,7 @@ func TestAnAddressThatWasLostMayBeAnothers(t *testing.T) {
 		another.Object.(*discoveryv1.EndpointSlice).Endpoints[0].Addresses = []string{"127.0.0.7"}
 		r.sink(source.Event{Changes: []source.Change{another}})
 		advance(time.Minute)
-		require.Len(t, r.published(), 2)
+		require.Equal(t, time.Minute+500*time.Millisecond, r.published()[1].at)
 		require.Equal(t, map[world.EndpointID]string{p7: "p8"}, pods(r.deltas()[1].To))
 	})
 }

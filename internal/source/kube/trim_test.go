@@ -88,6 +88,9 @@ func filled(k source.Kind, seed int64) metav1.Object {
 			m.Name, m.Namespace, m.GenerateName = pick("a", "b"), pick("x", "y"), ""
 			m.ManagedFields = nil
 			m.CreationTimestamp = metav1.Unix(int64(1+random.IntN(9)), 0)
+			if m.DeletionTimestamp = nil; random.IntN(2) == 0 {
+				m.DeletionTimestamp = &m.CreationTimestamp
+			}
 			for _, known := range slices.Concat(ingest.Annotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"}) {
 				if m.Labels == nil || m.Annotations == nil || random.IntN(2) == 0 {
 					continue
