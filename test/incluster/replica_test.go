@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
 type collector = assert.CollectT
@@ -48,11 +50,11 @@ func (c *cluster) run(t *testing.T, command func(args []string) *exec.Cmd) *repl
 	r := &replica{ended: make(chan struct{}), ports: map[string]int{}}
 	line := []string{"serve", "--write", "--lease-duration", lease}
 	for _, name := range []string{"health", "webhook", "secure-xds", "xds", "monitoring"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		held, err := port.Hold()
 		require.NoError(t, err)
-		r.ports[name] = l.Addr().(*net.TCPAddr).Port
-		require.NoError(t, l.Close())
-		line = append(line, fmt.Sprintf("--%s-address=127.0.0.1:%d", name, r.ports[name]))
+		t.Cleanup(held.Release)
+		r.ports[name] = int(netip.MustParseAddrPort(held.Address).Port())
+		line = append(line, fmt.Sprintf("--%s-address=%s", name, held.Address))
 	}
 	r.command = command(line)
 	r.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -3,7 +3,7 @@ package manifests
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }

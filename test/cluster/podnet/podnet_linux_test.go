@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
 )
 
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, podnet.Init(os.Args[2:]))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 func newNetwork(t *testing.T) *podnet.Network {

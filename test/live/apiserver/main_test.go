@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
 // outage is how long the API server stays away.
@@ -27,8 +26,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	code := leak.Run(m.Run)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
 // check runs "lateen up DIR --check" as a pipeline of somebody's CI would.
@@ -21,10 +23,10 @@ func check(t *testing.T, dir string, timeout time.Duration) (out string, exit in
 func TestCheckBesideAMesh(t *testing.T) {
 	dir := bookinfo(t)
 	m := &mesh{t: t, dir: dir}
-	port := freePort(t)
-	m.edit("gateway.yaml", "    port: 8080", "    port: "+port+"\n    targetPort: 8080")
+	entrance := freePort(t)
+	m.edit("gateway.yaml", "    port: 8080", "    port: "+entrance+"\n    targetPort: 8080")
 	m = start(t, dir, "--free-ports=false", "--xds-address", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0")
-	require.Equal(t, "http://127.0.0.1:"+port, m.gateway)
+	require.Equal(t, "http://127.0.0.1:"+entrance, m.gateway)
 
 	out, exit := check(t, dir, patience)
 	require.Zero(t, exit, out)
@@ -36,14 +38,15 @@ func TestCheckBesideAMesh(t *testing.T) {
 	require.Empty(t, m.status().Problems)
 }
 
+// freePort is one that nobody else gets by chance until the test ends.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	held, err := port.Hold()
 	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	t.Cleanup(held.Release)
+	_, number, err := net.SplitHostPort(held.Address)
 	require.NoError(t, err)
-	return port
+	return number
 }
 
 func TestCheckFindsWhatIsBroken(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
@@ -25,10 +25,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	code := leak.Run(m.Run)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 func build(dir string) (string, error) {
