@@ -299,9 +299,9 @@ const bytesOfAProxy = 2 << 10
 // TestAThousandReplicasCostOneEncoding connects 1,000 proxies of one class. Nothing is compiled or encoded but what the first
 // of them needed; what each costs is its entry with the compiler, its connection and its session.
 func TestAThousandReplicasCostOneEncoding(t *testing.T) {
-	const replicas = 1000
+	const replicas, forerunners = 1000, 100
 	objects := meshgen.Mesh{Services: 1000}.Objects()
-	for n := range replicas + 1 {
+	for n := range replicas + forerunners {
 		objects = append(objects, meshgen.Upsert(replica(n)))
 	}
 	r := newRig(t, objects)
@@ -313,6 +313,11 @@ func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 	}
 	first := connect(replicas)
 	r.settle()
+	early := []*client{first} // with whom comes what all need once
+	for n := range forerunners - 1 {
+		early = append(early, connect(replicas+1+n))
+		r.clients = r.clients[:1]
+	}
 	type stream struct {
 		conn    *fanout.Conn
 		session *session.Session
@@ -328,6 +333,7 @@ func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 	}
 	each := (heap.InUse().Heap - was) / replicas
 	runtime.KeepAlive(streams)
+	runtime.KeepAlive(early)
 	after := r.counts()
 	require.Equal(t, before.Hits+before.Misses, after.Hits+after.Misses)
 	require.Equal(t, before.Edits, after.Edits)
