@@ -27,6 +27,8 @@ type mesh struct {
 	stop   func()
 
 	proxies map[*view.Member]string
+	// placing is for placed: nothing but a file orders a test's look at it before the generation that an edit leads to.
+	placing sync.Mutex
 	placed  map[*view.Member]view.Placement
 	// kept are the names of resources that were kept back since Envoy would refuse them.
 	kept []string
@@ -87,6 +89,8 @@ func start(t tester, s source.Source) *mesh {
 
 // take is a generation for the proxies.
 func (m *mesh) take(s view.Step) {
+	m.placing.Lock()
+	defer m.placing.Unlock()
 	for _, moved := range s.Moved {
 		m.placed[moved.Member] = moved.Placement
 	}
@@ -131,6 +135,8 @@ func (m *mesh) settle() {
 
 // resources are what each proxy has: the version of each resource, virtual hosts apart from their tables.
 func (m *mesh) resources() map[string]string {
+	m.placing.Lock()
+	defer m.placing.Unlock()
 	out := map[string]string{}
 	for member, p := range m.placed {
 		for typ, set := range p.State.Sets {
