@@ -25,17 +25,14 @@ func (r *reader) serviceEntry(spec *networking.ServiceEntry) []Object {
 	common.Addresses = r.entryAddresses(p.dot("addresses"), spec)
 	common.Endpoints = r.entryEndpoints(p.dot("endpoints"), spec, common.Ports)
 	common.Selector = r.entrySelector(p.dot("workloadSelector"), spec)
-	if names := spec.GetSubjectAltNames(); len(names) > 0 {
-		r.fail(p.dot("subjectAltNames"), strings.Join(names, ","), "is not supported yet; names in certificates are not checked against it",
-			"subjectAltNames in the tls settings of a DestinationRule")
-	}
+	common.SubjectAltNames = slices.Clone(spec.GetSubjectAltNames())
 	var out []Object
 	for i, host := range r.entryHosts(p.dot("hosts"), spec.GetHosts()) {
 		s := common
 		s.Host = host.name
 		s.Endpoints = r.hostEndpoints(p.dot("hosts").at(host.index), spec, s)
 		if i > 0 { // each Service owns its lists
-			s.Ports, s.Addresses = slices.Clone(s.Ports), slices.Clone(s.Addresses)
+			s.Ports, s.Addresses, s.SubjectAltNames = slices.Clone(s.Ports), slices.Clone(s.Addresses), slices.Clone(s.SubjectAltNames)
 		}
 		out = append(out, &s)
 	}
@@ -175,6 +172,9 @@ func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []mod
 	e := model.Endpoint{Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality())}
 	e.Address = r.endpointAddress(p.dot("address"), in.GetAddress(), names)
 	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
+	if e.Account = in.GetServiceAccount(); e.Account != "" && !isObjectName(e.Account) {
+		r.fail(p.dot("serviceAccount"), e.Account, "is no name of a ServiceAccount", wantLabel)
+	}
 	if e.Weight > heaviest {
 		r.fail(p.dot("weight"), e.Weight, "is too large", "a number from 0 to 1000000")
 	}

@@ -126,6 +126,7 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 		out.ProxyHTTPPort, _ = r.port(p.dot("proxyHttpPort"), int64(in.GetProxyHttpPort()))
 	}
 	out.AutoTLS = in.GetEnableAutoMtls().GetValue()
+	r.trustDomains(p, in, out)
 	out.ServiceExport = r.exports(p.dot("defaultServiceExportTo"), in.GetDefaultServiceExportTo(), out.ServiceExport)
 	out.VirtualServiceExport = r.exports(p.dot("defaultVirtualServiceExportTo"), in.GetDefaultVirtualServiceExportTo(), out.VirtualServiceExport)
 	out.DestinationRuleExport = r.exports(p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport)
@@ -138,6 +139,25 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	out.Locality = r.pools.localities.Canonical(out.Locality)
 	r.ingressConfig(p, in, &out.Ingress)
 	r.proxyConfig(p.dot("defaultConfig"), in.GetDefaultConfig(), out)
+}
+
+// trustDomains reads whose identities are the mesh's. One that is wrong is nobody's.
+func (r *reader) trustDomains(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
+	ok := func(p path, name string) bool {
+		if !isTrustDomain(name) {
+			r.fail(p, name, "is no trust domain", wantTrustDomain)
+			return false
+		}
+		return true
+	}
+	if name := in.GetTrustDomain(); name != "" && ok(p.dot("trustDomain"), name) {
+		out.TrustDomain = name
+	}
+	for i, name := range in.GetTrustDomainAliases() {
+		if ok(p.dot("trustDomainAliases").at(i), name) {
+			out.TrustDomainAliases = append(out.TrustDomainAliases, name)
+		}
+	}
 }
 
 func (r *reader) ingressConfig(p path, in *mesh.MeshConfig, out *model.IngressConfig) {

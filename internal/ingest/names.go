@@ -13,6 +13,8 @@ const (
 	wantHost     = `a host name as "reviews.default.svc.cluster.local"`
 	wantWildcard = `a host name as "reviews.default.svc.cluster.local", or a wildcard as "*.example.com"`
 	wantLabel    = "lower-case letters, digits and hyphens, at most 63"
+
+	wantTrustDomain = `lower-case letters, digits, dots, hyphens and underscores, as "cluster.local"`
 )
 
 // resolve reads a host name, short ones as of the object's own namespace.
@@ -114,6 +116,11 @@ func isObjectName(s string) bool {
 		}
 	}
 	return true
+}
+
+// isTrustDomain tells whether s can be the name of a trust domain (SPIFFE).
+func isTrustDomain(s string) bool {
+	return s != "" && len(s) <= 255 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
 // gateways reads names of gateways: "mesh", "name" of the own namespace, "namespace/name", "./name", and the old form

@@ -170,7 +170,7 @@ func listenerFields(message string) (string, bool) {
 	case "ServicePort":
 		return "number protocol name target_port", true
 	case "WorkloadEntry":
-		return "address ports labels locality weight", true
+		return "address ports labels locality weight service_account", true
 	}
 	return "", false
 }
@@ -196,7 +196,8 @@ func meshFields(message string) (string, bool) {
 	case "MeshConfig":
 		return "outbound_traffic_policy connect_timeout default_http_retry_policy proxy_http_port default_service_export_to " +
 			"default_virtual_service_export_to default_destination_rule_export_to root_namespace access_log_file default_config " +
-			"ingress_class ingress_service ingress_controller_mode ingress_selector locality_lb_setting enable_auto_mtls", true
+			"ingress_class ingress_service ingress_controller_mode ingress_selector locality_lb_setting enable_auto_mtls " +
+			"trust_domain trust_domain_aliases", true
 	case "MeshConfig.OutboundTrafficPolicy":
 		return "mode tls", true
 	case "ProxyConfig":

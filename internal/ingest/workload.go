@@ -141,6 +141,7 @@ func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) ([]Object, bool) {
 		Service: service,
 		Ports:   r.slicePorts(in.Ports),
 		Hosts:   r.sliceHosts(in.Endpoints),
+		Unready: r.unreadyPods(in.Endpoints),
 	}}, true
 }
 
@@ -202,6 +203,20 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 		}
 	}
 	return out
+}
+
+// unreadyPods are pods that are about to be endpoints, or were: callers expect their identities before the first call, and as long as
+// there are connections to them.
+func (r *reader) unreadyPods(list []discoveryv1.Endpoint) []string {
+	var out []string
+	for _, in := range list {
+		if ref := in.TargetRef; ref != nil && ref.Kind == string(source.Pod) {
+			if _, known := r.health(in.Conditions); !known {
+				out = append(out, ref.Name)
+			}
+		}
+	}
+	return sorted(out)
 }
 
 // health follows the API: an unknown condition of ready counts as ready, one of serving as that of ready. What is not ready

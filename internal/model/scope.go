@@ -101,6 +101,9 @@ type MeshConfig struct {
 	ProxyHTTPPort  uint16   // 0: no HTTP proxy port unless the proxy asks for one
 	// AutoTLS is mutual TLS among workloads that can (enableAutoMtls). Unlike Istio's it is off unless the configuration turns it on.
 	AutoTLS bool
+	// TrustDomain is that of the workloads' identities, and TrustDomainAliases are others that mean the same ones.
+	TrustDomain        string
+	TrustDomainAliases []string
 	// Default visibility of objects that do not say (defaultServiceExportTo, …).
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
 	AccessLogFile                                              string // "" for none
@@ -140,6 +143,7 @@ func DefaultMesh() MeshConfig {
 	return MeshConfig{
 		RootNamespace:         "istio-system",
 		Domain:                "cluster.local",
+		TrustDomain:           "cluster.local",
 		ConnectTimeout:        10 * time.Second,
 		Retries:               DefaultRetries(),
 		ServiceExport:         Exports{All: true},

@@ -63,6 +63,8 @@ type Service struct {
 	TwoFamilies bool
 	// Endpoints are those written down in a ServiceEntry, for EDS and StrictDNS/LogicalDNS (then Address is a name).
 	Endpoints []Endpoint
+	// SubjectAltNames are those that a ServiceEntry demands of the certificates of its endpoints.
+	SubjectAltNames []string
 }
 
 // ServicePort is one port of a Service.
@@ -143,6 +145,8 @@ type Endpoint struct {
 	Node     string
 	// Other is an address of the pod's of the other family, empty if it has none.
 	Other string
+	// Account is the service account of one that a ServiceEntry lists; empty if it says none. Those of pods are the Workloads'.
+	Account string
 }
 
 // Locality is where something runs.

@@ -39,6 +39,8 @@ type EndpointSlice struct {
 	Service string // name in the slice's namespace
 	Ports   []SlicePort
 	Hosts   []SliceHost
+	// Unready are the names of pods that have addresses here and are no hosts: not yet, or no longer. Sorted.
+	Unready []string
 }
 
 // SlicePort is a port that all addresses of a slice serve.

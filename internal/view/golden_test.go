@@ -16,6 +16,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
@@ -107,8 +108,9 @@ func describe(t *testing.T, out *strings.Builder, p view.Placement) {
 				c := decode(t, body, &clusterv3.Cluster{})
 				fmt.Fprintf(out, "cluster %s %s%s", name, c.GetType(), familyText(c))
 				for _, m := range c.GetTransportSocketMatches() {
-					fmt.Fprint(out, " ", m.GetName())
+					fmt.Fprint(out, " ", m.GetName(), believed(t, m.GetTransportSocket()))
 				}
+				fmt.Fprint(out, believed(t, c.GetTransportSocket()))
 				fmt.Fprintln(out)
 			case view.Endpoint:
 				describeEndpoints(out, decode(t, body, &endpointv3.ClusterLoadAssignment{}))
@@ -134,6 +136,26 @@ func describe(t *testing.T, out *strings.Builder, p view.Placement) {
 			}
 		}
 	}
+}
+
+// believed are the names of which a server must have one.
+func believed(t *testing.T, socket *corev3.TransportSocket) string {
+	if socket == nil {
+		return ""
+	}
+	c := decode(t, socket.GetTypedConfig().GetValue(), &tlsv3.UpstreamTlsContext{}).GetCommonTlsContext()
+	check := c.GetCombinedValidationContext().GetDefaultValidationContext()
+	if check == nil {
+		check = c.GetValidationContext()
+	}
+	var names []string
+	for _, n := range check.GetMatchTypedSubjectAltNames() {
+		names = append(names, n.GetMatcher().GetExact())
+	}
+	if names = slices.Compact(names); len(names) == 0 {
+		return " of anybody"
+	}
+	return " of " + strings.Join(names, " ")
 }
 
 // familyText is by which families a cluster looks names up and from where it calls, if that is not by IPv4 from anywhere.

@@ -58,6 +58,9 @@ func impactOf(d *world.Delta, l *lane) *impact {
 	for _, e := range d.Endpoints {
 		m.endpointsOf(e)
 	}
+	for _, a := range d.Accounts {
+		m.hosts[a.Host] = true // whom callers believe
+	}
 	for _, p := range d.Credentials {
 		m.credential(p.Either())
 	}

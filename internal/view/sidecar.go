@@ -221,6 +221,7 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 	prefer := c.preference(s, svc, policy.LB, policy.Outlier != nil)
 	in.LocalityWeights = prefer.HasWeights()
 	in.AutoTLS = autoTLS(s, in, policy)
+	in.Names = c.serverNames(s.World, svc, in, policy.TLS)
 	r := c.clusters.get(in)
 	if r == nil {
 		return slots

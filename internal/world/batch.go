@@ -39,6 +39,7 @@ type batch struct {
 	slicesByPod  edit[*model.EndpointSlice]
 	slicesByNode edit[*model.EndpointSlice]
 	endpoints    edit[*EndpointSet]
+	accounts     edit[*accounts]
 	selectors    edit[model.Labels]
 
 	dirtySlices  []Pair[model.EndpointSlice]
@@ -55,7 +56,7 @@ func newBatch(from *World) *batch {
 		ruleHost: from.ruleHost.edit(), gateways: from.gateways.edit(), gatewayName: from.gatewayName.edit(),
 		gatewaySec: from.gatewaySec.edit(), forwarding: from.forwarding.edit(), ruleSec: from.ruleSec.edit(), credentials: from.credentials.edit(), sidecars: from.sidecars.edit(), guards: from.guards.edit(),
 		workloads: from.workloads.edit(), nodes: from.nodes.edit(), podsByNode: from.podsByNode.edit(),
-		slicesByPod: from.slicesByPod.edit(), slicesByNode: from.slicesByNode.edit(), endpoints: from.endpoints.edit(), selectors: from.selectors.edit(),
+		slicesByPod: from.slicesByPod.edit(), slicesByNode: from.slicesByNode.edit(), endpoints: from.endpoints.edit(), accounts: from.accounts.edit(), selectors: from.selectors.edit(),
 		pendingHosts: from.pendingHosts, subsets: from.subsets,
 	}
 }
@@ -74,7 +75,7 @@ func (b *batch) finish() *World {
 		ruleHost: b.ruleHost.commit(), gateways: b.gateways.commit(), gatewayName: b.gatewayName.commit(),
 		gatewaySec: b.gatewaySec.commit(), forwarding: b.forwarding.commit(), ruleSec: b.ruleSec.commit(), credentials: b.credentials.commit(), sidecars: b.sidecars.commit(), guards: b.guards.commit(),
 		workloads: b.workloads.commit(), nodes: b.nodes.commit(), podsByNode: b.podsByNode.commit(),
-		slicesByPod: b.slicesByPod.commit(), slicesByNode: b.slicesByNode.commit(), endpoints: b.endpoints.commit(), selectors: b.selectors.commit(),
+		slicesByPod: b.slicesByPod.commit(), slicesByNode: b.slicesByNode.commit(), endpoints: b.endpoints.commit(), accounts: b.accounts.commit(), selectors: b.selectors.commit(),
 		pendingHosts: b.pendingHosts, subsets: b.subsets, lookups: b.from.lookups,
 	}
 	if b.delta.IsEmpty() {

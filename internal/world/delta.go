@@ -33,6 +33,7 @@ type Delta struct {
 	Workloads        []Pair[model.Workload]
 	Nodes            []Pair[model.Node]
 	Endpoints        []EndpointChange
+	Accounts         []AccountsChange
 	// Mesh tells that the mesh configuration changed, on which everything may depend.
 	Mesh bool
 
@@ -54,7 +55,7 @@ type EndpointChange struct {
 // IsEmpty tells that nothing differs.
 func (d *Delta) IsEmpty() bool {
 	return !d.Mesh && len(d.Services) == 0 && len(d.Endpoints) == 0 && d.noPolicies() &&
-		len(d.Workloads) == 0 && len(d.Nodes) == 0
+		len(d.Workloads) == 0 && len(d.Nodes) == 0 && len(d.Accounts) == 0
 }
 
 func (d *Delta) noPolicies() bool {

@@ -105,6 +105,37 @@ func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 	return out
 }
 
+// accounts are those of the endpoints of a service, and of the pods that are beside them in its slices; sorted.
+func (d dumbWorld) accounts(id serviceID) []string {
+	found := map[string]bool{}
+	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
+	ofPod := func(name string) {
+		for _, w := range pods {
+			found[w.ServiceAccount] = found[w.ServiceAccount] || w.Name == name
+		}
+	}
+	for _, s := range of(d, func(s *model.EndpointSlice) bool { return dumbServiceOf(d, s) == id }) {
+		for _, h := range s.Hosts {
+			ofPod(h.Pod)
+		}
+		for _, name := range s.Unready {
+			ofPod(name)
+		}
+	}
+	for _, s := range of(d, func(s *model.Service) bool { return dumbID(s) == id }) {
+		for _, e := range s.Endpoints {
+			found[e.Account] = e.Account != ""
+		}
+		for _, w := range pods {
+			if s.Kind == source.ServiceEntry && !s.Selector.IsEmpty() && s.Selector.Selects(w.Labels) {
+				ofPod(w.Name)
+			}
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(found))
+}
+
 func dumbID(s *model.Service) serviceID {
 	if s.Kind == source.ServiceEntry {
 		return serviceID{host: s.Host, namespace: s.Namespace, entry: s.Name}

@@ -82,6 +82,7 @@ type contribution struct {
 	service     serviceID
 	contributor string
 	endpoints   []model.Endpoint
+	accounts    []string // of the workloads, and of those that have addresses and are no endpoints
 }
 
 // ofSlice joins a slice with its pods. A host whose pod is not known yet is left out and counted: its labels decide the
@@ -100,6 +101,7 @@ func (b *batch) ofSlice(s *model.EndpointSlice, at places) (contribution, int) {
 				pending++
 				continue
 			}
+			c.runsAs(pod.ServiceAccount)
 			e.Labels, e.Workload, e.Locality = pod.Labels, pod.Namespace+"/"+pod.Name, pod.Locality
 			e.Other = pod.OtherAddress(h.Address)
 			e.Node = cmp.Or(h.Node, pod.Node)
@@ -113,12 +115,28 @@ func (b *batch) ofSlice(s *model.EndpointSlice, at places) (contribution, int) {
 			c.endpoints = append(c.endpoints, e)
 		}
 	}
+	for _, name := range s.Unready {
+		if pod := at.workload(s.Namespace, name); pod != nil {
+			c.runsAs(pod.ServiceAccount)
+		}
+	}
 	return c, pending
+}
+
+// runsAs notes a service account, if there is one.
+func (c *contribution) runsAs(account string) {
+	if account != "" {
+		c.accounts = append(c.accounts, account)
+	}
 }
 
 // ofEntry are the endpoints that a ServiceEntry lists itself.
 func ofEntry(s *model.Service) contribution {
-	return contribution{service: serviceIDOf(s), contributor: "entry", endpoints: s.Endpoints}
+	c := contribution{service: serviceIDOf(s), contributor: "entry", endpoints: s.Endpoints}
+	for i := range s.Endpoints {
+		c.runsAs(s.Endpoints[i].Account)
+	}
+	return c
 }
 
 // ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads.
@@ -127,6 +145,7 @@ func ofSelector(s *model.Service, w *model.Workload, at places) contribution {
 	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c
 	}
+	c.runsAs(w.ServiceAccount)
 	for _, p := range s.Ports {
 		port := p.Target
 		if port == 0 {

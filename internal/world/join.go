@@ -11,7 +11,7 @@ import (
 // the contributors that changed.
 func (b *batch) joinEndpoints() {
 	j := &joiner{
-		b: b, touched: map[serviceID]*endpointEdit{},
+		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
 		before: places{b.from.workloads, b.from.nodes}, after: places{b.workloads.commit(), b.nodes.commit()},
 	}
 	for _, s := range b.slicesToJoin() {
@@ -28,6 +28,7 @@ func (b *batch) joinEndpoints() {
 		j.swapWorkload(Pair[model.Workload]{Old: w, New: w})
 	}
 	j.finish()
+	j.finishAccounts()
 }
 
 // movedWorkloads are the unchanged ones on nodes that changed.
@@ -99,6 +100,7 @@ type joiner struct {
 	before, after places
 	touched       map[serviceID]*endpointEdit
 	order         []serviceID
+	accounts      map[serviceID]map[string]int // how much more often each is named
 }
 
 type endpointEdit struct {
@@ -151,6 +153,7 @@ func (j *joiner) changeSelected(w *model.Workload, at places, change func(*contr
 // swap replaces what a contributor said by what it says now; nil says nothing.
 func (j *joiner) swap(old, now *contribution) {
 	if old != nil {
+		j.countAccounts(old, -1)
 		e := j.edit(old)
 		for i := range old.endpoints {
 			id := idOf(&old.endpoints[i])
@@ -159,6 +162,7 @@ func (j *joiner) swap(old, now *contribution) {
 		}
 	}
 	if now != nil {
+		j.countAccounts(now, 1)
 		e := j.edit(now)
 		for i := range slices.Backward(now.endpoints) { // of one that is listed twice, the first counts
 			id := idOf(&now.endpoints[i])

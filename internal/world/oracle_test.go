@@ -245,6 +245,7 @@ func requireHost(t *rapid.T, d dumbWorld, w *World, h model.Host) {
 		require.ElementsMatch(t, slices.Collect(maps.Keys(hosts)), slices.Collect(w.HostsUnder(h)))
 	}
 	for _, s := range claims {
+		requireSame(t, "accounts of "+string(h)+" in "+s.Namespace, d.accounts(dumbID(s)), slices.Clip(w.Accounts(s)))
 		requireSame(t, "endpoints of "+string(h)+" in "+s.Namespace, endpointTexts(maps.All(d.endpoints(dumbID(s)))), endpointTexts(w.Endpoints(s).All()))
 	}
 }
@@ -290,6 +291,7 @@ func requireDelta(t *rapid.T, before, now dumbWorld, d *Delta) {
 	was, is := before.mesh(), now.mesh()
 	require.Equal(t, model.Fingerprint(&was) != model.Fingerprint(&is), d.Mesh)
 	requireEndpointChanges(t, before, now, d)
+	requireAccountsChanges(t, before, now, d)
 }
 
 func requirePairs[T any](t *rapid.T, before, now dumbWorld, pairs []Pair[T]) {
@@ -331,6 +333,27 @@ func requireEndpointChanges(t *rapid.T, before, now dumbWorld, d *Delta) {
 		}
 	}
 	requireSame(t, "changed endpoints", want, got)
+}
+
+func requireAccountsChanges(t *rapid.T, before, now dumbWorld, d *Delta) {
+	type sets struct{ was, is []string }
+	got, want := map[serviceID]sets{}, map[serviceID]sets{}
+	for _, a := range d.Accounts {
+		id := serviceID{a.Host, a.Namespace, a.Entry}
+		require.NotContains(t, got, id)
+		got[id] = sets{slices.Clip(a.From), slices.Clip(a.To)}
+	}
+	ids := before.withEndpoints()
+	maps.Copy(ids, now.withEndpoints())
+	for id := range ids {
+		if was, is := before.accounts(id), now.accounts(id); !slices.Equal(was, is) {
+			want[id] = sets{was, is}
+		}
+	}
+	require.Equal(t, len(want), len(got), "changed accounts: want %v, got %v", want, got)
+	for id, w := range want {
+		require.True(t, slices.Equal(w.was, got[id].was) && slices.Equal(w.is, got[id].is), "%v: want %v, got %v", id, w, got[id])
+	}
 }
 
 func differences(was, is map[EndpointID]model.Endpoint) []EndpointID {

@@ -264,12 +264,18 @@ func (b *batch) swapNode(old, now *model.Node) {
 
 func (b *batch) swapSlice(old, now *model.EndpointSlice) {
 	if old != nil {
+		for _, pod := range old.Unready {
+			b.slicesByPod.drop(join(old.Namespace, pod, old.Name))
+		}
 		for _, h := range old.Hosts {
 			b.slicesByPod.drop(join(old.Namespace, h.Pod, old.Name))
 			b.slicesByNode.drop(join(h.Node, old.Namespace, old.Name))
 		}
 	}
 	if now != nil {
+		for _, pod := range now.Unready {
+			b.slicesByPod.put(join(now.Namespace, pod, now.Name), now)
+		}
 		for _, h := range now.Hosts {
 			if h.Pod != "" {
 				b.slicesByPod.put(join(now.Namespace, h.Pod, now.Name), now)

@@ -24,6 +24,7 @@ func (d *Delta) Then(next *Delta) *Delta {
 		Workloads:        thenPairs(d.Workloads, next.Workloads),
 		Nodes:            thenPairs(d.Nodes, next.Nodes),
 		Endpoints:        thenEndpoints(d.Endpoints, next.Endpoints),
+		Accounts:         thenAccounts(d.Accounts, next.Accounts),
 		Mesh:             model.Fingerprint(d.From.Mesh) != model.Fingerprint(next.To.Mesh),
 		Changed:          slices.Clone(d.Changed), Observed: d.Observed,
 	}

@@ -44,6 +44,7 @@ type World struct {
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
 	slicesByNode index[*model.EndpointSlice]   // node, namespace, slice
 	endpoints    index[*EndpointSet]           // host, namespace, entry
+	accounts     index[*accounts]              // host, namespace, entry
 	selectors    index[model.Labels]           // first pair, text, kind, namespace, name
 	pendingHosts int
 	subsets      int
@@ -79,7 +80,7 @@ func emptyWorld() *World {
 		workloads:   newRoster(lookups, byName),
 		nodes:       newIndex[*model.Node](lookups), podsByNode: newRoster(lookups, byNode),
 		slicesByPod: newIndex[*model.EndpointSlice](lookups), slicesByNode: newIndex[*model.EndpointSlice](lookups),
-		endpoints: newIndex[*EndpointSet](lookups),
+		endpoints: newIndex[*EndpointSet](lookups), accounts: newIndex[*accounts](lookups),
 		selectors: newIndex[model.Labels](lookups),
 	}
 }

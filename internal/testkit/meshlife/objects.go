@@ -107,6 +107,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.StrictDNS, model.LogicalDNS, model.Passthrough),
 	}
 	s.Distribution = drawDistribution(t)
+	s.SubjectAltNames = one(t, "names in certificates", nil, nil, []string{"spiffe://cluster.local/ns/other/sa/x"}, []string{"a.test", "b.test"})
 	if s.Resolution == model.EDS && rapid.Bool().Draw(t, "selects") {
 		s.Selector = one(t, "selector", labelSets[1:]...)
 	} else if rapid.Bool().Draw(t, "listed") {
@@ -132,6 +133,7 @@ func drawListed(t *rapid.T, p model.ServicePort) model.Endpoint {
 	return model.Endpoint{
 		Address: one(t, "address", addresses...), Port: one[uint16](t, "port", 80, 81), PortName: p.Name, Labels: one(t, "labels", labelSets...),
 		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy),
+		Account: one(t, "account", accounts...),
 	}
 }
 
@@ -261,7 +263,7 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 	return &model.Workload{
 		Meta: m, Labels: one(t, "labels", podLabels...), Addresses: drawAddresses(t), Locality: drawOwnLocality(t), Node: one(t, "node", "", "n1", "n1", "n2"),
 		Ports:  model.LabelsOf(one(t, "container ports", nil, map[string]string{"web": "8080"}, map[string]string{"web": "8081", "admin": "8080"})),
-		OwnApp: one(t, "own app", "", "127.2.0.1"), OwnOutbound: one(t, "own outbound", "", "127.3.0.1"), ServiceAccount: one(t, "account", "x", "y"),
+		OwnApp: one(t, "own app", "", "127.2.0.1"), OwnOutbound: one(t, "own outbound", "", "127.3.0.1"), ServiceAccount: one(t, "account", accounts[1:]...),
 	}
 }
 
@@ -288,6 +290,7 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "", "n1", "n2"),
 		})
 	}
+	s.Unready = one(t, "unready", nil, nil, names[:1], names[1:])
 	return s
 }
 
@@ -306,6 +309,8 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
 	m.AutoTLS = rapid.Bool().Draw(t, "TLS")
+	m.TrustDomain = one(t, "trust domain", m.TrustDomain, m.TrustDomain, "mesh.test")
+	m.TrustDomainAliases = one(t, "aliases", nil, nil, []string{"old.test"})
 	m.Retries.Attempts = one[uint32](t, "attempts", 2, 3)
 	return &m
 }

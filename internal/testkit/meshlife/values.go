@@ -18,6 +18,7 @@ var (
 	namespaces = []string{"default", "shop", "istio-system"}
 	names      = []string{"a", "b", "c"}
 	secrets    = []string{"a", "b", "a-cacert"}
+	accounts   = []string{"", "x", "x", "y"} // pods always have one
 	created    = []int64{0, 10, 20, 30}
 	labelSets  = []model.Labels{
 		{}, model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"version": "v1"}),

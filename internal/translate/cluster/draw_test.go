@@ -21,6 +21,7 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 		External:       rapid.Bool().Draw(t, "external"),
 		Gateway:        rapid.Bool().Draw(t, "gateway"),
 		AutoTLS:        rapid.Bool().Draw(t, "auto TLS"),
+		Names:          model.NewInterner[string]().List(rapid.SliceOfN(rapid.SampledFrom([]string{"a.example.com", "spiffe://a/b"}), 0, 2).Draw(t, "names")),
 		Service:        rapid.SampledFrom([]string{"", "default/reviews", "odd"}).Draw(t, "service"),
 		Rule:           rapid.SampledFrom([]string{"", "default/rule"}).Draw(t, "rule"),
 		Policy:         rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "policy"),

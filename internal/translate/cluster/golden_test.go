@@ -29,6 +29,7 @@ type header struct {
 	LocalityWeights       bool
 	Forwarded, AutoTLS    bool
 	Stack                 string
+	Names                 []string
 	Secured               bool // the credential that the rule wants is there
 	// Problems tells that the documents have faults, which ingest reports.
 	Problems bool
@@ -92,6 +93,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 	in := cluster.OutboundInput{
 		Host: service.Host, Port: h.Port, Subset: h.Subset, Protocol: port.Protocol, Resolution: service.Resolution,
 		External: service.External, Gateway: h.Gateway, ForwardProxy: h.ForwardProxy, LocalityWeights: h.LocalityWeights, Secured: h.Secured, Forwarded: h.Forwarded, AutoTLS: h.AutoTLS,
+		Names:   model.NewInterner[string]().List(h.Names),
 		Stack:   translatetest.Stacks[h.Stack],
 		Service: service.Namespace + "/" + service.Name, ConnectTimeout: model.DefaultMesh().ConnectTimeout,
 	}

@@ -37,6 +37,9 @@ type OutboundInput struct {
 	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, of pushed endpoints, where no policy says what to do: their
 	// metadata tells (endpoint.Input.TLS).
 	AutoTLS bool
+	// Names are those of which a server's certificate must have one, where calls are in TLS and the policy in force demands none itself:
+	// of TLS of the mesh, the identities of those who serve. nil demands none.
+	Names *model.List[string]
 	// Forwarded is for connections of the mesh that a gateway hands on as they are: the cluster has the name that they ask for
 	// (ServerName), and adds no TLS to theirs.
 	Forwarded bool

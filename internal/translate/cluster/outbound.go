@@ -31,9 +31,9 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	if !b.discover(in, policy.LB) {
 		return b.closed()
 	}
-	b.tls(policy.TLS, ServerName(in.Port, in.Subset, in.Host))
+	b.tls(demanding(policy.TLS, in.Names), ServerName(in.Port, in.Subset, in.Host))
 	if in.AutoTLS && policy.TLS == nil {
-		b.autoTLS(ServerName(in.Port, in.Subset, in.Host))
+		b.autoTLS(in.Names, ServerName(in.Port, in.Subset, in.Host))
 	}
 	return b.build()
 }

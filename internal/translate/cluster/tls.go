@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -56,8 +57,18 @@ func (b *builder) tls(t *model.ClientTLS, sni string) {
 // meshALPN tells proxies of the mesh that another one calls.
 const meshALPN = "istio"
 
-// meshTLS is mutual TLS with the certificate that the proxy's agent has. No name stands in for demands that the rule does not
-// make: whoever has a certificate of the mesh may answer.
+// demanding is the rule's TLS with the names that it leaves to others.
+func demanding(t *model.ClientTLS, names *model.List[string]) *model.ClientTLS {
+	if t == nil || len(t.SubjectAltNames) > 0 || names.Len() == 0 {
+		return t
+	}
+	with := *t
+	with.SubjectAltNames = slices.Collect(names.All())
+	return &with
+}
+
+// meshTLS is mutual TLS with the certificate that the proxy's agent has. Without names, whoever has a certificate of the mesh may
+// answer.
 func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 	common := &tlsv3.CommonTlsContext{
 		TlsParams:                      versions(),
@@ -74,8 +85,8 @@ func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 }
 
 // autoTLS is mutual TLS of the mesh with the endpoints that say that they take it. Plaintext is what is left for others.
-func (b *builder) autoTLS(sni string) {
-	b.meshTLS(&model.ClientTLS{Mode: model.IstioMutual}, sni)
+func (b *builder) autoTLS(names *model.List[string], sni string) {
+	b.meshTLS(demanding(&model.ClientTLS{Mode: model.IstioMutual}, names), sni)
 	b.cluster.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
 		Name: "tlsMode-istio", Match: pb.TakesMeshTLS(), TransportSocket: b.cluster.TransportSocket,
 	}}

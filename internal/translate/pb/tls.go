@@ -1,6 +1,7 @@
 package pb
 
 import (
+	"strings"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -97,14 +98,18 @@ func Text(key, value string) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{key: structpb.NewStringValue(value)}}
 }
 
-// AnyName matches certificates that have one of the names, of whatever kind.
+// AnyName matches certificates that have one of the names, of whatever kind that may be.
 func AnyName(names []string) []*tlsv3.SubjectAltNameMatcher {
 	kinds := []tlsv3.SubjectAltNameMatcher_SanType{
 		tlsv3.SubjectAltNameMatcher_DNS, tlsv3.SubjectAltNameMatcher_URI, tlsv3.SubjectAltNameMatcher_IP_ADDRESS,
 	}
 	var matchers []*tlsv3.SubjectAltNameMatcher
 	for _, name := range names {
-		for _, kind := range kinds {
+		may := kinds
+		if strings.Contains(name, "://") { // as an identity: of no other kind, and there may be many
+			may = []tlsv3.SubjectAltNameMatcher_SanType{tlsv3.SubjectAltNameMatcher_URI}
+		}
+		for _, kind := range may {
 			matchers = append(matchers, &tlsv3.SubjectAltNameMatcher{
 				SanType: kind,
 				Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
