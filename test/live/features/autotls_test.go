@@ -143,7 +143,13 @@ func TestTLSOfEachEndpoint(t *testing.T) {
 // a connection of its own.
 func newMixedCrowd(t *testing.T, n int, authority *certs.Authority) *crowd {
 	t.Helper()
-	own := authority.Issue(t, "crowd", certs.Identity(spiffe("default", "crowd")))
+	return newMixedCrowdOf(t, "crowd", n, authority)
+}
+
+// newMixedCrowdOf is newMixedCrowd with the certificate of an account.
+func newMixedCrowdOf(t *testing.T, account string, n int, authority *certs.Authority) *crowd {
+	t.Helper()
+	own := authority.Issue(t, account, certs.Identity(spiffe("default", account)))
 	config := &tls.Config{Certificates: []tls.Certificate{own.TLS(t)}, ClientCAs: authority.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
 	type connKey struct{}
 	server := &http.Server{
