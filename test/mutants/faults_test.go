@@ -34,7 +34,7 @@ func nth(n int, f fault) fault {
 
 func faults() []fault {
 	var all []fault
-	for _, list := range [][][]fault{impactFaults, classFaults, portFaults, scopeFaults, secretFaults, indexFaults, joinFaults, thenFaults, checkFaults, memberFaults} {
+	for _, list := range [][][]fault{impactFaults, classFaults, portFaults, scopeFaults, secretFaults, indexFaults, joinFaults, accountFaults, thenFaults, checkFaults, memberFaults} {
 		for _, l := range list {
 			all = append(all, l...)
 		}
@@ -50,6 +50,7 @@ var impactFaults = [][]fault{
 		without("a changed VirtualService touches its destinations", "m.claims(h)"),
 		without("a changed DestinationRule touches its hosts", "m.rule(r)"),
 		without("changed endpoints touch their host", "m.endpointsOf(e)"),
+		without("changed accounts touch their host", "m.hosts[a.Host] = true"),
 		without("a changed Secret touches what names it", "m.credential(p.Either())"),
 	),
 	in("view/impact.go", "impact.both",

@@ -231,6 +231,44 @@ var joinFaults = [][]fault{
 	in("world/endpoints.go", "serviceIDOf", without("ServiceEntries have endpoints for themselves", "id.entry = s.Name")),
 }
 
+// accountFaults: the accounts of a service are not kept up with slices, entries and workloads.
+var accountFaults = [][]fault{
+	in("world/swap.go", "batch.swapSlice",
+		without("slicesByPod: a slice with a pod that is not ready goes", `b.slicesByPod.drop(join(old.Namespace, pod, old.Name))`),
+		without("slicesByPod: a slice with a pod that is not ready comes", `b.slicesByPod.put(join(now.Namespace, pod, now.Name), now)`),
+	),
+	in("world/join.go", "joiner.swap",
+		without("accounts go", "j.countAccounts(old, -1)"),
+		without("accounts come", "j.countAccounts(now, 1)"),
+	),
+	in("world/join.go", "batch.joinEndpoints", without("accounts are brought up to date", "j.finishAccounts()")),
+	in("world/accounts.go", "joiner.finishAccounts",
+		without("a service without accounts", "j.b.accounts.drop(id.key())"),
+		without("a service's accounts", "j.b.accounts.put(id.key(), to)"),
+		without("accounts are in the delta", "j.b.delta.Accounts = append(j.b.delta.Accounts, change)"),
+		instead("the same accounts are no change", "!slices.Equal(from.names, to.names)", "true"),
+	),
+	in("world/accounts.go", "accounts.with",
+		without("an account that nobody has any more", "delete(counts, name)"),
+		instead("how often an account was named", "a.counts[i]", "1"),
+	),
+	in("world/accounts.go", "World.Accounts", instead("a service has its own accounts", "serviceIDOf(s).key()", "join(string(s.Host), s.Namespace, \"\")")),
+	in("world/accounts.go", "thenAccounts",
+		without("what the accounts are in the end", "both[i].To = c.To"),
+		without("accounts of the later delta alone", "both = append(both, c)"),
+		instead("accounts that are again what they were", "slices.Equal(c.From, c.To)", "false"),
+	),
+	in("world/endpoints.go", "batch.ofSlice",
+		nth(1, without("the account of an endpoint", "c.runsAs(pod.ServiceAccount)")),
+		nth(2, without("the account of a pod that is not ready", "c.runsAs(pod.ServiceAccount)")),
+	),
+	in("world/endpoints.go", "ofEntry", without("the account of a listed endpoint", "c.runsAs(s.Endpoints[i].Account)")),
+	in("world/endpoints.go", "ofSelector", without("the account of a selected workload", "c.runsAs(w.ServiceAccount)")),
+	in("view/identity.go", "compiler.serverNames",
+		nth(1, instead("the trust domain of the mesh", "w.Mesh.TrustDomain", `"cluster.local"`)),
+	),
+}
+
 // thenFaults: a delta that was held back loses something of what follows it.
 var thenFaults = [][]fault{
 	in("world/then.go", "Delta.Then",
