@@ -61,9 +61,9 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		return clusters, assignments, int(work.Units)
 	}
 	for _, s := range []struct {
-		what                 string
-		ready, unready       []int
-		clusters, assigments int
+		what                  string
+		ready, unready        []int
+		clusters, assignments int
 	}{
 		{"the first", []int{1}, nil, 1, 1},
 		{"one more of the account", []int{1, 2}, nil, 0, 1},
@@ -78,7 +78,7 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		{"nobody", nil, nil, 1, 1},
 	} {
 		clusters, assignments, units := step(s.ready, s.unready)
-		require.Equal(t, []int{s.clusters, s.assigments}, []int{clusters, assignments}, s.what)
+		require.Equal(t, []int{s.clusters, s.assignments}, []int{clusters, assignments}, s.what)
 		if s.clusters == 0 {
 			require.Zero(t, units, "%s: no class is asked", s.what)
 		}

@@ -264,9 +264,6 @@ var accountFaults = [][]fault{
 	),
 	in("world/endpoints.go", "ofEntry", without("the account of a listed endpoint", "c.runsAs(s.Endpoints[i].Account)")),
 	in("world/endpoints.go", "ofSelector", without("the account of a selected workload", "c.runsAs(w.ServiceAccount)")),
-	in("view/identity.go", "compiler.serverNames",
-		nth(1, instead("the trust domain of the mesh", "w.Mesh.TrustDomain", `"cluster.local"`)),
-	),
 }
 
 // thenFaults: a delta that was held back loses something of what follows it.
