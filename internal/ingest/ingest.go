@@ -44,7 +44,7 @@ type Result struct {
 	// Ignored tells that objects like this one mean nothing to Lateen.
 	Ignored bool
 	// Unready are the addresses that an EndpointSlice lists and that are no endpoints, as they are not ready. With Ending, a Pod is being
-	// deleted. Neither makes a difference to the objects.
+	// deleted. Neither makes a difference to the objects, but that a slice names the Pods behind such addresses (model.EndpointSlice.Unready).
 	Unready []string
 	Ending  bool
 }
