@@ -105,6 +105,7 @@ new cluster once, its endpoints, its virtual host, and no listener.
 As is, Lateen sends %.2f %% of istiod's bytes: no list of anything is sent again for what is new in it
 ([decision 019](decisions/019-virtual-hosts-on-their-own.md)).
 
-The time to the last proxy contains the debounce, the convergence time does not. By default istiod waits for 100 ms of quiet, Lateen not for
-a first change and 20 ms for what follows it ([decision 018](decisions/018-early-batches.md)).
+The time to the last proxy contains the debounce, the convergence time does not. istiod waits for 100 ms of quiet. Lateen does not for a
+first change after a calm, but as long for what follows it ([decision 018](decisions/018-early-batches.md)), and here it is the last of three
+objects that counts.
 `
