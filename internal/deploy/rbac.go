@@ -52,20 +52,23 @@ func reads(n Names, namespace string) []rbacv1.PolicyRule {
 
 // hasStatus tells whether Lateen writes statuses of objects of a group.
 func hasStatus(group string) bool {
-	return group == networkingk8s.GroupName || slices.ContainsFunc(source.IstioKinds(), func(k source.Kind) bool {
-		r, _ := k.Istio()
-		return r.Group == group
-	})
+	return group == networkingk8s.GroupName || len(istioStatuses()[group]) > 0
 }
 
-// clusterRules are what Lateen may do in all namespaces.
-func clusterRules(n Names) []rbacv1.PolicyRule {
-	all := append(reads(n, ""), rules("authentication.k8s.io", []string{"create"}, "tokenreviews"))
+// istioStatuses are the statuses of Istio's kinds, by group.
+func istioStatuses() map[string][]string {
 	statuses := map[string][]string{}
 	for _, kind := range source.IstioKinds() {
 		r, _ := kind.Istio()
 		statuses[r.Group] = append(statuses[r.Group], r.Resource+"/status")
 	}
+	return statuses
+}
+
+// clusterRules are what Lateen may do in all namespaces.
+func clusterRules(n Names) []rbacv1.PolicyRule {
+	all := append(reads(n, ""), rules("authentication.k8s.io", []string{"create"}, "tokenreviews"))
+	statuses := istioStatuses()
 	for _, group := range slices.Sorted(maps.Keys(statuses)) {
 		all = append(all, rules(group, []string{"patch"}, statuses[group]...))
 	}

@@ -43,10 +43,8 @@ type Result struct {
 	Problems []source.Problem
 	// Ignored tells that objects like this one mean nothing to Lateen.
 	Ignored bool
-	// Unready are the addresses that an EndpointSlice lists and that are no endpoints, as they are not ready. With Ending, a Pod is being
-	// deleted. Neither makes a difference to the objects, but that a slice names the Pods behind such addresses (model.EndpointSlice.Unready).
-	Unready []string
-	Ending  bool
+	// Ending tells that a Pod is being deleted, which makes no difference to the objects.
+	Ending bool
 }
 
 // Converter converts objects. It is safe for concurrent use; it holds no state but the pools that make equal routes and
@@ -87,7 +85,7 @@ func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result 
 		pools: c.pools,
 	}
 	objects, used := r.read(change, c)
-	return Result{Objects: objects, Problems: r.problems, Ignored: !used, Unready: r.notReady, Ending: r.ending}
+	return Result{Objects: objects, Problems: r.problems, Ignored: !used, Ending: r.ending}
 }
 
 // reader reads one object. It lives for one conversion and collects its problems.
@@ -101,9 +99,7 @@ type reader struct {
 	pools       *pools
 	// meshWide is set while a Sidecar is read that is for all namespaces: "." is then the namespace of each proxy.
 	meshWide bool
-	// notReady and ending are those of the Result.
-	notReady []string
-	ending   bool
+	ending   bool // of the Result
 }
 
 func metaOf(c source.Change) model.Meta {

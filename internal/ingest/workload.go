@@ -192,13 +192,9 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 		}
 		for j, text := range in.Addresses {
 			a, ok := r.reachable(path(fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)), text)
-			switch {
-			case !ok:
-			case known:
+			if ok && known {
 				host.Address = a
 				out = append(out, host)
-			default:
-				r.notReady = append(r.notReady, a)
 			}
 		}
 	}

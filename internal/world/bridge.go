@@ -25,9 +25,6 @@ type bridges struct {
 
 	// ending are the Pods that are being deleted.
 	ending map[source.Key]bool
-	// unready are the addresses that slices list as not ready, by how many of them do, and lists what each of them does.
-	unready map[listed]int
-	lists   map[source.Key][]listed
 }
 
 // bridge has the lost endpoints of a port of a service.
@@ -42,50 +39,21 @@ type crossing struct {
 	until time.Time
 }
 
-// listed is an address in some slice of a service.
-type listed struct {
-	service source.Key
-	address string
-}
-
 func newBridges() bridges {
-	return bridges{
-		spans: map[source.Key]*bridge{}, ending: map[source.Key]bool{}, unready: map[listed]int{}, lists: map[source.Key][]listed{},
-	}
+	return bridges{spans: map[source.Key]*bridge{}, ending: map[source.Key]bool{}}
 }
 
 func (b *bridges) empty() bool { return len(b.spans) == 0 }
 
-// learn notes what a Pod or a slice says that is not in the world.
+// learn notes of a Pod what is not in the world.
 func (b *bridges) learn(k source.Key, said ingest.Result) {
-	switch k.Kind {
-	case source.Pod:
-		delete(b.ending, k)
-		if said.Ending {
-			b.ending[k] = true
-		}
-	case source.EndpointSlice:
-		b.list(k, said)
-	}
-}
-
-func (b *bridges) list(k source.Key, said ingest.Result) {
-	for _, was := range b.lists[k] {
-		if b.unready[was]--; b.unready[was] == 0 {
-			delete(b.unready, was)
-		}
-	}
-	delete(b.lists, k)
-	if len(said.Unready) == 0 {
+	if k.Kind != source.Pod {
 		return
 	}
-	service := said.Objects[0].(*model.EndpointSlice).ServiceKey()
-	now := make([]listed, len(said.Unready))
-	for i, address := range said.Unready {
-		now[i] = listed{service, address}
-		b.unready[now[i]]++
+	delete(b.ending, k)
+	if said.Ending {
+		b.ending[k] = true
 	}
-	b.lists[k] = now
 }
 
 // cross keeps what a step took away and may be about to come back, and lets go of what was kept and need not be any more.
@@ -163,14 +131,11 @@ func (b *bridges) stays(w *World, service source.Key, selector model.Labels, h m
 
 // listed tells whether a slice of a service lists a host, in whatever condition and on whatever ports: then that holds.
 func (b *bridges) listed(w *World, service source.Key, h model.SliceHost) bool {
-	if b.unready[listed{service, h.Address}] > 0 {
-		return true
-	}
 	for s := range w.slicesByPod.under(join(service.Namespace, h.Pod)) {
 		if s.Service != service.Name || b.spans[s.Key()] != nil {
 			continue
 		}
-		if slices.ContainsFunc(s.Hosts, func(o model.SliceHost) bool { return o.Pod == h.Pod && o.Address == h.Address }) {
+		if slices.Contains(s.Unready, h.Pod) || slices.ContainsFunc(s.Hosts, func(o model.SliceHost) bool { return o.Pod == h.Pod && o.Address == h.Address }) {
 			return true
 		}
 	}

@@ -45,7 +45,6 @@ func TestWhatIsTrimmedMeansNothing(t *testing.T) {
 			change.Object = trimmed
 			got := convert.Convert(change, model.DefaultMesh())
 			require.Equal(t, want.Problems, got.Problems, "%s, seed %d", r.kind, seed)
-			require.Equal(t, want.Unready, got.Unready, "%s, seed %d", r.kind, seed)
 			require.Equal(t, want.Ending, got.Ending, "%s, seed %d", r.kind, seed)
 			require.Equal(t, len(want.Objects), len(got.Objects))
 			for i := range want.Objects {
