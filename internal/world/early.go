@@ -20,6 +20,9 @@ type heldBatch struct {
 	count   int             // of updates
 }
 
+// What follows the first change within a moment, and within a moment of each other, is the rest of one apply: it needs a short quiet
+// alone. What comes slower is of a storm as likely, and there each batch is a cost.
+
 // Istio makes a batch of each burst; one whose first change has gone at once is a batch more, its rest. What that adds is bounded: for each
 // of these there are extraFor of Istio's own, or there was a calm before it.
 const (
@@ -34,13 +37,16 @@ const earlyChanges = 32
 type calm struct {
 	broken  bool // a batch has gone since the last quiet
 	atOnce  bool // and did so at once, alone until now
+	slow    bool // a change since the last quiet did not come within a moment of the one before it
 	savings int  // batches of Istio's that none was added to
 }
 
-// came notes that a change comes after so long a time without any.
-func (c *calm) came(after, quiet time.Duration) {
-	if after >= quiet {
-		c.broken, c.atOnce = false, false
+// came notes that a change comes after so long a time without any; a moment is the short quiet.
+func (c *calm) came(after time.Duration, d Debounce) {
+	if after >= d.After {
+		*c = calm{savings: c.savings}
+	} else if after > d.Early {
+		c.slow = true
 	}
 	if after >= calmPeriod {
 		c.savings = extraFor
@@ -63,12 +69,12 @@ func (c *calm) lasts() bool { return !c.broken && c.savings >= extraFor }
 // quiet is for how long nothing must have come before the pending batch goes.
 func (l *Loop) quiet() time.Duration {
 	switch {
-	case !l.early():
-		return l.o.Debounce.After
-	case l.removes():
+	case l.rest(), l.early() && l.removes():
 		return l.o.Debounce.Early
+	case l.early():
+		return 0
 	}
-	return 0
+	return l.o.Debounce.After
 }
 
 // rather tells whether to take what has come already first: the first batch after a quiet does not wait for anything else.
@@ -85,8 +91,17 @@ func (l *Loop) rather(now time.Time, next selection) bool {
 
 // early tells whether the pending batch may go at once, or after a shorter quiet.
 func (l *Loop) early() bool {
-	return l.o.Debounce.Early > 0 && l.held == nil && len(l.pending.order) <= earlyChanges &&
-		l.writer.World().Generation > 0 && l.calm.lasts()
+	return l.held == nil && l.few() && l.calm.lasts()
+}
+
+// rest tells whether the pending batch follows a first change that has gone at once, or is held for what follows, and may be all that does.
+func (l *Loop) rest() bool {
+	return (l.held != nil || l.calm.atOnce) && !l.calm.slow && !l.pending.empty() && l.few()
+}
+
+// few tells whether what is pending is little enough to be early.
+func (l *Loop) few() bool {
+	return l.o.Debounce.Early > 0 && len(l.pending.order) <= earlyChanges && l.writer.World().Generation > 0
 }
 
 // removes tells whether an object goes away that may be about to come back, as with "kubectl replace". Endpoints that go are gone.

@@ -21,8 +21,8 @@ type Debounce struct {
 	// Max is the longest that a change waits (PILOT_DEBOUNCE_MAX).
 	Max time.Duration
 	// Early lets the first change after a quiet go at once, if it leaves nothing in need of what may follow: no route without its subset,
-	// no object that is refused. It is for how long a removal waits even so, and the least time between two batches of
-	// endpoints (LATEEN_DEBOUNCE_EARLY). 0 is never.
+	// no object that is refused. It is for how long a removal waits even so, and what follows the first change without a longer pause; and the
+	// least time between two batches of endpoints (LATEEN_DEBOUNCE_EARLY). 0 is never.
 	Early time.Duration
 	// Endpoints tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE): with all others if Early is 0, else at a pace
 	// of their own.
@@ -195,7 +195,7 @@ func (l *Loop) take(e source.Event) {
 			l.paced.add(c, now)
 			l.pace.count(now)
 		} else {
-			l.calm.came(now.Sub(l.pending.last), l.o.Debounce.After)
+			l.calm.came(now.Sub(l.pending.last), l.o.Debounce)
 			l.pending.add(c, now)
 			if l.held != nil {
 				l.pending.first = l.held.first
@@ -289,7 +289,7 @@ func (l *Loop) fire(what selection) {
 			b.first = l.paced.first
 		}
 	} else {
-		early, b.settled = l.early(), true
+		early, b.settled = l.early() || l.rest(), true
 		batch = l.pending.take()
 	}
 	batch = append(batch, l.paced.take()...)

@@ -279,6 +279,27 @@ func TestWhatFollowsTheFirstChangeWaitsForAQuiet(t *testing.T) {
 	})
 }
 
+// The objects of an apply come one after the other, and the last of them waits for a moment alone.
+func TestWhatFollowsWithinAMomentWaitsForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Synced: true})
+		advance(time.Minute)
+		for _, name := range []string{"a", "b", "c"} {
+			r.sink(source.Event{Changes: []source.Change{service(name, 80)}})
+			advance(15 * time.Millisecond)
+		}
+		advance(35 * time.Millisecond) // 65 after c
+		r.sink(source.Event{Changes: []source.Change{service("d", 80)}})
+		advance(time.Second)
+		var at []time.Duration
+		for _, p := range r.published()[1:] {
+			at = append(at, p.at-time.Minute)
+		}
+		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 180 * time.Millisecond}, at, "what comes after the rest waits as ever")
+	})
+}
+
 // "kubectl replace" deletes an object and creates it again.
 func TestWhatGoesMayComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -347,6 +368,36 @@ func TestWhatLeavesSomethingWrongWaitsForWhatFollows(t *testing.T) {
 		require.Equal(t, "VirtualService default/a, DestinationRule default/a", r.published()[1].cause)
 		require.Len(t, r.deltas()[1].VirtualServices, 1)
 		require.Len(t, r.deltas()[1].DestinationRules, 1)
+	})
+}
+
+// What it lacked may come with the rest of its apply.
+func TestWhatIsHeldGoesWithTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withRouteWithoutSubset(t)
+		advance(10 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{service("b", 80)}}) // which does not help
+		advance(20 * time.Millisecond)
+		require.Len(t, r.published(), 1)
+		r.sink(source.Event{Changes: []source.Change{subsetOf("v1")}})
+		advance(time.Minute)
+		require.Len(t, r.published(), 2)
+		require.Equal(t, time.Minute+50*time.Millisecond, r.published()[1].at)
+	})
+}
+
+// The rest of an apply may be only half of it as well.
+func TestARestThatLeavesSomethingWrongWaitsForWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		advance(time.Minute)
+		r.sink(source.Event{Changes: []source.Change{service("b", 80)}})
+		advance(10 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{routeTo("v1")}})
+		advance(time.Second)
+		require.Len(t, r.published(), 3)
+		require.Equal(t, time.Minute+110*time.Millisecond, r.published()[2].at)
 	})
 }
 

@@ -16,7 +16,8 @@ import (
 type weather struct {
 	every time.Duration
 	kinds []func(n int) source.Change // that change each time
-	burst int                         // so many one after the other, 30 ms apart; 0 is one
+	burst int                         // so many one after the other; 0 is one
+	apart time.Duration               // of a burst
 }
 
 // ofMany are changes that are made once: of each sort there are more than come in a batch of any but a storm.
@@ -30,7 +31,6 @@ func ofMany(change func(n int) source.Change) func(n int) source.Change {
 
 // batches is how many generations a minute of changes leads to.
 func (w weather) batches(t *testing.T, debounce world.Debounce, took time.Duration) (n int) {
-	const apart = 30 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, debounce)
 		r.took = took
@@ -46,8 +46,8 @@ func (w weather) batches(t *testing.T, debounce world.Debounce, took time.Durati
 				}
 				r.sink(e)
 				if w.burst > 1 {
-					advance(apart)
-					rest -= apart
+					advance(w.apart)
+					rest -= w.apart
 				}
 			}
 			advance(rest)
@@ -64,25 +64,30 @@ func TestHowManyBatchesThereAre(t *testing.T) {
 	endpoint, config := ofMany(endpointAt), ofMany(func(n int) source.Change { return service("b", int32(1+n)) })
 	endpoints, services := []func(int) source.Change{endpoint}, []func(int) source.Change{config}
 	storm := slices.Repeat(endpoints, 20)
+	const slow, quick = 30 * time.Millisecond, 10 * time.Millisecond
 	both := slices.Concat(storm[:10], services)
 	for name, c := range map[string]struct {
 		weather
 		istiod, early int
 	}{
-		"one a second":                          {weather{time.Second, services, 0}, 60, 60},
-		"one a second, endpoints":               {weather{time.Second, endpoints, 0}, 60, 60},
-		"five a second":                         {weather{200 * time.Millisecond, services, 0}, 300, 300},
-		"five a second, endpoints":              {weather{200 * time.Millisecond, endpoints, 0}, 300, 300},
-		"three at a time, one burst a second":   {weather{time.Second, services, 3}, 60, 70},
-		"three at a time, four bursts a second": {weather{250 * time.Millisecond, services, 3}, 240, 280},
-		"never quiet: 11 a second":              {weather{90 * time.Millisecond, services, 0}, 6, 7},
-		"never quiet: 33 a second":              {weather{30 * time.Millisecond, services, 0}, 6, 7},
-		"a storm: 1,000 a second":               {weather{time.Millisecond, services, 0}, 6, 7},
-		"a storm: 2,100 endpoints a second":     {weather{time.Second / 2100, endpoints, 0}, 6, 7},
-		"a storm: 10,000 endpoints a second":    {weather{2 * time.Millisecond, storm, 0}, 6, 6},
-		"a storm of both":                       {weather{2 * time.Millisecond, both, 0}, 6, 7},
-		"40 endpoints a second":                 {weather{25 * time.Millisecond, endpoints, 0}, 6, 2400},
-		"200 endpoints a second":                {weather{5 * time.Millisecond, endpoints, 0}, 6, 3001},
+		"one a second":                           {weather{time.Second, services, 0, 0}, 60, 60},
+		"one a second, endpoints":                {weather{time.Second, endpoints, 0, 0}, 60, 60},
+		"five a second":                          {weather{200 * time.Millisecond, services, 0, 0}, 300, 300},
+		"five a second, endpoints":               {weather{200 * time.Millisecond, endpoints, 0, 0}, 300, 300},
+		"three at a time, one burst a second":    {weather{time.Second, services, 3, slow}, 60, 70},
+		"three at a time, four bursts a second":  {weather{250 * time.Millisecond, services, 3, slow}, 240, 280},
+		"three in a moment, once a second":       {weather{time.Second, services, 3, quick}, 60, 70},
+		"three in a moment, four times a second": {weather{250 * time.Millisecond, services, 3, quick}, 240, 280},
+		"three in a moment, once in two seconds": {weather{2 * time.Second, services, 3, quick}, 30, 60},
+		"a dozen a second, each of three":        {weather{80 * time.Millisecond, services, 3, quick}, 6, 8},
+		"never quiet: 11 a second":               {weather{90 * time.Millisecond, services, 0, 0}, 6, 7},
+		"never quiet: 33 a second":               {weather{30 * time.Millisecond, services, 0, 0}, 6, 7},
+		"a storm: 1,000 a second":                {weather{time.Millisecond, services, 0, 0}, 6, 7},
+		"a storm: 2,100 endpoints a second":      {weather{time.Second / 2100, endpoints, 0, 0}, 6, 7},
+		"a storm: 10,000 endpoints a second":     {weather{2 * time.Millisecond, storm, 0, 0}, 6, 6},
+		"a storm of both":                        {weather{2 * time.Millisecond, both, 0, 0}, 6, 7},
+		"40 endpoints a second":                  {weather{25 * time.Millisecond, endpoints, 0, 0}, 6, 2400},
+		"200 endpoints a second":                 {weather{5 * time.Millisecond, endpoints, 0, 0}, 6, 3001},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.istiod, c.batches(t, istio, 0))

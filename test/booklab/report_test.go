@@ -106,6 +106,6 @@ As is, Lateen sends %.2f %% of istiod's bytes: no list of anything is sent again
 ([decision 019](decisions/019-virtual-hosts-on-their-own.md)).
 
 The time to the last proxy contains the debounce, the convergence time does not. istiod waits for 100 ms of quiet. Lateen does not for a
-first change after a calm, but as long for what follows it ([decision 018](decisions/018-early-batches.md)), and here it is the last of three
-objects that counts.
+first change after a calm, and for 20 ms for what follows it without a pause ([decision 018](decisions/018-early-batches.md)): here it is the last
+of three objects that counts.
 `
