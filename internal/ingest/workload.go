@@ -3,7 +3,6 @@ package ingest
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,13 +41,20 @@ func (r *reader) pod(in *corev1.Pod) []Object {
 		Locality:       podLocality(in.Labels),
 		Addresses:      r.podIPs(&in.Status),
 		Ports:          r.containerPorts(&in.Spec),
-		OwnApp:         r.ownAddress(in.Annotations, appAddressAnnotation),
-		OwnOutbound:    r.ownAddress(in.Annotations, outboundAddressAnnotation),
+		Own:            r.ownAddresses(in.Annotations),
 	}
 	if w.ServiceAccount == "" {
 		w.ServiceAccount = "default"
 	}
 	return []Object{w}
+}
+
+func (r *reader) ownAddresses(annotations map[string]string) *model.OwnAddresses {
+	own := model.OwnAddresses{App: r.ownAddress(annotations, appAddressAnnotation), Outbound: r.ownAddress(annotations, outboundAddressAnnotation)}
+	if own == (model.OwnAddresses{}) {
+		return nil
+	}
+	return &own
 }
 
 func (r *reader) ownAddress(annotations map[string]string, name string) string {
@@ -79,15 +85,15 @@ func (r *reader) podIPs(status *corev1.PodStatus) []string {
 
 // containerPorts are the ports that named target ports can mean: those of containers, and of init containers that go on
 // running. The first of a name counts, as in Kubernetes.
-func (r *reader) containerPorts(spec *corev1.PodSpec) model.Labels {
-	out := map[string]string{}
+func (r *reader) containerPorts(spec *corev1.PodSpec) model.PortNames {
+	out := map[string]uint16{}
 	add := func(p path, ports []corev1.ContainerPort) {
 		for i, in := range ports {
-			if in.Name == "" || in.Protocol == corev1.ProtocolUDP || out[in.Name] != "" {
+			if in.Name == "" || in.Protocol == corev1.ProtocolUDP || out[in.Name] != 0 {
 				continue
 			}
 			if number, ok := r.port(p.dot("ports").at(i).dot("containerPort"), int64(in.ContainerPort)); ok {
-				out[in.Name] = strconv.Itoa(int(number))
+				out[in.Name] = number
 			}
 		}
 	}
@@ -99,7 +105,7 @@ func (r *reader) containerPorts(spec *corev1.PodSpec) model.Labels {
 			add(path("spec.initContainers").at(i), c.Ports)
 		}
 	}
-	return model.LabelsOf(out)
+	return model.PortNamesOf(out)
 }
 
 // podLocality reads a pod's own labels; a node's come with the node. A label cannot hold a slash, so istio-locality may

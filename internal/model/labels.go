@@ -20,20 +20,56 @@ const (
 	TLSModeIstio = "istio"
 )
 
-// Labels is a set of labels (or a selector over them) in one canonical, comparable form: sorted, so that equal sets are
-// equal values and may stand in an input struct.
-type Labels struct{ text string }
+// Labels that no two pods of a StatefulSet have in common: the pod's own name, and the number that it ends in.
+const (
+	PodNameLabel  = "statefulset.kubernetes.io/pod-name"
+	PodIndexLabel = "apps.kubernetes.io/pod-index"
+)
+
+// Labels is a set of labels (or a selector over them) in one canonical, comparable form, so that equal sets are equal values and may
+// stand in an input struct.
+//
+// The text is sorted lines of "key=value". A pod's name stands beside it, and lines whose values follow from that are the key alone. So
+// replicas have equal texts also where each has labels of its own, and equal ones are one.
+type Labels struct{ text, pod string }
 
 // LabelsOf makes Labels of a map.
 func LabelsOf(m map[string]string) Labels {
 	var b strings.Builder
+	pod, named := m[PodNameLabel]
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		b.WriteString(k)
-		b.WriteByte('=')
-		b.WriteString(m[k])
+		if follows, does := ofName(pod, k); !named || !does || follows != m[k] {
+			b.WriteByte('=')
+			b.WriteString(m[k])
+		}
 		b.WriteByte('\n')
 	}
-	return Labels{unique.Make(b.String()).Value()} // replicas have equal labels
+	return Labels{unique.Make(b.String()).Value(), pod}
+}
+
+// ofName is the value of a label that follows from a pod's name; false for one that does not.
+func ofName(pod, key string) (string, bool) {
+	switch key {
+	case PodNameLabel:
+		return pod, true
+	case PodIndexLabel:
+		return pod[strings.LastIndexByte(pod, '-')+1:], true
+	}
+	return "", false
+}
+
+// all yields the labels by key.
+func (l Labels) all(yield func(key, value string) bool) {
+	for line := range strings.Lines(l.text) {
+		k, v, whole := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if !whole {
+			v, _ = ofName(l.pod, k)
+		}
+		if !yield(k, v) {
+			return
+		}
+	}
 }
 
 // IsEmpty tells that there are none.
@@ -41,19 +77,19 @@ func (l Labels) IsEmpty() bool { return l.text == "" }
 
 // Map is a fresh map of the labels.
 func (l Labels) Map() map[string]string {
-	m := map[string]string{}
-	for line := range strings.Lines(l.text) {
-		k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		m[k] = v
-	}
-	return m
+	return maps.Collect(l.all)
 }
 
 // Pairs yields the labels as "key=value", in their order.
 func (l Labels) Pairs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(l.text) {
-			if !yield(strings.TrimSuffix(line, "\n")) {
+			pair := strings.TrimSuffix(line, "\n")
+			if !strings.Contains(pair, "=") {
+				value, _ := ofName(l.pod, pair)
+				pair += "=" + value
+			}
+			if !yield(pair) {
 				return
 			}
 		}
@@ -63,16 +99,20 @@ func (l Labels) Pairs() iter.Seq[string] {
 // FirstPair is the first of Pairs, empty when there are none. Whatever l selects has it, so that what selects some labels is
 // found by their pairs.
 func (l Labels) FirstPair() string {
-	first, _, _ := strings.Cut(l.text, "\n")
-	return first
+	for pair := range l.Pairs() {
+		return pair
+	}
+	return ""
 }
 
 // Get finds one label.
 func (l Labels) Get(key string) (string, bool) {
 	for line := range strings.Lines(l.text) {
-		k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		if k == key {
-			return v, true
+		switch rest, found := strings.CutPrefix(line, key); {
+		case found && rest == "\n":
+			return ofName(l.pod, key)
+		case found && strings.HasPrefix(rest, "="):
+			return rest[1 : len(rest)-1], true
 		}
 	}
 	return "", false
@@ -99,24 +139,15 @@ func (l Labels) Only(keys iter.Seq[string]) Labels {
 // Selects tells whether l, read as a selector, matches o: each of its labels is in o with the same value. The empty
 // selector matches everything.
 func (l Labels) Selects(o Labels) bool {
-	for line := range strings.Lines(l.text) {
-		if !o.hasLine(line) {
+	for k, v := range l.all {
+		if own, has := o.Get(k); !has || own != v {
 			return false
 		}
 	}
 	return true
 }
 
-func (l Labels) hasLine(line string) bool {
-	for own := range strings.Lines(l.text) {
-		if own == line {
-			return true
-		}
-	}
-	return false
-}
-
 // String is the form for people: "app=reviews,version=v1".
 func (l Labels) String() string {
-	return strings.ReplaceAll(strings.TrimSuffix(l.text, "\n"), "\n", ",")
+	return strings.Join(slices.Collect(l.Pairs()), ",")
 }

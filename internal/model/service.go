@@ -136,9 +136,9 @@ const (
 type Endpoint struct {
 	Address  string // an IP literal; a DNS name only in StrictDNS and LogicalDNS services
 	Port     uint16
-	PortName string // of the service port that it serves
 	Health   Health
 	Weight   uint32 // 0 means 1
+	PortName string // of the service port that it serves
 	Labels   Labels // of the workload: subsets select by them
 	Locality Locality
 	Workload string // "namespace/name" of the pod, empty if none is known

@@ -1,8 +1,12 @@
 package model
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"unique"
 
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -27,10 +31,35 @@ type Workload struct {
 	Addresses      []string // pod IPs, the primary one first
 	Node           string
 	Locality       Locality // its own; without one it is that of the node
-	Ports          Labels   // numbers of container ports by name, which named target ports refer to; replicas share them
-	// OwnApp and OwnOutbound are loopback addresses of the pod's own in a local mesh (annotations lateen.io/app-address and
-	// lateen.io/outbound-address); empty in a cluster.
-	OwnApp, OwnOutbound string
+	Ports          PortNames
+	Own            *OwnAddresses // nil in a cluster
+}
+
+// OwnAddresses are loopback addresses of a pod's own in a local mesh (annotations lateen.io/app-address and lateen.io/outbound-address);
+// either may be empty.
+type OwnAddresses struct{ App, Outbound string }
+
+// PortNames are numbers of container ports by name, which named target ports refer to: "admin=9090,http=8080", sorted. Replicas share it.
+type PortNames string
+
+// PortNamesOf makes PortNames of a map.
+func PortNamesOf(m map[string]uint16) PortNames {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%d", name, m[name]))
+	}
+	return PortNames(unique.Make(strings.Join(pairs, ",")).Value())
+}
+
+// Number is that of a port, 0 if none has the name.
+func (p PortNames) Number(name string) uint16 {
+	for pair := range strings.SplitSeq(string(p), ",") {
+		if known, number, _ := strings.Cut(pair, "="); known == name {
+			n, _ := strconv.ParseUint(number, 10, 16)
+			return uint16(n)
+		}
+	}
+	return 0
 }
 
 // EndpointSlice lists addresses of a service, as Kubernetes publishes them; the world joins it with Workloads.
@@ -75,14 +104,4 @@ func (w *Workload) OtherAddress(address string) string {
 		}
 	}
 	return ""
-}
-
-// PortNamed finds a container port by name, 0 if there is none.
-func (w *Workload) PortNamed(name string) uint16 {
-	text, _ := w.Ports.Get(name)
-	number, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return 0
-	}
-	return uint16(number)
 }

@@ -82,7 +82,7 @@ func targets(w *world.World, p Proxy) iter.Seq[target] {
 			for _, port := range s.Ports {
 				t := target{Claim{s.Kind, s.Name, port.Port, port.Protocol}, port.Target}
 				if t.port == 0 && workload != nil {
-					t.port = workload.PortNamed(port.TargetName)
+					t.port = workload.Ports.Number(port.TargetName)
 				}
 				if t.port != 0 && t.Protocol != model.UDP && !yield(t) {
 					return

@@ -210,8 +210,9 @@ func resolve(w *world.World, f Facts) (scope.Proxy, Own) {
 		own.Pod = pod.Addresses[0]
 	}
 	own.Trusted = f.Account != "" && f.Account == pod.ServiceAccount
-	own.App = cmp.Or(pod.OwnApp, own.App)
-	own.Outbound = cmp.Or(pod.OwnOutbound, own.Outbound)
+	if pod.Own != nil {
+		own.App, own.Outbound = cmp.Or(pod.Own.App, own.App), cmp.Or(pod.Own.Outbound, own.Outbound)
+	}
 	return proxy, own
 }
 

@@ -197,7 +197,7 @@ func (d dumbWorld) standing(node string) model.Locality {
 
 func (d dumbWorld) selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
 	return model.Endpoint{
-		Address: w.Addresses[0], Port: cmp.Or(p.Target, w.PortNamed(p.TargetName), p.Port), PortName: p.Name, Labels: w.Labels,
+		Address: w.Addresses[0], Port: cmp.Or(p.Target, w.Ports.Number(p.TargetName), p.Port), PortName: p.Name, Labels: w.Labels,
 		Locality: d.localityOf(w), Workload: w.Namespace + "/" + w.Name, Node: w.Node,
 	}
 }

@@ -149,7 +149,7 @@ func ofSelector(s *model.Service, w *model.Workload, at places) contribution {
 	for _, p := range s.Ports {
 		port := p.Target
 		if port == 0 {
-			port = w.PortNamed(p.TargetName)
+			port = w.Ports.Number(p.TargetName)
 		}
 		if port == 0 {
 			port = p.Port

@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	"google.golang.org/protobuf/proto"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingk8s "k8s.io/api/networking/v1"
@@ -194,6 +195,9 @@ func trimPod(o *corev1.Pod) {
 	meta := nameOf(&o.ObjectMeta)
 	meta.DeletionTimestamp = o.DeletionTimestamp
 	meta.Labels, meta.Annotations = o.Labels, annotations(o.Annotations)
+	if name, set := o.Labels[appsv1.StatefulSetPodNameLabel]; set && name == meta.Name {
+		o.Labels[appsv1.StatefulSetPodNameLabel] = meta.Name // one string in place of two
+	}
 	spec := corev1.PodSpec{ServiceAccountName: intern(o.Spec.ServiceAccountName), NodeName: intern(o.Spec.NodeName)}
 	for _, c := range o.Spec.Containers {
 		spec.Containers = append(spec.Containers, corev1.Container{Ports: ports(c.Ports)})

@@ -260,11 +260,16 @@ func drawCredential(t *rapid.T, m model.Meta) *model.Credential {
 }
 
 func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
-	return &model.Workload{
+	w := &model.Workload{
 		Meta: m, Labels: one(t, "labels", podLabels...), Addresses: drawAddresses(t), Locality: drawOwnLocality(t), Node: one(t, "node", "", "n1", "n1", "n2"),
-		Ports:  model.LabelsOf(one(t, "container ports", nil, map[string]string{"web": "8080"}, map[string]string{"web": "8081", "admin": "8080"})),
-		OwnApp: one(t, "own app", "", "127.2.0.1"), OwnOutbound: one(t, "own outbound", "", "127.3.0.1"), ServiceAccount: one(t, "account", accounts[1:]...),
+		Ports:          model.PortNamesOf(one(t, "container ports", nil, map[string]uint16{"web": 8080}, map[string]uint16{"web": 8081, "admin": 8080})),
+		ServiceAccount: one(t, "account", accounts[1:]...),
 	}
+	own := model.OwnAddresses{App: one(t, "own app", "", "127.2.0.1"), Outbound: one(t, "own outbound", "", "127.3.0.1")}
+	if own != (model.OwnAddresses{}) {
+		w.Own = &own
+	}
+	return w
 }
 
 // drawAddresses draws one of a family, or one of each.
