@@ -105,7 +105,7 @@ func New(o Options) *Pipeline {
 	p.compiler = view.NewCompiler(view.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
 	p.registry = newRegistrar(p.compiler, o.Config)
 	p.hub = fanout.NewHub(fanout.Options{
-		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left, Through: p.loop.Through,
+		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left, Progress: p.loop.Progress,
 	})
 	p.registry.hub = p.hub
 	p.server = serve.New(serve.Options{

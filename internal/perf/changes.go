@@ -2,6 +2,8 @@ package perf
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/perf/load"
@@ -86,7 +88,11 @@ func (b *bench) change(ctx context.Context, p *Phase, s stream) error {
 
 // awaitChanges waits until so many changes since then have arrived everywhere.
 func (b *bench) awaitChanges(ctx context.Context, s since, all int) error {
-	return b.await(ctx, "waiting for the last sidecar", b.tracker.progress, all, func() int { return b.tracker.complete(s) })
+	err := b.await(ctx, "waiting for the last sidecar", b.tracker.progress, all, func() int { return b.tracker.complete(s) })
+	if errors.Is(err, errStill) {
+		return fmt.Errorf("%w: %s", err, b.tracker.lacking(s))
+	}
+	return err
 }
 
 // churn lets a share of the sidecars go and others come in their place, as many each second as the options' rate says, both counted. It

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -246,6 +247,39 @@ func (t *tracker) complete(s since) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.marked.complete(s.marked) + t.removals.complete(s.removals)
+}
+
+// lacking tells of one change since then that has not reached all, and whom not.
+func (t *tracker) lacking(s since) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, sort := range []struct {
+		name  string
+		of    *series
+		after load.Marker
+		has   func(*watcher) load.Marker
+	}{
+		{"removal", &t.removals, s.removals, func(w *watcher) load.Marker { return w.removals }},
+		{"change", &t.marked, s.marked, func(w *watcher) load.Marker { return w.marked }},
+	} {
+		for i := int(sort.after); i < len(sort.of.changes); i++ {
+			if c := sort.of.changes[i]; c.missing > 0 {
+				return fmt.Sprintf("%s %d of %d has come to %d sidecars and not to %d, as %s",
+					sort.name, i+1-int(sort.after), len(sort.of.changes)-int(sort.after), c.reached, c.missing, t.whoLacks(&c, load.Marker(i), sort.has))
+			}
+		}
+	}
+	return "all have arrived"
+}
+
+// whoLacks names one of those that a change concerns and has not reached, the first by name.
+func (t *tracker) whoLacks(c *change, before load.Marker, has func(*watcher) load.Marker) (pod string) {
+	for name, w := range t.watchers {
+		if c.concerns(w) && has(w) <= before && (pod == "" || name < pod) {
+			pod = name
+		}
+	}
+	return pod
 }
 
 // report tells the times since then.

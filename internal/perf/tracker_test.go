@@ -63,6 +63,17 @@ func TestARemovalIsSeenWhereEndpointsComeOneByOne(t *testing.T) {
 }
 
 // TestWhoWasNotInSyncHadNothingToRemove: its first endpoints may be without the pod, and then it is never told.
+func TestWhatHasNotArrivedIsSaid(t *testing.T) {
+	tr, began := watched()
+	tr.begin("ns")
+	tr.arrived("b", tr.classify(assignment, here, []byte("10.0.0.2")), false, time.Now())
+	require.Equal(t, "removal 1 of 1 has come to 1 sidecars and not to 1, as a", tr.lacking(began))
+	tr.leave("a")
+	require.Equal(t, "change 1 of 1 has come to 0 sidecars and not to 1, as b", tr.lacking(began))
+	tr.leave("b")
+	require.Equal(t, "all have arrived", tr.lacking(began))
+}
+
 func TestWhoWasNotInSyncHadNothingToRemove(t *testing.T) {
 	tr := newTracker(here)
 	tr.join("a", "ns")

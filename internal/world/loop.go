@@ -3,7 +3,6 @@ package world
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
@@ -62,8 +61,7 @@ type Loop struct {
 	// pending are changes that wait for a quiet, paced those of endpoints, unless they wait with all others.
 	pending, paced gathered
 	pace           pace
-	through        atomic.Uint64 // the latest generation that most proxies have
-	woken          chan struct{} // holds one while the loop has not looked at through
+	arriving       progress
 
 	// held is what was applied early and is not published yet, nil if nothing is: it left something wrong that what follows may mend.
 	held *heldBatch
@@ -96,7 +94,7 @@ type message struct {
 // NewLoop makes a loop over an empty world.
 func NewLoop(o LoopOptions) *Loop {
 	return &Loop{
-		o: o, inbox: make(chan message, inboxSize), woken: make(chan struct{}, 1), writer: NewWriter(), mesh: o.Mesh,
+		o: o, inbox: make(chan message, inboxSize), arriving: newProgress(), writer: NewWriter(), mesh: o.Mesh,
 		ingressClasses: map[string]bool{}, pending: newGathered(), paced: newGathered(), bridges: newBridges(),
 		kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{}, ways: ways{},
 	}
@@ -129,19 +127,9 @@ func (l *Loop) Flush(ctx context.Context) (generation uint64, err error) {
 	}
 }
 
-// Through tells that a generation has come to nearly all proxies that it concerns: the next endpoints that change wait for that, within
-// bounds. It does not block and may be called by anyone.
-func (l *Loop) Through(generation uint64) {
-	for known := l.through.Load(); known < generation; known = l.through.Load() {
-		if l.through.CompareAndSwap(known, generation) {
-			break
-		}
-	}
-	select {
-	case l.woken <- struct{}{}:
-	default: // the loop has yet to look
-	}
-}
+// Progress tells that a generation has come to more of the proxies that it concerns, or to nearly all: the next endpoints that change
+// wait for that, within bounds. It does not block and may be called by anyone.
+func (l *Loop) Progress(generation uint64, nearlyAll bool) { l.arriving.note(generation, nearlyAll) }
 
 // Run works until ctx ends. Nothing is published before a source has said that it is synced.
 func (l *Loop) Run(ctx context.Context) error {
@@ -156,8 +144,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			if m.flush != nil {
 				l.flushing = append(l.flushing, m.flush)
 			}
-		case <-l.woken:
-			l.pace.through(l.through.Load(), time.Now())
+		case <-l.arriving.news:
+			l.pace.progress(&l.arriving, time.Now())
 		case <-timer.C:
 		}
 		now := time.Now()

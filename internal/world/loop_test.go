@@ -30,6 +30,7 @@ type rig struct {
 	sink  source.Sink
 	start time.Time
 	took  time.Duration // from a generation to the proxies; negative is for ever
+	moves time.Duration // it comes to more of them so often before; 0 is never
 
 	// mu guards what follows: the bubble's clock orders the loop after the test, and the race detector does not know of it.
 	mu    sync.Mutex
@@ -66,8 +67,11 @@ func newRig(t *testing.T, debounce world.Debounce) *rig {
 			defer r.mu.Unlock()
 			r.seen = append(r.seen, d)
 			r.noted = append(r.noted, publication{time.Since(r.start), w.Generation, d.Cause(), w.Counts().Services})
+			for after := r.moves; r.moves > 0 && (r.took < 0 || after < r.took) && after < time.Minute; after += r.moves {
+				time.AfterFunc(after, func() { r.loop.Progress(w.Generation, false) })
+			}
 			if r.took >= 0 {
-				time.AfterFunc(r.took, func() { r.loop.Through(w.Generation) })
+				time.AfterFunc(r.took, func() { r.loop.Progress(w.Generation, true) })
 			}
 		},
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Ledger: world.NewLedger(log, nil), Logger: log,

@@ -1,6 +1,9 @@
 package world
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Endpoints of a large mesh never cease to change, so that waiting for a quiet is waiting for the maximum. An endpoint stands for
 // itself: there is nothing that must come with it. So changed endpoints leave at a pace: that of the proxies that get them.
@@ -9,6 +12,7 @@ import "time"
 type pace struct {
 	generation uint64        // the latest one that was published
 	at         time.Time     // when it was
+	moved      time.Time     // when it last came to more of the proxies
 	arrived    bool          // at nearly all proxies
 	took       time.Duration // that
 
@@ -19,7 +23,9 @@ type pace struct {
 const (
 	// slowestPace is the longest that endpoints wait for a generation on its way. One that comes after it takes its place wherever it has not
 	// arrived, so that proxies, however many, do not queue for more than one.
-	slowestPace = 250 * time.Millisecond
+	slowestPace = 2 * time.Second
+	// standstill is how long a generation comes to nobody else before those that do not have it are taken to be stuck.
+	standstill = 500 * time.Millisecond
 	// stormRate is how many changes a second are no longer pods that come and go, ten for each of them, but a list that is read again
 	// or a controller that runs wild. Changes are counted off at this rate, and endpoints leave when all but the last have been: in a
 	// storm that is never, and they are gathered as Istio gathers them.
@@ -29,22 +35,26 @@ const (
 )
 
 func (p *pace) published(generation uint64, now time.Time) {
-	p.generation, p.at, p.arrived = generation, now, false
+	p.generation, p.at, p.moved, p.arrived = generation, now, now, false
 }
 
-func (p *pace) through(generation uint64, now time.Time) {
-	if !p.arrived && generation >= p.generation {
+func (p *pace) progress(of *progress, now time.Time) {
+	if of.some.Swap(0) >= p.generation {
+		p.moved = now
+	}
+	if !p.arrived && of.nearlyAll.Load() >= p.generation {
 		p.arrived, p.took = true, now.Sub(p.at)
 	}
 }
 
-// next is the earliest that endpoints may follow the latest generation: as long again as it was on its way, so that this takes half of the
-// time at most where the proxies are few enough.
+// next is the earliest that endpoints may follow the latest generation: as long again as it was on its way, so that pushing them takes half
+// of the time at most, and leaves the other half to proxies that come and to what they ask for.
 func (p *pace) next(least time.Duration) time.Time {
+	slowest := p.at.Add(slowestPace)
 	if !p.arrived {
-		return p.at.Add(slowestPace)
+		return earlier(p.moved.Add(standstill), slowest)
 	}
-	return p.at.Add(max(least, min(2*p.took, slowestPace)))
+	return earlier(p.at.Add(max(least, 2*p.took)), slowest)
 }
 
 // count notes a change.
@@ -74,6 +84,41 @@ func (l *Loop) pacedDue() time.Time {
 		return later(due, gathered)
 	}
 	return off
+}
+
+// progress is how far generations have come, told by other goroutines.
+type progress struct {
+	some      atomic.Uint64 // the latest generation that came to more proxies since the loop has looked
+	nearlyAll atomic.Uint64 // the latest that nearly all have
+	news      chan struct{} // holds one while the loop has not looked
+}
+
+func newProgress() progress { return progress{news: make(chan struct{}, 1)} }
+
+func (p *progress) note(generation uint64, nearlyAll bool) {
+	raise(&p.some, generation)
+	if nearlyAll {
+		raise(&p.nearlyAll, generation)
+	}
+	select {
+	case p.news <- struct{}{}:
+	default: // the loop has yet to look
+	}
+}
+
+func raise(known *atomic.Uint64, to uint64) {
+	for was := known.Load(); was < to; was = known.Load() {
+		if known.CompareAndSwap(was, to) {
+			return
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func later(a, b time.Time) time.Time {

@@ -25,11 +25,12 @@ type churned struct {
 	longest     time.Duration // that a change waited for its generation
 }
 
-// churn changes endpoints so often for so long. A generation takes so long to the proxies; negative is for ever.
-func churn(t *testing.T, debounce world.Debounce, every, long, took time.Duration) (c churned) {
+// churn changes endpoints so often for so long. A generation takes so long to the proxies, negative is for ever, and comes to some of
+// them every so often before; 0 is never.
+func churn(t *testing.T, debounce world.Debounce, every, long, took, moves time.Duration) (c churned) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, debounce)
-		r.took = took
+		r.took, r.moves = took, moves
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		advance(time.Minute)
 		for i := range int(long / every) {
@@ -49,16 +50,20 @@ const often = 25 * time.Millisecond // 40 a second
 
 func TestEndpointsThatNeverRestLeaveAtThePaceOfTheProxies(t *testing.T) {
 	for name, c := range map[string]struct {
-		took, every time.Duration // every so often a generation
+		took, moves, every time.Duration // every so often a generation
 	}{
-		"at once":                     {0, often},
-		"before the next change":      {9 * time.Millisecond, often},
-		"half of the time":            {49 * time.Millisecond, 98 * time.Millisecond},
-		"longer than endpoints wait":  {2 * time.Second, 250 * time.Millisecond},
-		"longer than the churn lasts": {-1, 250 * time.Millisecond},
+		"at once":                           {0, 0, often},
+		"before the next change":            {9 * time.Millisecond, 0, often},
+		"half of the time":                  {49 * time.Millisecond, 0, 98 * time.Millisecond},
+		"half of a longer time":             {600 * time.Millisecond, 100 * time.Millisecond, 1200 * time.Millisecond},
+		"longer than endpoints wait":        {3 * time.Second, 100 * time.Millisecond, 2 * time.Second},
+		"they never get there":              {-1, 100 * time.Millisecond, 2 * time.Second},
+		"it stands still":                   {2 * time.Second, 0, 500 * time.Millisecond},
+		"it stands still after the first":   {-1, 20 * time.Second, 500 * time.Millisecond},
+		"it stands still from time to time": {900 * time.Millisecond, 600 * time.Millisecond, 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := churn(t, early, often, time.Minute, c.took)
+			got := churn(t, early, often, time.Minute, c.took, c.moves)
 			require.InDelta(t, float64(time.Minute)/float64(c.every), got.generations, 2)
 			require.LessOrEqual(t, got.longest, c.every)
 		})
@@ -67,7 +72,7 @@ func TestEndpointsThatNeverRestLeaveAtThePaceOfTheProxies(t *testing.T) {
 
 // Whoever sets PILOT_DEBOUNCE_AFTER gets what istiod does: a batch whenever the maximum has passed.
 func TestEndpointsThatNeverRestWaitWithAllOthers(t *testing.T) {
-	require.Equal(t, churned{6, 10 * time.Second}, churn(t, istio, often, time.Minute, 0))
+	require.Equal(t, churned{6, 10 * time.Second}, churn(t, istio, often, time.Minute, 0, 0))
 }
 
 func TestAfterAStormEndpointsLeaveAtTheirPaceAgain(t *testing.T) {
@@ -146,6 +151,6 @@ func TestFlushWaitsForEndpoints(t *testing.T) {
 		r.sink(source.Event{Changes: []source.Change{endpointAt(0)}})
 		_, err := r.loop.Flush(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 250*time.Millisecond, r.published()[1].at)
+		require.Equal(t, 500*time.Millisecond, r.published()[1].at)
 	})
 }

@@ -53,9 +53,9 @@ type Options struct {
 	// Left, unless it is nil, is called once for each connection when it has left its class, by the goroutine that closes
 	// it and without locks.
 	Left func(*Conn)
-	// Through, unless it is nil, is told of each generation once nearly all connections that it touches have settled it: all but one of
-	// 64, so that a few that are stuck do not count. It must not block, and must not call the Hub.
-	Through func(generation uint64)
+	// Progress, unless it is nil, is told of each generation whenever another one in 64 of the connections that it touches has settled it,
+	// until nearly all have: all but one in eight, so that those that are stuck do not count. It must not block, and must not call the Hub.
+	Progress func(generation uint64, nearlyAll bool)
 }
 
 // Hub knows the connections by class and wakes those that a generation touches.

@@ -18,11 +18,12 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 // fixture is a Hub with a clock that the test sets.
 type fixture struct {
-	hub     *fanout.Hub
-	metrics *observe.Metrics
-	clock   *clock
-	left    []*fanout.Conn
-	through []uint64
+	hub      *fanout.Hub
+	metrics  *observe.Metrics
+	clock    *clock
+	left     []*fanout.Conn
+	through  []uint64
+	progress []uint64 // those that came further, each time
 }
 
 type clock struct {
@@ -49,8 +50,13 @@ func newFixture(throttle int) *fixture {
 	f.metrics = observe.New(observe.Build{Start: epoch, Now: f.clock.Now})
 	f.hub = fanout.NewHub(fanout.Options{
 		Throttle: throttle, Metrics: f.metrics, Now: f.clock.Now,
-		Left:    func(c *fanout.Conn) { f.left = append(f.left, c) },
-		Through: func(generation uint64) { f.through = append(f.through, generation) },
+		Left: func(c *fanout.Conn) { f.left = append(f.left, c) },
+		Progress: func(generation uint64, nearlyAll bool) {
+			f.progress = append(f.progress, generation)
+			if nearlyAll {
+				f.through = append(f.through, generation)
+			}
+		},
 	})
 	return f
 }

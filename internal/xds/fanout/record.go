@@ -44,19 +44,23 @@ const (
 type record struct {
 	Record
 	touched bool // Proxies is known
-	through bool // Options.Through was told of it
+	told    int  // of settled, to Options.Progress
+	through bool // it was told that these are nearly all
 	closed  bool
 	settled int
 }
 
-// stragglers is the share of a generation's connections that its being through does not wait for, as one of so many.
-const stragglers = 64
+// The progress of a generation is told in so many steps, until nearly all have it: all but one in so many, as those that are left may be stuck.
+const (
+	progressSteps = 64
+	stragglers    = 8
+)
 
 // ledger keeps the accounts of the generations that wait for ACKs.
 type ledger struct {
 	now      func() time.Time
 	metrics  *observe.Metrics
-	through  func(uint64) // Options.Through; may be nil
+	progress func(generation uint64, nearlyAll bool) // Options.Progress; may be nil
 	finished chan Record
 
 	mu   sync.Mutex
@@ -64,7 +68,7 @@ type ledger struct {
 }
 
 func newLedger(o Options) *ledger {
-	return &ledger{now: o.Now, metrics: o.Metrics, through: o.Through, finished: make(chan Record, maxFinished)}
+	return &ledger{now: o.Now, metrics: o.Metrics, progress: o.Progress, finished: make(chan Record, maxFinished)}
 }
 
 func (l *ledger) open(g Generation) *record {
@@ -117,13 +121,20 @@ func (l *ledger) closeIfSettled(r *record) {
 	if !r.touched {
 		return
 	}
-	if l.through != nil && !r.through && r.settled >= r.Proxies-r.Proxies/stragglers {
-		r.through = true
-		l.through(r.Generation)
-	}
+	l.tell(r)
 	if !r.closed && r.settled == r.Proxies {
 		l.close(r)
 	}
+}
+
+// tell says how far the generation has come, if that is news.
+func (l *ledger) tell(r *record) {
+	nearlyAll := r.settled >= r.Proxies-r.Proxies/stragglers
+	if l.progress == nil || r.through || !nearlyAll && r.settled < r.told+max(1, r.Proxies/progressSteps) {
+		return
+	}
+	r.told, r.through = r.settled, nearlyAll
+	l.progress(r.Generation, nearlyAll)
 }
 
 // close ends the account, settled or not, and delivers it unless nobody was touched.

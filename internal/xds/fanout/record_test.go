@@ -42,15 +42,31 @@ func TestAGenerationIsThroughButForStragglers(t *testing.T) {
 		conns[i] = f.connect(1)
 	}
 	f.publish(1, 1)
-	for _, c := range conns[:127] {
+	for _, c := range conns[:113] {
 		c.Acknowledged(1)
 	}
 	require.Empty(t, f.through)
-	conns[127].Close()
-	require.Equal(t, []uint64{1}, f.through, "it does not wait for two of 130")
-	conns[128].Acknowledged(1)
+	require.Len(t, f.progress, 56, "for each two of 130")
+	conns[113].Close()
+	require.Equal(t, []uint64{1}, f.through, "it does not wait for 16 of 130")
+	conns[114].Acknowledged(1)
 	f.publish(2, 2)
 	require.Equal(t, []uint64{1, 2}, f.through, "each once, and at once if it concerns nobody")
+}
+
+// Of few connections each counts.
+func TestAGenerationComesFurther(t *testing.T) {
+	f := newFixture(1)
+	a, b, c := f.connect(1), f.connect(1), f.connect(1)
+	f.publish(1, 1)
+	f.publish(2, 2)
+	a.Acknowledged(1)
+	f.publish(3, 1)
+	b.Acknowledged(3)
+	require.Equal(t, []uint64{2, 1, 1, 3}, f.progress, "an answer to a later one is one to all before it")
+	c.Acknowledged(1)
+	require.Equal(t, []uint64{2, 1, 1, 3, 1}, f.progress)
+	require.Equal(t, []uint64{2, 1}, f.through)
 }
 
 func TestDeparturesDoNotHoldARecord(t *testing.T) {
