@@ -81,3 +81,22 @@ func TestReplicasShareTheirLabels(t *testing.T) {
 	require.Same(t, unsafe.StringData(a.text), unsafe.StringData(b.text))
 	require.Same(t, unsafe.StringData(name), unsafe.StringData(a.pod))
 }
+
+// What workloads share is the memory of what is equal, and nothing else.
+func TestWorkloadsShareWhatIsEqual(t *testing.T) {
+	name := strings.Clone("db-1")
+	of := func() *Workload {
+		return &Workload{
+			Meta: Meta{Name: strings.Clone(name)}, Labels: LabelsOf(map[string]string{PodNameLabel: strings.Clone(name)}),
+			Node: strings.Clone("n1"), ServiceAccount: strings.Clone("db"),
+		}
+	}
+	a, b, want := of(), of(), of()
+	b.ServiceAccount = "web"
+	a.Share(b)
+	a.Share(nil)
+	require.Equal(t, want, a)
+	require.Same(t, unsafe.StringData(b.Name), unsafe.StringData(a.Name))
+	require.Same(t, unsafe.StringData(b.Name), unsafe.StringData(a.Labels.pod))
+	require.Same(t, unsafe.StringData(b.Node), unsafe.StringData(a.Node))
+}

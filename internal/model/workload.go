@@ -92,6 +92,27 @@ func (e *EndpointSlice) ServiceKey() source.Key {
 	return source.Key{Kind: source.Service, Namespace: e.Namespace, Name: e.Service}
 }
 
+// Share takes from another workload, nil if there is none, the memory of strings that are equal. It is for one that nobody else has yet.
+func (w *Workload) Share(o *Workload) {
+	if o == nil {
+		return
+	}
+	share(&w.Namespace, o.Namespace)
+	share(&w.Name, o.Name)
+	share(&w.Labels.text, o.Labels.text)
+	share(&w.Labels.pod, w.Name)
+	share(&w.ServiceAccount, o.ServiceAccount)
+	share(&w.Node, o.Node)
+	share(&w.Ports, o.Ports)
+	share(&w.Locality, o.Locality)
+}
+
+func share[T comparable](own *T, other T) {
+	if *own == other {
+		*own = other
+	}
+}
+
 // OtherAddress is the first address of the workload that is of another family than the given one; empty if there is none, or
 // if that is none of the workload's.
 func (w *Workload) OtherAddress(address string) string {

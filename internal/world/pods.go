@@ -32,3 +32,16 @@ func podsOn(byNode roster[model.Workload], node string) iter.Seq[*model.Workload
 	begin := func(w *model.Workload) int { return cmp.Or(strings.Compare(w.Node, node), 1) }
 	return byNode.from(begin, func(w *model.Workload) bool { return w.Node == node })
 }
+
+// sharing is a workload that shares equal strings with those next to it: itself as it was, its replicas, and pods of its node. Such strings
+// were interned when it was read, but what is interned is forgotten when garbage is collected, and replicas may come days apart.
+func (b *batch) sharing(w *model.Workload) *model.Workload {
+	one := *w
+	share := func(before, after *model.Workload) {
+		one.Share(before)
+		one.Share(after)
+	}
+	share(b.workloads.around(podNamed(w.Namespace, w.Name)))
+	share(b.podsByNode.around(func(o *model.Workload) int { return byNode(o, w) }))
+	return &one
+}

@@ -49,6 +49,25 @@ func (r roster[T]) get(at func(*T) int) *T {
 	return nil
 }
 
+// around are the values next to a place in its leaf, of which one may be at it; nil where the leaf ends.
+func (r *roster[T]) around(at func(*T) int) (before, after *T) {
+	n := r.root
+	if n == nil {
+		return nil, nil
+	}
+	for n.children != nil {
+		n = n.children[n.child(at)]
+	}
+	i, _ := n.search(at)
+	if i > 0 {
+		before = n.values[i-1]
+	}
+	if i < len(n.values) {
+		after = n.values[i]
+	}
+	return before, after
+}
+
 // search is the place of a value in a leaf, or where it belongs.
 func (n *rosterNode[T]) search(at func(*T) int) (i int, found bool) {
 	low, high := 0, len(n.values)

@@ -56,6 +56,12 @@ func memberAt(key int) func(*member) int {
 
 func checkRoster(t *rapid.T, r roster[member], model map[int]int) {
 	sorted := slices.Sorted(maps.Keys(model))
+	for i, k := range sorted {
+		before, after := r.around(memberAt(k))
+		if *after != (member{k, model[k]}) || before != nil && *before != (member{sorted[i-1], model[sorted[i-1]]}) { // nil where a leaf begins
+			require.Fail(t, "not those around it", "%d: %v %v", k, before, after)
+		}
+	}
 	require.Equal(t, len(sorted), r.size)
 	from := 0
 	if len(sorted) > 0 {

@@ -239,6 +239,9 @@ func (b *batch) swapCredential(old, now *model.Credential) {
 }
 
 func (b *batch) swapWorkload(old, now *model.Workload) {
+	if now != nil {
+		now = b.sharing(now)
+	}
 	if old != nil {
 		b.workloads.drop(podNamed(old.Namespace, old.Name))
 		b.podsByNode.drop(func(w *model.Workload) int { return byNode(w, old) })
