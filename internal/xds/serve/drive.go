@@ -33,6 +33,11 @@ func (st *stream) driveRequest(r *request) error {
 		}
 	}
 	defer st.giveTurn()
+	if r.Nonce != "" {
+		st.server.entrance.arrived(&st.underway)
+	}
+	st.first = st.asked.add(requestType(r))
+	defer func() { st.first = false }()
 	now := st.server.options.Now()
 	expired := st.session.ExpiredNonces()
 	st.mu.Lock()
@@ -155,8 +160,12 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 	err := st.awaitRoom()
 	size := 0
 	if err == nil {
+		st.out.prepare(len(r.Upserts))
 		st.out.Encode(st.protocol, r, &st.own)
 		size = st.out.Size
+		if st.first {
+			st.server.entrance.sent(&st.underway, size, before)
+		}
 		err = st.grpc.SendMsg(&st.out)
 		st.out.Release()
 	}

@@ -80,8 +80,18 @@ func (q *queue) end() {
 // outgoing is a response on its way into the codec.
 type outgoing struct {
 	fanout.Frame
-	queue queue
-	spare *message // the one that was made last
+	queue  queue
+	spare  *message // the one that was made last
+	lent   *lent
+	bundle *bundle // whose list of parts the frame's is; nil for a response of few resources
+}
+
+// prepare has the frame's list of parts be a lent one, if there will be many.
+func (o *outgoing) prepare(upserts int) {
+	if o.bundle = nil; upserts >= manyUpserts {
+		o.bundle = o.lent.bundle()
+		o.Parts = o.bundle.parts
+	}
 }
 
 // message are the buffers of one response for grpc-go, used again when it has let go of them.
@@ -90,10 +100,12 @@ type message struct {
 	first mem.SliceBuffer
 	last  lastBuffer
 
-	queue *queue
-	size  int
-	holds atomic.Int32 // references to it
-	idle  atomic.Bool
+	queue  *queue
+	lent   *lent
+	bundle *bundle // nil if it has no more parts than usual
+	size   int
+	holds  atomic.Int32 // references to it
+	idle   atomic.Bool
 }
 
 // buffers are the frame's bytes for grpc-go, the last of which tells the queue when it lets go of them.
@@ -104,7 +116,7 @@ func (o *outgoing) buffers() mem.BufferSlice {
 	}
 	m := o.spare
 	if m == nil || !m.idle.Load() {
-		m = &message{queue: &o.queue}
+		m = &message{queue: &o.queue, lent: o.lent}
 		o.spare = m
 	}
 	m.idle.Store(false)
@@ -112,13 +124,16 @@ func (o *outgoing) buffers() mem.BufferSlice {
 	m.size, m.last = o.Size, lastBuffer{o.Parts[last], m}
 	o.queue.add(o.Size)
 	all := m.all[:0]
-	if last == 1 {
+	switch {
+	case last == 1:
 		m.first = o.Parts[0]
 		all = append(all, &m.first)
-	} else {
-		for _, p := range o.Parts[:last] {
-			all = append(all, mem.SliceBuffer(p))
+	case last > 1:
+		if m.bundle = o.bundle; m.bundle == nil {
+			m.bundle = &bundle{}
 		}
+		m.bundle.parts = o.Parts
+		return m.bundle.buffers(o.lent, &m.last)
 	}
 	return append(all, &m.last)
 }
@@ -127,6 +142,10 @@ func (o *outgoing) buffers() mem.BufferSlice {
 func (m *message) done() {
 	m.queue.add(-m.size)
 	m.all, m.first, m.last = [2]mem.Buffer{}, nil, lastBuffer{}
+	if m.bundle != nil {
+		m.lent.giveBack(m.bundle)
+		m.bundle = nil
+	}
 	m.idle.Store(true)
 }
 

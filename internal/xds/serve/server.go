@@ -101,10 +101,12 @@ type Server struct {
 	options     Options
 	limits      Limits
 	admission   *admission
+	entrance    *entrance
 	turns       turns
 	instruments *instruments
 	watch       *watch
 	scratch     session.Scratch // that the sessions borrow from
+	lent        lent            // that the streams do
 	distrust    distrust
 	grpc        *grpc.Server
 	draining    chan struct{} // closed when streams should end
@@ -121,6 +123,7 @@ func New(o Options) *Server {
 		options:     o,
 		limits:      o.Limits.orDefaults(),
 		admission:   newAdmission(o.Limits.StreamsPerSecond, o.Now(), o.Limits.MemoryTight),
+		entrance:    newEntrance(),
 		turns:       newTurns(),
 		instruments: newInstruments(o.Metrics),
 		draining:    make(chan struct{}),

@@ -45,6 +45,9 @@ type stream struct {
 	missed  atomic.Bool // a push found somebody else driving
 	out     outgoing    // the one that is being sent
 	turn    bool        // it has one of the server's turns
+	entered bool        // it is a newcomer that is being answered
+	asked   types       // that it has asked for
+	first   bool        // what is being sent is the first answer of its type
 	over    bool        // the stream has ended
 	tick    *time.Timer // nil until the session wants one
 	tickAt  time.Time   // when it fires, zero if it does not
@@ -52,7 +55,8 @@ type stream struct {
 	parting atomic.Bool // the server waits for it to seal, see seal.go
 	sealed  bool        // it was told to
 
-	sending sending // the watch's
+	sending  sending  // the watch's
+	underway underway // the entrance's
 
 	mu      sync.Mutex // the driver changes what follows, Clients reads it
 	session *session.Session
@@ -83,7 +87,7 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 		return status.Error(codes.Internal, "the stream has no cancellable context")
 	}
 	st := &stream{server: s, grpc: g, protocol: p, kill: kill, since: s.options.Now()}
-	st.out.queue.total = s.options.Metrics.XDS.Queued
+	st.out.queue.total, st.out.lent = s.options.Metrics.XDS.Queued, &s.lent
 	if from, ok := peer.FromContext(ctx); ok {
 		st.address = from.Addr.String()
 	}
@@ -97,6 +101,28 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 }
 
 func (st *stream) live(ctx context.Context) error {
+	defer st.giveTurn()
+	defer st.leaveEntrance()
+	if err := st.come(ctx); err != nil {
+		return err
+	}
+	if st.conn == nil {
+		return nil // it went before it was there
+	}
+	defer st.disconnect()
+	err := st.begin()
+	st.leaveEntrance()
+	if err == nil {
+		err = st.read(ctx)
+	}
+	return st.ended(ctx, err)
+}
+
+// come is all that a stream does before it is registered. It stands for itself because of its frame: one that is used no more would lie
+// below what reads, and a goroutine that waits with little more than 4 KiB of its stack in use has 16.
+//
+//go:noinline
+func (st *stream) come(ctx context.Context) error {
 	if !st.admitted(ctx) {
 		return st.refuse(codes.ResourceExhausted, errors.New("too many streams begin at once; try again"))
 	}
@@ -115,18 +141,13 @@ func (st *stream) live(ctx context.Context) error {
 	if err := st.firstRequest(ctx); err != nil {
 		return ignoreEnd(err)
 	}
+	if err := st.enter(ctx); err != nil {
+		return ignoreEnd(err)
+	}
 	if err := st.takeTurn(ctx); err != nil {
 		return ignoreEnd(err)
 	}
-	defer st.giveTurn()
-	if err := st.connect(ctx, &st.in); err != nil {
-		return err
-	}
-	defer st.disconnect()
-	if err := st.begin(); err != nil {
-		return st.ended(ctx, err)
-	}
-	return st.ended(ctx, st.read(ctx))
+	return st.connect(ctx, &st.in)
 }
 
 // admitted waits for the stream's admission.
@@ -135,6 +156,23 @@ func (st *stream) admitted(ctx context.Context) bool {
 	waiting.Inc()
 	defer waiting.Dec()
 	return st.server.admission.wait(ctx, st.server.options.Now())
+}
+
+// enter waits until those are brought up that came before.
+func (st *stream) enter(ctx context.Context) error {
+	waiting := st.server.instruments.xds.Waiting
+	waiting.Inc()
+	defer waiting.Dec()
+	err := st.server.entrance.enter(ctx, st.server.options.Now)
+	st.entered = err == nil
+	return err
+}
+
+func (st *stream) leaveEntrance() {
+	if st.entered {
+		st.entered = false
+		st.server.entrance.leave()
+	}
 }
 
 // log is the logger with what is known of the client. It is made when it is needed: a stream is silent most of its life.
@@ -190,10 +228,7 @@ func (st *stream) read(ctx context.Context) error {
 			return ignoreEnd(err)
 		}
 		if st.in.Nack != nil {
-			st.nacked = true
-			t := requestType(&st.in)
-			st.server.instruments.refused(t, st.node, st.in.Nack)
-			st.log().Warn("proxy refused its configuration", "type", shortName(t), "error", st.in.Nack.Message)
+			st.refused(&st.in)
 		}
 		asks := st.in.asks()
 		if err := st.request(&st.in); err != nil {
@@ -203,6 +238,16 @@ func (st *stream) read(ctx context.Context) error {
 			st.hold(ctx)
 		}
 	}
+}
+
+// refused notes that the client has not taken what it was sent.
+//
+//go:noinline
+func (st *stream) refused(r *request) {
+	st.nacked = true
+	t := requestType(r)
+	st.server.instruments.refused(t, st.node, r.Nack)
+	st.log().Warn("proxy refused its configuration", "type", shortName(t), "error", r.Nack.Message)
 }
 
 // ignoreEnd is what the end of reading means for the stream: nothing if the client went away.
@@ -307,6 +352,7 @@ func (st *stream) disconnect() {
 	defer st.driving.Unlock()
 	st.over = true
 	st.out.queue.end()
+	st.server.entrance.arrived(&st.underway)
 	st.server.remove(st)
 	st.parting.Store(false) // which Server.seal sets only while it is there
 	st.conn.Close()
