@@ -164,7 +164,7 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 		st.out.Encode(st.protocol, r, &st.own)
 		size = st.out.Size
 		if st.first {
-			st.server.entrance.sent(&st.underway, size, before)
+			st.server.entrance.sent(&st.underway, size)
 		}
 		err = st.grpc.SendMsg(&st.out)
 		st.out.Release()
@@ -189,6 +189,9 @@ func (st *stream) awaitRoom() error {
 	}
 	st.conn.Yield()
 	st.giveTurn()
+	if st.first { // else this may be a push, and it is not its to leave
+		st.leaveEntrance()
+	}
 	return st.out.queue.wait(st.grpc.Context())
 }
 

@@ -14,131 +14,90 @@ import (
 // of names, and megabytes in the kernel. So newcomers wait, with their first request, while much is under way: first answers of a type that
 // were sent and not answered yet.
 //
-// That is for a control plane that has more to do than it can. Where it is the clients that take their time, nobody is to wait: what is not
-// answered within underwayFor counts no more, and as much more may be under way from then on. What is answered in time takes that back.
+// That is for a control plane that has more to do than it can. Where it is the clients that take their time, nobody is to wait for them. The
+// server cannot tell the two apart, so the wait is short: who is next goes when it is over, and a fleet comes in at some pace whatever those do
+// that are in.
 //
 // As many newcomers are answered at a time as there are CPUs; the others wait in the order in which they came. They are goroutines of
 // streams, so as many as there are streams at most.
 type entrance struct {
-	door        chan struct{}
-	least, most int // of limit
+	door     chan struct{}
+	most     int // bytes that may be under way
+	patience time.Duration
 
-	mu          sync.Mutex
-	limit       int // of bytes
-	bytes       int
-	first, last *underway     // ordered by since
-	roomy       chan struct{} // closed when something has arrived; nil while nobody waits for that
+	mu    sync.Mutex
+	bytes int
+	roomy chan struct{} // closed when there is room; nil while nobody waits for that
 }
 
 const (
 	// underwayBytes are, for each CPU, what it sends in some 30 ms.
 	underwayBytes = 8 << 20
-	// underwayMore is how many times that may be under way where clients are slow: what a CPU sends in underwayFor.
-	underwayMore = 16
-	// underwayFor is longer than clients take to answer that have a CPU at hand.
-	underwayFor = 400 * time.Millisecond
-	// paidBack is the share of what is answered in time by which the limit falls: so it stays up where a fifth of the clients is slow.
-	paidBack = 4
+	// newcomerPatience is how long the next one waits for room: so for each CPU 100 are let in each second at least.
+	newcomerPatience = 10 * time.Millisecond
 )
-
-// underway is what a stream was sent of its first answers and has not answered. Guarded by entrance.mu.
-type underway struct {
-	bytes      int // 0: it is not in the list
-	since      time.Time
-	prev, next *underway
-}
 
 func newEntrance() *entrance {
 	cpus := runtime.GOMAXPROCS(0)
-	least := cpus * underwayBytes
-	return &entrance{door: make(chan struct{}, cpus), least: least, most: underwayMore * least, limit: least}
+	return &entrance{door: make(chan struct{}, cpus), most: cpus * underwayBytes, patience: newcomerPatience}
 }
 
 // enter waits until a newcomer may be answered; leave is to be called when it was. With the end of ctx it returns its error.
-func (e *entrance) enter(ctx context.Context, now func() time.Time) error {
+func (e *entrance) enter(ctx context.Context) error {
 	select {
 	case e.door <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for {
-		roomy, until := e.wait(now())
-		if roomy == nil {
-			return nil
-		}
-		overdue := time.NewTimer(until)
-		select {
-		case <-roomy:
-		case <-overdue.C:
-		case <-ctx.Done():
-			overdue.Stop()
-			e.leave()
-			return context.Cause(ctx)
-		}
-		overdue.Stop()
+	roomy := e.wait()
+	if roomy == nil {
+		return nil
 	}
+	enough := time.NewTimer(e.patience)
+	defer enough.Stop()
+	select {
+	case <-roomy:
+	case <-enough.C:
+	case <-ctx.Done():
+		e.leave()
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 func (e *entrance) leave() { <-e.door }
 
-// wait returns what to wait for, and for how long at most; nothing if there is room.
-func (e *entrance) wait(now time.Time) (roomy <-chan struct{}, until time.Duration) {
+// wait returns what to wait for; nothing if there is room.
+func (e *entrance) wait() (roomy <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for e.first != nil && now.Sub(e.first.since) >= underwayFor {
-		e.limit = min(e.limit+e.first.bytes, e.most)
-		e.remove(e.first)
-	}
-	if e.bytes < e.limit {
-		return nil, 0
+	if e.bytes < e.most {
+		return nil
 	}
 	if e.roomy == nil {
 		e.roomy = make(chan struct{})
 	}
-	return e.roomy, underwayFor - now.Sub(e.first.since)
+	return e.roomy
 }
 
+// underway is how many bytes of its first answers a stream was sent and has not answered. Guarded by entrance.mu.
+type underway int
+
 // sent counts bytes of a first answer.
-func (e *entrance) sent(u *underway, bytes int, now time.Time) {
+func (e *entrance) sent(u *underway, bytes int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.bytes += bytes
-	if u.bytes += bytes; u.bytes > bytes || bytes == 0 {
-		return
-	}
-	u.since, u.prev, u.next = now, e.last, nil
-	if e.last == nil {
-		e.first = u
-	} else {
-		e.last.next = u
-	}
-	e.last = u
+	*u += underway(bytes)
 }
 
 // arrived notes that a stream has answered, or ended.
 func (e *entrance) arrived(u *underway) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if u.bytes > 0 {
-		e.limit = max(e.limit-u.bytes/paidBack, e.least)
-		e.remove(u)
-	}
-}
-
-func (e *entrance) remove(u *underway) {
-	if u.prev == nil {
-		e.first = u.next
-	} else {
-		u.prev.next = u.next
-	}
-	if u.next == nil {
-		e.last = u.prev
-	} else {
-		u.next.prev = u.prev
-	}
-	e.bytes -= u.bytes
-	*u = underway{}
-	if e.roomy != nil {
+	e.bytes -= int(*u)
+	*u = 0
+	if e.roomy != nil && e.bytes < e.most {
 		close(e.roomy)
 		e.roomy = nil
 	}

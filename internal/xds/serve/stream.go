@@ -163,7 +163,7 @@ func (st *stream) enter(ctx context.Context) error {
 	waiting := st.server.instruments.xds.Waiting
 	waiting.Inc()
 	defer waiting.Dec()
-	err := st.server.entrance.enter(ctx, st.server.options.Now)
+	err := st.server.entrance.enter(ctx)
 	st.entered = err == nil
 	return err
 }
