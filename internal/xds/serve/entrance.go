@@ -31,8 +31,8 @@ type entrance struct {
 }
 
 const (
-	// underwayBytes are, for each CPU, what it sends in some 30 ms.
-	underwayBytes = 8 << 20
+	// underwayBytes are, for each CPU, what it sends in less than 10 ms.
+	underwayBytes = 2 << 20
 	// newcomerPatience is how long the next one waits for room: so for each CPU 100 are let in each second at least.
 	newcomerPatience = 10 * time.Millisecond
 )
