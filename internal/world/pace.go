@@ -23,7 +23,7 @@ type pace struct {
 const (
 	// slowestPace is the longest that endpoints wait for a generation on its way. One that comes after it takes its place wherever it has not
 	// arrived, so that proxies, however many, do not queue for more than one.
-	slowestPace = 2 * time.Second
+	slowestPace = 1500 * time.Millisecond
 	// standstill is how long a generation comes to nobody else before those that do not have it are taken to be stuck.
 	standstill = 500 * time.Millisecond
 	// stormRate is how many changes a second are no longer pods that come and go, ten for each of them, but a list that is read again
