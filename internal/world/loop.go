@@ -200,7 +200,8 @@ func (l *Loop) take(e source.Event) {
 	}
 	if e.Synced && !l.synced {
 		l.synced = true
-		l.pending.first, l.paced.first = time.Time{}, time.Time{} // the initial state does not wait
+		l.pending.first, l.paced.first = time.Time{}, time.Time{} // the initial state does not wait,
+		l.pending.last = time.Time{}                              // and nothing waits for a quiet after it
 	}
 }
 

@@ -267,6 +267,17 @@ func TestAChangeAfterAQuietDoesNotWait(t *testing.T) {
 	})
 }
 
+func TestTheFirstChangeAfterTheStartDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		advance(50 * time.Millisecond)
+		r.sink(source.Event{Changes: []source.Change{service("b", 80)}})
+		advance(time.Second)
+		require.Equal(t, 50*time.Millisecond, r.published()[1].at)
+	})
+}
+
 func TestWhatFollowsTheFirstChangeWaitsForAQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
