@@ -5,22 +5,26 @@ import "sync"
 // Index finds the resources of a Set by name at a fraction of what Set.Get costs, which hashes the name: for whoever looks up
 // most of a set, as a client does that comes back and says all that it has. It costs some 80 bytes for each resource, and never changes.
 type Index struct {
-	at  map[string]int
-	all []indexed
+	at  map[string]Found
+	all []*Resource
 }
 
-// indexed is a resource beside what is compared with what clients report, so that neither the resource is touched nor its version
-// is written out for each of them.
-type indexed struct {
-	*Resource
-	text [versionText]byte // of the version
+// Found is a resource as an index has it. What is compared with what clients report stands right behind the name, so that neither the
+// resource is touched nor its version is written out for each of them.
+type Found struct {
+	place int32
+	own   bool
+	text  [versionText]byte // of the version
 }
+
+// Place is that of the resource in its index.
+func (f *Found) Place() int { return int(f.place) }
 
 func newIndex(s *Set) *Index {
-	x := &Index{at: make(map[string]int, s.Len()), all: make([]indexed, 0, s.Len())}
+	x := &Index{at: make(map[string]Found, s.Len()), all: make([]*Resource, 0, s.Len())}
 	for r := range s.All() {
-		x.at[r.name] = len(x.all)
-		x.all = append(x.all, indexed{r, r.version.text()})
+		x.at[r.name] = Found{int32(len(x.all)), r.own, r.version.text()}
+		x.all = append(x.all, r)
 	}
 	return x
 }
@@ -29,21 +33,20 @@ func newIndex(s *Set) *Index {
 func (x *Index) Len() int { return len(x.all) }
 
 // At is the resource at a place.
-func (x *Index) At(place int) *Resource { return x.all[place].Resource }
+func (x *Index) At(place int) *Resource { return x.all[place] }
 
-// Find is the place of a name; false when there is none.
-func (x *Index) Find(name []byte) (place int, ok bool) {
-	place, ok = x.at[string(name)]
-	return place, ok
+// Find looks for a name; false when there is none.
+func (x *Index) Find(name []byte) (Found, bool) {
+	f, ok := x.at[string(name)]
+	return f, ok
 }
 
-// Is tells whether a version that a client reports is the one that the resource at a place has for that client.
-func (x *Index) Is(place int, version []byte, client *Own) bool {
-	r := &x.all[place]
-	if r.own {
-		return client.Version(r.Resource).String() == string(version)
+// Is tells whether a version that a client reports is the one that what was found has for that client.
+func (x *Index) Is(f *Found, version []byte, client *Own) bool {
+	if f.own {
+		return client.Version(x.all[f.place]).String() == string(version)
 	}
-	return string(r.text[:]) == string(version)
+	return string(f.text[:]) == string(version)
 }
 
 // indexes are those of the sets that were asked for last. It is safe for concurrent use.

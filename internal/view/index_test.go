@@ -21,10 +21,10 @@ func TestAnIndexFindsWhatTheSetHas(t *testing.T) {
 	require.Equal(t, set.Len(), x.Len())
 	found := map[int]bool{}
 	for r := range set.All() {
-		place, ok := x.Find([]byte(r.Name()))
+		f, ok := x.Find([]byte(r.Name()))
 		require.True(t, ok)
-		require.Same(t, r, x.At(place))
-		found[place] = true
+		require.Same(t, r, x.At(f.Place()))
+		found[f.Place()] = true
 	}
 	require.Len(t, found, set.Len())
 	_, ok := x.Find([]byte("r100"))
@@ -50,9 +50,9 @@ func TestAnIndexComparesWhatClientsReport(t *testing.T) {
 	x := NewDiffer(1).Index(NewStore().Build(shared, own))
 	client, another := Own{Pod: "10.0.0.1"}, Own{Pod: "10.0.0.2"}
 	is := func(name, version string, client Own) bool {
-		place, ok := x.Find([]byte(name))
+		f, ok := x.Find([]byte(name))
 		require.True(t, ok)
-		return x.Is(place, []byte(version), &client)
+		return x.Is(&f, []byte(version), &client)
 	}
 	v := shared.Version().String()
 	require.True(t, is("shared", v, client))

@@ -169,10 +169,10 @@ func (st *stated) readNames(req *Request) bool {
 	named, set := newMarks(st.index.Len()), st.channel.set
 	st.sub = subscription{base: set}
 	for name := range req.subscribed() {
-		place, ok := st.index.Find(name)
+		found, ok := st.index.Find(name)
 		switch {
 		case ok:
-			named.add(place)
+			named.add(found.Place())
 		case string(name) == wildcard:
 			return false
 		default:
@@ -197,14 +197,14 @@ func (st *stated) readVersions(req *Request) {
 	all := c.covers(c.set)
 	for name, version := range req.reported() {
 		st.reports = true
-		place, ok := st.index.Find(name)
-		if ok && (all || c.wants(st.index.At(place).Name())) && st.index.Is(place, version, own) {
-			st.have.add(place)
+		found, ok := st.index.Find(name)
+		if ok && (all || c.wants(st.index.At(found.Place()).Name())) && st.index.Is(&found, version, own) {
+			st.have.add(found.Place())
 			delete(st.other, string(name))
 			continue
 		}
 		if ok {
-			st.have.remove(place)
+			st.have.remove(found.Place())
 		}
 		if st.other == nil {
 			st.other = map[string]string{}
