@@ -93,3 +93,19 @@ func TestBundlesAreLent(t *testing.T) {
 }
 
 var _ mem.Buffer = (*piece)(nil)
+
+// A stream that keeps the lists of its last large response would keep a hundred kilobytes.
+func TestAStreamKeepsNoLists(t *testing.T) {
+	var l lent
+	o := outgoing{lent: &l}
+	o.queue.total = new(atomic.Int64)
+	for parts := range 4 {
+		o.prepare(manyUpserts)
+		o.Parts = append(o.Parts, make([][]byte, parts)...)
+		for _, b := range o.buffers() {
+			b.Free()
+		}
+		require.Nil(t, o.bundle, "%d parts", parts)
+		o.Release()
+	}
+}

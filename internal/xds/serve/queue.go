@@ -110,6 +110,8 @@ type message struct {
 
 // buffers are the frame's bytes for grpc-go, the last of which tells the queue when it lets go of them.
 func (o *outgoing) buffers() mem.BufferSlice {
+	b := o.bundle
+	o.bundle = nil // which is of this response, and others' when it is through
 	last := len(o.Parts) - 1
 	if last < 0 {
 		return nil
@@ -129,7 +131,7 @@ func (o *outgoing) buffers() mem.BufferSlice {
 		m.first = o.Parts[0]
 		all = append(all, &m.first)
 	case last > 1:
-		if m.bundle = o.bundle; m.bundle == nil {
+		if m.bundle = b; m.bundle == nil {
 			m.bundle = &bundle{}
 		}
 		m.bundle.parts = o.Parts
