@@ -62,7 +62,6 @@ func TestARemovalIsSeenWhereEndpointsComeOneByOne(t *testing.T) {
 	require.Equal(t, 1, tr.removalsOf(began))
 }
 
-// TestWhoWasNotInSyncHadNothingToRemove: its first endpoints may be without the pod, and then it is never told.
 func TestWhatHasNotArrivedIsSaid(t *testing.T) {
 	tr, began := watched()
 	tr.begin("ns")
@@ -74,6 +73,7 @@ func TestWhatHasNotArrivedIsSaid(t *testing.T) {
 	require.Equal(t, "all have arrived", tr.lacking(began))
 }
 
+// TestWhoWasNotInSyncHadNothingToRemove: its first endpoints may be without the pod, and then it is never told.
 func TestWhoWasNotInSyncHadNothingToRemove(t *testing.T) {
 	tr := newTracker(here)
 	tr.join("a", "ns")

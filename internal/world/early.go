@@ -20,9 +20,6 @@ type heldBatch struct {
 	count   int             // of updates
 }
 
-// What follows the first change within a moment, and within a moment of each other, is the rest of one apply: it needs a short quiet
-// alone. What comes slower is of a storm as likely, and there each batch is a cost.
-
 // Istio makes a batch of each burst; one whose first change has gone at once is a batch more, its rest. What that adds is bounded: for each
 // of these there are extraFor of Istio's own, or there was a calm before it.
 const (
@@ -95,6 +92,8 @@ func (l *Loop) early() bool {
 }
 
 // rest tells whether the pending batch follows a first change that has gone at once, or is held for what follows, and may be all that does.
+// What follows it within a moment, and within a moment of each other, is the rest of one apply: it needs a short quiet alone. What comes slower
+// is of a storm as likely, and there each batch is a cost.
 func (l *Loop) rest() bool {
 	return (l.held != nil || l.calm.atOnce) && !l.calm.slow && !l.pending.empty() && l.few()
 }

@@ -36,34 +36,36 @@ func newRoster[T any](lookups *atomic.Uint64, order func(a, b *T) int) roster[T]
 // get finds a value; nil if there is none.
 func (r roster[T]) get(at func(*T) int) *T {
 	r.lookups.Add(1)
-	n := r.root
-	if n == nil {
-		return nil
-	}
-	for n.children != nil {
-		n = n.children[n.child(at)]
-	}
-	if i, found := n.search(at); found {
-		return n.values[i]
+	if leaf, i, found := r.place(at); found {
+		return leaf.values[i]
 	}
 	return nil
 }
 
-// around are the values next to a place in its leaf, of which one may be at it; nil where the leaf ends.
-func (r *roster[T]) around(at func(*T) int) (before, after *T) {
+// place is where a value is, or belongs: its leaf, nil if there is none, and the place in that.
+func (r *roster[T]) place(at func(*T) int) (leaf *rosterNode[T], i int, found bool) {
 	n := r.root
 	if n == nil {
-		return nil, nil
+		return nil, 0, false
 	}
 	for n.children != nil {
 		n = n.children[n.child(at)]
 	}
-	i, _ := n.search(at)
-	if i > 0 {
-		before = n.values[i-1]
+	i, found = n.search(at)
+	return n, i, found
+}
+
+// around are the values next to a place in its leaf, of which one may be at it; nil where the leaf ends.
+func (r *roster[T]) around(at func(*T) int) (before, after *T) {
+	leaf, i, _ := r.place(at)
+	if leaf == nil {
+		return nil, nil
 	}
-	if i < len(n.values) {
-		after = n.values[i]
+	if i > 0 {
+		before = leaf.values[i-1]
+	}
+	if i < len(leaf.values) {
+		after = leaf.values[i]
 	}
 	return before, after
 }

@@ -16,7 +16,7 @@ import (
 type admission struct {
 	rate  float64     // tokens per second
 	tight func() bool // nil: never
-	door  chan struct{}
+	door  turns       // one
 
 	mu     sync.Mutex
 	tokens float64 // negative while streams wait
@@ -37,7 +37,7 @@ func newAdmission(rate float64, now time.Time, tight func() bool) *admission {
 	if rate <= 0 {
 		rate = 500 * float64(runtime.GOMAXPROCS(0))
 	}
-	return &admission{rate: rate, tokens: max(rate, 1), at: now, tight: tight, door: make(chan struct{}, 1)}
+	return &admission{rate: rate, tokens: max(rate, 1), at: now, tight: tight, door: make(turns, 1)}
 }
 
 // take tells how long to wait for admission, or false if that were too long.
@@ -69,12 +69,10 @@ func (a *admission) roomy(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxAdmissionWait)
 	defer cancel()
-	select {
-	case a.door <- struct{}{}:
-	case <-ctx.Done():
+	if a.door.take(ctx) != nil {
 		return false
 	}
-	defer func() { <-a.door }()
+	defer a.door.give()
 	for a.tight() {
 		if !pause(ctx, tightEvery) {
 			return false

@@ -31,13 +31,13 @@ func (st *stream) driveRequest(r *request) error {
 		if err := st.takeTurn(st.grpc.Context()); err != nil {
 			return err
 		}
+		st.first = st.asked.add(requestType(r))
+		defer func() { st.first = false }()
 	}
 	defer st.giveTurn()
 	if r.Nonce != "" {
 		st.server.entrance.arrived(&st.underway)
 	}
-	st.first = st.asked.add(requestType(r))
-	defer func() { st.first = false }()
 	now := st.server.options.Now()
 	expired := st.session.ExpiredNonces()
 	st.mu.Lock()

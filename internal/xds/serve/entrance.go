@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 // As many newcomers are answered at a time as there are CPUs; the others wait in the order in which they came. They are goroutines of
 // streams, so as many as there are streams at most.
 type entrance struct {
-	door     chan struct{}
+	door     turns
 	most     int // bytes that may be under way
 	patience time.Duration
 
@@ -38,16 +37,14 @@ const (
 )
 
 func newEntrance() *entrance {
-	cpus := runtime.GOMAXPROCS(0)
-	return &entrance{door: make(chan struct{}, cpus), most: cpus * underwayBytes, patience: newcomerPatience}
+	door := newTurns()
+	return &entrance{door: door, most: cap(door) * underwayBytes, patience: newcomerPatience}
 }
 
 // enter waits until a newcomer may be answered; leave is to be called when it was. With the end of ctx it returns its error.
 func (e *entrance) enter(ctx context.Context) error {
-	select {
-	case e.door <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := e.door.take(ctx); err != nil {
+		return err
 	}
 	roomy := e.wait()
 	if roomy == nil {
@@ -65,7 +62,7 @@ func (e *entrance) enter(ctx context.Context) error {
 	return nil
 }
 
-func (e *entrance) leave() { <-e.door }
+func (e *entrance) leave() { e.door.give() }
 
 // wait returns what to wait for; nothing if there is room.
 func (e *entrance) wait() (roomy <-chan struct{}) {
@@ -80,7 +77,7 @@ func (e *entrance) wait() (roomy <-chan struct{}) {
 	return e.roomy
 }
 
-// underway is how many bytes of its first answers a stream was sent and has not answered. Guarded by entrance.mu.
+// underway is how many bytes of its first answers a stream was sent and has not answered. It is that of who drives the stream.
 type underway int
 
 // sent counts bytes of a first answer.
@@ -93,6 +90,9 @@ func (e *entrance) sent(u *underway, bytes int) {
 
 // arrived notes that a stream has answered, or ended.
 func (e *entrance) arrived(u *underway) {
+	if *u == 0 {
+		return // nearly all answers are to pushes, of all streams at the same time
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.bytes -= int(*u)

@@ -8,13 +8,25 @@ import (
 
 // This file has what keeps clients that ask for much from delaying the pushes to others: turns, and a rate for each client.
 
-// turns are how many requests that ask for something are answered at a time: as many as there are CPUs. First come, first served: a
-// channel's senders wait in the order in which they came. Acknowledgements and pushes need none, so however many clients connect at
-// once, or ask without end, a push competes with this many of them alone. Who waits for a client in a send gives its turn back
-// before. Those who wait are goroutines of streams, so as many as there are streams at most.
+// turns are how many may do something at a time. First come, first served: a channel's senders wait in the order in which they came.
 type turns chan struct{}
 
+// newTurns are those of requests that ask for something: as many are answered at a time as there are CPUs. Acknowledgements and pushes
+// need none, so however many clients connect at once, or ask without end, a push competes with this many of them alone. Who waits for a
+// client in a send gives its turn back before. Those who wait are goroutines of streams, so as many as there are streams at most.
 func newTurns() turns { return make(turns, runtime.GOMAXPROCS(0)) }
+
+// take waits for a turn; with the end of ctx it returns its error.
+func (t turns) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turns) give() { <-t }
 
 // takeTurn waits for a turn, unless the stream has one; with the end of ctx it returns its error. The caller holds driving, or has not
 // begun.
@@ -22,19 +34,15 @@ func (st *stream) takeTurn(ctx context.Context) error {
 	if st.turn {
 		return nil
 	}
-	select {
-	case st.server.turns <- struct{}{}:
-		st.turn = true
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	err := st.server.turns.take(ctx)
+	st.turn = err == nil
+	return err
 }
 
 func (st *stream) giveTurn() {
 	if st.turn {
 		st.turn = false
-		<-st.server.turns
+		st.server.turns.give()
 	}
 }
 

@@ -88,7 +88,7 @@ type outgoing struct {
 
 // prepare has the frame's list of parts be a lent one, if there will be many.
 func (o *outgoing) prepare(upserts int) {
-	if o.bundle = nil; upserts >= manyUpserts {
+	if upserts >= manyUpserts {
 		o.bundle = o.lent.bundle()
 		o.Parts = o.bundle.parts
 	}
