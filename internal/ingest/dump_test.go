@@ -70,7 +70,7 @@ func plainText(v reflect.Value) (string, bool) {
 	case model.Health:
 		return word(x, "Healthy Unhealthy Draining"), true
 	case model.TrafficDistribution:
-		return word(x, "Any PreferZone PreferNode"), true
+		return word(x, "Any PreferZone PreferNode PreferHinted"), true
 	case model.Family:
 		return word(x, "Any IPv4 IPv6"), true
 	case model.LocalityPattern:

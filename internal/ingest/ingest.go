@@ -34,7 +34,10 @@ type Options struct {
 
 // Annotations are those that conversions read: a source may leave out all others.
 func Annotations() []string {
-	return []string{exportAnnotation, distributionAnnotation, appAddressAnnotation, outboundAddressAnnotation, classAnnotation}
+	return []string{
+		exportAnnotation, distributionAnnotation, topologyAnnotation, hintsAnnotation,
+		appAddressAnnotation, outboundAddressAnnotation, classAnnotation,
+	}
 }
 
 // Result is what one object means.

@@ -11,10 +11,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// Annotations of Services: exportTo, a comma-separated list, and which endpoints are preferred.
+// Annotations of Services: exportTo, a comma-separated list, and which endpoints are preferred. Kubernetes has the last two for
+// topology aware routing; the older one is asked first.
 const (
 	exportAnnotation       = "networking.istio.io/exportTo"
 	distributionAnnotation = "networking.istio.io/traffic-distribution"
+	topologyAnnotation     = "service.kubernetes.io/topology-mode"
+	hintsAnnotation        = "service.kubernetes.io/topology-aware-hints"
 )
 
 func (r *reader) service(in *corev1.Service) []Object {
@@ -40,6 +43,9 @@ func (r *reader) service(in *corev1.Service) []Object {
 		r.externalName(p.dot("externalName"), in.Spec.ExternalName, s)
 	} else {
 		s.Addresses = r.clusterIPs(p, &in.Spec)
+	}
+	if len(s.Addresses) > 0 { // as for kube-proxy, to which a headless service has none
+		s.Addresses = sorted(append(s.Addresses, r.externalIPs(p.dot("externalIPs"), in.Spec.ExternalIPs)...))
 	}
 	return []Object{s}
 }
@@ -90,6 +96,17 @@ func (r *reader) clusterIPs(p path, spec *corev1.ServiceSpec) []string {
 		}
 	}
 	return sorted(out)
+}
+
+// externalIPs are addresses from outside of the cluster by which a service is called too, from within as from without.
+func (r *reader) externalIPs(p path, list []string) []string {
+	var out []string
+	for i, text := range list {
+		if a, ok := r.reachable(p.at(i), text); ok {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // servicePorts reads ports in their order, those of UDP last: where TCP and UDP share a number, it is TCP's that is found.
@@ -151,7 +168,8 @@ func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, 
 	return out, ok
 }
 
-// distribution reads what endpoints are preferred: the annotation comes before the field, which is younger.
+// distribution reads what endpoints are preferred: Istio's annotation comes before the field, which is younger. Without either, those
+// that EndpointSlices hint at, if the Service asks for hints.
 func (r *reader) distribution(field *string) model.TrafficDistribution {
 	p, text := path("spec.trafficDistribution"), ""
 	if field != nil {
@@ -161,7 +179,11 @@ func (r *reader) distribution(field *string) model.TrafficDistribution {
 		p, text = path("metadata.annotations").key(distributionAnnotation), value
 	}
 	switch strings.ToLower(text) {
-	case "", "any":
+	case "":
+		if r.wantsHints() {
+			return model.PreferHinted
+		}
+	case "any":
 	case "preferclose", "prefersamezone":
 		return model.PreferZone
 	case "prefersamenode":
@@ -170,6 +192,15 @@ func (r *reader) distribution(field *string) model.TrafficDistribution {
 		r.fail(p, text, "is no preference that is known; there is none", "PreferClose, PreferSameZone or PreferSameNode")
 	}
 	return model.DistributeAny
+}
+
+// wantsHints tells whether a Service has topology aware routing. What else than Auto may turn it on is for those who make the hints to say.
+func (r *reader) wantsHints() bool {
+	mode, set := r.annotations[hintsAnnotation]
+	if !set {
+		mode = r.annotations[topologyAnnotation]
+	}
+	return mode != "" && !strings.EqualFold(mode, "disabled")
 }
 
 // family is the first one of the service, by which it is called unless the caller has no address of it.

@@ -193,6 +193,7 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 		if in.Zone != nil {
 			host.Zone = *in.Zone
 		}
+		host.Hints = hints(in.Hints)
 		if len(in.Addresses) == 0 {
 			r.fail(path("endpoints").at(i).dot("addresses"), nil, "is empty", "an IP address")
 		}
@@ -205,6 +206,18 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 		}
 	}
 	return out
+}
+
+// hints are the zones that an endpoint is meant for.
+func hints(in *discoveryv1.EndpointHints) model.Zones {
+	if in == nil || len(in.ForZones) == 0 {
+		return ""
+	}
+	var zones []string
+	for _, z := range in.ForZones {
+		zones = append(zones, z.Name)
+	}
+	return model.ZonesOf(zones)
 }
 
 // unreadyPods are pods that are about to be endpoints, or were: callers expect their identities before the first call, and as long as

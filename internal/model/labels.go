@@ -20,6 +20,9 @@ const (
 	TLSModeIstio = "istio"
 )
 
+// HintsMark stands for the hints of an endpoint where labels of endpoints are told apart. No label has such a name.
+const HintsMark = "(for zones)"
+
 // Labels that no two pods of a StatefulSet have in common: the pod's own name, and the number that it ends in.
 const (
 	PodNameLabel  = "statefulset.kubernetes.io/pod-name"

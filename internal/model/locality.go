@@ -1,6 +1,10 @@
 package model
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unique"
+)
 
 // LocalityLB says how the place of a caller and that of an endpoint decide on where requests go (localityLbSetting). It is
 // canonical (Pool). At most one of Distribute and the rest is set; without either, calls fail over from the caller's subzone to
@@ -67,8 +71,27 @@ func (l Locality) Label(key string) (value string, known bool) {
 	return "", false
 }
 
+// Zones are names of zones: "a,b", sorted. Endpoints of a zone share it.
+type Zones string
+
+// ZonesOf makes Zones of a list.
+func ZonesOf(list []string) Zones {
+	list = slices.Sorted(slices.Values(list))
+	return Zones(unique.Make(strings.Join(slices.Compact(list), ",")).Value())
+}
+
+// Has tells whether a zone is among them.
+func (z Zones) Has(zone string) bool {
+	for known := range strings.SplitSeq(string(z), ",") {
+		if known == zone && zone != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // TrafficDistribution is what a Service prefers among its endpoints, if no DestinationRule says otherwise
-// (spec.trafficDistribution).
+// (spec.trafficDistribution, or the annotation service.kubernetes.io/topology-mode).
 type TrafficDistribution uint8
 
 const (
@@ -78,6 +101,8 @@ const (
 	PreferZone
 	// PreferNode prefers those on the caller's node, then those that are close.
 	PreferNode
+	// PreferHinted prefers those that EndpointSlices hint at for the caller's zone.
+	PreferHinted
 )
 
 // Family is a family of IP addresses; the zero value is any.

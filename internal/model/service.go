@@ -51,7 +51,7 @@ type Service struct {
 	Headless   bool
 	// External tells that the workloads are outside of the mesh (ServiceEntry MESH_EXTERNAL).
 	External  bool
-	Addresses []string // virtual IPs or prefixes, sorted; empty for headless services
+	Addresses []string // virtual IPs, external ones included, or prefixes, sorted; empty for headless services
 	Ports     []ServicePort
 	Selector  Labels // of workloads in the namespace; empty selects none
 	ExportTo  Exports
@@ -143,6 +143,7 @@ type Endpoint struct {
 	Locality Locality
 	Workload string // "namespace/name" of the pod, empty if none is known
 	Node     string
+	Hints    Zones // for whose callers it is meant
 	// Other is an address of the pod's of the other family, empty if it has none.
 	Other string
 	// Account is the service account of one that a ServiceEntry lists; empty if it says none. Those of pods are the Workloads'.

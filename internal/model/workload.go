@@ -85,6 +85,7 @@ type SliceHost struct {
 	Pod     string // name of the pod in the slice's namespace, empty if none
 	Node    string
 	Zone    string
+	Hints   Zones
 }
 
 // ServiceKey is the Kubernetes Service that the slice belongs to.

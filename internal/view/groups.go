@@ -117,8 +117,11 @@ func (k *groupKey) site(e *model.Endpoint) site {
 		if v, ok := e.Labels.Get(label); ok {
 			marks[label] = v
 		}
-		if label == model.HostnameLabel && e.Node != "" {
+		switch {
+		case label == model.HostnameLabel && e.Node != "":
 			marks[label] = e.Node
+		case label == model.HintsMark && e.Hints != "":
+			marks[label] = string(e.Hints)
 		}
 	}
 	s.marks = model.LabelsOf(marks)

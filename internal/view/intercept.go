@@ -164,8 +164,12 @@ func (c compiler) vipSlots(s *scope.Scope, u unit, report func(source.Problem)) 
 }
 
 func vipClash(svc *model.Service, u unit, owner *model.Service) source.Problem {
+	path := "spec.addresses"
+	if svc.Kind == source.Service {
+		path = "spec" // clusterIPs or externalIPs
+	}
 	return problemOf(&svc.Meta, source.Problem{
-		Severity: source.Warning, Path: "spec.addresses", Value: string(u.host),
+		Severity: source.Warning, Path: path, Value: string(u.host),
 		Message: "port " + portText(u.port) + " at the address of " + string(svc.Host) + " is also that of " + string(owner.Host) +
 			", which has it: workloads reach only that one there",
 		Want: "an address or a port of its own",

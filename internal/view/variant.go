@@ -66,6 +66,8 @@ func (c compiler) preference(s *scope.Scope, svc *model.Service, lb *model.LoadB
 		locality, ejects = c.preferZone, true
 	case svc.Distribution == model.PreferNode:
 		locality, ejects = c.preferNode, true
+	case svc.Distribution == model.PreferHinted:
+		prefer.Hinted = true
 	}
 	if locality != nil && !locality.Off && (ejects || len(locality.Distribute) > 0) {
 		prefer.Locality = locality

@@ -107,7 +107,9 @@ func (l *Loop) takeLost(w *World, c EndpointChange, now time.Time, touched map[s
 
 // hostOf is what a slice said of an endpoint of a namespace that a Pod serves.
 func hostOf(e *model.Endpoint, namespace string) model.SliceHost {
-	return model.SliceHost{Address: e.Address, Health: e.Health, Pod: e.Workload[len(namespace)+1:], Node: e.Node, Zone: e.Locality.Zone}
+	return model.SliceHost{
+		Address: e.Address, Health: e.Health, Pod: e.Workload[len(namespace)+1:], Node: e.Node, Zone: e.Locality.Zone, Hints: e.Hints,
+	}
 }
 
 // span is the bridge of a port. No slice of Kubernetes has a name like that of its key, and all have one that comes before it: what they say

@@ -160,7 +160,7 @@ func (d dumbWorld) withEndpoints() map[serviceID]bool {
 }
 
 func (d dumbWorld) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
-	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node}
+	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
 	if h.Pod == "" {
 		e.Locality = cmp.Or(d.standing(e.Node), model.Locality{Zone: h.Zone})
 		return e, true

@@ -94,7 +94,7 @@ func (b *batch) ofSlice(s *model.EndpointSlice, at places) (contribution, int) {
 	}
 	pending := 0
 	for _, h := range s.Hosts {
-		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node}
+		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
 		if h.Pod != "" {
 			pod := at.workload(s.Namespace, h.Pod)
 			if pod == nil {

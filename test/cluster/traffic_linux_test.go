@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
@@ -28,7 +30,8 @@ func TestTraffic(t *testing.T) {
 		name string
 		run  func(*testing.T, *cluster)
 	}{
-		{"Routes", routes}, {"Ports", ports}, {"Headless", headless}, {"Addresses", addresses}, {"Outside", outside}, {"Bookinfo", bookinfo},
+		{"Routes", routes}, {"Ports", ports}, {"Headless", headless}, {"Addresses", addresses}, {"ExternalIPs", externalIPs},
+		{"Hints", hints}, {"Outside", outside}, {"Bookinfo", bookinfo},
 		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod}, {"LostNode", lostNode},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(t, c) })
@@ -180,6 +183,57 @@ func addresses(t *testing.T, c *cluster) {
 		a := w.get(fmt.Sprintf("http://%s:%d/", server.Status.PodIP, own))
 		require.Zero(t, a.status, a)
 	}
+}
+
+// externalIPs are addresses of a service beside its cluster IP, which nobody but the mesh knows here.
+func externalIPs(t *testing.T, c *cluster) {
+	w := c.from(t, "app=client")
+	const address = "192.0.2.7"
+	require.False(t, ok(w.get("http://"+address+"/")))
+	with := func(service string) string { return service + "  externalIPs: [" + address + "]\n" }
+	c.apply(t,
+		with(livemesh.Selecting(space, "shown", "app: server, version: v2", "http:80:8080", "lines:9100:9000")),
+		with(livemesh.Selecting(space, "shown-too", "app: server, version: v1", "lines:9101:9000")),
+	)
+	w.until(t, "http://"+address+"/", "v2", again(20, w, "http://"+address+"/", version("v2")))
+	w.untilLines(t, address+":9100", "v2")
+	w.untilLines(t, address+":9101", "v1")
+	c.apply(t, livemesh.Selecting(space, "shown", "app: server, version: v2", "http:80:8080", "lines:9100:9000")+"  externalIPs: []\n")
+	w.untilLines(t, address+":9100", "")
+	w.untilLines(t, address+":9101", "v1")
+}
+
+// hints are the zones that EndpointSlices name as those whose callers an endpoint is for.
+func hints(t *testing.T, c *cluster) {
+	w := c.from(t, "app=client")
+	_, err := c.client.CoreV1().Nodes().Patch(t.Context(), "node-a", types.MergePatchType,
+		[]byte(`{"metadata": {"labels": {"topology.kubernetes.io/zone": "here"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	service := strings.Replace(livemesh.Selecting(space, "hinted", "", "http:80:8080"),
+		"metadata: {", "metadata: {annotations: {service.kubernetes.io/topology-mode: Auto}, ", 1)
+	v1, v2 := c.pods(t, "app=server,version=v1")[0], c.pods(t, "app=server,version=v2")[0]
+	slice := func(hints1, hints2 string) string {
+		return fmt.Sprintf(`---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: hinted-1, namespace: %s, labels: {kubernetes.io/service-name: hinted}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints:
+- {addresses: [%s], targetRef: {kind: Pod, name: %s, namespace: %s}%s}
+- {addresses: [%s], targetRef: {kind: Pod, name: %s, namespace: %s}%s}
+`, space, v1.Status.PodIP, v1.Name, space, hints1, v2.Status.PodIP, v2.Name, space, hints2)
+	}
+	forZone := func(zone string) string { return ", hints: {forZones: [{name: " + zone + "}]}" }
+	only := func(v string) { w.until(t, "http://hinted/", "only "+v, again(30, w, "http://hinted/", version(v))) }
+
+	c.apply(t, service, slice(forZone("here"), forZone("there")))
+	only("v1")
+	c.apply(t, slice(forZone("there"), forZone("here")))
+	only("v2")
+	c.apply(t, slice(forZone("there"), ""))
+	w.until(t, "http://hinted/", "v1, as hints that one lacks do not count", version("v1"))
+	w.until(t, "http://hinted/", "v2", version("v2"))
 }
 
 // outside is what the mesh does not know, until a ServiceEntry says so.

@@ -35,6 +35,7 @@ var harmless = map[string]string{
 	"list listener.InboundPort Port":    "in the name",
 	"list model.Endpoint Account":       "always zero: clusters do not show it",
 	"list model.Endpoint Health":        "always zero: clusters do not show it",
+	"list model.Endpoint Hints":         "always zero: clusters do not show it",
 	"list model.Endpoint Labels":        "always zero: clusters do not show it",
 	"list model.Endpoint Node":          "always zero: clusters do not show it",
 	"list model.Endpoint PortName":      "always zero: clusters do not show it",

@@ -19,12 +19,15 @@ var contents = map[string][]string{
 		`spec: {ports: [{name: http, port: 80, targetPort: web}, {name: db, port: 3306, appProtocol: tcp}], selector: {app: a}}`,
 		`spec: {ports: [{name: http, port: 9080}], trafficDistribution: PreferClose}`,
 		`{metadata: {annotations: {networking.istio.io/exportTo: "."}}, spec: {ports: [{name: tcp, port: 3306}]}}`,
+		`{metadata: {annotations: {service.kubernetes.io/topology-mode: Auto}}, spec: {ports: [{name: http, port: 80}], externalIPs: [192.0.2.7]}}`,
+		`{metadata: {annotations: {service.kubernetes.io/topology-aware-hints: auto}}, spec: {ports: [{name: http, port: 80}]}}`,
 		`spec: {type: ExternalName, externalName: a.example.com, ports: [{name: http, port: 80}]}`,
 	},
 	"endpointslices": {
-		`{metadata: {labels: {kubernetes.io/service-name: a}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}], ports: [{name: http, port: 80}]}`,
+		`{metadata: {labels: {kubernetes.io/service-name: a}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forZones: [{name: z1}]}}], ports: [{name: http, port: 80}]}`,
 		`{metadata: {labels: {kubernetes.io/service-name: b}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1], conditions: {ready: false}}, {addresses: [10.0.0.2]}], ports: [{name: http, port: 80}]}`,
 		`{metadata: {labels: {kubernetes.io/service-name: a}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.3], targetRef: {kind: Pod, name: a}}], ports: [{name: http, port: 80}, {name: db, port: 3306}]}`,
+		`{metadata: {labels: {kubernetes.io/service-name: a}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forZones: [{name: z2}], forNodes: [{name: n1}]}}], ports: [{name: http, port: 80}]}`,
 	},
 	"pods": {
 		`{metadata: {labels: {app: a}}, spec: {containers: [{name: web, image: web, ports: [{name: web, containerPort: 8080}]}]}}`,

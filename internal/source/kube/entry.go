@@ -182,6 +182,9 @@ func trimSlice(o *discoveryv1.EndpointSlice) {
 	for i := range o.Endpoints {
 		e := &o.Endpoints[i]
 		e.DeprecatedTopology = nil
+		if e.Hints != nil {
+			e.Hints.ForNodes = nil
+		}
 		if e.TargetRef != nil {
 			e.TargetRef = &corev1.ObjectReference{Kind: e.TargetRef.Kind, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}
 		}

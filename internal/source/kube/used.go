@@ -6,6 +6,8 @@ import corev1 "k8s.io/api/core/v1"
 var usedAnnotations = []string{
 	"networking.istio.io/exportTo",
 	"networking.istio.io/traffic-distribution",
+	"service.kubernetes.io/topology-mode",
+	"service.kubernetes.io/topology-aware-hints",
 	"lateen.io/app-address",
 	"lateen.io/outbound-address",
 	"kubernetes.io/ingress.class",

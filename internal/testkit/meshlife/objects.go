@@ -97,6 +97,9 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 		}
 	default:
 		s.Addresses = []string{one(t, "virtual IP", "10.0.0.1", "10.0.0.2")}
+		if rarely(t, 4, "external IP") {
+			s.Addresses = append(s.Addresses, "192.0.2.1")
+		}
 	}
 	return s
 }
@@ -126,7 +129,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 }
 
 func drawDistribution(t *rapid.T) model.TrafficDistribution {
-	return one(t, "distribution", model.DistributeAny, model.DistributeAny, model.DistributeAny, model.PreferZone, model.PreferNode)
+	return one(t, "distribution", model.DistributeAny, model.DistributeAny, model.DistributeAny, model.PreferZone, model.PreferNode, model.PreferHinted)
 }
 
 func drawListed(t *rapid.T, p model.ServicePort) model.Endpoint {
@@ -292,7 +295,7 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 	for _, a := range rapid.Permutation(addresses).Draw(t, "addresses")[:one(t, "how many", 0, 1, 2, 2, 3)] {
 		s.Hosts = append(s.Hosts, model.SliceHost{
 			Address: a, Pod: one(t, "pod", append(names, "", "", "")...), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
-			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "", "n1", "n2"),
+			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "", "n1", "n2"), Hints: one[model.Zones](t, "hints", "", "z1", "z1", "z1,z2", "z2"),
 		})
 	}
 	s.Unready = one(t, "unready", nil, nil, names[:1], names[1:])

@@ -16,6 +16,8 @@ type Site struct {
 // Preference is how the place of a caller decides on the order of sites. It is comparable: it is part of a memo's key.
 type Preference struct {
 	Locality *model.LocalityLB // canonical; nil prefers none
+	// Hinted prefers those that are for the caller's zone by their hints. Where these cannot be followed, Locality holds.
+	Hinted bool
 	// NodeLocal leaves out all that is not on the caller's node.
 	NodeLocal bool
 }
@@ -39,19 +41,27 @@ func (p Preference) Keys() []string {
 	if p.NodeLocal {
 		keys = append(keys, model.HostnameLabel)
 	}
-	if p.Locality == nil {
-		return keys
+	if p.Hinted {
+		keys = append(keys, model.ZoneLabel)
 	}
-	for _, l := range p.Locality.FailoverPriority {
+	if p.Locality != nil {
+		keys = append(keys, keysOf(p.Locality)...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func keysOf(lb *model.LocalityLB) []string {
+	var keys []string
+	for _, l := range lb.FailoverPriority {
 		if !l.Fixed {
 			keys = append(keys, l.Key)
 		}
 	}
-	if len(p.Locality.FailoverPriority) == 0 || len(p.Locality.Failover) > 0 {
+	if len(lb.FailoverPriority) == 0 || len(lb.Failover) > 0 {
 		keys = append(keys, model.RegionLabel, model.ZoneLabel, model.SubzoneLabel)
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	return keys
 }
 
 // Marks are the labels of endpoints that decide beside their locality; sorted, each once.
@@ -59,6 +69,9 @@ func (p Preference) Marks() []string {
 	var keys []string
 	if p.NodeLocal {
 		keys = append(keys, model.HostnameLabel)
+	}
+	if p.Hinted {
+		keys = append(keys, model.HintsMark)
 	}
 	if p.Locality != nil {
 		for _, l := range p.Locality.FailoverPriority {
@@ -81,6 +94,7 @@ func (p Preference) Spread(sites []Site, near model.Labels) []Share {
 		}
 	}
 	switch lb := p.Locality; {
+	case p.Hinted && !p.NodeLocal && hinted(sites, placeOf(near).Zone, shares):
 	case lb == nil:
 	case len(lb.Distribute) > 0:
 		distribute(lb.Distribute, sites, placeOf(near), shares)
@@ -88,6 +102,27 @@ func (p Preference) Spread(sites []Site, near model.Labels) []Share {
 		rank(lb, sites, near, shares)
 	}
 	return shares
+}
+
+// hinted gives the first priority to the sites that are for a zone, and the second to the others. As with kube-proxy, hints cannot be followed
+// if an endpoint has none, or none is for the zone, and do not count where calls stay on the node. A kube-proxy would leave the others out;
+// here they have the calls when the first ones fail.
+func hinted(sites []Site, zone string, shares []Share) bool {
+	found := false
+	for _, s := range sites {
+		hints, has := s.Marks.Get(model.HintsMark)
+		if !has {
+			return false
+		}
+		found = found || model.Zones(hints).Has(zone)
+	}
+	for i, s := range sites {
+		hints, _ := s.Marks.Get(model.HintsMark)
+		if found && !model.Zones(hints).Has(zone) {
+			shares[i].Priority = 1
+		}
+	}
+	return found
 }
 
 func (s *Site) label(key string) string {

@@ -41,6 +41,8 @@ func TestSpread(t *testing.T) {
 	places := []endpoint.Site{siteAt("eu/1/a"), siteAt("eu/1/b"), siteAt("eu/2/a"), siteAt("us/1/a"), siteAt("")}
 	nodes := []endpoint.Site{siteAt("eu/1/a", model.HostnameLabel, "n1"), siteAt("eu/1/a", model.HostnameLabel, "n2"), siteAt("eu/1/a")}
 	versions := []endpoint.Site{siteAt("eu/1/a", "v", "1"), siteAt("eu/2/a", "v", "1"), siteAt("eu/1/a", "v", "2")}
+	hints := []endpoint.Site{siteAt("eu/1", model.HintsMark, "1"), siteAt("eu/1", model.HintsMark, "1,2"), siteAt("eu/2", model.HintsMark, "2")}
+	some := append(slices.Clone(hints), siteAt("eu/2"))
 	by := func(labels ...model.PriorityLabel) *model.LocalityLB {
 		return &model.LocalityLB{FailoverPriority: labels}
 	}
@@ -72,9 +74,22 @@ func TestSpread(t *testing.T) {
 				FailoverPriority: []model.PriorityLabel{{Key: "v"}}, Failover: []model.Failover{{From: "eu", To: "us"}},
 			}}, versions, nearby("eu/1/a", "v", "1"), "0 1 2",
 		},
-		"on the node":           {endpoint.Preference{NodeLocal: true}, nodes, nearby("", model.HostnameLabel, "n1"), "0 - -"},
-		"on a node not known":   {endpoint.Preference{NodeLocal: true}, nodes, model.Labels{}, "- - 0"},
-		"on the node, by place": {endpoint.Preference{NodeLocal: true, Locality: &model.LocalityLB{}}, nodes, nearby("us/1/a", model.HostnameLabel, "n2"), "- 0 -"},
+		"on the node":                {endpoint.Preference{NodeLocal: true}, nodes, nearby("", model.HostnameLabel, "n1"), "0 - -"},
+		"on a node not known":        {endpoint.Preference{NodeLocal: true}, nodes, model.Labels{}, "- - 0"},
+		"on the node, by place":      {endpoint.Preference{NodeLocal: true, Locality: &model.LocalityLB{}}, nodes, nearby("us/1/a", model.HostnameLabel, "n2"), "- 0 -"},
+		"hinted":                     {endpoint.Preference{Hinted: true}, hints, nearby("eu/1/a"), "0 0 1"},
+		"hinted, elsewhere":          {endpoint.Preference{Hinted: true}, hints, nearby("eu/2/a"), "1 0 0"},
+		"none hinted for the zone":   {endpoint.Preference{Hinted: true}, hints, nearby("eu/3/a"), "0 0 0"},
+		"hinted, the zone not known": {endpoint.Preference{Hinted: true}, hints, model.Labels{}, "0 0 0"},
+		"not all are hinted":         {endpoint.Preference{Hinted: true}, some, nearby("eu/1/a"), "0 0 0 0"},
+		"not all are hinted, by place": {
+			endpoint.Preference{Hinted: true, Locality: &model.LocalityLB{}}, some, nearby("eu/2"), "1 1 0 0",
+		},
+		"hinted, on the node": {
+			endpoint.Preference{Hinted: true, NodeLocal: true}, []endpoint.Site{
+				siteAt("eu/1", model.HostnameLabel, "n1", model.HintsMark, "1"), siteAt("eu/1", model.HostnameLabel, "n1", model.HintsMark, "2"),
+			}, nearby("eu/1", model.HostnameLabel, "n1"), "0 0",
+		},
 		"shared out": {
 			endpoint.Preference{Locality: &model.LocalityLB{Distribute: []model.Distribute{{From: pattern("eu/*"), To: []model.LocalityShare{
 				{To: pattern("eu/1"), Percent: 80}, {To: pattern("us/1/a"), Percent: 20},
@@ -110,9 +125,15 @@ func TestPrioritiesHaveNoGaps(t *testing.T) {
 		place := rapid.SampledFrom([]string{"", "eu", "eu/1", "eu/1/a", "eu/2", "us/1"})
 		var sites []endpoint.Site
 		for range rapid.IntRange(0, 6).Draw(t, "sites") {
-			sites = append(sites, siteAt(place.Draw(t, "at"), "v", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "v"), model.HostnameLabel, "n1"))
+			marks := []string{"v", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "v"), model.HostnameLabel, "n1"}
+			if rapid.Bool().Draw(t, "has hints") {
+				marks = append(marks, model.HintsMark, rapid.SampledFrom([]string{"1", "2"}).Draw(t, "hints"))
+			}
+			sites = append(sites, siteAt(place.Draw(t, "at"), marks...))
 		}
-		prefer := endpoint.Preference{NodeLocal: rapid.Bool().Draw(t, "node"), Locality: &model.LocalityLB{}}
+		prefer := endpoint.Preference{
+			NodeLocal: rapid.Bool().Draw(t, "node"), Hinted: rapid.Bool().Draw(t, "hinted"), Locality: &model.LocalityLB{},
+		}
 		for _, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"v", model.ZoneLabel, model.HostnameLabel}), 0, 3).Draw(t, "labels") {
 			prefer.Locality.FailoverPriority = append(prefer.Locality.FailoverPriority, model.PriorityLabel{Key: key})
 		}
