@@ -38,6 +38,7 @@ var harmless = map[string]string{
 	"list model.Endpoint Hints":         "always zero: clusters do not show it",
 	"list model.Endpoint Labels":        "always zero: clusters do not show it",
 	"list model.Endpoint Node":          "always zero: clusters do not show it",
+	"list model.Endpoint Other":         "always zero: clusters do not show it",
 	"list model.Endpoint PortName":      "always zero: clusters do not show it",
 	"list model.Endpoint Workload":      "always zero: clusters do not show it",
 	"list route.RouteRef Owner.Kind":    "always VirtualService",
