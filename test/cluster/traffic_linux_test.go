@@ -189,7 +189,6 @@ func addresses(t *testing.T, c *cluster) {
 func externalIPs(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	const address = "192.0.2.7"
-	require.False(t, ok(w.get("http://"+address+"/")))
 	with := func(service string) string { return service + "  externalIPs: [" + address + "]\n" }
 	c.apply(t,
 		with(livemesh.Selecting(space, "shown", "app: server, version: v2", "http:80:8080", "lines:9100:9000")),
