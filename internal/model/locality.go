@@ -156,6 +156,17 @@ func (s Stack) Wildcards() []string {
 	return []string{"0.0.0.0"}
 }
 
+// Gates are what a gateway listens on: the Wildcards, as placeholders.
+func (s Stack) Gates() []string {
+	switch s {
+	case IPv6Stack:
+		return []string{OwnAny6}
+	case DualStack:
+		return []string{OwnAny4, OwnAny6}
+	}
+	return []string{OwnAny4}
+}
+
 // Calls is by which of a service's families a proxy calls it: the first, unless it has no such address, and the service a second one.
 func (s Stack) Calls(svc *Service) Family {
 	lacks := s == IPv4Stack && svc.Family == IPv6 || s == IPv6Stack && svc.Family == IPv4

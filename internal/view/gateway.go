@@ -91,7 +91,7 @@ func (c compiler) gatewaySlots(s *scope.Scope, port uint16, report func(source.P
 		return slots
 	}
 	in := listener.GatewayInput{
-		Name: "0.0.0.0_" + portText(port), Bind: model.OwnPod, Port: port, Doors: c.doors.List(open.doors), Refuses: s.Refuses(port),
+		Name: "0.0.0.0_" + portText(port), Port: port, Doors: c.doors.List(open.doors), Refuses: s.Refuses(port),
 		Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
 	}
 	if open.http {

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -42,7 +43,8 @@ type caseProxy struct {
 	Intercepted   bool              `json:"intercepted"`
 	AllClusters   bool              `json:"allClusters"`
 	Agent         bool              `json:"agent"`
-	Stack         string            `json:"stack"` // a key of translatetest.Stacks
+	Stack         string            `json:"stack"`   // a key of translatetest.Stacks
+	Address       string            `json:"address"` // 127.32.0.1 if it is not said
 }
 
 // TestGolden compiles the manifests of testdata/<case>.in.yaml for one proxy and compares what it gets, in short, with
@@ -86,7 +88,7 @@ func compileCase(t *testing.T, path string) string {
 }
 
 func (p caseProxy) facts() view.Facts {
-	f := view.Facts{Address: "127.32.0.1", Proxy: scope.Proxy{
+	f := view.Facts{Address: cmp.Or(p.Address, "127.32.0.1"), Proxy: scope.Proxy{
 		Namespace: p.Namespace, Name: p.Name, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort, Intercepted: p.Intercepted, AllClusters: p.AllClusters, Agent: p.Agent, Stack: translatetest.Stacks[p.Stack]},
 	}}
 	if p.Type == "router" {

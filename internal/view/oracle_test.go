@@ -384,7 +384,7 @@ func requireAcceptable(t *rapid.T, s *State) {
 	for _, typ := range []Type{Cluster, Listener} {
 		for r := range s.Sets[typ].All() {
 			body := string(own.Body(typ, r))
-			for _, placeholder := range []string{model.OwnPod, model.OwnApp, model.OwnOutbound} {
+			for _, placeholder := range []string{model.OwnPod, model.OwnApp, model.OwnOutbound, model.OwnAny4, model.OwnAny6} {
 				require.NotContains(t, body, placeholder, "%s %s", typ, r.Name())
 			}
 		}

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"net/netip"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -47,6 +49,9 @@ func (o Own) Body(t Type, r *Resource) []byte {
 	if err := proto.Unmarshal(r.Body(), m); err != nil {
 		return r.Body() // what this process encoded decodes; the property test of compiling looks at it
 	}
+	if l, ok := m.(*listenerv3.Listener); ok && o.sharesHost() {
+		l.AdditionalAddresses = nil // it has one
+	}
 	o.fill(m.ProtoReflect())
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -78,10 +83,24 @@ func (o Own) address(a string) string {
 	switch a {
 	case model.OwnPod:
 		return o.Pod
+	case model.OwnAny4, model.OwnAny6:
+		if o.sharesHost() {
+			return o.Pod
+		}
+		if a == model.OwnAny6 {
+			return "::"
+		}
+		return "0.0.0.0"
 	case model.OwnApp:
 		return o.App
 	case model.OwnOutbound:
 		return o.Outbound
 	}
 	return a
+}
+
+// sharesHost tells that the workload has a loopback address, as those of a local mesh: others have the rest of them.
+func (o Own) sharesHost() bool {
+	pod, err := netip.ParseAddr(o.Pod)
+	return err == nil && pod.IsLoopback()
 }

@@ -185,6 +185,27 @@ func TestOwnAddressesAreFilledIn(t *testing.T) {
 	require.NotEqual(t, r.Version(), one.Version(r))
 }
 
+// TestAGatewayListensEverywhere but where its address is one of many that pods of a local mesh have in common.
+func TestAGatewayListensEverywhere(t *testing.T) {
+	address := func(a string) *corev3.Address {
+		return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{Address: a}}}
+	}
+	r := NewOwnResource("l", encoded(t, &listenerv3.Listener{
+		Name: "l", Address: address(model.OwnAny4), AdditionalAddresses: []*listenerv3.AdditionalAddress{{Address: address(model.OwnAny6)}},
+	}))
+	for pod, want := range map[string][]string{
+		"10.1.0.1": {"0.0.0.0", "::"}, "fd00::1": {"0.0.0.0", "::"}, "": {"0.0.0.0", "::"}, "127.1.0.1": {"127.1.0.1"}, "::1": {"::1"},
+	} {
+		got := &listenerv3.Listener{}
+		require.NoError(t, proto.Unmarshal(Own{Pod: pod}.Body(Listener, r), got))
+		binds := []string{got.GetAddress().GetSocketAddress().GetAddress()}
+		for _, more := range got.GetAdditionalAddresses() {
+			binds = append(binds, more.GetAddress().GetSocketAddress().GetAddress())
+		}
+		require.Equal(t, want, binds, pod)
+	}
+}
+
 func TestVersionsAreReadAsWritten(t *testing.T) {
 	v := NewResource("n", []byte("body")).Version()
 	got, ok := ParseVersion(v.String())

@@ -295,6 +295,7 @@ func bookinfo(t *testing.T, c *cluster) {
 	browser.until(t, page, "a page with red stars", again(20, browser, page, shows(true)))
 	c.apply(t, livemesh.Object("VirtualService reviews", "hosts: [reviews]\nhttp:\n- {route: [{destination: {host: reviews, subset: v1}}]}"))
 	browser.until(t, page, "a page without stars", again(20, browser, page, shows(false)))
+	c.from(t, "istio=ingress").until(t, "http://127.0.0.1:8080/productpage", "a page, as by kubectl port-forward", shows(false))
 }
 
 // shows tells whether an answer is a whole page, with or without stars.

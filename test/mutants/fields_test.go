@@ -45,7 +45,6 @@ var harmless = map[string]string{
 
 	"memo cluster.OutboundInput ForwardProxy":        "Resolution is Passthrough then, and never else",
 	"memo cluster.OutboundInput Host":                "Service tells hosts apart",
-	"memo listener.GatewayInput Bind":                "always the pod's own address",
 	"memo listener.GatewayInput Name":                "made of the port",
 	"memo listener.GatewayInput Port":                "in the name",
 	"memo listener.GatewayInput RouteTable":          "made of the port",

@@ -15,11 +15,13 @@ import (
 // Connections in plaintext come to one chain; with TLS the server name tells chains apart. What no chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
 	common := in.Common.orZero()
+	address, more := anywhere(common.Stack.Gates(), in.Port)
 	l := &listenerv3.Listener{
-		Name:             in.Name,
-		Address:          pb.Address(in.Bind, in.Port),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
-		AccessLog:        common.unmatchedLog(),
+		Name:                in.Name,
+		Address:             address,
+		AdditionalAddresses: more,
+		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
+		AccessLog:           common.unmatchedLog(),
 	}
 	if in.RouteTable != "" {
 		chain := in.http(in.RouteTable, common)

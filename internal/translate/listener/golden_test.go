@@ -35,7 +35,7 @@ type goldenCommon struct {
 }
 
 type goldenGateway struct {
-	Name, Bind string
+	Name       string
 	Port       uint16
 	RouteTable string
 	Doors      []goldenDoor
@@ -146,7 +146,7 @@ func (in *goldenGateway) input(common *listener.Common) listener.GatewayInput {
 		doors = append(doors, listener.Door{Chain: d.chain(), RouteTable: d.RouteTable, TLS: d.TLS, FilesByAgent: d.FilesByAgent})
 	}
 	return listener.GatewayInput{
-		Name: in.Name, Bind: in.Bind, Port: in.Port, RouteTable: in.RouteTable, Refuses: in.Refuses, Common: common,
+		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, Refuses: in.Refuses, Common: common,
 		Doors: model.NewInterner[listener.Door]().List(doors),
 	}
 }

@@ -108,7 +108,6 @@ type VirtualOutboundInput struct {
 // GatewayInput is a gateway's listener ("0.0.0.0_<port>").
 type GatewayInput struct {
 	Name       string
-	Bind       string
 	Port       uint16
 	RouteTable string // of HTTP in plaintext ("http.<port>"); empty for none
 	// Doors are chains for connections in TLS and for those that are not HTTP; none beside a RouteTable.

@@ -15,13 +15,12 @@ const (
 	tcpProxyFilter          = "envoy.filters.network.tcp_proxy"
 )
 
-// anywhere is a port at any address of the proxy's.
-func (c Common) anywhere(port uint16) (first *corev3.Address, more []*listenerv3.AdditionalAddress) {
-	all := c.Stack.Wildcards()
-	for _, bind := range all[1:] {
+// anywhere is a port at each of several addresses, as Stack.Wildcards.
+func anywhere(binds []string, port uint16) (first *corev3.Address, more []*listenerv3.AdditionalAddress) {
+	for _, bind := range binds[1:] {
 		more = append(more, &listenerv3.AdditionalAddress{Address: pb.Address(bind, port)})
 	}
-	return pb.Address(all[0], port), more
+	return pb.Address(binds[0], port), more
 }
 
 // bound is nil for a listener that has its port, and false for one that only gets redirected connections.

@@ -35,7 +35,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 		AccessLog:                        common.unmatchedLog(),
 	}
 	if in.Bind == "" {
-		l.Address, l.AdditionalAddresses = common.anywhere(in.Port)
+		l.Address, l.AdditionalAddresses = anywhere(common.Stack.Wildcards(), in.Port)
 	}
 	if in.RouteTable != "" {
 		l.FilterChains = append(l.FilterChains, in.http(common))

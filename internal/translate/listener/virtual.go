@@ -46,7 +46,7 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 		},
 		AccessLog: common.unmatchedLog(),
 	}
-	l.Address, l.AdditionalAddresses = common.anywhere(outboundPort)
+	l.Address, l.AdditionalAddresses = anywhere(common.Stack.Wildcards(), outboundPort)
 	return l
 }
 
@@ -64,7 +64,7 @@ func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 		FilterChains:                     []*listenerv3.FilterChain{ownPort(VirtualInboundName, inboundPort)},
 		AccessLog:                        common.unmatchedLog(),
 	}
-	l.Address, l.AdditionalAddresses = common.anywhere(inboundPort)
+	l.Address, l.AdditionalAddresses = anywhere(common.Stack.Wildcards(), inboundPort)
 	var secured, looked []uint16
 	for p := range in.Ports.All() {
 		if p.Port == inboundPort {

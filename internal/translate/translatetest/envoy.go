@@ -56,6 +56,7 @@ func Runnable(t *testing.T) func(text string) string {
 	t.Helper()
 	dir := certificates(t)
 	return strings.NewReplacer(
+		`'`+model.OwnAny4+`'`, "127.0.0.5", `'`+model.OwnAny6+`'`, "::1",
 		`'`+model.OwnPod+`'`, "127.0.0.2", `'`+model.OwnApp+`'`, "127.0.0.3", `'`+model.OwnOutbound+`'`, "127.0.0.4",
 		"/etc/certs/", dir+"/", "/etc/ssl/certs/ca-certificates.crt", dir+"/ca.pem",
 	).Replace
