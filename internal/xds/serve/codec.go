@@ -9,16 +9,12 @@ import (
 
 // codec lets ready-made frames go out without a copy and decodes requests straight into what a session takes; any
 // other message goes the usual way.
-type codec struct {
-	proto   encoding.CodecV2
-	buffers mem.BufferPool // of requests that came in several frames
-}
+type codec struct{ proto encoding.CodecV2 }
 
-func newCodec() codec {
-	// The pool that there is by default has nothing between 32 KiB and 1 MiB, where what a proxy says that comes back mostly is.
-	buffers := mem.NewTieredBufferPool(4<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20)
-	return codec{proto: encoding.GetCodecV2("proto"), buffers: buffers}
-}
+// fewBytes in each buffer are so few that what holds the buffers would be more than what is in them.
+const fewBytes = 256
+
+func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
 // Name is that of the usual codec, as it is on the wire.
 func (codec) Name() string { return "proto" }
@@ -37,12 +33,12 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.proto.Unmarshal(data, v)
 	}
-	in.buffer = data.MaterializeToBuffer(c.buffers)
-	err := in.decode(in.buffer.ReadOnlyData())
-	if err != nil || in.Lists == nil {
-		in.release()
+	if len(data) > 1 && data.Len() < len(data)*fewBytes {
+		whole := data.MaterializeToBuffer(mem.NopBufferPool{})
+		defer whole.Free()
+		data = mem.BufferSlice{whole}
 	}
-	if err != nil {
+	if err := in.decode(data); err != nil {
 		return fmt.Errorf("malformed discovery request: %w", err)
 	}
 	return nil

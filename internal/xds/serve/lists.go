@@ -3,12 +3,12 @@ package serve
 import (
 	"iter"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/grpc/mem"
 )
 
 // lists are session.Lists in an encoded DeltaDiscoveryRequest, which has been read once without an error.
 type lists struct {
-	message         []byte
+	message         mem.BufferSlice
 	names, versions int
 }
 
@@ -18,8 +18,12 @@ func (l *lists) Lengths() (subscribed, reported int) { return l.names, l.version
 // Subscribed implements session.Lists.
 func (l *lists) Subscribed() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for n, v := range fields(l.message) {
-			if n == deltaSubscribe && !yield(v) {
+		s := scanner{left: l.message}
+		for left := l.names; left > 0 && s.next(); {
+			if s.n != deltaSubscribe {
+				continue
+			}
+			if left--; !yield(s.v) {
 				return
 			}
 		}
@@ -29,11 +33,12 @@ func (l *lists) Subscribed() iter.Seq[[]byte] {
 // Reported implements session.Lists.
 func (l *lists) Reported() iter.Seq2[[]byte, []byte] {
 	return func(yield func(_, _ []byte) bool) {
-		for n, v := range fields(l.message) {
-			if n != deltaInitial {
+		s := scanner{left: l.message}
+		for left := l.versions; left > 0 && s.next(); {
+			if s.n != deltaInitial {
 				continue
 			}
-			if !yield(entry(v)) {
+			if left--; !yield(entry(s.v)) {
 				return
 			}
 		}
@@ -42,6 +47,9 @@ func (l *lists) Reported() iter.Seq2[[]byte, []byte] {
 
 // entry is one of a map of strings.
 func entry(b []byte) (key, value []byte) {
+	if key, value, ok := shortEntry(b); ok {
+		return key, value
+	}
 	for len(b) > 0 {
 		n, v, size := field(b)
 		if size < 0 {
@@ -59,15 +67,13 @@ func entry(b []byte) (key, value []byte) {
 	return key, value
 }
 
-// fields yields the length-delimited fields of a message, up to an error.
-func fields(b []byte) iter.Seq2[protowire.Number, []byte] {
-	return func(yield func(protowire.Number, []byte) bool) {
-		for len(b) > 0 {
-			n, v, size := field(b)
-			if size < 0 || v != nil && !yield(n, v) {
-				return
-			}
-			b = b[size:]
-		}
+// shortEntry is entry for one that has a short key and a short value, and nothing else.
+func shortEntry(b []byte) (key, value []byte, ok bool) {
+	n, size := shortField(b)
+	key, b = b[:size], b[size:]
+	m, more := shortField(b)
+	if n != mapKey || m != mapValue || more < len(b) {
+		return nil, nil, false
 	}
+	return key[2:], b[2:], true
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/binary"
 	"errors"
 	"unicode/utf8"
 
@@ -24,8 +25,7 @@ type request struct {
 	skipNode bool             // to be set before decode, when the node is known
 	stale    bool             // it answers a response that is not waited for
 
-	buffer mem.Buffer // that the Lists are in, nil for none
-	lists  lists
+	lists lists
 }
 
 // Fields of envoy.service.discovery.v3.DiscoveryRequest and DeltaDiscoveryRequest.
@@ -53,25 +53,35 @@ var errUTF8 = errors.New("a string is not valid UTF-8")
 // listsFrom is the size from which on the lists of a delta request are left where they are.
 const listsFrom = 4 << 10
 
-// decode reads a message. If it sets Lists, then these are in b; nothing else keeps b.
-func (r *request) decode(b []byte) error {
-	r.size = len(b)
+// decode reads a message. If it sets Lists, then these are in the message, which release frees; nothing else keeps any of it.
+func (r *request) decode(message mem.BufferSlice) error {
+	r.size = message.Len()
 	take := r.deltaField
 	switch {
 	case r.protocol == session.StateOfTheWorld:
 		take = r.sotwField
-	case len(b) >= listsFrom:
+	case r.size >= listsFrom:
 		take = r.largeField
-		r.lists, r.Lists = lists{message: b}, &r.lists
+		r.lists = lists{message: message}
 	}
-	return eachField(b, take)
+	s := scanner{left: message}
+	for s.next() {
+		if err := take(s.n, s.v); err != nil {
+			return err
+		}
+	}
+	if s.err == nil && r.lists.message != nil {
+		message.Ref()
+		r.Lists = &r.lists
+	}
+	return s.err
 }
 
 // release gives up the Lists.
 func (r *request) release() {
-	if r.buffer != nil {
-		r.buffer.Free()
-		r.buffer, r.Lists, r.lists = nil, nil, lists{}
+	if r.Lists != nil {
+		r.lists.message.Free()
+		r.Lists, r.lists = nil, lists{}
 	}
 }
 
@@ -163,12 +173,33 @@ func (r *request) addInitial(v []byte) error {
 
 // validEntry tells whether one of a map of strings can be read.
 func validEntry(b []byte) error {
-	return eachField(b, func(n protowire.Number, v []byte) error {
-		if n == mapKey || n == mapValue {
-			return valid(v)
-		}
+	whole := ascii(b)
+	if _, _, ok := shortEntry(b); ok && whole {
 		return nil
-	})
+	}
+	for len(b) > 0 {
+		n, v, size := field(b)
+		switch {
+		case size < 0:
+			return protowire.ParseError(size)
+		case !whole && v != nil && (n == mapKey || n == mapValue) && !utf8.Valid(v):
+			return errUTF8
+		}
+		b = b[size:]
+	}
+	return nil
+}
+
+// ascii tells whether all bytes are. What is in an entry with a short name is, its tags and lengths too.
+func ascii(b []byte) bool {
+	var all uint64
+	for ; len(b) >= 8; b = b[8:] {
+		all |= binary.LittleEndian.Uint64(b)
+	}
+	for _, c := range b {
+		all |= uint64(c)
+	}
+	return all&0x8080808080808080 == 0
 }
 
 func (r *request) setNack(v []byte) error {
@@ -180,26 +211,12 @@ func (r *request) setNack(v []byte) error {
 	return nil
 }
 
-// eachField calls f for each length-delimited field of a message and passes over all others.
-func eachField(b []byte, f func(protowire.Number, []byte) error) error {
-	for len(b) > 0 {
-		n, v, size := field(b)
-		if size < 0 {
-			return protowire.ParseError(size)
-		}
-		if v != nil {
-			if err := f(n, v); err != nil {
-				return err
-			}
-		}
-		b = b[size:]
-	}
-	return nil
-}
-
 // field is the number and value of the field with which a message begins, and its size with the tag, which is an error of protowire's
 // if that is negative. The value is nil if it is not length-delimited.
 func field(b []byte) (n protowire.Number, v []byte, size int) {
+	if n, size = shortField(b); size > 0 {
+		return n, b[2:size], size
+	}
 	n, typ, tag := protowire.ConsumeTag(b)
 	if tag < 0 {
 		return 0, nil, tag
@@ -215,13 +232,22 @@ func field(b []byte) (n protowire.Number, v []byte, size int) {
 	return n, v, tag + size
 }
 
+// shortField is field for what is length-delimited and has a tag and a length of one byte each, as nearly all have. The size is 0 for
+// others, and for what is not all there.
+func shortField(b []byte) (n protowire.Number, size int) {
+	if len(b) < 2 || (b[0]|b[1])&0x80 != 0 || b[0]&7 != byte(protowire.BytesType) || b[0] < 8 || len(b)-2 < int(b[1]) {
+		return 0, 0
+	}
+	return protowire.Number(b[0] >> 3), 2 + int(b[1])
+}
+
 func text(into *string, v []byte) error {
 	*into = string(v)
 	return valid(v)
 }
 
 func valid(text []byte) error {
-	if !utf8.Valid(text) {
+	if !ascii(text) && !utf8.Valid(text) {
 		return errUTF8
 	}
 	return nil

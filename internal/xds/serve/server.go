@@ -12,6 +12,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
@@ -83,6 +84,8 @@ const (
 	writeBuffer = 4 << 10
 	readBuffer  = 1 << 10
 	window      = 64<<10 - 1
+	// connWindow is granted again as fast as it is used, whether a stream reads or not, so it limits nobody: a larger one spares frames.
+	connWindow = 1 << 20
 )
 
 func (l Limits) orDefaults() Limits {
@@ -139,6 +142,7 @@ func New(o Options) *Server {
 func (s *Server) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
+		experimental.BufferPool(&frames{}),
 		grpc.InTapHandle(cancellable),
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(s.limits.ReceiveBytes),
@@ -147,7 +151,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.StaticStreamWindowSize(window),
-		grpc.StaticConnWindowSize(window),
+		grpc.StaticConnWindowSize(connWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time:                  s.limits.KeepaliveInterval,
 			Timeout:               s.limits.KeepaliveTimeout,
