@@ -10,16 +10,18 @@ import (
 
 // entrance has a fleet that comes at once begin one after the other: who is there is brought up before others are let in. All would be
 // there at the same time either way, but those who begin hold much more than those who wait and those who have all: requests with thousands
-// of names, and megabytes in the kernel. So newcomers wait, with their first request, while much is under way: first answers of a type that
-// were sent and not answered yet.
+// of names, and megabytes in the kernel. So newcomers wait while much is under way: first answers of a type that were sent and not answered
+// yet. Those who are next wait in the hall with their first request, which a sidecar that comes back fills with the names and versions of all
+// that it has. The others wait outside: their requests are not read, so that HTTP/2's flow control leaves most of them with the clients.
 //
 // That is for a control plane that has more to do than it can. Where it is the clients that take their time, nobody is to wait for them. The
 // server cannot tell the two apart, so the wait is short: who is next goes when it is over, and a fleet comes in at some pace whatever those do
-// that are in.
+// that are in. Likewise whoever does not say in that time what it wants makes room in the hall.
 //
 // As many newcomers are answered at a time as there are CPUs; the others wait in the order in which they came. They are goroutines of
 // streams, so as many as there are streams at most.
 type entrance struct {
+	hall     turns
 	door     turns
 	most     int // bytes that may be under way
 	patience time.Duration
@@ -34,11 +36,14 @@ const (
 	underwayBytes = 2 << 20
 	// newcomerPatience is how long the next one waits for room: so for each CPU 100 are let in each second at least.
 	newcomerPatience = 10 * time.Millisecond
+	// hallPlaces are, for each one at the door, so many that whoever is silent for that long delays fewer than are admitted. To read a request
+	// that is larger than a window takes a round trip.
+	hallPlaces = 16
 )
 
 func newEntrance() *entrance {
 	door := newTurns()
-	return &entrance{door: door, most: cap(door) * underwayBytes, patience: newcomerPatience}
+	return &entrance{hall: make(turns, hallPlaces*cap(door)), door: door, most: cap(door) * underwayBytes, patience: newcomerPatience}
 }
 
 // enter waits until a newcomer may be answered; leave is to be called when it was. With the end of ctx it returns its error.

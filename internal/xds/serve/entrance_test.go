@@ -3,11 +3,13 @@ package serve
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/lateen-mesh/lateen/internal/view"
 )
@@ -109,6 +111,52 @@ func TestTheDeafDelayNobody(t *testing.T) {
 		defer e.mu.Unlock()
 		return e.bytes == 0 && len(e.door) == 0
 	})
+}
+
+// A request is not read before there is a place in the hall; who goes outside of it takes none.
+func TestFirstRequestsAreReadInTurn(t *testing.T) {
+	f := newFixture(t)
+	hall := f.server.entrance.hall
+	for range cap(hall) {
+		require.NoError(t, hall.take(t.Context()))
+	}
+	waiting := func(n float64) func() bool {
+		return func() bool { return f.value("lateen_xds_waiting_streams") == n }
+	}
+	goes, stays := f.delta(nodeOf(reviewsID)), f.delta(nodeOf(reviewsID))
+	f.eventually("outside", waiting(2))
+	goes.cancel()
+	f.eventually("gone", waiting(1))
+	require.Zero(t, f.value("pilot_xds_recv_max"), "nothing was read")
+	hall.give()
+	stays.ack(stays.recv())
+	f.eventually("in, and out of the hall", func() bool { return len(hall) == cap(hall)-1 })
+	for range cap(hall) - 1 {
+		hall.give()
+	}
+}
+
+// believing counts those whom it has let pass.
+type believing struct{ passed atomic.Int64 }
+
+func (b *believing) Authenticate(context.Context, metadata.MD) (Identity, error) {
+	b.passed.Add(1)
+	return Identity{}, nil
+}
+
+// Whoever says nothing does not stay in the hall.
+func TestTheSilentDelayNobody(t *testing.T) {
+	var door believing
+	f := newFixture(t, func(o *Options) { o.Limits.FirstRequest, o.Authenticator = time.Hour, &door })
+	hall := f.server.entrance.hall
+	for range 2 * cap(hall) {
+		_, err := f.client.DeltaAggregatedResources(t.Context())
+		require.NoError(t, err)
+	}
+	f.eventually("there", func() bool { return int(door.passed.Load()) == 2*cap(hall) })
+	f.eventually("neither outside nor in the hall", func() bool { return f.value("lateen_xds_waiting_streams") == 0 && len(hall) == 0 })
+	d := f.delta(nodeOf(reviewsID))
+	d.ack(d.recv())
 }
 
 func TestOnlyFirstAnswersAreUnderWay(t *testing.T) {

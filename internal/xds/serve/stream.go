@@ -138,10 +138,7 @@ func (st *stream) come(ctx context.Context) error {
 		}
 		st.identity = id
 	}
-	if err := st.firstRequest(ctx); err != nil {
-		return ignoreEnd(err)
-	}
-	if err := st.enter(ctx); err != nil {
+	if err := st.arrive(ctx); err != nil {
 		return ignoreEnd(err)
 	}
 	if err := st.takeTurn(ctx); err != nil {
@@ -156,6 +153,24 @@ func (st *stream) admitted(ctx context.Context) bool {
 	waiting.Inc()
 	defer waiting.Dec()
 	return st.server.admission.wait(ctx, st.server.options.Now())
+}
+
+// arrive waits for the first request, and until those are brought up that came before. Nobody's request is read before there is a place
+// in the hall.
+func (st *stream) arrive(ctx context.Context) error {
+	e, waiting := st.server.entrance, st.server.instruments.xds.Waiting
+	waiting.Inc()
+	err := e.hall.take(ctx)
+	waiting.Dec()
+	if err != nil {
+		return err
+	}
+	leave := sync.OnceFunc(e.hall.give)
+	defer leave()
+	if err := st.firstRequest(ctx, leave); err != nil {
+		return err
+	}
+	return st.enter(ctx)
 }
 
 // enter waits until those are brought up that came before.
@@ -201,10 +216,12 @@ func (st *stream) receive(knowsNode bool) error {
 }
 
 // firstRequest waits for the request that carries the node, in a goroutine beside this one, because only the end of this one
-// ends what waits for a client that says nothing.
-func (st *stream) firstRequest(ctx context.Context) error {
+// ends what waits for a client that says nothing. late is called if the request is not there soon.
+func (st *stream) firstRequest(ctx context.Context, late func()) error {
 	limit := time.NewTimer(st.server.limits.FirstRequest)
 	defer limit.Stop()
+	soon := time.AfterFunc(st.server.entrance.patience, late)
+	defer soon.Stop()
 	received := make(chan error, 1)
 	go func() { received <- st.receive(false) }()
 	select {
