@@ -50,48 +50,60 @@ func (p *Pool[T]) forget(print [16]byte) {
 // fingerprints in every process. Model types hold no maps, functions or interfaces; a value with one panics in tests of
 // the type, never on a user's input.
 func Fingerprint(v any) [16]byte {
-	h := sha256.New()
-	fingerprint(h, reflect.ValueOf(v))
+	p := printer{h: sha256.New(), next: make([]byte, 0, 2*printerChunk)}
+	p.add(reflect.ValueOf(v))
 	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
+	p.h.Write(p.next)
+	p.h.Sum(sum[:0])
 	return [16]byte(sum[:16])
 }
 
-func fingerprint(h hash.Hash, v reflect.Value) {
-	var word [8]byte
-	number := func(n uint64) {
-		binary.LittleEndian.PutUint64(word[:], n)
-		h.Write(word[:])
+// printer hashes values, many small parts at once.
+type printer struct {
+	h    hash.Hash
+	next []byte // is to be hashed next
+}
+
+const printerChunk = 512
+
+func (p *printer) number(n uint64) {
+	if len(p.next) >= printerChunk {
+		p.h.Write(p.next)
+		p.next = p.next[:0]
 	}
+	p.next = binary.LittleEndian.AppendUint64(p.next, n)
+}
+
+func (p *printer) add(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		number(uint64(v.Len()))
-		h.Write([]byte(v.String()))
+		p.number(uint64(v.Len()))
+		p.next = append(p.next, v.String()...)
 	case reflect.Bool:
 		if v.Bool() {
-			number(1)
+			p.number(1)
 		} else {
-			number(0)
+			p.number(0)
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		number(uint64(v.Int()))
+		p.number(uint64(v.Int()))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		number(v.Uint())
+		p.number(v.Uint())
 	case reflect.Slice:
-		number(uint64(v.Len()))
+		p.number(uint64(v.Len()))
 		for i := range v.Len() {
-			fingerprint(h, v.Index(i))
+			p.add(v.Index(i))
 		}
 	case reflect.Pointer:
 		if v.IsNil() {
-			number(0)
+			p.number(0)
 			return
 		}
-		number(1)
-		fingerprint(h, v.Elem())
+		p.number(1)
+		p.add(v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fingerprint(h, v.Field(i))
+			p.add(v.Field(i))
 		}
 	default:
 		panic(fmt.Sprintf("model.Fingerprint: %s in a model type", v.Type()))
