@@ -85,31 +85,25 @@ func (b *batch) finish() *World {
 	return next
 }
 
-// replace takes a source object's old model objects out and puts its new ones in; it tells whether anything differs that
-// something depends on.
-func (b *batch) replace(old, now []model.Object) bool {
-	changed := false
+// replace takes a source object's old model objects out and puts its new ones in. It tells whether anything differs that something
+// depends on, and with which pointers the new ones are in the world: where the content is equal, the old ones.
+func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed bool) {
 	for _, o := range old {
 		if find(now, identity(o)) == nil {
 			changed = b.swap(o, nil) || changed
 		}
 	}
+	kept = make([]model.Object, 0, len(now))
 	for _, n := range now {
 		o := find(old, identity(n))
 		if o != nil && model.Fingerprint(o) == model.Fingerprint(n) {
+			kept = append(kept, o)
 			continue
 		}
 		changed = b.swap(o, n) || changed
+		kept = append(kept, n)
 	}
-	return changed
-}
-
-// canonical is the pointer that stands in the world for an object: the old one where the content is equal.
-func (b *batch) canonical(old []model.Object, n model.Object) model.Object {
-	if o := find(old, identity(n)); o != nil && model.Fingerprint(o) == model.Fingerprint(n) {
-		return o
-	}
-	return n
+	return kept, changed
 }
 
 // swap tells whether anything depends on such an object. On a Namespace nothing does: its labels select nothing yet.

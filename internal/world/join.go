@@ -14,7 +14,9 @@ func (b *batch) joinEndpoints() {
 		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
 		before: places{b.from.workloads, b.from.nodes}, after: places{b.workloads.commit(), b.nodes.commit()},
 	}
+	changed := b.changedPods()
 	for _, s := range b.slicesToJoin() {
+		s = b.leftOver(s, changed)
 		j.swap(b.sliceGives(s.Old, j.before, -1), b.sliceGives(s.New, j.after, 1))
 	}
 	for _, s := range b.delta.Services {
@@ -75,6 +77,59 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 		add(byNode.under(join(n.Either().Name)))
 	}
 	return dirty
+}
+
+// podKey names a pod.
+type podKey struct{ namespace, name string }
+
+// changedPods are those of which the world knows another record, or none.
+func (b *batch) changedPods() map[podKey]bool {
+	changed := make(map[podKey]bool, len(b.delta.Workloads))
+	for _, w := range b.delta.Workloads {
+		changed[podKey{w.Either().Namespace, w.Either().Name}] = true
+	}
+	return changed
+}
+
+// leftOver is a slice before and after without the hosts that give what they gave: in a large slice, most. Where the mesh configuration, a
+// node or what all hosts have in common is another, it is the whole slice.
+func (b *batch) leftOver(s Pair[model.EndpointSlice], changed map[podKey]bool) Pair[model.EndpointSlice] {
+	old, now := s.Old, s.New
+	if old == nil || now == nil || old.Service != now.Service || !slices.Equal(old.Ports, now.Ports) || b.delta.Mesh || len(b.delta.Nodes) > 0 {
+		return s
+	}
+	had, has := byAddress(old.Hosts), byAddress(now.Hosts)
+	gives := func(h model.SliceHost) bool {
+		return had[h.Address] != h || has[h.Address] != h || changed[podKey{now.Namespace, h.Pod}]
+	}
+	return Pair[model.EndpointSlice]{Old: withHosts(old, gives), New: withHosts(now, gives)}
+}
+
+// byAddress finds hosts; none where an address has several, of which the first counts.
+func byAddress(hosts []model.SliceHost) map[string]model.SliceHost {
+	found := make(map[string]model.SliceHost, len(hosts))
+	for _, h := range hosts {
+		if _, several := found[h.Address]; several {
+			h = model.SliceHost{Address: h.Address, Pod: severalPods}
+		}
+		found[h.Address] = h
+	}
+	return found
+}
+
+// severalPods is the name of no pod.
+const severalPods = "/"
+
+// withHosts is a slice with some of its hosts.
+func withHosts(s *model.EndpointSlice, which func(model.SliceHost) bool) *model.EndpointSlice {
+	some := *s
+	some.Hosts = nil
+	for _, h := range s.Hosts {
+		if which(h) {
+			some.Hosts = append(some.Hosts, h)
+		}
+	}
+	return &some
 }
 
 func (b *batch) sliceGives(s *model.EndpointSlice, at places, sign int) *contribution {

@@ -267,12 +267,19 @@ func (b *batch) swapNode(old, now *model.Node) {
 
 func (b *batch) swapSlice(old, now *model.EndpointSlice) {
 	if old != nil {
+		pods, nodes := namedBy(now)
 		for _, pod := range old.Unready {
-			b.slicesByPod.drop(join(old.Namespace, pod, old.Name))
+			if !pods[pod] {
+				b.slicesByPod.drop(join(old.Namespace, pod, old.Name))
+			}
 		}
 		for _, h := range old.Hosts {
-			b.slicesByPod.drop(join(old.Namespace, h.Pod, old.Name))
-			b.slicesByNode.drop(join(h.Node, old.Namespace, old.Name))
+			if !pods[h.Pod] {
+				b.slicesByPod.drop(join(old.Namespace, h.Pod, old.Name))
+			}
+			if !nodes[h.Node] {
+				b.slicesByNode.drop(join(h.Node, old.Namespace, old.Name))
+			}
 		}
 	}
 	if now != nil {
@@ -289,6 +296,21 @@ func (b *batch) swapSlice(old, now *model.EndpointSlice) {
 		}
 	}
 	b.dirtySlices = append(b.dirtySlices, Pair[model.EndpointSlice]{Old: old, New: now})
+}
+
+// namedBy are the pods and the nodes that a slice names, nil for no slice: there it takes the place of what it was.
+func namedBy(s *model.EndpointSlice) (pods, nodes map[string]bool) {
+	if s == nil {
+		return nil, nil
+	}
+	pods, nodes = make(map[string]bool, len(s.Hosts)+len(s.Unready)), make(map[string]bool, len(s.Hosts))
+	for _, pod := range s.Unready {
+		pods[pod] = true
+	}
+	for _, h := range s.Hosts {
+		pods[h.Pod], nodes[h.Node] = true, true
+	}
+	return pods, nodes
 }
 
 func (b *batch) swapMesh(_, now *model.MeshConfig) {

@@ -34,13 +34,14 @@ func (w *Writer) World() *World { return w.world }
 func (w *Writer) Apply(updates []Update) (*World, *Delta) {
 	b := newBatch(w.world)
 	for _, u := range lastOfEach(updates) {
-		if b.replace(w.gave(u.Key), u.Objects) {
+		kept, changed := b.replace(w.gave(u.Key), u.Objects)
+		if changed {
 			b.delta.Changed = append(b.delta.Changed, u.Key)
 			if b.delta.Observed.IsZero() || u.Observed.Before(b.delta.Observed) {
 				b.delta.Observed = u.Observed
 			}
 		}
-		w.remember(u, b)
+		w.remember(u.Key, kept)
 	}
 	b.joinEndpoints()
 	next := b.finish()
@@ -77,19 +78,14 @@ func lastOfEach(updates []Update) []Update {
 }
 
 // remember keeps what an object gave, with the pointers that are in the world.
-func (w *Writer) remember(u Update, b *batch) {
-	if u.Key.Kind == source.Pod {
-		return
+func (w *Writer) remember(k source.Key, gave []model.Object) {
+	switch {
+	case k.Kind == source.Pod:
+	case len(gave) == 0:
+		delete(w.given, k)
+	default:
+		w.given[k] = gave
 	}
-	if len(u.Objects) == 0 {
-		delete(w.given, u.Key)
-		return
-	}
-	kept := make([]model.Object, len(u.Objects))
-	for i, o := range u.Objects {
-		kept[i] = b.canonical(w.given[u.Key], o)
-	}
-	w.given[u.Key] = kept
 }
 
 // identity tells apart the model objects that one source object gives: hosts of a ServiceEntry, and the VirtualServices that stand
