@@ -90,6 +90,7 @@ func (r *registrar) left(c *fanout.Conn) {
 // generation is a step of the compiler as the hub takes it.
 func (r *registrar) generation(s view.Step, d *world.Delta) fanout.Generation {
 	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed}
+	g.Changed = make([]fanout.ClassChange, 0, len(s.Changed))
 	for _, c := range s.Changed {
 		g.Changed = append(g.Changed, fanout.ClassChange{Class: fanout.ClassID(c.Class), State: c.State})
 	}

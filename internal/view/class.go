@@ -14,16 +14,18 @@ type ClassID uint64
 
 // class is a class with its present configuration. Only classes with a connected proxy exist.
 type class struct {
-	id       ClassID
-	key      scope.Class
-	scope    scope.Scope
+	// What a change of endpoints looks at in each of hundreds of classes comes first, together.
 	state    *State // without what is varied
-	tables   map[string]table
-	members  int
 	varied   map[string]*varied
-	wants    map[string]int // how many varied assignments a label of proxies decides on
-	keys     []string       // of wants, sorted
 	variants variants
+	scope    scope.Scope
+
+	id      ClassID
+	key     scope.Class
+	tables  map[string]table
+	members int
+	wants   map[string]int // how many varied assignments a label of proxies decides on
+	keys    []string       // of wants, sorted
 	// owners are the TCP services that have ports, but for those that are the first of all on theirs.
 	owners map[uint16]*model.Service
 	// conflicts are what is contested among the services that the class sees, by unit.
@@ -175,7 +177,7 @@ func sameSets(a, b *State) bool {
 // step takes the class from its scope to the next one, compiling only what the impact may touch. It adds to changed which
 // variants are others then, or tells that the proxies of the class are to be placed among its variants anew.
 func (c *class) step(comp compiler, m *impact, changed []ClassState) (_ []ClassState, rekeyed bool) {
-	if m.quiet() {
+	if m.quiet {
 		return c.drift(comp, m, changed), false
 	}
 	to := m.bench.next(&c.scope, m.delta.To)

@@ -27,6 +27,7 @@ type Compiler struct {
 	slice      int    // how much of a class grows while others wait
 	nextID     ClassID
 	sweptAt    int
+	changed    int // how many classes the last step changed that changed any
 }
 
 // Member is one connected proxy, as the Compiler knows it.
@@ -226,6 +227,9 @@ func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
 	m.bench = newBench(m)
 	m.bench.alone = c.alone
 	rekeyed := map[*class]bool{}
+	if !m.quiet || len(d.Endpoints) > 0 {
+		step.Changed = make([]ClassState, 0, c.changed) // mostly as many as before
+	}
 	for _, cl := range c.list {
 		var again bool
 		if step.Changed, again = cl.step(c.comp, m, step.Changed); again {
@@ -234,6 +238,9 @@ func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
 	}
 	if c.growing != nil {
 		c.growing.step(c.comp, m, nil)
+	}
+	if len(step.Changed) > 0 {
+		c.changed = len(step.Changed)
 	}
 	m.bench.close()
 	step.Moved = c.move(d, rekeyed)
@@ -248,12 +255,11 @@ func (c *Compiler) move(d *world.Delta, rekeyed map[*class]bool) []MemberMove {
 	var moved []MemberMove
 	moves := scope.MovesOf(d)
 	touched := c.members.touched(d, moves)
-	for m := range c.members.all() {
-		if len(rekeyed) == 0 {
-			break
-		}
-		if rekeyed[m.variant.class] {
-			touched[m] = true
+	if len(rekeyed) > 0 {
+		for m := range c.members.all() {
+			if rekeyed[m.variant.class] {
+				touched[m] = true
+			}
 		}
 	}
 	for m := range touched {

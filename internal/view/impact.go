@@ -24,6 +24,8 @@ type impact struct {
 	credentials []changedCredential
 	virtual     map[*model.VirtualService]bool
 	seen        map[*model.VirtualService]bool
+	// quiet tells that no class has a unit to compile: at most, the lane has something for it.
+	quiet bool
 }
 
 func impactOf(d *world.Delta, l *lane) *impact {
@@ -64,6 +66,7 @@ func impactOf(d *world.Delta, l *lane) *impact {
 	for _, p := range d.Credentials {
 		m.credential(p.Either())
 	}
+	m.quiet = m.none()
 	return m
 }
 
@@ -168,8 +171,8 @@ func (m *impact) calledByName(host model.Host) bool {
 	return false
 }
 
-// quiet tells that no class has a unit to compile: at most, the lane has something for it.
-func (m *impact) quiet() bool {
+// none tells that nothing is touched.
+func (m *impact) none() bool {
 	d := m.delta
 	return !d.Mesh && !m.own && len(m.hosts) == 0 && len(m.endpoints) == 0 && len(m.ports) == 0 && len(m.vips) == 0 &&
 		len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0 && len(d.Guards) == 0 && len(d.Credentials) == 0

@@ -20,6 +20,8 @@ type lane struct {
 	// slow are hosts whose classes have to be asked after all.
 	slow map[model.Host]bool
 	made map[*node]*Set // by the root of what they were made of
+	// last are the assignments that were asked for last, and what they are now: those of the next class are mostly the same.
+	last, lastTo *Set
 }
 
 // lane brings all groups of endpoints up to date, and tells what that means for assignments.
@@ -65,6 +67,14 @@ func (l *lane) of(s *Set) *Set {
 	if l == nil || len(l.next) == 0 {
 		return s
 	}
+	if s != l.last {
+		l.last, l.lastTo = s, l.apply(s)
+	}
+	return l.lastTo
+}
+
+// apply is of for a set that is not the last.
+func (l *lane) apply(s *Set) *Set {
 	if known := l.made[s.root]; known != nil {
 		return known
 	}

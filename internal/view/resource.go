@@ -74,6 +74,7 @@ type Resource struct {
 	once     sync.Once
 	body     []byte
 	framed   atomic.Pointer[framed]
+	node     atomic.Pointer[node] // in the sets of a Store that has it
 
 	refs       Refs
 	assignment *assignment // nil for others

@@ -43,7 +43,7 @@ func (s *Set) Root() Version {
 }
 
 // Equal tells whether two sets hold the same resources at the same versions.
-func (s *Set) Equal(o *Set) bool { return s.Root() == o.Root() }
+func (s *Set) Equal(o *Set) bool { return s == o || s.Root() == o.Root() }
 
 // Len is the number of resources.
 func (s *Set) Len() int { return s.total().count }

@@ -17,7 +17,7 @@ type Store struct {
 	mu        sync.Mutex
 	edits     atomic.Uint64
 	grown     atomic.Uint64
-	nodes     map[Version]weak.Pointer[node]
+	nodes     map[Version]weak.Pointer[node] // branches
 	resources map[content]weak.Pointer[Resource]
 	spare     []made // of batches that are done
 }
@@ -250,18 +250,29 @@ func (b *Batch) make(n *node, from, to, depth int) *node {
 	return b.store.branch(&kids, n, depth)
 }
 
+// leaf is the one node of a resource. The resource has it, so that it takes no place in the store.
 func (st *Store) leaf(r *Resource) *node {
 	if r == nil {
 		return nil
 	}
+	r = st.Canonical(r)
+	if n := r.node.Load(); n != nil {
+		return n
+	}
+	if r.node.CompareAndSwap(nil, newLeaf(r)) {
+		st.grown.Add(1)
+	}
+	return r.node.Load()
+}
+
+func newLeaf(r *Resource) *node {
 	own := byte(0)
 	if r.own {
 		own = 1
 	}
 	content := appendPart(appendPart(make([]byte, 0, 64), []byte("leaf")), r.key[:])
 	content = appendPart(appendPart(content, r.version[:]), []byte{own})
-	v := versionOfParts(content)
-	return st.intern(v, func() *node { return &node{version: v, totals: totalsOf(r), leaf: r} })
+	return &node{version: versionOfParts(content), totals: totalsOf(r), leaf: r}
 }
 
 // branch is the canonical node over the kids: none for no kid, the kid itself for one. It keeps old when nothing changed,
@@ -324,9 +335,9 @@ func (st *Store) forget(v Version) {
 	}
 }
 
-// Nodes is the number of nodes now alive, for tests and metrics.
+// Nodes is the number of branches and resources now alive, for tests and metrics.
 func (st *Store) Nodes() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return len(st.nodes)
+	return len(st.nodes) + len(st.resources)
 }

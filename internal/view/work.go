@@ -29,8 +29,9 @@ type bench struct {
 	spare []State
 }
 
-// maxSpare bounds how many states are made at once: they are freed together.
-const maxSpare = 32
+// maxSpare bounds how many states are made at once: they are freed together. So many and a word of the allocator's fill one of the sizes
+// that it has.
+const maxSpare = 37
 
 // later is a state at the generation of the step, with other endpoints. A change of endpoints may make one for each of hundreds of classes,
 // and so does it at the price of a few allocations.

@@ -35,6 +35,7 @@ type workshop struct {
 	certificates *memo[secret.CertificateInput]
 	authorities  *memo[secret.AuthoritiesInput]
 	groups       *groups
+	memos        map[string]remembering // all of them, by the kind of what they make
 
 	domains   *model.Interner[string]
 	refs      *model.Interner[route.RouteRef]
@@ -90,6 +91,7 @@ func newWorkshop(store *Store, refusals Refusals) *workshop {
 	w.routeMemos()
 	w.listenerMemos()
 	w.secretMemos()
+	w.memos = w.allMemos()
 	return w
 }
 
@@ -212,8 +214,7 @@ func (p *meshParts) listeners(of scope.Settings) *listener.Common {
 	return common
 }
 
-// memos are all memos by the kind of what they make.
-func (w *workshop) memos() map[string]remembering {
+func (w *workshop) allMemos() map[string]remembering {
 	return map[string]remembering{
 		"cluster": w.clusters, "cluster_inbound": w.inbound, "cluster_passthrough": w.passthrough, "assignment": w.assignments,
 		"endpoint": w.groups.members, "virtualhost": w.vhosts, "fallback": w.fallbacks, "listener_http": w.proxies, "listener_tcp": w.tcp,
@@ -225,7 +226,7 @@ func (w *workshop) memos() map[string]remembering {
 // stats are what each kind of translation did.
 func (w *workshop) stats() map[string]TranslateStats {
 	all := map[string]TranslateStats{}
-	for kind, m := range w.memos() {
+	for kind, m := range w.memos {
 		all[kind] = m.counts()
 	}
 	return all
@@ -234,7 +235,7 @@ func (w *workshop) stats() map[string]TranslateStats {
 // size is how many translations are remembered.
 func (w *workshop) size() int {
 	total := 0
-	for _, m := range w.memos() {
+	for _, m := range w.memos {
 		total += m.len()
 	}
 	return total
@@ -242,7 +243,7 @@ func (w *workshop) size() int {
 
 // sweep forgets all translations whose resources are not live.
 func (w *workshop) sweep(live map[*Resource]bool) {
-	for _, m := range w.memos() {
+	for _, m := range w.memos {
 		m.sweep(live)
 	}
 	w.groups.sweep(w.assignments.made)

@@ -282,7 +282,7 @@ var classFaults = [][]fault{
 		instead("disputed assignments are left to the classes", "g.disputed[old]", "false"),
 		without("what takes the place of an assignment", "l.next[old], l.names[key.cluster] = key, true"),
 	),
-	in("view/lane.go", "lane.of", without("assignments are replaced", "edits = append(edits, Edit{Name: name, Resource: l.assignments.get(key)})")),
+	in("view/lane.go", "lane.apply", without("assignments are replaced", "edits = append(edits, Edit{Name: name, Resource: l.assignments.get(key)})")),
 	in("view/lane.go", "lane.vary", without("varied assignments are replaced", "e.varied[name] = &next")),
 	in("view/groups.go", "groups.noteAssignment", without("who else made an assignment", "g.disputed[r] = true")),
 	in("view/groups.go", "groups.get", without("sets of a service are known by it", "g.of[id] = append(g.of[id], key)")),
