@@ -20,7 +20,8 @@ func newPerfPressure(out, progress *terminal.Writer) *cobra.Command {
 		Long: `Endpoints change at a steady rate, and it is measured when they arrive at sidecars that are well: in turn alone, and beside
 
   others that do not read; that acknowledge late; that flood with requests (--sick of them);
-  others that connect all in the same second (--crowd of them);
+  others that connect all in the same second (--crowd of them, in a namespace of their own, which
+  sees none of the changes);
   a storm of changes to other services (--storm a second).
 
 Told are the times with and without, what waits for clients in the control plane and in the kernel, memory and CPU.`,
@@ -29,7 +30,7 @@ Told are the times with and without, what waits for clients in the control plane
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.mesh.Pods == 0 {
-				f.mesh.Pods = max(f.sidecars+max(o.Sick, o.Crowd), f.mesh.Services)
+				f.mesh.Pods = max(f.sidecars+o.Sick, f.mesh.Services)
 			}
 			var err error
 			if o.Options, err = f.options(cmd, progress); err != nil {

@@ -26,7 +26,8 @@ const (
 	Late Sickness = "ACKs late"
 	// Flooding ones ask for what they have as often as they can, up to 5,000 times a second.
 	Flooding Sickness = "floods with requests"
-	// Crowd is many that connect in the same second, as changes begin.
+	// Crowd is many that connect in the same second, as changes begin, and see none of them: who sees a change is told of it, and
+	// that would be the cost of a larger mesh.
 	Crowd Sickness = "many connect at once"
 	// Storm is changes of other services, very many a second.
 	Storm Sickness = "storm of changes"
@@ -38,7 +39,8 @@ func Sicknesses() []Sickness { return []Sickness{Deaf, Late, Flooding, Crowd, St
 // PressureOptions are what Pressure is told beside what every scenario is.
 type PressureOptions struct {
 	Options
-	// Sick is how many are deaf, late or flood at a time, Crowd how many connect at once. Their pods are those behind the ones of Sidecars.
+	// Sick is how many are deaf, late or flood at a time. Their pods are those behind the ones of Sidecars. Crowd is how many connect at once;
+	// they have a namespace of their own, with as many services as there are besides.
 	Sick, Crowd int
 	// StormRate is how many changes a second a storm has.
 	StormRate float64
@@ -53,8 +55,8 @@ func (o PressureOptions) Check() error {
 		return err
 	case o.Sick < 1 || o.Crowd < 1 || o.Runs < 1 || o.StormRate <= 0:
 		return errors.New("sick sidecars, a crowd, a storm and runs: want 1 of each at least")
-	case o.Mesh.Pods < o.Sidecars+max(o.Sick, o.Crowd):
-		return fmt.Errorf("%d pods: want %d, for sidecars that are well and for those that are not", o.Mesh.Pods, o.Sidecars+max(o.Sick, o.Crowd))
+	case o.Mesh.Pods < o.Sidecars+o.Sick:
+		return fmt.Errorf("%d pods: want %d, for sidecars that are well and for those that are not", o.Mesh.Pods, o.Sidecars+o.Sick)
 	case o.Mesh.Services < 2:
 		return errors.New("a storm is of other services than the one that is measured: want 2 at least")
 	case 2*len(Sicknesses())*o.Runs*o.Changes > maxChanges:
@@ -66,6 +68,7 @@ func (o PressureOptions) Check() error {
 // Pressure measures how long changes take to sidecars that are well, with others beside them that are not, and without, in turn. With an
 // error the report holds what was measured.
 func Pressure(ctx context.Context, o PressureOptions) (PressureReport, error) {
+	o.Mesh.UnmanagedNamespaces, o.Mesh.UnmanagedServices, o.Mesh.UnmanagedPods, o.Mesh.UnmanagedApart = 1, o.Mesh.Services, o.Crowd, true
 	r := PressureReport{Machine: measure.ThisMachine(), Mesh: o.Mesh}
 	b, err := newBench(ctx, o.Options)
 	if err != nil {
@@ -140,14 +143,14 @@ func (w *ward) sicken(ctx context.Context, s Sickness) (cure func() error, err e
 	if s == Storm {
 		return w.storm(ctx), nil
 	}
-	number := w.o.Sick
+	number, first := w.o.Sick, w.o.Sidecars
 	if s == Crowd {
-		number = w.o.Crowd
+		number, first = w.o.Crowd, w.o.Mesh.Pods
 	}
 	var patients []func() bool
 	var stops []func()
 	for i := range number {
-		stop, synced := w.fleet.StartSick(w.pods.Pod(w.o.Sidecars+i), s)
+		stop, synced := w.fleet.StartSick(w.pods.Pod(first+i), s)
 		stops, patients = append(stops, stop), append(patients, synced)
 	}
 	settled := func() error {

@@ -58,7 +58,7 @@ func TestPressureTellsMistakes(t *testing.T) {
 	require.NoError(t, good.Check())
 	for want, spoil := range map[string]func(o *PressureOptions){
 		"want 1 of each at least":  func(o *PressureOptions) { o.Runs = 0 },
-		"9 pods: want 10":          func(o *PressureOptions) { o.Crowd = 6 },
+		"9 pods: want 10":          func(o *PressureOptions) { o.Sick = 6 },
 		"of other services":        func(o *PressureOptions) { o.Mesh.Services = 1 },
 		"there are marks for":      func(o *PressureOptions) { o.Changes, o.Runs = 1000, 100 },
 		"10 sidecars: want 1 to 9": func(o *PressureOptions) { o.Sidecars = 10 },

@@ -44,6 +44,15 @@ func TestAMeshIsAFunctionOfItsShape(t *testing.T) {
 	require.Empty(t, cmp.Diff(all(s, NewPods(s)), all(s, NewPods(s)), protocmp.Transform()))
 }
 
+func TestUnmanagedNamespacesMayBeApart(t *testing.T) {
+	s := Shape{Namespaces: 1, Services: 2, Pods: 3, UnmanagedNamespaces: 1, UnmanagedServices: 2, UnmanagedPods: 4}
+	key := source.Key{Kind: source.Sidecar, Namespace: NewPods(s).Pod(s.Pods).Namespace, Name: "default"}
+	require.NotEqual(t, s.Namespace(0), key.Namespace)
+	require.NotContains(t, all(s, NewPods(s)), key)
+	s.UnmanagedApart = true
+	require.Equal(t, []string{"./*"}, all(s, NewPods(s))[key].Object.(*networkingv1.Sidecar).Spec.Egress[0].Hosts)
+}
+
 // TestChurn: whatever goes and comes, endpoints are the pods that are there, each once, and no address is given twice.
 func TestChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

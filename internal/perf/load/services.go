@@ -111,8 +111,11 @@ func ready() discoveryv1.EndpointConditions {
 }
 
 // isolation is the Sidecar of "namespace isolation".
-func isolation() *networkingv1.Sidecar {
-	o := &networkingv1.Sidecar{ObjectMeta: metav1.ObjectMeta{Namespace: Root, Name: "default"}}
-	o.Spec.Egress = []*networking.IstioEgressListener{{Hosts: []string{"./*", Root + "/*"}}}
+func isolation() *networkingv1.Sidecar { return sidecar(Root, "./*", Root+"/*") }
+
+// sidecar is the Sidecar of a namespace, which shows it these hosts alone.
+func sidecar(namespace string, hosts ...string) *networkingv1.Sidecar {
+	o := &networkingv1.Sidecar{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
+	o.Spec.Egress = []*networking.IstioEgressListener{{Hosts: hosts}}
 	return o
 }

@@ -30,6 +30,8 @@ type Shape struct {
 	UnmanagedNamespaces int `json:"unmanagedNamespaces,omitempty"`
 	UnmanagedServices   int `json:"unmanagedServices,omitempty"`
 	UnmanagedPods       int `json:"unmanagedPods,omitempty"`
+	// UnmanagedApart lets proxies of these namespaces, if there are any after all, see their own one alone, by a Sidecar in each.
+	UnmanagedApart bool `json:"unmanagedApart,omitempty"`
 	// Gateways are one in each namespace but those: a pod whose proxy is a router, with a Service and a Gateway, which the namespace's
 	// VirtualServices are bound to.
 	Gateways bool `json:"gateways,omitempty"`
@@ -96,6 +98,11 @@ func (s Shape) Objects() []source.Change {
 	}
 	if s.Isolated {
 		all = append(all, upsert(source.Sidecar, isolation()))
+	}
+	if s.UnmanagedApart {
+		for n := range s.UnmanagedNamespaces {
+			all = append(all, upsert(source.Sidecar, sidecar(otherNamespace(n), "./*")))
+		}
 	}
 	for i := range s.AllServices() {
 		all = append(all, upsert(source.Service, s.service(i)))
