@@ -183,7 +183,9 @@ func trimSlice(o *discoveryv1.EndpointSlice) {
 		e := &o.Endpoints[i]
 		e.DeprecatedTopology = nil
 		if e.Hints != nil {
-			e.Hints.ForNodes = nil
+			if e.Hints.ForNodes = nil; len(e.Hints.ForZones) == 0 {
+				e.Hints = nil
+			}
 		}
 		if e.TargetRef != nil {
 			e.TargetRef = &corev1.ObjectReference{Kind: e.TargetRef.Kind, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}
