@@ -42,10 +42,7 @@ func (r *reader) service(in *corev1.Service) []Object {
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
 		r.externalName(p.dot("externalName"), in.Spec.ExternalName, s)
 	} else {
-		s.Addresses = r.clusterIPs(p, &in.Spec)
-	}
-	if len(s.Addresses) > 0 { // as for kube-proxy, to which a headless service has none
-		s.Addresses = sorted(append(s.Addresses, r.externalIPs(p.dot("externalIPs"), in.Spec.ExternalIPs)...))
+		s.Addresses = r.serviceAddresses(p, &in.Spec)
 	}
 	return []Object{s}
 }
@@ -81,32 +78,31 @@ func (r *reader) externalName(p path, name string, s *model.Service) {
 	}
 }
 
-func (r *reader) clusterIPs(p path, spec *corev1.ServiceSpec) []string {
+// serviceAddresses are the cluster IPs, and the external ones, by which a service is called too, from within as from without. As for
+// kube-proxy, a headless one has neither.
+func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) []string {
 	list, where := spec.ClusterIPs, func(i int) path { return p.dot("clusterIPs").at(i) }
 	if len(list) == 0 && spec.ClusterIP != "" {
 		list, where = []string{spec.ClusterIP}, func(int) path { return p.dot("clusterIP") }
 	}
 	var out []string
-	for i, text := range list {
-		if text == corev1.ClusterIPNone || text == "" {
-			continue
-		}
-		if a, ok := r.reachable(where(i), text); ok {
+	add := func(p path, text string) {
+		if a, ok := r.reachable(p, text); ok {
 			out = append(out, a)
 		}
+	}
+	for i, text := range list {
+		if text != corev1.ClusterIPNone && text != "" {
+			add(where(i), text)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	for i, text := range spec.ExternalIPs {
+		add(p.dot("externalIPs").at(i), text)
 	}
 	return sorted(out)
-}
-
-// externalIPs are addresses from outside of the cluster by which a service is called too, from within as from without.
-func (r *reader) externalIPs(p path, list []string) []string {
-	var out []string
-	for i, text := range list {
-		if a, ok := r.reachable(p.at(i), text); ok {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // servicePorts reads ports in their order, those of UDP last: where TCP and UDP share a number, it is TCP's that is found.

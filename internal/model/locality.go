@@ -146,25 +146,20 @@ const (
 )
 
 // Wildcards are what a proxy listens on to be reached at any of its addresses.
-func (s Stack) Wildcards() []string {
-	switch s {
-	case IPv6Stack:
-		return []string{"::"}
-	case DualStack:
-		return []string{"0.0.0.0", "::"}
-	}
-	return []string{"0.0.0.0"}
-}
+func (s Stack) Wildcards() []string { return s.each("0.0.0.0", "::") }
 
 // Gates are what a gateway listens on: the Wildcards, as placeholders.
-func (s Stack) Gates() []string {
+func (s Stack) Gates() []string { return s.each(OwnAny4, OwnAny6) }
+
+// each is one of these for each family that the proxy listens on.
+func (s Stack) each(ipv4, ipv6 string) []string {
 	switch s {
 	case IPv6Stack:
-		return []string{OwnAny6}
+		return []string{ipv6}
 	case DualStack:
-		return []string{OwnAny4, OwnAny6}
+		return []string{ipv4, ipv6}
 	}
-	return []string{OwnAny4}
+	return []string{ipv4}
 }
 
 // Calls is by which of a service's families a proxy calls it: the first, unless it has no such address, and the service a second one.

@@ -172,10 +172,11 @@ func TestAssignmentIsPutTogetherFromItsGroups(t *testing.T) {
 	require.Equal(t, "z2", got.GetEndpoints()[1].GetLocality().GetZone())
 }
 
+func address(a string) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{Address: a}}}
+}
+
 func TestOwnAddressesAreFilledIn(t *testing.T) {
-	address := func(a string) *corev3.Address {
-		return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{Address: a}}}
-	}
 	r := NewOwnResource("l", encoded(t, &listenerv3.Listener{Name: "l", Address: address(model.OwnPod)}))
 	one, two := Own{Pod: "127.1.0.1"}, Own{Pod: "127.1.0.2"}
 	got := &listenerv3.Listener{}
@@ -187,9 +188,6 @@ func TestOwnAddressesAreFilledIn(t *testing.T) {
 
 // TestAGatewayListensEverywhere but where its address is one of many that pods of a local mesh have in common.
 func TestAGatewayListensEverywhere(t *testing.T) {
-	address := func(a string) *corev3.Address {
-		return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{Address: a}}}
-	}
 	r := NewOwnResource("l", encoded(t, &listenerv3.Listener{
 		Name: "l", Address: address(model.OwnAny4), AdditionalAddresses: []*listenerv3.AdditionalAddress{{Address: address(model.OwnAny6)}},
 	}))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // joinEndpoints brings the endpoint sets up to date with the slices, entries and workloads that this batch changed. It costs
@@ -79,28 +80,25 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 	return dirty
 }
 
-// podKey names a pod.
-type podKey struct{ namespace, name string }
-
 // changedPods are those of which the world knows another record, or none.
-func (b *batch) changedPods() map[podKey]bool {
-	changed := make(map[podKey]bool, len(b.delta.Workloads))
+func (b *batch) changedPods() map[source.Key]bool {
+	changed := make(map[source.Key]bool, len(b.delta.Workloads))
 	for _, w := range b.delta.Workloads {
-		changed[podKey{w.Either().Namespace, w.Either().Name}] = true
+		changed[w.Either().Key()] = true
 	}
 	return changed
 }
 
 // leftOver is a slice before and after without the hosts that give what they gave: in a large slice, most. Where the mesh configuration, a
 // node or what all hosts have in common is another, it is the whole slice.
-func (b *batch) leftOver(s Pair[model.EndpointSlice], changed map[podKey]bool) Pair[model.EndpointSlice] {
+func (b *batch) leftOver(s Pair[model.EndpointSlice], changed map[source.Key]bool) Pair[model.EndpointSlice] {
 	old, now := s.Old, s.New
 	if old == nil || now == nil || old.Service != now.Service || !slices.Equal(old.Ports, now.Ports) || b.delta.Mesh || len(b.delta.Nodes) > 0 {
 		return s
 	}
 	had, has := byAddress(old.Hosts), byAddress(now.Hosts)
 	gives := func(h model.SliceHost) bool {
-		return had[h.Address] != h || has[h.Address] != h || changed[podKey{now.Namespace, h.Pod}]
+		return had[h.Address] != h || has[h.Address] != h || changed[source.Key{Kind: source.Pod, Namespace: now.Namespace, Name: h.Pod}]
 	}
 	return Pair[model.EndpointSlice]{Old: withHosts(old, gives), New: withHosts(now, gives)}
 }

@@ -195,7 +195,7 @@ var joinFaults = [][]fault{
 		without("unchanged slices on a changed node", "add(byNode.under(join(n.Either().Name)))"),
 		nth(1, without("a slice is joined once", `seen[v.Namespace+"/"+v.Name] = true`)),
 	),
-	in("world/join.go", "batch.changedPods", without("hosts with a changed pod", "changed[podKey{w.Either().Namespace, w.Either().Name}] = true")),
+	in("world/join.go", "batch.changedPods", without("hosts with a changed pod", "changed[w.Either().Key()] = true")),
 	in("world/join.go", "batch.leftOver",
 		instead("other ports are other endpoints", "!slices.Equal(old.Ports, now.Ports)", "false"),
 		instead("hosts on a changed node", "len(b.delta.Nodes) > 0", "false"),

@@ -108,21 +108,23 @@ func (p Preference) Spread(sites []Site, near model.Labels) []Share {
 // if an endpoint has none, or none is for the zone, and do not count where calls stay on the node. A kube-proxy would leave the others out;
 // here they have the calls when the first ones fail.
 func hinted(sites []Site, zone string, shares []Share) bool {
-	found := false
-	for _, s := range sites {
+	meant := make([]bool, len(sites))
+	for i, s := range sites {
 		hints, has := s.Marks.Get(model.HintsMark)
 		if !has {
 			return false
 		}
-		found = found || model.Zones(hints).Has(zone)
+		meant[i] = model.Zones(hints).Has(zone)
 	}
-	for i, s := range sites {
-		hints, _ := s.Marks.Get(model.HintsMark)
-		if found && !model.Zones(hints).Has(zone) {
+	if !slices.Contains(meant, true) {
+		return false
+	}
+	for i := range shares {
+		if !meant[i] {
 			shares[i].Priority = 1
 		}
 	}
-	return found
+	return true
 }
 
 func (s *Site) label(key string) string {

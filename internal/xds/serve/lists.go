@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // lists are session.Lists in an encoded DeltaDiscoveryRequest, which has been read once without an error.
@@ -16,29 +17,28 @@ type lists struct {
 func (l *lists) Lengths() (subscribed, reported int) { return l.names, l.versions }
 
 // Subscribed implements session.Lists.
-func (l *lists) Subscribed() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		s := scanner{left: l.message}
-		for left := l.names; left > 0 && s.next(); {
-			if s.n != deltaSubscribe {
-				continue
-			}
-			if left--; !yield(s.v) {
+func (l *lists) Subscribed() iter.Seq[[]byte] { return l.each(deltaSubscribe, l.names) }
+
+// Reported implements session.Lists.
+func (l *lists) Reported() iter.Seq2[[]byte, []byte] {
+	return func(yield func(_, _ []byte) bool) {
+		for v := range l.each(deltaInitial, l.versions) {
+			if !yield(entry(v)) {
 				return
 			}
 		}
 	}
 }
 
-// Reported implements session.Lists.
-func (l *lists) Reported() iter.Seq2[[]byte, []byte] {
-	return func(yield func(_, _ []byte) bool) {
+// each yields the fields of a number, of which there are so many.
+func (l *lists) each(number protowire.Number, count int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
 		s := scanner{left: l.message}
-		for left := l.versions; left > 0 && s.next(); {
-			if s.n != deltaInitial {
+		for left := count; left > 0 && s.next(); {
+			if s.n != number {
 				continue
 			}
-			if left--; !yield(entry(s.v)) {
+			if left--; !yield(s.v) {
 				return
 			}
 		}
