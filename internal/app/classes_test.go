@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,51 +24,98 @@ import (
 // manyClasses is how many classes are connected: of two services in each of 200 namespaces, which listen on different ports.
 const manyClasses = 400
 
-// BenchmarkClasses takes 400 classes of a large estate to the next generation, from the delta to their new states, and connects
-// all of them to a new compiler.
+// together is how many changes are measured at a time. They are made ready before, so that the clock and the counts are those of the changes:
+// to stop and to start them stops the world.
+const together = 250
+
+// BenchmarkClasses takes 400 classes of a large estate to the next generation, from an object that changed to their new states, and connects
+// all of them to a new compiler. Of the time that a change takes it tells what the world took, and what the processors spent, on
+// garbage collection too.
 func BenchmarkClasses(b *testing.B) {
 	for _, services := range []int{400, 4000} {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			e := meshgen.Estate{Namespaces: 200, Services: services, Pods: services, Policies: true, Ports: 2}
-			converter, writer := ingest.New(ingest.Options{}), world.NewWriter()
-			apply := func(changes ...source.Change) *world.Delta {
-				var updates []world.Update
-				for _, c := range changes {
-					updates = append(updates, world.Update{Key: c.Key, Objects: converter.Convert(c, model.DefaultMesh()).Objects})
-				}
-				_, d := writer.Apply(updates)
-				return d
-			}
-			first, compiler := apply(e.Objects()...), (*view.Compiler)(nil)
+			estate := newClassesOf(e)
 			b.Run("connect", func(b *testing.B) {
 				for b.Loop() {
-					compiler = connectAll(first, e.Proxies(manyClasses))
+					connectAll(estate.first, e.Proxies(manyClasses))
 				}
 			})
-			compiler = connectAll(first, e.Proxies(manyClasses))
-			require.Equal(b, manyClasses, compiler.Stats().Classes)
-			variant := 0
+			estate.compiler = connectAll(estate.first, e.Proxies(manyClasses))
+			require.Equal(b, manyClasses, estate.compiler.Stats().Classes)
 			for _, c := range estateChanges(e, 205) {
-				b.Run(c.name, func(b *testing.B) {
-					b.ReportAllocs()
-					before := compiler.Stats()
-					for b.Loop() {
-						b.StopTimer()
-						variant++
-						d := apply(c.of(variant))
-						b.StartTimer()
-						compiler.Advance(d, func(view.Step) {})
-					}
-					after := compiler.Stats()
-					per := func(before, after uint64) float64 { return float64(after-before) / float64(b.N) }
-					b.ReportMetric(per(before.Total().Misses, after.Total().Misses), "misses/op")
-					b.ReportMetric(per(before.Work.Edits, after.Work.Edits), "edits/op")
-					b.ReportMetric(per(before.Work.Nodes, after.Work.Nodes), "nodes/op")
-					b.ReportMetric(per(before.Work.Units, after.Work.Units), "units/op")
-				})
+				b.Run(c.name, func(b *testing.B) { estate.measure(b, c) })
 			}
 		})
 	}
+}
+
+// classesOf is an estate with what its classes have.
+type classesOf struct {
+	converter *ingest.Converter
+	writer    *world.Writer
+	first     *world.Delta
+	compiler  *view.Compiler
+	variant   int
+}
+
+func newClassesOf(e meshgen.Estate) *classesOf {
+	c := &classesOf{converter: ingest.New(ingest.Options{}), writer: world.NewWriter()}
+	_, c.first = c.writer.Apply(c.updates(e.Objects()...))
+	return c
+}
+
+func (c *classesOf) updates(changes ...source.Change) []world.Update {
+	var updates []world.Update
+	for _, change := range changes {
+		updates = append(updates, world.Update{Key: change.Key, Objects: c.converter.Convert(change, model.DefaultMesh()).Objects})
+	}
+	return updates
+}
+
+// next are variants of a change that were not there before.
+func (c *classesOf) next(change aChange, n int) [][]world.Update {
+	list := make([][]world.Update, n)
+	for i := range list {
+		c.variant++
+		list[i] = c.updates(change.of(c.variant))
+	}
+	return list
+}
+
+func (c *classesOf) measure(b *testing.B, change aChange) {
+	b.ReportAllocs()
+	before := c.compiler.Stats()
+	var inWorld, processors time.Duration
+	for left := b.N; left > 0; {
+		b.StopTimer()
+		changes := c.next(change, min(left, together))
+		left -= len(changes)
+		b.StartTimer()
+		spent := processorTime(b)
+		for _, updates := range changes {
+			start := time.Now()
+			_, d := c.writer.Apply(updates)
+			inWorld += time.Since(start)
+			c.compiler.Advance(d, func(view.Step) {})
+		}
+		processors += processorTime(b) - spent
+	}
+	after := c.compiler.Stats()
+	per := func(before, after uint64) float64 { return float64(after-before) / float64(b.N) }
+	b.ReportMetric(float64(inWorld)/float64(b.N), "world-ns/op")
+	b.ReportMetric(float64(processors)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(per(before.Total().Misses, after.Total().Misses), "misses/op")
+	b.ReportMetric(per(before.Work.Edits, after.Work.Edits), "edits/op")
+	b.ReportMetric(per(before.Work.Nodes, after.Work.Nodes), "nodes/op")
+	b.ReportMetric(per(before.Work.Units, after.Work.Units), "units/op")
+}
+
+// processorTime is what all threads of the process have used of the processors.
+func processorTime(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func connectAll(first *world.Delta, proxies []meshgen.Proxy) *view.Compiler {
