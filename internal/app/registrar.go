@@ -67,7 +67,7 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *view.Member, p view.Placement) {
-		conn = r.hub.Register(fanout.ClassID(p.Class), p.State, p.Own)
+		conn = r.hub.Register(p.Class, p.State, p.Own)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.members[conn], r.conns[m] = m, conn
@@ -89,16 +89,12 @@ func (r *registrar) left(c *fanout.Conn) {
 
 // generation is a step of the compiler as the hub takes it.
 func (r *registrar) generation(s view.Step, d *world.Delta) fanout.Generation {
-	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed}
-	g.Changed = make([]fanout.ClassChange, 0, len(s.Changed))
-	for _, c := range s.Changed {
-		g.Changed = append(g.Changed, fanout.ClassChange{Class: fanout.ClassID(c.Class), State: c.State})
-	}
+	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed, Changed: s.Changed}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range s.Moved {
 		if conn := r.conns[m.Member]; conn != nil {
-			g.Moved = append(g.Moved, fanout.Move{Conn: conn, Class: fanout.ClassID(m.Class), State: m.State, Own: m.Own})
+			g.Moved = append(g.Moved, fanout.Move{Conn: conn, Class: m.Class, State: m.State, Own: m.Own})
 		}
 	}
 	return g

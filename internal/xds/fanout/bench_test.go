@@ -3,6 +3,7 @@ package fanout_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
@@ -36,6 +37,40 @@ func BenchmarkEncode(b *testing.B) {
 			for b.Loop() {
 				fanout.Encode(c.protocol, c.response, view.Own{})
 			}
+		})
+	}
+}
+
+// BenchmarkPublish offers new states of 400 classes to their connections, which then take and acknowledge them: publish-ns/op is
+// the time of the first alone.
+func BenchmarkPublish(b *testing.B) {
+	const classes = 400
+	for _, members := range []int{1, 5, 40} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			f := newFixture(1)
+			g := fanout.Generation{Cause: "test", Observed: epoch}
+			var conns []*fanout.Conn
+			for i := range classes * members {
+				conns = append(conns, f.connect(fanout.ClassID(i%classes)))
+			}
+			for class := range fanout.ClassID(classes) {
+				g.Changed = append(g.Changed, fanout.ClassChange{Class: class, State: view.NewState(0)})
+			}
+			var publishing time.Duration
+			for b.Loop() {
+				g.Number++
+				for i := range g.Changed {
+					g.Changed[i].State = g.Changed[i].State.At(g.Number)
+				}
+				start := time.Now()
+				f.hub.Publish(g)
+				publishing += time.Since(start)
+				for _, c := range conns {
+					c.Take()
+					c.Acknowledged(g.Number)
+				}
+			}
+			b.ReportMetric(float64(publishing)/float64(b.N), "publish-ns/op")
 		})
 	}
 }

@@ -21,11 +21,10 @@ type Push struct {
 // Conn is one connection as the Hub sees it. It has no or one pending push: a newer state takes the place of one that is
 // still waiting, so a slow connection costs the pipeline nothing and gets the newest state when it is ready.
 type Conn struct {
-	hub   *Hub
-	shard *shard
-	task  task
+	hub  *Hub
+	task task
 
-	// Guarded by shard.mu.
+	// Guarded by hub.mu.
 	class ClassID
 	index int
 	gone  bool
@@ -87,13 +86,13 @@ func (c *Conn) Behind() bool {
 
 // Class is the connection's class as of now.
 func (c *Conn) Class() ClassID {
-	c.shard.mu.Lock()
-	defer c.shard.mu.Unlock()
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
 	return c.class
 }
 
 // offer replaces the pending push and returns 1 if the record did not know this connection yet, else 0. The caller
-// holds shard.mu.
+// holds hub.mu.
 func (c *Conn) offer(state *view.State, own *view.Own, r *record) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,14 +203,14 @@ func (c *Conn) hasSettled(generation uint64) bool {
 
 // Close takes the connection out of its class. Generations do not wait for it any longer.
 func (c *Conn) Close() {
-	c.shard.mu.Lock()
+	c.hub.mu.Lock()
 	if c.gone {
-		c.shard.mu.Unlock()
+		c.hub.mu.Unlock()
 		return
 	}
 	c.gone = true
-	c.shard.remove(c)
-	c.shard.mu.Unlock()
+	c.hub.remove(c)
+	c.hub.mu.Unlock()
 
 	c.settle(math.MaxUint64, departed)
 	if c.hub.left != nil {

@@ -2,8 +2,8 @@
 // pending push that each connection has or has not, the throttle, the account of each push up to the last ACK, and
 // the bytes of responses, encoded once and shared among streams.
 //
-//	Generation ──► Hub ──► shards ──► Conn: 0 or 1 pending push ──► pool ──► the stream ──► Frame
-//	Record     ◄── ledger ◄────────── Conn: sent, acknowledged, refused, left
+//	Generation ──► Hub ──► Conn: 0 or 1 pending push ──► pool ──► the stream ──► Frame
+//	Record ◄── ledger ◄─── Conn: sent, acknowledged, refused, left
 //
 // It may import observe, view and xds/session. It knows nothing of gRPC, of streams or of translation.
 package fanout

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
@@ -12,7 +11,10 @@ import (
 )
 
 // ClassID names a class of proxies that get the same configuration. The Compiler gives it out; here it is opaque.
-type ClassID uint64
+type ClassID = view.ClassID
+
+// ClassChange is the new state of one class, as the Compiler tells it.
+type ClassChange = view.ClassState
 
 // Generation is one step of the world, as far as connections are concerned.
 type Generation struct {
@@ -23,16 +25,10 @@ type Generation struct {
 	// Observed is when the oldest of its events reached this process.
 	Observed time.Time
 	// Changed are the classes whose state is new. Each state's generation is at least that of any state that the class
-	// had before.
+	// had before. The list is the caller's again when Publish returns.
 	Changed []ClassChange
 	// Moved are connections whose class or own addresses are others from now on; they come before Changed.
 	Moved []Move
-}
-
-// ClassChange is the new state of one class.
-type ClassChange struct {
-	Class ClassID
-	State *view.State
 }
 
 // Move puts a connection into another class, or gives it new addresses of its own.
@@ -69,32 +65,23 @@ type Hub struct {
 	pool    pool
 	ledger  *ledger
 	latest  uint64 // number of the latest generation; only Publish uses it
-	shards  [shardCount]shard
-	next    atomic.Uint32
-}
 
-// shardCount is how many locks the connections are spread over, so that streams that come and go do not wait for a
-// publication to all others.
-const shardCount = 16
-
-type shard struct {
+	// mu guards who is in which class. Publish holds it for one class at a time, so that streams that end do not wait for a publication
+	// to all others.
 	mu      sync.Mutex
 	classes map[ClassID][]*Conn
 }
 
 // NewHub returns a Hub without connections.
 func NewHub(o Options) *Hub {
-	h := &Hub{
+	return &Hub{
 		now:     o.Now,
 		metrics: o.Metrics,
 		left:    o.Left,
 		pool:    pool{limit: throttle(o.Throttle)},
 		ledger:  newLedger(o),
+		classes: map[ClassID][]*Conn{},
 	}
-	for i := range h.shards {
-		h.shards[i].classes = map[ClassID][]*Conn{}
-	}
-	return h
 }
 
 // throttle is Istio's heuristic for PILOT_PUSH_THROTTLE=0.
@@ -107,19 +94,17 @@ func throttle(n int) int {
 
 // Register adds a connection. Its first Take gives the state to start from.
 func (h *Hub) Register(class ClassID, state *view.State, own view.Own) *Conn {
-	s := &h.shards[h.next.Add(1)%shardCount]
 	c := &Conn{
 		hub:     h,
-		shard:   s,
 		class:   class,
 		own:     own,
 		first:   state.Generation,
 		pending: state,
 		offered: h.now(),
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.add(c)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.add(c)
 	return c
 }
 
@@ -131,22 +116,21 @@ func (h *Hub) Publish(g Generation) {
 	for _, m := range g.Moved {
 		touched += h.move(m, r)
 	}
-	for i := range h.shards {
-		touched += h.shards[i].offer(g.Changed, r)
+	for _, change := range g.Changed {
+		touched += h.offer(change, r)
 	}
 	h.ledger.published(r, touched)
 }
 
 func (h *Hub) move(m Move, r *record) int {
-	s := m.Conn.shard
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if m.Conn.gone {
 		return 0
 	}
-	s.remove(m.Conn)
+	h.remove(m.Conn)
 	m.Conn.class = m.Class
-	s.add(m.Conn)
+	h.add(m.Conn)
 	state := m.State
 	if state.Generation < h.latest {
 		// What a connection is told never goes back in number, or an ACK of the old class would count for the new one.
@@ -157,29 +141,15 @@ func (h *Hub) move(m Move, r *record) int {
 
 // Connections is the number of connections of a class.
 func (h *Hub) Connections(class ClassID) int {
-	n := 0
-	for i := range h.shards {
-		s := &h.shards[i]
-		s.mu.Lock()
-		n += len(s.classes[class])
-		s.mu.Unlock()
-	}
-	return n
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.classes[class])
 }
 
 // Settle waits until each connection that is there now has acknowledged what it was offered up to the given
 // generation, or has left. It fails only with ctx.
 func (h *Hub) Settle(ctx context.Context, generation uint64) error {
-	var all []*Conn
-	for i := range h.shards {
-		s := &h.shards[i]
-		s.mu.Lock()
-		for _, members := range s.classes {
-			all = append(all, members...)
-		}
-		s.mu.Unlock()
-	}
-	for _, c := range all {
+	for _, c := range h.all() {
 		if err := c.wait(ctx, generation); err != nil {
 			return err
 		}
@@ -191,34 +161,43 @@ func (h *Hub) Settle(ctx context.Context, generation uint64) error {
 // left. At most 256 wait to be read; then the oldest is dropped and counted.
 func (h *Hub) Finished() <-chan Record { return h.ledger.finished }
 
-func (s *shard) offer(changed []ClassChange, r *record) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	touched := 0
-	for _, change := range changed {
-		for _, c := range s.classes[change.Class] {
-			touched += c.offer(change.State, nil, r)
-		}
+// all are the connections that there are now.
+func (h *Hub) all() (conns []*Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, members := range h.classes {
+		conns = append(conns, members...)
+	}
+	return conns
+}
+
+// offer offers the new state of a class to all of it, and returns to how many.
+func (h *Hub) offer(change ClassChange, r *record) (touched int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.classes[change.Class] {
+		touched += c.offer(change.State, nil, r)
 	}
 	return touched
 }
 
-func (s *shard) add(c *Conn) {
-	members := s.classes[c.class]
+// add enters c into its class. The caller holds mu.
+func (h *Hub) add(c *Conn) {
+	members := h.classes[c.class]
 	c.index = len(members)
-	s.classes[c.class] = append(members, c)
+	h.classes[c.class] = append(members, c)
 }
 
-// remove takes c out of its class; the last member takes its place.
-func (s *shard) remove(c *Conn) {
-	members := s.classes[c.class]
+// remove takes c out of its class; the last member takes its place. The caller holds mu.
+func (h *Hub) remove(c *Conn) {
+	members := h.classes[c.class]
 	last := len(members) - 1
 	members[c.index] = members[last]
 	members[c.index].index = c.index
 	members[last] = nil
 	if last == 0 {
-		delete(s.classes, c.class)
+		delete(h.classes, c.class)
 		return
 	}
-	s.classes[c.class] = members[:last]
+	h.classes[c.class] = members[:last]
 }
