@@ -27,7 +27,7 @@ type Compiler struct {
 	slice      int    // how much of a class grows while others wait
 	nextID     ClassID
 	sweptAt    int
-	changed    int // how many classes the last step changed that changed any
+	changed    []ClassState // room for Step.Changed, which is most of what a change of endpoints is told in
 }
 
 // Member is one connected proxy, as the Compiler knows it.
@@ -55,7 +55,7 @@ type Placement struct {
 // Step is what one generation changes for connected proxies.
 type Step struct {
 	Generation uint64
-	// Changed are the classes with a new state, by id.
+	// Changed are the classes with a new state, by id. The list is the Compiler's own again when publish returns.
 	Changed []ClassState
 	// Moved are proxies whose class or own addresses are others from now on.
 	Moved []MemberMove
@@ -222,14 +222,11 @@ func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.world = d.To
-	step := Step{Generation: d.To.Generation}
+	step := Step{Generation: d.To.Generation, Changed: c.changed}
 	m := impactOf(d, c.comp.lane(d))
 	m.bench = newBench(m)
 	m.bench.alone = c.alone
 	rekeyed := map[*class]bool{}
-	if !m.quiet || len(d.Endpoints) > 0 {
-		step.Changed = make([]ClassState, 0, c.changed) // mostly as many as before
-	}
 	for _, cl := range c.list {
 		var again bool
 		if step.Changed, again = cl.step(c.comp, m, step.Changed); again {
@@ -239,14 +236,13 @@ func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
 	if c.growing != nil {
 		c.growing.step(c.comp, m, nil)
 	}
-	if len(step.Changed) > 0 {
-		c.changed = len(step.Changed)
-	}
 	m.bench.close()
 	step.Moved = c.move(d, rekeyed)
 	step.Appeared, step.Mended = c.comp.conflicts.Tell()
 	c.sweep()
 	publish(step)
+	clear(step.Changed)
+	c.changed = step.Changed[:0]
 }
 
 // move places anew the proxies whose class or place the delta may change, and those of classes in which places count otherwise

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,7 +67,10 @@ func routesOfService(i, weight int) world.Update {
 
 func (m *meshOf) apply(updates ...world.Update) {
 	_, d := m.writer.Apply(updates)
-	m.compiler.Advance(d, func(s Step) { m.last = s })
+	m.compiler.Advance(d, func(s Step) {
+		m.last = s
+		m.last.Changed = slices.Clone(s.Changed)
+	})
 }
 
 // cost is what a step took, in counts that are exact.

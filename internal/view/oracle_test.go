@@ -209,7 +209,10 @@ func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, publis
 	}
 	require.Same(t, from, d.From)
 	require.Same(t, to, d.To)
-	o.comp.Advance(d, func(s Step) { step = s })
+	o.comp.Advance(d, func(s Step) {
+		step = s
+		step.Changed = slices.Clone(s.Changed)
+	})
 	for _, m := range step.Moved {
 		o.placed[m.Member] = m.Placement
 	}
