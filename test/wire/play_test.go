@@ -134,8 +134,8 @@ func obey(s subject, o order) (report, error) {
 	if err := openStreams(o); err != nil {
 		return report{}, err
 	}
-	for look := time.NewTicker(10 * time.Millisecond); s != nil && s.connected() < o.Await; {
-		<-look.C
+	if o.Await > 0 { // to ask a server who is there takes it as long as to push to some of them
+		await(s, o.Await)
 	}
 	for range o.Push {
 		s.push()
@@ -148,6 +148,13 @@ func obey(s subject, o order) (report, error) {
 		r.Streams = s.connected()
 	}
 	return r, nil
+}
+
+// await waits until so many streams are connected to a server and have all they want.
+func await(s subject, streams int) {
+	for look := time.NewTicker(10 * time.Millisecond); s.connected() < streams; {
+		<-look.C
+	}
 }
 
 func profile(file string) error {
