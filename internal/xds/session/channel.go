@@ -213,7 +213,7 @@ func (c *channel) refuses(r *view.Resource) bool {
 	return ok && v == c.session.own.Version(r)
 }
 
-// outlook tells whether there is something to send now, and something to remove later.
+// outlook tells whether there is something to send now, and something to remove later. Ask Session.outlook.
 func (c *channel) outlook() (due, removals bool) {
 	if !c.started {
 		return false, false

@@ -135,6 +135,9 @@ func hides(said []proto.Message) bool {
 
 // send puts responses on the wire, as the shell does.
 func (c *client) send(responses []session.Response) {
+	if misjudged := c.session.Misjudged(); len(misjudged) > 0 {
+		c.t.Fatalf("of %v something is to be done", misjudged)
+	}
 	for _, r := range responses {
 		c.check(r)
 		c.carried[r.Nonce] = append(namesOf(r.Upserts), r.Removed...)

@@ -275,7 +275,7 @@ func (s *Session) Seal(now time.Time) []Response {
 
 // EndpointsAnswered tells that the client has answered all that it was sent of endpoints.
 func (s *Session) EndpointsAnswered() bool {
-	return len(s.channels[view.Endpoint].sent)+len(s.channels[view.LbEndpoint].sent) == 0
+	return !s.awaits.has(view.Endpoint) && !s.awaits.has(view.LbEndpoint)
 }
 
 // seal sends the heads again of members that have been quiet for so long, with the version that says which they are.

@@ -184,6 +184,7 @@ func (c *channel) ask(name string, held bool) {
 	}
 	h.doubt = asked
 	c.held.note(name, h)
+	c.session.stir(c.typ) // it may be about another type
 }
 
 // offered is the resource last sent under a name that the client had not subscribed to, as long as it has not ACKed that
@@ -237,7 +238,7 @@ func (w *warming) settle(clusters *view.Set) {
 func (s *Session) oblige(clusters []emitted) []*view.Resource {
 	c := &s.channels[view.Endpoint]
 	sotw := s.opt.Protocol == StateOfTheWorld
-	if !c.started && s.warming.all {
+	if len(clusters) == 0 || !c.started && s.warming.all {
 		return nil
 	}
 	var offers []*view.Resource

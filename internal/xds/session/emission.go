@@ -22,7 +22,7 @@ func (e emitted) some() bool { return len(e[0])+len(e[1]) > 0 }
 // push sends what is due of a type. It returns what was sent of clusters and listeners: others are not asked about.
 func (e *emission) push(t view.Type, offers []*view.Resource) []emitted {
 	c := &e.session.channels[t]
-	if !e.may(c) {
+	if e.session.still.has(t) && len(offers) == 0 || !e.may(c) {
 		return nil
 	}
 	b := c.compare(e.session.opt.Differ, offers)
@@ -50,7 +50,7 @@ func (e *emission) push(t view.Type, offers []*view.Resource) []emitted {
 // pushRemovals sends the removals of a type that compare left for later. It returns what push does.
 func (e *emission) pushRemovals(t view.Type) []emitted {
 	c := &e.session.channels[t]
-	if !e.may(c) {
+	if e.session.still.has(t) || !e.may(c) {
 		return nil
 	}
 	b := c.compareLater()
@@ -69,7 +69,7 @@ func (e *emission) may(c *channel) bool {
 	if c.typ == view.VirtualHost && len(c.trouble.retries) > 0 && len(c.sent) > 0 {
 		return false
 	}
-	if c.typ == view.Endpoint && len(e.session.channels[view.LbEndpoint].sent) >= maxOutstanding {
+	if c.typ == view.Endpoint && e.session.awaits.has(view.LbEndpoint) && len(e.session.channels[view.LbEndpoint].sent) >= maxOutstanding {
 		return false
 	}
 	return !e.isFull(c) || !e.session.unanswered(c.typ, all).After(e.now)
@@ -170,6 +170,7 @@ func (e *emission) respond(c *channel, record sent, r Response) {
 	kept.number = s.nonces
 	kept.nonce, kept.version, kept.at, kept.generation = r.Nonce, r.Version, e.now, r.Generation
 	c.sent = append(c.sent, kept)
+	s.awaits.add(c.typ)
 	c.lastSent, c.sentAt = s.nonces, e.now.UnixNano()
 	if e.out == nil {
 		e.out = s.opt.Scratch.list()

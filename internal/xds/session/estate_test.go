@@ -39,29 +39,71 @@ var estates = []estate{
 // change makes a new state: of the same class, or of another, which makes no difference to a session.
 func (m *mesh) change() {
 	m.generation++
+	if m.state != nil && rapid.Bool().Draw(m.t, "a part") {
+		m.changePart()
+		return
+	}
 	m.state = view.NewState(m.generation)
-	var clusters, endpoints, listeners, routes []*view.Resource
+	var clusters, endpoints []*view.Resource
 	var names []string
 	for _, name := range m.some(m.estate.clusters...) {
 		names = append(names, name)
 		clusters = append(clusters, m.resource(envoymodel.Clusters, m.note(name)))
-		if name[0] == 'e' {
-			if m.collections > 0 {
-				endpoints = append(endpoints, m.assignment(name))
-				continue
-			}
-			n := rapid.IntRange(1, 3).Draw(m.t, "endpoints")
-			endpoints = append(endpoints, m.resource(envoymodel.Endpoints, fmt.Sprintf("%s=%d,%d", m.note(name), n, 10+n)))
-		}
+		endpoints = append(endpoints, m.endpoints(name)...)
 	}
 	if m.estate.own && rapid.Bool().Draw(m.t, "own") {
 		names = append(names, "o1")
 		clusters = append(clusters, m.ownCluster("o1"))
 		m.own.Pod = rapid.SampledFrom([]string{"127.0.0.1", "127.0.0.2"}).Draw(m.t, "pod")
 	}
-	listeners, routes, hosts := m.listeners(names)
 	m.state.Sets[view.Cluster] = m.store.Build(clusters...)
 	m.state.Sets[view.Endpoint] = m.store.Build(endpoints...)
+	m.route(names)
+}
+
+// changePart changes what is of one kind. All else is the same, as it mostly is, and shared with the state before.
+func (m *mesh) changePart() {
+	next, names := *m.state, m.state.Sets[view.Cluster].Names()
+	slices.Sort(names)
+	next.Generation = m.generation
+	m.state = &next
+	switch rapid.IntRange(0, 2).Draw(m.t, "part") {
+	case 0:
+		var endpoints []*view.Resource
+		for _, name := range names {
+			endpoints = append(endpoints, m.endpoints(name)...)
+		}
+		next.Sets[view.Endpoint] = m.store.Build(endpoints...)
+	case 1:
+		var clusters []*view.Resource
+		for _, name := range names {
+			cluster := next.Sets[view.Cluster].Get(name)
+			if !cluster.IsOwn() && rapid.Bool().Draw(m.t, "another") {
+				cluster = m.resource(envoymodel.Clusters, m.note(name))
+			}
+			clusters = append(clusters, cluster)
+		}
+		next.Sets[view.Cluster] = m.store.Build(clusters...)
+	default:
+		m.route(names)
+	}
+}
+
+// endpoints are those of a cluster, none if it has none of its own.
+func (m *mesh) endpoints(cluster string) []*view.Resource {
+	switch {
+	case cluster[0] != 'e':
+		return nil
+	case m.collections > 0:
+		return []*view.Resource{m.assignment(cluster)}
+	}
+	n := rapid.IntRange(1, 3).Draw(m.t, "endpoints")
+	return []*view.Resource{m.resource(envoymodel.Endpoints, fmt.Sprintf("%s=%d,%d", m.note(cluster), n, 10+n))}
+}
+
+// route gives the state listeners, tables and virtual hosts for the clusters.
+func (m *mesh) route(clusters []string) {
+	listeners, routes, hosts := m.listeners(clusters)
 	m.state.Sets[view.Listener] = m.store.Build(listeners...)
 	m.state.Sets[view.Route] = m.store.Build(routes...)
 	m.state.Sets[view.VirtualHost] = m.store.Build(hosts...)

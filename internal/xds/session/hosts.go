@@ -166,7 +166,7 @@ func (s *Session) leaveHosts(table string) {
 
 // pushHosts sends what is due of virtual hosts, behind all heads.
 func (e *emission) pushHosts() {
-	if heads, _ := e.session.channels[view.Route].outlook(); !heads {
+	if heads, _ := e.session.outlook(view.Route); !heads {
 		e.push(view.VirtualHost, nil)
 	}
 }

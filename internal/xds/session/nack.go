@@ -31,6 +31,7 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 	c.sent = slices.Delete(c.sent, first, i+1)
 	if len(c.sent) == 0 {
 		c.sent = nil // a settled session is small
+		s.awaits.remove(c.typ)
 	}
 	if req.Nack != nil {
 		c.troubled().nack = req.Nack.Message

@@ -48,7 +48,7 @@ func (s *Session) advance(now time.Time) []Response {
 	e := &emission{session: s, now: now}
 	e.rescue()
 	var clusters []emitted
-	if max(len(s.channels[view.Endpoint].sent), len(s.channels[view.LbEndpoint].sent)) < maxOutstanding { // no cluster without the endpoints it will wait for
+	if !s.still.has(view.Cluster) && max(len(s.channels[view.Endpoint].sent), len(s.channels[view.LbEndpoint].sent)) < maxOutstanding { // no cluster without the endpoints it will wait for
 		clusters = e.push(view.Cluster, nil)
 	}
 	e.push(view.Endpoint, s.oblige(clusters))
@@ -80,14 +80,18 @@ func (s *Session) advance(now time.Time) []Response {
 // mayDependants tells whether listeners and routes may go: when the clusters that they may name are ACKed, and asked for
 // before that.
 func (s *Session) mayDependants(now time.Time) bool {
+	if !s.dependantsDue() {
+		s.dependants = hold{}
+		return true
+	}
 	wait := s.unanswered(view.Cluster, all)
-	if due, _ := s.channels[view.Cluster].outlook(); due { // kept back by maxOutstanding, or by the order of retries
+	if due, _ := s.outlook(view.Cluster); due { // kept back by maxOutstanding, or by the order of retries
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
 	if s.returns && s.opened.IsZero() {
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
-	if s.dependantsDue() && !s.dependants.over(now, wait, s.opt.Hold) {
+	if !s.dependants.over(now, wait, s.opt.Hold) {
 		return false
 	}
 	s.dependants = hold{}
@@ -95,9 +99,9 @@ func (s *Session) mayDependants(now time.Time) bool {
 }
 
 func (s *Session) dependantsDue() bool {
-	listeners, _ := s.channels[view.Listener].outlook()
-	routes, _ := s.channels[view.Route].outlook()
-	hosts, _ := s.channels[view.VirtualHost].outlook()
+	listeners, _ := s.outlook(view.Listener)
+	routes, _ := s.outlook(view.Route)
+	hosts, _ := s.outlook(view.VirtualHost)
 	return listeners || routes || hosts
 }
 
@@ -122,7 +126,7 @@ func (s *Session) mayRemove(now time.Time) bool {
 
 func (s *Session) removalsDue() bool {
 	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Route, view.VirtualHost, view.Secret} {
-		if _, removals := s.channels[t].outlook(); removals {
+		if _, removals := s.outlook(t); removals {
 			return true
 		}
 	}
@@ -179,9 +183,12 @@ func (s *Session) distrust() {
 
 // rescueAt is when to sound a client's silence, the zero time if it is not silent, or will be heard of without that.
 func (s *Session) rescueAt() time.Time {
+	if !s.trusted {
+		return time.Time{}
+	}
 	clusters, endpoints := s.channels[view.Cluster].sent, s.channels[view.Endpoint].sent
 	switch {
-	case !s.trusted, len(endpoints) == maxOutstanding, slices.ContainsFunc(endpoints, func(r *sent) bool { return r.sounding }):
+	case len(endpoints) == maxOutstanding, slices.ContainsFunc(endpoints, func(r *sent) bool { return r.sounding }):
 	case len(clusters) > 0:
 		return clusters[0].at.Add(s.opt.Hold / 2)
 	case s.yetToStart():

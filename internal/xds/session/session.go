@@ -54,12 +54,14 @@ const maxOutstanding = 32
 
 // Session is the protocol state of one stream. It is not safe for concurrent use.
 type Session struct {
-	opt      lasting
-	own      view.Own
-	state    *view.State // nil before the first Update
-	channels [view.NumTypes]channel
-	doubted  *[view.NumTypes]map[string]struct{} // Options.Distrust, nil for none
-	nonces   uint64
+	opt     lasting
+	own     view.Own
+	state   *view.State                         // nil before the first Update
+	still   typeSet                             // types of which nothing is to be done, see still.go
+	awaits  typeSet                             // types with responses that the client has not answered
+	begun   bool                                // the client has asked for something that is served
+	doubted *[view.NumTypes]map[string]struct{} // Options.Distrust, nil for none
+	nonces  uint64
 	// fresh are tables whose heads were sent to a client that may not have their virtual hosts, before it asked for any.
 	fresh map[string]struct{}
 
@@ -89,6 +91,8 @@ type Session struct {
 
 	acked   uint64
 	expired uint64
+
+	channels [view.NumTypes]channel
 }
 
 // New returns the session of a stream that has just been opened.
@@ -122,6 +126,11 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 		return s.unknown(req)
 	}
 	c := &s.channels[t]
+	if s.acknowledges(c, &req) {
+		s.stir(t)
+	} else {
+		s.stirAll()
+	}
 	if t == view.Cluster && s.opened.IsZero() {
 		s.opened = now
 		s.warming.all = !req.reports()
@@ -144,11 +153,17 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 func (s *Session) Update(state *view.State, own view.Own, now time.Time) []Response {
 	if own != s.own {
 		s.readdress(own)
+		s.stirAll()
 	}
+	before := s.state
 	s.state = state
-	for t := range s.channels {
+	for t := range view.NumTypes {
+		if s.keeps(t, before, state) {
+			continue
+		}
+		s.stir(t)
 		c := &s.channels[t]
-		c.set = s.visible(c.typ)
+		c.set = s.visible(t)
 		if c.started {
 			c.sub.settle(s.opt.Differ, c.typ, c.set)
 		}
@@ -170,7 +185,10 @@ func (s *Session) visible(t view.Type) *view.Set {
 }
 
 // Tick lets pass what has waited long enough.
-func (s *Session) Tick(now time.Time) []Response { return s.advance(now) }
+func (s *Session) Tick(now time.Time) []Response {
+	s.stirAll()
+	return s.advance(now)
+}
 
 // NextTick is when Tick should be called next; false when nothing waits for a time.
 func (s *Session) NextTick() (time.Time, bool) {

@@ -114,39 +114,52 @@ func timeOf(nanoseconds int64) time.Time {
 // account brings what is derived from the channels up to date.
 func (s *Session) account(now time.Time) {
 	acked := s.state.Generation
-	removals, started := false, false
+	removals := false
 	s.paced = time.Time{}
-	for t := range s.channels {
+	for t := range view.NumTypes {
 		c := &s.channels[t]
-		started = started || c.started
-		due, later := c.outlook()
-		removals = removals || later
-		if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() && (due || later) {
-			if at := s.unanswered(c.typ, all); at.After(now) {
-				s.paced = latest(s.paced, at)
+		if !s.still.has(t) {
+			due, later := s.appraise(c, now)
+			removals = removals || later
+			s.begun = s.begun || c.started
+			if c.behind != 0 {
+				acked = min(acked, c.behind-1)
+			}
+			if c.isStill(due, later) {
+				s.still.add(t)
 			}
 		}
-		switch {
-		case !due && !later:
-			c.behind = 0
-		case c.behind == 0:
-			c.behind = s.state.Generation
+		if s.awaits.has(t) {
+			for _, r := range c.sent {
+				acked = min(acked, r.generation-1)
+			}
 		}
-		if c.behind != 0 {
-			acked = min(acked, c.behind-1)
-		}
-		for _, r := range c.sent {
-			acked = min(acked, r.generation-1)
-		}
-		if c.behind == 0 && len(c.sent) == 0 && len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && c.trouble.nack != "" {
-			c.troubled().nack = "" // what it refused is not asked of it any more: it has what it should, perhaps since before
-		}
-		c.calm()
 	}
 	if !removals {
 		s.removals = hold{}
 	}
-	if started {
+	if s.begun {
 		s.acked = max(s.acked, acked)
 	}
+}
+
+// appraise brings what is derived from one channel up to date, and tells what outlook does.
+func (s *Session) appraise(c *channel, now time.Time) (due, later bool) {
+	due, later = c.outlook()
+	if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() && (due || later) {
+		if at := s.unanswered(c.typ, all); at.After(now) {
+			s.paced = latest(s.paced, at)
+		}
+	}
+	switch {
+	case !due && !later:
+		c.behind = 0
+	case c.behind == 0:
+		c.behind = s.state.Generation
+	}
+	if c.behind == 0 && len(c.sent) == 0 && len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && c.trouble.nack != "" {
+		c.troubled().nack = "" // what it refused is not asked of it any more: it has what it should, perhaps since before
+	}
+	c.calm()
+	return due, later
 }
