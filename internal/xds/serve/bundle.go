@@ -22,10 +22,11 @@ const (
 	manyUpserts = 64
 )
 
-// lent is what streams lend each other for as long as a response is on its way.
+// lent is what streams lend each other for as long as a request or a response is on its way.
 type lent struct {
-	bundles sync.Pool // of *bundle
-	pages   sync.Pool // of *page
+	bundles  sync.Pool // of *bundle
+	pages    sync.Pool // of *page
+	requests sync.Pool // of *request
 }
 
 type page [pieceSize]byte
@@ -44,6 +45,18 @@ func (l *lent) giveBack(b *bundle) {
 	clear(b.all)
 	b.parts, b.pieces, b.all = b.parts[:0], b.pieces[:0], b.all[:0]
 	l.bundles.Put(b)
+}
+
+func (l *lent) request() *request {
+	if r, ok := l.requests.Get().(*request); ok {
+		return r
+	}
+	return &request{}
+}
+
+func (l *lent) giveBackRequest(r *request) {
+	*r = request{}
+	l.requests.Put(r)
 }
 
 func (l *lent) page() *page {

@@ -29,7 +29,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal is called for each message that was received.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	in, ok := v.(*request)
+	in, ok := v.(*incoming)
 	if !ok {
 		return c.proto.Unmarshal(data, v)
 	}

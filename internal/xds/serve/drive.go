@@ -109,7 +109,6 @@ func (st *stream) catchUp() error {
 // bring brings the session to a state. The caller holds driving.
 func (st *stream) bring(p fanout.Push, now time.Time) error {
 	st.mu.Lock()
-	st.own = p.Own
 	responses := st.session.Update(p.State, p.Own, now)
 	st.mu.Unlock()
 	return st.conclude(responses, now, false)
@@ -161,7 +160,8 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 	size := 0
 	if err == nil {
 		st.out.prepare(len(r.Upserts))
-		st.out.Encode(st.protocol, r, &st.own)
+		own := st.session.Own()
+		st.out.Encode(st.protocol, r, &own)
 		size = st.out.Size
 		if st.first {
 			st.server.entrance.sent(&st.underway, size)

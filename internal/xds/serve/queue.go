@@ -80,10 +80,10 @@ func (q *queue) end() {
 // outgoing is a response on its way into the codec.
 type outgoing struct {
 	fanout.Frame
-	queue  queue
-	spare  *message // the one that was made last
-	lent   *lent
 	bundle *bundle // whose list of parts the frame's is; nil for a response of few resources
+	lent   *lent
+	queue  queue
+	usual  message // of the response, if it is not that of one before that is still on its way
 }
 
 // prepare has the frame's list of parts be a lent one, if there will be many.
@@ -96,16 +96,14 @@ func (o *outgoing) prepare(upserts int) {
 
 // message are the buffers of one response for grpc-go, used again when it has let go of them.
 type message struct {
-	all   [2]mem.Buffer // of the usual response, which has two parts
-	first mem.SliceBuffer
-	last  lastBuffer
-
-	queue  *queue
-	lent   *lent
-	bundle *bundle // nil if it has no more parts than usual
-	size   int
 	holds  atomic.Int32 // references to it
-	idle   atomic.Bool
+	busy   atomic.Bool  // it is on its way
+	size   int
+	last   lastBuffer
+	first  mem.SliceBuffer
+	all    [2]mem.Buffer // of the usual response, which has two parts
+	of     *outgoing
+	bundle *bundle // nil if it has no more parts than usual
 }
 
 // buffers are the frame's bytes for grpc-go, the last of which tells the queue when it lets go of them.
@@ -116,14 +114,13 @@ func (o *outgoing) buffers() mem.BufferSlice {
 	if last < 0 {
 		return nil
 	}
-	m := o.spare
-	if m == nil || !m.idle.Load() {
-		m = &message{queue: &o.queue, lent: o.lent}
-		o.spare = m
+	m := &o.usual
+	if m.busy.Load() {
+		m = &message{}
 	}
-	m.idle.Store(false)
+	m.busy.Store(true)
 	m.holds.Store(1)
-	m.size, m.last = o.Size, lastBuffer{o.Parts[last], m}
+	m.of, m.size, m.last = o, o.Size, lastBuffer{o.Parts[last], m}
 	o.queue.add(o.Size)
 	all := m.all[:0]
 	switch {
@@ -142,13 +139,13 @@ func (o *outgoing) buffers() mem.BufferSlice {
 
 // done notes that grpc-go has written all of the response, or has given it up.
 func (m *message) done() {
-	m.queue.add(-m.size)
-	m.all, m.first, m.last = [2]mem.Buffer{}, nil, lastBuffer{}
+	m.of.queue.add(-m.size)
+	m.first, m.last.SliceBuffer = nil, nil
 	if m.bundle != nil {
-		m.lent.giveBack(m.bundle)
+		m.of.lent.giveBack(m.bundle)
 		m.bundle = nil
 	}
-	m.idle.Store(true)
+	m.busy.Store(false)
 }
 
 // lastBuffer is the end of a response. grpc-go frees it when it has written it to the kernel, or into the buffer before that; whoever

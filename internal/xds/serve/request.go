@@ -28,6 +28,27 @@ type request struct {
 	lists lists
 }
 
+// incoming is what a stream reads a request into. The request itself is a lent one: a stream that waits has none.
+type incoming struct {
+	request  *request // from when it is decoded until done
+	lent     *lent
+	protocol session.Protocol
+	skipNode bool // the node is known
+}
+
+// decode is request.decode.
+func (in *incoming) decode(message mem.BufferSlice) error {
+	in.request = in.lent.request()
+	in.request.protocol, in.request.skipNode = in.protocol, in.skipNode
+	return in.request.decode(message)
+}
+
+// done gives the request back, of which nobody keeps anything.
+func (in *incoming) done() {
+	in.lent.giveBackRequest(in.request)
+	in.request = nil
+}
+
 // Fields of envoy.service.discovery.v3.DiscoveryRequest and DeltaDiscoveryRequest.
 const (
 	sotwVersion      protowire.Number = 1

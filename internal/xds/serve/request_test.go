@@ -192,8 +192,9 @@ func TestDecodeRefusesWhatIsCutOff(t *testing.T) {
 func TestARequestInTinyFramesIsPutTogether(t *testing.T) {
 	for size, want := range map[int]int{1: 1, fewBytes: 1, fewBytes + 1: len(large)/(fewBytes+1) + 1, 1 << 20: 1} {
 		pieces := inPieces(large, size)[1:]
-		r := request{protocol: session.Delta}
-		require.NoError(t, newCodec().Unmarshal(pieces, &r))
+		in := incoming{protocol: session.Delta, lent: &lent{}}
+		require.NoError(t, newCodec().Unmarshal(pieces, &in))
+		r := in.request
 		require.Len(t, r.lists.message, want)
 		require.Equal(t, large, r.lists.message.Materialize())
 		r.release()

@@ -19,15 +19,39 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 // stream is one client's stream. It has one goroutine of its own, the handler's, which reads; a goroutine of the Hub's pushes.
+//
+// What a push and its ACK look at comes first: with thousands of streams each of these cache lines has to be fetched anew.
 type stream struct {
 	server   *Server
 	grpc     grpc.ServerStream
+	in       incoming // the request that is being read
+	conn     *fanout.Conn
+	session  *session.Session
+	driving  sync.Mutex  // held while the session makes a step and its responses are sent, see drive.go
+	mu       sync.Mutex  // held while the session makes a step, since Clients reads it
+	missed   atomic.Bool // a push found somebody else driving
+	ticked   atomic.Bool // tick has fired
+	parting  atomic.Bool // the server waits for it to seal, see seal.go
+	sealed   bool        // it was told to
+	over     bool        // the stream has ended
+	turn     bool        // it has one of the server's turns
+	first    bool        // what is being sent is the first answer of its type
+	tickAt   time.Time   // when tick fires, zero if it does not
+	underway underway    // the entrance's
+	out      outgoing    // the one that is being sent
+	sending  sending     // the watch's
+
+	tick     *time.Timer // nil until the session wants one
+	used     allowance
+	asked    types // that it has asked for
+	entered  bool  // it is a newcomer that is being answered
+	held     bool  // it has asked for too much at some time
+	nacked   bool
 	protocol session.Protocol
 	kill     context.CancelCauseFunc // ends the stream even while a send is blocked
 	id       string
@@ -35,32 +59,6 @@ type stream struct {
 	since    time.Time
 	node     *Node
 	identity Identity
-	conn     *fanout.Conn
-	in       request // the one that is being read
-	nacked   bool
-	used     allowance
-	held     bool // it has asked for too much at some time
-
-	driving sync.Mutex  // held while the session makes a step and its responses are sent, see drive.go
-	missed  atomic.Bool // a push found somebody else driving
-	out     outgoing    // the one that is being sent
-	turn    bool        // it has one of the server's turns
-	entered bool        // it is a newcomer that is being answered
-	asked   types       // that it has asked for
-	first   bool        // what is being sent is the first answer of its type
-	over    bool        // the stream has ended
-	tick    *time.Timer // nil until the session wants one
-	tickAt  time.Time   // when it fires, zero if it does not
-	ticked  atomic.Bool // it has fired
-	parting atomic.Bool // the server waits for it to seal, see seal.go
-	sealed  bool        // it was told to
-
-	sending  sending  // the watch's
-	underway underway // the entrance's
-
-	mu      sync.Mutex // the driver changes what follows, Clients reads it
-	session *session.Session
-	own     view.Own
 }
 
 var (
@@ -87,6 +85,7 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 		return status.Error(codes.Internal, "the stream has no cancellable context")
 	}
 	st := &stream{server: s, grpc: g, protocol: p, kill: kill, since: s.options.Now()}
+	st.in = incoming{protocol: p, lent: &s.lent}
 	st.out.queue.total, st.out.lent = s.options.Metrics.XDS.Queued, &s.lent
 	if from, ok := peer.FromContext(ctx); ok {
 		st.address = from.Addr.String()
@@ -144,7 +143,7 @@ func (st *stream) come(ctx context.Context) error {
 	if err := st.takeTurn(ctx); err != nil {
 		return ignoreEnd(err)
 	}
-	return st.connect(ctx, &st.in)
+	return st.connect(ctx, st.in.request)
 }
 
 // admitted waits for the stream's admission.
@@ -206,12 +205,11 @@ func (st *stream) refuse(code codes.Code, err error) error {
 }
 
 // receive reads the next request into st.in.
-func (st *stream) receive(knowsNode bool) error {
-	st.in = request{protocol: st.protocol, skipNode: knowsNode}
+func (st *stream) receive() error {
 	if err := st.grpc.RecvMsg(&st.in); err != nil {
 		return err
 	}
-	st.server.instruments.received(st.in.size)
+	st.server.instruments.received(st.in.request.size)
 	return nil
 }
 
@@ -223,7 +221,7 @@ func (st *stream) firstRequest(ctx context.Context, late func()) error {
 	soon := time.AfterFunc(st.server.entrance.patience, late)
 	defer soon.Stop()
 	received := make(chan error, 1)
-	go func() { received <- st.receive(false) }()
+	go func() { received <- st.receive() }()
 	select {
 	case err := <-received:
 		return err
@@ -241,17 +239,20 @@ var errDraining = status.Error(codes.Unavailable, "the control plane is shutting
 // read takes requests until the stream ends, nil if it is the client that ended it.
 func (st *stream) read(ctx context.Context) error {
 	for {
-		if err := st.receive(true); err != nil {
+		if err := st.receive(); err != nil {
 			return ignoreEnd(err)
 		}
-		if st.in.Nack != nil {
-			st.refused(&st.in)
+		r := st.in.request
+		if r.Nack != nil {
+			st.refused(r)
 		}
-		asks := st.in.asks()
-		if err := st.request(&st.in); err != nil {
+		asks := r.asks()
+		if err := st.request(r); err != nil {
 			return err
 		}
-		if asks || st.in.stale {
+		asks = asks || r.stale
+		st.in.done()
+		if asks {
 			st.hold(ctx)
 		}
 	}
@@ -292,7 +293,7 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	if err != nil {
 		return st.refuse(registrarCode(err), errors.New(status.Convert(err).Message()))
 	}
-	st.node, st.conn = node, conn
+	st.node, st.conn, st.in.skipNode = node, conn, true
 	st.id = fmt.Sprintf("%s-%d", node.Name, st.server.ids.Add(1))
 	return nil
 }
@@ -314,7 +315,8 @@ func (st *stream) begin() error {
 		return err
 	}
 	st.server.add(st)
-	err := st.request(&st.in)
+	err := st.request(st.in.request)
+	st.in.done()
 	st.conn.Start(st.push)
 	if st.ticked.Load() || st.parting.Load() { // before there was somebody to poke
 		st.conn.Poke()
@@ -412,7 +414,7 @@ func (st *stream) client() Client {
 		Protocol:     st.protocol,
 		Behind:       st.conn.Behind(),
 		State:        st.session.State(),
-		Own:          st.own,
+		Own:          st.session.Own(),
 		Types:        st.session.Status(),
 	}
 }
