@@ -58,7 +58,7 @@ func reviews(t *testing.T) serve.Client {
 		if own {
 			r = view.NewOwnResource(name, body)
 		}
-		state.Sets[typ] = store.Build(r)
+		state = state.With(typ, store.Build(r))
 	}
 	put(view.Cluster, "inbound", true, boundCluster(model.OwnPod))
 	put(view.Endpoint, "out", false, &endpointv3.ClusterLoadAssignment{ClusterName: "out"})
@@ -197,7 +197,7 @@ func TestConfigDumpIsWhatTheProxyShouldHave(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(&adminv3.ClustersConfigDump{
 			DynamicActiveClusters: []*adminv3.ClustersConfigDump_DynamicCluster{{
-				VersionInfo: c.Own.Version(c.State.Sets[view.Cluster].Get("inbound")).String(), Cluster: want,
+				VersionInfo: c.Own.Version(c.State.Set(view.Cluster).Get("inbound")).String(), Cluster: want,
 			}},
 		}, &clusters, protocmp.Transform()))
 

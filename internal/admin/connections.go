@@ -51,7 +51,7 @@ func (h handler) connections(w http.ResponseWriter, _ *http.Request) {
 		}
 		for t, status := range c.Types {
 			if status.Subscribed {
-				conn.Watches[view.Type(t).URL()] = c.State.Sets[t].Names()
+				conn.Watches[view.Type(t).URL()] = c.State.Set(view.Type(t)).Names()
 			}
 		}
 		out.Clients = append(out.Clients, conn)

@@ -112,7 +112,7 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 		})
 	}
 	secrets := &adminv3.SecretsConfigDump{}
-	set := c.State.Sets[view.Secret]
+	set := c.State.Set(view.Secret)
 	for _, name := range set.Names() { // what is in them nobody is shown
 		secrets.DynamicActiveSecrets = append(secrets.DynamicActiveSecrets,
 			&adminv3.SecretsConfigDump_DynamicSecret{Name: name, VersionInfo: set.Get(name).Version().String()})
@@ -130,7 +130,7 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 
 // each calls f for the resources of a type, by name, as this proxy gets them.
 func each(c serve.Client, t view.Type, f func(name, version string, body *anypb.Any)) {
-	set := c.State.Sets[t]
+	set := c.State.Set(t)
 	for _, name := range set.Names() {
 		r := set.Get(name)
 		f(name, c.Own.Version(r).String(), &anypb.Any{TypeUrl: t.URL(), Value: c.Own.Body(t, r)})

@@ -56,7 +56,7 @@ func TestAnEndpointOfManyCostsFewBytes(t *testing.T) {
 		return r.sent().plus(before, -1)
 	}
 	clusters := 0 // clusters that have the pods: one for each port of the service
-	for a := range r.clients[0].session.State().Sets[view.Endpoint].All() {
+	for a := range r.clients[0].session.State().Set(view.Endpoint).All() {
 		if in := a.Collections(); in != nil && in.Len() == crowd {
 			clusters++
 		}

@@ -124,10 +124,10 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 	for t := range view.NumTypes {
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
-			req.Subscribe = c.session.State().Sets[t].Names()
+			req.Subscribe = c.session.State().Set(t).Names()
 		}
 		if t == view.LbEndpoint {
-			for r := range c.session.State().Sets[view.Endpoint].All() {
+			for r := range c.session.State().Set(view.Endpoint).All() {
 				if in := r.Collections(); in != nil {
 					req.Subscribe = append(req.Subscribe, in.Names()...)
 				}

@@ -100,12 +100,12 @@ func (e *edits) put(s slot) {
 
 // apply makes the edits in what all variants have. Tables are edited before.
 func (c *class) apply(st *Store, e *edits) {
-	next := c.state.At(c.scope.World.Generation)
-	next.Sets[Endpoint] = e.lane.of(next.Sets[Endpoint])
-	for t := range next.Sets {
-		next.Sets[t] = e.on(st, Type(t), next.Sets[t])
+	sets := c.state.Sets()
+	sets[Endpoint] = e.lane.of(sets[Endpoint])
+	for t := range sets {
+		sets[t] = e.on(st, Type(t), sets[t])
 	}
-	c.state = next
+	c.state = c.state.having(c.scope.World.Generation, sets)
 }
 
 // editTables makes the edits of route tables.
@@ -150,7 +150,7 @@ func (c *class) more(e *edits, table string) (more int) {
 		if r != nil {
 			more++
 		}
-		if c.state.Sets[VirtualHost].Get(fullName(table, name)) != nil {
+		if c.state.Set(VirtualHost).Get(fullName(table, name)) != nil {
 			more--
 		}
 	}
@@ -162,16 +162,7 @@ func (c *class) willHave(e *edits, table, name string) bool {
 	if r, edited := e.vhosts[table][name]; edited {
 		return r != nil
 	}
-	return c.state.Sets[VirtualHost].Get(fullName(table, name)) != nil
-}
-
-func sameSets(a, b *State) bool {
-	for t := range a.Sets {
-		if !a.Sets[t].Equal(b.Sets[t]) {
-			return false
-		}
-	}
-	return true
+	return c.state.Set(VirtualHost).Get(fullName(table, name)) != nil
 }
 
 // step takes the class from its scope to the next one, compiling only what the impact may touch. It adds to changed which
@@ -266,8 +257,8 @@ func (c *class) drift(comp compiler, m *impact, changed []ClassState) []ClassSta
 		c.note(e) // by the same labels
 		return c.stepVariants(comp, e, changed)
 	}
-	endpoints := m.lane.of(c.state.Sets[Endpoint])
-	if endpoints == c.state.Sets[Endpoint] {
+	endpoints := m.lane.of(c.state.endpoints)
+	if endpoints == c.state.endpoints {
 		return changed
 	}
 	return c.enter(m.bench.later(c.state, m.delta.To.Generation, endpoints), changed)

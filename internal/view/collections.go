@@ -12,7 +12,7 @@ import (
 
 // Assignments have two forms, of the same endpoints:
 //
-//	a list       one ClusterLoadAssignment with all of them in it. This is what State.Sets have.
+//	a list       one ClusterLoadAssignment with all of them in it. This is what a State has.
 //	collections  the assignment's head, in which each locality says that its endpoints come by LEDS as a collection, and each
 //	             endpoint as a resource of its own, "<collection>/<endpoint>".
 //

@@ -300,7 +300,7 @@ func (c *Compiler) forgetUnused() {
 			states = append(states, v.state)
 		}
 		for _, state := range states {
-			for _, set := range state.Sets {
+			for _, set := range state.Sets() {
 				set.root.mark(seen, live)
 			}
 		}

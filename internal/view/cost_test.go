@@ -92,8 +92,8 @@ func (m *meshOf) costOf(u world.Update) cost {
 	after := m.compiler.Stats().Total()
 	c := cost{misses: after.Misses - before.Misses, hits: after.Hits - before.Hits, changed: len(m.last.Changed)}
 	for _, changed := range m.last.Changed {
-		for t := range changed.State.Sets {
-			Diff(states[changed.Class].Sets[t], changed.State.Sets[t], func(_, _ *Resource) { c.upserts++ })
+		for t := range changed.State.Sets() {
+			Diff(states[changed.Class].Set(Type(t)), changed.State.Set(Type(t)), func(_, _ *Resource) { c.upserts++ })
 		}
 	}
 	return c

@@ -99,7 +99,7 @@ func (p caseProxy) facts() view.Facts {
 
 // describe writes what a person would look for: names, domains, where requests go, which endpoints there are.
 func describe(t *testing.T, out *strings.Builder, p view.Placement) {
-	for typ, set := range p.State.Sets {
+	for typ, set := range p.State.Sets() {
 		if view.Type(typ) == view.Route {
 			set = p.State.Tables()
 		}

@@ -79,7 +79,7 @@ func (c *class) sow(comp compiler, s *scope.Scope) {
 	c.settledAll(comp)
 	whole := newTables(comp.store)
 	if c.state != nil {
-		whole = c.state.whole
+		whole = c.state.rest.whole
 	}
 	c.scope, c.state = *s, emptyState(s.World.Generation, whole)
 	c.tables, c.owners, c.conflicts = map[string]table{}, map[uint16]*model.Service{}, map[unit][]*source.Tallied{}

@@ -56,8 +56,8 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		before := now()
 		m.last = Step{}
 		work := m.workOf(func() { m.apply(u) })
-		Diff(before.Sets[Cluster], now().Sets[Cluster], func(_, _ *Resource) { clusters++ })
-		Diff(before.Sets[Endpoint], now().Sets[Endpoint], func(_, _ *Resource) { assignments++ })
+		Diff(before.Set(Cluster), now().Set(Cluster), func(_, _ *Resource) { clusters++ })
+		Diff(before.Set(Endpoint), now().Set(Endpoint), func(_, _ *Resource) { assignments++ })
 		return clusters, assignments, int(work.Units)
 	}
 	for _, s := range []struct {

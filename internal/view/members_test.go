@@ -26,8 +26,8 @@ func (s *memberSteps) compare(t *rapid.T, m *Member, is *State) {
 	if had == nil || had == is {
 		return
 	}
-	for r := range is.Sets[Endpoint].All() {
-		old := had.Sets[Endpoint].Get(r.name)
+	for r := range is.Set(Endpoint).All() {
+		old := had.Set(Endpoint).Get(r.name)
 		if old == r || s.seen[[2]*Resource{old, r}] || r.Collections() == nil {
 			continue
 		}

@@ -272,7 +272,7 @@ func (o *oracle) compare(t *rapid.T) {
 	for _, c := range o.comp.classes {
 		for name, table := range c.tables {
 			require.True(t, table.head != nil || table.vhosts == 0, "virtual hosts of %s are in no table", name)
-			require.Len(t, slices.Collect(c.state.Sets[VirtualHost].Under(name)), table.vhosts, name)
+			require.Len(t, slices.Collect(c.state.Set(VirtualHost).Under(name)), table.vhosts, name)
 		}
 	}
 }
@@ -348,7 +348,7 @@ func oracleProxies() []Facts {
 
 func dump(s *State) map[string]Version {
 	out := map[string]Version{}
-	for t, set := range s.Sets {
+	for t, set := range s.Sets() {
 		for r := range set.All() {
 			out[Type(t).String()+" "+r.name] = r.version
 		}
@@ -358,7 +358,7 @@ func dump(s *State) map[string]Version {
 
 func roots(s *State) [NumTypes]Version {
 	var out [NumTypes]Version
-	for t, set := range s.Sets {
+	for t, set := range s.Sets() {
 		out[t] = set.Root()
 	}
 	return out
@@ -381,11 +381,11 @@ func requireAcceptable(t *rapid.T, s *State) {
 			}
 		}
 	}
-	require.Equal(t, vhosts, s.Sets[VirtualHost].Len(), "each virtual host is in a table")
+	require.Equal(t, vhosts, s.Set(VirtualHost).Len(), "each virtual host is in a table")
 	requireApart(t, s)
 	own := Own{Pod: "127.5.0.1", App: "127.6.0.1", Outbound: "127.7.0.1"}
 	for _, typ := range []Type{Cluster, Listener} {
-		for r := range s.Sets[typ].All() {
+		for r := range s.Set(typ).All() {
 			body := string(own.Body(typ, r))
 			for _, placeholder := range []string{model.OwnPod, model.OwnApp, model.OwnOutbound, model.OwnAny4, model.OwnAny6} {
 				require.NotContains(t, body, placeholder, "%s %s", typ, r.Name())
@@ -396,7 +396,7 @@ func requireAcceptable(t *rapid.T, s *State) {
 
 func requireApart(t *rapid.T, s *State) {
 	addresses := map[string]string{}
-	for r := range s.Sets[Listener].All() {
+	for r := range s.Set(Listener).All() {
 		l := &listenerv3.Listener{}
 		require.NoError(t, proto.Unmarshal(r.Body(), l))
 		address := l.GetAddress().String()

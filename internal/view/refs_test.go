@@ -31,13 +31,13 @@ var naming = map[protoreflect.FullName]view.Type{
 
 // checkRefs compares the references of resources, which are gathered field by field, with a walk over all fields.
 func checkRefs(t *testing.T, st *view.State) {
-	for r := range st.Sets[view.Listener].All() {
+	for r := range st.Set(view.Listener).All() {
 		checkRefsOf(t, r, &listenerv3.Listener{})
 	}
-	for table := range st.Sets[view.Route].All() {
+	for table := range st.Set(view.Route).All() {
 		require.Zero(t, table.Refs(), "a table's are its virtual hosts'")
 	}
-	for r := range st.Sets[view.VirtualHost].All() {
+	for r := range st.Set(view.VirtualHost).All() {
 		checkRefsOf(t, r, &routev3.VirtualHost{})
 	}
 }

@@ -14,7 +14,7 @@ import (
 // Route tables have two forms, of the same virtual hosts:
 //
 //	in pieces  the table's head, which says that its virtual hosts come by VHDS; and each virtual host as a resource of its own,
-//	           "<table>/<name>". This is what State.Sets have.
+//	           "<table>/<name>". This is what a State has.
 //	whole      one RouteConfiguration with all of them in it: State.Tables, put together for clients that do not speak VHDS.
 //
 // The bytes of a virtual host are the same in both, but for its name, which begins them.

@@ -42,8 +42,8 @@ func hostOf(table, name string, domains ...string) *Resource {
 func TestBothFormsHaveTheSameVirtualHosts(t *testing.T) {
 	store := NewStore()
 	state := NewState(1)
-	state.Sets[Route] = store.Build(NewTableHead("80", tableHead0(t, "80")), NewTableHead("81", tableHead0(t, "81")), NewTableHead("82", tableHead0(t, "82")))
-	state.Sets[VirtualHost] = store.Build(hostOf("80", "a:80", "a", "a:80"), hostOf("80", "b:80", "b"), hostOf("81", "a:81", "a"), hostOf("99", "lost", "l"))
+	state = state.With(Route, store.Build(NewTableHead("80", tableHead0(t, "80")), NewTableHead("81", tableHead0(t, "81")), NewTableHead("82", tableHead0(t, "82"))))
+	state = state.With(VirtualHost, store.Build(hostOf("80", "a:80", "a", "a:80"), hostOf("80", "b:80", "b"), hostOf("81", "a:81", "a"), hostOf("99", "lost", "l")))
 	whole := map[string][]string{}
 	for r := range state.Tables().All() {
 		table := &routev3.RouteConfiguration{}
@@ -58,7 +58,7 @@ func TestBothFormsHaveTheSameVirtualHosts(t *testing.T) {
 		slices.Sort(whole[r.Name()])
 	}
 	require.Equal(t, map[string][]string{"80": {"a:80[a a:80]", "b:80[b]"}, "81": {"a:81[a]"}, "82": {}}, whole)
-	for r := range state.Sets[VirtualHost].All() {
+	for r := range state.Set(VirtualHost).All() {
 		v := &routev3.VirtualHost{}
 		require.NoError(t, proto.Unmarshal(r.Body(), v))
 		require.Equal(t, r.Name(), v.GetName(), "or Envoy would not remove it")

@@ -11,26 +11,48 @@ import (
 // each other share what stayed equal.
 type State struct {
 	Generation uint64
-	// Sets are never nil. Route has the heads of tables, whose virtual hosts are resources of their own; see Tables.
-	Sets [NumTypes]*Set
 
-	whole *tables // what makes Tables; a class's states have the same
+	// Endpoints change most of all, in hundreds of classes at once, so a state that has other ones than the one before shares all else with it.
+	endpoints *Set
+	rest      *rest
+}
+
+// rest is what a State has but for endpoints. It never changes.
+type rest struct {
+	sets  [NumTypes]*Set // nil at Endpoint
+	whole *tables        // what makes Tables; a class's states have the same
 }
 
 // NewState returns a state with empty sets.
 func NewState(generation uint64) *State { return emptyState(generation, newTables(NewStore())) }
 
 func emptyState(generation uint64, whole *tables) *State {
-	s := &State{Generation: generation, whole: whole}
-	for t := range s.Sets {
-		s.Sets[t] = emptySet
+	r := &rest{whole: whole}
+	for t := range r.sets {
+		r.sets[t] = emptySet
 	}
-	return s
+	r.sets[Endpoint] = nil
+	return &State{Generation: generation, endpoints: emptySet, rest: r}
+}
+
+// Set is what there is of a type, never nil. Route has the heads of tables, whose virtual hosts are resources of their own; see Tables.
+func (s *State) Set(t Type) *Set {
+	if t == Endpoint {
+		return s.endpoints
+	}
+	return s.rest.sets[t]
+}
+
+// Sets are those of all types.
+func (s *State) Sets() [NumTypes]*Set {
+	sets := s.rest.sets
+	sets[Endpoint] = s.endpoints
+	return sets
 }
 
 // Tables are the route tables with their virtual hosts in them, for clients that do not speak VHDS. They are put together when
 // they are asked for.
-func (s *State) Tables() *Set { return s.whole.of(s.Sets[Route], s.Sets[VirtualHost]) }
+func (s *State) Tables() *Set { return s.rest.whole.of(s.Set(Route), s.Set(VirtualHost)) }
 
 // At is the same at a later generation.
 func (s *State) At(generation uint64) *State {
@@ -39,17 +61,34 @@ func (s *State) At(generation uint64) *State {
 	return &later
 }
 
-// with is the same with other endpoints.
-func (s *State) with(endpoints *Set) *State {
-	other := *s
-	other.Sets[Endpoint] = endpoints
-	return &other
+// With is the same with another set of a type.
+func (s *State) With(t Type, set *Set) *State {
+	sets := s.Sets()
+	sets[t] = set
+	return s.having(s.Generation, sets)
+}
+
+// having is a state of the same class with other sets.
+func (s *State) having(generation uint64, sets [NumTypes]*Set) *State {
+	later := &State{Generation: generation, endpoints: sets[Endpoint], rest: s.rest}
+	if sets[Endpoint] = nil; sets != s.rest.sets {
+		later.rest = &rest{sets: sets, whole: s.rest.whole}
+	}
+	return later
+}
+
+// equal tells whether two states have the same sets.
+func (s *State) equal(o *State) bool {
+	if !s.endpoints.Equal(o.endpoints) {
+		return false
+	}
+	return s.rest == o.rest || slices.EqualFunc(s.rest.sets[:], o.rest.sets[:], func(a, b *Set) bool { return a == b || a.Equal(b) })
 }
 
 // Size is the sum of all bodies' lengths in bytes.
 func (s *State) Size() int {
 	total := 0
-	for _, set := range s.Sets {
+	for _, set := range s.Sets() {
 		total += set.Size()
 	}
 	return total

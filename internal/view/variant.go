@@ -125,7 +125,7 @@ func (c *class) stepVariants(comp compiler, e *edits, changed []ClassState) []Cl
 					list = append(list, Edit{Name: name, Resource: assignment.at(comp.workshop, v.near)})
 				}
 			}
-			next = c.state.with(comp.store.Apply(e.lane.of(v.state.Sets[Endpoint]), list))
+			next = c.state.With(Endpoint, comp.store.Apply(e.lane.of(v.state.endpoints), list))
 		}
 		changed = v.enter(next, changed)
 	}
@@ -134,7 +134,7 @@ func (c *class) stepVariants(comp compiler, e *edits, changed []ClassState) []Cl
 
 // enter gives a variant a state, and adds it to those that changed; it keeps the one that it has if that is equal.
 func (v *variant) enter(next *State, changed []ClassState) []ClassState {
-	if v.state == next || sameSets(v.state, next) {
+	if v.state == next || v.state.equal(next) {
 		return changed
 	}
 	v.state = next
@@ -150,7 +150,7 @@ func (c *class) stateAt(comp compiler, near model.Labels) *State {
 	for name, v := range c.varied {
 		list = append(list, Edit{Name: name, Resource: v.at(comp.workshop, near)})
 	}
-	return c.state.with(comp.store.Apply(c.state.Sets[Endpoint], list))
+	return c.state.With(Endpoint, comp.store.Apply(c.state.endpoints, list))
 }
 
 // nearOf is what of a proxy's labels and place decides in a class.

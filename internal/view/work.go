@@ -42,9 +42,7 @@ func (b *bench) later(s *State, generation uint64, endpoints *Set) *State {
 	next := &b.spare[0]
 	b.spare = b.spare[1:]
 	b.made++
-	*next = *s
-	next.Generation = generation
-	next.Sets[Endpoint] = endpoints
+	*next = State{Generation: generation, endpoints: endpoints, rest: s.rest}
 	return next
 }
 
@@ -202,16 +200,16 @@ func (c *class) replace(comp compiler, m *impact, w *work) (next *State) {
 	if !w.plain || len(m.ports) > 0 || len(c.varied) > 0 {
 		return nil
 	}
-	next = c.state.At(m.delta.To.Generation)
-	next.Sets[Endpoint] = m.lane.of(next.Sets[Endpoint])
-	for t := range next.Sets {
-		next.Sets[t] = w.batches[t].On(next.Sets[t])
+	sets := c.state.Sets()
+	sets[Endpoint] = m.lane.of(sets[Endpoint])
+	for t := range sets {
+		sets[t] = w.batches[t].On(sets[t])
 	}
-	if next.Sets[VirtualHost].Len() != c.state.Sets[VirtualHost].Len() {
+	if sets[VirtualHost].Len() != c.state.Set(VirtualHost).Len() {
 		return nil
 	}
 	c.adopt(comp, w)
-	return next
+	return c.state.having(m.delta.To.Generation, sets)
 }
 
 // enter takes the class and all its variants, which have the same, to a state.

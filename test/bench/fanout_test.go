@@ -21,7 +21,7 @@ func BenchmarkFanout(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy)
 		before, after := c.step(openProxy, editEndpoint)
-		from, to := before.Sets[view.Endpoint], after.Sets[view.Endpoint]
+		from, to := before.Set(view.Endpoint), after.Set(view.Endpoint)
 		change(b, "firstframe", func(b *testing.B) {
 			for b.Loop() {
 				encode(view.NewDiffer(1).Diff(view.Endpoint, from, to))

@@ -91,7 +91,7 @@ func held(state *view.State, t view.Type) *view.Set {
 	if t == view.Route {
 		return state.Tables()
 	}
-	return state.Sets[t]
+	return state.Set(t)
 }
 
 // reports makes the client say that it has all of a state.

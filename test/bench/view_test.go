@@ -68,9 +68,9 @@ func BenchmarkDiff(b *testing.B) {
 			})
 		}
 		before, after := c.step(openProxy, editRule)
-		diff("generation", before.Sets[view.Cluster], after.Sets[view.Cluster])
-		diff("class", after.Sets[view.Cluster], c.state(otherProxy).Sets[view.Cluster])
-		diff("everything", view.Empty(), after.Sets[view.Cluster])
+		diff("generation", before.Set(view.Cluster), after.Set(view.Cluster))
+		diff("class", after.Set(view.Cluster), c.state(otherProxy).Set(view.Cluster))
+		diff("everything", view.Empty(), after.Set(view.Cluster))
 	})
 }
 
@@ -89,7 +89,7 @@ func BenchmarkAssemble(b *testing.B) {
 		})
 		change(b, "assignment", func(b *testing.B) {
 			name := "outbound|80||" + meshgen.Host(subject)
-			groups := state.Sets[view.Endpoint].Get(name).Groups()
+			groups := state.Set(view.Endpoint).Get(name).Groups()
 			size := 0
 			for b.Loop() {
 				size = len(view.NewAssignment(name, nil, groups).Body())

@@ -139,7 +139,7 @@ func (m *mesh) resources() map[string]string {
 	defer m.placing.Unlock()
 	out := map[string]string{}
 	for member, p := range m.placed {
-		for typ, set := range p.State.Sets {
+		for typ, set := range p.State.Sets() {
 			for r := range set.All() {
 				out[fmt.Sprintf("%s %s %s", m.proxies[member], view.Type(typ), r.Name())] = p.Own.Version(r).String()
 			}

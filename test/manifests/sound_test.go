@@ -22,7 +22,7 @@ type validated interface {
 func requireSound(t require.TestingT, m *mesh) {
 	require.Empty(t, m.kept)
 	for member, p := range m.placed {
-		for typ, set := range p.State.Sets {
+		for typ, set := range p.State.Sets() {
 			if view.Type(typ) == view.Route {
 				set = p.State.Tables()
 			}

@@ -75,7 +75,7 @@ func newLateen(o serve.Options) *lateen {
 	s.hub = fanout.NewHub(fanout.Options{Metrics: s.metrics, Now: time.Now})
 	s.state = view.NewState(1)
 	for t := range view.NumTypes {
-		s.state.Sets[t] = s.store.Build(view.NewResource(resourceName, []byte(resourceName)))
+		s.state = s.state.With(t, s.store.Build(view.NewResource(resourceName, []byte(resourceName))))
 	}
 	o.Registrar, o.Differ, o.Metrics, o.Now = s, view.NewDiffer(64), s.metrics, time.Now
 	if o.Log == nil {
@@ -113,8 +113,8 @@ func (s *lateen) Connect(context.Context, *serve.Node, serve.Identity) (*fanout.
 func (s *lateen) publish() *view.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := &view.State{Generation: s.state.Generation + 1, Sets: s.state.Sets}
-	next.Sets[view.Endpoint] = s.store.Build(assignment(next.Generation, s.more))
+	next := s.state.At(s.state.Generation + 1)
+	next = next.With(view.Endpoint, s.store.Build(assignment(next.Generation, s.more)))
 	s.state = next
 	s.hub.Publish(fanout.Generation{
 		Number: next.Generation, Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: next}},

@@ -162,7 +162,7 @@ func (f *follower) state() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.placed {
-		for typ, set := range p.State.Sets {
+		for typ, set := range p.State.Sets() {
 			for r := range set.All() {
 				out[fmt.Sprint(p.Own.Pod, " ", view.Type(typ), " ", r.Name())] = fmt.Sprintf("%x", r.Version())
 			}

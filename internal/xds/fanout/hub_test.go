@@ -157,8 +157,7 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	require.EqualValues(t, 5, p.State.Generation)
 
 	store := view.NewStore()
-	target := view.NewState(2)
-	target.Sets[view.Cluster] = store.Build(cluster(t, "a", 1, false))
+	target := view.NewState(2).With(view.Cluster, store.Build(cluster(t, "a", 1, false)))
 	own := view.Own{Pod: "127.0.0.3"}
 	f.hub.Publish(fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Own: own}}})
 	require.True(t, mover.Behind())
@@ -166,7 +165,7 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	require.Equal(t, fanout.ClassID(2), mover.Class())
 	require.Equal(t, []int{0, 2}, []int{f.hub.Connections(1), f.hub.Connections(2)})
 	p, _ = mover.Take()
-	require.Equal(t, target.Sets, p.State.Sets)
+	require.Equal(t, target.Sets(), p.State.Sets())
 	require.EqualValues(t, 6, p.State.Generation, "numbers never go back on a connection")
 	require.Equal(t, own, p.Own)
 

@@ -98,15 +98,13 @@ func (f *fixture) refuse(err error) {
 
 // clusters is a state of clusters whose bodies have about the given size.
 func (f *fixture) clusters(generation uint64, size int, names ...string) *view.State {
-	s := view.NewState(generation)
 	var resources []*view.Resource
 	for _, name := range names {
 		body, err := proto.Marshal(&clusterv3.Cluster{Name: name, AltStatName: strings.Repeat("x", size)})
 		require.NoError(f.t, err)
 		resources = append(resources, view.NewResource(name, body))
 	}
-	s.Sets[view.Cluster] = f.store.Build(resources...)
-	return s
+	return view.NewState(generation).With(view.Cluster, f.store.Build(resources...))
 }
 
 func (f *fixture) publish(s *view.State) {

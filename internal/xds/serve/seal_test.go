@@ -38,9 +38,7 @@ func (f *fixture) crowdOf(generation uint64, endpoints int, text func(i int) str
 	}
 	head := encode(&endpointv3.ClusterLoadAssignment{ClusterName: "a"})
 	group := view.Group{Head: encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: "z"}}), Members: f.store.Build(members...)}
-	s := f.clusters(generation, 1, "a")
-	s.Sets[view.Endpoint] = f.store.Build(view.NewAssignment("a", head, []view.Group{group}))
-	return s
+	return f.clusters(generation, 1, "a").With(view.Endpoint, f.store.Build(view.NewAssignment("a", head, []view.Group{group})))
 }
 
 // collect takes the crowd, with all its members.
@@ -48,7 +46,7 @@ func (d deltaStream) collect(f *fixture) *view.Collections {
 	d.ack(d.recv())
 	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.Endpoint.URL(), ResourceNamesSubscribe: []string{"a"}})
 	head := d.recv()
-	collection := f.state.Sets[view.Endpoint].Get("a").Collections()
+	collection := f.state.Set(view.Endpoint).Get("a").Collections()
 	require.Equal(d.t, collection.Open.Version().String(), head.GetResources()[0].GetVersion())
 	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.LbEndpoint.URL(), ResourceNamesSubscribe: collection.Names()})
 	d.ack(head)

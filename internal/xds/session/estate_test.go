@@ -56,15 +56,16 @@ func (m *mesh) change() {
 		clusters = append(clusters, m.ownCluster("o1"))
 		m.own.Pod = rapid.SampledFrom([]string{"127.0.0.1", "127.0.0.2"}).Draw(m.t, "pod")
 	}
-	m.state.Sets[view.Cluster] = m.store.Build(clusters...)
-	m.state.Sets[view.Endpoint] = m.store.Build(endpoints...)
+	m.state = m.state.With(view.Cluster, m.store.Build(clusters...))
+	m.state = m.state.With(view.Endpoint, m.store.Build(endpoints...))
 	m.route(names)
 }
 
 // changePart changes what is of one kind. All else is the same, as it mostly is, and shared with the state before.
 func (m *mesh) changePart() {
-	next, names := *m.state, m.state.Sets[view.Cluster].Names()
+	names := m.state.Set(view.Cluster).Names()
 	slices.Sort(names)
+	next := *m.state
 	next.Generation = m.generation
 	m.state = &next
 	switch rapid.IntRange(0, 2).Draw(m.t, "part") {
@@ -73,17 +74,17 @@ func (m *mesh) changePart() {
 		for _, name := range names {
 			endpoints = append(endpoints, m.endpoints(name)...)
 		}
-		next.Sets[view.Endpoint] = m.store.Build(endpoints...)
+		m.state = m.state.With(view.Endpoint, m.store.Build(endpoints...))
 	case 1:
 		var clusters []*view.Resource
 		for _, name := range names {
-			cluster := next.Sets[view.Cluster].Get(name)
+			cluster := m.state.Set(view.Cluster).Get(name)
 			if !cluster.IsOwn() && rapid.Bool().Draw(m.t, "another") {
 				cluster = m.resource(envoymodel.Clusters, m.note(name))
 			}
 			clusters = append(clusters, cluster)
 		}
-		next.Sets[view.Cluster] = m.store.Build(clusters...)
+		m.state = m.state.With(view.Cluster, m.store.Build(clusters...))
 	default:
 		m.route(names)
 	}
@@ -104,9 +105,9 @@ func (m *mesh) endpoints(cluster string) []*view.Resource {
 // route gives the state listeners, tables and virtual hosts for the clusters.
 func (m *mesh) route(clusters []string) {
 	listeners, routes, hosts := m.listeners(clusters)
-	m.state.Sets[view.Listener] = m.store.Build(listeners...)
-	m.state.Sets[view.Route] = m.store.Build(routes...)
-	m.state.Sets[view.VirtualHost] = m.store.Build(hosts...)
+	m.state = m.state.With(view.Listener, m.store.Build(listeners...))
+	m.state = m.state.With(view.Route, m.store.Build(routes...))
+	m.state = m.state.With(view.VirtualHost, m.store.Build(hosts...))
 }
 
 // listeners come with the tables that they need, and these with their virtual hosts.

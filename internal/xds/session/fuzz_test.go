@@ -112,12 +112,12 @@ func (z *fuzzer) step() {
 	case 0:
 		z.generation++
 		st := view.NewState(z.generation)
-		for t := range st.Sets {
+		for t := range view.NumTypes {
 			notes := z.notes()
-			if view.Type(t) == view.VirtualHost {
+			if t == view.VirtualHost {
 				notes = z.hosts(notes)
 			}
-			st.Sets[t] = z.resources.set(notes)
+			st = st.With(t, z.resources.set(notes))
 		}
 		z.check(z.session.Update(st, view.Own{Pod: fmt.Sprint(z.next() % 2)}, z.now))
 	case 1:

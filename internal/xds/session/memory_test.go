@@ -118,7 +118,7 @@ func versionsOf(l *large, typeURL string, wrong bool) map[string]string {
 	key := fmt.Sprint(typ, wrong)
 	if l.versions[key] == nil {
 		versions := map[string]string{}
-		for r := range l.state.Sets[typ].All() {
+		for r := range l.state.Set(typ).All() {
 			versions[r.Name()] = r.Version().String()
 			if wrong {
 				versions[r.Name()] = view.NewResource(r.Name(), []byte("old")).Version().String()

@@ -15,9 +15,7 @@ import (
 func TestRefusalOfAnEarlierResponse(t *testing.T) {
 	resources := newResources()
 	state := func(generation uint64, clusters ...string) *view.State {
-		st := view.NewState(generation)
-		st.Sets[view.Cluster] = resources.set(clusters)
-		return st
+		return view.NewState(generation).With(view.Cluster, resources.set(clusters))
 	}
 	now := time.Unix(1000, 0)
 	s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: view.NewDiffer(8)})

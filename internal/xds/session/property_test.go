@@ -144,7 +144,7 @@ func (m *mesh) wrong(r *view.Resource) bool {
 func (m *mesh) wanted(t view.Type) *view.Set {
 	switch {
 	case m.pieces || t != view.Route && t != view.VirtualHost:
-		return m.state.Sets[t]
+		return m.state.Set(t)
 	case t == view.Route:
 		return m.state.Tables()
 	}
@@ -159,7 +159,7 @@ func (m *mesh) offer() {
 
 func (m *mesh) all(t view.Type) []string {
 	var out []string
-	for r := range m.state.Sets[t].All() {
+	for r := range m.state.Set(t).All() {
 		out = append(out, m.notes[r])
 	}
 	slices.Sort(out)
@@ -241,15 +241,14 @@ func (m *mesh) next() (time.Time, bool) {
 func (m *mesh) verify() {
 	c, s := m.client, m.client.session
 	refused := false
-	for typ := range m.state.Sets {
-		t := view.Type(typ)
+	for t := range view.NumTypes {
 		set := m.wanted(t)
 		kind, ok := envoymodel.KindByURL(t.URL())
 		if !ok {
 			continue
 		}
 		has := c.envoy.Bodies(kind)
-		withheld := s.Status()[typ].Withheld // TestWithheldIsWhatWorks says what may be
+		withheld := s.Status()[t].Withheld // TestWithheldIsWhatWorks says what may be
 		for r := range set.All() {
 			if slices.Contains(withheld, r.Name()) {
 				refused = true
@@ -296,7 +295,7 @@ func (m *mesh) verify() {
 func (m *mesh) tied(host *view.Resource, has map[string]string) bool {
 	table, _ := view.TableOf(host.Name())
 	domains := map[string][]string{}
-	for other := range m.state.Sets[view.VirtualHost].Under(table) {
+	for other := range m.state.Set(view.VirtualHost).Under(table) {
 		var old routev3.VirtualHost
 		_ = proto.Unmarshal([]byte(has[other.Name()]), &old) // the model read it, or there is none
 		domains[other.Name()] = append(old.GetDomains(), other.Domains()...)
@@ -307,7 +306,7 @@ func (m *mesh) tied(host *view.Resource, has map[string]string) bool {
 			if !slices.ContainsFunc(its, func(d string) bool { return slices.Contains(reached, d) }) {
 				continue
 			}
-			if m.wrong(m.state.Sets[view.VirtualHost].Get(name)) {
+			if m.wrong(m.state.Set(view.VirtualHost).Get(name)) {
 				return true
 			}
 			reached = append(reached, its...)

@@ -182,7 +182,7 @@ func (s *scripted) state(t *testing.T, args []string) *view.State {
 	}
 	st := view.NewState(generation)
 	for typ, list := range s.sets {
-		st.Sets[typ] = s.resources.set(split(list))
+		st = st.With(view.Type(typ), s.resources.set(split(list)))
 	}
 	return st
 }

@@ -169,7 +169,7 @@ func (s *Session) Update(state *view.State, own view.Own, now time.Time) []Respo
 		}
 		c.acquit()
 	}
-	s.warming.settle(state.Sets[view.Cluster])
+	s.warming.settle(state.Set(view.Cluster))
 	return s.advance(now)
 }
 
@@ -181,7 +181,7 @@ func (s *Session) visible(t view.Type) *view.Set {
 	case t == view.Route && !s.pieces:
 		return s.state.Tables()
 	}
-	return s.state.Sets[t]
+	return s.state.Set(t)
 }
 
 // Tick lets pass what has waited long enough.

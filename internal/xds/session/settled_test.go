@@ -23,7 +23,7 @@ type large struct {
 // names are those of the resources, the same for each type.
 func (l *large) names() []string {
 	if l.known == nil {
-		l.known = l.state.Sets[view.Cluster].Names()
+		l.known = l.state.Set(view.Cluster).Names()
 	}
 	return l.known
 }
@@ -36,7 +36,7 @@ func newLarge(services int) *large {
 		edits[i] = view.Edit{Name: name, Resource: view.NewResource(name, []byte(name))}
 	}
 	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route} {
-		l.state.Sets[t] = l.store.Apply(view.Empty(), edits)
+		l.state = l.state.With(t, l.store.Apply(view.Empty(), edits))
 	}
 	return l
 }
@@ -47,11 +47,9 @@ func serviceName(i int) string {
 
 // next is the state after one service got other endpoints.
 func (l *large) next(i int) *view.State {
-	s := *l.state
-	s.Generation++
+	s := l.state.At(l.state.Generation + 1)
 	r := view.NewResource(serviceName(i), fmt.Appendf(nil, "endpoints at %d", s.Generation))
-	s.Sets[view.Endpoint] = l.store.Apply(s.Sets[view.Endpoint], []view.Edit{{Name: r.Name(), Resource: r}})
-	l.state = &s
+	l.state = s.With(view.Endpoint, l.store.Apply(s.Set(view.Endpoint), []view.Edit{{Name: r.Name(), Resource: r}}))
 	return l.state
 }
 
@@ -64,7 +62,7 @@ func (l *large) connect(tb testing.TB, o session.Options) *session.Session {
 	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route} {
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
-			req.Subscribe = l.state.Sets[t].Names()
+			req.Subscribe = l.state.Set(t).Names()
 			req.Names = req.Subscribe
 		}
 		for queue := s.Request(req, now); len(queue) > 0; {
@@ -119,7 +117,7 @@ func TestWhatGoesBesideCollectionsIsShared(t *testing.T) {
 		return view.NewAssignment(name, []byte(name), []view.Group{{Head: []byte("locality"), Members: store.Build(members...)}})
 	}
 	state := view.NewState(1)
-	state.Sets[view.Endpoint] = store.Build(assignment("a", 1), assignment("b", 2), assignment("large", 3), assignment("z", 1))
+	state = state.With(view.Endpoint, store.Build(assignment("a", 1), assignment("b", 2), assignment("large", 3), assignment("z", 1)))
 	now := time.Unix(1000, 0)
 	var changes [][]*view.Change
 	for range 3 {
@@ -129,7 +127,7 @@ func TestWhatGoesBesideCollectionsIsShared(t *testing.T) {
 		require.Len(t, responses, 2)
 		require.Equal(t, []string{"a", "b", "z"}, namesOf(responses[0].Upserts))
 		require.Equal(t, []string{"large"}, namesOf(responses[1].Upserts))
-		asked := state.Sets[view.Endpoint].Get("large").Collections().Names()
+		asked := state.Set(view.Endpoint).Get("large").Collections().Names()
 		members := s.Request(session.Request{TypeURL: view.LbEndpoint.URL(), Subscribe: asked}, now)
 		require.Len(t, members, 1)
 		changes = append(changes, []*view.Change{responses[0].Shared, members[0].Shared})

@@ -109,12 +109,12 @@ func (d *doubles) update() {
 	for _, typ := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route, view.VirtualHost} {
 		var list []*view.Resource
 		for _, name := range manyNames {
-			orphan := typ == view.VirtualHost && d.state.Sets[view.Route].Get(tableOf(name)) == nil // no table has it
+			orphan := typ == view.VirtualHost && d.state.Set(view.Route).Get(tableOf(name)) == nil // no table has it
 			if !orphan && rapid.IntRange(0, 4).Draw(d.t, "without") > 0 {
 				list = append(list, d.resource(typ, name, rapid.IntRange(1, 2).Draw(d.t, "content")))
 			}
 		}
-		d.state.Sets[typ] = d.store.Build(list...)
+		d.state = d.state.With(typ, d.store.Build(list...))
 	}
 	d.exchange(func(s *session.Session) []session.Response { return s.Update(d.state, d.own, d.now) })
 }
@@ -146,7 +146,7 @@ func (d *doubles) open(typ view.Type) {
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(d.t, "new") > 0 {
-		for r := range d.state.Sets[typ].All() {
+		for r := range d.state.Set(typ).All() {
 			for range rapid.SampledFrom([]int{0, 1, 1, 1, 1, 1, 1, 2}).Draw(d.t, "times") {
 				w.versions = append(w.versions, [2]string{r.Name(), d.version(r)})
 			}

@@ -62,10 +62,10 @@ func (c *picky) update() {
 	st := view.NewState(c.generation)
 	c.want = map[string]string{}
 	clusters := c.notes("cds", "a", "b", "c", "d")
-	st.Sets[view.Cluster] = c.resources.set(clusters)
-	st.Sets[view.Listener] = c.resources.set(c.notes("lds", "l", "m"))
+	st = st.With(view.Cluster, c.resources.set(clusters))
+	st = st.With(view.Listener, c.resources.set(c.notes("lds", "l", "m")))
 	if vhosts := c.notes("rds", "x", "y", "z"); len(vhosts) > 0 {
-		st.Sets[view.Route] = c.resources.set([]string{"r:1[" + strings.Join(vhosts, ";") + "]"})
+		st = st.With(view.Route, c.resources.set([]string{"r:1[" + strings.Join(vhosts, ";") + "]"}))
 	}
 	c.t.Logf("update %v", slices.Sorted(maps.Values(c.want)))
 	c.take(c.session.Update(st, view.Own{}, c.now))
