@@ -54,12 +54,23 @@ const maxOutstanding = 32
 
 // Session is the protocol state of one stream. It is not safe for concurrent use.
 type Session struct {
-	opt     lasting
-	own     view.Own
-	state   *view.State                         // nil before the first Update
-	still   typeSet                             // types of which nothing is to be done, see still.go
-	awaits  typeSet                             // types with responses that the client has not answered
-	begun   bool                                // the client has asked for something that is served
+	opt   lasting
+	own   view.Own
+	state *view.State // nil before the first Update
+
+	// These bytes stand together: apart from each other they would take 128 more.
+
+	still      typeSet // types of which nothing is to be done, see still.go
+	awaits     typeSet // types with responses that the client has not answered
+	begun      bool    // the client has asked for something that is served
+	reconciled bool    // a new stream's listeners and routes have been brought up to date once
+	pieces     bool    // the client's route tables are heads, and their virtual hosts resources of their own
+	// returns tells that the client has a stream behind it and asks for clusters later. Envoy asks for them first, unless one
+	// of them warms, with whose endpoints that ends.
+	returns bool
+	// trusted tells that the client was not sent endpoints that it reported to have, see emission.rescue.
+	trusted bool
+
 	doubted *[view.NumTypes]map[string]struct{} // Options.Distrust, nil for none
 	nonces  uint64
 	// fresh are tables whose heads were sent to a client that may not have their virtual hosts, before it asked for any.
@@ -74,13 +85,6 @@ type Session struct {
 	// once, then asks, and until they are there the old listener goes on with the old routes.
 	routesAsked time.Time
 	opened      time.Time // first request for clusters
-	reconciled  bool      // a new stream's listeners and routes have been brought up to date once
-	// returns tells that the client has a stream behind it and asks for clusters later. Envoy asks for them first, unless one
-	// of them warms, with whose endpoints that ends.
-	returns bool
-	// trusted tells that the client was not sent endpoints that it reported to have, see emission.rescue.
-	trusted bool
-	pieces  bool // the client's route tables are heads, and their virtual hosts resources of their own
 	// collections are what the client has in that form.
 	collections collections
 
