@@ -123,7 +123,9 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 	}
 }
 
-// passOn tells the newer responses what the client had before the refused one, where they think that it had that.
+// passOn tells the newer responses what the client had before the refused one, where they think that it had that. Where all that they
+// say of a name are heads and members, the client has those on top of whatever it had, and needs a list, with which it is also found
+// out what it refuses.
 func (c *channel) passOn(r *sent, newer []*sent) {
 	for _, u := range r.upserts {
 		i := slices.IndexFunc(newer, func(n *sent) bool { return n.carries(u.Name()) })
@@ -133,6 +135,9 @@ func (c *channel) passOn(r *sent, newer []*sent) {
 		newer[i].retry = true
 		if newer[i].prior(u.Name(), &c.session.own).version == c.session.own.Version(u) {
 			newer[i].remember(u.Name(), r.prior(u.Name(), &c.session.own).or(c.session.own.Version(u)))
+		}
+		if c.wants(u.Name()) && !spelledOut(newer, u.Name()) {
+			c.doubt(u.Name(), r.prior(u.Name(), &c.session.own).or(anything), unsure)
 		}
 	}
 }
@@ -198,6 +203,11 @@ func (c *channel) doubt(name string, h holding, d doubt) {
 
 func carried(by []*sent, name string) bool {
 	return slices.ContainsFunc(by, func(r *sent) bool { return r.carries(name) })
+}
+
+// spelledOut tells whether one of the responses says what the client is to have of the name, whatever it had before.
+func spelledOut(by []*sent, name string) bool {
+	return slices.ContainsFunc(by, func(r *sent) bool { return !r.collected && r.carries(name) })
 }
 
 func (c *channel) isStandIn(u *view.Resource) bool {
