@@ -49,8 +49,8 @@ type Response struct {
 	// Unknown is the type URL of an empty answer to a request for a type that is not served.
 	Unknown string
 	Nonce   string
-	// Version is version_info, unique on the stream. Delta has none: its system_version_info is for people who debug, and would
-	// be a tenth of what one endpoint's change costs on the wire.
+	// Version is version_info, unique on the stream, and not what the client brought to it. Delta has none: its system_version_info
+	// is for people who debug, and would be a tenth of what one endpoint's change costs on the wire.
 	Version string
 	// Upserts are the resources; what is sent of each is Own.Body under Own.Version.
 	Upserts []*view.Resource

@@ -159,7 +159,7 @@ func (e *emission) respond(c *channel, record sent, r Response) {
 	r.Type = c.typ
 	r.Nonce = s.nonce(c.letter())
 	if s.opt.Protocol == StateOfTheWorld {
-		r.Version = c.set.Root().String() + "/" + r.Nonce // an ACK is told from other requests by it, so no two responses have the same
+		r.Version = c.versionOf(r.Nonce)
 	}
 	r.Generation = s.state.Generation
 	if r.Shared != nil && r.Shared.Own {

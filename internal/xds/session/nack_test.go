@@ -31,3 +31,22 @@ func TestRefusalOfAnEarlierResponse(t *testing.T) {
 	require.Empty(t, s.Status()[view.Cluster].Quarantined)
 	require.True(t, s.InSync())
 }
+
+// TestRefusalWithTheVersionOfTheStreamBefore: a state-of-the-world client refuses with the version that it accepted last, be it on its
+// last stream, where a response with the same nonce was sent of the same state. It is a refusal all the same, however often it comes back.
+func TestRefusalWithTheVersionOfTheStreamBefore(t *testing.T) {
+	st := view.NewState(1).With(view.Endpoint, newResources().set([]string{"a:1"}))
+	now := time.Unix(1000, 0)
+	version := ""
+	for range 3 {
+		s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: view.NewDiffer(8)})
+		s.Update(st, view.Own{}, now)
+		request := session.Request{TypeURL: view.Endpoint.URL(), Names: []string{"a"}, VersionInfo: version}
+		sent := s.Request(request, now)
+		require.Len(t, sent, 1)
+		request.Nonce, request.Nack = sent[0].Nonce, &session.Nack{Message: "a: no"}
+		s.Request(request, now)
+		require.Equal(t, []string{"a"}, s.Status()[view.Endpoint].Quarantined)
+		version = sent[0].Version // as if it had been taken
+	}
+}

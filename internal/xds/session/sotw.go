@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/view"
@@ -15,7 +16,9 @@ func (s *Session) requestSotw(c *channel, req Request, now time.Time) {
 	if !first && req.Nonce != "" && req.Nonce != c.nonce(c.lastSent) {
 		return
 	}
-	c.started = true
+	if c.started = true; first {
+		c.marked = req.VersionInfo != "" && !strings.HasSuffix(req.VersionInfo, mark)
+	}
 	if d := digestOf(req.Names); first || d != *c.digest {
 		c.digest = &d
 		s.restate(c, req.Names, first)
@@ -24,6 +27,19 @@ func (s *Session) requestSotw(c *channel, req Request, now time.Time) {
 	}
 	s.again(c, first)
 }
+
+// versionOf is the version of a response. An ACK is told from a refusal and from other requests by it, so no two responses have the
+// same: not those of a stream, and since nonces begin anew on the next, on that one not the version that the client brought along.
+func (c *channel) versionOf(nonce string) string {
+	v := c.set.Root().String() + "/" + nonce
+	if c.marked {
+		v += mark
+	}
+	return v
+}
+
+// mark ends the versions of a stream to which the client brought one without.
+const mark = "'"
 
 // restate makes the names the subscription. No names at first are a wildcard, for types that have one; later they are none.
 func (s *Session) restate(c *channel, names []string, first bool) {
