@@ -132,7 +132,7 @@ func commandLine(cmd *cobra.Command) string {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		word := "--" + f.Name
 		if f.Value.Type() != "bool" {
-			word += " " + quoted(f.Value.String())
+			word += " " + quoted(strings.Trim(f.Value.String(), "[]")) // which are around lists
 		} else if f.Value.String() != "true" {
 			word += "=" + f.Value.String()
 		}

@@ -29,12 +29,18 @@ const (
 	// Crowd is many that connect in the same second, as changes begin, and see none of them: who sees a change is told of it, and
 	// that would be the cost of a larger mesh.
 	Crowd Sickness = "many connect at once"
-	// Storm is changes of other services, very many a second.
-	Storm Sickness = "storm of changes"
+	// Storm is changes of another namespace's services, very many a second, and Tempest is as many of all namespaces.
+	Storm   Sickness = "storm in a namespace"
+	Tempest Sickness = "storm everywhere"
 )
 
 // Sicknesses are all, in the order in which they are told.
-func Sicknesses() []Sickness { return []Sickness{Deaf, Late, Flooding, Crowd, Storm} }
+func Sicknesses() []Sickness { return []Sickness{Deaf, Late, Flooding, Crowd, Storm, Tempest} }
+
+// ByName are all by the name of a flag's value.
+func ByName() map[string]Sickness {
+	return map[string]Sickness{"deaf": Deaf, "late": Late, "flood": Flooding, "crowd": Crowd, "storm": Storm, "storm-everywhere": Tempest}
+}
 
 // PressureOptions are what Pressure is told beside what every scenario is.
 type PressureOptions struct {
@@ -44,6 +50,8 @@ type PressureOptions struct {
 	Sick, Crowd int
 	// StormRate is how many changes a second a storm has.
 	StormRate float64
+	// Only are the sicknesses that are measured; empty for all.
+	Only []Sickness
 	// Runs is how often each is measured, with and without in turn.
 	Runs int
 }
@@ -59,10 +67,18 @@ func (o PressureOptions) Check() error {
 		return fmt.Errorf("%d pods: want %d, for sidecars that are well and for those that are not", o.Mesh.Pods, o.Sidecars+o.Sick)
 	case o.Mesh.Services < 2:
 		return errors.New("a storm is of other services than the one that is measured: want 2 at least")
-	case 2*len(Sicknesses())*o.Runs*o.Changes > maxChanges:
+	case 2*len(o.sicknesses())*o.Runs*o.Changes > maxChanges:
 		return fmt.Errorf("%d runs of %d changes: there are marks for %d changes in all", o.Runs, o.Changes, maxChanges)
 	}
 	return nil
+}
+
+// sicknesses are those that are measured.
+func (o PressureOptions) sicknesses() []Sickness {
+	if len(o.Only) == 0 {
+		return Sicknesses()
+	}
+	return o.Only
 }
 
 // Pressure measures how long changes take to sidecars that are well, with others beside them that are not, and without, in turn. With an
@@ -91,7 +107,7 @@ func (w *ward) measure(ctx context.Context) (rows []Pressed, err error) {
 		return nil, err
 	}
 	progress := w.bench.o.Progress
-	for _, s := range Sicknesses() {
+	for _, s := range w.o.sicknesses() {
 		row := Pressed{Sickness: s}
 		for run := range w.o.Runs {
 			w.bench.o.Progress = func(stage string, done, all int) {
@@ -140,8 +156,11 @@ func (w *ward) half(ctx context.Context, s Sickness, sick bool) (h Half, err err
 
 // sicken lets a sickness begin; cure ends it. Who is not part of a crowd has had everything by then.
 func (w *ward) sicken(ctx context.Context, s Sickness) (cure func() error, err error) {
-	if s == Storm {
-		return w.storm(ctx), nil
+	switch s {
+	case Storm:
+		return w.storm(ctx, w.o.Mesh.Namespaces), nil
+	case Tempest:
+		return w.storm(ctx, 1), nil
 	}
 	number, first := w.o.Sick, w.o.Sidecars
 	if s == Crowd {
@@ -181,8 +200,8 @@ func (w *ward) sicken(ctx context.Context, s Sickness) (cure func() error, err e
 // stormEvery is how often a storm writes: so many changes as belong to that time.
 const stormEvery = 10 * time.Millisecond
 
-// storm changes endpoints of services other than the one that is measured, until it is told to end.
-func (w *ward) storm(ctx context.Context) (end func() error) {
+// storm changes endpoints of every so manieth service but the one that is measured, until it is told to end.
+func (w *ward) storm(ctx context.Context, every int) (end func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
@@ -194,7 +213,7 @@ func (w *ward) storm(ctx context.Context) (end func() error) {
 				done <- nil
 				return
 			}
-			if err := w.plane.Apply(ctx, w.bench.o.Mesh.Gusts(n, each)...); err != nil && ctx.Err() == nil {
+			if err := w.plane.Apply(ctx, w.bench.o.Mesh.Gusts(n, each, every)...); err != nil && ctx.Err() == nil {
 				done <- err
 				return
 			}

@@ -49,7 +49,7 @@ func (s Simulated) Fleet(address string, h Hooks) (Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Classify, o.Arrived, o.Synced = nil, nil, nil
+	o.Classify, o.Arrived, o.Synced, o.Background = nil, nil, nil, true
 	sick, err := sidecar.New(o)
 	if err != nil {
 		well.Close()

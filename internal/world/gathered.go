@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -46,6 +47,29 @@ func (g *gathered) take() []source.Change {
 	clear(g.changes)
 	g.order = g.order[:0]
 	return batch
+}
+
+// takeOf takes out what is of a namespace, in the order of arrival.
+func (g *gathered) takeOf(namespace string) (batch []source.Change) {
+	g.order = slices.DeleteFunc(g.order, func(k source.Key) bool {
+		if k.Namespace != namespace {
+			return false
+		}
+		batch = append(batch, g.changes[k])
+		delete(g.changes, k)
+		return true
+	})
+	return batch
+}
+
+// moved notes where an object stands now.
+func (g *gathered) moved(p source.Place) { moved(g.changes, p) }
+
+func moved(changes map[source.Key]source.Change, p source.Place) {
+	if c, ok := changes[p.Key]; ok && c.Object != nil {
+		c.Origin = p.Origin
+		changes[p.Key] = c
+	}
 }
 
 // due is when nothing has come for so long, or when the first has waited for the maximum.

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
@@ -58,9 +59,11 @@ type Loop struct {
 	mesh   model.MeshConfig
 	synced bool
 
-	// pending are changes that wait for a quiet, paced those of endpoints, unless they wait with all others.
+	// pending are changes that wait for a quiet, paced those of endpoints, unless they wait with all others, and storms those of
+	// namespaces where they change too often.
 	pending, paced gathered
 	pace           pace
+	storms         storms
 	arriving       progress
 
 	// held is what was applied early and is not published yet, nil if nothing is: it left something wrong that what follows may mend.
@@ -95,7 +98,7 @@ type message struct {
 func NewLoop(o LoopOptions) *Loop {
 	return &Loop{
 		o: o, inbox: make(chan message, inboxSize), arriving: newProgress(), writer: NewWriter(), mesh: o.Mesh,
-		ingressClasses: map[string]bool{}, pending: newGathered(), paced: newGathered(), bridges: newBridges(),
+		ingressClasses: map[string]bool{}, pending: newGathered(), paced: newGathered(), storms: newStorms(), bridges: newBridges(),
 		kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{}, ways: ways{},
 	}
 }
@@ -164,7 +167,9 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 // idle tells that nothing waits.
-func (l *Loop) idle() bool { return l.pending.empty() && l.paced.empty() && l.held == nil }
+func (l *Loop) idle() bool {
+	return l.pending.empty() && l.paced.empty() && l.storms.empty() && l.held == nil
+}
 
 // never is how long the loop sleeps when nothing is pending; any message wakes it.
 const never = time.Hour
@@ -180,8 +185,7 @@ func (l *Loop) take(e source.Event) {
 	now := time.Now()
 	for _, c := range e.Changes {
 		if isEndpoints(c.Key.Kind) && l.apart() {
-			l.paced.add(c, now)
-			l.pace.count(now)
+			l.endpointsCame(c, now)
 		} else {
 			l.calm.came(now.Sub(l.pending.last), l.o.Debounce)
 			l.pending.add(c, now)
@@ -211,12 +215,10 @@ func (l *Loop) move(places []source.Place) {
 		return
 	}
 	for _, p := range places {
-		for _, changes := range []map[source.Key]source.Change{l.pending.changes, l.paced.changes, l.kept} {
-			if c, ok := changes[p.Key]; ok && c.Object != nil {
-				c.Origin = p.Origin
-				changes[p.Key] = c
-			}
-		}
+		l.pending.moved(p)
+		l.paced.moved(p)
+		l.storms.moved(p)
+		moved(l.kept, p)
 	}
 	l.o.Ledger.moved(places)
 }
@@ -257,6 +259,9 @@ func (l *Loop) endpointsDue(now time.Time) time.Duration {
 	if !l.paced.empty() {
 		wait = l.pacedDue().Sub(now)
 	}
+	if !l.storms.empty() {
+		wait = min(wait, l.stormsDue().Sub(now))
+	}
 	if !l.bridges.empty() && (l.apart() || l.pending.empty()) {
 		wait = min(wait, l.bridges.due.Sub(now))
 	}
@@ -264,6 +269,20 @@ func (l *Loop) endpointsDue(now time.Time) time.Duration {
 }
 
 func isEndpoints(k source.Kind) bool { return k == source.EndpointSlice || k == source.Pod }
+
+// takeEndpoints takes those that leave without anything else, and tells when the oldest came: zero for none.
+func (l *Loop) takeEndpoints(now time.Time) (batch []source.Change, first time.Time) {
+	if !l.paced.empty() {
+		first, batch = l.paced.first, l.paced.take()
+	}
+	if !l.storms.empty() && !l.stormsDue().After(now) {
+		if oldest := l.storms.first(); first.IsZero() || oldest.Before(first) {
+			first = oldest
+		}
+		batch = append(batch, l.storms.take()...)
+	}
+	return batch, first
+}
 
 // fire converts and applies what is due, and publishes it unless it should be held.
 func (l *Loop) fire(what selection) {
@@ -273,15 +292,12 @@ func (l *Loop) fire(what selection) {
 	}
 	var batch []source.Change
 	if what == endpointsAlone {
-		b.first = time.Time{}
-		if !l.paced.empty() {
-			b.first = l.paced.first
-		}
+		batch, b.first = l.takeEndpoints(time.Now())
 	} else {
 		early, b.settled = l.early() || l.rest(), true
-		batch = l.pending.take()
+		batch = slices.Concat(l.pending.take(), l.paced.take(), l.storms.take())
 	}
-	batch = append(batch, l.paced.take()...)
+	l.storms.forget(time.Now())
 	if l.o.Applied != nil {
 		b.changes = append(b.changes, batch...)
 	}

@@ -16,8 +16,7 @@ type pace struct {
 	arrived    bool          // at nearly all proxies
 	took       time.Duration // that
 
-	level   float64 // of changes that came and were not counted off yet, stormRate a second
-	counted time.Time
+	level level // of all but those of storms that are gathered apart
 }
 
 const (
@@ -26,12 +25,6 @@ const (
 	slowestPace = 1500 * time.Millisecond
 	// standstill is how long a generation comes to nobody else before those that do not have it are taken to be stuck.
 	standstill = 500 * time.Millisecond
-	// stormRate is how many changes a second are no longer pods that come and go, ten for each of them, but a list that is read again
-	// or a controller that runs wild. Changes are counted off at this rate, and endpoints leave when all but the last have been: in a
-	// storm that is never, and they are gathered as Istio gathers them.
-	stormRate = 2000
-	// stormDepth is how many are left to count off at most, so that a storm is over an eighth of a second after it.
-	stormDepth = stormRate / 8
 )
 
 func (p *pace) published(generation uint64, now time.Time) {
@@ -57,17 +50,6 @@ func (p *pace) next(least time.Duration) time.Time {
 	return earlier(p.at.Add(max(least, 2*p.took)), slowest)
 }
 
-// count notes a change.
-func (p *pace) count(now time.Time) {
-	p.level = min(max(0, p.level-stormRate*now.Sub(p.counted).Seconds())+1, stormDepth)
-	p.counted = now
-}
-
-// countedOff is when all changes but one will have been counted off.
-func (p *pace) countedOff() time.Time {
-	return p.counted.Add(time.Duration(max(0, p.level-1) / stormRate * float64(time.Second)))
-}
-
 // apart tells whether endpoints do not wait with all other changes.
 func (l *Loop) apart() bool { return l.o.Debounce.Early > 0 || !l.o.Debounce.Endpoints }
 
@@ -76,7 +58,7 @@ func (l *Loop) pacedDue() time.Time {
 	if !l.o.Debounce.Endpoints {
 		return l.paced.first
 	}
-	due, off := l.pace.next(l.o.Debounce.Early), l.pace.countedOff()
+	due, off := l.pace.next(l.o.Debounce.Early), l.pace.level.countedOff()
 	if !off.After(due) {
 		return due
 	}

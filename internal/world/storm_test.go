@@ -1,12 +1,15 @@
 package world_test
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/world"
@@ -119,4 +122,137 @@ func TestManyEndpointsAtOnceLeaveSoon(t *testing.T) {
 		require.Len(t, r.published(), 2)
 		require.Equal(t, time.Minute+50*time.Millisecond, r.published()[1].at)
 	})
+}
+
+// gusts are changes of endpoints in a namespace, so many each time.
+func gusts(namespace string, each int) []func(n int) source.Change {
+	return slices.Repeat([]func(int) source.Change{ofMany(func(n int) source.Change { return inNamespace(namespace, endpointAt(n)) })}, each)
+}
+
+func inNamespace(namespace string, c source.Change) source.Change {
+	c.Object.SetNamespace(namespace)
+	c.Key.Namespace = namespace
+	return c
+}
+
+// TestStormsOfNamespacesAreGatheredTogether counts generations: what rages is gathered, in however many namespaces.
+func TestStormsOfNamespacesAreGatheredTogether(t *testing.T) {
+	wild := gusts("wild", 10)
+	for name, c := range map[string]struct {
+		kinds []func(int) source.Change
+		every time.Duration
+		want  int
+	}{
+		"one namespace":                 {wild, time.Millisecond, 6},
+		"two namespaces":                {slices.Concat(wild, gusts("mad", 10)), 2 * time.Millisecond, 6},
+		"ten namespaces, each a little": {slices.Concat(wild[:1], gusts("n1", 1), gusts("n2", 1), gusts("n3", 1), gusts("n4", 1)), time.Millisecond, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, weather{every: c.every, kinds: c.kinds}.batches(t, early, 0))
+			require.Equal(t, 6, weather{every: c.every, kinds: c.kinds}.batches(t, istio, 0))
+		})
+	}
+}
+
+// TestAStormDelaysNoOtherNamespace lets endpoints of a namespace rage for a minute, and some of another one change as ever.
+func TestAStormDelaysNoOtherNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		advance(time.Minute)
+		wild, before := gusts("wild", 10), len(r.published())
+		for n := range 60_000 {
+			var e source.Event
+			for i, change := range wild {
+				e.Changes = append(e.Changes, change(10*n+i))
+			}
+			if n%100 == 50 {
+				e.Changes = append(e.Changes, endpointAt(n/100))
+			}
+			r.sink(e)
+			advance(time.Millisecond)
+			if n%100 == 50 && n > 100 {
+				last := r.deltas()[len(r.deltas())-1]
+				require.Less(t, time.Since(r.start)-r.published()[len(r.published())-1].at, 2*time.Millisecond)
+				require.Len(t, last.Endpoints, 1)
+			}
+		}
+		advance(time.Minute)
+		require.InDelta(t, before+600+6, len(r.published()), 2)
+	})
+}
+
+// TestChangesOfAnObjectStayInOrder has endpoints change at random, in storms and beside them: what is published of an object is never
+// older than what was, and the latest in the end.
+func TestChangesOfAnObjectStayInOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		gusts := rapid.SliceOfN(rapid.Custom(drawGust), 10, 30).Draw(rt, "gusts")
+		took := rapid.SampledFrom([]time.Duration{-1, 0, 40 * time.Millisecond}).Draw(rt, "took")
+		latest, seen := map[string]int{}, map[string]int{}
+		for _, d := range blow(t, gusts, took, latest) {
+			for namespace := range latest {
+				if now := number(d.To, namespace); now != seen[namespace] {
+					require.Greater(rt, now, seen[namespace])
+					seen[namespace] = now
+				}
+			}
+		}
+		require.Equal(rt, latest, seen)
+	})
+}
+
+// blow lets gusts blow, and notes the number of the latest change in each namespace.
+func blow(t *testing.T, gusts []gust, took time.Duration, latest map[string]int) (deltas []*world.Delta) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.took = took
+		r.sink(source.Event{Changes: []source.Change{serviceOf("one"), serviceOf("two"), serviceOf("three")}, Synced: true})
+		advance(time.Minute)
+		for n, g := range gusts {
+			for i := range g.changes {
+				namespace := g.namespace
+				if namespace == "" {
+					namespace = fmt.Sprint("one-of-many-", i%50)
+				} else {
+					latest[namespace] = 1 + 1000*n + i
+				}
+				r.sink(source.Event{Changes: []source.Change{inNamespace(namespace, numbered(1+1000*n+i))}})
+			}
+			advance(g.then)
+		}
+		advance(time.Minute)
+		deltas = r.deltas()
+	})
+	return deltas
+}
+
+// gust are changes of endpoints in a moment, and how long nothing changes then.
+type gust struct {
+	namespace string // empty for many
+	changes   int
+	then      time.Duration
+}
+
+func drawGust(t *rapid.T) gust {
+	return gust{
+		namespace: rapid.SampledFrom([]string{"one", "two", "three", "", "", ""}).Draw(t, "namespace"),
+		changes:   rapid.SampledFrom([]int{1, 300, 30, 300, 1}).Draw(t, "changes"),
+		then:      rapid.SampledFrom([]time.Duration{0, 30 * time.Millisecond, 0, 110 * time.Millisecond, time.Millisecond, time.Second}).Draw(t, "then"),
+	}
+}
+
+func serviceOf(namespace string) source.Change { return inNamespace(namespace, service("a", 80)) }
+
+// numbered is a slice of one endpoint, whose address tells a number.
+func numbered(n int) source.Change { return slice("a-0", fmt.Sprintf("127.1.%d.%d", n/250, 1+n%250)) }
+
+// number is what the slice of a namespace tells; 0 if it has no endpoint.
+func number(w *world.World, namespace string) (n int) {
+	for s := range w.ServicesIn(namespace) {
+		for _, e := range w.Endpoints(s).All() {
+			a := netip.MustParseAddr(e.Address).As4()
+			n = 250*int(a[2]) + int(a[3]) - 1
+		}
+	}
+	return n
 }

@@ -66,12 +66,14 @@ func (s Shape) Endpoint(service int, m Marker) source.Change {
 const gusts = 254 << 16
 
 // Gusts are changes from the nth on, each of another service but the first, in turn: an EndpointSlice with one endpoint besides the pods,
-// each time another one. They have no marks.
-func (s Shape) Gusts(from, number int) (changes []source.Change) {
+// each time another one. They have no marks. Of the services it is every so manieth: all are of one namespace where that is how many
+// namespaces there are.
+func (s Shape) Gusts(from, number, every int) (changes []source.Change) {
+	services := (s.Services-2)/every + 1
 	for n := from; n < from+number; n++ {
-		service := 1 + n%(s.Services-1)
+		service := 1 + n%services*every
 		o := slice(s.Namespace(service), ServiceName(service), "gust")
-		o.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address(gusts + n/(s.Services-1)%(1<<16))}, Conditions: ready()}}
+		o.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address(gusts + n/services%(1<<16))}, Conditions: ready()}}
 		changes = append(changes, upsert(source.EndpointSlice, o))
 	}
 	return changes
