@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -196,8 +198,9 @@ func (c *Cluster) write(ctx context.Context, ch source.Change) error {
 	to := c.client.Resource(r).Namespace(ch.Key.Namespace)
 	if ch.Object == nil {
 		at := int64(0)
-		err := to.Delete(ctx, ch.Key.Name, metav1.DeleteOptions{GracePeriodSeconds: &at})
-		return ignoreMissing(err)
+		return retry(ctx, func() error {
+			return ignoreMissing(to.Delete(ctx, ch.Key.Name, metav1.DeleteOptions{GracePeriodSeconds: &at}))
+		})
 	}
 	body, status, err := manifest(ch, r)
 	if err != nil || body == nil {
@@ -212,17 +215,20 @@ func (c *Cluster) write(ctx context.Context, ch source.Change) error {
 	if err := retry(ctx, apply); err != nil || !status {
 		return err
 	}
-	_, err = to.Patch(ctx, ch.Key.Name, types.ApplyPatchType, body, o, "status")
-	return err
+	return retry(ctx, func() error {
+		_, err := to.Patch(ctx, ch.Key.Name, types.ApplyPatchType, body, o, "status")
+		return err
+	})
 }
 
-// retry repeats a write that a new namespace refuses until its service account is there.
+// retry repeats a write that a new namespace refuses until its service account is there, or whose connection was cut: none does harm if it
+// is made twice.
 func retry(ctx context.Context, write func() error) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for range 100 {
 		err := write()
-		if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "serviceaccount") {
+		if err == nil || !passes(err) {
 			return err
 		}
 		select {
@@ -232,6 +238,12 @@ func retry(ctx context.Context, write func() error) error {
 		}
 	}
 	return write()
+}
+
+// passes tells whether a write may succeed later.
+func passes(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "serviceaccount") ||
+		errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err)
 }
 
 func ignoreMissing(err error) error {
