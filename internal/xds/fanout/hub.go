@@ -108,6 +108,9 @@ func (h *Hub) Register(class ClassID, state *view.State, own view.Own) *Conn {
 	return c
 }
 
+// Calm returns what is closed when no push is under way; nil if none is. Pushes that are stuck do not count.
+func (h *Hub) Calm() <-chan struct{} { return h.pool.calm() }
+
 // Publish offers a generation to all connections that it touches. It does not wait for any of them.
 func (h *Hub) Publish(g Generation) {
 	h.latest = max(h.latest, g.Number)

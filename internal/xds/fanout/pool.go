@@ -10,8 +10,9 @@ type pool struct {
 	limit int
 
 	mu          sync.Mutex
-	first, last *Conn // the queue, linked by task.next
-	turns       int   // that are taken
+	first, last *Conn         // the queue, linked by task.next
+	turns       int           // that are taken
+	quiet       chan struct{} // closed when none is taken; nil while nobody waits for that
 }
 
 // task is a connection's part in the pool. All but push, which is set before anything else, is guarded by pool.mu.
@@ -73,7 +74,7 @@ func (p *pool) next() *Conn {
 	defer p.mu.Unlock()
 	c := p.first
 	if c == nil {
-		p.turns--
+		p.release()
 		return nil
 	}
 	t := &c.task
@@ -106,7 +107,28 @@ func (p *pool) yield(c *Conn) {
 	defer p.mu.Unlock()
 	if c.task.turn {
 		c.task.turn = false
-		p.turns--
+		p.release()
 		p.hire()
 	}
+}
+
+// release gives a turn back. The caller holds mu.
+func (p *pool) release() {
+	if p.turns--; p.turns == 0 && p.quiet != nil {
+		close(p.quiet)
+		p.quiet = nil
+	}
+}
+
+// calm returns what is closed when no push is under way; nil if none is.
+func (p *pool) calm() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turns == 0 {
+		return nil
+	}
+	if p.quiet == nil {
+		p.quiet = make(chan struct{})
+	}
+	return p.quiet
 }

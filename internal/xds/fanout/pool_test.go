@@ -67,6 +67,22 @@ func TestStuckPushGivesItsTurnToOthers(t *testing.T) {
 	stuck.end <- struct{}{}
 }
 
+func TestItIsCalmWhenNoPushIsUnderWay(t *testing.T) {
+	f := newFixture(2)
+	require.Nil(t, f.hub.Calm())
+	one, stuck := f.pusher(1), f.pusher(2)
+	f.publish(1, 1, 2)
+	<-one.began
+	<-stuck.began
+	calm := f.hub.Calm()
+	one.end <- struct{}{}
+	require.Equal(t, calm, f.hub.Calm(), "the other one")
+	stuck.Yield()
+	<-calm
+	require.Nil(t, f.hub.Calm())
+	stuck.end <- struct{}{}
+}
+
 func TestPokeDuringAPushIsAnotherPush(t *testing.T) {
 	f := newFixture(4)
 	p := f.pusher(1)

@@ -27,6 +27,8 @@ const (
 	// maxAdmissionWait is how long a stream may wait for its token, and how long for memory. A fleet that is larger is spread by the
 	// backoff of its Envoys.
 	maxAdmissionWait = 10 * time.Second
+	// admissionBurst is the time of which so many streams as belong to it may begin at once.
+	admissionBurst = 50 * time.Millisecond
 	// tightEvery is how often who waits for memory looks whether there is some.
 	tightEvery = 50 * time.Millisecond
 )
@@ -37,15 +39,20 @@ func newAdmission(rate float64, now time.Time, tight func() bool) *admission {
 	if rate <= 0 {
 		rate = 500 * float64(runtime.GOMAXPROCS(0))
 	}
-	return &admission{rate: rate, tokens: max(rate, 1), at: now, tight: tight, door: make(turns, 1)}
+	a := &admission{rate: rate, at: now, tight: tight, door: make(turns, 1)}
+	a.tokens = a.depth()
+	return a
 }
+
+// depth is how many may begin at once.
+func (a *admission) depth() float64 { return max(1, a.rate*admissionBurst.Seconds()) }
 
 // take tells how long to wait for admission, or false if that were too long.
 func (a *admission) take(now time.Time) (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if elapsed := now.Sub(a.at); elapsed > 0 {
-		a.tokens = min(a.tokens+elapsed.Seconds()*a.rate, max(a.rate, 1))
+		a.tokens = min(a.tokens+elapsed.Seconds()*a.rate, a.depth())
 		a.at = now
 	}
 	wait := time.Duration(max(1-a.tokens, 0) / a.rate * float64(time.Second))

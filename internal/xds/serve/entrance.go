@@ -11,7 +11,7 @@ import (
 // entrance has a fleet that comes at once begin one after the other: who is there is brought up before others are let in. All would be
 // there at the same time either way, but those who begin hold much more than those who wait and those who have all: requests with thousands
 // of names, and megabytes in the kernel. So newcomers wait while much is under way: first answers of a type that were sent and not answered
-// yet. Those who are next wait in the hall with their first request, which a sidecar that comes back fills with the names and versions of all
+// yet. They wait for pushes that are under way, too: those have a fleet waiting for them, and take less. Those who are next wait in the hall with their first request, which a sidecar that comes back fills with the names and versions of all
 // that it has. The others wait outside: their requests are not read, so that HTTP/2's flow control leaves most of them with the clients.
 //
 // That is for a control plane that has more to do than it can. Where it is the clients that take their time, nobody is to wait for them. The
@@ -25,6 +25,7 @@ type entrance struct {
 	door     turns
 	most     int // bytes that may be under way
 	patience time.Duration
+	calm     func() <-chan struct{} // what is closed when no push is under way, nil if none is
 
 	mu    sync.Mutex
 	bytes int
@@ -41,9 +42,9 @@ const (
 	hallPlaces = 16
 )
 
-func newEntrance() *entrance {
+func newEntrance(calm func() <-chan struct{}) *entrance {
 	door := newTurns()
-	return &entrance{hall: make(turns, hallPlaces*cap(door)), door: door, most: cap(door) * underwayBytes, patience: newcomerPatience}
+	return &entrance{hall: make(turns, hallPlaces*cap(door)), door: door, most: cap(door) * underwayBytes, patience: newcomerPatience, calm: calm}
 }
 
 // enter waits until a newcomer may be answered; leave is to be called when it was. With the end of ctx it returns its error.
@@ -51,18 +52,31 @@ func (e *entrance) enter(ctx context.Context) error {
 	if err := e.door.take(ctx); err != nil {
 		return err
 	}
-	roomy := e.wait()
-	if roomy == nil {
-		return nil
-	}
-	enough := time.NewTimer(e.patience)
-	defer enough.Stop()
-	select {
-	case <-roomy:
-	case <-enough.C:
-	case <-ctx.Done():
+	if err := e.waitFor(ctx, e.calm(), e.wait()); err != nil {
 		e.leave()
-		return context.Cause(ctx)
+		return err
+	}
+	return nil
+}
+
+// waitFor waits for all of these, for as long as a newcomer's patience lasts. With the end of ctx it returns its error.
+func (e *entrance) waitFor(ctx context.Context, all ...<-chan struct{}) error {
+	var enough *time.Timer
+	for _, one := range all {
+		if one == nil {
+			continue
+		}
+		if enough == nil {
+			enough = time.NewTimer(e.patience)
+			defer enough.Stop()
+		}
+		select {
+		case <-one:
+		case <-enough.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	return nil
 }

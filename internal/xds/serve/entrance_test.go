@@ -15,9 +15,36 @@ import (
 )
 
 func smallEntrance(limit int) *entrance {
-	e := newEntrance()
+	e := newEntrance(alwaysCalm)
 	e.most, e.patience = limit, time.Hour
 	return e
+}
+
+func alwaysCalm() <-chan struct{} { return nil }
+
+// Newcomers wait until pushes are over, but not for ever.
+func TestNewcomersWaitForPushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		e := newEntrance(func() <-chan struct{} { return over })
+		began := time.Now()
+		time.AfterFunc(newcomerPatience/2, func() { close(over) })
+		require.NoError(t, e.enter(t.Context()))
+		require.Equal(t, newcomerPatience/2, time.Since(began))
+		e.leave()
+
+		over = make(chan struct{})
+		var u underway
+		e.sent(&u, e.most)
+		require.NoError(t, e.enter(t.Context()))
+		require.Equal(t, newcomerPatience+newcomerPatience/2, time.Since(began), "for both together")
+		e.leave()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, e.enter(ctx), context.Canceled)
+		require.Empty(t, e.door)
+	})
 }
 
 // Newcomers wait while too much is under way.
@@ -73,7 +100,7 @@ func TestNewcomersEnterInTurn(t *testing.T) {
 // Clients that take their time hold up a fleet for a moment each at most.
 func TestNewcomersAreLetInAtSomePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEntrance()
+		e := newEntrance(alwaysCalm)
 		var u underway
 		e.sent(&u, e.most)
 		began := time.Now()

@@ -34,6 +34,8 @@ type Options struct {
 	Registrar Registrar
 	// Authenticator proves who opens a stream. Without one, everybody is nobody in particular and believed.
 	Authenticator Authenticator
+	// Calm returns what is closed when no push is under way, nil if none is: then there is time for those who come. It is fanout's.
+	Calm func() <-chan struct{}
 	// Differ is shared by all sessions of the process, so that those which make the same step share its result.
 	Differ  *view.Differ
 	Metrics *observe.Metrics
@@ -126,7 +128,7 @@ func New(o Options) *Server {
 		options:     o,
 		limits:      o.Limits.orDefaults(),
 		admission:   newAdmission(o.Limits.StreamsPerSecond, o.Now(), o.Limits.MemoryTight),
-		entrance:    newEntrance(),
+		entrance:    newEntrance(o.Calm),
 		turns:       newTurns(),
 		instruments: newInstruments(o.Metrics),
 		draining:    make(chan struct{}),
@@ -166,7 +168,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 }
 
 // Serve accepts connections until Stop, and then returns nil. It may be called for several listeners.
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(frugal{l}) }
+func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(newArrivals(frugal{l})) }
 
 // Stop closes all connections, so that clients come back elsewhere, and returns when their streams have ended or ctx is
 // done. Before that it has them seal what they have.
