@@ -19,7 +19,7 @@ func TestPressureMeasuresThoseThatAreWell(t *testing.T) {
 		most, gusts := 0, 0
 		f.swallows = func(c source.Change) bool {
 			most = max(most, f.sick)
-			if strings.HasSuffix(c.Key.Name, "-gust") {
+			if strings.Contains(c.Key.Name, "-gust-") {
 				gusts++
 			}
 			return false

@@ -74,10 +74,11 @@ func (l *Loop) quiet() time.Duration {
 	return l.o.Debounce.After
 }
 
-// rather tells whether to take what has come already first: the first batch after a quiet does not wait for anything else.
+// rather tells whether to take what has come already first: the first batch after a quiet does not wait for anything else. In a storm
+// something always has.
 func (l *Loop) rather(now time.Time, next selection) bool {
 	switch least := l.o.Debounce.Early; {
-	case len(l.inbox) == 0 || least == 0:
+	case len(l.inbox) == 0 || least == 0 || !l.storms.empty():
 		return false
 	case next == endpointsAlone:
 		return now.Sub(l.paced.first) < least

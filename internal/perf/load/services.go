@@ -65,15 +65,18 @@ func (s Shape) Endpoint(service int, m Marker) source.Change {
 // gusts is from which address on gusts have theirs, in 10.0.0.0/8 behind all others.
 const gusts = 254 << 16
 
-// Gusts are changes from the nth on, each of another service but the first, in turn: an EndpointSlice with one endpoint besides the pods,
-// each time another one. They have no marks. Of the services it is every so manieth: all are of one namespace where that is how many
-// namespaces there are.
+// gustSlices is how many EndpointSlices a storm is of, at least: of fewer, those that were not read yet would take in most of it.
+const gustSlices = 1000
+
+// Gusts are changes from the nth on, each of another EndpointSlice, of one endpoint besides the pods, each time another one. They have no
+// marks. They are of every so manieth service but the first: all of one namespace where that is how many namespaces there are.
 func (s Shape) Gusts(from, number, every int) (changes []source.Change) {
 	services := (s.Services-2)/every + 1
+	slices := services * ((gustSlices-1)/services + 1)
 	for n := from; n < from+number; n++ {
 		service := 1 + n%services*every
-		o := slice(s.Namespace(service), ServiceName(service), "gust")
-		o.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address(gusts + n/services%(1<<16))}, Conditions: ready()}}
+		o := slice(s.Namespace(service), ServiceName(service), fmt.Sprint("gust-", n%slices/services))
+		o.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address(gusts + n%(1<<16))}, Conditions: ready()}}
 		changes = append(changes, upsert(source.EndpointSlice, o))
 	}
 	return changes
