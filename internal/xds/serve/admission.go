@@ -8,7 +8,7 @@ import (
 )
 
 // admission limits how many streams may begin per second (PILOT_MAX_REQUESTS_PER_SECOND), so that a fleet which comes
-// back at once does not get everything at once. It is a bucket of one second's worth of tokens. Streams wait in the order in which they
+// back at once does not get everything at once. It is a bucket of 50 ms' worth of tokens. Streams wait in the order in which they
 // came, and are given the state of when their wait is over. One that would have to wait longer than maxAdmissionWait is refused;
 // Envoy comes back after its own backoff. So no more streams than begin in that time ever wait.
 //
