@@ -16,7 +16,6 @@ type channel struct {
 	started bool // the client has sent a request of this type
 	owed    bool // the client is due a response even if there is nothing to say
 	replay  bool // state of the world: the next request is answered in full, even if it looks like an ACK (P11)
-	marked  bool // state of the world: the versions of responses have a mark, see versionOf
 	// lastAcked is as lastSent. No stream has more than 32 bits of responses; it stands here because here is room for it.
 	lastAcked uint32
 	digest    *digest // state of the world: of the names of the last request

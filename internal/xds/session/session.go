@@ -62,6 +62,7 @@ type Session struct {
 
 	still      typeSet // types of which nothing is to be done, see still.go
 	awaits     typeSet // types with responses that the client has not answered
+	marked     typeSet // state of the world: types whose responses have versions with a mark, see versionOf
 	begun      bool    // the client has asked for something that is served
 	reconciled bool    // a new stream's listeners and routes have been brought up to date once
 	pieces     bool    // the client's route tables are heads, and their virtual hosts resources of their own

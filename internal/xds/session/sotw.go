@@ -16,8 +16,9 @@ func (s *Session) requestSotw(c *channel, req Request, now time.Time) {
 	if !first && req.Nonce != "" && req.Nonce != c.nonce(c.lastSent) {
 		return
 	}
-	if c.started = true; first {
-		c.marked = req.VersionInfo != "" && !strings.HasSuffix(req.VersionInfo, mark)
+	c.started = true
+	if first && req.VersionInfo != "" && !strings.HasSuffix(req.VersionInfo, mark) {
+		s.marked.add(c.typ)
 	}
 	if d := digestOf(req.Names); first || d != *c.digest {
 		c.digest = &d
@@ -32,7 +33,7 @@ func (s *Session) requestSotw(c *channel, req Request, now time.Time) {
 // same: not those of a stream, and since nonces begin anew on the next, on that one not the version that the client brought along.
 func (c *channel) versionOf(nonce string) string {
 	v := c.set.Root().String() + "/" + nonce
-	if c.marked {
+	if c.session.marked.has(c.typ) {
 		v += mark
 	}
 	return v
