@@ -58,7 +58,7 @@ Told are the times with and without, what waits for clients in the control plane
 	flags.IntVar(&o.Sick, "sick", 1, "how many sidecars do not read, acknowledge late, or flood")
 	flags.IntVar(&o.Crowd, "crowd", 5000, "how many sidecars connect at once (each takes a file descriptor of both processes)")
 	flags.Float64Var(&o.StormRate, "storm", 10_000, "how many changes a second the storm has")
-	flags.StringSliceVar(&beside, "beside", nil, "what to measure, in this order, all if nothing is said: "+strings.Join(sicknessNames(), ", ")+"")
+	flags.StringSliceVar(&beside, "beside", nil, "what to measure, in this order, all if nothing is said: "+strings.Join(sicknessNames(), ", "))
 	restrict(flags, "beside", func() error {
 		for _, name := range beside {
 			if _, known := perf.ByName()[name]; !known {
