@@ -76,7 +76,7 @@ func newRoot() *cobra.Command {
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
 	root.AddCommand(newUp(out), newServe(), newManifest(), newStatus(out), newProxyConfig(out), newSample(), newControlPlane(), newPerfServer(),
-		newPerf(out, terminal.New(os.Stderr, os.Getenv)))
+		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
 	fitHelp(root)
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 
 // TestMain lets the test binary be the program where a test starts it as such.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == perfServer || os.Args[1] == "serve") {
+	if len(os.Args) > 1 && slices.Contains([]string{perfServer, perfApart, "serve"}, os.Args[1]) {
 		main()
 	}
 	leak.Main(m)

@@ -92,8 +92,12 @@ func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf
 		}
 	}
 	o.Mesh.Pods = cmp.Or(o.Mesh.Pods, max(o.Sidecars, o.Mesh.Services))
-	fleet := perf.Simulated{StateOfTheWorld: f.protocol == "sotw", Log: slog.New(slog.DiscardHandler)}
-	err := f.asks(&fleet)
+	self, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	fleet := perf.Simulated{StateOfTheWorld: f.protocol == "sotw", Apart: []string{self, perfApart}, Log: slog.New(slog.DiscardHandler)}
+	err = f.asks(&fleet)
 	o.Fleet = fleet.Fleet
 	if err := errors.Join(err, f.plane.check(), o.Check()); err != nil {
 		return o, err

@@ -109,7 +109,7 @@ func New(o Options) *Pipeline {
 	})
 	p.registry.hub = p.hub
 	p.server = serve.New(serve.Options{
-		Registrar: p.registry, Authenticator: o.Authenticator, Calm: p.hub.Calm, Differ: p.differ, Metrics: p.metrics, Log: o.Log, Now: time.Now, Drain: o.ProxyDrain,
+		Registrar: p.registry, Authenticator: o.Authenticator, Pushes: p.hub, Differ: p.differ, Metrics: p.metrics, Log: o.Log, Now: time.Now, Drain: o.ProxyDrain,
 		WholeRoutes: o.Config.WholeRoutes, WholeEndpoints: o.Config.WholeEndpoints,
 		Limits: serve.Limits{StreamsPerSecond: o.Config.MaxRequestsPerSecond, MemoryTight: o.MemoryTight, ReceiveBytes: o.Config.MaxRecvMsgSize},
 	})

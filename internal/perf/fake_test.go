@@ -162,17 +162,31 @@ func (f fakeFleet) Start(pod load.Pod) (stop func()) {
 	}
 }
 
-func (f fakeFleet) StartSick(pod load.Pod, _ Sickness) (stop func(), synced func() bool) {
+func (f fakeFleet) StartSick(pods []load.Pod, _ Sickness) (Patients, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.sick++
-	f.pods[pod.Name] = pod
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.sick--
-		delete(f.pods, pod.Name)
-	}, func() bool { return true }
+	f.sick += len(pods)
+	for _, pod := range pods {
+		f.pods[pod.Name] = pod
+	}
+	return fakePatients{f.fake, pods}, nil
+}
+
+type fakePatients struct {
+	*fake
+	pods []load.Pod
+}
+
+func (f fakePatients) Synced() int { return len(f.pods) }
+
+func (f fakePatients) Stop() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sick -= len(f.pods)
+	for _, pod := range f.pods {
+		delete(f.fake.pods, pod.Name)
+	}
+	return nil
 }
 
 func (f fakeFleet) Totals() Totals {

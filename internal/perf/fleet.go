@@ -10,13 +10,20 @@ import (
 type Fleet interface {
 	// Start lets the proxy of a pod connect, and connect again whenever its stream breaks, until it is stopped. It returns at once.
 	Start(pod load.Pod) (stop func())
-	// StartSick is Start for one that misbehaves: that is deaf, late, or floods; of a crowd it behaves. Synced tells whether it has all that
-	// it asked for.
-	StartSick(pod load.Pod, s Sickness) (stop func(), synced func() bool)
-	// Totals are what all proxies ever did, those that were stopped included.
+	// StartSick lets proxies of pods connect at once that misbehave: that are deaf, late, or flood; those of a crowd behave.
+	StartSick(pods []load.Pod, s Sickness) (Patients, error)
+	// Totals are what all proxies but patients ever did, those that were stopped included.
 	Totals() Totals
-	// Close stops all and returns when they are gone.
+	// Close stops all but patients, and returns when they are gone.
 	Close()
+}
+
+// Patients are proxies that misbehave.
+type Patients interface {
+	// Synced is how many of them have all that they asked for.
+	Synced() int
+	// Stop ends them, and tells what went wrong with them that was not meant to.
+	Stop() error
 }
 
 // Hooks are what a fleet calls, from any goroutine. None may block.

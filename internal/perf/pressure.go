@@ -166,35 +166,24 @@ func (w *ward) sicken(ctx context.Context, s Sickness) (cure func() error, err e
 	if s == Crowd {
 		number, first = w.o.Crowd, w.o.Mesh.Pods
 	}
-	var patients []func() bool
-	var stops []func()
-	for i := range number {
-		stop, synced := w.fleet.StartSick(w.pods.Pod(first+i), s)
-		stops, patients = append(stops, stop), append(patients, synced)
+	pods := make([]load.Pod, number)
+	for i := range pods {
+		pods[i] = w.pods.Pod(first + i)
 	}
-	settled := func() error {
-		return w.await(ctx, "waiting for those that are sick", nil, number, func() (n int) {
-			for _, synced := range patients {
-				if synced() {
-					n++
-				}
-			}
-			return n
-		})
-	}
-	end := func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
-	if s == Crowd {
-		return func() error { defer end(); return settled() }, nil
-	}
-	if err := settled(); err != nil {
-		end()
+	patients, err := w.fleet.StartSick(pods, s)
+	if err != nil {
 		return nil, err
 	}
-	return func() error { end(); return nil }, nil
+	settled := func() error {
+		return w.await(ctx, "waiting for those that are sick", nil, number, patients.Synced)
+	}
+	if s == Crowd {
+		return func() error { return errors.Join(settled(), patients.Stop()) }, nil
+	}
+	if err := settled(); err != nil {
+		return nil, errors.Join(err, patients.Stop())
+	}
+	return patients.Stop, nil
 }
 
 // stormEvery is how often a storm writes: so many changes as belong to that time.

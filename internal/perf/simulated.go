@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/perf/apart"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 )
@@ -17,6 +18,8 @@ type Simulated struct {
 	// NameTable lets them ask for the table of an agent's DNS proxy, Secrets for these secrets.
 	NameTable bool
 	Secrets   []string
+	// Apart is the command of a process for sidecars that misbehave, which runs apart.Serve.
+	Apart []string
 	// Loops is how many goroutines drive them; 0 for as many as suit the machine.
 	Loops int
 	Log   *slog.Logger
@@ -49,13 +52,7 @@ func (s Simulated) Fleet(address string, h Hooks) (Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Classify, o.Arrived, o.Synced, o.Background = nil, nil, nil, true
-	sick, err := sidecar.New(o)
-	if err != nil {
-		well.Close()
-		return nil, err
-	}
-	return simulated{well, sick}, nil
+	return simulated{well, o, s.Apart}, nil
 }
 
 // sourcesFor are addresses of 127.0.0.0/8 to connect from if the target is there too.
@@ -70,12 +67,16 @@ func sourcesFor(target string) (sources []netip.Addr) {
 	return sources
 }
 
-// simulated are two fleets, so that what those do that misbehave does not delay the others in this process.
-type simulated struct{ well, sick *sidecar.Fleet }
+// simulated is a fleet in this process, and others in processes of their own, so that what those do that misbehave does not delay it.
+type simulated struct {
+	well    *sidecar.Fleet
+	options sidecar.Options
+	apart   []string
+}
 
 // Start implements Fleet.
 func (s simulated) Start(pod load.Pod) (stop func()) {
-	return start(s.well, pod, sidecar.Manners{}).Stop
+	return s.well.Start(identity(pod), sidecar.Manners{}).Stop
 }
 
 // How bad those are that misbehave: lateBy is more than a change takes, floodRate more than a server has to bear.
@@ -85,7 +86,7 @@ const (
 )
 
 // StartSick implements Fleet.
-func (s simulated) StartSick(pod load.Pod, as Sickness) (stop func(), synced func() bool) {
+func (s simulated) StartSick(pods []load.Pod, as Sickness) (Patients, error) {
 	var m sidecar.Manners
 	switch as {
 	case Deaf:
@@ -95,35 +96,31 @@ func (s simulated) StartSick(pod load.Pod, as Sickness) (stop func(), synced fun
 	case Flooding:
 		m.Flood = floodRate
 	}
-	one := start(s.sick, pod, m)
-	return one.Stop, one.IsSynced
+	who := make([]sidecar.Identity, len(pods))
+	for i, pod := range pods {
+		who[i] = identity(pod)
+	}
+	return apart.Start(s.apart, s.options, m, who)
 }
 
-func start(in *sidecar.Fleet, pod load.Pod, m sidecar.Manners) *sidecar.Sidecar {
+// identity is what the sidecar of a pod says of itself.
+func identity(pod load.Pod) sidecar.Identity {
 	address, _ := netip.ParseAddr(pod.Address) // load writes them
-	return in.Start(sidecar.Identity{
+	return sidecar.Identity{
 		Namespace: pod.Namespace, Pod: pod.Name, Address: address, ServiceAccount: pod.ServiceAccount, NodeName: pod.Node, Labels: pod.Labels,
 		Router: pod.Router,
-	}, m)
+	}
 }
 
-// Totals implements Fleet.
-func (s simulated) Totals() (all Totals) {
-	for _, f := range []*sidecar.Fleet{s.well, s.sick} {
-		stats := f.Stats()
-		of := stats.Total()
-		all.Received += int64(stats.BytesRead)
-		all.Sent += int64(stats.BytesWritten)
-		all.Responses += int64(of.Responses)
-		all.Refused += int64(of.Nacks)
-		all.Turned += int64(stats.Failures + stats.Refused)
-		all.Broken += int64(stats.Malformed)
+// Totals implements Fleet. It is of those that are well.
+func (s simulated) Totals() Totals {
+	stats := s.well.Stats()
+	of := stats.Total()
+	return Totals{
+		Received: int64(stats.BytesRead), Sent: int64(stats.BytesWritten), Responses: int64(of.Responses), Refused: int64(of.Nacks),
+		Turned: int64(stats.Failures + stats.Refused), Broken: int64(stats.Malformed),
 	}
-	return all
 }
 
 // Close implements Fleet.
-func (s simulated) Close() {
-	s.well.Close()
-	s.sick.Close()
-}
+func (s simulated) Close() { s.well.Close() }

@@ -77,7 +77,7 @@ func newLateen(o serve.Options) *lateen {
 	for t := range view.NumTypes {
 		s.state = s.state.With(t, s.store.Build(view.NewResource(resourceName, []byte(resourceName))))
 	}
-	o.Registrar, o.Calm, o.Differ, o.Metrics, o.Now = s, s.hub.Calm, view.NewDiffer(64), s.metrics, time.Now
+	o.Registrar, o.Pushes, o.Differ, o.Metrics, o.Now = s, s.hub, view.NewDiffer(64), s.metrics, time.Now
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -79,18 +79,20 @@ func play(role string) error {
 	if role != "clients" {
 		secure, pair := role[len(role)-1] == 's', os.Args[3:]
 		var o []grpc.ServerOption
+		var c credentials.TransportCredentials
 		if secure {
 			cert, err := tls.X509KeyPair([]byte(pair[0]), []byte(pair[1]))
 			if err != nil {
 				return err
 			}
-			o = append(o, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12})))
+			c = credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12})
+			o = append(o, grpc.Creds(c))
 		}
 		switch role {
 		case "bare", "bares":
 			s = newBare(o...)
 		default:
-			s = newLateen(serve.Options{GRPC: o})
+			s = newLateen(serve.Options{Credentials: c})
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

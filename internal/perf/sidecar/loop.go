@@ -81,11 +81,6 @@ func newLoop(f *Fleet) (*loop, error) {
 func (l *loop) run() {
 	defer close(l.ended)
 	defer l.poll.close()
-	if l.options.Background {
-		if err := background(); err != nil {
-			l.report(slog.LevelWarn, err)
-		}
-	}
 	var ready []readiness
 	for {
 		var err error

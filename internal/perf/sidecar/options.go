@@ -34,8 +34,6 @@ type Options struct {
 	Protocol Protocol
 	// Loops is how many goroutines do the work; 0 is one for each CPU, at most 4.
 	Loops int
-	// Background lets them have only what CPU everybody else leaves, as if they were on another machine (Linux alone).
-	Background bool
 	// Seed decides what is drawn: jitter, and whom a share applies to.
 	Seed    uint64
 	Backoff Backoff

@@ -78,7 +78,7 @@ func NewHub(o Options) *Hub {
 		now:     o.Now,
 		metrics: o.Metrics,
 		left:    o.Left,
-		pool:    pool{limit: throttle(o.Throttle)},
+		pool:    pool{limit: throttle(o.Throttle), now: o.Now},
 		ledger:  newLedger(o),
 		classes: map[ClassID][]*Conn{},
 	}
@@ -110,6 +110,9 @@ func (h *Hub) Register(class ClassID, state *view.State, own view.Own) *Conn {
 
 // Calm returns what is closed when no push is under way; nil if none is. Pushes that are stuck do not count.
 func (h *Hub) Calm() <-chan struct{} { return h.pool.calm() }
+
+// BusySince tells whether since a time there were pushes to many connections, one after the other.
+func (h *Hub) BusySince(t time.Time) bool { return h.pool.busySince(t) }
 
 // Publish offers a generation to all connections that it touches. It does not wait for any of them.
 func (h *Hub) Publish(g Generation) {

@@ -1,6 +1,9 @@
 package fanout
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // pool runs the pushes of all connections, so that a stream needs no goroutine of its own for them, and a push to a thousand
 // of them wakes a few. A connection stands in the queue at most once, so the queue is bounded by the number of
@@ -8,12 +11,18 @@ import "sync"
 // turn back (Conn.Yield). While there is nothing to push there is no goroutine.
 type pool struct {
 	limit int
+	now   func() time.Time
 
 	mu          sync.Mutex
 	first, last *Conn         // the queue, linked by task.next
 	turns       int           // that are taken
 	quiet       chan struct{} // closed when none is taken; nil while nobody waits for that
+	pushes      int           // that have ended since then
+	busy        time.Time     // when they were many
 }
+
+// many are so many pushes, one after the other, that they take a millisecond of CPU and more.
+const many = 64
 
 // task is a connection's part in the pool. All but push, which is set before anything else, is guarded by pool.mu.
 type task struct {
@@ -93,6 +102,9 @@ func (p *pool) pushed(c *Conn) bool {
 	t := &c.task
 	kept := t.turn
 	t.running, t.turn = false, false
+	if p.pushes++; p.pushes%many == 0 {
+		p.busy = p.now()
+	}
 	if t.again {
 		t.again = false
 		p.enqueue(c)
@@ -114,10 +126,21 @@ func (p *pool) yield(c *Conn) {
 
 // release gives a turn back. The caller holds mu.
 func (p *pool) release() {
-	if p.turns--; p.turns == 0 && p.quiet != nil {
+	if p.turns--; p.turns > 0 {
+		return
+	}
+	p.pushes = 0
+	if p.quiet != nil {
 		close(p.quiet)
 		p.quiet = nil
 	}
+}
+
+// busySince tells whether many pushes followed each other since a time.
+func (p *pool) busySince(t time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy.After(t)
 }
 
 // calm returns what is closed when no push is under way; nil if none is.

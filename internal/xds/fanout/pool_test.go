@@ -3,6 +3,7 @@ package fanout_test
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,4 +108,35 @@ func TestStartPushesWhatIsPending(t *testing.T) {
 	})
 	<-done
 	require.True(t, pushed.Load())
+}
+
+func TestManyPushesOneAfterTheOtherAreTold(t *testing.T) {
+	const many = 64
+	f := newFixture(1)
+	var all []*pusher
+	for range many {
+		all = append(all, f.pusher(1))
+	}
+	before := f.clock.Now().Add(-time.Nanosecond)
+	push := func(those []*pusher) {
+		for _, one := range those {
+			<-one.began
+			one.end <- struct{}{}
+		}
+		if calm := f.hub.Calm(); calm != nil {
+			<-calm
+		}
+	}
+	f.publish(1, 1)
+	push(all)
+	require.True(t, f.hub.BusySince(before))
+	require.False(t, f.hub.BusySince(f.clock.Now()))
+
+	f = newFixture(1)
+	few := []*pusher{f.pusher(1), f.pusher(1)}
+	for n := range uint64(many) {
+		f.publish(n+1, 1)
+		push(few)
+	}
+	require.False(t, f.hub.BusySince(before))
 }

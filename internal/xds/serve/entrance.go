@@ -25,7 +25,7 @@ type entrance struct {
 	door     turns
 	most     int // bytes that may be under way
 	patience time.Duration
-	calm     func() <-chan struct{} // what is closed when no push is under way, nil if none is
+	courtesy *courtesy
 
 	mu    sync.Mutex
 	bytes int
@@ -42,9 +42,9 @@ const (
 	hallPlaces = 16
 )
 
-func newEntrance(calm func() <-chan struct{}) *entrance {
+func newEntrance(c *courtesy) *entrance {
 	door := newTurns()
-	return &entrance{hall: make(turns, hallPlaces*cap(door)), door: door, most: cap(door) * underwayBytes, patience: newcomerPatience, calm: calm}
+	return &entrance{hall: make(turns, hallPlaces*cap(door)), door: door, most: cap(door) * underwayBytes, patience: newcomerPatience, courtesy: c}
 }
 
 // enter waits until a newcomer may be answered; leave is to be called when it was. With the end of ctx it returns its error.
@@ -52,7 +52,8 @@ func (e *entrance) enter(ctx context.Context) error {
 	if err := e.door.take(ctx); err != nil {
 		return err
 	}
-	if err := e.waitFor(ctx, e.calm(), e.wait()); err != nil {
+	pause(ctx, e.courtesy.newcomer(time.Now()))
+	if err := e.waitFor(ctx, e.courtesy.pushes.Calm(), e.wait()); err != nil {
 		e.leave()
 		return err
 	}

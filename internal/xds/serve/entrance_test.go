@@ -15,25 +15,29 @@ import (
 )
 
 func smallEntrance(limit int) *entrance {
-	e := newEntrance(alwaysCalm)
+	e := newEntrance(newCourtesy(noPushes{}))
 	e.most, e.patience = limit, time.Hour
 	return e
 }
 
-func alwaysCalm() <-chan struct{} { return nil }
+type noPushes struct{}
+
+func (noPushes) Calm() <-chan struct{}    { return nil }
+func (noPushes) BusySince(time.Time) bool { return false }
 
 // Newcomers wait until pushes are over, but not for ever.
 func TestNewcomersWaitForPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
-		e := newEntrance(func() <-chan struct{} { return over })
+		pushes := &somePushes{over: over}
+		e := newEntrance(newCourtesy(pushes))
 		began := time.Now()
 		time.AfterFunc(newcomerPatience/2, func() { close(over) })
 		require.NoError(t, e.enter(t.Context()))
 		require.Equal(t, newcomerPatience/2, time.Since(began))
 		e.leave()
 
-		over = make(chan struct{})
+		pushes.over = make(chan struct{})
 		var u underway
 		e.sent(&u, e.most)
 		require.NoError(t, e.enter(t.Context()))
@@ -100,7 +104,7 @@ func TestNewcomersEnterInTurn(t *testing.T) {
 // Clients that take their time hold up a fleet for a moment each at most.
 func TestNewcomersAreLetInAtSomePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEntrance(alwaysCalm)
+		e := newEntrance(newCourtesy(noPushes{}))
 		var u underway
 		e.sent(&u, e.most)
 		began := time.Now()

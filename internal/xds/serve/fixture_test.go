@@ -57,7 +57,7 @@ func newFixture(t testing.TB, adjust ...func(*Options)) *fixture {
 	f.state = f.clusters(1, 1, "a", "b")
 	log, err := observe.NewLogger(f.log, slog.LevelInfo, observe.Text)
 	require.NoError(t, err)
-	o := Options{Registrar: f, Calm: f.hub.Calm, Differ: view.NewDiffer(64), Metrics: f.metrics, Log: log, Now: time.Now, Hold: time.Millisecond}
+	o := Options{Registrar: f, Pushes: f.hub, Differ: view.NewDiffer(64), Metrics: f.metrics, Log: log, Now: time.Now, Hold: time.Millisecond}
 	for _, a := range adjust {
 		a(&o)
 	}

@@ -12,6 +12,8 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
 
@@ -34,8 +36,8 @@ type Options struct {
 	Registrar Registrar
 	// Authenticator proves who opens a stream. Without one, everybody is nobody in particular and believed.
 	Authenticator Authenticator
-	// Calm returns what is closed when no push is under way, nil if none is: then there is time for those who come. It is fanout's.
-	Calm func() <-chan struct{}
+	// Pushes tells of those under way, so that there is time for them when others come.
+	Pushes Pushes
 	// Differ is shared by all sessions of the process, so that those which make the same step share its result.
 	Differ  *view.Differ
 	Metrics *observe.Metrics
@@ -48,8 +50,8 @@ type Options struct {
 	// WholeRoutes and WholeEndpoints have all clients get route tables, and the endpoints of a cluster, as one resource each. Without
 	// them, Envoys that are new enough get those of large ones as resources of their own.
 	WholeRoutes, WholeEndpoints bool
-	// GRPC are further options, as credentials.
-	GRPC []grpc.ServerOption
+	// Credentials secure connections and prove who has opened them; nil leaves them in plaintext.
+	Credentials credentials.TransportCredentials
 }
 
 // Limits are what keeps one client from harming others.
@@ -128,7 +130,7 @@ func New(o Options) *Server {
 		options:     o,
 		limits:      o.Limits.orDefaults(),
 		admission:   newAdmission(o.Limits.StreamsPerSecond, o.Now(), o.Limits.MemoryTight),
-		entrance:    newEntrance(o.Calm),
+		entrance:    newEntrance(newCourtesy(o.Pushes)),
 		turns:       newTurns(),
 		instruments: newInstruments(o.Metrics),
 		draining:    make(chan struct{}),
@@ -136,13 +138,18 @@ func New(o Options) *Server {
 	}
 	s.watch = newWatch(s.limits.Write, o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
-	s.grpc = grpc.NewServer(append(s.grpcOptions(), o.GRPC...)...)
+	s.grpc = grpc.NewServer(s.grpcOptions()...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
 	return s
 }
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
+	secure := s.options.Credentials
+	if secure == nil {
+		secure = insecure.NewCredentials()
+	}
 	return []grpc.ServerOption{
+		grpc.Creds(newBulk(secure)),
 		grpc.ForceServerCodecV2(newCodec()),
 		experimental.BufferPool(&frames{}),
 		grpc.InTapHandle(cancellable),
@@ -168,7 +175,9 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 }
 
 // Serve accepts connections until Stop, and then returns nil. It may be called for several listeners.
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(newArrivals(frugal{l})) }
+func (s *Server) Serve(l net.Listener) error {
+	return s.grpc.Serve(newArrivals(frugal{l}, s.entrance.courtesy))
+}
 
 // Stop closes all connections, so that clients come back elsewhere, and returns when their streams have ended or ctx is
 // done. Before that it has them seal what they have.

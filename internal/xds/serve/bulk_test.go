@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"pgregory.net/rapid"
+)
+
+// written is a connection that keeps what was written.
+type written struct {
+	net.Conn
+	err error
+
+	mu  sync.Mutex
+	all [][]byte
+}
+
+func (w *written) pieces() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
+	}
+	w.all = append(w.all, bytes.Clone(p))
+	return len(p), nil
+}
+
+func bulked(t require.TestingT, raw net.Conn) net.Conn {
+	conn, _, err := newBulk(insecure.NewCredentials()).ServerHandshake(raw)
+	require.NoError(t, err)
+	return conn
+}
+
+// write is what grpc-go does: full buffers, and then what is left, if anything is.
+func write(t require.TestingT, to net.Conn, p []byte) {
+	for len(p) > 0 {
+		n, err := to.Write(p[:min(len(p), writeBuffer)])
+		require.NoError(t, err)
+		p = p[n:]
+	}
+}
+
+func TestLongResponsesAreWrittenAtOnce(t *testing.T) {
+	raw := &written{}
+	conn := bulked(t, raw)
+	write(t, conn, make([]byte, 300))
+	require.Len(t, raw.pieces(), 1, "a push is written as it is")
+	write(t, conn, make([]byte, 5*writeBuffer+1))
+	require.Len(t, raw.pieces(), 2)
+	require.Len(t, raw.pieces()[1], 5*writeBuffer+1)
+	write(t, conn, make([]byte, 2*bulkBytes+7))
+	require.Len(t, raw.pieces(), 5)
+	require.Len(t, raw.pieces()[2], bulkBytes)
+	require.Nil(t, conn.(*bulkConn).pending, "who has written everything has no buffer")
+}
+
+func TestNothingTellsTheEndOfAResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw := &written{}
+		conn := bulked(t, raw)
+		write(t, conn, make([]byte, 2*writeBuffer))
+		require.Empty(t, raw.pieces())
+		pause(t.Context(), bulkDelay)
+		synctest.Wait()
+		require.Len(t, raw.pieces(), 1)
+
+		gone := &written{err: errors.New("it has gone")}
+		conn = bulked(t, gone)
+		write(t, conn, make([]byte, writeBuffer))
+		pause(t.Context(), bulkDelay)
+		synctest.Wait()
+		_, err := conn.Write([]byte("more"))
+		require.ErrorIs(t, err, gone.err)
+	})
+}
+
+func TestWhatIsPutTogetherIsWhatWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := &written{}
+		conn := bulked(t, raw)
+		var want []byte
+		for i, size := range rapid.SliceOf(rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(0, 3*bulkBytes), rapid.Just(writeBuffer))).Draw(t, "sizes") {
+			p := bytes.Repeat([]byte{byte(i)}, size)
+			want = append(want, p...)
+			write(t, conn, p)
+		}
+		write(t, conn, []byte("end"))
+		require.Equal(t, append(want, "end"...), bytes.Join(raw.pieces(), nil))
+		for _, p := range raw.pieces() {
+			require.LessOrEqual(t, len(p), bulkBytes+writeBuffer)
+		}
+	})
+}
+
+func TestWhoFailsToProveWhoTheyAreHasNoConnection(t *testing.T) {
+	raw := &written{}
+	b := newBulk(stranger{insecure.NewCredentials()})
+	_, _, err := b.ServerHandshake(raw)
+	require.ErrorIs(t, err, errStranger)
+	_, _, err = b.Clone().ServerHandshake(raw)
+	require.ErrorIs(t, err, errStranger)
+}
+
+var errStranger = errors.New("who is it?")
+
+type stranger struct {
+	credentials.TransportCredentials
+}
+
+func (s stranger) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errStranger
+}
+
+func (s stranger) Clone() credentials.TransportCredentials { return s }
