@@ -19,7 +19,7 @@ type bulk struct {
 
 const (
 	// bulkBytes is how much is written at a time.
-	bulkBytes = 16 * writeBuffer
+	bulkBytes = 8 * writeBuffer
 	// bulkDelay is how long a response may wait whose length is a multiple of grpc-go's buffer, one of 4,096: nothing tells its end.
 	bulkDelay = 5 * time.Millisecond
 )
