@@ -74,5 +74,5 @@ func TestWhatGoesWrongIsTold(t *testing.T) {
 	_, err = Start([]string{"/no/such/command"}, sidecar.Options{}, sidecar.Manners{}, nil)
 	require.ErrorContains(t, err, "/no/such/command")
 	require.ErrorContains(t, Serve(strings.NewReader("sidecars"), io.Discard), "what lateen perf tells")
-	require.NoError(t, Serve(strings.NewReader(`{"targets": ["127.0.0.1:1"]}`), io.Discard), "who tells has gone")
+	require.NoError(t, Serve(strings.NewReader(`{"options": {"Targets": ["127.0.0.1:1"]}}`), io.Discard), "who tells has gone")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
@@ -13,28 +12,9 @@ import (
 
 // order is what the process is told first.
 type order struct {
-	Targets   []string           `json:"targets"`
-	Sources   []netip.Addr       `json:"sources"`
-	Protocol  sidecar.Protocol   `json:"protocol"`
-	Loops     int                `json:"loops"`
-	Secrets   []string           `json:"secrets"`
-	NameTable bool               `json:"nameTable"`
-	Mesh      sidecar.Mesh       `json:"mesh"`
-	Manners   sidecar.Manners    `json:"manners"`
-	Sidecars  []sidecar.Identity `json:"sidecars"`
-}
-
-func newOrder(o sidecar.Options, m sidecar.Manners, who []sidecar.Identity) order {
-	return order{
-		Targets: o.Targets, Sources: o.Sources, Protocol: o.Protocol, Loops: o.Loops, Secrets: o.Secrets, NameTable: o.NameTable, Mesh: o.Mesh, Manners: m,
-		Sidecars: who,
-	}
-}
-
-func (o order) options() sidecar.Options {
-	return sidecar.Options{
-		Targets: o.Targets, Sources: o.Sources, Protocol: o.Protocol, Loops: o.Loops, Secrets: o.Secrets, NameTable: o.NameTable, Mesh: o.Mesh,
-	}
+	Options  sidecar.Options    `json:"options"`
+	Manners  sidecar.Manners    `json:"manners"`
+	Sidecars []sidecar.Identity `json:"sidecars"`
 }
 
 // word follows the order: the sidecars are to connect.
@@ -57,7 +37,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := orders.Decode(&o); err != nil {
 		return fmt.Errorf("what lateen perf tells: %w", err)
 	}
-	fleet, err := sidecar.New(o.options())
+	fleet, err := sidecar.New(o.Options)
 	if err != nil {
 		return err
 	}

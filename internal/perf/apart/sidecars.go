@@ -22,8 +22,8 @@ type Sidecars struct {
 	ended  chan struct{}
 }
 
-// Start runs a command that is to be Serve, and lets sidecars connect from there, all at once. Of the options those count that say
-// what sidecars do; they are not heard of.
+// Start runs a command that is to be Serve, and lets sidecars connect from there, all at once. They do not encrypt, and nobody hears
+// what comes to them: such options are this process's.
 func Start(argv []string, o sidecar.Options, m sidecar.Manners, who []sidecar.Identity) (s *Sidecars, err error) {
 	s = &Sidecars{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})}
 	s.cmd.Stderr, s.cmd.SysProcAttr = &s.log, ofItsOwn()
@@ -38,9 +38,9 @@ func Start(argv []string, o sidecar.Options, m sidecar.Manners, who []sidecar.Id
 		return nil, fmt.Errorf("sidecars that misbehave cannot be started: %w", err)
 	}
 	reports := json.NewDecoder(out)
-	if err := s.begin(reports, newOrder(o, m, who)); err != nil {
+	if err := s.begin(reports, order{o, m, who}); err != nil {
 		close(s.ended)
-		return nil, errors.Join(err, s.Stop())
+		return nil, errors.Join(fmt.Errorf("sidecars that misbehave: %w", err), s.Stop())
 	}
 	go s.hear(reports)
 	return s, nil
@@ -49,15 +49,15 @@ func Start(argv []string, o sidecar.Options, m sidecar.Manners, who []sidecar.Id
 // begin tells the process what to do, and returns when it does it.
 func (s *Sidecars) begin(reports *json.Decoder, o order) error {
 	if err := background(s.cmd.Process.Pid); err != nil {
-		return fmt.Errorf("sidecars that misbehave: %w", err)
+		return err
 	}
 	orders := json.NewEncoder(s.in)
 	if err := orders.Encode(o); err != nil {
-		return fmt.Errorf("sidecars that misbehave: %w", err)
+		return err
 	}
 	var ready report
 	if err := reports.Decode(&ready); err != nil {
-		return fmt.Errorf("sidecars that misbehave: %w", err)
+		return err
 	}
 	return orders.Encode(word{Connect: true})
 }

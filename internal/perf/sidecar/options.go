@@ -24,7 +24,7 @@ func (p Protocol) String() string {
 	return "delta"
 }
 
-// Options say what a fleet does.
+// Options say what a fleet does. As JSON they are without what only this process has.
 type Options struct {
 	// Targets are the control plane's addresses, "127.0.0.1:15010"; sidecars take them in turn, and another at each attempt. Each
 	// pair of a target and a source has about 28,000 ports.
@@ -44,8 +44,8 @@ type Options struct {
 	FetchTimeout time.Duration
 	// TLS encrypts if it is not nil; a sidecar then costs crypto/tls's state, and a goroutine while it shakes hands. Token is sent as a bearer token
 	// with each stream; nil sends none.
-	TLS   *tls.Config
-	Token func(Identity) (string, error)
+	TLS   *tls.Config                    `json:"-"`
+	Token func(Identity) (string, error) `json:"-"`
 	// Secrets are those that sidecars ask for (SDS) together with listeners, and NameTable lets them ask for the table of an agent's DNS
 	// proxy (NDS), as agents do. Whether they are in sync does not depend on the answers: a control plane may have none.
 	Secrets   []string
@@ -56,16 +56,16 @@ type Options struct {
 	// Classify looks at a resource that has not been seen before and returns its mark, 0 for none. It is called once for each
 	// distinct type, name, version and body, and by each loop for itself: it must be safe for concurrent use, and its answer may
 	// be asked for anew once no sidecar holds the resource. May be nil.
-	Classify func(Resource) Mark
+	Classify func(Resource) Mark `json:"-"`
 	// Arrived is told of each marked resource that reaches a sidecar which did not hold it (of members of collections, which are not
 	// held: whenever they come), and of each that it held and is told to remove, by the sidecar's loop and before the acknowledgement is written. It must not block, and not call methods that
 	// wait for the loop: Close, Resources, Holds. May be nil.
-	Arrived func(Arrival)
+	Arrived func(Arrival) `json:"-"`
 	// Synced is told each time when a sidecar has all that it asked for after it had not, by its loop. It must not block. May be
 	// nil.
-	Synced func(*Sidecar, time.Time)
+	Synced func(*Sidecar, time.Time) `json:"-"`
 	// Log takes what goes wrong: refused streams, messages that cannot be read. nil discards it.
-	Log *slog.Logger
+	Log *slog.Logger `json:"-"`
 }
 
 // Backoff is how long a sidecar waits before it connects again: a time drawn from [0, Base·2ⁿ) up to Max, where n counts the

@@ -20,7 +20,7 @@ func (crowded) Accept() (net.Conn, error) {
 
 func TestConnectionsAreTakenAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, began := newArrivals(crowded{}, newCourtesy(noPushes{})), time.Now()
+		a, began := newArrivals(crowded{}, newCourtesy(&somePushes{})), time.Now()
 		rate := arrivalRate * runtime.GOMAXPROCS(0)
 		for range rate {
 			conn, err := a.Accept()

@@ -8,7 +8,7 @@ import (
 
 // collector collects garbage while newcomers wait, when what they leave is about to bring a collection about. Amid newcomers it begins late, because
 // the runtime expects them to allocate as little as those who were there, and then whoever allocates has to help: on two CPUs that
-// took both of them for 100 to 300 ms, in which no push gets on. By itself it is done after 30 to 70 ms.
+// took both of them for 100 to 350 ms, in which no push gets on. By itself it is done after 30 to 70 ms.
 type collector struct {
 	heap    func() heap
 	collect func()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// somePushes are as the fields say.
+// somePushes are as the fields say; the zero value is none.
 type somePushes struct {
 	over <-chan struct{}
 	busy time.Time

@@ -15,15 +15,10 @@ import (
 )
 
 func smallEntrance(limit int) *entrance {
-	e := newEntrance(newCourtesy(noPushes{}))
+	e := newEntrance(newCourtesy(&somePushes{}))
 	e.most, e.patience = limit, time.Hour
 	return e
 }
-
-type noPushes struct{}
-
-func (noPushes) Calm() <-chan struct{}    { return nil }
-func (noPushes) BusySince(time.Time) bool { return false }
 
 // Newcomers wait until pushes are over, but not for ever.
 func TestNewcomersWaitForPushes(t *testing.T) {
@@ -104,7 +99,7 @@ func TestNewcomersEnterInTurn(t *testing.T) {
 // Clients that take their time hold up a fleet for a moment each at most.
 func TestNewcomersAreLetInAtSomePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEntrance(newCourtesy(noPushes{}))
+		e := newEntrance(newCourtesy(&somePushes{}))
 		var u underway
 		e.sent(&u, e.most)
 		began := time.Now()

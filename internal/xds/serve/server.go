@@ -144,12 +144,8 @@ func New(o Options) *Server {
 }
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
-	secure := s.options.Credentials
-	if secure == nil {
-		secure = insecure.NewCredentials()
-	}
 	return []grpc.ServerOption{
-		grpc.Creds(newBulk(secure)),
+		grpc.Creds(newBulk(cmp.Or(s.options.Credentials, insecure.NewCredentials()))),
 		grpc.ForceServerCodecV2(newCodec()),
 		experimental.BufferPool(&frames{}),
 		grpc.InTapHandle(cancellable),
