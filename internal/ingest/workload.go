@@ -128,6 +128,15 @@ func topology(labels map[string]string) model.Locality {
 	}
 }
 
+// ServiceOf is the Service that a changed EndpointSlice is of; of what is none, it is no Service's key.
+func ServiceOf(c source.Change) source.Key {
+	slice, ok := c.Object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return source.Key{}
+	}
+	return source.Key{Kind: source.Service, Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+}
+
 // endpointSlice gives nothing for a slice that belongs to no service.
 func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) ([]Object, bool) {
 	service := in.Labels[discoveryv1.LabelServiceName]

@@ -181,7 +181,7 @@ func TestWhatIsLostGoes(t *testing.T) {
 		"with a selector":                 {usual, []said{at(0, selecting("b"), lost)}, 0},
 		"before a selector changes":       {usual, []said{at(0, lost), at(later, selecting("b"))}, later},
 		"after a selector changed":        {usual, []said{at(0, selecting("b")), at(later, lost)}, later},
-		"while a selector waits":          {usual, []said{at(0, service("z", 80)), at(later, selecting("b"), lost)}, later},
+		"while a selector waits":          {usual, []said{at(0, alias("z", 80)), at(later, selecting("b"), lost)}, later},
 		"before the Service":              {usual, []said{at(0, lost), at(later, removed(selecting("a")))}, later + 20*time.Millisecond},
 		"while its Service waits":         {usual, []said{at(0, removed(selecting("a")), lost)}, 0},
 		"with its namespace":              {usual, []said{at(0, removed(lost), removed(runs("p7")), removed(runs("p8")), removed(selecting("a")))}, 0},

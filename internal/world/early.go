@@ -3,21 +3,56 @@ package world
 import (
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // A change that comes after a calm is most often alone, and need not wait as long as one amid others. What may be wrong with that
 // is an apply of several objects that depend on each other: a route would go out before its subset, and answer 503 meanwhile.
 // So such a batch is applied, looked at, and held as long as any other if something is wrong with it that was not before.
+//
+// Nor is a Service whole without its endpoints: whoever writes their EndpointSlice sees the Service first. It is held until that comes, so that both
+// leave as one, and no longer than a quiet takes.
 
 // heldBatch is what was applied and is not published yet.
 type heldBatch struct {
-	first   time.Time // when the oldest of its changes came; zero for the initial state
-	settled bool      // there is more in it than endpoints that came at their own pace
-	early   bool      // it did not wait for the usual quiet
+	first   time.Time           // when the oldest of its changes came; zero for the initial state
+	settled bool                // there is more in it than endpoints that came at their own pace
+	early   bool                // it did not wait for the usual quiet
+	wrong   bool                // an error is in it that was not before
+	awaited map[source.Key]bool // the new Services in it of which no EndpointSlice has come
 	delta   *Delta
 	changes []source.Change // for LoopOptions.Applied alone
 	count   int             // of updates
+}
+
+// await notes what a step lacks that was applied.
+func (b *heldBatch) await(w *World, d *Delta) {
+	for _, p := range d.Services {
+		if p.Old != nil || p.New.Kind != source.Service || p.New.IsAlias() || !w.Endpoints(p.New).IsEmpty() {
+			continue
+		}
+		if b.awaited == nil {
+			b.awaited = map[source.Key]bool{}
+		}
+		b.awaited[p.New.Key()] = true
+	}
+}
+
+// came notes that endpoints have changed, which need not be applied.
+func (b *heldBatch) came(c source.Change) { delete(b.awaited, ingest.ServiceOf(c)) }
+
+// awaits is until when it is held for what it lacks.
+func (b *heldBatch) awaits(longest time.Duration) time.Time {
+	if len(b.awaited) == 0 {
+		return b.first
+	}
+	return b.first.Add(longest)
+}
+
+// awaited tells whether the held batch was so for what it lacked alone, without the usual quiet since then.
+func (l *Loop) awaited(now time.Time) bool {
+	return l.held != nil && !l.held.wrong && now.Before(l.pending.last.Add(l.o.Debounce.After))
 }
 
 // Istio makes a batch of each burst; one whose first change has gone at once is a batch more, its rest. What that adds is bounded: for each

@@ -243,6 +243,9 @@ func (l *Loop) wait(now time.Time) (wait time.Duration, next selection) {
 	if !l.pending.empty() || l.held != nil {
 		wait = l.pending.due(l.quiet(), l.o.Debounce.Max).Sub(now)
 	}
+	if l.held != nil && !l.held.wrong {
+		wait = min(wait, l.held.awaits(l.o.Debounce.After).Sub(now))
+	}
 	if l.held != nil || wait <= 0 {
 		return wait, everything
 	}
@@ -286,18 +289,19 @@ func (l *Loop) takeEndpoints(now time.Time) (batch []source.Change, first time.T
 
 // fire converts and applies what is due, and publishes it unless it should be held.
 func (l *Loop) fire(what selection) {
+	now := time.Now()
 	b, early := l.held, false
 	if b == nil {
 		b = &heldBatch{first: l.pending.first}
 	}
 	var batch []source.Change
 	if what == endpointsAlone {
-		batch, b.first = l.takeEndpoints(time.Now())
+		batch, b.first = l.takeEndpoints(now)
 	} else {
-		early, b.settled = l.early() || l.rest(), true
+		early, b.settled = l.early() || l.rest() || l.awaited(now), true
 		batch = slices.Concat(l.pending.take(), l.paced.take(), l.storms.take())
 	}
-	l.storms.forget(time.Now())
+	l.storms.forget(now)
 	if l.o.Applied != nil {
 		b.changes = append(b.changes, batch...)
 	}
@@ -306,11 +310,15 @@ func (l *Loop) fire(what selection) {
 	l.check(next, delta)
 	b.count += len(updates)
 	b.delta = b.delta.Then(delta)
-	if l.held = nil; early && l.o.Ledger.worse() {
+	if !b.awaits(l.o.Debounce.After).After(now) {
+		b.awaited = nil
+	}
+	b.await(next, delta)
+	if b.wrong = l.o.Ledger.worse(); early && (b.wrong || len(b.awaited) > 0) {
 		l.held = b
 		return
 	}
-	b.early = early
+	l.held, b.early = nil, early
 	l.publish(b)
 }
 

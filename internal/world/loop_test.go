@@ -105,6 +105,14 @@ func service(name string, port int32) source.Change {
 	})
 }
 
+// alias is a Service that is whole without endpoints.
+func alias(name string, port int32) source.Change {
+	c := service(name, port)
+	spec := &c.Object.(*corev1.Service).Spec
+	spec.Type, spec.ExternalName = corev1.ServiceTypeExternalName, "example.org"
+	return c
+}
+
 func slice(name, address string) source.Change {
 	port, portName := int32(8080), "http"
 	return memory.Upsert(source.EndpointSlice, &discoveryv1.EndpointSlice{
@@ -260,7 +268,7 @@ func TestAChangeAfterAQuietDoesNotWait(t *testing.T) {
 		for i := range 8 {
 			advance(time.Minute)
 			at := time.Since(r.start)
-			r.sink(source.Event{Changes: []source.Change{service("a", int32(80+i))}})
+			r.sink(source.Event{Changes: []source.Change{alias("a", int32(80+i))}})
 			advance(time.Second)
 			require.Equal(t, at, r.published()[1+i].at)
 		}
@@ -272,7 +280,7 @@ func TestTheFirstChangeAfterTheStartDoesNotWait(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		advance(50 * time.Millisecond)
-		r.sink(source.Event{Changes: []source.Change{service("b", 80)}})
+		r.sink(source.Event{Changes: []source.Change{alias("b", 80)}})
 		advance(time.Second)
 		require.Equal(t, 50*time.Millisecond, r.published()[1].at)
 	})
@@ -283,11 +291,11 @@ func TestWhatFollowsTheFirstChangeWaitsForAQuiet(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Synced: true})
 		advance(time.Minute)
-		r.sink(source.Event{Changes: []source.Change{service("a", 80)}})
+		r.sink(source.Event{Changes: []source.Change{alias("a", 80)}})
 		advance(30 * time.Millisecond)
-		r.sink(source.Event{Changes: []source.Change{service("b", 80)}})
+		r.sink(source.Event{Changes: []source.Change{alias("b", 80)}})
 		advance(10 * time.Millisecond)
-		r.sink(source.Event{Changes: []source.Change{service("c", 80)}})
+		r.sink(source.Event{Changes: []source.Change{alias("c", 80)}})
 		advance(time.Second)
 		require.Len(t, r.published(), 3)
 		require.Equal(t, time.Minute+140*time.Millisecond, r.published()[2].at)
@@ -301,11 +309,11 @@ func TestWhatFollowsWithinAMomentWaitsForAMoment(t *testing.T) {
 		r.sink(source.Event{Synced: true})
 		advance(time.Minute)
 		for _, name := range []string{"a", "b", "c"} {
-			r.sink(source.Event{Changes: []source.Change{service(name, 80)}})
+			r.sink(source.Event{Changes: []source.Change{alias(name, 80)}})
 			advance(15 * time.Millisecond)
 		}
 		advance(35 * time.Millisecond) // 65 after c
-		r.sink(source.Event{Changes: []source.Change{service("d", 80)}})
+		r.sink(source.Event{Changes: []source.Change{alias("d", 80)}})
 		advance(time.Second)
 		var at []time.Duration
 		for _, p := range r.published()[1:] {
@@ -391,7 +399,7 @@ func TestWhatIsHeldGoesWithTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := withRouteWithoutSubset(t)
 		advance(10 * time.Millisecond)
-		r.sink(source.Event{Changes: []source.Change{service("b", 80)}}) // which does not help
+		r.sink(source.Event{Changes: []source.Change{alias("b", 80)}}) // which does not help
 		advance(20 * time.Millisecond)
 		require.Len(t, r.published(), 1)
 		r.sink(source.Event{Changes: []source.Change{subsetOf("v1")}})
@@ -407,7 +415,7 @@ func TestARestThatLeavesSomethingWrongWaitsForWhatFollows(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		advance(time.Minute)
-		r.sink(source.Event{Changes: []source.Change{service("b", 80)}})
+		r.sink(source.Event{Changes: []source.Change{alias("b", 80)}})
 		advance(10 * time.Millisecond)
 		r.sink(source.Event{Changes: []source.Change{routeTo("v1")}})
 		advance(time.Second)

@@ -103,7 +103,7 @@ func TestEndpointsThatChangeDoNotDelayOthers(t *testing.T) {
 			advance(often)
 		}
 		at := time.Since(r.start)
-		r.sink(source.Event{Changes: []source.Change{service("b", 80)}})
+		r.sink(source.Event{Changes: []source.Change{alias("b", 80)}})
 		advance(time.Millisecond)
 		last := r.published()[len(r.published())-1]
 		require.Equal(t, at, last.at)

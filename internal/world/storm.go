@@ -56,6 +56,9 @@ func newStorms() storms { return storms{of: map[string]*storm{}} }
 
 // endpointsCame notes a change of endpoints that do not wait with all others.
 func (l *Loop) endpointsCame(c source.Change, now time.Time) {
+	if l.held != nil {
+		l.held.came(c)
+	}
 	if l.synced && l.o.Debounce.Endpoints {
 		if s := l.weather(c.Key.Namespace, now); s.rages {
 			l.storms.add(s, c, now)

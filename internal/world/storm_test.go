@@ -64,7 +64,7 @@ func (w weather) batches(t *testing.T, debounce world.Debounce, took time.Durati
 // TestHowManyBatchesThereAre says how many more than istiod's. A change that goes at once is a batch more where others follow it before it
 // has been quiet: one in a storm, which is the same as never being quiet. Endpoints that merely come and go have a pace of their own.
 func TestHowManyBatchesThereAre(t *testing.T) {
-	endpoint, config := ofMany(endpointAt), ofMany(func(n int) source.Change { return service("b", int32(1+n)) })
+	endpoint, config := ofMany(endpointAt), ofMany(func(n int) source.Change { return alias("b", int32(1+n)) })
 	endpoints, services := []func(int) source.Change{endpoint}, []func(int) source.Change{config}
 	storm := slices.Repeat(endpoints, 20)
 	const slow, quick = 30 * time.Millisecond, 10 * time.Millisecond
