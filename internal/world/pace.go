@@ -15,6 +15,7 @@ type pace struct {
 	moved      time.Time     // when it last came to more of the proxies
 	arrived    bool          // at nearly all proxies
 	took       time.Duration // that
+	paid       time.Time     // when endpoints have waited for all generations that arrived, as long again as each was on its way
 
 	level level // of all but those of storms that are gathered apart
 }
@@ -25,6 +26,8 @@ const (
 	slowestPace = 1500 * time.Millisecond
 	// standstill is how long a generation comes to nobody else before those that do not have it are taken to be stuck.
 	standstill = 500 * time.Millisecond
+	// allowance is how much waiting may be left for later: what a single generation takes longer than others delays none after it.
+	allowance = 250 * time.Millisecond
 )
 
 func (p *pace) published(generation uint64, now time.Time) {
@@ -37,17 +40,18 @@ func (p *pace) progress(of *progress, now time.Time) {
 	}
 	if !p.arrived && of.nearlyAll.Load() >= p.generation {
 		p.arrived, p.took = true, now.Sub(p.at)
+		p.paid = earlier(later(p.paid, p.at).Add(2*p.took), now.Add(allowance+slowestPace))
 	}
 }
 
-// next is the earliest that endpoints may follow the latest generation: as long again as it was on its way, so that pushing them takes half
-// of the time at most, and leaves the other half to proxies that come and to what they ask for.
+// next is the earliest that endpoints may follow the latest generation: when it has arrived, and when pushing has taken half of the time
+// at most, but for the allowance. The other half is for proxies that come and for what they ask for.
 func (p *pace) next(least time.Duration) time.Time {
 	slowest := p.at.Add(slowestPace)
 	if !p.arrived {
 		return earlier(p.moved.Add(standstill), slowest)
 	}
-	return earlier(p.at.Add(max(least, 2*p.took)), slowest)
+	return earlier(later(p.at.Add(max(least, p.took)), p.paid.Add(-allowance)), slowest)
 }
 
 // apart tells whether endpoints do not wait with all other changes.

@@ -64,10 +64,27 @@ func TestEndpointsThatNeverRestLeaveAtThePaceOfTheProxies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := churn(t, early, often, time.Minute, c.took, c.moves)
-			require.InDelta(t, float64(time.Minute)/float64(c.every), got.generations, 2)
+			require.InDelta(t, float64(time.Minute)/float64(c.every), got.generations, 4, "some of the first need not wait so long")
 			require.LessOrEqual(t, got.longest, c.every)
 		})
 	}
+}
+
+// A generation that takes long, as it may amid a storm or while garbage is collected, does not delay the next change.
+func TestOneSlowGenerationDelaysNoneAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		for i, took := range []time.Duration{2, 60, 2, 60, 2} {
+			advance(time.Duration(61+i) * time.Millisecond)
+			r.took = took * time.Millisecond
+			at := time.Since(r.start)
+			r.sink(source.Event{Changes: []source.Change{endpointAt(i)}})
+			synctest.Wait()
+			require.Len(t, r.published(), 2+i)
+			require.Equal(t, at, r.published()[1+i].at)
+		}
+	})
 }
 
 // Whoever sets PILOT_DEBOUNCE_AFTER gets what istiod does: a batch whenever the maximum has passed.
