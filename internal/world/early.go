@@ -26,10 +26,10 @@ type heldBatch struct {
 	count   int             // of updates
 }
 
-// await notes what a step lacks that was applied.
+// await notes what a step lacks that was applied. An alias has its name for an endpoint.
 func (b *heldBatch) await(w *World, d *Delta) {
 	for _, p := range d.Services {
-		if p.Old != nil || p.New.Kind != source.Service || p.New.IsAlias() || !w.Endpoints(p.New).IsEmpty() {
+		if p.Old != nil || p.New.Kind != source.Service || !w.Endpoints(p.New).IsEmpty() {
 			continue
 		}
 		if b.awaited == nil {

@@ -361,7 +361,7 @@ func TestManyObjectsAtOnceWaitAsEver(t *testing.T) {
 		advance(time.Minute)
 		var changes []source.Change
 		for i := range 33 {
-			changes = append(changes, service(fmt.Sprint("s", i), 80))
+			changes = append(changes, alias(fmt.Sprint("s", i), 80))
 		}
 		r.sink(source.Event{Changes: changes})
 		advance(time.Second)
@@ -432,6 +432,17 @@ func TestWhatIsHeldGoesOutWhenNothingFollows(t *testing.T) {
 		advance(time.Second)
 		require.Len(t, r.published(), 2)
 		require.Equal(t, time.Minute+100*time.Millisecond, r.published()[1].at)
+	})
+}
+
+func TestWhatIsHeldGoesOutAtTheMaximum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withRouteWithoutSubset(t)
+		for i := range 400 {
+			advance(50 * time.Millisecond)
+			r.sink(source.Event{Changes: []source.Change{alias("b", int32(80+i))}})
+		}
+		require.Equal(t, time.Minute+10*time.Second, r.published()[1].at)
 	})
 }
 

@@ -182,6 +182,26 @@ func TestAStormDelaysNoOtherNamespace(t *testing.T) {
 	})
 }
 
+// What a storm takes along when it breaks arrives with it, and the storm is counted no more with what is no part of it.
+func TestAStormTakesAlongWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80), serviceOf("calm")}, Synced: true})
+		advance(time.Minute)
+		var e source.Event
+		for n := range 300 {
+			e.Changes = append(e.Changes, slice(fmt.Sprint("a-", n), fmt.Sprintf("127.1.%d.%d", n/250, 1+n%250)))
+		}
+		r.sink(e)
+		r.sink(source.Event{Changes: []source.Change{inNamespace("calm", endpointAt(0))}})
+		advance(20 * time.Millisecond)
+		require.Len(t, r.deltas(), 2)
+		require.Equal(t, 1, endpointsIn(r.deltas()[1].To, "a.calm.svc.cluster.local"))
+		advance(time.Minute)
+		require.Equal(t, 300, endpointsIn(r.deltas()[len(r.deltas())-1].To, "a.default.svc.cluster.local"))
+	})
+}
+
 // TestChangesOfAnObjectStayInOrder has endpoints change at random, in storms and beside them: what is published of an object is never
 // older than what was, and the latest in the end.
 func TestChangesOfAnObjectStayInOrder(t *testing.T) {

@@ -21,18 +21,23 @@ import (
 // checker is a test binary with all faults in it, and what it runs.
 type checker struct {
 	pkg, tests string
-	checks     int // lives that are drawn with each seed
+	checks     int           // lives that are drawn with each seed
+	within     time.Duration // it ends: what hangs has failed
 	binary     string
 }
 
 // The checkers, by what they look at.
-func checkers() (model, world, view, session *checker) {
+func checkers() (model, world, loop, view, session *checker) {
 	return &checker{pkg: "model", tests: "^TestEveryFieldCountsInTheFingerprint$"},
 		&checker{pkg: "world", tests: "^TestWorldEqualsFromNothing$", checks: 300},
+		&checker{pkg: "world", tests: "^Test", checks: 30, within: 40 * time.Second},
 		&checker{pkg: "view", tests: "^(TestGatewayAndItsRoutesChangeTogether|TestOnePartAloneChanges|TestOnePartOfAClashChanges|TestIncrementalEqualsFromNothing|" +
 			"TestEqualAssignmentsOfTwoServices|TestRoutesOfOneNamespaceAreItsOwn|TestKinThatSeeARuleOtherwise|TestProxiesThatAskForOtherThings)$", checks: 300},
 		&checker{pkg: "xds/session", tests: "^(TestScripts|TestClientEndsWithTheSet)$/^(p1[89]|leds$)", checks: 300}
 }
+
+// ofTheLoop are files of world that decide when changes leave: whoever makes worlds from nothing does not see them.
+var ofTheLoop = []string{"world/early.go", "world/loop.go", "world/pace.go", "world/storm.go", "world/bridge.go"}
 
 // everything is the variable that asks for all faults (make mutants).
 const everything = "LATEEN_MUTANTS_ALL"
@@ -52,11 +57,12 @@ func TestEveryFaultIsFound(t *testing.T) {
 		t.Skip("builds tests, and runs them hundreds of times")
 	}
 	edges := faults()
-	model, world, view, session := checkers()
+	model, world, loop, view, session := checkers()
 	watch(t)
 	overlay := writeOverlay(t, edges)
 	model.build(t, overlay)
 	world.build(t, overlay)
+	loop.binary = world.binary
 	view.build(t, overlay)
 	session.build(t, overlay)
 	for i, f := range edges {
@@ -69,6 +75,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 			skipMissed(t, name)
 			by := []*checker{view}
 			switch {
+			case slices.Contains(ofTheLoop, f.file):
+				by = []*checker{loop}
 			case strings.HasPrefix(f.file, "world/"):
 				by = []*checker{world, view}
 			case strings.HasPrefix(f.file, "xds/session/"):
@@ -179,7 +187,7 @@ func (c *checker) run(t *testing.T, fault string, seed int) (fails bool, out str
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.binary, "-test.run", c.tests, fmt.Sprint("-rapid.seed=", seed), fmt.Sprint("-rapid.checks=", c.checks),
-		"-rapid.nofailfile", "-rapid.shrinktime=0s", "-test.failfast") // the same draws each time
+		fmt.Sprint("-test.timeout=", c.within), "-rapid.nofailfile", "-rapid.shrinktime=0s", "-test.failfast") // the same draws each time
 	cmd.Env = append(os.Environ(), fault, "GOMAXPROCS=1", "GOGC=400") // as many of them run at a time as there are processors
 	cmd.Dir = filepath.Join(root, "internal", c.pkg)                  // where its scripts are
 	var buf bytes.Buffer
