@@ -68,7 +68,7 @@ func (f *modelFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(&f.mesh.Kind, "kind", string(perf.Endpoints), "of which kind they are: endpoints, routes or create-services")
 	flags.Float64Var(&f.limits.Cores, "cores", 4, "limit of a replica: CPUs")
 	flags.IntVar(&f.memory, "memory-mib", 16384, "limit of a replica: memory, in MiB")
-	flags.Float64Var(&f.limits.Headroom, "headroom", 1, "share of memory that is added for garbage (1: what GOGC=100 lets grow)")
+	flags.Float64Var(&f.limits.Headroom, "headroom", 0.5, "share of memory that is added for garbage (0.5: what GOGC=50 lets grow, which is the default)")
 	flags.Float64Var(&f.limits.Busy, "busy", 0.5, "limit of a replica: share of its CPUs that changes take")
 	flags.DurationVar(&f.lastSidecar, "max-last-sidecar", 2*time.Second, "limit of a replica: CPU time of one change, divided by CPUs")
 	flags.DurationVar(&f.connect, "max-connect", 5*time.Minute, "limit of a replica: CPU time in which all its sidecars connect, divided by CPUs")

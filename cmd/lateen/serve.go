@@ -131,8 +131,9 @@ func surroundings(level, format string) (*slog.Logger, config.Config, error) {
 	return log, settings, err
 }
 
-// memoryTight has the process keep the memory limit that it is given, and tells when that is near; nil if there is none.
+// memoryTight has the process be sparing with memory and keep the limit that it is given, and tells when that is near; nil if there is none.
 func memoryTight(log *slog.Logger) func() bool {
+	memory.Spare(os.LookupEnv)
 	limit := memory.Honour(os.DirFS("/"), os.LookupEnv)
 	if limit == nil {
 		return nil

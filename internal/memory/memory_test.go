@@ -43,6 +43,15 @@ func TestCgroupLimit(t *testing.T) {
 	require.False(t, ok, "no Linux")
 }
 
+func TestGarbageTakesHalfUnlessSaid(t *testing.T) {
+	before := debug.SetGCPercent(77)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	Spare(func(name string) (string, bool) { return "77", name == "GOGC" })
+	require.Equal(t, 77, debug.SetGCPercent(77))
+	Spare(func(string) (string, bool) { return "", false })
+	require.Equal(t, 50, debug.SetGCPercent(77))
+}
+
 func TestTheLimitThatIsSetWins(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })

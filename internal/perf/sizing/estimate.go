@@ -28,7 +28,7 @@ type Mesh struct {
 type Limits struct {
 	Cores  float64 `json:"cores"`
 	Memory float64 `json:"memoryBytes"`
-	// Headroom is the share of memory added for garbage: 1 is what Go lets grow by default (GOGC=100).
+	// Headroom is the share of memory added for garbage: 0.5 is what Lateen lets grow by default (GOGC=50).
 	Headroom float64 `json:"headroom"`
 	// Busy is the share of the cores that steady changes may take.
 	Busy float64 `json:"busy"`
