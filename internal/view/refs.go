@@ -3,20 +3,23 @@ package view
 import (
 	"slices"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
 // Refs are the names that a resource needs to be there to do its work, each once and sorted: the route tables of a
-// listener, the clusters of a listener or virtual host. A session looks at them when its client lacks something that it
-// refused. Cluster names that a request brings along (cluster_header) are not known.
+// listener, the clusters of a listener or virtual host, the secrets of a cluster that come over the stream. A session looks at
+// them when its client lacks something that it refused, or may not have yet. Cluster names that a request brings along
+// (cluster_header) are not known.
 type Refs struct {
-	Clusters, Routes *model.List[string]
+	Clusters, Routes, Secrets *model.List[string]
 }
 
 // refsOf reads them from a message, once, when it is encoded.
@@ -27,8 +30,12 @@ func (w *workshop) refsOf(m proto.Message) Refs {
 		found.listener(m)
 	case *routev3.VirtualHost:
 		found.virtualHost(m)
+	case *clusterv3.Cluster:
+		found.upstream(m)
 	}
-	return Refs{Clusters: w.names.List(distinct(found.clusters)), Routes: w.names.List(distinct(found.routes))}
+	return Refs{
+		Clusters: w.names.List(distinct(found.clusters)), Routes: w.names.List(distinct(found.routes)), Secrets: w.names.List(distinct(found.secrets)),
+	}
 }
 
 func distinct(names []string) []string {
@@ -36,7 +43,7 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-type refFinder struct{ clusters, routes []string }
+type refFinder struct{ clusters, routes, secrets []string }
 
 func (f *refFinder) cluster(name string) {
 	if name != "" {
@@ -93,5 +100,20 @@ func (f *refFinder) virtualHost(m *routev3.VirtualHost) {
 func (f *refFinder) mirrors(policies []*routev3.RouteAction_RequestMirrorPolicy) {
 	for _, p := range policies {
 		f.cluster(p.GetCluster())
+	}
+}
+
+// upstream reads the secrets of a cluster's own transport socket: one that is chosen by endpoints is of the mesh, and its secrets are
+// the agent's.
+func (f *refFinder) upstream(m *clusterv3.Cluster) {
+	var tls tlsv3.UpstreamTlsContext
+	if m.GetTransportSocket() == nil || m.GetTransportSocket().GetTypedConfig().UnmarshalTo(&tls) != nil {
+		return
+	}
+	common := tls.GetCommonTlsContext()
+	for _, secret := range append(common.GetTlsCertificateSdsSecretConfigs(), common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig()) {
+		if secret.GetSdsConfig().GetAds() != nil {
+			f.secrets = append(f.secrets, secret.GetName())
+		}
 	}
 }

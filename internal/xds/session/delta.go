@@ -101,11 +101,20 @@ func (s *Session) subscribe(c *channel, names []string, reported map[string]stri
 			continue
 		}
 		if r := c.offered(name); r != nil && !was {
-			c.held.note(name, holding{version: c.session.own.Version(r), resource: r})
+			c.holds(r)
 			continue
 		}
 		c.ask(name, was)
 	}
+}
+
+// holds notes that the client has exactly this under a name.
+func (c *channel) holds(r *view.Resource) {
+	if c.held.base.Get(r.Name()) == r {
+		c.held.forget(r.Name())
+		return
+	}
+	c.held.note(r.Name(), holding{version: c.session.own.Version(r), resource: r})
 }
 
 // subscribeAll turns the wildcard on (P2). All is sent that the client does not hold by name; if it had the wildcard

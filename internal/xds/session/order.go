@@ -11,7 +11,7 @@ import (
 //
 //	at once   clusters, then their endpoints, then secrets: one burst
 //	then      listeners, then routes, then virtual hosts, when the clusters are ACKed; Envoy withholds that ACK while a cluster
-//	          warms
+//	          warms; virtual hosts of new services do not wait for it (ahead.go)
 //	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have drained; then
 //	          endpoints, virtual hosts of tables that go, routes and secrets
 //
@@ -60,6 +60,8 @@ func (s *Session) advance(now time.Time) []Response {
 		}
 		e.push(view.Route, nil)
 		e.pushHosts()
+	} else {
+		e.pushAhead()
 	}
 	if s.mayRemove(now) {
 		if clusters := e.pushRemovals(view.Cluster); len(clusters) > 0 {

@@ -14,7 +14,7 @@ import (
 //
 //	a:1             a resource and its content
 //	a:1!            one of the proxy's own
-//	l:1>r+a         one that needs others: route tables if they begin with r, else clusters
+//	l:1>r+$k+a      one that needs others: route tables if they begin with r, secrets with $, else clusters
 //	r:1[x:1>a;y:1]  a whole route table and its virtual hosts
 //	r:1[vhds]       the head of a table
 //	r/x:1>a         a virtual host of a table
@@ -82,17 +82,20 @@ func (r *resources) assignment(name, rest string) *view.Resource {
 }
 
 func (r *resources) refs(note string) view.Refs {
-	var clusters, routes []string
+	var clusters, routes, secrets []string
 	if _, list, ok := strings.Cut(note, ">"); ok && list != "" {
 		for _, name := range strings.Split(list, "+") {
-			if name[0] == 'r' {
+			switch name[0] {
+			case 'r':
 				routes = append(routes, name)
-			} else {
+			case '$':
+				secrets = append(secrets, name)
+			default:
 				clusters = append(clusters, name)
 			}
 		}
 	}
-	return view.Refs{Clusters: r.names.List(clusters), Routes: r.names.List(routes)}
+	return view.Refs{Clusters: r.names.List(clusters), Routes: r.names.List(routes), Secrets: r.names.List(secrets)}
 }
 
 // VirtualHost.domains, and a field of none, which holds the note.

@@ -7,26 +7,28 @@ import "sync"
 // one (nil) everything is allocated.
 type Scratch struct {
 	records sync.Pool // of *sent
-	lists   sync.Pool // of *[1]Response
+	lists   sync.Pool // of *[burst]Response
 }
+
+// burst is how many responses a new service comes to: a cluster, endpoints, virtual hosts, and one to spare.
+const burst = 4
 
 // Return takes back the list of responses that an event came to. Whoever calls it has no use for them any more.
 func (s *Scratch) Return(responses []Response) {
-	if s != nil && cap(responses) == 1 {
-		list := (*[1]Response)(responses[:1])
-		list[0] = Response{}
-		s.lists.Put(list)
+	if s != nil && cap(responses) == burst {
+		clear(responses)
+		s.lists.Put((*[burst]Response)(responses[:burst]))
 	}
 }
 
-// list is an empty list with room for one response.
+// list is an empty list with room for a burst of responses.
 func (s *Scratch) list() []Response {
 	if s != nil {
-		if l, ok := s.lists.Get().(*[1]Response); ok {
+		if l, ok := s.lists.Get().(*[burst]Response); ok {
 			return l[:0]
 		}
 	}
-	return nil
+	return make([]Response, 0, burst)
 }
 
 // record is an empty record of a response.

@@ -2,7 +2,11 @@ package envoyfacts
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/stretchr/testify/require"
@@ -160,6 +164,25 @@ func Test1_4(t *testing.T) {
 		require.Equal(t, hosts(3), r.Hosts("c"))
 		r.AwaitSubscribe(adscript.Endpoints, "c")
 	})
+	fact(t, "a new virtual host behind both in the same burst is never without its cluster", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		give(r, adscript.EDSCluster("first", "", never), hosts(1)...)
+		giveHosts(r, "l", "rc", adscript.AnsweringHost("rc/rest", "rest", "*"))
+		service := backend(t, "service")
+		for i := range 20 {
+			cluster := fmt.Sprintf("c%d", i)
+			host := cluster + ".test"
+			require.Equal(t, ok("rest"), r.Get("l", host, "/"))
+			address, others := r.Address("l").String(), make(chan []string)
+			go func() { others <- callUntil(address, host, "service") }()
+			r.AwaitAck(r.Send(
+				adscript.Push("1", adscript.EDSCluster(cluster, "", never)),
+				adscript.Push("1", adscript.Assignment(cluster, service)),
+				adscript.Push("1", adscript.VirtualHost("rc/"+cluster, cluster, host)),
+			))
+			require.Subset(t, []string{"rest"}, <-others)
+		}
+	})
 	fact(t, "also at the start, before the type was asked for", func(t *testing.T, r *adscript.Run) {
 		r.AwaitOpen(adscript.Clusters)
 		all := adscript.Response{Type: adscript.Clusters, Version: "1"}
@@ -205,4 +228,28 @@ func Test1_4(t *testing.T) {
 		}
 		require.Equal(t, hosts(1), r.Hosts("first"))
 	})
+}
+
+// callUntil sends requests one upon the other until one is answered so, and tells what the others were answered, each once.
+func callUntil(address, host, answer string) (others []string) {
+	client := http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	for {
+		req, _ := http.NewRequest(http.MethodGet, "http://"+address, nil)
+		req.Host = host
+		resp, err := client.Do(req)
+		if err != nil {
+			return append(others, err.Error())
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		switch text := string(body); {
+		case err != nil:
+			return append(others, err.Error())
+		case text == answer:
+			return others
+		case !slices.Contains(others, text):
+			others = append(others, text)
+		}
+	}
 }
