@@ -90,9 +90,8 @@ func arguments(names ...string) cobra.PositionalArgs {
 // helpWidth is how many columns help takes at most.
 const helpWidth = 100
 
-// fitHelp breaks what a command and those below it say of themselves and of their flags into lines of helpWidth.
+// fitHelp breaks what a command and those below it say of themselves into lines of helpWidth; writeUsage does so with their flags.
 func fitHelp(cmd *cobra.Command) {
-	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(cmd.Long, "\n\n") {
 		if !strings.HasPrefix(paragraph, " ") { // else its lines are a list

@@ -78,5 +78,6 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newUp(out), newServe(), newManifest(), newStatus(out), newProxyConfig(out), newSample(), newControlPlane(), newPerfServer(),
 		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
 	fitHelp(root)
+	root.SetUsageFunc(writeUsage)
 	return root
 }

@@ -1,36 +1,20 @@
 package sample
 
 import (
-	_ "embed"
-	"html/template"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 )
 
-//go:embed productpage.html
-var pageSource string
-
 // userCookie remembers who signed in; the page passes the name on as the header end-user.
 const userCookie = "user"
 
-// page is what the product page shows.
-type page struct {
-	User         string
-	Host         string
-	Version      string
-	Detail       *Detail
-	DetailError  string
-	Reviews      *ReviewList
-	ReviewsError string
-}
-
 func (h *handler) addProductPage(mux *http.ServeMux) {
-	t := template.Must(template.New("page").Funcs(template.FuncMap{"stars": stars}).Parse(pageSource))
 	mux.Handle("GET /{$}", http.RedirectHandler("/productpage", http.StatusFound))
 	mux.HandleFunc("GET /productpage", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("content-type", "text/html; charset=utf-8")
-		_ = t.Execute(w, h.page(asUser(r))) // the client has gone
+		_, _ = io.WriteString(w, h.page(asUser(r)).html()) // the client has gone
 	})
 	mux.HandleFunc("POST /login", h.login)
 	mux.HandleFunc("POST /logout", h.login)
@@ -99,14 +83,4 @@ func (h *handler) passOn(base string) http.HandlerFunc {
 		w.WriteHeader(status)
 		_, _ = w.Write(body) // the client has gone
 	}
-}
-
-// stars are five characters, the given number of them filled.
-func stars(n int) string {
-	filled := max(0, min(5, n))
-	out := []rune("☆☆☆☆☆")
-	for i := range filled {
-		out[i] = '★'
-	}
-	return string(out)
 }

@@ -20,10 +20,13 @@ import (
 // patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
 const patience = 3 * time.Minute
 
+// Tags are what the binary is built with. The Makefile has the same ones, and says why.
+const Tags = "grpcnotrace"
+
 // Build puts the binary into a directory, built with further flags of `go build`, and returns its path.
 func Build(dir string, flags ...string) (string, error) {
 	path := filepath.Join(dir, "lateen")
-	args := slices.Concat([]string{"build", "-o", path}, flags, []string{"github.com/lateen-mesh/lateen/cmd/lateen"})
+	args := slices.Concat([]string{"build", "-tags", Tags, "-o", path}, flags, []string{"github.com/lateen-mesh/lateen/cmd/lateen"})
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
