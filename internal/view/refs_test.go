@@ -4,8 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -40,16 +42,25 @@ func checkRefs(t *testing.T, st *view.State) {
 	for r := range st.Set(view.VirtualHost).All() {
 		checkRefsOf(t, r, &routev3.VirtualHost{})
 	}
+	for r := range st.Set(view.Cluster).All() {
+		found := checkRefsOf(t, r, &clusterv3.Cluster{})
+		require.Equal(t, distinct(found[view.Secret]), slices.Collect(r.Refs().Secrets.All()), "secrets of %s", r.Name())
+	}
 }
 
-func checkRefsOf(t *testing.T, r *view.Resource, m proto.Message) {
+func checkRefsOf(t *testing.T, r *view.Resource, m proto.Message) (found map[view.Type][]string) {
 	require.NoError(t, proto.Unmarshal(r.Body(), m))
-	found := map[view.Type][]string{}
+	found = map[view.Type][]string{}
 	walk(t, m.ProtoReflect(), found)
 	for typ, list := range map[view.Type]*model.List[string]{view.Cluster: r.Refs().Clusters, view.Route: r.Refs().Routes} {
-		slices.Sort(found[typ])
-		require.Equal(t, slices.Compact(found[typ]), slices.Collect(list.All()), "%s of %s", typ, r.Name())
+		require.Equal(t, distinct(found[typ]), slices.Collect(list.All()), "%s of %s", typ, r.Name())
 	}
+	return found
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func walk(t *testing.T, m protoreflect.Message, found map[view.Type][]string) {
@@ -57,6 +68,12 @@ func walk(t *testing.T, m protoreflect.Message, found map[view.Type][]string) {
 		inner, err := a.UnmarshalNew()
 		require.NoError(t, err)
 		walk(t, inner.ProtoReflect(), found)
+		return
+	}
+	if s, ok := m.Interface().(*tlsv3.SdsSecretConfig); ok {
+		if s.GetSdsConfig().GetAds() != nil { // else its agent has it
+			found[view.Secret] = append(found[view.Secret], s.GetName())
+		}
 		return
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
