@@ -133,7 +133,7 @@ func surroundings(level, format string) (*slog.Logger, config.Config, error) {
 
 // memoryTight has the process be sparing with memory and keep the limit that it is given, and tells when that is near; nil if there is none.
 func memoryTight(log *slog.Logger) func() bool {
-	memory.Spare(os.LookupEnv)
+	_ = memory.Spare(os.LookupEnv) // as long as the process lives
 	limit := memory.Honour(os.DirFS("/"), os.LookupEnv)
 	if limit == nil {
 		return nil

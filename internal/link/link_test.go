@@ -262,7 +262,7 @@ func TestEveryKindCanBeDecoded(t *testing.T) {
 		require.NoError(t, err)
 		require.IsType(t, c.Object, decoded.Object)
 	}
-	_, err := change{Key: source.Key{Kind: "Widget", Name: "a"}, Object: json.RawMessage("{}")}.decode(time.Time{})
+	_, err := change{Key: source.Key{Kind: "Widget", Name: "a"}, Object: []byte("{}")}.decode(time.Time{})
 	require.ErrorContains(t, err, "Widget a")
 	_, err = change{Key: source.Key{Kind: source.Pod, Name: "a"}, Proto: []byte{0xff}}.decode(time.Time{})
 	require.ErrorContains(t, err, "Pod a")

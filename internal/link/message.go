@@ -12,18 +12,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// delivery is what the mesh sends, as one JSON value. Its parts take effect in the order of the fields.
+// delivery is what the mesh sends, as one value of encoding/gob: JSON would write what is protobuf already in base64. Its parts take effect
+// in the order of the fields.
 type delivery struct {
-	// Tokens are all that are good from now on; null if they are as before.
-	Tokens  map[local.TokenHash]local.Identity `json:"tokens"`
-	Changes []change                           `json:"changes,omitempty"`
-	Reports []source.Report                    `json:"reports,omitempty"`
-	Synced  bool                               `json:"synced,omitempty"`
+	// Tokens are all that are good from now on; nil if they are as before.
+	Tokens  map[local.TokenHash]local.Identity
+	Changes []change
+	Reports []source.Report
+	Synced  bool
 	// Ask are questions for the proxies that have accepted all that was delivered up to here.
-	Ask []uint64 `json:"ask,omitempty"`
+	Ask []uint64
 }
 
-// reply is what the control plane sends: an answer or news.
+// reply is what the control plane sends, as JSON: an answer or news.
 type reply struct {
 	Answer  uint64   `json:"answer,omitempty"` // the question's number
 	Proxies []string `json:"proxies,omitempty"`
@@ -35,10 +36,10 @@ type reply struct {
 // change is a source.Change, but for the time when it reached the other process. The object is JSON or, of a kind of Kubernetes itself, protobuf,
 // which costs a fifth: those are the ones that change often. Without either it was deleted.
 type change struct {
-	Key    source.Key      `json:"key"`
-	Object json.RawMessage `json:"object,omitempty"`
-	Proto  []byte          `json:"proto,omitempty"`
-	Origin string          `json:"origin,omitempty"`
+	Key    source.Key
+	Object []byte
+	Proto  []byte
+	Origin string
 }
 
 // encodable are objects of Kubernetes' own kinds.
@@ -146,7 +147,7 @@ func (b *batch) delivery() (delivery, error) {
 
 // event is a delivery as a source delivers it that has got it now.
 func (d *delivery) event(now time.Time) (source.Event, error) {
-	e := source.Event{Reports: d.Reports, Synced: d.Synced}
+	e := source.Event{Changes: make([]source.Change, 0, len(d.Changes)), Reports: d.Reports, Synced: d.Synced}
 	for _, c := range d.Changes {
 		decoded, err := c.decode(now)
 		if err != nil {

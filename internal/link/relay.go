@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -153,7 +154,7 @@ func (l *line) signal() {
 
 // write sends what is pending until the line ends.
 func (r *Relay) write(l *line) {
-	out := json.NewEncoder(l.conn)
+	out := gob.NewEncoder(l.conn)
 	var sent uint64 // version of the tokens
 	for {
 		select {

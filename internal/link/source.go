@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })()
 	defer func() { _ = s.conn.Close() }()
-	in := json.NewDecoder(s.conn)
+	in := gob.NewDecoder(s.conn)
 	for {
 		var d delivery
 		if err := in.Decode(&d); err != nil {

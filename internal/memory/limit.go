@@ -18,17 +18,6 @@ const (
 	tightFrom = 0.9
 )
 
-// percent is how much the heap may grow by before it is collected, of what is in use: half of what Go lets it, because memory is what a mesh runs
-// out of first, and collecting takes little CPU.
-const percent = 50
-
-// Spare lets garbage take half of what is in use, unless GOGC says how much. lookup is the environment's.
-func Spare(lookup func(string) (string, bool)) {
-	if _, ok := lookup("GOGC"); !ok {
-		debug.SetGCPercent(percent)
-	}
-}
-
 // Limit is the Go runtime's memory limit.
 type Limit struct {
 	// Bytes of all memory that the runtime has from the system (GOMEMLIMIT).

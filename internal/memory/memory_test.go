@@ -5,8 +5,10 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -43,13 +45,40 @@ func TestCgroupLimit(t *testing.T) {
 	require.False(t, ok, "no Linux")
 }
 
-func TestGarbageTakesHalfUnlessSaid(t *testing.T) {
+func TestGarbageTakesHalfAndSomeAtLeastUnlessSaid(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	Spare(func(name string) (string, bool) { return "77", name == "GOGC" })
 	require.Equal(t, 77, debug.SetGCPercent(77))
-	Spare(func(string) (string, bool) { return "", false })
-	require.Equal(t, 50, debug.SetGCPercent(77))
+	stop := Spare(func(string) (string, bool) { return "", false })
+	t.Cleanup(stop)
+	small := debug.SetGCPercent(77)
+	require.Greater(t, small, 100, "little is in use")
+
+	held := make([]byte, 2*least)
+	require.Eventually(t, func() bool { // after a collection, or one that was under way
+		runtime.GC()
+		return gcPercent() == percent
+	}, 10*time.Second, time.Millisecond)
+	runtime.KeepAlive(held)
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return gcPercent() > 100
+	}, 10*time.Second, time.Millisecond)
+}
+
+// gcPercent is what the runtime is told at present.
+func gcPercent() int {
+	samples := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(samples)
+	return int(samples[0].Value.Uint64())
+}
+
+func TestHowMuchGarbageThereMayBe(t *testing.T) {
+	require.Equal(t, 4800, percentOf(0))
+	require.Equal(t, 480, percentOf(10<<20))
+	require.Equal(t, 50, percentOf(96<<20))
+	require.Equal(t, 50, percentOf(1<<40))
 }
 
 func TestTheLimitThatIsSetWins(t *testing.T) {

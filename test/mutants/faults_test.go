@@ -34,7 +34,7 @@ func nth(n int, f fault) fault {
 
 func faults() []fault {
 	var all []fault
-	for _, list := range [][][]fault{impactFaults, classFaults, portFaults, scopeFaults, secretFaults, indexFaults, joinFaults, accountFaults, thenFaults, checkFaults, memberFaults, loopFaults} {
+	for _, list := range [][][]fault{impactFaults, classFaults, portFaults, scopeFaults, secretFaults, indexFaults, joinFaults, accountFaults, thenFaults, checkFaults, memberFaults, loopFaults, aheadFaults} {
 		for _, l := range list {
 			all = append(all, l...)
 		}

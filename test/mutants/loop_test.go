@@ -72,3 +72,22 @@ var loopFaults = [][]fault{
 	),
 	in("world/bridge.go", "bridges.settle", without("a bridge without hosts is none", "delete(b.spans, k)")),
 }
+
+// aheadFaults: a virtual host goes before the client can follow it.
+var aheadFaults = [][]fault{
+	in("xds/session/order.go", "Session.advance", without("what is new goes ahead", "e.pushAhead()")),
+	in("xds/session/ahead.go", "emission.pushAhead",
+		instead("a client that comes back asks for clusters first", "s.opened.IsZero()", "false"),
+		instead("a client that refused something gets it in order", "s.short()", "false"),
+		nth(2, instead("listeners and heads go first", "due", "false")),
+		instead("nothing goes away", "len(change.Removed) == 0", "true"),
+		instead("nothing is replaced", "change.From.Get(r.Name()) != nil", "false"),
+		instead("its clusters are warm", "!s.reaches(r)", "false"),
+	),
+	in("xds/session/ahead.go", "Session.warm",
+		instead("a cluster that was sent may warm", "!slices.ContainsFunc(s.channels[view.Cluster].sent, isIn)", "true"),
+		instead("secrets are asked for", "r.Refs().Secrets.Len() == 0", "true"),
+		instead("members are asked for", "!r.collected", "true"),
+		instead("a cluster that changes warms again", "find(r.offered, cluster) != nil", "true"),
+	),
+}

@@ -33,7 +33,7 @@ func checkers() (model, world, loop, view, session *checker) {
 		&checker{pkg: "world", tests: "^Test", checks: 30, within: 40 * time.Second},
 		&checker{pkg: "view", tests: "^(TestGatewayAndItsRoutesChangeTogether|TestOnePartAloneChanges|TestOnePartOfAClashChanges|TestIncrementalEqualsFromNothing|" +
 			"TestEqualAssignmentsOfTwoServices|TestRoutesOfOneNamespaceAreItsOwn|TestKinThatSeeARuleOtherwise|TestProxiesThatAskForOtherThings)$", checks: 300},
-		&checker{pkg: "xds/session", tests: "^(TestScripts|TestClientEndsWithTheSet)$/^(p1[89]|leds$)", checks: 300}
+		&checker{pkg: "xds/session", tests: "^(TestScripts|TestClientEndsWithTheSet)$/^(p14_ahead|p1[89]|leds$)", checks: 300}
 }
 
 // ofTheLoop are files of world that decide when changes leave: whoever makes worlds from nothing does not see them.

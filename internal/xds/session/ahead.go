@@ -15,7 +15,7 @@ import (
 func (e *emission) pushAhead() {
 	s := e.session
 	c := &s.channels[view.VirtualHost]
-	if s.still.has(view.VirtualHost) || s.opened.IsZero() || !c.started || c.owed || c.trouble != none || len(c.held.except) > 0 || s.short() {
+	if s.still.has(view.VirtualHost) || s.opened.IsZero() || !c.started || c.owed || c.trouble != none || s.short() {
 		return
 	}
 	for _, t := range []view.Type{view.Cluster, view.Listener, view.Route} {
