@@ -19,6 +19,7 @@ type heldBatch struct {
 	first   time.Time           // when the oldest of its changes came; zero for the initial state
 	settled bool                // there is more in it than endpoints that came at their own pace
 	early   bool                // it did not wait for the usual quiet
+	storm   bool                // there is nothing in it but storms
 	wrong   bool                // an error is in it that was not before
 	awaited map[source.Key]bool // the new Services in it of which no EndpointSlice has come
 	delta   *Delta

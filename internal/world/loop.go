@@ -296,7 +296,9 @@ func (l *Loop) fire(what selection) {
 	}
 	var batch []source.Change
 	if what == endpointsAlone {
+		b.storm = l.paced.empty()
 		batch, b.first = l.takeEndpoints(now)
+		b.storm = b.storm && len(batch) > 0
 	} else {
 		early, b.settled = l.early() || l.rest() || l.awaited(now), true
 		batch = slices.Concat(l.pending.take(), l.paced.take(), l.storms.take())
@@ -339,7 +341,9 @@ func (l *Loop) publish(b *heldBatch) {
 	l.o.Batched(b.count, waited)
 	l.o.Ledger.publish()
 	if initial || !b.delta.IsEmpty() {
-		l.pace.published(next.Generation, now)
+		if !b.storm { // else endpoints of others would wait for it
+			l.pace.published(next.Generation, now)
+		}
 		l.o.Publish(next, b.delta)
 	}
 	if l.o.Applied != nil {

@@ -182,6 +182,33 @@ func TestAStormDelaysNoOtherNamespace(t *testing.T) {
 	})
 }
 
+// Nor does what a storm has come to, while it is on its way to the proxies.
+func TestWhatAStormComesToDelaysNoOtherNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, early)
+		r.took = 60 * time.Millisecond
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		advance(time.Minute)
+		wild, before, flushes := gusts("wild", 10), 0, 0
+		for n := range 25_000 {
+			var e source.Event
+			for i, change := range wild {
+				e.Changes = append(e.Changes, change(10*n+i))
+			}
+			r.sink(e)
+			advance(time.Millisecond)
+			if now := len(r.published()); n > 1000 && now > before {
+				flushes++
+				r.sink(source.Event{Changes: []source.Change{endpointAt(n)}})
+				synctest.Wait()
+				require.Len(t, r.published(), now+1)
+			}
+			before = len(r.published())
+		}
+		require.Equal(t, 2, flushes)
+	})
+}
+
 // What a storm takes along when it breaks arrives with it, and the storm is counted no more with what is no part of it.
 func TestAStormTakesAlongWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

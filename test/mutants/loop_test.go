@@ -31,6 +31,7 @@ var loopFaults = [][]fault{
 		instead("what is wrong is held", "b.wrong || len(b.awaited) > 0", "len(b.awaited) > 0"),
 		instead("what lacks endpoints is held", "len(b.awaited) > 0", "false"),
 		without("nothing is awaited for ever", "b.awaited = nil"),
+		without("a storm is told from others", "b.storm = l.paced.empty()"),
 	),
 	in("world/pace.go", "pace.progress",
 		without("a generation on its way is waited for", "p.moved = now"),
