@@ -19,7 +19,7 @@ type collector struct {
 type heap struct{ used, goal, left uint64 }
 
 // due tells whether a collection is near, and has something to do: with a memory limit (GOMEMLIMIT) it may be near all the time.
-func (h heap) due() bool { return h.used >= h.goal/5*4 && h.used >= h.left/2*3 }
+func (h heap) due() bool { return h.used >= h.goal/10*9 && h.used >= h.left/2*3 }
 
 func newCollector() *collector {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}}

@@ -48,8 +48,8 @@ func TestGarbageIsCollectedBeforehand(t *testing.T) {
 		heap heap
 		want int
 	}{
-		{heap{used: 79, goal: 100, left: 40}, 0},
-		{heap{used: 80, goal: 100, left: 40}, 1},
+		{heap{used: 89, goal: 100, left: 40}, 0},
+		{heap{used: 90, goal: 100, left: 40}, 1},
 		{heap{used: 90, goal: 100, left: 70}, 0}, // a memory limit is near: nothing would be gained
 		{heap{used: 110, goal: 100, left: 70}, 1},
 	} {
