@@ -273,8 +273,9 @@ func (l *Loop) endpointsDue(now time.Time) time.Duration {
 
 func isEndpoints(k source.Kind) bool { return k == source.EndpointSlice || k == source.Pod }
 
-// takeEndpoints takes those that leave without anything else, and tells when the oldest came: zero for none.
-func (l *Loop) takeEndpoints(now time.Time) (batch []source.Change, first time.Time) {
+// takeEndpoints takes those that leave without anything else, and tells when the oldest came, zero for none, and whether they are of storms
+// alone.
+func (l *Loop) takeEndpoints(now time.Time) (batch []source.Change, first time.Time, storm bool) {
 	if !l.paced.empty() {
 		first, batch = l.paced.first, l.paced.take()
 	}
@@ -282,9 +283,10 @@ func (l *Loop) takeEndpoints(now time.Time) (batch []source.Change, first time.T
 		if oldest := l.storms.first(); first.IsZero() || oldest.Before(first) {
 			first = oldest
 		}
+		storm = len(batch) == 0
 		batch = append(batch, l.storms.take()...)
 	}
-	return batch, first
+	return batch, first, storm
 }
 
 // fire converts and applies what is due, and publishes it unless it should be held.
@@ -296,9 +298,7 @@ func (l *Loop) fire(what selection) {
 	}
 	var batch []source.Change
 	if what == endpointsAlone {
-		b.storm = l.paced.empty()
-		batch, b.first = l.takeEndpoints(now)
-		b.storm = b.storm && len(batch) > 0
+		batch, b.first, b.storm = l.takeEndpoints(now)
 	} else {
 		early, b.settled = l.early() || l.rest() || l.awaited(now), true
 		batch = slices.Concat(l.pending.take(), l.paced.take(), l.storms.take())

@@ -264,14 +264,17 @@ func (r *Run) Later(listener, host, path string) <-chan Answer {
 		answer <- Answer{}
 		return answer
 	}
-	go func() {
-		a, err := get("http://"+addr.String()+path, host)
-		if err != nil {
-			a = Answer{}
-		}
-		answer <- a
-	}()
+	go func() { answer <- Call(addr, host, path) }()
 	return answer
+}
+
+// Call is Get by the address of a listener, for any goroutine.
+func Call(at netip.AddrPort, host, path string) Answer {
+	a, err := get("http://"+at.String()+path, host)
+	if err != nil {
+		return Answer{}
+	}
+	return a
 }
 
 func get(url, host string) (Answer, error) {

@@ -46,11 +46,9 @@ func (s *Session) warm(cluster string) bool {
 	if r == nil {
 		return false
 	}
-	isIn := func(r *sent) bool { return find(r.upserts, cluster) != nil }
-	if !slices.ContainsFunc(s.channels[view.Cluster].sent, isIn) {
+	if !slices.ContainsFunc(s.channels[view.Cluster].sent, func(in *sent) bool { return find(in.upserts, cluster) != nil }) {
 		return true
 	}
-	return r.Refs().Secrets.Len() == 0 && slices.ContainsFunc(s.channels[view.Endpoint].sent, func(r *sent) bool {
-		return !r.collected && find(r.offered, cluster) != nil && isIn(r)
-	})
+	endpoints := s.channels[view.Endpoint].offering(cluster)
+	return r.Refs().Secrets.Len() == 0 && endpoints != nil && !endpoints.collected
 }

@@ -201,11 +201,17 @@ func (c *channel) ask(name string, held bool) {
 // sent behind it, and ACKs those last; so a subscription that comes before the ACK found the offer, and is no question. One that comes
 // after it, or with it, is: Envoy drops endpoints that no cluster waits for yet.
 func (c *channel) offered(name string) *view.Resource {
+	if r := c.offering(name); r != nil {
+		return find(r.upserts, name)
+	}
+	return nil
+}
+
+// offering is the response that offered was sent in.
+func (c *channel) offering(name string) *sent {
 	for _, r := range slices.Backward(c.sent) {
-		if find(r.offered, name) != nil {
-			if u := find(r.upserts, name); u != nil {
-				return u
-			}
+		if find(r.offered, name) != nil && find(r.upserts, name) != nil {
+			return r
 		}
 	}
 	return nil

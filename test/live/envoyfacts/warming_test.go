@@ -2,11 +2,9 @@ package envoyfacts
 
 import (
 	"fmt"
-	"io"
-	"net/http"
+	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/stretchr/testify/require"
@@ -173,14 +171,14 @@ func Test1_4(t *testing.T) {
 			cluster := fmt.Sprintf("c%d", i)
 			host := cluster + ".test"
 			require.Equal(t, ok("rest"), r.Get("l", host, "/"))
-			address, others := r.Address("l").String(), make(chan []string)
-			go func() { others <- callUntil(address, host, "service") }()
+			at, others := r.Address("l"), make(chan []adscript.Answer)
+			go func() { others <- callUntil(at, host, ok("service")) }()
 			r.AwaitAck(r.Send(
 				adscript.Push("1", adscript.EDSCluster(cluster, "", never)),
 				adscript.Push("1", adscript.Assignment(cluster, service)),
 				adscript.Push("1", adscript.VirtualHost("rc/"+cluster, cluster, host)),
 			))
-			require.Subset(t, []string{"rest"}, <-others)
+			require.Subset(t, []adscript.Answer{ok("rest")}, <-others)
 		}
 	})
 	fact(t, "also at the start, before the type was asked for", func(t *testing.T, r *adscript.Run) {
@@ -230,26 +228,18 @@ func Test1_4(t *testing.T) {
 	})
 }
 
-// callUntil sends requests one upon the other until one is answered so, and tells what the others were answered, each once.
-func callUntil(address, host, answer string) (others []string) {
-	client := http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
-	defer client.CloseIdleConnections()
+// callUntil sends requests one upon the other until one is answered so, or not at all, and tells what the others were answered, each once.
+func callUntil(at netip.AddrPort, host string, answer adscript.Answer) (others []adscript.Answer) {
 	for {
-		req, _ := http.NewRequest(http.MethodGet, "http://"+address, nil)
-		req.Host = host
-		resp, err := client.Do(req)
-		if err != nil {
-			return append(others, err.Error())
-		}
-		body, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		switch text := string(body); {
-		case err != nil:
-			return append(others, err.Error())
-		case text == answer:
+		a := adscript.Call(at, host, "/")
+		if a == answer {
 			return others
-		case !slices.Contains(others, text):
-			others = append(others, text)
+		}
+		if !slices.Contains(others, a) {
+			others = append(others, a)
+		}
+		if a.Status == 0 {
+			return others
 		}
 	}
 }
