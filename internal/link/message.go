@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -129,20 +130,33 @@ func (b *batch) clone() batch {
 	return batch{changes: maps.Clone(b.changes), reports: maps.Clone(b.reports), synced: b.synced}
 }
 
-// delivery is the batch in a fixed order.
-func (b *batch) delivery() (delivery, error) {
-	d := delivery{Synced: b.synced}
-	for _, k := range slices.SortedFunc(maps.Keys(b.changes), source.Key.Compare) {
-		c, err := encode(b.changes[k])
-		if err != nil {
-			return d, err
+// portion is how many changes a delivery has at most: both ends have it encoded and decoded at a time.
+const portion = 128
+
+// deliveries are the batch in a fixed order, the last with all that is not a change, questions among it.
+func (b *batch) deliveries(ask []uint64) iter.Seq2[delivery, error] {
+	return func(yield func(delivery, error) bool) {
+		var d delivery
+		for _, k := range slices.SortedFunc(maps.Keys(b.changes), source.Key.Compare) {
+			if len(d.Changes) == portion {
+				if !yield(d, nil) {
+					return
+				}
+				d.Changes = d.Changes[:0]
+			}
+			c, err := encode(b.changes[k])
+			if err != nil {
+				yield(d, err)
+				return
+			}
+			d.Changes = append(d.Changes, c)
 		}
-		d.Changes = append(d.Changes, c)
+		for _, origin := range slices.Sorted(maps.Keys(b.reports)) {
+			d.Reports = append(d.Reports, b.reports[origin])
+		}
+		d.Synced, d.Ask = b.synced, ask
+		yield(d, nil)
 	}
-	for _, origin := range slices.Sorted(maps.Keys(b.reports)) {
-		d.Reports = append(d.Reports, b.reports[origin])
-	}
-	return d, nil
 }
 
 // event is a delivery as a source delivers it that has got it now.

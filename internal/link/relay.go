@@ -162,30 +162,30 @@ func (r *Relay) write(l *line) {
 			return
 		case <-l.wake:
 		}
-		d, err := r.take(l)
-		if err != nil { // no object of a manifest is like that
-			r.log.Error("what changed cannot be told to the control plane", "error", err)
-			continue
-		}
-		// A pod's token is older than the pod's first event, so it is among these.
-		if known, version := r.tokens.Known(); version != sent {
-			d.Tokens, sent = known, version
-		}
-		if err := out.Encode(d); err != nil {
-			return // the reader sees it too
+		pending, ask := r.take(l)
+		for d, err := range pending.deliveries(ask) {
+			if err != nil { // no object of a manifest is like that
+				r.log.Error("what changed cannot be told to the control plane", "error", err)
+				break
+			}
+			// A pod's token is older than the pod's first event, so it is among these.
+			if known, version := r.tokens.Known(); version != sent {
+				d.Tokens, sent = known, version
+			}
+			if err := out.Encode(d); err != nil {
+				return // the reader sees it too
+			}
 		}
 	}
 }
 
 // take empties what is pending.
-func (r *Relay) take(l *line) (delivery, error) {
+func (r *Relay) take(l *line) (pending batch, ask []uint64) {
 	r.mu.Lock()
-	pending, ask := l.pending, l.ask
+	defer r.mu.Unlock()
+	pending, ask = l.pending, l.ask
 	l.pending, l.ask = newBatch(), nil
-	r.mu.Unlock()
-	d, err := pending.delivery()
-	d.Ask = ask
-	return d, err
+	return pending, ask
 }
 
 // read takes answers and news until the line ends.

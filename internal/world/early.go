@@ -23,7 +23,7 @@ type heldBatch struct {
 	wrong   bool                // an error is in it that was not before
 	awaited map[source.Key]bool // the new Services in it of which no EndpointSlice has come
 	delta   *Delta
-	changes []source.Change // for LoopOptions.Applied alone
+	applied []source.Change // for LoopOptions.Applied alone
 	count   int             // of updates
 }
 

@@ -43,8 +43,8 @@ type LoopOptions struct {
 	Batched func(changes int, waited time.Duration)
 	// Arrived is told of each change as it comes.
 	Arrived func(source.Change)
-	// Applied is told of the changes of each batch once they are published and what is wrong with them is known; of none, when
-	// only reports of a source have changed what is wrong. It may be nil.
+	// Applied is told of the changes of each batch to objects of Istio's kinds, once they are published and what is wrong with them is
+	// known; of none, when there were none, or only reports of a source have changed what is wrong. It may be nil.
 	Applied func([]source.Change)
 	Ledger  *Ledger
 	Logger  *slog.Logger
@@ -65,6 +65,7 @@ type Loop struct {
 	pace           pace
 	storms         storms
 	arriving       progress
+	first          firstState
 
 	// held is what was applied early and is not published yet, nil if nothing is: it left something wrong that what follows may mend.
 	held *heldBatch
@@ -184,9 +185,13 @@ func (l *Loop) answer() {
 func (l *Loop) take(e source.Event) {
 	now := time.Now()
 	for _, c := range e.Changes {
-		if isEndpoints(c.Key.Kind) && l.apart() {
+		switch {
+		case !l.synced:
+			l.pending.add(c, now)
+			l.readAhead()
+		case isEndpoints(c.Key.Kind) && l.apart():
 			l.endpointsCame(c, now)
-		} else {
+		default:
 			l.calm.came(now.Sub(l.pending.last), l.o.Debounce)
 			l.pending.add(c, now)
 			if l.held != nil {
@@ -204,8 +209,8 @@ func (l *Loop) take(e source.Event) {
 	}
 	if e.Synced && !l.synced {
 		l.synced = true
-		l.pending.first, l.paced.first = time.Time{}, time.Time{} // the initial state does not wait,
-		l.pending.last = time.Time{}                              // and nothing waits for a quiet after it
+		l.pending.first = time.Time{} // the initial state does not wait,
+		l.pending.last = time.Time{}  // and nothing waits for a quiet after it
 	}
 }
 
@@ -304,10 +309,9 @@ func (l *Loop) fire(what selection) {
 		batch = slices.Concat(l.pending.take(), l.paced.take(), l.storms.take())
 	}
 	l.storms.forget(now)
-	if l.o.Applied != nil {
-		b.changes = append(b.changes, batch...)
-	}
-	updates := l.convert(batch)
+	updates, applied := l.first.take()
+	updates = append(updates, l.convert(batch)...)
+	b.applied = slices.Concat(b.applied, applied, l.told(batch))
 	next, delta := l.cross(l.writer.Apply(updates))
 	l.check(next, delta)
 	b.count += len(updates)
@@ -347,6 +351,6 @@ func (l *Loop) publish(b *heldBatch) {
 		l.o.Publish(next, b.delta)
 	}
 	if l.o.Applied != nil {
-		l.o.Applied(b.changes)
+		l.o.Applied(b.applied)
 	}
 }

@@ -57,10 +57,10 @@ type publication struct {
 	services   int
 }
 
-func newRig(t *testing.T, debounce world.Debounce) *rig {
+func newRig(t *testing.T, debounce world.Debounce, options ...func(*world.LoopOptions)) *rig {
 	r := &rig{start: time.Now()}
 	log := slog.New(slog.DiscardHandler)
-	r.loop = world.NewLoop(world.LoopOptions{
+	o := world.LoopOptions{
 		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
 		Publish: func(w *world.World, d *world.Delta) {
 			r.mu.Lock()
@@ -75,7 +75,11 @@ func newRig(t *testing.T, debounce world.Debounce) *rig {
 			}
 		},
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Ledger: world.NewLedger(log, nil), Logger: log,
-	})
+	}
+	for _, set := range options {
+		set(&o)
+	}
+	r.loop = world.NewLoop(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -59,7 +59,7 @@ func (l *Loop) endpointsCame(c source.Change, now time.Time) {
 	if l.held != nil {
 		l.held.came(c)
 	}
-	if l.synced && l.o.Debounce.Endpoints {
+	if l.o.Debounce.Endpoints {
 		if s := l.weather(c.Key.Namespace, now); s.rages {
 			l.storms.add(s, c, now)
 			return

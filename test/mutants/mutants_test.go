@@ -37,7 +37,7 @@ func checkers() (model, world, loop, view, session *checker) {
 }
 
 // ofTheLoop are files of world that decide when changes leave: whoever makes worlds from nothing does not see them.
-var ofTheLoop = []string{"world/early.go", "world/loop.go", "world/pace.go", "world/storm.go", "world/bridge.go"}
+var ofTheLoop = []string{"world/early.go", "world/first.go", "world/loop.go", "world/pace.go", "world/storm.go", "world/bridge.go"}
 
 // everything is the variable that asks for all faults (make mutants).
 const everything = "LATEEN_MUTANTS_ALL"

@@ -41,6 +41,7 @@ type Source struct {
 	health     *health
 	board      *board
 	sink       source.Sink
+	synced     bool                 // Run alone knows
 	changes    chan []source.Change // of namespaces and the mesh configuration, unbuffered
 	nudged     chan struct{}        // latest-value: a set has delivered its first lists
 	ended      chan struct{}
@@ -87,7 +88,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		s.client.http.CloseIdleConnections()
 	}()
 	in := selection{namespaces: map[string]labels.Set{}}
-	synced, planned := false, false
+	planned := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,8 +106,8 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			p.follow(ctx, in.selected())
 			planned = true
 		}
-		if !synced && planned && p.delivered() {
-			synced = true
+		if !s.synced && planned && p.delivered() {
+			s.synced = true
 			s.sink(source.Event{Synced: true})
 			s.o.Logger.Info("the state of the cluster is read", "server", s.o.Config.Host)
 		}

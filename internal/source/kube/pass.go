@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -37,18 +38,24 @@ func (p *pass) remove(k source.Key) {
 	delete(p.changed, k)
 }
 
-// steps are what the finished list changes, in the order of keys.
+// take are the changes that it has kept so far, in the order of keys. It keeps them no longer.
+func (p *pass) take() []step {
+	all := slices.SortedFunc(maps.Values(p.changed), step.compare)
+	clear(p.changed)
+	return all
+}
+
+func (s step) compare(o step) int { return s.entry.key.Compare(o.entry.key) }
+
+// steps are what the finished list changes, and what of it was not delivered yet, in the order of keys.
 func (p *pass) steps(w *watcher) []step {
-	var all []step
-	for _, s := range p.changed {
-		all = append(all, s)
-	}
+	all := p.take()
 	for _, k := range w.prints.in(w.namespace) {
 		if _, exists := p.seen[k]; !exists {
 			all = append(all, step{entry{key: k}, time.Now()})
 		}
 	}
-	slices.SortFunc(all, func(a, b step) int { return a.entry.key.Compare(b.entry.key) })
+	slices.SortFunc(all, step.compare)
 	return all
 }
 

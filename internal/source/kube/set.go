@@ -8,12 +8,15 @@ import (
 )
 
 // set is the watchers of one scope, one per resource, which begin and end together: a namespace, or all of them. Their first
-// lists are delivered as one event.
+// lists are delivered as one event, those of the start in portions: nothing is in force before the source is synced, and who takes them
+// keeps less of an object than there is of it here.
 type set struct {
 	namespace string // "" for all
 	source    *Source
 	cancel    context.CancelFunc
 	watchers  sync.WaitGroup
+	// initial tells that it began before the source was synced.
+	initial bool
 
 	// served orders deliveries against a namespace that is taken out: watchers deliver under its reading side.
 	served sync.RWMutex
@@ -29,7 +32,7 @@ type set struct {
 // start begins to watch resources in a scope.
 func (s *Source) start(ctx context.Context, namespace string, only map[string]bool, all []*resource) *set {
 	ctx, cancel := context.WithCancel(ctx)
-	t := &set{namespace: namespace, source: s, cancel: cancel, only: only, waiting: len(all), done: make(chan struct{})}
+	t := &set{namespace: namespace, source: s, cancel: cancel, only: only, initial: !s.synced, waiting: len(all), done: make(chan struct{})}
 	for _, r := range all {
 		w := newWatcher(t, r)
 		t.watchers.Go(func() { w.run(ctx) })

@@ -186,6 +186,17 @@ func (w *watcher) take(deleted bool, o metav1.Object, p *pass) {
 		p.remove(e.key)
 	default:
 		p.add(e, w)
+		w.deliverPortion(p)
+	}
+}
+
+// portion is how many objects of a first list are delivered before it is complete.
+const portion = 128
+
+// deliverPortion delivers what a list has changed so far, if that is much and nobody needs it whole.
+func (w *watcher) deliverPortion(p *pass) {
+	if w.set.initial && !w.listed && len(p.changed) >= portion {
+		w.set.deliver(func(into *source.Event) { w.apply(p.take(), into) })
 	}
 }
 
