@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/testing/protocmp"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -248,6 +249,28 @@ func TestObjectsAreTheSameAtTheOtherEnd(t *testing.T) {
 		// What an object is the key tells. API servers leave it out of objects, too.
 		require.Empty(t, cmp.Diff(c.Object, p.objects[c.Key], protocmp.Transform(), cmpopts.IgnoreTypes(metav1.TypeMeta{})), c.Key)
 	}
+}
+
+// A delivery is decoded where the one before was: nothing of that stays, and what was made of it does not change.
+func TestWhatFollowsChangesNothingThatWasDelivered(t *testing.T) {
+	r, _ := newRelay(t, nil)
+	p := connect(t, r, names)
+	secret := source.Change{
+		Key:    source.Key{Kind: source.Secret, Namespace: "b", Name: "b"},
+		Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "b"}, Data: map[string][]byte{"b": []byte("bbbb")}},
+	}
+	deliver(r, namespace("a"), secret)
+	require.ElementsMatch(t, []string{"a", "b"}, settle(t, r))
+	deliver(r, deleted("a"), source.Change{
+		Key:    source.Key{Kind: source.Sidecar, Namespace: "c", Name: "c"},
+		Object: &networkingv1.Sidecar{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "c"}}, Origin: "c.yaml:1",
+	})
+	require.ElementsMatch(t, []string{"b", "c"}, settle(t, r), "no encoding of what was there before")
+	deliver(r, namespace("d"), namespace("e"), source.Change{Key: source.Key{Kind: source.Sidecar, Namespace: "c", Name: "c"}})
+	require.ElementsMatch(t, []string{"b", "d", "e"}, settle(t, r))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.Equal(t, secret.Object, p.objects[secret.Key])
 }
 
 func TestEveryKindCanBeDecoded(t *testing.T) {

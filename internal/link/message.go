@@ -68,7 +68,7 @@ func encode(c source.Change) (change, error) {
 
 func (c change) decode(now time.Time) (source.Change, error) {
 	out := source.Change{Key: c.Key, Origin: c.Origin, ObservedAt: now}
-	if c.Object == nil && c.Proto == nil {
+	if len(c.Object)+len(c.Proto) == 0 {
 		return out, nil
 	}
 	if out.Object = c.Key.Kind.NewObject(); out.Object == nil {
@@ -77,7 +77,7 @@ func (c change) decode(now time.Time) (source.Change, error) {
 	o, ok := out.Object.(encodable)
 	var err error
 	switch {
-	case c.Proto == nil:
+	case len(c.Proto) == 0:
 		err = json.Unmarshal(c.Object, out.Object)
 	case ok:
 		err = o.Unmarshal(c.Proto)
@@ -157,6 +157,21 @@ func (b *batch) deliveries(ask []uint64) iter.Seq2[delivery, error] {
 		d.Synced, d.Ask = b.synced, ask
 		yield(d, nil)
 	}
+}
+
+// reset empties a delivery that the next one is to be decoded into. The buffers of its changes stay, unless they are large: amid ten thousand
+// changes a second they would be most of the garbage.
+func (d *delivery) reset() {
+	const large = 16 << 10
+	changes := d.Changes[:cap(d.Changes)]
+	for i := range changes {
+		c := &changes[i]
+		if cap(c.Object)+cap(c.Proto) > large {
+			*c = change{}
+		}
+		*c = change{Object: c.Object[:0], Proto: c.Proto[:0]}
+	}
+	*d = delivery{Changes: changes[:0]}
 }
 
 // event is a delivery as a source delivers it that has got it now.

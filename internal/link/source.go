@@ -51,21 +51,22 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })()
 	defer func() { _ = s.conn.Close() }()
 	in := gob.NewDecoder(s.conn)
+	var d delivery
 	for {
-		var d delivery
+		d.reset()
 		if err := in.Decode(&d); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
 			return ErrEnded
 		}
-		if err := s.take(ctx, d, sink); err != nil {
+		if err := s.take(ctx, &d, sink); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *Source) take(ctx context.Context, d delivery, sink source.Sink) error {
+func (s *Source) take(ctx context.Context, d *delivery, sink source.Sink) error {
 	if d.Tokens != nil {
 		s.tokens.Learn(d.Tokens)
 	}
