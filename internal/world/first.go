@@ -4,11 +4,13 @@ import "github.com/lateen-mesh/lateen/internal/source"
 
 // firstState is the initial state as far as it is converted, while a source still reads it: an object of Kubernetes takes several times
 // the memory of what it means, and all of them at once would be most of what the process ever needs. Nothing of it is applied
-// before everything is there.
+// before everything is there. That may take for ever, so there is no more of it than objects.
 type firstState struct {
-	updates []Update
-	applied []source.Change // for LoopOptions.Applied alone
+	latest
+	told gathered // for LoopOptions.Applied alone
 }
+
+func newFirstState() firstState { return firstState{latest: newLatest(0), told: newGathered()} }
 
 // portion is how many changes of the initial state are converted at a time.
 const portion = 128
@@ -19,15 +21,17 @@ func (l *Loop) readAhead() {
 		return
 	}
 	batch := l.pending.take()
-	l.first.updates = append(l.first.updates, l.convert(batch)...)
-	l.first.applied = append(l.first.applied, l.told(batch)...)
+	l.first.add(l.convert(batch))
+	for _, c := range l.told(batch) {
+		l.first.told.add(c, c.ObservedAt)
+	}
 }
 
-// take gives what was converted; of several updates of one object the last one counts.
+// take gives what was converted, and what LoopOptions.Applied wants to know of it.
 func (f *firstState) take() ([]Update, []source.Change) {
-	updates, applied := f.updates, f.applied
-	*f = firstState{}
-	return updates, applied
+	updates, told := f.updates, f.told.take()
+	*f = newFirstState()
+	return updates, told
 }
 
 // told are the changes of a batch that LoopOptions.Applied wants to know of.

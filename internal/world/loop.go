@@ -100,7 +100,7 @@ func NewLoop(o LoopOptions) *Loop {
 	return &Loop{
 		o: o, inbox: make(chan message, inboxSize), arriving: newProgress(), writer: NewWriter(), mesh: o.Mesh,
 		ingressClasses: map[string]bool{}, pending: newGathered(), paced: newGathered(), storms: newStorms(), bridges: newBridges(),
-		kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{}, ways: ways{},
+		first: newFirstState(), kept: map[source.Key]source.Change{}, lost: map[string]map[source.Key]bool{}, ways: ways{},
 	}
 }
 

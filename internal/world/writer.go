@@ -60,21 +60,33 @@ func (w *Writer) gave(k source.Key) []model.Object {
 	return nil
 }
 
-// lastOfEach leaves one update of each object: the last one, in the place of the first, observed when the first was.
-func lastOfEach(updates []Update) []Update {
-	at := make(map[source.Key]int, len(updates))
-	last := make([]Update, 0, len(updates))
+// latest are one update of each object: the last one, in the place of the first, observed when the first was.
+type latest struct {
+	at      map[source.Key]int
+	updates []Update
+}
+
+func newLatest(size int) latest {
+	return latest{at: make(map[source.Key]int, size), updates: make([]Update, 0, size)}
+}
+
+func (l *latest) add(updates []Update) {
 	for _, u := range updates {
-		i, known := at[u.Key]
+		i, known := l.at[u.Key]
 		if !known {
-			at[u.Key] = len(last)
-			last = append(last, u)
+			l.at[u.Key] = len(l.updates)
+			l.updates = append(l.updates, u)
 			continue
 		}
-		u.Observed = last[i].Observed
-		last[i] = u
+		u.Observed = l.updates[i].Observed
+		l.updates[i] = u
 	}
-	return last
+}
+
+func lastOfEach(updates []Update) []Update {
+	last := newLatest(len(updates))
+	last.add(updates)
+	return last.updates
 }
 
 // remember keeps what an object gave, with the pointers that are in the world.

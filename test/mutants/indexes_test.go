@@ -158,7 +158,7 @@ var indexFaults = [][]fault{
 	),
 	in("world/writer.go", "identity", instead("VirtualServices of an Ingress are told apart", `o.Owner != ""`, "false")),
 	in("world/writer.go", "Writer.remember", without("an object that went away is forgotten", "delete(w.given, k)")),
-	in("world/writer.go", "lastOfEach", without("the last update of an object counts", "last[i] = u")),
+	in("world/writer.go", "latest.add", without("the last update of an object counts", "l.updates[i] = u")),
 	in("world/delta.go", "Delta.IsEmpty",
 		instead("the mesh configuration is a change", "!d.Mesh", "true"),
 		instead("Services are a change", "len(d.Services) == 0", "true"),
