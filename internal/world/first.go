@@ -1,6 +1,10 @@
 package world
 
-import "github.com/lateen-mesh/lateen/internal/source"
+import (
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
 
 // firstState is the initial state as far as it is converted, while a source still reads it: an object of Kubernetes takes several times
 // the memory of what it means, and all of them at once would be most of what the process ever needs. Nothing of it is applied
@@ -10,7 +14,7 @@ type firstState struct {
 	told gathered // for LoopOptions.Applied alone
 }
 
-func newFirstState() firstState { return firstState{latest: newLatest(0), told: newGathered()} }
+func newFirstState() *firstState { return &firstState{latest: newLatest(0), told: newGathered()} }
 
 // portion is how many changes of the initial state are converted at a time.
 const portion = 128
@@ -27,11 +31,15 @@ func (l *Loop) readAhead() {
 	}
 }
 
-// take gives what was converted, and what LoopOptions.Applied wants to know of it.
-func (f *firstState) take() ([]Update, []source.Change) {
-	updates, told := f.updates, f.told.take()
-	*f = newFirstState()
-	return updates, told
+// withFirst adds what was converted of the initial state, and what LoopOptions.Applied wants to know of it, to what the first batch
+// gives; to all others there is nothing to add.
+func (l *Loop) withFirst(updates []Update, told []source.Change) ([]Update, []source.Change) {
+	f := l.first
+	if f == nil {
+		return updates, told
+	}
+	l.first = nil
+	return slices.Concat(f.updates, updates), slices.Concat(f.told.take(), told)
 }
 
 // told are the changes of a batch that LoopOptions.Applied wants to know of.

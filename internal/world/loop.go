@@ -65,7 +65,7 @@ type Loop struct {
 	pace           pace
 	storms         storms
 	arriving       progress
-	first          firstState
+	first          *firstState // nil once the initial state is applied
 
 	// held is what was applied early and is not published yet, nil if nothing is: it left something wrong that what follows may mend.
 	held *heldBatch
@@ -309,9 +309,8 @@ func (l *Loop) fire(what selection) {
 		batch = slices.Concat(l.pending.take(), l.paced.take(), l.storms.take())
 	}
 	l.storms.forget(now)
-	updates, applied := l.first.take()
-	updates = append(updates, l.convert(batch)...)
-	b.applied = slices.Concat(b.applied, applied, l.told(batch))
+	updates, told := l.withFirst(l.convert(batch), l.told(batch))
+	b.applied = append(b.applied, told...)
 	next, delta := l.cross(l.writer.Apply(updates))
 	l.check(next, delta)
 	b.count += len(updates)

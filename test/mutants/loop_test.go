@@ -30,7 +30,7 @@ var loopFaults = [][]fault{
 		instead("the initial state is converted as it comes", "len(l.pending.order) < portion", "true"),
 		instead("who is told of what was applied is told of the first", "l.told(batch)", "nil"),
 	),
-	in("world/first.go", "firstState.take", without("it is taken once", "*f = newFirstState()")),
+	in("world/first.go", "Loop.withFirst", without("it is taken once", "l.first = nil")),
 	in("world/loop.go", "Loop.wait", instead("what is wrong waits for a quiet", "!l.held.wrong", "true")),
 	in("world/loop.go", "Loop.fire",
 		instead("what is wrong is held", "b.wrong || len(b.awaited) > 0", "len(b.awaited) > 0"),

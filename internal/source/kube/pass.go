@@ -38,14 +38,18 @@ func (p *pass) remove(k source.Key) {
 	delete(p.changed, k)
 }
 
-// take are the changes that it has kept so far, in the order of keys. It keeps them no longer.
+// take are the changes that it has kept so far, in no order. It keeps them no longer.
 func (p *pass) take() []step {
-	all := slices.SortedFunc(maps.Values(p.changed), step.compare)
+	all := slices.Collect(maps.Values(p.changed))
 	clear(p.changed)
 	return all
 }
 
-func (s step) compare(o step) int { return s.entry.key.Compare(o.entry.key) }
+// inOrder sorts steps by their keys.
+func inOrder(steps []step) []step {
+	slices.SortFunc(steps, func(a, b step) int { return a.entry.key.Compare(b.entry.key) })
+	return steps
+}
 
 // steps are what the finished list changes, and what of it was not delivered yet, in the order of keys.
 func (p *pass) steps(w *watcher) []step {
@@ -55,8 +59,7 @@ func (p *pass) steps(w *watcher) []step {
 			all = append(all, step{entry{key: k}, time.Now()})
 		}
 	}
-	slices.SortFunc(all, step.compare)
-	return all
+	return inOrder(all)
 }
 
 // apply turns steps into what the sink is told, and notes that it was. What is in a namespace that is not served is left alone.

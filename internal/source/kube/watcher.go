@@ -196,7 +196,7 @@ const portion = 128
 // deliverPortion delivers what a list has changed so far, if that is much and nobody needs it whole.
 func (w *watcher) deliverPortion(p *pass) {
 	if w.set.initial && !w.listed && len(p.changed) >= portion {
-		w.set.deliver(func(into *source.Event) { w.apply(p.take(), into) })
+		w.set.deliver(func(into *source.Event) { w.apply(inOrder(p.take()), into) })
 	}
 }
 
