@@ -125,7 +125,7 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 				placed[namespace] = p
 			})
 		}
-		assignment := func(s *State) *Resource { return s.Set(Endpoint).Get("outbound|80||a.example.com") }
+		assignment := func(s State) *Resource { return s.Set(Endpoint).Get("outbound|80||a.example.com") }
 		require.Same(t, assignment(placed["ns1"].State), assignment(placed["ns2"].State))
 		pod := &model.Workload{Meta: model.Meta{Kind: source.Pod, Namespace: "ns2", Name: "a"}, Addresses: []string{"127.1.0.1"}, Labels: labels}
 		m.apply(world.Update{Key: pod.Key(), Objects: []model.Object{pod}})
@@ -239,7 +239,7 @@ func calledWith(authorities *model.Authorities) []model.Object {
 // placed is a proxy with a compiler of its own.
 type placed struct {
 	comp  *Compiler
-	state *State
+	state State
 }
 
 func placeIn(t *testing.T, w *world.World, p scope.Proxy) *placed {

@@ -15,7 +15,7 @@ type ClassID uint64
 // class is a class with its present configuration. Only classes with a connected proxy exist.
 type class struct {
 	// What a change of endpoints looks at in each of hundreds of classes comes first, together.
-	state    *State // without what is varied
+	state    State // without what is varied
 	varied   map[string]*varied
 	variants variants
 	scope    scope.Scope
@@ -105,7 +105,7 @@ func (c *class) apply(st *Store, e *edits) {
 	for t := range sets {
 		sets[t] = e.on(st, Type(t), sets[t])
 	}
-	c.state = c.state.having(c.scope.World.Generation, sets)
+	c.state = c.state.having(&stage{generation: c.scope.World.Generation, endpoints: sets[Endpoint]}, sets)
 }
 
 // editTables makes the edits of route tables.
@@ -211,7 +211,7 @@ func (c *class) anew(comp compiler, b *bench, to *scope.Scope, changed []ClassSt
 func (c *class) stepTo(comp compiler, m *impact, to *scope.Scope, changed []ClassState) (_ []ClassState, rekeyed bool) {
 	w := m.bench.workFor(comp, m, &c.scope, to)
 	if w != nil {
-		if next := c.replace(comp, m, w); next != nil {
+		if next, replaced := c.replace(comp, m, w); replaced {
 			c.look(to)
 			return c.enter(next, changed), false
 		}
@@ -257,11 +257,12 @@ func (c *class) drift(comp compiler, m *impact, changed []ClassState) []ClassSta
 		c.note(e) // by the same labels
 		return c.stepVariants(comp, e, changed)
 	}
-	endpoints := m.lane.of(c.state.endpoints)
-	if endpoints == c.state.endpoints {
+	before := c.state.Set(Endpoint)
+	endpoints := m.lane.of(before)
+	if endpoints == before {
 		return changed
 	}
-	return c.enter(m.bench.later(c.state, m.delta.To.Generation, endpoints), changed)
+	return c.enter(c.state.on(m.bench.stage(m.delta.To.Generation, endpoints)), changed)
 }
 
 func listed(slots []slot, o slot) bool {

@@ -48,7 +48,7 @@ type Facts struct {
 // Placement is where a proxy belongs.
 type Placement struct {
 	Class ClassID
-	State *State
+	State State
 	Own   Own
 }
 
@@ -66,7 +66,7 @@ type Step struct {
 // ClassState is a class and its new state.
 type ClassState struct {
 	Class ClassID
-	State *State
+	State State
 }
 
 // MemberMove is a proxy and its new place.
@@ -295,7 +295,7 @@ func (c *Compiler) forgetUnused() {
 		classes = append(slices.Clip(classes), c.growing)
 	}
 	for _, cl := range classes {
-		states := []*State{cl.state}
+		states := []State{cl.state}
 		for _, v := range cl.variants.list {
 			states = append(states, v.state)
 		}

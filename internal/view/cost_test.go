@@ -82,7 +82,7 @@ type cost struct {
 
 func (m *meshOf) costOf(u world.Update) cost {
 	before := m.compiler.Stats().Total()
-	states := map[ClassID]*State{}
+	states := map[ClassID]State{}
 	for _, c := range m.compiler.classes {
 		for _, v := range c.variants.list {
 			states[v.id] = v.state

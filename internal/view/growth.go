@@ -78,7 +78,7 @@ func (c *class) sow(comp compiler, s *scope.Scope) {
 	c.varied, c.wants, c.keys = map[string]*varied{}, map[string]int{}, nil
 	c.settledAll(comp)
 	whole := newTables(comp.store)
-	if c.state != nil {
+	if !c.state.IsNone() {
 		whole = c.state.rest.whole
 	}
 	c.scope, c.state = *s, emptyState(s.World.Generation, whole)

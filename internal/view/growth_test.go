@@ -117,7 +117,7 @@ func TestProxiesOfNewClassesComeAtOnce(t *testing.T) {
 	m := meshWithoutProxies(services)
 	m.compiler.slice = 3
 	var mu sync.Mutex
-	at := map[ClassID]*State{}
+	at := map[ClassID]State{}
 	classes := map[ClassID]Facts{}
 	var all sync.WaitGroup
 	for i := range kinds * each {

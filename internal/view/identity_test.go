@@ -25,7 +25,7 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		Namespace: "ns0", Name: "secured", Settings: scope.Settings{HTTPProxyPort: 15080, Agent: true},
 	}}, func(_ *Member, p Placement) { placed = p })
 	class := placed.Class
-	now := func() *State {
+	now := func() State {
 		for _, c := range m.last.Changed {
 			if c.Class == class {
 				placed.State = c.State

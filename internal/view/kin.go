@@ -44,7 +44,7 @@ func (c *class) follow(comp compiler, kin *class, s *scope.Scope) {
 	own := *kin.state.rest
 	own.whole = own.whole.clone()
 	c.scope, c.keys = kin.scope, kin.keys
-	c.state = &State{Generation: kin.state.Generation, endpoints: kin.state.endpoints, rest: &own}
+	c.state = State{stage: kin.state.stage, rest: &own}
 	c.tables, c.owners = maps.Clone(kin.tables), maps.Clone(kin.owners)
 	c.varied, c.wants = maps.Clone(kin.varied), maps.Clone(kin.wants)
 	c.conflicts = map[unit][]*source.Tallied{}

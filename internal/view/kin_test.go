@@ -45,7 +45,7 @@ func TestKinThatSeeARuleOtherwise(t *testing.T) {
 			w.Apply(updatesOf([]model.Object{s, r}))
 
 			first := placeIn(t, w.World(), c.first)
-			var next *State
+			var next State
 			first.comp.Join(Facts{Proxy: c.then}, func(_ *Member, at Placement) { next = at.State })
 			require.NotEqual(t, dump(first.state), dump(next), "the rule is in force for one of the two")
 			require.Equal(t, dump(placeIn(t, w.World(), c.then).state), dump(next))
@@ -64,7 +64,7 @@ func TestProxiesThatAskForOtherThings(t *testing.T) {
 	w.Apply(updatesOf([]model.Object{g, aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})}))
 	for _, order := range [][2]scope.Proxy{{gateway, all}, {all, gateway}, {gateway, sidecar}, {sidecar, gateway}} {
 		first := placeIn(t, w.World(), order[0])
-		var next *State
+		var next State
 		first.comp.Join(Facts{Proxy: order[1]}, func(_ *Member, at Placement) { next = at.State })
 		require.NotEqual(t, dump(first.state), dump(next))
 		require.Equal(t, dump(placeIn(t, w.World(), order[1]).state), dump(next))

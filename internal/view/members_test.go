@@ -11,19 +11,19 @@ import (
 // assignment whose head stays the same.
 type memberSteps struct {
 	differ *Differ
-	had    map[*Member]*State
+	had    map[*Member]State
 	seen   map[[2]*Resource]bool
 }
 
 func newMemberSteps() memberSteps {
-	return memberSteps{differ: NewDiffer(64), had: map[*Member]*State{}, seen: map[[2]*Resource]bool{}}
+	return memberSteps{differ: NewDiffer(64), had: map[*Member]State{}, seen: map[[2]*Resource]bool{}}
 }
 
 // compare requires that each step comes to what the members are from nothing.
-func (s *memberSteps) compare(t *rapid.T, m *Member, is *State) {
+func (s *memberSteps) compare(t *rapid.T, m *Member, is State) {
 	had := s.had[m]
 	s.had[m] = is
-	if had == nil || had == is {
+	if had.IsNone() || had == is {
 		return
 	}
 	for r := range is.Set(Endpoint).All() {

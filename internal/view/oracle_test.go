@@ -41,7 +41,7 @@ type oracle struct {
 	// slow are proxies whose classes grow while the mesh goes on.
 	slow []*Member
 	// acceptable are states that were looked at.
-	acceptable map[*State]bool
+	acceptable map[State]bool
 }
 
 // wanted is what compiling from nothing gives a proxy.
@@ -72,7 +72,7 @@ func newOracle(tb testing.TB) *oracle {
 	refused := refuseNothing(tb)
 	return &oracle{
 		refused: refused, history: meshlife.NewHistory(), writer: world.NewWriter(), comp: NewCompiler(refused),
-		placed: map[*Member]Placement{}, wanted: map[*Member]wanted{}, acceptable: map[*State]bool{},
+		placed: map[*Member]Placement{}, wanted: map[*Member]wanted{}, acceptable: map[State]bool{},
 		steps: newMemberSteps(),
 	}
 }
@@ -277,7 +277,7 @@ func (o *oracle) compare(t *rapid.T) {
 	}
 }
 
-func requireEqualStates(t *rapid.T, m *Member, want, got *State) {
+func requireEqualStates(t *rapid.T, m *Member, want, got State) {
 	if w, g := dump(want), dump(got); !maps.Equal(w, g) {
 		t.Fatalf("proxy %s in %s (- from nothing, + step by step):\n%s", m.facts.Proxy.Name, m.facts.Proxy.Namespace, gocmp.Diff(w, g))
 	}
@@ -346,7 +346,7 @@ func oracleProxies() []Facts {
 	}
 }
 
-func dump(s *State) map[string]Version {
+func dump(s State) map[string]Version {
 	out := map[string]Version{}
 	for t, set := range s.Sets() {
 		for r := range set.All() {
@@ -356,7 +356,7 @@ func dump(s *State) map[string]Version {
 	return out
 }
 
-func roots(s *State) [NumTypes]Version {
+func roots(s State) [NumTypes]Version {
 	var out [NumTypes]Version
 	for t, set := range s.Sets() {
 		out[t] = set.Root()
@@ -366,7 +366,7 @@ func roots(s *State) [NumTypes]Version {
 
 // requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice in a route table, an
 // address of two listeners, two filter chains of one for the same connections, and addresses that were not filled in.
-func requireAcceptable(t *rapid.T, s *State) {
+func requireAcceptable(t *rapid.T, s State) {
 	vhosts := 0
 	for r := range s.Tables().All() {
 		rc := &routev3.RouteConfiguration{}
@@ -394,7 +394,7 @@ func requireAcceptable(t *rapid.T, s *State) {
 	}
 }
 
-func requireApart(t *rapid.T, s *State) {
+func requireApart(t *rapid.T, s State) {
 	addresses := map[string]string{}
 	for r := range s.Set(Listener).All() {
 		l := &listenerv3.Listener{}

@@ -32,7 +32,7 @@ var naming = map[protoreflect.FullName]view.Type{
 }
 
 // checkRefs compares the references of resources, which are gathered field by field, with a walk over all fields.
-func checkRefs(t *testing.T, st *view.State) {
+func checkRefs(t *testing.T, st view.State) {
 	for r := range st.Set(view.Listener).All() {
 		checkRefsOf(t, r, &listenerv3.Listener{})
 	}

@@ -7,14 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// State is everything that one class of proxies should have at one generation. It never changes. States that follow
-// each other share what stayed equal.
+// State is everything that one class of proxies should have at one generation. It never changes, and is cheap to copy; the zero State is none.
+//
+// Endpoints change most of all, in hundreds of classes at once. So they stand apart: classes that have the same ones share a stage, each keeps
+// all else that it has, and a change of endpoints makes nothing that is of one class alone.
 type State struct {
-	Generation uint64
+	stage *stage
+	rest  *rest
+}
 
-	// Endpoints change most of all, in hundreds of classes at once, so a state that has other ones than the one before shares all else with it.
-	endpoints *Set
-	rest      *rest
+// stage is a generation and its endpoints. It never changes.
+type stage struct {
+	generation uint64
+	endpoints  *Set
 }
 
 // rest is what a State has but for endpoints. It never changes.
@@ -24,53 +29,63 @@ type rest struct {
 }
 
 // NewState returns a state with empty sets.
-func NewState(generation uint64) *State { return emptyState(generation, newTables(NewStore())) }
+func NewState(generation uint64) State { return emptyState(generation, newTables(NewStore())) }
 
-func emptyState(generation uint64, whole *tables) *State {
+func emptyState(generation uint64, whole *tables) State {
 	r := &rest{whole: whole}
 	for t := range r.sets {
 		r.sets[t] = emptySet
 	}
 	r.sets[Endpoint] = nil
-	return &State{Generation: generation, endpoints: emptySet, rest: r}
+	return State{stage: &stage{generation: generation, endpoints: emptySet}, rest: r}
 }
 
+// IsNone tells that this is no state at all.
+func (s State) IsNone() bool { return s.stage == nil }
+
+// Generation is that at which it became so.
+func (s State) Generation() uint64 { return s.stage.generation }
+
 // Set is what there is of a type, never nil. Route has the heads of tables, whose virtual hosts are resources of their own; see Tables.
-func (s *State) Set(t Type) *Set {
+func (s State) Set(t Type) *Set {
 	if t == Endpoint {
-		return s.endpoints
+		return s.stage.endpoints
 	}
 	return s.rest.sets[t]
 }
 
 // Sets are those of all types.
-func (s *State) Sets() [NumTypes]*Set {
+func (s State) Sets() [NumTypes]*Set {
 	sets := s.rest.sets
-	sets[Endpoint] = s.endpoints
+	sets[Endpoint] = s.stage.endpoints
 	return sets
 }
 
 // Tables are the route tables with their virtual hosts in them, for clients that do not speak VHDS. They are put together when
 // they are asked for.
-func (s *State) Tables() *Set { return s.rest.whole.of(s.Set(Route), s.Set(VirtualHost)) }
+func (s State) Tables() *Set { return s.rest.whole.of(s.Set(Route), s.Set(VirtualHost)) }
 
 // At is the same at a later generation.
-func (s *State) At(generation uint64) *State {
-	later := *s
-	later.Generation = generation
-	return &later
+func (s State) At(generation uint64) State {
+	return s.on(&stage{generation: generation, endpoints: s.stage.endpoints})
 }
 
 // With is the same with another set of a type.
-func (s *State) With(t Type, set *Set) *State {
+func (s State) With(t Type, set *Set) State {
+	if t == Endpoint {
+		return s.on(&stage{generation: s.stage.generation, endpoints: set})
+	}
 	sets := s.Sets()
 	sets[t] = set
-	return s.having(s.Generation, sets)
+	return s.having(s.stage, sets)
 }
 
-// having is a state of the same class with other sets.
-func (s *State) having(generation uint64, sets [NumTypes]*Set) *State {
-	later := &State{Generation: generation, endpoints: sets[Endpoint], rest: s.rest}
+// on is the same with other endpoints.
+func (s State) on(at *stage) State { return State{stage: at, rest: s.rest} }
+
+// having is a state of the same class with other sets; its endpoints are the stage's.
+func (s State) having(at *stage, sets [NumTypes]*Set) State {
+	later := s.on(at)
 	if sets[Endpoint] = nil; sets != s.rest.sets {
 		later.rest = &rest{sets: sets, whole: s.rest.whole}
 	}
@@ -78,15 +93,15 @@ func (s *State) having(generation uint64, sets [NumTypes]*Set) *State {
 }
 
 // equal tells whether two states have the same sets.
-func (s *State) equal(o *State) bool {
-	if !s.endpoints.Equal(o.endpoints) {
+func (s State) equal(o State) bool {
+	if !s.stage.endpoints.Equal(o.stage.endpoints) {
 		return false
 	}
 	return s.rest == o.rest || slices.EqualFunc(s.rest.sets[:], o.rest.sets[:], func(a, b *Set) bool { return a == b || a.Equal(b) })
 }
 
 // Size is the sum of all bodies' lengths in bytes.
-func (s *State) Size() int {
+func (s State) Size() int {
 	total := 0
 	for _, set := range s.Sets() {
 		total += set.Size()

@@ -120,7 +120,7 @@ func exportedTo(present map[source.Key]model.Object, o model.Object, namespace s
 }
 
 // everything is what a state says, in one piece.
-func everything(s *State) []byte {
+func everything(s State) []byte {
 	var out []byte
 	for _, set := range s.Sets() {
 		for r := range set.All() {

@@ -15,7 +15,7 @@ type variant struct {
 	class   *class
 	id      ClassID
 	near    model.Labels // what decides, of class.keys
-	state   *State
+	state   State
 	members int
 }
 
@@ -125,7 +125,7 @@ func (c *class) stepVariants(comp compiler, e *edits, changed []ClassState) []Cl
 					list = append(list, Edit{Name: name, Resource: assignment.at(comp.workshop, v.near)})
 				}
 			}
-			next = c.state.With(Endpoint, comp.store.Apply(e.lane.of(v.state.endpoints), list))
+			next = c.state.With(Endpoint, comp.store.Apply(e.lane.of(v.state.Set(Endpoint)), list))
 		}
 		changed = v.enter(next, changed)
 	}
@@ -133,7 +133,7 @@ func (c *class) stepVariants(comp compiler, e *edits, changed []ClassState) []Cl
 }
 
 // enter gives a variant a state, and adds it to those that changed; it keeps the one that it has if that is equal.
-func (v *variant) enter(next *State, changed []ClassState) []ClassState {
+func (v *variant) enter(next State, changed []ClassState) []ClassState {
 	if v.state == next || v.state.equal(next) {
 		return changed
 	}
@@ -142,7 +142,7 @@ func (v *variant) enter(next *State, changed []ClassState) []ClassState {
 }
 
 // stateAt is the class's state at a place, from nothing.
-func (c *class) stateAt(comp compiler, near model.Labels) *State {
+func (c *class) stateAt(comp compiler, near model.Labels) State {
 	if len(c.varied) == 0 {
 		return c.state
 	}
@@ -150,7 +150,7 @@ func (c *class) stateAt(comp compiler, near model.Labels) *State {
 	for name, v := range c.varied {
 		list = append(list, Edit{Name: name, Resource: v.at(comp.workshop, near)})
 	}
-	return c.state.With(Endpoint, comp.store.Apply(c.state.endpoints, list))
+	return c.state.With(Endpoint, comp.store.Apply(c.state.Set(Endpoint), list))
 }
 
 // nearOf is what of a proxy's labels and place decides in a class.

@@ -25,25 +25,22 @@ type bench struct {
 	// anew are the classes that were compiled as a whole; alone tells that each is, from nothing.
 	anew  []*class
 	alone bool
-	made  int // states
-	spare []State
+	// stages are those of the step's states, by endpoints; last is the one that was asked for last.
+	stages map[*Set]*stage
+	last   *stage
 }
 
-// maxSpare bounds how many states are made at once: they are freed together. So many and a word of the allocator's fill one of the sizes
-// that it has.
-const maxSpare = 37
-
-// later is a state at the generation of the step, with other endpoints. A change of endpoints may make one for each of hundreds of classes,
-// and so does it at the price of a few allocations.
-func (b *bench) later(s *State, generation uint64, endpoints *Set) *State {
-	if len(b.spare) == 0 {
-		b.spare = make([]State, min(b.made+1, maxSpare))
+// stage is that of the step's generation with some endpoints. Hundreds of classes may have the same.
+func (b *bench) stage(generation uint64, endpoints *Set) *stage {
+	if b.last != nil && b.last.endpoints == endpoints {
+		return b.last
 	}
-	next := &b.spare[0]
-	b.spare = b.spare[1:]
-	b.made++
-	*next = State{Generation: generation, endpoints: endpoints, rest: s.rest}
-	return next
+	b.last = b.stages[endpoints]
+	if b.last == nil {
+		b.last = &stage{generation: generation, endpoints: endpoints}
+		b.stages[endpoints] = b.last
+	}
+	return b.last
 }
 
 // alike is what classes have in common, before their scopes are asked.
@@ -80,7 +77,7 @@ type told struct {
 const mostWorks = 8
 
 func newBench(m *impact) *bench {
-	b := &bench{before: scope.NewGlance(), after: scope.NewGlance(), done: map[alike][]*work{}, known: map[outlook]*work{}}
+	b := &bench{before: scope.NewGlance(), after: scope.NewGlance(), done: map[alike][]*work{}, known: map[outlook]*work{}, stages: map[*Set]*stage{}}
 	b.common = !m.own && len(m.credentials) == 0 && len(m.delta.Guards) == 0
 	for h := range m.hosts {
 		b.common = b.common && strings.Contains(strings.TrimPrefix(string(h), "*."), ".") // else it is a short name in each namespace
@@ -195,10 +192,10 @@ func (c *class) adopt(comp compiler, w *work) {
 }
 
 // replace is the state of a class with what a work came to, if that takes the place of resources that the class has and touches
-// nothing else; nil if not.
-func (c *class) replace(comp compiler, m *impact, w *work) (next *State) {
+// nothing else.
+func (c *class) replace(comp compiler, m *impact, w *work) (next State, ok bool) {
 	if !w.plain || len(m.ports) > 0 || len(c.varied) > 0 {
-		return nil
+		return State{}, false
 	}
 	sets := c.state.Sets()
 	sets[Endpoint] = m.lane.of(sets[Endpoint])
@@ -206,14 +203,14 @@ func (c *class) replace(comp compiler, m *impact, w *work) (next *State) {
 		sets[t] = w.batches[t].On(sets[t])
 	}
 	if sets[VirtualHost].Len() != c.state.Set(VirtualHost).Len() {
-		return nil
+		return State{}, false
 	}
 	c.adopt(comp, w)
-	return c.state.having(m.delta.To.Generation, sets)
+	return c.state.having(m.bench.stage(m.delta.To.Generation, sets[Endpoint]), sets), true
 }
 
 // enter takes the class and all its variants, which have the same, to a state.
-func (c *class) enter(next *State, changed []ClassState) []ClassState {
+func (c *class) enter(next State, changed []ClassState) []ClassState {
 	c.state = next
 	for _, v := range c.variants.list {
 		changed = v.enter(next, changed)

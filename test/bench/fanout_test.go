@@ -63,7 +63,7 @@ type fleet struct {
 
 const class fanout.ClassID = 1
 
-func newFleet(tb testing.TB, state *view.State) *fleet {
+func newFleet(tb testing.TB, state view.State) *fleet {
 	f := &fleet{hub: fanout.NewHub(fanout.Options{
 		Metrics: observe.New(observe.Build{Start: now, Now: time.Now}), Now: time.Now,
 	})}
@@ -78,9 +78,9 @@ func newFleet(tb testing.TB, state *view.State) *fleet {
 }
 
 // push brings all streams to a state, and returns the bytes of all frames.
-func (f *fleet) push(state *view.State) int {
+func (f *fleet) push(state view.State) int {
 	f.hub.Publish(fanout.Generation{
-		Number: state.Generation, Observed: now, Changed: []fanout.ClassChange{{Class: class, State: state}},
+		Number: state.Generation(), Observed: now, Changed: []fanout.ClassChange{{Class: class, State: state}},
 	})
 	for i, conn := range f.conns {
 		p, _ := conn.Take()

@@ -159,13 +159,13 @@ type compiled struct {
 	compiler *view.Compiler
 	proxies  []meshgen.Proxy
 	classes  map[int]view.ClassID // by proxy
-	states   map[view.ClassID]*view.State
+	states   map[view.ClassID]view.State
 }
 
 // newCompiled compiles the classes of some proxies, or of all 40.
 func newCompiled(tb testing.TB, services int, proxies ...int) *compiled {
 	u, d := newUpstream(tb, services)
-	c := &compiled{upstream: u, proxies: meshgen.Proxies(), classes: map[int]view.ClassID{}, states: map[view.ClassID]*view.State{}}
+	c := &compiled{upstream: u, proxies: meshgen.Proxies(), classes: map[int]view.ClassID{}, states: map[view.ClassID]view.State{}}
 	c.compiler = view.NewCompiler(view.Refusals{
 		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) },
 		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
@@ -196,10 +196,10 @@ func (c *compiled) next(change source.Change) {
 }
 
 // state is that of a proxy.
-func (c *compiled) state(proxy int) *view.State { return c.states[c.classes[proxy]] }
+func (c *compiled) state(proxy int) view.State { return c.states[c.classes[proxy]] }
 
 // step is the state of a proxy before and after one change.
-func (c *compiled) step(proxy int, edit func(variant int) source.Change) (before, after *view.State) {
+func (c *compiled) step(proxy int, edit func(variant int) source.Change) (before, after view.State) {
 	before = c.state(proxy)
 	c.next(edit(c.variant()))
 	return before, c.state(proxy)

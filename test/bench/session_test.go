@@ -56,25 +56,23 @@ func BenchmarkSession(b *testing.B) {
 var now = time.Unix(1000, 0)
 
 // numbered turns two states by turns into generations that go up.
-type numbered [2]*view.State
+type numbered [2]view.State
 
-func (n *numbered) next() *view.State {
-	next := *n[0]
-	next.Generation = n[1].Generation + 1
-	n[0], n[1] = n[1], &next
+func (n *numbered) next() view.State {
+	n[0], n[1] = n[1], n[0].At(n[1].Generation()+1)
 	return n[1]
 }
 
 // client asks for all of a state, as an Envoy does that takes route tables whole and endpoints as lists.
 type client struct {
-	state *view.State
+	state view.State
 	first []session.Request
 }
 
 // types are those that it asks for, in its order.
 var types = []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route}
 
-func newClient(state *view.State) *client {
+func newClient(state view.State) *client {
 	c := &client{state: state}
 	for _, t := range types {
 		r := session.Request{TypeURL: t.URL()}
@@ -87,7 +85,7 @@ func newClient(state *view.State) *client {
 }
 
 // held is what the client has of a state.
-func held(state *view.State, t view.Type) *view.Set {
+func held(state view.State, t view.Type) *view.Set {
 	if t == view.Route {
 		return state.Tables()
 	}
@@ -95,7 +93,7 @@ func held(state *view.State, t view.Type) *view.Set {
 }
 
 // reports makes the client say that it has all of a state.
-func (c *client) reports(state *view.State) {
+func (c *client) reports(state view.State) {
 	for i, t := range types {
 		c.first[i].InitialVersions = map[string]string{}
 		for r := range held(state, t).All() {

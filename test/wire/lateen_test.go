@@ -65,7 +65,7 @@ type lateen struct {
 	more    int // bytes that a push has beyond payloadSize
 
 	mu    sync.Mutex
-	state *view.State
+	state view.State
 }
 
 const class fanout.ClassID = 1
@@ -110,14 +110,14 @@ func (s *lateen) Connect(context.Context, *serve.Node, serve.Identity) (*fanout.
 }
 
 // publish makes the next generation.
-func (s *lateen) publish() *view.State {
+func (s *lateen) publish() view.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.state.At(s.state.Generation + 1)
-	next = next.With(view.Endpoint, s.store.Build(assignment(next.Generation, s.more)))
+	next := s.state.At(s.state.Generation() + 1)
+	next = next.With(view.Endpoint, s.store.Build(assignment(next.Generation(), s.more)))
 	s.state = next
 	s.hub.Publish(fanout.Generation{
-		Number: next.Generation, Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: next}},
+		Number: next.Generation(), Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: next}},
 	})
 	return next
 }

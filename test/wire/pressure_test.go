@@ -175,7 +175,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	m.eventually("the newest state is what it waits for", func() bool {
 		var ok bool
 		s, ok = m.status(others)
-		return ok && s.State.Generation == generations+1
+		return ok && s.State.Generation() == generations+1
 	})
 	require.LessOrEqual(t, m.serverEnd(sick).n.Load(), int64(queued), "what is under way")
 	require.False(t, s.Types[view.Endpoint].Settled)
@@ -257,7 +257,7 @@ func TestClientThatFloodsWithRequests(t *testing.T) {
 	m.eventually("the flooder is served", func() bool { return answers.Load() > 10*depth })
 	m.eventually("and is brought to the newest state", func() bool {
 		s, ok := m.status(others)
-		return ok && s.State.Generation == generations+1
+		return ok && s.State.Generation() == generations+1
 	})
 }
 
@@ -281,7 +281,7 @@ func TestManyConnectAtOnce(t *testing.T) {
 	require.Zero(t, m.value("lateen_xds_refused_streams_total"))
 	require.Zero(t, ended.Load())
 	m.eventually("each has the newest", func() bool {
-		return !slices.ContainsFunc(m.server.server.Clients(), func(c serve.Client) bool { return c.State.Generation != 11 })
+		return !slices.ContainsFunc(m.server.server.Clients(), func(c serve.Client) bool { return c.State.Generation() != 11 })
 	})
 }
 
@@ -297,7 +297,7 @@ func TestStormOfGenerations(t *testing.T) {
 		return m.server.connected() == clients && m.server.hub.Settle(t.Context(), generations+1) == nil
 	})
 	for _, c := range m.server.server.Clients() {
-		require.EqualValues(t, generations+1, c.State.Generation)
+		require.EqualValues(t, generations+1, c.State.Generation())
 	}
 	coalesced := m.value("lateen_coalesced_pushes_total")
 	sent := int64(0)

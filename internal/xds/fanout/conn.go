@@ -12,7 +12,7 @@ import (
 
 // Push is what a connection should be brought to.
 type Push struct {
-	State *view.State
+	State view.State
 	Own   view.Own
 	// Offered is when the oldest generation in it was published.
 	Offered time.Time
@@ -30,8 +30,8 @@ type Conn struct {
 	gone  bool
 
 	mu      sync.Mutex
-	pending *view.State // that is to be taken, nil if none is
-	offered time.Time   // Push.Offered
+	pending view.State // that is to be taken, none if nothing is
+	offered time.Time  // Push.Offered
 	own     view.Own
 	open    []opening
 	first   uint64        // generation of the state that it was registered with
@@ -69,11 +69,11 @@ func (c *Conn) Yield() { c.hub.pool.yield(c) }
 func (c *Conn) Take() (Push, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pending == nil {
+	if c.pending.IsNone() {
 		return Push{}, false
 	}
 	p := Push{State: c.pending, Own: c.own, Offered: c.offered}
-	c.pending = nil
+	c.pending = view.State{}
 	return p, true
 }
 
@@ -81,7 +81,7 @@ func (c *Conn) Take() (Push, bool) {
 func (c *Conn) Behind() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pending != nil
+	return !c.pending.IsNone()
 }
 
 // Class is the connection's class as of now.
@@ -93,14 +93,14 @@ func (c *Conn) Class() ClassID {
 
 // offer replaces the pending push and returns 1 if the record did not know this connection yet, else 0. The caller
 // holds hub.mu.
-func (c *Conn) offer(state *view.State, own *view.Own, r *record) int {
+func (c *Conn) offer(state view.State, own *view.Own, r *record) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if own != nil {
 		c.own = *own
 	}
-	touched := c.note(r, state.Generation)
-	if c.pending == nil {
+	touched := c.note(r, state.Generation())
+	if c.pending.IsNone() {
 		c.offered = r.Published
 	} else if touched == 1 {
 		c.hub.metrics.Push.Coalesced.Inc()

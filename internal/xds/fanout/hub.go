@@ -35,7 +35,7 @@ type Generation struct {
 type Move struct {
 	Conn  *Conn
 	Class ClassID
-	State *view.State
+	State view.State
 	Own   view.Own
 }
 
@@ -93,12 +93,12 @@ func throttle(n int) int {
 }
 
 // Register adds a connection. Its first Take gives the state to start from.
-func (h *Hub) Register(class ClassID, state *view.State, own view.Own) *Conn {
+func (h *Hub) Register(class ClassID, state view.State, own view.Own) *Conn {
 	c := &Conn{
 		hub:     h,
 		class:   class,
 		own:     own,
-		first:   state.Generation,
+		first:   state.Generation(),
 		pending: state,
 		offered: h.now(),
 	}
@@ -138,7 +138,7 @@ func (h *Hub) move(m Move, r *record) int {
 	m.Conn.class = m.Class
 	h.add(m.Conn)
 	state := m.State
-	if state.Generation < h.latest {
+	if state.Generation() < h.latest {
 		// What a connection is told never goes back in number, or an ACK of the old class would count for the new one.
 		state = state.At(h.latest)
 	}

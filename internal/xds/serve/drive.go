@@ -119,7 +119,7 @@ func (st *stream) bring(p fanout.Push, now time.Time) error {
 func (st *stream) conclude(responses []session.Response, began time.Time, refused bool) error {
 	st.conn.Acknowledged(st.session.AckedGeneration())
 	if refused {
-		st.conn.Refused(st.session.State().Generation)
+		st.conn.Refused(st.session.State().Generation())
 	}
 	st.setTick(began)
 	for i := range responses {

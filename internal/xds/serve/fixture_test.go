@@ -43,7 +43,7 @@ type fixture struct {
 	client  discoveryv3.AggregatedDiscoveryServiceClient
 
 	mu      sync.Mutex
-	state   *view.State
+	state   view.State
 	refusal error // of the Registrar
 	own     view.Own
 }
@@ -97,7 +97,7 @@ func (f *fixture) refuse(err error) {
 }
 
 // clusters is a state of clusters whose bodies have about the given size.
-func (f *fixture) clusters(generation uint64, size int, names ...string) *view.State {
+func (f *fixture) clusters(generation uint64, size int, names ...string) view.State {
 	var resources []*view.Resource
 	for _, name := range names {
 		body, err := proto.Marshal(&clusterv3.Cluster{Name: name, AltStatName: strings.Repeat("x", size)})
@@ -107,12 +107,12 @@ func (f *fixture) clusters(generation uint64, size int, names ...string) *view.S
 	return view.NewState(generation).With(view.Cluster, f.store.Build(resources...))
 }
 
-func (f *fixture) publish(s *view.State) {
+func (f *fixture) publish(s view.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state = s
 	f.hub.Publish(fanout.Generation{
-		Number: s.Generation, Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: s}},
+		Number: s.Generation(), Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: s}},
 	})
 }
 

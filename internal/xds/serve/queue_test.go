@@ -59,12 +59,12 @@ func TestWhatIsQueuedIsBounded(t *testing.T) {
 		f.publish(f.clusters(2+i, size, "a", string(rune('b'+i))))
 		f.eventually("it is taken up, or waits", func() bool {
 			c := f.server.Clients()
-			return c[0].State.Generation == 2+i || queued() > queueLimit
+			return c[0].State.Generation() == 2+i || queued() > queueLimit
 		})
 		require.LessOrEqual(t, queued(), queueLimit+largest)
 	}
 	require.Greater(t, queued(), queueLimit, "so that the limit was reached")
-	for f.server.Clients()[0].State.Generation < 1+responses || queued() > 0 {
+	for f.server.Clients()[0].State.Generation() < 1+responses || queued() > 0 {
 		deaf.ack(deaf.recv())
 	}
 	deaf.cancel()
@@ -78,7 +78,7 @@ func TestWhatIsQueuedOfEndpointsIsBounded(t *testing.T) {
 	const most = 64 << 10 // bytes, for one client
 	const changed, size, changes = 20, 2 << 10, 60
 	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
-	crowd := func(generation uint64) *view.State {
+	crowd := func(generation uint64) view.State {
 		return f.crowdOf(generation, collectionsFrom, func(i int) string {
 			if generation == 1 || i >= changed {
 				return ""
@@ -90,7 +90,7 @@ func TestWhatIsQueuedOfEndpointsIsBounded(t *testing.T) {
 	deaf := f.delta(nodeOf(reviewsID))
 	deaf.collect(f)
 	queued := func() int { return int(f.metrics.XDS.Queued.Load()) }
-	taken := func() uint64 { return f.server.Clients()[0].State.Generation }
+	taken := func() uint64 { return f.server.Clients()[0].State.Generation() }
 	largest, reached := 0, false
 	for generation := uint64(2); generation <= changes; generation++ {
 		f.publish(crowd(generation))

@@ -19,12 +19,12 @@ import (
 )
 
 // crowd is a state with one cluster whose endpoints go as a collection.
-func (f *fixture) crowd(generation uint64, endpoints int) *view.State {
+func (f *fixture) crowd(generation uint64, endpoints int) view.State {
 	return f.crowdOf(generation, endpoints, func(int) string { return "" })
 }
 
 // crowdOf is a crowd whose endpoints show a text each.
-func (f *fixture) crowdOf(generation uint64, endpoints int, text func(i int) string) *view.State {
+func (f *fixture) crowdOf(generation uint64, endpoints int, text func(i int) string) view.State {
 	encode := func(m proto.Message) []byte {
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		require.NoError(f.t, err)

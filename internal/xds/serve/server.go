@@ -212,7 +212,7 @@ type Client struct {
 	// Behind tells that a newer state waits to be pushed.
 	Behind bool
 	// State and Own are what the proxy is being brought to.
-	State *view.State
+	State view.State
 	Own   view.Own
 	Types [view.NumTypes]session.TypeStatus
 }

@@ -135,7 +135,7 @@ func (e *emission) writeAll(c *channel, b *batch) emitted {
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24). Removals go with the last.
 func (e *emission) split(c *channel, record sent, upserts []*view.Resource, change *view.Change) {
-	limit := e.session.opt.MaxBytes
+	limit := int(e.session.opt.MaxBytes)
 	if c.typ == view.VirtualHost {
 		limit = 0 // as above
 	}
@@ -161,7 +161,7 @@ func (e *emission) respond(c *channel, record sent, r Response) {
 	if s.opt.Protocol == StateOfTheWorld {
 		r.Version = c.versionOf(r.Nonce)
 	}
-	r.Generation = s.state.Generation
+	r.Generation = s.state.Generation()
 	if r.Shared != nil && r.Shared.Own {
 		r.Shared = nil
 	}

@@ -39,7 +39,7 @@ var estates = []estate{
 // change makes a new state: of the same class, or of another, which makes no difference to a session.
 func (m *mesh) change() {
 	m.generation++
-	if m.state != nil && rapid.Bool().Draw(m.t, "a part") {
+	if !m.state.IsNone() && rapid.Bool().Draw(m.t, "a part") {
 		m.changePart()
 		return
 	}
@@ -65,9 +65,7 @@ func (m *mesh) change() {
 func (m *mesh) changePart() {
 	names := m.state.Set(view.Cluster).Names()
 	slices.Sort(names)
-	next := *m.state
-	next.Generation = m.generation
-	m.state = &next
+	m.state = m.state.At(m.generation)
 	switch rapid.IntRange(0, 2).Draw(m.t, "part") {
 	case 0:
 		var endpoints []*view.Resource

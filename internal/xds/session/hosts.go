@@ -64,7 +64,7 @@ func hasWholeTables(versions map[string]string) bool {
 // serveWhole ends that the client gets tables in pieces, before it has got any on this stream.
 func (s *Session) serveWhole() {
 	s.pieces = false
-	if s.state == nil {
+	if s.state.IsNone() {
 		return
 	}
 	for _, t := range []view.Type{view.Route, view.VirtualHost} {

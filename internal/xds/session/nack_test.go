@@ -14,7 +14,7 @@ import (
 // with the nonce and the version of a later response, which it accepted.
 func TestRefusalOfAnEarlierResponse(t *testing.T) {
 	resources := newResources()
-	state := func(generation uint64, clusters ...string) *view.State {
+	state := func(generation uint64, clusters ...string) view.State {
 		return view.NewState(generation).With(view.Cluster, resources.set(clusters))
 	}
 	now := time.Unix(1000, 0)

@@ -42,7 +42,7 @@ func (h *hold) over(now, wait time.Time, limit time.Duration) bool {
 
 // advance sends everything that may go now. It is the end of every event.
 func (s *Session) advance(now time.Time) []Response {
-	if s.state == nil {
+	if s.state.IsNone() {
 		return nil
 	}
 	e := &emission{session: s, now: now}

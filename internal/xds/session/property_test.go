@@ -56,7 +56,7 @@ type mesh struct {
 	newer      bool // the server speaks VHDS
 	pieces     bool // the session's tables go in pieces
 	generation uint64
-	state      *view.State
+	state      view.State
 	own        view.Own
 	hostile    bool // there may be errors in resources
 	patient    bool // time passes only when no message is under way

@@ -171,7 +171,7 @@ func (s *scripted) open(t *testing.T, args []string) {
 	s.session = session.New(o)
 }
 
-func (s *scripted) state(t *testing.T, args []string) *view.State {
+func (s *scripted) state(t *testing.T, args []string) view.State {
 	t.Helper()
 	generation, err := strconv.ParseUint(args[0], 10, 64)
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func (s *scripted) state(t *testing.T, args []string) *view.State {
 
 func (s *scripted) ownOf(args []string) view.Own {
 	own := s.session.Own()
-	if s.session.State() == nil {
+	if s.session.State().IsNone() {
 		own.Trusted = true
 	}
 	for _, a := range args {

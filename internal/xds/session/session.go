@@ -39,10 +39,10 @@ type Options struct {
 // lasting are the Options that a session needs as long as it lives.
 type lasting struct {
 	Protocol    Protocol
+	MaxBytes    int32 // beside it: elsewhere it would take twice as much
 	Differ      *view.Differ
 	Scratch     *Scratch
 	Hold, Drain time.Duration
-	MaxBytes    int
 }
 
 // DefaultHold outlasts the warming of clusters, other than those that will never be warm.
@@ -56,7 +56,7 @@ const maxOutstanding = 32
 type Session struct {
 	opt   lasting
 	own   view.Own
-	state *view.State // nil before the first Update
+	state view.State // none before the first Update
 
 	// These bytes stand together: apart from each other they would take 128 more.
 
@@ -106,7 +106,9 @@ func New(o Options) *Session {
 		o.Hold = DefaultHold
 	}
 	s := &Session{
-		opt:    lasting{Protocol: o.Protocol, Differ: o.Differ, Scratch: o.Scratch, Hold: o.Hold, Drain: o.Drain, MaxBytes: o.MaxBytes},
+		opt: lasting{
+			Protocol: o.Protocol, Differ: o.Differ, Scratch: o.Scratch, Hold: o.Hold, Drain: o.Drain, MaxBytes: int32(min(o.MaxBytes, math.MaxInt32)),
+		},
 		pieces: o.VirtualHosts && o.Protocol == Delta,
 	}
 	if o.Protocol == Delta {
@@ -155,7 +157,7 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 }
 
 // Update takes the newest State of the proxy's class, or the State of its new class, and the proxy's own addresses.
-func (s *Session) Update(state *view.State, own view.Own, now time.Time) []Response {
+func (s *Session) Update(state view.State, own view.Own, now time.Time) []Response {
 	if own != s.own {
 		s.readdress(own)
 		s.stirAll()
@@ -206,8 +208,8 @@ func (s *Session) NextTick() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// State is what the session brings the client to, nil before the first Update.
-func (s *Session) State() *view.State { return s.state }
+// State is what the session brings the client to, none before the first Update.
+func (s *Session) State() view.State { return s.state }
 
 // Own are the proxy's own addresses.
 func (s *Session) Own() view.Own { return s.own }

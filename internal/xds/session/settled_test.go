@@ -14,7 +14,7 @@ import (
 // large is a state of many services: clusters with endpoints, and one table of routes per listener.
 type large struct {
 	store *view.Store
-	state *view.State
+	state view.State
 	known []string
 	// versions are those that a client may state, by type and whether they are right.
 	versions map[string]map[string]string
@@ -46,9 +46,9 @@ func serviceName(i int) string {
 }
 
 // next is the state after one service got other endpoints.
-func (l *large) next(i int) *view.State {
-	s := l.state.At(l.state.Generation + 1)
-	r := view.NewResource(serviceName(i), fmt.Appendf(nil, "endpoints at %d", s.Generation))
+func (l *large) next(i int) view.State {
+	s := l.state.At(l.state.Generation() + 1)
+	r := view.NewResource(serviceName(i), fmt.Appendf(nil, "endpoints at %d", s.Generation()))
 	l.state = s.With(view.Endpoint, l.store.Apply(s.Set(view.Endpoint), []view.Edit{{Name: r.Name(), Resource: r}}))
 	return l.state
 }

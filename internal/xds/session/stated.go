@@ -146,7 +146,7 @@ func (s *Session) openAt(c *channel, req *Request) bool {
 // comparable tells whether openAt can do it: routes and secrets, of which there are few, may have to wait for others, and then the
 // names that are asked for must be remembered one by one.
 func (s *Session) comparable(c *channel, req *Request) bool {
-	if s.state == nil || c.set.Len() == 0 || len(req.Unsubscribe) > 0 {
+	if s.state.IsNone() || c.set.Len() == 0 || len(req.Unsubscribe) > 0 {
 		return false
 	}
 	switch c.typ {

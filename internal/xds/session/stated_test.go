@@ -78,7 +78,7 @@ type doubles struct {
 	store      *view.Store
 	differ     *view.Differ
 	sessions   [2]*session.Session
-	state      *view.State
+	state      view.State
 	generation uint64
 	own        view.Own
 	pieces     bool

@@ -17,8 +17,8 @@ func (s *Session) Status() [view.NumTypes]TypeStatus {
 			Subscribed: c.started, Sent: c.nonce(c.lastSent), Acked: c.nonce(uint64(c.lastAcked)), SentAt: timeOf(c.sentAt),
 			Generation: c.accepted, Nack: c.trouble.nack, Quarantined: slices.Sorted(maps.Keys(c.trouble.refused)), Withheld: c.withheld(),
 		}
-		if c.started && c.behind == 0 && len(c.sent) == 0 && s.state != nil {
-			st.Generation, st.Settled = s.state.Generation, true
+		if c.started && c.behind == 0 && len(c.sent) == 0 && !s.state.IsNone() {
+			st.Generation, st.Settled = s.state.Generation(), true
 		}
 		if c.started {
 			st.Resources, st.Bytes = c.amount()
@@ -82,7 +82,7 @@ func (s *Session) InSync() bool {
 			return false
 		}
 	}
-	return s.state != nil
+	return !s.state.IsNone()
 }
 
 // AckedGeneration is the newest generation of which the client has answered every response. One that had nothing for
@@ -113,7 +113,7 @@ func timeOf(nanoseconds int64) time.Time {
 
 // account brings what is derived from the channels up to date.
 func (s *Session) account(now time.Time) {
-	acked := s.state.Generation
+	acked := s.state.Generation()
 	removals := false
 	s.paced = time.Time{}
 	for t := range view.NumTypes {
@@ -155,7 +155,7 @@ func (s *Session) appraise(c *channel, now time.Time) (due, later bool) {
 	case !due && !later:
 		c.behind = 0
 	case c.behind == 0:
-		c.behind = s.state.Generation
+		c.behind = s.state.Generation()
 	}
 	if c.behind == 0 && len(c.sent) == 0 && len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && c.trouble.nack != "" {
 		c.troubled().nack = "" // what it refused is not asked of it any more: it has what it should, perhaps since before

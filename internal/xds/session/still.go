@@ -44,7 +44,7 @@ func (s *Session) acknowledges(c *channel, req *Request) bool {
 }
 
 // keeps tells that a type is still and that another state has the same of it.
-func (s *Session) keeps(t view.Type, before, after *view.State) bool {
+func (s *Session) keeps(t view.Type, before, after view.State) bool {
 	return s.still.has(t) && before.Set(t) == after.Set(t) &&
 		(t != view.Route || s.pieces || before.Set(view.VirtualHost) == after.Set(view.VirtualHost)) // which a whole table is made of, too
 }
