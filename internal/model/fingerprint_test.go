@@ -16,12 +16,16 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)
 		before := Fingerprint(full.Interface())
+		twin := reflect.New(reflect.TypeOf(o).Elem())
+		fill(twin.Elem(), 0)
+		require.True(t, Same(full.Interface(), twin.Interface()))
 		leaves := 0
 		eachLeaf(full.Elem(), full.Elem().Type().String(), func(path string, leaf reflect.Value) {
 			leaves++
 			old := reflect.ValueOf(leaf.Interface())
 			other(leaf)
 			require.NotEqual(t, before, Fingerprint(full.Interface()), path)
+			require.False(t, Same(full.Interface(), twin.Interface()), path)
 			leaf.Set(old)
 		})
 		require.Equal(t, before, Fingerprint(full.Interface()))

@@ -121,7 +121,12 @@ func TestFingerprintsTellStructureApart(t *testing.T) {
 		before, known := seen[Fingerprint(v)]
 		require.False(t, known, "%d and %d", before, i)
 		seen[Fingerprint(v)] = i
+		for j, other := range values {
+			require.Equal(t, i == j, Same(v, other), "%d and %d", i, j)
+		}
 	}
+	require.True(t, Same(&HeaderOp{Remove: []string{}}, &HeaderOp{}), "a list without items is none")
+	require.Equal(t, Fingerprint(&HeaderOp{Remove: []string{}}), Fingerprint(&HeaderOp{}))
 }
 
 // Every model type can be fingerprinted: it holds no maps, functions or interfaces.

@@ -33,9 +33,9 @@ type batch struct {
 	credentials  edit[*model.Credential]
 	sidecars     edit[*model.Sidecar]
 	guards       edit[*model.Guard]
-	workloads    *roster[model.Workload]
+	workloads    rosterEdit[model.Workload]
 	nodes        edit[*model.Node]
-	podsByNode   *roster[model.Workload]
+	podsByNode   rosterEdit[model.Workload]
 	slicesByPod  edit[*model.EndpointSlice]
 	slicesByNode edit[*model.EndpointSlice]
 	endpoints    edit[*EndpointSet]
@@ -96,7 +96,7 @@ func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed b
 	kept = make([]model.Object, 0, len(now))
 	for _, n := range now {
 		o := find(old, identity(n))
-		if o != nil && model.Fingerprint(o) == model.Fingerprint(n) {
+		if o != nil && model.Same(o, n) {
 			kept = append(kept, o)
 			continue
 		}

@@ -18,7 +18,7 @@ func (l *Loop) convert(batch []source.Change) []Update {
 		updates[i] = l.convertOne(c)
 	}
 	meshNow := l.meshNow()
-	if model.Fingerprint(&meshBefore) == model.Fingerprint(&meshNow) {
+	if model.Same(&meshBefore, &meshNow) {
 		return updates
 	}
 	var observed time.Time

@@ -69,7 +69,7 @@ func (id serviceID) key() []byte { return join(string(id.host), id.namespace, id
 
 // places are the workloads and the nodes of one generation: what endpoints are joined with.
 type places struct {
-	workloads roster[model.Workload]
+	workloads *roster[model.Workload]
 	nodes     index[*model.Node]
 }
 

@@ -16,7 +16,7 @@ import (
 //
 // It counts the entries that are looked at, on the one counter of a Writer's worlds: that no look-up costs more in a larger mesh
 // is a promise, and tests hold it to that.
-type index[T any] struct{ entries roster[entry[T]] }
+type index[T any] struct{ entries *roster[entry[T]] }
 
 type entry[T any] struct {
 	key   []byte
@@ -73,9 +73,9 @@ func (ix index[T]) first(prefix []byte) (T, bool) {
 }
 
 // edit is an index while a batch is applied.
-type edit[T any] struct{ entries roster[entry[T]] }
+type edit[T any] struct{ entries rosterEdit[entry[T]] }
 
-func (ix index[T]) edit() edit[T] { return edit[T](ix) }
+func (ix index[T]) edit() edit[T] { return edit[T]{ix.entries.edit()} }
 
 func (e *edit[T]) put(key []byte, v T) { e.entries.put(&entry[T]{key, v}) }
 

@@ -23,12 +23,12 @@ func podNamed(namespace, name string) func(*model.Workload) int {
 }
 
 // podsIn yields the workloads of a namespace by name.
-func podsIn(workloads roster[model.Workload], namespace string) iter.Seq[*model.Workload] {
+func podsIn(workloads *roster[model.Workload], namespace string) iter.Seq[*model.Workload] {
 	return workloads.from(podNamed(namespace, ""), func(w *model.Workload) bool { return w.Namespace == namespace })
 }
 
 // podsOn yields the workloads on a node by namespace and name.
-func podsOn(byNode roster[model.Workload], node string) iter.Seq[*model.Workload] {
+func podsOn(byNode *roster[model.Workload], node string) iter.Seq[*model.Workload] {
 	begin := func(w *model.Workload) int { return cmp.Or(strings.Compare(w.Node, node), 1) }
 	return byNode.from(begin, func(w *model.Workload) bool { return w.Node == node })
 }
@@ -41,7 +41,7 @@ func (b *batch) sharing(w *model.Workload) *model.Workload {
 		one.Share(before)
 		one.Share(after)
 	}
-	share(b.workloads.around(podNamed(w.Namespace, w.Name)))
-	share(b.podsByNode.around(func(o *model.Workload) int { return byNode(o, w) }))
+	share(b.workloads.now.around(podNamed(w.Namespace, w.Name)))
+	share(b.podsByNode.now.around(func(o *model.Workload) int { return byNode(o, w) }))
 	return &one
 }

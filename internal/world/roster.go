@@ -15,7 +15,7 @@ type roster[T any] struct {
 	size    int
 	order   func(a, b *T) int
 	lookups *atomic.Uint64
-	owner   *byte // of nodes that may be changed in place
+	owner   *byte // of the nodes that the edit which made the roster may change in place
 }
 
 // rosterNode is a node of a B+ tree. It never changes once its owner is committed.
@@ -29,12 +29,12 @@ type rosterNode[T any] struct {
 // rosterWidth is how many values or children a node has at most; neighbours that have half as many together are merged.
 const rosterWidth = 32
 
-func newRoster[T any](lookups *atomic.Uint64, order func(a, b *T) int) roster[T] {
-	return roster[T]{order: order, lookups: lookups}
+func newRoster[T any](lookups *atomic.Uint64, order func(a, b *T) int) *roster[T] {
+	return &roster[T]{order: order, lookups: lookups}
 }
 
 // get finds a value; nil if there is none.
-func (r roster[T]) get(at func(*T) int) *T {
+func (r *roster[T]) get(at func(*T) int) *T {
 	r.lookups.Add(1)
 	if leaf, i, found := r.place(at); found {
 		return leaf.values[i]
@@ -101,7 +101,7 @@ func (n *rosterNode[T]) child(at func(*T) int) int {
 }
 
 // from yields the values that do not come before a place, in order, for as long as they are wanted.
-func (r roster[T]) from(at func(*T) int, wanted func(*T) bool) iter.Seq[*T] {
+func (r *roster[T]) from(at func(*T) int, wanted func(*T) bool) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		r.lookups.Add(1)
 		if r.root == nil {
@@ -143,19 +143,38 @@ func (n *rosterNode[T]) walk(at func(*T) int, yield func(*T) bool) bool {
 	return true
 }
 
-// edit is a roster while a batch is applied.
-func (r roster[T]) edit() *roster[T] { return &r }
+// rosterEdit is a roster while a batch is applied. A batch may edit each of many, and edits few: so it makes nothing until there is
+// something to edit.
+type rosterEdit[T any] struct {
+	now   *roster[T]
+	begun bool // now is the edit's own
+}
+
+func (r *roster[T]) edit() rosterEdit[T] { return rosterEdit[T]{now: r} }
 
 // commit ends a step; the edit may go on from there.
-func (r *roster[T]) commit() roster[T] {
-	r.owner = nil
-	return *r
+func (e *rosterEdit[T]) commit() *roster[T] {
+	e.begun = false
+	return e.now
 }
 
 // begin makes the edit the owner of the nodes that it makes from here on, until it is committed: they are changed in place.
-func (r *roster[T]) begin() {
-	if r.owner == nil {
-		r.owner = new(byte)
+func (e *rosterEdit[T]) begin() *roster[T] {
+	if !e.begun {
+		next := *e.now
+		next.owner = new(byte)
+		e.now, e.begun = &next, true
+	}
+	return e.now
+}
+
+// put sets a value, in the place of the one that is equal to it in the order.
+func (e *rosterEdit[T]) put(v *T) { e.begin().put(v) }
+
+// drop removes a value, if it is there.
+func (e *rosterEdit[T]) drop(at func(*T) int) {
+	if e.now.root != nil {
+		e.begin().drop(at)
 	}
 }
 
@@ -167,9 +186,7 @@ func (r *roster[T]) own(n *rosterNode[T]) *rosterNode[T] {
 	return &rosterNode[T]{owner: r.owner, first: n.first, values: slices.Clone(n.values), children: slices.Clone(n.children)}
 }
 
-// put sets a value, in the place of the one that is equal to it in the order.
 func (r *roster[T]) put(v *T) {
-	r.begin()
 	if r.root == nil {
 		r.root, r.size = r.leaf([]*T{v}), 1
 		return
@@ -233,12 +250,7 @@ func splitAt(entries, last int) int {
 	return entries / 2
 }
 
-// drop removes a value, if it is there.
 func (r *roster[T]) drop(at func(*T) int) {
-	if r.root == nil {
-		return
-	}
-	r.begin()
 	r.root = r.remove(r.root, at)
 	for r.root != nil && len(r.root.children) == 1 {
 		r.root = r.root.children[0]

@@ -19,7 +19,7 @@ func TestARosterIsASortedMap(t *testing.T) {
 		r := newRoster(&atomic.Uint64{}, func(a, b *member) int { return cmp.Compare(a.key, b.key) })
 		model := map[int]int{}
 		type moment struct {
-			roster roster[member]
+			roster *roster[member]
 			model  map[int]int
 		}
 		var past []moment
@@ -54,7 +54,7 @@ func memberAt(key int) func(*member) int {
 	return func(m *member) int { return cmp.Compare(m.key, key) }
 }
 
-func checkRoster(t *rapid.T, r roster[member], model map[int]int) {
+func checkRoster(t *rapid.T, r *roster[member], model map[int]int) {
 	sorted := slices.Sorted(maps.Keys(model))
 	for i, k := range sorted {
 		before, after := r.around(memberAt(k))

@@ -318,7 +318,7 @@ func (b *batch) swapMesh(_, now *model.MeshConfig) {
 		mesh := model.DefaultMesh()
 		now = &mesh
 	}
-	if model.Fingerprint(now) == model.Fingerprint(b.mesh) {
+	if model.Same(now, b.mesh) {
 		return // one that says what holds without it
 	}
 	b.mesh = now

@@ -25,7 +25,7 @@ func (d *Delta) Then(next *Delta) *Delta {
 		Nodes:            thenPairs(d.Nodes, next.Nodes),
 		Endpoints:        thenEndpoints(d.Endpoints, next.Endpoints),
 		Accounts:         thenAccounts(d.Accounts, next.Accounts),
-		Mesh:             model.Fingerprint(d.From.Mesh) != model.Fingerprint(next.To.Mesh),
+		Mesh:             !model.Same(d.From.Mesh, next.To.Mesh),
 		Changed:          slices.Clone(d.Changed), Observed: d.Observed,
 	}
 	for _, k := range next.Changed {
@@ -68,7 +68,7 @@ func thenPairs[T any, P named[T]](first, second []Pair[T]) []Pair[T] {
 		}
 	}
 	return slices.DeleteFunc(both, func(p Pair[T]) bool {
-		return p.Old == p.New || p.Old != nil && p.New != nil && model.Fingerprint(p.Old) == model.Fingerprint(p.New)
+		return p.Old == p.New || p.Old != nil && p.New != nil && model.Same(p.Old, p.New)
 	})
 }
 

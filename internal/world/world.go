@@ -38,9 +38,9 @@ type World struct {
 	credentials  index[*model.Credential]      // namespace, name
 	sidecars     index[*model.Sidecar]         // namespace, order
 	guards       index[*model.Guard]           // namespace, kind, order
-	workloads    roster[model.Workload]        // namespace, name
+	workloads    *roster[model.Workload]       // namespace, name
 	nodes        index[*model.Node]            // name
-	podsByNode   roster[model.Workload]        // node, namespace, name
+	podsByNode   *roster[model.Workload]       // node, namespace, name
 	slicesByPod  index[*model.EndpointSlice]   // namespace, pod, slice
 	slicesByNode index[*model.EndpointSlice]   // node, namespace, slice
 	endpoints    index[*EndpointSet]           // host, namespace, entry

@@ -18,6 +18,7 @@ var hooks = []hook{
 		`slices.EqualFunc(l.items, items, func(a, b T) bool { return mutantKey("list", a) == mutantKey("list", b) })`, 1,
 	},
 	{"model/canon.go", "for i := range v.NumField() {", "for i := range v.NumField() {\nif mutantSkips(v.Type(), i) {\ncontinue\n}", 1},
+	{"model/same.go", "for i := range a.NumField() {", "for i := range a.NumField() {\nif mutantSkips(a.Type(), i) {\ncontinue\n}", 1},
 }
 
 // harmless are fields that a key need not look at, and why.
