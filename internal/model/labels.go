@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -148,6 +149,11 @@ func (l Labels) Selects(o Labels) bool {
 		}
 	}
 	return true
+}
+
+// Compare is an order of Labels, the same in every process.
+func (l Labels) Compare(o Labels) int {
+	return cmp.Or(strings.Compare(l.text, o.text), strings.Compare(l.pod, o.pod))
 }
 
 // String is the form for people: "app=reviews,version=v1".

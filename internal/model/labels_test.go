@@ -51,6 +51,8 @@ func TestLabelsAreAsTheirMap(t *testing.T) {
 		require.Equal(t, maps.Equal(m, o), a == b)
 		require.Equal(t, maps.Equal(m, o), Fingerprint(&a) == Fingerprint(&b))
 		require.Equal(t, maps.Equal(m, o), Same(&a, &b))
+		require.Equal(t, maps.Equal(m, o), a.Compare(b) == 0)
+		require.Equal(t, a.Compare(b), -b.Compare(a))
 		require.Equal(t, within(m, o), a.Selects(b))
 		some := maps.Clone(m)
 		maps.DeleteFunc(some, func(k, _ string) bool { _, has := o[k]; return !has })

@@ -1,8 +1,6 @@
 package view
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -62,72 +60,6 @@ type groupList struct {
 // groupMove is a group before and after a change of its endpoints.
 type groupMove struct{ from, to *groupList }
 
-// site is what groups have in common whose endpoints nobody tells apart.
-type site struct {
-	locality model.Locality
-	marks    model.Labels
-}
-
-type siteGroup struct {
-	site
-	weight  uint64 // the sum over the members
-	members *Set
-}
-
-// siteEdit is what changes in a group.
-type siteEdit struct {
-	edits []Edit
-	gain  int64 // of the weight
-}
-
-type siteEdits map[site]*siteEdit
-
-func (s siteEdits) at(where site) *siteEdit {
-	e := s[where]
-	if e == nil {
-		e = &siteEdit{}
-		s[where] = e
-	}
-	return e
-}
-
-func (s siteEdits) put(key *groupKey, id world.EndpointID, e *model.Endpoint, r *Resource) {
-	at := s.at(key.site(e))
-	at.edits = append(at.edits, Edit{Name: string(id), Resource: r})
-	at.gain += weightOf(e)
-}
-
-func (s siteEdits) drop(key *groupKey, id world.EndpointID, e *model.Endpoint) {
-	at := s.at(key.site(e))
-	at.edits = append(at.edits, Edit{Name: string(id)})
-	at.gain -= weightOf(e)
-}
-
-func weightOf(e *model.Endpoint) int64 {
-	return int64(min(max(e.Weight, 1), endpoint.MaxWeight))
-}
-
-func (k *groupKey) site(e *model.Endpoint) site {
-	s := site{locality: e.Locality}
-	if k.marks.Len() == 0 {
-		return s
-	}
-	marks := map[string]string{}
-	for label := range k.marks.All() {
-		if v, ok := e.Labels.Get(label); ok {
-			marks[label] = v
-		}
-		switch {
-		case label == model.HostnameLabel && e.Node != "":
-			marks[label] = e.Node
-		case label == model.HintsMark && e.Hints != "":
-			marks[label] = string(e.Hints)
-		}
-	}
-	s.marks = model.LabelsOf(marks)
-	return s
-}
-
 type memberKey struct {
 	id world.EndpointID
 	in endpoint.Input
@@ -156,21 +88,21 @@ func (g *groups) get(w *world.World, svc *model.Service, key groupKey) *groupLis
 	if l := g.known[key]; l != nil {
 		return l
 	}
-	sets := siteEdits{}
+	var edits []siteEdit
 	for eid, e := range w.Endpoints(svc).All() {
-		if key.takes(&e) {
+		if key.takes(e) {
 			if r := g.member(&key, eid, e); r != nil {
-				sets.put(&key, eid, &e, r)
+				edits = append(edits, key.put(eid, e, r))
 			}
 		}
 	}
-	l := g.apply(&groupList{of: &key}, sets)
+	l := g.apply(&groupList{of: &key}, edits)
 	g.known[key] = l
 	g.of[id] = append(g.of[id], key)
 	return l
 }
 
-func (k *groupKey) takes(e *model.Endpoint) bool {
+func (k *groupKey) takes(e model.Endpoint) bool {
 	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address)
 }
 
@@ -190,16 +122,16 @@ func (g *groups) member(key *groupKey, id world.EndpointID, e model.Endpoint) *R
 // update brings all groups of a service to the new endpoints, and tells which are others then.
 func (g *groups) update(c world.EndpointChange) (moves []groupMove) {
 	for _, key := range g.of[serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}] {
-		edits := siteEdits{}
+		var edits []siteEdit
 		for _, id := range c.IDs {
-			if e, ok := c.From.Get(id); ok && key.takes(&e) && g.member(&key, id, e) != nil {
-				edits.drop(&key, id, &e)
+			if e, ok := c.From.Get(id); ok && key.takes(e) && g.member(&key, id, e) != nil {
+				edits = append(edits, key.drop(id, e))
 			}
 		}
 		for _, id := range c.IDs {
-			if e, ok := c.To.Get(id); ok && key.takes(&e) {
+			if e, ok := c.To.Get(id); ok && key.takes(e) {
 				if r := g.member(&key, id, e); r != nil {
-					edits.put(&key, id, &e, r)
+					edits = append(edits, key.put(id, e, r))
 				}
 			}
 		}
@@ -226,39 +158,6 @@ func (g *groups) noteAssignment(k assignmentKey, r *Resource) {
 
 // varies tells whether the assignment is not the same at all places.
 func (k *assignmentKey) varies() bool { return len(k.prefer.Keys()) > 0 }
-
-// apply edits the sets by site; sites without endpoints go.
-func (g *groups) apply(old *groupList, edits siteEdits) *groupList {
-	sites := map[site]siteGroup{}
-	for _, l := range old.sites {
-		sites[l.site] = l
-	}
-	for where, e := range edits {
-		group, known := sites[where]
-		if !known {
-			group = siteGroup{site: where, members: emptySet}
-		}
-		group.members, group.weight = g.store.Apply(group.members, e.edits), uint64(int64(group.weight)+e.gain)
-		sites[where] = group
-	}
-	next := &groupList{of: old.of}
-	for _, where := range slices.SortedFunc(maps.Keys(sites), compareSites) {
-		if sites[where].members.Len() > 0 {
-			next.sites = append(next.sites, sites[where])
-		}
-	}
-	if slices.Equal(next.sites, old.sites) {
-		return old
-	}
-	return next
-}
-
-func compareSites(a, b site) int {
-	return cmp.Or(
-		cmp.Compare(a.locality.Region, b.locality.Region), cmp.Compare(a.locality.Zone, b.locality.Zone),
-		cmp.Compare(a.locality.Subzone, b.locality.Subzone), cmp.Compare(a.marks.String(), b.marks.String()),
-	)
-}
 
 // sweep forgets groups of which there is no assignment.
 func (g *groups) sweep(assignments map[assignmentKey]*Resource) {

@@ -11,12 +11,12 @@ import (
 type lane struct {
 	assignments *memo[assignmentKey]
 	store       *Store
-	// next are what takes the place of assignments, found by these, and lists are the groups' new lists, by the old ones.
-	next  map[*Resource]assignmentKey
-	lists map[*groupList]*groupList
-	names map[string]bool
-	// varying are the assignments among those that are not the same at all places: the class knows what they are made of.
+	// next are what takes the place of assignments, found by these.
+	next map[*Resource]*assignmentKey
+	// varying are the assignments that are not the same at all places, by name, and lists what takes the place of the lists that they are made
+	// of: the class knows of which.
 	varying map[string]bool
+	lists   map[*groupList]*groupList
 	// slow are hosts whose classes have to be asked after all.
 	slow map[model.Host]bool
 	made map[*node]*Set // by the root of what they were made of
@@ -27,8 +27,8 @@ type lane struct {
 // lane brings all groups of endpoints up to date, and tells what that means for assignments.
 func (c compiler) lane(d *world.Delta) *lane {
 	l := &lane{
-		assignments: c.assignments, store: c.store, next: map[*Resource]assignmentKey{}, lists: map[*groupList]*groupList{},
-		names: map[string]bool{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[*node]*Set{},
+		assignments: c.assignments, store: c.store, next: map[*Resource]*assignmentKey{},
+		varying: map[string]bool{}, lists: map[*groupList]*groupList{}, slow: map[model.Host]bool{}, made: map[*node]*Set{},
 	}
 	for _, e := range d.Endpoints {
 		for _, m := range c.groups.update(e) {
@@ -40,7 +40,6 @@ func (c compiler) lane(d *world.Delta) *lane {
 
 // move notes what takes the place of the assignments of a list, which nobody needs any longer.
 func (l *lane) move(host model.Host, m groupMove, g *groups) {
-	l.lists[m.from] = m.to
 	for _, key := range g.assigned[m.from] {
 		old := l.assignments.made[key]
 		delete(l.assignments.made, key)
@@ -49,15 +48,16 @@ func (l *lane) move(host model.Host, m groupMove, g *groups) {
 			delete(g.makers, old)
 		}
 		if key.varies() {
-			l.varying[key.cluster] = true
+			l.varying[key.cluster], l.lists[m.from] = true, m.to
 			continue
 		}
 		if disputed {
 			l.slow[host] = true // another group came to the same: which of them a class means, it has to say
 			continue
 		}
-		key.list = m.to
-		l.next[old], l.names[key.cluster] = key, true
+		next := key
+		next.list = m.to
+		l.next[old] = &next
 	}
 	delete(g.assigned, m.from)
 }
@@ -79,10 +79,9 @@ func (l *lane) apply(s *Set) *Set {
 		return known
 	}
 	var edits []Edit
-	for name := range l.names {
-		old := s.Get(name)
-		if key, moves := l.next[old]; moves && old != nil {
-			edits = append(edits, Edit{Name: name, Resource: l.assignments.get(key)})
+	for old, key := range l.next {
+		if s.Namesake(old) == old {
+			edits = append(edits, Edit{Name: key.cluster, Resource: l.assignments.get(*key)})
 		}
 	}
 	to := l.store.Apply(s, edits)

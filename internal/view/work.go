@@ -77,7 +77,11 @@ type told struct {
 const mostWorks = 8
 
 func newBench(m *impact) *bench {
-	b := &bench{before: scope.NewGlance(), after: scope.NewGlance(), done: map[alike][]*work{}, known: map[outlook]*work{}, stages: map[*Set]*stage{}}
+	b := &bench{stages: map[*Set]*stage{}}
+	if m.quiet {
+		return b // there is no work
+	}
+	b.before, b.after, b.done, b.known = scope.NewGlance(), scope.NewGlance(), map[alike][]*work{}, map[outlook]*work{}
 	b.common = !m.own && len(m.credentials) == 0 && len(m.delta.Guards) == 0
 	for h := range m.hosts {
 		b.common = b.common && strings.Contains(strings.TrimPrefix(string(h), "*."), ".") // else it is a short name in each namespace

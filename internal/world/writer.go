@@ -84,6 +84,9 @@ func (l *latest) add(updates []Update) {
 }
 
 func lastOfEach(updates []Update) []Update {
+	if len(updates) == 1 {
+		return updates
+	}
 	last := newLatest(len(updates))
 	last.add(updates)
 	return last.updates
