@@ -67,7 +67,7 @@ func (g *groups) apply(old *groupList, edits []siteEdit) *groupList {
 	sites, rest := make([]siteGroup, 0, len(old.sites)+1), old.sites
 	for len(edits) > 0 {
 		group := siteGroup{site: edits[0].at, members: emptySet}
-		i, known := slices.BinarySearchFunc(rest, group.site, func(g siteGroup, s site) int { return g.site.compare(s) })
+		i, known := slices.BinarySearchFunc(rest, group.site, func(g siteGroup, s site) int { return g.compare(s) })
 		sites = append(sites, rest[:i]...)
 		if known {
 			group = rest[i]
