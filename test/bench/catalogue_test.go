@@ -12,8 +12,8 @@ type row struct {
 const (
 	wholeMesh = "The change is the whole mesh, or all that a class sees of it: ten times as much. " +
 		"Nothing of this is on the path of a single change."
-	wholeTable = "A route table goes over the wire whole, so a changed virtual host costs the bytes of its table, at each proxy. " +
-		"Discovery of virtual hosts one by one (VHDS) ends it."
+	wholeTable = "These clients take route tables whole, as those do that do not speak VHDS: a changed virtual host costs the bytes of its table, " +
+		"at each. End to end are clients that speak it."
 	narrow = "A class whose Sidecar names a few hosts still walks all VirtualServices to find those that lead to them. " +
 		"The index of VirtualServices by host, asked for the hosts that the Sidecar names, would end it."
 )
@@ -86,7 +86,7 @@ var catalogue = []row{
 	{"Fanout", "destinationrule", "a DestinationRule to 1,000 streams", ""},
 
 	{"EndToEnd", "endpoint", "an endpoint, until the last ACK", ""},
-	{"EndToEnd", "service", "a Service's port, until the last ACK", wholeTable},
-	{"EndToEnd", "virtualservice", "a VirtualService, until the last ACK", wholeTable},
+	{"EndToEnd", "service", "a Service's port, until the last ACK", ""},
+	{"EndToEnd", "virtualservice", "a VirtualService, until the last ACK", ""},
 	{"EndToEnd", "destinationrule", "a DestinationRule, until the last ACK", ""},
 }

@@ -38,6 +38,7 @@ func BenchmarkEndToEnd(b *testing.B) {
 				last = p.push(e.edit(variant))
 			}
 			require.NotZero(b, last.Proxies)
+			require.NotZero(b, last.Bytes)
 			b.ReportMetric(float64(last.Proxies), "proxies/op")
 			b.ReportMetric(float64(last.Bytes), "sent-B/op")
 		})

@@ -22,9 +22,9 @@ type envoy struct {
 	tb     testing.TB
 	stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 	table  string // the one route table that it asks for
-	// asked are the clusters whose endpoints it has asked for; the next two tell whether it has asked for listeners and routes.
-	asked           map[string]bool
-	listens, routes bool
+	// asked are the clusters whose endpoints it has asked for; the next three tell whether it has asked for listeners, routes and virtual hosts.
+	asked                  map[string]bool
+	listens, routes, hosts bool
 	got             map[string]bool // type URLs of responses
 	ended           chan struct{}
 }
@@ -63,9 +63,9 @@ func connectEnvoy(tb testing.TB, address string, p meshgen.Proxy, replica int) {
 	})
 }
 
-// loaded tells that it has had a response of each type that it has asked for, the last of which are routes.
+// loaded tells that it has had a response of each type that it has asked for, the last of which are virtual hosts.
 func (e *envoy) loaded() bool {
-	return e.got[view.Route.URL()] && (e.got[view.Endpoint.URL()] || len(e.asked) == 0)
+	return e.got[view.VirtualHost.URL()] && (e.got[view.Endpoint.URL()] || len(e.asked) == 0)
 }
 
 func (e *envoy) run() {
@@ -102,6 +102,11 @@ func (e *envoy) answer(r *discoveryv3.DeltaDiscoveryResponse) error {
 		if !e.routes {
 			e.routes = true
 			err = errors.Join(err, e.ask(view.Route, e.table))
+		}
+	case view.Route.URL():
+		if !e.hosts {
+			e.hosts = true
+			err = errors.Join(err, e.ask(view.VirtualHost))
 		}
 	}
 	return err
