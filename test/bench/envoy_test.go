@@ -25,8 +25,8 @@ type envoy struct {
 	// asked are the clusters whose endpoints it has asked for; the next three tell whether it has asked for listeners, routes and virtual hosts.
 	asked                  map[string]bool
 	listens, routes, hosts bool
-	got             map[string]bool // type URLs of responses
-	ended           chan struct{}
+	got                    map[string]bool // type URLs of responses
+	ended                  chan struct{}
 }
 
 // connectEnvoy opens a stream and returns when it is loaded.
