@@ -6,6 +6,3 @@ import "syscall"
 func tied() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
-
-// maxResident is the most memory that a process had in RAM, in bytes: getrusage(2) has it in units of 1024.
-func maxResident(u *syscall.Rusage) int64 { return u.Maxrss << 10 }

@@ -6,6 +6,3 @@ import "syscall"
 
 // tied keeps a terminal's interrupt from a child. Here it outlives this process if that is killed, until it notices that the link ended.
 func tied() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
-// maxResident is the most memory that a process had in RAM; its unit is not the same everywhere.
-func maxResident(*syscall.Rusage) int64 { return 0 }

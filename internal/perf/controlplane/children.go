@@ -52,9 +52,6 @@ func (p *children) watch(c *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spent.CPU += c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
-	if usage, ok := c.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		p.spent.Peak = max(p.spent.Peak, maxResident(usage))
-	}
 	if !c.asked && p.failure == nil {
 		p.failure = fmt.Errorf("the control plane has ended (%s); the end of its log:\n%s", c.cmd.ProcessState, c.log.text())
 		close(p.lost)
@@ -91,6 +88,10 @@ func (p *children) end(ctx context.Context) error {
 		return nil
 	}
 	c.asked = true
+	// Now, since what the kernel tells of a process that has ended (getrusage(2), ru_maxrss) has memory of this one in it, where it began.
+	if last, err := measure.PID(c.cmd.Process.Pid).Usage(ctx); err == nil {
+		p.spent.Peak = max(p.spent.Peak, last.Peak)
+	}
 	p.mu.Unlock()
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	timeout := time.NewTimer(endWithin)
