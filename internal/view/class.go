@@ -262,7 +262,7 @@ func (c *class) drift(comp compiler, m *impact, changed []ClassState) []ClassSta
 	if endpoints == before {
 		return changed
 	}
-	return c.enter(c.state.on(m.bench.stage(m.delta.To.Generation, endpoints)), changed)
+	return c.enter(c.state.on(m.bench.stage(endpoints)), changed)
 }
 
 func listed(slots []slot, o slot) bool {

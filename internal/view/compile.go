@@ -288,7 +288,7 @@ func (c *Compiler) sweep() {
 }
 
 func (c *Compiler) forgetUnused() {
-	live := map[*Resource]bool{}
+	live, held := map[*Resource]bool{}, map[*groupList]bool{}
 	seen := map[*node]bool{}
 	classes := c.list
 	if c.growing != nil {
@@ -299,13 +299,18 @@ func (c *Compiler) forgetUnused() {
 		for _, v := range cl.variants.list {
 			states = append(states, v.state)
 		}
+		if cl.isNowhere() {
+			for _, v := range cl.varied {
+				held[v.key.list] = true
+			}
+		}
 		for _, state := range states {
 			for _, set := range state.Sets() {
 				set.root.mark(seen, live)
 			}
 		}
 	}
-	c.comp.sweep(live)
+	c.comp.sweep(live, held)
 }
 
 // mark collects the resources of a set and of its members, visiting shared nodes once.

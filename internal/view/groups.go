@@ -159,8 +159,8 @@ func (g *groups) noteAssignment(k assignmentKey, r *Resource) {
 // varies tells whether the assignment is not the same at all places.
 func (k *assignmentKey) varies() bool { return len(k.prefer.Keys()) > 0 }
 
-// sweep forgets groups of which there is no assignment.
-func (g *groups) sweep(assignments map[assignmentKey]*Resource) {
+// sweep forgets groups of which there is no assignment, but for those that are held.
+func (g *groups) sweep(assignments map[assignmentKey]*Resource, held map[*groupList]bool) {
 	clear(g.assigned)
 	clear(g.makers)
 	clear(g.disputed)
@@ -168,7 +168,7 @@ func (g *groups) sweep(assignments map[assignmentKey]*Resource) {
 		g.noteAssignment(k, r)
 	}
 	for key, l := range g.known {
-		if len(g.assigned[l]) > 0 {
+		if len(g.assigned[l]) > 0 || held[l] {
 			continue
 		}
 		delete(g.known, key)

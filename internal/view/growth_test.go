@@ -99,6 +99,36 @@ func TestPortsChangeHandsWhileAClassGrows(t *testing.T) {
 	require.Equal(t, fresh.comp.conflicts(), m.compiler.conflicts())
 }
 
+// Endpoints that are not the same at all places change while a class grows that no proxy is of yet, and so none at a place.
+func TestVariedEndpointsChangeWhileAClassGrows(t *testing.T) {
+	const services = 20
+	for _, swept := range []bool{false, true} {
+		m := meshWithoutProxies(services)
+		for i := range services {
+			m.apply(zonedEndpoints(i, 0), failingOver(i, true))
+		}
+		for n := range zones {
+			m.apply(nodeAt(n, zone(n)))
+		}
+		m.compiler.slice = 3
+		first := &Member{facts: proxyIn("ns1")}
+		first.facts.Proxy.Place = &scope.Place{Locality: zone(1)}
+		var placed Placement
+		for !m.compiler.enter(first, func(_ *Member, p Placement) { placed = p }) {
+			m.compiler.growFor(first)
+			if swept {
+				m.compiler.forgetUnused()
+			}
+			for i := range services {
+				m.apply(zonedEndpoints(i, uint16(m.writer.World().Generation)))
+			}
+		}
+		require.Equal(t, dump(placeIn(t, m.writer.World(), first.facts.Proxy).state), dump(placed.State))
+		m.apply(zonedEndpoints(7, 1))
+		require.Len(t, m.last.Changed, 1, "from here on it is as any class")
+	}
+}
+
 // A class whose proxy goes elsewhere before it has grown is forgotten.
 func TestAClassWithoutAProxyStopsGrowing(t *testing.T) {
 	m := meshWithoutProxies(20)

@@ -13,10 +13,10 @@ type lane struct {
 	store       *Store
 	// next are what takes the place of assignments, found by these.
 	next map[*Resource]*assignmentKey
-	// varying are the assignments that are not the same at all places, by name, and lists what takes the place of the lists that they are made
-	// of: the class knows of which.
-	varying map[string]bool
+	// lists are what takes the place of lists, found by these, and varying are the names of assignments that are made of one for a place: what
+	// takes the place of such an assignment depends on the place.
 	lists   map[*groupList]*groupList
+	varying map[string]bool
 	// slow are hosts whose classes have to be asked after all.
 	slow map[model.Host]bool
 	made map[*node]*Set // by the root of what they were made of
@@ -28,7 +28,7 @@ type lane struct {
 func (c compiler) lane(d *world.Delta) *lane {
 	l := &lane{
 		assignments: c.assignments, store: c.store, next: map[*Resource]*assignmentKey{},
-		varying: map[string]bool{}, lists: map[*groupList]*groupList{}, slow: map[model.Host]bool{}, made: map[*node]*Set{},
+		lists: map[*groupList]*groupList{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[*node]*Set{},
 	}
 	for _, e := range d.Endpoints {
 		for _, m := range c.groups.update(e) {
@@ -40,6 +40,7 @@ func (c compiler) lane(d *world.Delta) *lane {
 
 // move notes what takes the place of the assignments of a list, which nobody needs any longer.
 func (l *lane) move(host model.Host, m groupMove, g *groups) {
+	l.lists[m.from] = m.to
 	for _, key := range g.assigned[m.from] {
 		old := l.assignments.made[key]
 		delete(l.assignments.made, key)
@@ -48,7 +49,7 @@ func (l *lane) move(host model.Host, m groupMove, g *groups) {
 			delete(g.makers, old)
 		}
 		if key.varies() {
-			l.varying[key.cluster], l.lists[m.from] = true, m.to
+			l.varying[key.cluster] = true
 			continue
 		}
 		if disputed {
@@ -91,18 +92,26 @@ func (l *lane) apply(s *Set) *Set {
 
 // vary adds to the edits of a class what takes the place of varied assignments.
 func (l *lane) vary(c *class, e *edits) {
-	if l == nil || len(c.varied) == 0 {
+	switch {
+	case l == nil || len(c.varied) == 0:
+	case c.isNowhere():
+		for name, v := range c.varied { // of whose lists no assignments are made
+			l.varyOne(name, v, e)
+		}
+	default:
+		for name := range l.varying {
+			l.varyOne(name, c.varied[name], e)
+		}
+	}
+}
+
+func (l *lane) varyOne(name string, v *varied, e *edits) {
+	if _, compiled := e.varied[name]; compiled || v == nil {
 		return
 	}
-	for name := range l.varying {
-		v := c.varied[name]
-		if _, compiled := e.varied[name]; compiled || v == nil {
-			continue
-		}
-		if to := l.lists[v.key.list]; to != nil {
-			next := *v
-			next.key.list = to
-			e.varied[name] = &next
-		}
+	if to := l.lists[v.key.list]; to != nil {
+		next := *v
+		next.key.list = to
+		e.varied[name] = &next
 	}
 }

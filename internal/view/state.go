@@ -80,10 +80,10 @@ func (s State) With(t Type, set *Set) State {
 	return s.having(s.stage, sets)
 }
 
-// on is the same with other endpoints.
+// on is the same at another generation, with its endpoints.
 func (s State) on(at *stage) State { return State{stage: at, rest: s.rest} }
 
-// having is a state of the same class with other sets; its endpoints are the stage's.
+// having is a state of the same class with other sets, but for endpoints, which are the stage's.
 func (s State) having(at *stage, sets [NumTypes]*Set) State {
 	later := s.on(at)
 	if sets[Endpoint] = nil; sets != s.rest.sets {

@@ -41,6 +41,9 @@ func (vs *variants) drop(v *variant) {
 	}
 }
 
+// isNowhere tells that the class has no proxy yet, and so is at no place: it grows.
+func (c *class) isNowhere() bool { return len(c.variants.list) == 0 }
+
 // varied is an assignment that is not the same at all places.
 type varied struct {
 	key  assignmentKey       // without near

@@ -25,19 +25,20 @@ type bench struct {
 	// anew are the classes that were compiled as a whole; alone tells that each is, from nothing.
 	anew  []*class
 	alone bool
-	// stages are those of the step's states, by endpoints; last is the one that was asked for last.
-	stages map[*Set]*stage
-	last   *stage
+	// generation is the step's; stages are those of its states, by endpoints, and last is the one that was asked for last.
+	generation uint64
+	stages     map[*Set]*stage
+	last       *stage
 }
 
-// stage is that of the step's generation with some endpoints. Hundreds of classes may have the same.
-func (b *bench) stage(generation uint64, endpoints *Set) *stage {
+// stage is that of the step with some endpoints. Hundreds of classes may have the same.
+func (b *bench) stage(endpoints *Set) *stage {
 	if b.last != nil && b.last.endpoints == endpoints {
 		return b.last
 	}
 	b.last = b.stages[endpoints]
 	if b.last == nil {
-		b.last = &stage{generation: generation, endpoints: endpoints}
+		b.last = &stage{generation: b.generation, endpoints: endpoints}
 		b.stages[endpoints] = b.last
 	}
 	return b.last
@@ -77,7 +78,7 @@ type told struct {
 const mostWorks = 8
 
 func newBench(m *impact) *bench {
-	b := &bench{stages: map[*Set]*stage{}}
+	b := &bench{generation: m.delta.To.Generation, stages: map[*Set]*stage{}}
 	if m.quiet {
 		return b // there is no work
 	}
@@ -210,7 +211,7 @@ func (c *class) replace(comp compiler, m *impact, w *work) (next State, ok bool)
 		return State{}, false
 	}
 	c.adopt(comp, w)
-	return c.state.having(m.bench.stage(m.delta.To.Generation, sets[Endpoint]), sets), true
+	return c.state.having(m.bench.stage(sets[Endpoint]), sets), true
 }
 
 // enter takes the class and all its variants, which have the same, to a state.

@@ -241,10 +241,10 @@ func (w *workshop) size() int {
 	return total
 }
 
-// sweep forgets all translations whose resources are not live.
-func (w *workshop) sweep(live map[*Resource]bool) {
+// sweep forgets all translations whose resources are not live, and groups of endpoints that are not held otherwise either.
+func (w *workshop) sweep(live map[*Resource]bool, held map[*groupList]bool) {
 	for _, m := range w.memos {
 		m.sweep(live)
 	}
-	w.groups.sweep(w.assignments.made)
+	w.groups.sweep(w.assignments.made, held)
 }

@@ -186,6 +186,7 @@ func (r *roster[T]) own(n *rosterNode[T]) *rosterNode[T] {
 	return &rosterNode[T]{owner: r.owner, first: n.first, values: slices.Clone(n.values), children: slices.Clone(n.children)}
 }
 
+// put is for a roster that an edit has begun: nobody else may have it.
 func (r *roster[T]) put(v *T) {
 	if r.root == nil {
 		r.root, r.size = r.leaf([]*T{v}), 1
@@ -250,6 +251,7 @@ func splitAt(entries, last int) int {
 	return entries / 2
 }
 
+// drop is for a roster that an edit has begun, as put is.
 func (r *roster[T]) drop(at func(*T) int) {
 	r.root = r.remove(r.root, at)
 	for r.root != nil && len(r.root.children) == 1 {

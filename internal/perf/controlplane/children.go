@@ -89,8 +89,12 @@ func (p *children) end(ctx context.Context) error {
 	}
 	c.asked = true
 	// Now, since what the kernel tells of a process that has ended (getrusage(2), ru_maxrss) has memory of this one in it, where it began.
-	if last, err := measure.PID(c.cmd.Process.Pid).Usage(ctx); err == nil {
-		p.spent.Peak = max(p.spent.Peak, last.Peak)
+	select {
+	case <-c.ended: // its number may be another's by now
+	default:
+		if last, err := measure.PID(c.cmd.Process.Pid).Usage(ctx); err == nil {
+			p.spent.Peak = max(p.spent.Peak, last.Peak)
+		}
 	}
 	p.mu.Unlock()
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended

@@ -39,7 +39,7 @@ type Options struct {
 // lasting are the Options that a session needs as long as it lives.
 type lasting struct {
 	Protocol    Protocol
-	MaxBytes    int32 // beside it: elsewhere it would take twice as much
+	MaxBytes    int32 // here, where a word has room for both: elsewhere it would take one of its own
 	Differ      *view.Differ
 	Scratch     *Scratch
 	Hold, Drain time.Duration
