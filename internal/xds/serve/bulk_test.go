@@ -29,6 +29,13 @@ func (w *written) pieces() [][]byte {
 	return w.all
 }
 
+func (w *written) lengths() (all []int) {
+	for _, p := range w.pieces() {
+		all = append(all, len(p))
+	}
+	return all
+}
+
 func (w *written) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,17 +62,17 @@ func write(t require.TestingT, to net.Conn, p []byte) {
 }
 
 func TestLongResponsesAreWrittenAtOnce(t *testing.T) {
-	raw := &written{}
-	conn := bulked(t, raw)
-	write(t, conn, make([]byte, 300))
-	require.Len(t, raw.pieces(), 1, "a push is written as it is")
-	write(t, conn, make([]byte, 5*writeBuffer+1))
-	require.Len(t, raw.pieces(), 2)
-	require.Len(t, raw.pieces()[1], 5*writeBuffer+1)
-	write(t, conn, make([]byte, 2*bulkBytes+7))
-	require.Len(t, raw.pieces(), 5)
-	require.Len(t, raw.pieces()[2], bulkBytes)
-	require.Nil(t, conn.(*bulkConn).pending, "who has written everything has no buffer")
+	synctest.Test(t, func(t *testing.T) { // no time passes between two writes
+		raw := &written{}
+		conn := bulked(t, raw)
+		write(t, conn, make([]byte, 300))
+		require.Equal(t, []int{300}, raw.lengths(), "a push is written as it is")
+		write(t, conn, make([]byte, 5*writeBuffer+1))
+		require.Equal(t, []int{300, 5*writeBuffer + 1}, raw.lengths())
+		write(t, conn, make([]byte, 2*bulkBytes+7))
+		require.Equal(t, []int{bulkBytes, bulkBytes, 7}, raw.lengths()[2:])
+		require.Nil(t, conn.(*bulkConn).pending, "who has written everything has no buffer")
+	})
 }
 
 func TestNothingTellsTheEndOfAResponse(t *testing.T) {
@@ -76,7 +83,7 @@ func TestNothingTellsTheEndOfAResponse(t *testing.T) {
 		require.Empty(t, raw.pieces())
 		pause(t.Context(), bulkDelay)
 		synctest.Wait()
-		require.Len(t, raw.pieces(), 1)
+		require.Equal(t, []int{2 * writeBuffer}, raw.lengths())
 
 		gone := &written{err: errors.New("it has gone")}
 		conn = bulked(t, gone)
