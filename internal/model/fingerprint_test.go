@@ -23,9 +23,11 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 		eachLeaf(full.Elem(), full.Elem().Type().String(), func(path string, leaf reflect.Value) {
 			leaves++
 			old := reflect.ValueOf(leaf.Interface())
-			other(leaf)
-			require.NotEqual(t, before, Fingerprint(full.Interface()), path)
-			require.False(t, Same(full.Interface(), twin.Interface()), path)
+			for _, other := range others(leaf) {
+				leaf.Set(other)
+				require.NotEqual(t, before, Fingerprint(full.Interface()), path)
+				require.False(t, Same(full.Interface(), twin.Interface()), path)
+			}
 			leaf.Set(old)
 		})
 		require.Equal(t, before, Fingerprint(full.Interface()))
@@ -38,9 +40,11 @@ func opaque(v reflect.Value) bool {
 	return v.Type() == reflect.TypeFor[Labels]() || v.Type() == reflect.TypeFor[Sensitive]()
 }
 
-// fill gives each slice one item and each pointer a value; TrafficPolicy holds itself.
+// fill gives each slice one item, each pointer a value and labels a pod's name; TrafficPolicy holds itself.
 func fill(v reflect.Value, depth int) {
 	switch {
+	case v.Type() == reflect.TypeFor[Labels]():
+		v.Set(reflect.ValueOf(ofPod("db-0")))
 	case depth > 12 || opaque(v):
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -72,26 +76,27 @@ func eachLeaf(v reflect.Value, path string, f func(string, reflect.Value)) {
 	}
 }
 
-// other gives a leaf another value than it has.
-func other(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.String:
+// others are other values than a leaf has: for labels some that another pod of the same StatefulSet has.
+func others(leaf reflect.Value) []reflect.Value {
+	v := reflect.New(leaf.Type()).Elem()
+	v.Set(leaf)
+	switch {
+	case v.Type() == reflect.TypeFor[Labels]():
+		return []reflect.Value{reflect.ValueOf(LabelsOf(map[string]string{"other": "x"})), reflect.ValueOf(ofPod("db-1"))}
+	case v.Type() == reflect.TypeFor[Sensitive]():
+		return []reflect.Value{reflect.ValueOf(Hidden("other"))}
+	case v.Kind() == reflect.String:
 		v.SetString(v.String() + "x")
-	case reflect.Bool:
+	case v.Kind() == reflect.Bool:
 		v.SetBool(!v.Bool())
-	case reflect.Struct:
-		for _, another := range []any{LabelsOf(map[string]string{"other": "x"}), Hidden("other")} {
-			if o := reflect.ValueOf(another); o.Type() == v.Type() {
-				v.Set(o)
-			}
-		}
+	case v.CanInt():
+		v.SetInt(v.Int() + 1)
+	case v.CanUint():
+		v.SetUint(v.Uint() + 1)
 	default:
-		if v.CanInt() {
-			v.SetInt(v.Int() + 1)
-		} else if v.CanUint() {
-			v.SetUint(v.Uint() + 1)
-		} else {
-			panic(fmt.Sprintf("%s in a model type", v.Type()))
-		}
+		panic(fmt.Sprintf("%s in a model type", v.Type()))
 	}
+	return []reflect.Value{v}
 }
+
+func ofPod(name string) Labels { return LabelsOf(map[string]string{PodNameLabel: name}) }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +30,15 @@ func TestOnePartAloneChanges(t *testing.T) {
 			gateway, [][]model.Object{servedAt(80), servedAt(81), servedAt(80)},
 		},
 		"the subnets of a TCP route of a gateway": {gateway, [][]model.Object{boundFor("10.0.0.0/8"), boundFor("10.1.0.0/16"), boundFor("10.0.0.0/8")}},
+		"how long connections of a gateway may be idle": {
+			gateway, [][]model.Object{calledByTCP(idleFor(time.Minute)), calledByTCP(idleFor(time.Hour)), calledByTCP(idleFor(time.Minute))},
+		},
+		"how long connections of a gateway may last": {
+			gateway, [][]model.Object{calledByTCP(lastsFor(time.Minute)), calledByTCP(lastsFor(time.Hour)), calledByTCP(lastsFor(time.Minute))},
+		},
+		"by what connections of a gateway choose an endpoint": {
+			gateway, [][]model.Object{calledByTCP(bySource(false)), calledByTCP(bySource(true)), calledByTCP(bySource(false))},
+		},
 		"the authorities that a destination is checked by": {
 			gateway, [][]model.Object{calledWith(nil), calledWith(&model.Authorities{Certificates: model.Hidden("ca")}), calledWith(nil)},
 		},
@@ -225,6 +235,27 @@ func boundFor(subnet string) []model.Object {
 	g, v := aloneGateway(3306, model.TCP)
 	v.TCP = []*model.TCPRoute{{Matches: []*model.L4Match{{DestinationSubnets: []string{subnet}}}, Destinations: []model.Destination{{Host: "a.com"}}}}
 	return []model.Object{g, v}
+}
+
+// calledByTCP is a TCP route of a gateway, to a service with this policy.
+func calledByTCP(policy model.TrafficPolicy) []model.Object {
+	s := aloneService("a", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
+	g, v := aloneGateway(3306, model.TCP)
+	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: s.Host}}}}
+	r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host, Policy: &policy}
+	return []model.Object{s, g, v, r}
+}
+
+func idleFor(d time.Duration) model.TrafficPolicy {
+	return model.TrafficPolicy{Pool: &model.ConnectionPool{TCPIdleTimeout: d}}
+}
+
+func lastsFor(d time.Duration) model.TrafficPolicy {
+	return model.TrafficPolicy{Pool: &model.ConnectionPool{MaxConnectionDuration: d}}
+}
+
+func bySource(yes bool) model.TrafficPolicy {
+	return model.TrafficPolicy{LB: &model.LoadBalancer{Hash: &model.HashPolicy{SourceIP: yes}}}
 }
 
 func calledWith(authorities *model.Authorities) []model.Object {

@@ -16,9 +16,9 @@ import (
 // lives hardly ever bring these.
 func TestKinThatSeeARuleOtherwise(t *testing.T) {
 	proxy := func(namespace, app string) scope.Proxy {
-		return scope.Proxy{
-			Namespace: namespace, Name: "p", Labels: model.LabelsOf(map[string]string{"app": app}), Settings: scope.Settings{HTTPProxyPort: 15080},
-		}
+		p := kinIn(namespace)
+		p.Labels = model.LabelsOf(map[string]string{"app": app})
+		return p
 	}
 	a, b, other := proxy("a", "x"), proxy("b", "x"), proxy("a", "y")
 	for name, c := range map[string]struct {
@@ -41,16 +41,59 @@ func TestKinThatSeeARuleOtherwise(t *testing.T) {
 			r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere}
 			r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: 7 * time.Second}}
 			c.rule(r)
-			w := world.NewWriter()
-			w.Apply(updatesOf([]model.Object{s, r}))
-
-			first := placeIn(t, w.World(), c.first)
-			var next State
-			first.comp.Join(Facts{Proxy: c.then}, func(_ *Member, at Placement) { next = at.State })
-			require.NotEqual(t, dump(first.state), dump(next), "the rule is in force for one of the two")
-			require.Equal(t, dump(placeIn(t, w.World(), c.then).state), dump(next))
+			requireKinDiffer(t, []model.Object{s, r}, c.first, c.then)
 		})
 	}
+}
+
+// A class that begins as its kin has what compiling from nothing gives it, where one of the two alone sees a VirtualService.
+func TestKinThatSeeARouteOtherwise(t *testing.T) {
+	a, b := kinIn("a"), kinIn("b")
+	for name, exports := range map[string]model.Exports{
+		"exported to the first": {Namespaces: []string{"a"}},
+		"exported to the next":  {Namespaces: []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+			v := &model.VirtualService{Meta: aloneMeta(source.VirtualService, "v"), ExportTo: exports, Hosts: []model.Host{s.Host}, Gateways: []string{model.Mesh}}
+			v.HTTP = []*model.HTTPRoute{{Redirect: &model.Redirect{Authority: "b.com"}}}
+			requireKinDiffer(t, []model.Object{s, v}, a, b)
+		})
+	}
+}
+
+// Pods of a StatefulSet differ in the labels that follow from their names alone. Where a selector means one of them, each has a class
+// of its own.
+func TestPodsOfAStatefulSetThatAreMeantByName(t *testing.T) {
+	s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+	objects := []model.Object{s}
+	var pods []scope.Proxy
+	for i, name := range []string{"db-0", "db-1"} {
+		pod := kinIn("default")
+		pod.Labels = model.LabelsOf(map[string]string{"app": "db", model.PodNameLabel: name})
+		r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, name), Host: s.Host, ExportTo: everywhere}
+		r.Selector = model.LabelsOf(map[string]string{model.PodNameLabel: name})
+		r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: time.Duration(i+1) * time.Second}}
+		objects, pods = append(objects, r), append(pods, pod)
+	}
+	requireKinDiffer(t, objects, pods[0], pods[1])
+	requireKinDiffer(t, objects, pods[1], pods[0])
+}
+
+func kinIn(namespace string) scope.Proxy {
+	return scope.Proxy{Namespace: namespace, Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
+}
+
+// requireKinDiffer wants the second proxy to have what it has when it is the only one, and this to be another thing than the first one has.
+func requireKinDiffer(t *testing.T, objects []model.Object, first, then scope.Proxy) {
+	t.Helper()
+	w := world.NewWriter()
+	w.Apply(updatesOf(objects))
+	before := placeIn(t, w.World(), first)
+	var next State
+	before.comp.Join(Facts{Proxy: then}, func(_ *Member, at Placement) { next = at.State })
+	require.NotEqual(t, dump(before.state), dump(next))
+	require.Equal(t, dump(placeIn(t, w.World(), then).state), dump(next))
 }
 
 // Proxies that differ in one thing that they ask for alone are two classes, whoever comes first. Random lives hardly ever bring both.
@@ -60,14 +103,9 @@ func TestProxiesThatAskForOtherThings(t *testing.T) {
 	sidecar.Type = scope.Sidecar
 	all.Settings.AllClusters = true
 	g, _ := aloneGateway(80, model.HTTP)
-	w := world.NewWriter()
-	w.Apply(updatesOf([]model.Object{g, aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})}))
+	objects := []model.Object{g, aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})}
 	for _, order := range [][2]scope.Proxy{{gateway, all}, {all, gateway}, {gateway, sidecar}, {sidecar, gateway}} {
-		first := placeIn(t, w.World(), order[0])
-		var next State
-		first.comp.Join(Facts{Proxy: order[1]}, func(_ *Member, at Placement) { next = at.State })
-		require.NotEqual(t, dump(first.state), dump(next))
-		require.Equal(t, dump(placeIn(t, w.World(), order[1]).state), dump(next))
+		requireKinDiffer(t, objects, order[0], order[1])
 	}
 }
 

@@ -32,7 +32,8 @@ func checkers() (model, world, loop, view, session *checker) {
 		&checker{pkg: "world", tests: "^TestWorldEqualsFromNothing$", checks: 300},
 		&checker{pkg: "world", tests: "^Test", checks: 30, within: 40 * time.Second},
 		&checker{pkg: "view", tests: "^(TestGatewayAndItsRoutesChangeTogether|TestOnePartAloneChanges|TestOnePartOfAClashChanges|TestIncrementalEqualsFromNothing|" +
-			"TestEqualAssignmentsOfTwoServices|TestVariedEndpointsChangeWhileAClassGrows|TestRoutesOfOneNamespaceAreItsOwn|TestKinThatSeeARuleOtherwise|TestProxiesThatAskForOtherThings)$", checks: 300},
+			"TestEqualAssignmentsOfTwoServices|TestVariedEndpointsChangeWhileAClassGrows|TestRoutesOfOneNamespaceAreItsOwn|" +
+			"TestKinThatSeeA(Rule|Route)Otherwise|TestPodsOfAStatefulSetThatAreMeantByName|TestProxiesThatAskForOtherThings)$", checks: 300},
 		&checker{pkg: "xds/session", tests: "^(TestScripts|TestClientEndsWithTheSet)$/^(p14_ahead|p1[89]|leds$)", checks: 300}
 }
 
