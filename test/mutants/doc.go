@@ -2,8 +2,9 @@
 // what is kept up step by step with what is made from nothing must find each.
 //
 // A fault is an edge that is cut (a change that no longer reaches what depends on it, an index that is not kept up), see
-// faults_test.go, or a field that a key or an equality no longer looks at, see fields_test.go. Edges are listed by hand: file,
-// function and text, and a text that is not there (any more) fails the test. Fields are found by looking at the types
+// faults_test.go, or a field that a key or an equality no longer looks at, see fields_test.go. Edges are listed by hand: a
+// function and a node of it ("AssignStmt 2"), which a rename leaves alone. A function that is not there (any more), or has another
+// number of such nodes, fails the test at once. Fields are found by looking at the types
 // that stand in keys, so a new field of a translation's input is a new fault at once.
 //
 // All faults are compiled in at once, each behind a condition: go test -overlay replaces the files, and an environment

@@ -1,31 +1,76 @@
 package mutants
 
-// hook is a place where values are keys, or are told equal: text, which stands there so many times, is replaced.
+import (
+	"go/ast"
+	"testing"
+)
+
+// hook is a place where values are keys, or are told equal: before and after stand around one of its parts.
 type hook struct {
-	file, text, by string
-	times          int
+	place
+	part          int // of parts, or one of those below
+	before, after string
+}
+
+const (
+	whole = -1 // the node itself
+	begin = -2 // where the body of a loop begins
+)
+
+// key has a hook leave a field out of what is a key.
+func key(function, counts, node string, part int, site string) hook {
+	return hook{place{function, counts, node}, part, `mutantKey("` + site + `", `, ")"}
+}
+
+// keys is like key, of a slice of them.
+func keys(function, counts, node string, part int, site string) hook {
+	return hook{place{function, counts, node}, part, `mutantKeys("` + site + `", `, ")"}
+}
+
+// fields has a loop over the fields of a struct skip one.
+func fields(function, counts, node string) hook {
+	return hook{place{function, counts, node}, begin, "\nif mutantSkips($0.Type(), $1) {\ncontinue\n}", ""}
 }
 
 var hooks = []hook{
-	{"view/memo.go", "m.made[in]", `m.made[mutantKey("memo", in)]`, 3},
-	{"view/compile.go", "c.classes[key]", `c.classes[mutantKey("class", key)]`, 2},
-	{"view/compile.go", "delete(c.classes, old.key)", `delete(c.classes, mutantKey("class", old.key))`, 1},
-	{"view/groups.go", "g.known[key]", `g.known[mutantKey("endpoint set", key)]`, 4},
-	{"view/store.go", "key := content{name: r.name, version: r.version, own: r.own}", `key := mutantKey("content", content{name: r.name, version: r.version, own: r.own})`, 1},
-	{"model/list.go", "maphash.WriteComparable(&h, item)", `maphash.WriteComparable(&h, mutantKey("list", item))`, 1},
-	{
-		"model/list.go", "slices.Equal(l.items, items)",
-		`slices.EqualFunc(l.items, items, func(a, b T) bool { return mutantKey("list", a) == mutantKey("list", b) })`, 1,
-	},
-	{"model/canon.go", "for i := range v.NumField() {", "for i := range v.NumField() {\nif mutantSkips(v.Type(), i) {\ncontinue\n}", 1},
-	{"model/same.go", "for i := range a.NumField() {", "for i := range a.NumField() {\nif mutantSkips(a.Type(), i) {\ncontinue\n}", 1},
+	key("view.memo.get", "IndexExpr 3", "IndexExpr 1", 1, "memo"),
+	key("view.memo.get", "IndexExpr 3", "IndexExpr 2", 1, "memo"),
+	key("view.memo.get", "IndexExpr 3", "IndexExpr 3", 1, "memo"),
+	key("view.Compiler.home", "IndexExpr 1", "IndexExpr 1", 1, "class"),
+	key("view.Compiler.place", "IndexExpr 1", "IndexExpr 1", 1, "class"),
+	key("view.Compiler.release", "ExprStmt 3", "ExprStmt 3", 2, "class"),
+	key("view.groups.get", "IndexExpr 4", "IndexExpr 1", 1, "endpoint set"),
+	key("view.groups.get", "IndexExpr 4", "IndexExpr 2", 1, "endpoint set"),
+	key("view.groups.update", "IndexExpr 3", "IndexExpr 2", 1, "endpoint set"),
+	key("view.groups.update", "IndexExpr 3", "IndexExpr 3", 1, "endpoint set"),
+	key("view.Store.Canonical", "CompositeLit 1", "CompositeLit 1", whole, "content"),
+	key("model.Interner.hash", "ExprStmt 2", "ExprStmt 2", 2, "list"),
+	keys("model.Interner.List", "CallExpr 10", "CallExpr 6", 1, "list"),
+	keys("model.Interner.List", "CallExpr 10", "CallExpr 6", 2, "list"),
+	fields("model.printer.add", "RangeStmt 2", "RangeStmt 2"),
+	fields("model.same", "RangeStmt 1", "RangeStmt 1"),
+}
+
+func (h hook) insertions(t *testing.T, tr *tree) (file string, list []insertion) {
+	file, node := tr.find(t, h.place)
+	around := node
+	switch h.part {
+	case whole:
+	case begin:
+		at := tr.files.Position(node.(*ast.RangeStmt).Body.Lbrace).Offset + 1
+		return file, []insertion{{at, 0, tr.with(h.before, file, node)}}
+	default:
+		around = parts(node)[h.part]
+	}
+	from, to := tr.offsets(around)
+	return file, []insertion{{from, 3_000_000, h.before}, {to, -3_000_000, h.after}}
 }
 
 // harmless are fields that a key need not look at, and why.
 var harmless = map[string]string{
-	"content view.content own":          "of one name and bytes, all are either own or not",
-	"endpoint set view.groupKey subset": "compiling from nothing goes wrong in the same way",
-	"equality listener.Common HTTP10":   "compiling from nothing goes wrong in the same way",
+	"content content own":             "of one name and bytes, all are either own or not",
+	"endpoint set groupKey subset":    "compiling from nothing goes wrong in the same way",
+	"equality listener.Common HTTP10": "compiling from nothing goes wrong in the same way",
 
 	"list listener.Chain Closed":           "a chain is closed if it has no targets",
 	"list listener.Chain OfMesh":           "always false: listeners of service ports have no such chains",
@@ -36,14 +81,14 @@ var harmless = map[string]string{
 	"list listener.InboundPort Cluster":    "made of the port",
 	"list listener.InboundPort Name":       "made of the port",
 	"list listener.InboundPort Port":       "in the name",
-	"list model.Endpoint Account":          "always zero: clusters do not show it",
-	"list model.Endpoint Health":           "always zero: clusters do not show it",
-	"list model.Endpoint Hints":            "always zero: clusters do not show it",
-	"list model.Endpoint Labels":           "always zero: clusters do not show it",
-	"list model.Endpoint Node":             "always zero: clusters do not show it",
-	"list model.Endpoint Other":            "always zero: clusters do not show it",
-	"list model.Endpoint PortName":         "always zero: clusters do not show it",
-	"list model.Endpoint Workload":         "always zero: clusters do not show it",
+	"list Endpoint Account":                "always zero: clusters do not show it",
+	"list Endpoint Health":                 "always zero: clusters do not show it",
+	"list Endpoint Hints":                  "always zero: clusters do not show it",
+	"list Endpoint Labels":                 "always zero: clusters do not show it",
+	"list Endpoint Node":                   "always zero: clusters do not show it",
+	"list Endpoint Other":                  "always zero: clusters do not show it",
+	"list Endpoint PortName":               "always zero: clusters do not show it",
+	"list Endpoint Workload":               "always zero: clusters do not show it",
 	"list route.RouteRef Owner.Kind":       "always VirtualService",
 
 	"memo cluster.OutboundInput ForwardProxy":        "Resolution is Passthrough then, and never else",
@@ -64,11 +109,11 @@ var harmless = map[string]string{
 	"memo listener.TCPInput BindToPort":              "in the name: only what binds loopback has a port",
 	"memo listener.TCPInput Name":                    "made of the port",
 	"memo listener.TCPInput Port":                    "in the name",
-	"memo view.memberKey in.Address":                 "in the id",
-	"memo view.memberKey in.Port":                    "in the id",
-	"memo view.vhostKey in.Default.Host":             "in the name",
-	"memo view.vhostKey in.Default.Port":             "in the name",
-	"memo view.vhostKey in.Default.Subset":           "always empty",
+	"memo memberKey in.Address":                      "in the id",
+	"memo memberKey in.Port":                         "in the id",
+	"memo vhostKey in.Default.Host":                  "in the name",
+	"memo vhostKey in.Default.Port":                  "in the name",
+	"memo vhostKey in.Default.Subset":                "always empty",
 }
 
 // missed are faults that matter and that no checker finds within its seeds, and what a life would have to bring: work to do.

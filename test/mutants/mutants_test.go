@@ -20,35 +20,83 @@ import (
 
 // checker is a test binary with all faults in it, and what it runs.
 type checker struct {
-	pkg, tests string
-	checks     int           // lives that are drawn with each seed
-	within     time.Duration // it ends: what hangs has failed
-	binary     string
+	pkg    string        // of packages; the directory of it that has the tests counts
+	tests  []string      // none for all
+	sub    string        // which of the tests' parts
+	checks int           // lives that are drawn with each seed
+	within time.Duration // it ends: what hangs has failed
+	dir    string        // below internal
+	binary string
 }
 
 // The checkers, by what they look at.
 func checkers() (model, world, loop, view, session *checker) {
-	return &checker{pkg: "model", tests: "^TestEveryFieldCountsInTheFingerprint$"},
-		&checker{pkg: "world", tests: "^TestWorldEqualsFromNothing$", checks: 300},
-		&checker{pkg: "world", tests: "^Test", checks: 30, within: 40 * time.Second},
-		&checker{pkg: "view", tests: "^(TestGatewayAndItsRoutesChangeTogether|TestOnePartAloneChanges|TestOnePartOfAClashChanges|TestIncrementalEqualsFromNothing|" +
-			"TestEqualAssignmentsOfTwoServices|TestVariedEndpointsChangeWhileAClassGrows|TestRoutesOfOneNamespaceAreItsOwn|" +
-			"TestKinThatSeeA(Rule|Route)Otherwise|TestPodsOfAStatefulSetThatAreMeantByName|TestProxiesThatAskForOtherThings)$", checks: 300},
-		&checker{pkg: "xds/session", tests: "^(TestScripts|TestClientEndsWithTheSet)$/^(p14_ahead|p1[89]|leds$)", checks: 300}
+	model = &checker{pkg: "model", tests: []string{"TestEveryFieldCountsInTheFingerprint"}}
+	world = &checker{pkg: "world", tests: []string{"TestWorldEqualsFromNothing"}, checks: 300}
+	loop = &checker{pkg: "schedule", checks: 30, within: 40 * time.Second}
+	view = &checker{pkg: "view", tests: []string{
+		"TestGatewayAndItsRoutesChangeTogether",
+		"TestOnePartAloneChanges",
+		"TestOnePartOfAClashChanges",
+		"TestIncrementalEqualsFromNothing",
+		"TestEqualAssignmentsOfTwoServices",
+		"TestVariedEndpointsChangeWhileAClassGrows",
+		"TestRoutesOfOneNamespaceAreItsOwn",
+		"TestKinThatSeeARuleOtherwise",
+		"TestKinThatSeeARouteOtherwise",
+		"TestPodsOfAStatefulSetThatAreMeantByName",
+		"TestProxiesThatAskForOtherThings",
+	}, checks: 300}
+	session = &checker{pkg: "session", tests: []string{"TestScripts", "TestClientEndsWithTheSet"}, sub: "/^(p14_ahead|p1[89]|leds$)", checks: 300}
+	return model, world, loop, view, session
 }
 
-// ofTheLoop are files of world that decide when changes leave: whoever makes worlds from nothing does not see them.
-var ofTheLoop = []string{"world/early.go", "world/first.go", "world/loop.go", "world/pace.go", "world/storm.go", "world/bridge.go"}
+// find finds the directory of the checker's tests.
+func (c *checker) find(t *testing.T, tr *tree) {
+	c.dir = packages[c.pkg][0]
+	for _, test := range c.tests {
+		found := tr.functions[c.pkg+"."+test]
+		require.Len(t, found, 1, "%s in %s: mend checkers in mutants_test.go", test, c.pkg)
+		c.dir = filepath.Dir(found[0].file)
+	}
+}
+
+// pattern says which tests run.
+func (c *checker) pattern() string {
+	if c.tests == nil {
+		return "^Test"
+	}
+	return "^(" + strings.Join(c.tests, "|") + ")$" + c.sub
+}
 
 // everything is the variable that asks for all faults (make mutants).
 const everything = "LATEEN_MUTANTS_ALL"
 
-// TestEveryFaultHasItsPlace finds the text of each fault. It takes a moment, so that whoever changes a text hears of it at once.
+// TestEveryFaultHasItsPlace finds the node of each fault, and tells them all with -v. It takes a moment, so that whoever changes a
+// function hears of it at once.
 func TestEveryFaultHasItsPlace(t *testing.T) {
+	tr := readTree(t)
 	for _, f := range faults() {
-		t.Run(nameOf(f.file, f.function, f.what), func(t *testing.T) { f.find(t) })
+		t.Run(f.name(), func(t *testing.T) {
+			file, node := tr.find(t, f.place)
+			by := "is left out"
+			if f.instead != "" {
+				tr.requireNames(t, f.instead)
+				by = "becomes " + tr.with(f.instead, file, node)
+			}
+			t.Logf("internal/%s: %s %s: %s", tr.files.Position(node.Pos()), tr.text(file, node), by, f.what)
+		})
 	}
-	writeOverlay(t, nil)
+	writeOverlay(t, tr, nil)
+}
+
+// TestEveryCheckerHasItsTests finds the tests that are to find faults.
+func TestEveryCheckerHasItsTests(t *testing.T) {
+	tr := readTree(t)
+	model, world, loop, view, session := checkers()
+	for _, c := range []*checker{model, world, loop, view, session} {
+		c.find(t, tr)
+	}
 }
 
 // TestEveryFaultIsFound plants each fault, alone, and wants a checker to fail. Without LATEEN_MUTANTS_ALL it plants a quarter of them,
@@ -60,30 +108,27 @@ func TestEveryFaultIsFound(t *testing.T) {
 	edges := faults()
 	model, world, loop, view, session := checkers()
 	watch(t)
-	overlay := writeOverlay(t, edges)
-	model.build(t, overlay)
-	world.build(t, overlay)
-	loop.binary = world.binary
-	view.build(t, overlay)
-	session.build(t, overlay)
+	tr := readTree(t)
+	overlay := writeOverlay(t, tr, edges)
+	built := map[string]string{}
+	for _, c := range []*checker{model, world, loop, view, session} {
+		c.find(t, tr)
+		if built[c.dir] == "" {
+			built[c.dir] = c.build(t, overlay)
+		}
+		c.binary = built[c.dir]
+	}
+	by := map[string][]*checker{"world": {world, view}, "schedule": {loop}, "scope": {view}, "view": {view}, "session": {session}}
 	for i, f := range edges {
-		name := nameOf("edge", f.file, f.function, f.what)
-		if !chosen(name) {
+		if !chosen(f.what) {
 			continue
 		}
+		name := "edge: " + f.name()
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			skipMissed(t, name)
-			by := []*checker{view}
-			switch {
-			case slices.Contains(ofTheLoop, f.file):
-				by = []*checker{loop}
-			case strings.HasPrefix(f.file, "world/"):
-				by = []*checker{world, view}
-			case strings.HasPrefix(f.file, "xds/session/"):
-				by = []*checker{session}
-			}
-			requireFound(t, by, fmt.Sprint("LATEEN_MUTANT=", i+1))
+			word, _, _ := strings.Cut(f.function, ".")
+			requireFound(t, by[word], fmt.Sprint("LATEEN_MUTANT=", i+1))
 		})
 	}
 	fields := map[string]*checker{}
@@ -93,7 +138,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		if by, name := fields[field], nameOf("field", field); harmless[field] == "" && chosen(name) {
+		if by, name := fields[field], "field: "+field; harmless[field] == "" && chosen(name) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				skipMissed(t, name)
@@ -118,7 +163,8 @@ func skipMissed(t *testing.T, name string) {
 func watch(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(root, "internal/translate/*"))
 	require.NoError(t, err)
-	for _, pkg := range []string{"source", "model", "world", "scope", "view", "xds/session", "testkit/meshlife", "testkit/envoymodel"} {
+	others := []string{"source", "testkit/meshlife", "testkit/envoymodel"}
+	for _, pkg := range append(others, slices.Concat(slices.Collect(maps.Values(packages))...)...) {
 		dirs = append(dirs, filepath.Join(root, "internal", pkg))
 	}
 	for _, dir := range dirs {
@@ -127,23 +173,22 @@ func watch(t *testing.T) {
 	}
 }
 
-func nameOf(parts ...string) string {
-	return strings.ReplaceAll(strings.Join(parts, ": "), "/", ".")
-}
+func (f fault) name() string { return f.function + ": " + f.what }
 
-// chosen tells whether a fault is planted in this run.
+// chosen tells whether a fault of this name is planted in this run. An edge goes by what it is, wherever it is.
 func chosen(name string) bool {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name)) // it never fails
 	return os.Getenv(everything) != "" || sum.Sum32()%4 == 0
 }
 
-func (c *checker) build(t *testing.T, overlay string) {
-	c.binary = filepath.Join(t.TempDir(), filepath.Base(c.pkg)+".test")
-	cmd := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", c.binary, "./internal/"+c.pkg)
+func (c *checker) build(t *testing.T, overlay string) (binary string) {
+	binary = filepath.Join(t.TempDir(), c.pkg+".test")
+	cmd := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./internal/"+c.dir)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
+	return binary
 }
 
 // fields runs a checker without a fault: it finds nothing, and tells the fields of keys that it saw.
@@ -187,10 +232,10 @@ func (c *checker) finds(t *testing.T, fault string) bool {
 func (c *checker) run(t *testing.T, fault string, seed int) (fails bool, out string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.binary, "-test.run", c.tests, fmt.Sprint("-rapid.seed=", seed), fmt.Sprint("-rapid.checks=", c.checks),
+	cmd := exec.CommandContext(ctx, c.binary, "-test.run", c.pattern(), fmt.Sprint("-rapid.seed=", seed), fmt.Sprint("-rapid.checks=", c.checks),
 		fmt.Sprint("-test.timeout=", c.within), "-rapid.nofailfile", "-rapid.shrinktime=0s", "-test.failfast") // the same draws each time
 	cmd.Env = append(os.Environ(), fault, "GOMAXPROCS=1", "GOGC=400") // as many of them run at a time as there are processors
-	cmd.Dir = filepath.Join(root, "internal", c.pkg)                  // where its scripts are
+	cmd.Dir = filepath.Join(root, "internal", c.dir)                  // where its scripts are
 	var buf bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &buf, &buf
 	err := cmd.Run()

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is the repository's, seen from this package.
-const root = "../.."
-
 // insertion is text that goes into a file at an offset; of several at one offset that of the lower rank comes first.
 type insertion struct {
 	at, rank int
@@ -27,11 +21,16 @@ type insertion struct {
 
 // writeOverlay writes the sources with all faults in them, each behind a condition, and the file that go test -overlay reads. The
 // faults are numbered from 1.
-func writeOverlay(t *testing.T, edges []fault) (path string) {
+func writeOverlay(t *testing.T, tr *tree, edges []fault) (path string) {
 	dir := t.TempDir()
 	insertions := map[string][]insertion{}
 	for i, f := range edges {
-		insertions[f.file] = append(insertions[f.file], f.insertions(t, i+1)...)
+		file, list := f.insertions(t, tr, i+1)
+		insertions[file] = append(insertions[file], list...)
+	}
+	for _, h := range hooks {
+		file, list := h.insertions(t, tr)
+		insertions[file] = append(insertions[file], list...)
 	}
 	replace := map[string]string{}
 	add := func(file, content string) {
@@ -41,36 +40,19 @@ func writeOverlay(t *testing.T, edges []fault) (path string) {
 		require.NoError(t, err)
 		replace[original] = written
 	}
-	sources := map[string]string{}
+	changed := map[string]bool{}
 	for file, list := range insertions {
-		sources[file] = inserted(readSource(t, file), list)
+		add(file, inserted(tr.sources[file], list))
+		changed[filepath.Dir(file)] = true
 	}
-	for _, h := range hooks {
-		if sources[h.file] == "" {
-			sources[h.file] = readSource(t, h.file)
-		}
-		require.Equal(t, h.times, strings.Count(sources[h.file], h.text), "%s in %s: mend hooks in fields_test.go", h.text, h.file)
-		sources[h.file] = strings.ReplaceAll(sources[h.file], h.text, h.by)
-	}
-	packages := map[string]bool{}
-	for file, source := range sources {
-		add(file, source)
-		packages[filepath.Dir(file)] = true
-	}
-	for pkg := range packages {
-		add(pkg+"/mutants_overlay.go", strings.Replace(helpers, "PACKAGE", filepath.Base(pkg), 1))
+	for pkg := range changed {
+		add(pkg+"/mutants_overlay.go", strings.ReplaceAll(helpers, "PACKAGE", tr.packages[pkg]))
 	}
 	encoded, err := json.Marshal(map[string]any{"Replace": replace})
 	require.NoError(t, err)
 	path = filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(path, encoded, 0o644))
 	return path
-}
-
-func readSource(t *testing.T, file string) string {
-	source, err := os.ReadFile(filepath.Join(root, "internal", file))
-	require.NoError(t, err)
-	return string(source)
 }
 
 func inserted(source string, list []insertion) string {
@@ -86,59 +68,17 @@ func inserted(source string, list []insertion) string {
 	return b.String()
 }
 
-// insertions put the fault's text behind a condition. Faults may stand within each other: the wider one comes first, and ends
+// insertions put the fault's node behind a condition. Faults may stand within each other: the wider one comes first, and ends
 // last.
-func (f fault) insertions(t *testing.T, number int) []insertion {
-	begin, end := f.find(t)
+func (f fault) insertions(t *testing.T, tr *tree, number int) (file string, list []insertion) {
+	file, node := tr.find(t, f.place)
+	begin, end := tr.offsets(node)
 	before, after := fmt.Sprintf("if !mutant(%d) { ", number), " }"
 	if f.instead != "" {
-		before, after = fmt.Sprintf("mutantElse(%d, %s, ", number, f.instead), ")"
+		before, after = fmt.Sprintf("mutantElse(%d, %s, ", number, tr.with(f.instead, file, node)), ")"
 	}
 	width := end - begin
-	return []insertion{{begin, 2_000_000 - 1000*width + number, before}, {end, 1000*width - number, after}}
-}
-
-// find is where the fault's text stands in its file.
-func (f fault) find(t *testing.T) (begin, end int) {
-	source := readSource(t, f.file)
-	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, f.file, source, 0)
-	require.NoError(t, err)
-	for _, d := range parsed.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok || functionName(fn) != f.function {
-			continue
-		}
-		from, to := files.Position(fn.Body.Pos()).Offset, files.Position(fn.Body.End()).Offset
-		body := source[from:to]
-		count := strings.Count(body, f.text)
-		if f.nth == 0 {
-			require.Equal(t, 1, count, "%s in %s of %s (%s): mend the list of faults", f.text, f.function, f.file, f.what)
-		}
-		require.GreaterOrEqual(t, count, f.nth, "%s in %s of %s (%s): mend the list of faults", f.text, f.function, f.file, f.what)
-		at := -1
-		for range max(1, f.nth) {
-			at += 1 + strings.Index(body[at+1:], f.text)
-		}
-		return from + at, from + at + len(f.text)
-	}
-	require.Fail(t, "no such function", "%s in %s (%s): mend the list of faults", f.function, f.file, f.what)
-	return 0, 0
-}
-
-// functionName is "Name", or "Type.Name" of a method.
-func functionName(fn *ast.FuncDecl) string {
-	if fn.Recv == nil {
-		return fn.Name.Name
-	}
-	typ := fn.Recv.List[0].Type
-	if star, ok := typ.(*ast.StarExpr); ok {
-		typ = star.X
-	}
-	if generic, ok := typ.(*ast.IndexExpr); ok {
-		typ = generic.X
-	}
-	return typ.(*ast.Ident).Name + "." + fn.Name.Name
+	return file, []insertion{{begin, 2_000_000 - 1000*width + number, before}, {end, 1000*width - number, after}}
 }
 
 // helpers stand in each package that has faults.
@@ -178,7 +118,7 @@ func mutantKey[T any](site string, key T) T {
 	if v.Kind() != reflect.Struct {
 		return key
 	}
-	at := site + " " + v.Type().String() + " "
+	at := site + " " + mutantType(v.Type()) + " "
 	if mutantShow {
 		if _, seen := mutantSeen.LoadOrStore(at, true); !seen {
 			mutantTell(at, v.Type())
@@ -197,6 +137,21 @@ func mutantKey[T any](site string, key T) T {
 	return key
 }
 
+// mutantKeys are keys without the field that is not looked at.
+func mutantKeys[T any](site string, keys []T) []T {
+	if mutantField == "" && !mutantShow {
+		return keys
+	}
+	all := make([]T, len(keys))
+	for i, key := range keys {
+		all[i] = mutantKey(site, key)
+	}
+	return all
+}
+
+// mutantType is a type's name, without its package if that is this one.
+func mutantType(t reflect.Type) string { return strings.TrimPrefix(t.String(), "PACKAGE.") }
+
 // mutantTell tells the fields of a key: those of structs within it one by one, but for values that are opaque.
 func mutantTell(at string, t reflect.Type) {
 	for i := range t.NumField() {
@@ -214,7 +169,7 @@ func mutantSkips(t reflect.Type, i int) bool {
 	if mutantField == "" && !mutantShow {
 		return false
 	}
-	at := "equality " + t.String() + " " + t.Field(i).Name
+	at := "equality " + mutantType(t) + " " + t.Field(i).Name
 	if mutantShow && t.Field(i).Name != "text" && !(t.Field(i).Anonymous) {
 		if _, seen := mutantSeen.LoadOrStore(at, true); !seen {
 			fmt.Fprintln(os.Stderr, "\nMUTANT_FIELD "+at)
@@ -227,6 +182,7 @@ var (
 	_ = mutant
 	_ = mutantElse[int]
 	_ = mutantKey[int]
+	_ = mutantKeys[int]
 	_ = mutantSkips
 )
 `
