@@ -1,8 +1,6 @@
 package scope
 
 import (
-	"slices"
-
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/world"
 )
@@ -145,7 +143,7 @@ type Moves struct {
 }
 
 // MovesOf looks at a delta.
-func MovesOf(d *world.Delta) Moves { return Moves{delta: d, selectors: changedSelectors(d)} }
+func MovesOf(d *world.Delta) Moves { return Moves{delta: d, selectors: d.ChangedSelectors()} }
 
 // Anywhere tells whether selectors of policies changed, which may be for any workload.
 func (m Moves) Anywhere() bool { return len(m.selectors) > 0 }
@@ -175,33 +173,4 @@ func (m Moves) Concern(p Proxy) bool {
 		}
 	}
 	return false
-}
-
-func changedSelectors(d *world.Delta) []model.Labels {
-	var found []model.Labels
-	for _, p := range d.VirtualServices {
-		for _, v := range []*model.VirtualService{p.Old, p.New} {
-			if v != nil {
-				found = append(found, world.SourceSelectors(v)...)
-			}
-		}
-	}
-	found = append(found, selectorsOf(d.DestinationRules, func(r *model.DestinationRule) model.Labels { return r.Selector })...)
-	found = append(found, selectorsOf(d.Gateways, func(g *model.Gateway) model.Labels { return g.Selector })...)
-	found = append(found, selectorsOf(d.Sidecars, func(s *model.Sidecar) model.Labels { return s.Selector })...)
-	found = append(found, selectorsOf(d.Guards, func(g *model.Guard) model.Labels { return g.Selector })...)
-	return slices.DeleteFunc(found, model.Labels.IsEmpty)
-}
-
-func selectorsOf[T any](pairs []world.Pair[T], selector func(*T) model.Labels) []model.Labels {
-	var found []model.Labels
-	for _, p := range pairs {
-		if p.Old != nil {
-			found = append(found, selector(p.Old))
-		}
-		if p.New != nil {
-			found = append(found, selector(p.New))
-		}
-	}
-	return found
 }

@@ -85,9 +85,9 @@ func (j *joiner) finishAccounts() {
 		}
 		to := from.with(j.accounts[id])
 		if len(to.names) == 0 {
-			j.b.accounts.drop(id.key())
+			j.b.next.accounts.drop(j.b.tx, id.key())
 		} else {
-			j.b.accounts.put(id.key(), to)
+			j.b.next.accounts.put(j.b.tx, id.key(), to)
 		}
 		if !slices.Equal(from.names, to.names) {
 			change := AccountsChange{Host: id.host, Namespace: id.namespace, Entry: id.entry, From: from.names, To: to.names}

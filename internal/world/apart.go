@@ -30,23 +30,25 @@ func eachExport(e model.Exports, owner string, f func(namespace string)) {
 	}
 }
 
-func eachServiceApart(s *model.Service, f func(key []byte)) {
-	eachExport(s.ExportTo, s.Namespace, func(n string) { f(ordered(join(exportedTo, n), &s.Meta, s.Host)) })
+func serviceApartKeys(keys [][]byte, s *model.Service) [][]byte {
+	eachExport(s.ExportTo, s.Namespace, func(n string) { keys = append(keys, ordered(join(exportedTo, n), &s.Meta, s.Host)) })
+	return keys
 }
 
-func eachRoutesApart(v *model.VirtualService, f func(key []byte)) {
-	eachExport(v.ExportTo, v.Namespace, func(n string) { f(ordered(join(exportedTo, n), &v.Meta, "")) })
+func virtualServiceApartKeys(keys [][]byte, v *model.VirtualService) [][]byte {
+	eachExport(v.ExportTo, v.Namespace, func(n string) { keys = append(keys, ordered(join(exportedTo, n), &v.Meta, "")) })
 	for _, h := range v.Hosts {
-		f(ordered(append(append(join(isUnder), reversed(h)...), 0), &v.Meta, ""))
+		keys = append(keys, ordered(append(append(join(isUnder), reversed(h)...), 0), &v.Meta, ""))
 	}
 	if asksForSource(v) {
-		f(ordered(join(asks), &v.Meta, ""))
+		keys = append(keys, ordered(join(asks), &v.Meta, ""))
 	}
+	return keys
 }
 
-func eachRuleApart(r *model.DestinationRule, f func(key []byte)) {
-	eachExport(r.ExportTo, r.Namespace, func(n string) { f(ordered(join(exportedTo, n), &r.Meta, "")) })
-	f(ordered(join(isIn, r.Namespace), &r.Meta, ""))
+func destinationRuleApartKeys(keys [][]byte, r *model.DestinationRule) [][]byte {
+	eachExport(r.ExportTo, r.Namespace, func(n string) { keys = append(keys, ordered(join(exportedTo, n), &r.Meta, "")) })
+	return append(keys, ordered(join(isIn, r.Namespace), &r.Meta, ""))
 }
 
 // asksForSource tells whether routes of a VirtualService depend on whose calls they are.
@@ -60,30 +62,30 @@ func asksForSource(vs *model.VirtualService) bool {
 
 // ServicesExportedTo yields the services that are exported to a namespace, but not to all.
 func (w *World) ServicesExportedTo(namespace string) iter.Seq[*model.Service] {
-	return w.serviceApart.under(join(exportedTo, namespace))
+	return w.services.by(servicesApart).under(join(exportedTo, namespace))
 }
 
 // VirtualServicesExportedTo yields the VirtualServices that are exported to a namespace, but not to all.
 func (w *World) VirtualServicesExportedTo(namespace string) iter.Seq[*model.VirtualService] {
-	return w.virtualApart.under(join(exportedTo, namespace))
+	return w.virtualServices.by(virtualServicesApart).under(join(exportedTo, namespace))
 }
 
 // VirtualServicesUnder yields the VirtualServices with hosts, wildcards too, that a wildcard covers, once for each.
 func (w *World) VirtualServicesUnder(wildcard model.Host) iter.Seq[*model.VirtualService] {
-	return w.virtualApart.under(append(join(isUnder), reversed(wildcard[1:])...))
+	return w.virtualServices.by(virtualServicesApart).under(append(join(isUnder), reversed(wildcard[1:])...))
 }
 
 // VirtualServicesBySource yields the VirtualServices whose routes depend on whose calls they are.
 func (w *World) VirtualServicesBySource() iter.Seq[*model.VirtualService] {
-	return w.virtualApart.under(join(asks))
+	return w.virtualServices.by(virtualServicesApart).under(join(asks))
 }
 
 // DestinationRulesExportedTo yields the DestinationRules that are exported to a namespace, but not to all.
 func (w *World) DestinationRulesExportedTo(namespace string) iter.Seq[*model.DestinationRule] {
-	return w.ruleApart.under(join(exportedTo, namespace))
+	return w.destinationRules.by(destinationRulesApart).under(join(exportedTo, namespace))
 }
 
 // DestinationRulesIn yields the DestinationRules of a namespace, those for some of its workloads, which hold there alone, among them.
 func (w *World) DestinationRulesIn(namespace string) iter.Seq[*model.DestinationRule] {
-	return w.ruleApart.under(join(isIn, namespace))
+	return w.destinationRules.by(destinationRulesApart).under(join(isIn, namespace))
 }

@@ -133,7 +133,7 @@ func (b *bridges) stays(w *World, service source.Key, selector model.Labels, h m
 
 // listed tells whether a slice of a service lists a host, in whatever condition and on whatever ports: then that holds.
 func (b *bridges) listed(w *World, service source.Key, h model.SliceHost) bool {
-	for s := range w.slicesByPod.under(join(service.Namespace, h.Pod)) {
+	for s := range w.slices.by(slicesByPod).under(join(service.Namespace, h.Pod)) {
 		if s.Service != service.Name || b.spans[s.Key()] != nil {
 			continue
 		}

@@ -54,13 +54,24 @@ type EndpointChange struct {
 
 // IsEmpty tells that nothing differs.
 func (d *Delta) IsEmpty() bool {
-	return !d.Mesh && len(d.Services) == 0 && len(d.Endpoints) == 0 && d.noPolicies() &&
-		len(d.Workloads) == 0 && len(d.Nodes) == 0 && len(d.Accounts) == 0
+	if d.Mesh || len(d.Endpoints) > 0 || len(d.Accounts) > 0 {
+		return false
+	}
+	for _, t := range tables {
+		if !t.isEmpty(d) {
+			return false
+		}
+	}
+	return true
 }
 
-func (d *Delta) noPolicies() bool {
-	return len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0 &&
-		len(d.Guards) == 0 && len(d.Credentials) == 0
+// ChangedSelectors are the selectors over workloads of all objects that differ, as they were and as they are.
+func (d *Delta) ChangedSelectors() []model.Labels {
+	var found []model.Labels
+	for _, t := range tables {
+		found = t.changedSelectors(d, found)
+	}
+	return found
 }
 
 // Cause is one line that tells a person what changed.

@@ -67,16 +67,6 @@ func serviceIDOf(s *model.Service) serviceID {
 
 func (id serviceID) key() []byte { return join(string(id.host), id.namespace, id.entry) }
 
-// places are the workloads and the nodes of one generation: what endpoints are joined with.
-type places struct {
-	workloads *roster[model.Workload]
-	nodes     index[*model.Node]
-}
-
-func (p places) workload(namespace, name string) *model.Workload {
-	return p.workloads.get(podNamed(namespace, name))
-}
-
 // contribution is what one contributor says of one service.
 type contribution struct {
 	service     serviceID
@@ -87,16 +77,16 @@ type contribution struct {
 
 // ofSlice joins a slice with its pods. A host whose pod is not known yet is left out and counted: its labels decide the
 // subsets that it belongs to. It comes with the pod.
-func (b *batch) ofSlice(s *model.EndpointSlice, at places) (contribution, int) {
+func (b *batch) ofSlice(s *model.EndpointSlice, at *World) (contribution, int) {
 	c := contribution{
-		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.mesh.Domain), namespace: s.Namespace},
+		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.next.Mesh.Domain), namespace: s.Namespace},
 		contributor: "slice/" + s.Name,
 	}
 	pending := 0
 	for _, h := range s.Hosts {
 		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
 		if h.Pod != "" {
-			pod := at.workload(s.Namespace, h.Pod)
+			pod := at.Workload(s.Namespace, h.Pod)
 			if pod == nil {
 				pending++
 				continue
@@ -109,14 +99,14 @@ func (b *batch) ofSlice(s *model.EndpointSlice, at places) (contribution, int) {
 				e.Health = model.Draining
 			}
 		}
-		e.Locality = cmp.Or(localityOf(at.nodes, e.Locality, e.Node), model.Locality{Zone: h.Zone})
+		e.Locality = cmp.Or(at.localityOn(e.Node, e.Locality), model.Locality{Zone: h.Zone})
 		for _, p := range s.Ports {
 			e.Port, e.PortName = p.Port, p.Name
 			c.endpoints = append(c.endpoints, e)
 		}
 	}
 	for _, name := range s.Unready {
-		if pod := at.workload(s.Namespace, name); pod != nil {
+		if pod := at.Workload(s.Namespace, name); pod != nil {
 			c.runsAs(pod.ServiceAccount)
 		}
 	}
@@ -140,7 +130,7 @@ func ofEntry(s *model.Service) contribution {
 }
 
 // ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads.
-func ofSelector(s *model.Service, w *model.Workload, at places) contribution {
+func ofSelector(s *model.Service, w *model.Workload, at *World) contribution {
 	c := contribution{service: serviceIDOf(s), contributor: "pod/" + w.Name}
 	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c
@@ -155,7 +145,7 @@ func ofSelector(s *model.Service, w *model.Workload, at places) contribution {
 			port = p.Port
 		}
 		c.endpoints = append(c.endpoints, model.Endpoint{
-			Address: w.Addresses[0], Port: port, PortName: p.Name, Labels: w.Labels, Locality: localityOf(at.nodes, w.Locality, w.Node),
+			Address: w.Addresses[0], Port: port, PortName: p.Name, Labels: w.Labels, Locality: at.LocalityOf(w),
 			Workload: w.Namespace + "/" + w.Name, Node: w.Node,
 		})
 	}

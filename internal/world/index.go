@@ -16,7 +16,7 @@ import (
 //
 // It counts the entries that are looked at, on the one counter of a Writer's worlds: that no look-up costs more in a larger mesh
 // is a promise, and tests hold it to that.
-type index[T any] struct{ entries *roster[entry[T]] }
+type index[T any] struct{ entries *btree[entry[T]] }
 
 type entry[T any] struct {
 	key   []byte
@@ -24,7 +24,7 @@ type entry[T any] struct {
 }
 
 func newIndex[T any](lookups *atomic.Uint64) index[T] {
-	return index[T]{newRoster(lookups, func(a, b *entry[T]) int { return bytes.Compare(a.key, b.key) })}
+	return index[T]{newBTree(lookups, func(a, b *entry[T]) int { return bytes.Compare(a.key, b.key) })}
 }
 
 // at is the place of a key among entries.
@@ -72,17 +72,13 @@ func (ix index[T]) first(prefix []byte) (T, bool) {
 	return none, false
 }
 
-// edit is an index while a batch is applied.
-type edit[T any] struct{ entries rosterEdit[entry[T]] }
+// put sets the value of a key. Whoever has the index as it was does not see it.
+func (ix *index[T]) put(tx *txn, key []byte, v T) {
+	ix.entries = ix.entries.with(tx, &entry[T]{key, v})
+}
 
-func (ix index[T]) edit() edit[T] { return edit[T]{ix.entries.edit()} }
-
-func (e *edit[T]) put(key []byte, v T) { e.entries.put(&entry[T]{key, v}) }
-
-func (e *edit[T]) drop(key []byte) { e.entries.drop(at[T](key)) }
-
-// commit ends a step and returns the index; the edit may go on from there.
-func (e *edit[T]) commit() index[T] { return index[T]{e.entries.commit()} }
+// drop removes a key, if it is there.
+func (ix *index[T]) drop(tx *txn, key []byte) { ix.entries = ix.entries.without(tx, at[T](key)) }
 
 func join(parts ...string) []byte {
 	size := len(parts)

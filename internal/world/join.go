@@ -13,7 +13,7 @@ import (
 func (b *batch) joinEndpoints() {
 	j := &joiner{
 		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
-		before: places{b.from.workloads, b.from.nodes}, after: places{b.workloads.commit(), b.nodes.commit()},
+		before: b.from, after: b.next,
 	}
 	changed := b.changedPods()
 	for _, s := range b.slicesToJoin() {
@@ -37,9 +37,8 @@ func (b *batch) joinEndpoints() {
 // movedWorkloads are the unchanged ones on nodes that changed.
 func (b *batch) movedWorkloads() []*model.Workload {
 	var moved []*model.Workload
-	now := b.podsByNode.commit()
 	for _, n := range b.delta.Nodes {
-		for w := range podsOn(now, n.Either().Name) {
+		for w := range b.next.WorkloadsOn(n.Either().Name) {
 			if was := b.from.Workload(w.Namespace, w.Name); was == w {
 				moved = append(moved, w)
 			}
@@ -67,7 +66,7 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 			}
 		}
 	}
-	byPod, byNode := b.slicesByPod.commit(), b.slicesByNode.commit()
+	byPod, byNode := b.next.slices.by(slicesByPod), b.next.slices.by(slicesByNode)
 	for _, w := range b.delta.Workloads {
 		add(byPod.under(join(w.Either().Namespace, w.Either().Name)))
 	}
@@ -130,12 +129,12 @@ func withHosts(s *model.EndpointSlice, which func(model.SliceHost) bool) *model.
 	return &some
 }
 
-func (b *batch) sliceGives(s *model.EndpointSlice, at places, sign int) *contribution {
+func (b *batch) sliceGives(s *model.EndpointSlice, at *World, sign int) *contribution {
 	if s == nil {
 		return nil
 	}
 	c, pending := b.ofSlice(s, at)
-	b.pendingHosts += sign * pending
+	b.next.pendingHosts += sign * pending
 	return &c
 }
 
@@ -150,7 +149,7 @@ func entryGives(s *model.Service) *contribution {
 // joiner collects the endpoint edits of a batch by service.
 type joiner struct {
 	b             *batch
-	before, after places
+	before, after *World
 	touched       map[serviceID]*endpointEdit
 	order         []serviceID
 	accounts      map[serviceID]map[string]int // how much more often each is named
@@ -158,7 +157,7 @@ type joiner struct {
 
 type endpointEdit struct {
 	from   *EndpointSet
-	claims edit[model.Endpoint]
+	claims index[model.Endpoint]
 	ids    []EndpointID
 }
 
@@ -191,11 +190,11 @@ func (j *joiner) swapWorkload(w Pair[model.Workload]) {
 }
 
 // changeSelected tells what a workload gives to the ServiceEntries that select it.
-func (j *joiner) changeSelected(w *model.Workload, at places, change func(*contribution)) {
+func (j *joiner) changeSelected(w *model.Workload, at *World, change func(*contribution)) {
 	if w == nil {
 		return
 	}
-	for s := range selecting(j.b.bySelector.commit(), w.Namespace, w.Labels) {
+	for s := range j.after.ServicesSelecting(w.Namespace, w.Labels) {
 		if selectsEndpoints(s) {
 			c := ofSelector(s, w, at)
 			change(&c)
@@ -210,7 +209,7 @@ func (j *joiner) swap(old, now *contribution) {
 		e := j.edit(old)
 		for i := range old.endpoints {
 			id := idOf(&old.endpoints[i])
-			e.claims.drop(join(string(id), old.contributor))
+			e.claims.drop(j.b.tx, join(string(id), old.contributor))
 			e.ids = append(e.ids, id)
 		}
 	}
@@ -219,7 +218,7 @@ func (j *joiner) swap(old, now *contribution) {
 		e := j.edit(now)
 		for i := range slices.Backward(now.endpoints) { // of one that is listed twice, the first counts
 			id := idOf(&now.endpoints[i])
-			e.claims.put(join(string(id), now.contributor), now.endpoints[i])
+			e.claims.put(j.b.tx, join(string(id), now.contributor), now.endpoints[i])
 			e.ids = append(e.ids, id)
 		}
 	}
@@ -233,9 +232,9 @@ func (j *joiner) edit(c *contribution) *endpointEdit {
 	from, ok := j.b.from.endpoints.get(id.key())
 	e := &endpointEdit{from: from}
 	if ok {
-		e.claims = from.claims.edit()
+		e.claims = from.claims
 	} else {
-		e.from, e.claims = noEndpoints, newIndex[model.Endpoint](j.b.from.lookups).edit()
+		e.from, e.claims = noEndpoints, newIndex[model.Endpoint](j.b.from.lookups)
 	}
 	j.touched[id] = e
 	j.order = append(j.order, id)
@@ -245,7 +244,7 @@ func (j *joiner) edit(c *contribution) *endpointEdit {
 func (j *joiner) finish() {
 	for _, id := range j.order {
 		e := j.touched[id]
-		to := &EndpointSet{claims: e.claims.commit()}
+		to := &EndpointSet{claims: e.claims}
 		slices.Sort(e.ids)
 		changed := slices.DeleteFunc(slices.Compact(e.ids), func(id EndpointID) bool {
 			before, had := e.from.Get(id)
@@ -253,9 +252,9 @@ func (j *joiner) finish() {
 			return had == has && before == after
 		})
 		if to.IsEmpty() {
-			j.b.endpoints.drop(id.key())
+			j.b.next.endpoints.drop(j.b.tx, id.key())
 		} else {
-			j.b.endpoints.put(id.key(), to)
+			j.b.next.endpoints.put(j.b.tx, id.key(), to)
 		}
 		if len(changed) > 0 {
 			change := EndpointChange{Host: id.host, Namespace: id.namespace, Entry: id.entry, From: e.from, To: to, IDs: changed}

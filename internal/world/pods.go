@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// byName and byNode are the orders of the rosters of workloads.
+// byName and byNode are the orders of the trees of workloads.
 func byName(a, b *model.Workload) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
@@ -23,12 +23,12 @@ func podNamed(namespace, name string) func(*model.Workload) int {
 }
 
 // podsIn yields the workloads of a namespace by name.
-func podsIn(workloads *roster[model.Workload], namespace string) iter.Seq[*model.Workload] {
+func podsIn(workloads *btree[model.Workload], namespace string) iter.Seq[*model.Workload] {
 	return workloads.from(podNamed(namespace, ""), func(w *model.Workload) bool { return w.Namespace == namespace })
 }
 
 // podsOn yields the workloads on a node by namespace and name.
-func podsOn(byNode *roster[model.Workload], node string) iter.Seq[*model.Workload] {
+func podsOn(byNode *btree[model.Workload], node string) iter.Seq[*model.Workload] {
 	begin := func(w *model.Workload) int { return cmp.Or(strings.Compare(w.Node, node), 1) }
 	return byNode.from(begin, func(w *model.Workload) bool { return w.Node == node })
 }
@@ -41,7 +41,7 @@ func (b *batch) sharing(w *model.Workload) *model.Workload {
 		one.Share(before)
 		one.Share(after)
 	}
-	share(b.workloads.now.around(podNamed(w.Namespace, w.Name)))
-	share(b.podsByNode.now.around(func(o *model.Workload) int { return byNode(o, w) }))
+	share(b.next.workloads.around(podNamed(w.Namespace, w.Name)))
+	share(b.next.podsByNode.around(func(o *model.Workload) int { return byNode(o, w) }))
 	return &one
 }

@@ -14,19 +14,13 @@ func (d *Delta) Then(next *Delta) *Delta {
 	}
 	both := &Delta{
 		From: d.From, To: next.To,
-		Services:         thenPairs(d.Services, next.Services),
-		VirtualServices:  thenPairs(d.VirtualServices, next.VirtualServices),
-		DestinationRules: thenPairs(d.DestinationRules, next.DestinationRules),
-		Gateways:         thenPairs(d.Gateways, next.Gateways),
-		Sidecars:         thenPairs(d.Sidecars, next.Sidecars),
-		Guards:           thenPairs(d.Guards, next.Guards),
-		Credentials:      thenPairs(d.Credentials, next.Credentials),
-		Workloads:        thenPairs(d.Workloads, next.Workloads),
-		Nodes:            thenPairs(d.Nodes, next.Nodes),
-		Endpoints:        thenEndpoints(d.Endpoints, next.Endpoints),
-		Accounts:         thenAccounts(d.Accounts, next.Accounts),
-		Mesh:             !model.Same(d.From.Mesh, next.To.Mesh),
-		Changed:          slices.Clone(d.Changed), Observed: d.Observed,
+		Endpoints: thenEndpoints(d.Endpoints, next.Endpoints),
+		Accounts:  thenAccounts(d.Accounts, next.Accounts),
+		Mesh:      !model.Same(d.From.Mesh, next.To.Mesh),
+		Changed:   slices.Clone(d.Changed), Observed: d.Observed,
+	}
+	for _, t := range tables {
+		t.compose(both, d, next)
 	}
 	for _, k := range next.Changed {
 		if !slices.Contains(both.Changed, k) {
@@ -39,15 +33,8 @@ func (d *Delta) Then(next *Delta) *Delta {
 	return both
 }
 
-// named is an object of the model in a Pair.
-type named[T any] interface {
-	*T
-	model.Object
-	Key() source.Key
-}
-
-// thenPairs has one pair for each object, without those that are again what they were.
-func thenPairs[T any, P named[T]](first, second []Pair[T]) []Pair[T] {
+// composePairs has one pair for each object, without those that are again what they were.
+func composePairs[T any, P object[T]](first, second []Pair[T]) []Pair[T] {
 	type name struct {
 		key source.Key
 		id  string

@@ -40,22 +40,24 @@ func LooseKind(s *model.Service, p model.ServicePort) (kind Loose, loose bool) {
 	return LooseTCP, true
 }
 
-func eachVIP(s *model.Service, f func(key []byte)) {
+func vipKeys(keys [][]byte, s *model.Service) [][]byte {
 	for _, address := range s.VIPs() {
 		for _, p := range s.Ports {
 			if p.Protocol != model.UDP {
-				f(ordered(vipPrefix(address, p.Port), &s.Meta, s.Host))
+				keys = append(keys, ordered(vipPrefix(address, p.Port), &s.Meta, s.Host))
 			}
 		}
 	}
+	return keys
 }
 
-func eachLoose(s *model.Service, f func(key []byte)) {
+func looseKeys(keys [][]byte, s *model.Service) [][]byte {
 	for _, p := range s.Ports {
 		if kind, loose := LooseKind(s, p); loose {
-			f(ordered(loosePrefix(p.Port, kind), &s.Meta, s.Host))
+			keys = append(keys, ordered(loosePrefix(p.Port, kind), &s.Meta, s.Host))
 		}
 	}
+	return keys
 }
 
 func vipPrefix(address string, port uint16) []byte {

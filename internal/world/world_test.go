@@ -198,7 +198,7 @@ func TestAPodTouchesNoServiceOfKubernetes(t *testing.T) {
 
 	b := newBatch(w.World())
 	b.replace(nil, pod("q", app).Objects)
-	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}}
+	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}, before: b.from, after: b.next}
 	j.swapWorkload(b.delta.Workloads[0])
 	require.Empty(t, j.touched)
 }

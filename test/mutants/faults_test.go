@@ -8,6 +8,8 @@ type fault struct {
 	what string
 	// instead is the expression in place of the node; with none, the node is a statement that is left out.
 	instead string
+	// when is the condition of the fault, an expression where the node is; empty for always.
+	when string
 }
 
 // in are faults in a function, which has so many nodes of each kind that they name: "ExprStmt 9, BinaryExpr 3".
@@ -26,10 +28,16 @@ func instead(node, what, by string) fault {
 	return fault{place: place{node: node}, what: what, instead: by}
 }
 
+// when has a fault happen only under a condition.
+func when(condition string, f fault) fault {
+	f.when = condition
+	return f
+}
+
 func faults() []fault {
 	var all []fault
 	for _, list := range [][][]fault{
-		impactFaults, classFaults, portFaults, scopeFaults, secretFaults, indexFaults, joinFaults, accountFaults, thenFaults,
+		impactFaults, classFaults, portFaults, scopeFaults, secretFaults, tableFaults(), indexFaults, joinFaults, accountFaults, thenFaults,
 		checkFaults, memberFaults, loopFaults, aheadFaults,
 	} {
 		all = append(all, slices.Concat(list...)...)
@@ -357,19 +365,6 @@ var scopeFaults = [][]fault{
 		instead("SelectorExpr 12", "a Service of before moves it", "$0.New"),
 		instead("SelectorExpr 13", "a Service as it is moves it", "$0.Old"),
 		instead("CallExpr 6", "a selector that matches it moves it", "false"),
-	),
-	in("scope.changedSelectors", "AssignStmt 5, SelectorExpr 22",
-		without("AssignStmt 1", "source labels of a VirtualService"),
-		instead("SelectorExpr 4", "a VirtualService of before", "$0.New"),
-		instead("SelectorExpr 5", "a VirtualService as it is", "$0.Old"),
-		without("AssignStmt 2", "DestinationRules"),
-		without("AssignStmt 3", "Gateways"),
-		without("AssignStmt 4", "Sidecars"),
-		without("AssignStmt 5", "guards"),
-	),
-	in("scope.selectorsOf", "AssignStmt 2",
-		without("AssignStmt 1", "a policy of before"),
-		without("AssignStmt 2", "a policy as it is"),
 	),
 }
 

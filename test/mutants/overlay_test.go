@@ -73,9 +73,10 @@ func inserted(source string, list []insertion) string {
 func (f fault) insertions(t *testing.T, tr *tree, number int) (file string, list []insertion) {
 	file, node := tr.find(t, f.place)
 	begin, end := tr.offsets(node)
-	before, after := fmt.Sprintf("if !mutant(%d) { ", number), " }"
+	planted := fmt.Sprintf("mutant(%d) && (%s)", number, cmp.Or(f.when, "true"))
+	before, after := fmt.Sprintf("if !(%s) { ", planted), " }"
 	if f.instead != "" {
-		before, after = fmt.Sprintf("mutantElse(%d, %s, ", number, tr.with(f.instead, file, node)), ")"
+		before, after = fmt.Sprintf("mutantElse(%s, %s, ", planted, tr.with(f.instead, file, node)), ")"
 	}
 	width := end - begin
 	return file, []insertion{{begin, 2_000_000 - 1000*width + number, before}, {end, 1000*width - number, after}}
@@ -102,12 +103,15 @@ var (
 
 func mutant(n int) bool { return mutantNumber != "" && mutantNumber == fmt.Sprint(n) }
 
-func mutantElse[T any](n int, instead, original T) T {
-	if mutant(n) {
+func mutantElse[T any](planted bool, instead, original T) T {
+	if planted {
 		return instead
 	}
 	return original
 }
+
+// mutantIs tells whether two types are the same, of which one is a parameter.
+func mutantIs[A, B any]() bool { return reflect.TypeFor[A]() == reflect.TypeFor[B]() }
 
 // mutantKey is a key without the field that is not looked at.
 func mutantKey[T any](site string, key T) T {

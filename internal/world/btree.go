@@ -6,35 +6,40 @@ import (
 	"sync/atomic"
 )
 
-// roster is a persistent sorted set: that of Pods, of which there are most, and what indexes are made of. Its order comes from the
-// values, so that one costs a pointer and its share of a node.
+// btree is a persistent sorted set, a B+ tree. Indexes are made of it, and so is the set of workloads. The order is that of
+// the values, so a value costs one pointer and its share of a node; keys are not stored. Decision 030 compares it with
+// published libraries.
 //
-// What is looked for is a function that tells where a value stands: before it (negative), at it (0) or after it.
-type roster[T any] struct {
-	root    *rosterNode[T]
+// A search takes a function that says where a value stands: before the place looked for (negative), at it (0), behind it.
+type btree[T any] struct {
+	root    *btreeNode[T]
 	size    int
 	order   func(a, b *T) int
 	lookups *atomic.Uint64
-	owner   *byte // of the nodes that the edit which made the roster may change in place
+	owner   *txn // may change the tree in place
 }
 
-// rosterNode is a node of a B+ tree. It never changes once its owner is committed.
-type rosterNode[T any] struct {
-	owner    *byte // of the edit that made it
+// txn owns the nodes that one batch makes. A batch changes its own nodes in place and copies all others. When it ends, it
+// drops its txn, so nobody can change these nodes any more.
+type txn struct{ _ byte }
+
+// btreeNode is a node of a B+ tree. It never changes once its owner has ended.
+type btreeNode[T any] struct {
+	owner    *txn
 	first    *T
-	values   []*T             // of a leaf, in order
-	children []*rosterNode[T] // of any other
+	values   []*T            // of a leaf, in order
+	children []*btreeNode[T] // of any other
 }
 
-// rosterWidth is how many values or children a node has at most; neighbours that have half as many together are merged.
-const rosterWidth = 32
+// btreeWidth is how many values or children a node has at most; neighbours that have half as many together are merged.
+const btreeWidth = 32
 
-func newRoster[T any](lookups *atomic.Uint64, order func(a, b *T) int) *roster[T] {
-	return &roster[T]{order: order, lookups: lookups}
+func newBTree[T any](lookups *atomic.Uint64, order func(a, b *T) int) *btree[T] {
+	return &btree[T]{order: order, lookups: lookups}
 }
 
 // get finds a value; nil if there is none.
-func (r *roster[T]) get(at func(*T) int) *T {
+func (r *btree[T]) get(at func(*T) int) *T {
 	r.lookups.Add(1)
 	if leaf, i, found := r.place(at); found {
 		return leaf.values[i]
@@ -43,7 +48,7 @@ func (r *roster[T]) get(at func(*T) int) *T {
 }
 
 // place is where a value is, or belongs: its leaf, nil if there is none, and the place in that.
-func (r *roster[T]) place(at func(*T) int) (leaf *rosterNode[T], i int, found bool) {
+func (r *btree[T]) place(at func(*T) int) (leaf *btreeNode[T], i int, found bool) {
 	n := r.root
 	if n == nil {
 		return nil, 0, false
@@ -56,7 +61,7 @@ func (r *roster[T]) place(at func(*T) int) (leaf *rosterNode[T], i int, found bo
 }
 
 // around are the values next to a place in its leaf, of which one may be at it; nil where the leaf ends.
-func (r *roster[T]) around(at func(*T) int) (before, after *T) {
+func (r *btree[T]) around(at func(*T) int) (before, after *T) {
 	leaf, i, _ := r.place(at)
 	if leaf == nil {
 		return nil, nil
@@ -71,7 +76,7 @@ func (r *roster[T]) around(at func(*T) int) (before, after *T) {
 }
 
 // search is the place of a value in a leaf, or where it belongs.
-func (n *rosterNode[T]) search(at func(*T) int) (i int, found bool) {
+func (n *btreeNode[T]) search(at func(*T) int) (i int, found bool) {
 	low, high := 0, len(n.values)
 	for low < high {
 		mid := (low + high) / 2
@@ -88,7 +93,7 @@ func (n *rosterNode[T]) search(at func(*T) int) (i int, found bool) {
 }
 
 // child is the one of an inner node where a value belongs: the last that does not begin after it.
-func (n *rosterNode[T]) child(at func(*T) int) int {
+func (n *btreeNode[T]) child(at func(*T) int) int {
 	low, high := 1, len(n.children)
 	for low < high {
 		if mid := (low + high) / 2; at(n.children[mid].first) > 0 {
@@ -101,7 +106,7 @@ func (n *rosterNode[T]) child(at func(*T) int) int {
 }
 
 // from yields the values that do not come before a place, in order, for as long as they are wanted.
-func (r *roster[T]) from(at func(*T) int, wanted func(*T) bool) iter.Seq[*T] {
+func (r *btree[T]) from(at func(*T) int, wanted func(*T) bool) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		r.lookups.Add(1)
 		if r.root == nil {
@@ -118,7 +123,7 @@ func (r *roster[T]) from(at func(*T) int, wanted func(*T) bool) iter.Seq[*T] {
 }
 
 // walk yields the values that do not come before a place; all if at is nil.
-func (n *rosterNode[T]) walk(at func(*T) int, yield func(*T) bool) bool {
+func (n *btreeNode[T]) walk(at func(*T) int, yield func(*T) bool) bool {
 	first := 0
 	if n.children == nil {
 		if at != nil {
@@ -143,64 +148,56 @@ func (n *rosterNode[T]) walk(at func(*T) int, yield func(*T) bool) bool {
 	return true
 }
 
-// rosterEdit is a roster while a batch is applied. A batch may edit each of many, and edits few: so it makes nothing until there is
-// something to edit.
-type rosterEdit[T any] struct {
-	now   *roster[T]
-	begun bool // now is the edit's own
+// with is the tree with a value, in the place of the one that is equal to it in the order.
+func (r *btree[T]) with(tx *txn, v *T) *btree[T] {
+	next := r.ownedBy(tx)
+	next.put(v)
+	return next
 }
 
-func (r *roster[T]) edit() rosterEdit[T] { return rosterEdit[T]{now: r} }
-
-// commit ends a step; the edit may go on from there.
-func (e *rosterEdit[T]) commit() *roster[T] {
-	e.begun = false
-	return e.now
-}
-
-// begin makes the edit the owner of the nodes that it makes from here on, until it is committed: they are changed in place.
-func (e *rosterEdit[T]) begin() *roster[T] {
-	if !e.begun {
-		next := *e.now
-		next.owner = new(byte)
-		e.now, e.begun = &next, true
+// without is the tree without a value; the tree itself if that is not there.
+func (r *btree[T]) without(tx *txn, at func(*T) int) *btree[T] {
+	if r.root == nil {
+		return r
 	}
-	return e.now
+	next := r.ownedBy(tx)
+	next.drop(at)
+	return next
 }
 
-// put sets a value, in the place of the one that is equal to it in the order.
-func (e *rosterEdit[T]) put(v *T) { e.begin().put(v) }
-
-// drop removes a value, if it is there.
-func (e *rosterEdit[T]) drop(at func(*T) int) {
-	if e.now.root != nil {
-		e.begin().drop(at)
+// ownedBy returns the tree itself if the txn owns it, else a copy that it owns.
+func (r *btree[T]) ownedBy(tx *txn) *btree[T] {
+	if r.owner == tx {
+		return r
 	}
+	next := *r
+	next.owner = tx
+	return &next
 }
 
 // own is a node that may be changed in place.
-func (r *roster[T]) own(n *rosterNode[T]) *rosterNode[T] {
+func (r *btree[T]) own(n *btreeNode[T]) *btreeNode[T] {
 	if n.owner == r.owner {
 		return n
 	}
-	return &rosterNode[T]{owner: r.owner, first: n.first, values: slices.Clone(n.values), children: slices.Clone(n.children)}
+	return &btreeNode[T]{owner: r.owner, first: n.first, values: slices.Clone(n.values), children: slices.Clone(n.children)}
 }
 
-// put is for a roster that an edit has begun: nobody else may have it.
-func (r *roster[T]) put(v *T) {
+// put changes a tree in place: only the owner may call it.
+func (r *btree[T]) put(v *T) {
 	if r.root == nil {
 		r.root, r.size = r.leaf([]*T{v}), 1
 		return
 	}
 	one, more := r.insert(r.root, v)
 	if more != nil {
-		one = r.inner([]*rosterNode[T]{one, more})
+		one = r.inner([]*btreeNode[T]{one, more})
 	}
 	r.root = one
 }
 
 // insert gives the node with the value, and a second one if they are two now.
-func (r *roster[T]) insert(n *rosterNode[T], v *T) (one, more *rosterNode[T]) {
+func (r *btree[T]) insert(n *btreeNode[T], v *T) (one, more *btreeNode[T]) {
 	at := func(o *T) int { return r.order(o, v) }
 	if n.children != nil {
 		return r.insertBelow(n, n.child(at), v)
@@ -225,7 +222,7 @@ func (r *roster[T]) insert(n *rosterNode[T], v *T) (one, more *rosterNode[T]) {
 }
 
 // insertBelow is insert for an inner node, in the child of a place.
-func (r *roster[T]) insertBelow(n *rosterNode[T], i int, v *T) (one, more *rosterNode[T]) {
+func (r *btree[T]) insertBelow(n *btreeNode[T], i int, v *T) (one, more *btreeNode[T]) {
 	below, beside := r.insert(n.children[i], v)
 	n = r.own(n)
 	n.children[i] = below
@@ -243,7 +240,7 @@ func (r *roster[T]) insertBelow(n *rosterNode[T], i int, v *T) (one, more *roste
 // loaded in order.
 func splitAt(entries, last int) int {
 	switch {
-	case entries <= rosterWidth:
+	case entries <= btreeWidth:
 		return 0
 	case last == entries-1:
 		return entries - 1
@@ -251,8 +248,8 @@ func splitAt(entries, last int) int {
 	return entries / 2
 }
 
-// drop is for a roster that an edit has begun, as put is.
-func (r *roster[T]) drop(at func(*T) int) {
+// drop changes a tree in place, as put does.
+func (r *btree[T]) drop(at func(*T) int) {
 	r.root = r.remove(r.root, at)
 	for r.root != nil && len(r.root.children) == 1 {
 		r.root = r.root.children[0]
@@ -260,7 +257,7 @@ func (r *roster[T]) drop(at func(*T) int) {
 }
 
 // remove gives the node without the value, nil if it is empty then.
-func (r *roster[T]) remove(n *rosterNode[T], at func(*T) int) *rosterNode[T] {
+func (r *btree[T]) remove(n *btreeNode[T], at func(*T) int) *btreeNode[T] {
 	if n.children != nil {
 		return r.removeBelow(n, n.child(at), at)
 	}
@@ -279,7 +276,7 @@ func (r *roster[T]) remove(n *rosterNode[T], at func(*T) int) *rosterNode[T] {
 }
 
 // removeBelow is remove for an inner node, in the child of a place.
-func (r *roster[T]) removeBelow(n *rosterNode[T], i int, at func(*T) int) *rosterNode[T] {
+func (r *btree[T]) removeBelow(n *btreeNode[T], i int, at func(*T) int) *btreeNode[T] {
 	below := r.remove(n.children[i], at)
 	if below == n.children[i] && n.owner != r.owner {
 		return n // it was not there
@@ -289,7 +286,7 @@ func (r *roster[T]) removeBelow(n *rosterNode[T], i int, at func(*T) int) *roste
 	switch {
 	case below == nil:
 		n.children = slices.Delete(n.children, i, i+1)
-	case i > 0 && n.children[i-1].entries()+below.entries() <= rosterWidth/2:
+	case i > 0 && n.children[i-1].entries()+below.entries() <= btreeWidth/2:
 		n.children[i-1] = r.merged(n.children[i-1], below)
 		n.children = slices.Delete(n.children, i, i+1)
 	}
@@ -300,22 +297,22 @@ func (r *roster[T]) removeBelow(n *rosterNode[T], i int, at func(*T) int) *roste
 	return n
 }
 
-func (n *rosterNode[T]) entries() int { return len(n.values) + len(n.children) }
+func (n *btreeNode[T]) entries() int { return len(n.values) + len(n.children) }
 
 // merged is one node for two neighbours, which stand equally high.
-func (r *roster[T]) merged(a, b *rosterNode[T]) *rosterNode[T] {
+func (r *btree[T]) merged(a, b *btreeNode[T]) *btreeNode[T] {
 	if a.children == nil {
 		return r.leaf(slices.Concat(a.values, b.values))
 	}
 	return r.inner(slices.Concat(a.children, b.children))
 }
 
-func (r *roster[T]) leaf(values []*T) *rosterNode[T] {
-	return &rosterNode[T]{owner: r.owner, first: values[0], values: values}
+func (r *btree[T]) leaf(values []*T) *btreeNode[T] {
+	return &btreeNode[T]{owner: r.owner, first: values[0], values: values}
 }
 
-func (r *roster[T]) inner(children []*rosterNode[T]) *rosterNode[T] {
-	return &rosterNode[T]{owner: r.owner, first: children[0].first, children: children}
+func (r *btree[T]) inner(children []*btreeNode[T]) *btreeNode[T] {
+	return &btreeNode[T]{owner: r.owner, first: children[0].first, children: children}
 }
 
 // inserted is a list with one more entry: the list itself, if it is owned, or else a copy with room for no other.

@@ -13,39 +13,39 @@ import (
 
 type member struct{ key, value int }
 
-// A roster is what a map would be, sorted; and those of earlier steps stay what they were.
-func TestARosterIsASortedMap(t *testing.T) {
+// A tree is what a map would be, sorted; and those of earlier steps stay what they were.
+func TestABTreeIsASortedMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRoster(&atomic.Uint64{}, func(a, b *member) int { return cmp.Compare(a.key, b.key) })
+		r := newBTree(&atomic.Uint64{}, func(a, b *member) int { return cmp.Compare(a.key, b.key) })
 		model := map[int]int{}
 		type moment struct {
-			roster *roster[member]
-			model  map[int]int
+			tree  *btree[member]
+			model map[int]int
 		}
 		var past []moment
 		keys := rapid.IntRange(0, rapid.SampledFrom([]int{3, 100, 5000}).Draw(t, "keys"))
-		for step := range rapid.IntRange(1, 40).Draw(t, "steps") {
+		for n := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			past = append(past, moment{r, maps.Clone(model)})
-			e := r.edit()
+			tx := new(txn)
 			first, count := keys.Draw(t, "first"), rapid.IntRange(1, 200).Draw(t, "count")
 			add := rapid.Bool().Draw(t, "add")
 			for i := range count {
 				k := first + i
 				if add {
-					e.put(&member{k, step})
-					model[k] = step
+					r = r.with(tx, &member{k, n})
+					model[k] = n
 				} else {
-					e.drop(memberAt(k))
+					r = r.without(tx, memberAt(k))
 					delete(model, k)
 				}
 				if rapid.IntRange(0, 20).Draw(t, "goes on") == 0 {
-					past = append(past, moment{e.commit(), maps.Clone(model)})
+					past = append(past, moment{r, maps.Clone(model)})
+					tx = new(txn)
 				}
 			}
-			r = e.commit()
 		}
 		for _, m := range append(past, moment{r, model}) {
-			checkRoster(t, m.roster, m.model)
+			checkBTree(t, m.tree, m.model)
 		}
 	})
 }
@@ -54,7 +54,7 @@ func memberAt(key int) func(*member) int {
 	return func(m *member) int { return cmp.Compare(m.key, key) }
 }
 
-func checkRoster(t *rapid.T, r *roster[member], model map[int]int) {
+func checkBTree(t *rapid.T, r *btree[member], model map[int]int) {
 	sorted := slices.Sorted(maps.Keys(model))
 	for i, k := range sorted {
 		before, after := r.around(memberAt(k))
@@ -80,11 +80,11 @@ func checkRoster(t *rapid.T, r *roster[member], model map[int]int) {
 	checkWidth(t, r.root)
 }
 
-func checkWidth(t *rapid.T, n *rosterNode[member]) {
+func checkWidth(t *rapid.T, n *btreeNode[member]) {
 	if n == nil {
 		return
 	}
-	require.LessOrEqual(t, n.entries(), rosterWidth)
+	require.LessOrEqual(t, n.entries(), btreeWidth)
 	for _, c := range n.children {
 		checkWidth(t, c)
 	}

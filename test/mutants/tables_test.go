@@ -1,0 +1,59 @@
+package mutants
+
+import "fmt"
+
+// indexed are the tables of model objects, with their indexes.
+var indexed = []struct {
+	object  string
+	indexes []string
+	selects bool // workloads
+}{
+	{"Service", []string{
+		"servicesByHost", "servicesByNamespace", "servicesByPort", "servicesByVIP", "servicesLoose", "servicesBySelector", "servicesApart",
+	}, false},
+	{"VirtualService", []string{
+		"virtualServicesByName", "virtualServicesByHost", "virtualServicesByGateway", "virtualServicesByDestination", "virtualServicesApart",
+	}, true},
+	{"DestinationRule", []string{"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesApart"}, true},
+	{"Gateway", []string{"gatewaysInOrder", "gatewaysByName", "gatewaysByCredential", "gatewaysForwarding"}, true},
+	{"Sidecar", []string{"sidecarsByNamespace"}, true},
+	{"Guard", []string{"guardsByNamespace"}, true},
+	{"Credential", []string{"credentialsByName"}, false},
+	{"Node", []string{"nodesByName"}, false},
+	{"EndpointSlice", []string{"slicesByPod", "slicesByNode"}, false},
+	{"Workload", nil, false},
+}
+
+// tableFaults: an index, a selector or the delta is not kept up for one type of objects.
+func tableFaults() [][]fault {
+	var all [][]fault
+	for _, t := range indexed {
+		is := fmt.Sprintf("mutantIs[T, model.%s]()", t.object)
+		for _, index := range t.indexes {
+			column := fmt.Sprintf("%s && c == int(%s)", is, index)
+			all = append(all, in("world.table.swap", "ExprStmt 2",
+				when(column, without("ExprStmt 1", index+": one comes")),
+				when(column, without("ExprStmt 2", index+": one goes")),
+			))
+		}
+		if t.selects {
+			all = append(all, in("world.declared.swapSelectors", "ExprStmt 2",
+				when(is, without("ExprStmt 1", "selectors: that of a "+t.object+" goes")),
+				when(is, without("ExprStmt 2", "selectors: that of a "+t.object+" comes")),
+			), in("world.declared.changedSelectors", "AssignStmt 1",
+				when(is, without("AssignStmt 1", "changed selectors: those of a "+t.object)),
+			))
+		}
+		if t.object == "EndpointSlice" {
+			continue // it is in no delta: its endpoints are
+		}
+		all = append(all, in("world.declared.swap", "AssignStmt 6",
+			when(is, without("AssignStmt 6", "the delta has a "+t.object)),
+		), in("world.declared.isEmpty", "BinaryExpr 3",
+			when(is, instead("BinaryExpr 1", "a "+t.object+" is a change", "true")),
+		), in("world.declared.compose", "AssignStmt 1",
+			when(is, without("AssignStmt 1", "objects of both deltas: "+t.object)),
+		))
+	}
+	return all
+}
