@@ -17,11 +17,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/terminal"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 type upOptions struct {
@@ -117,7 +117,7 @@ type mesh struct {
 	tokens          *local.Tokens
 	runtime         *local.Runtime
 	plane           plane
-	world           func() *world.World // nil if the control plane is another process
+	world           func() *state.World // nil if the control plane is another process
 	notices         chan local.Notice
 	problems        chan problemChange
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
@@ -21,9 +21,9 @@ func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
 	}
 	cookie := path("/cookie")
 	cookie.Matches[0].Headers = []model.HeaderMatch{{Name: "cookie", Match: model.StringMatch{Kind: model.Present}}}
-	updates := []world.Update{}
+	updates := []state.Update{}
 	add := func(m model.Meta, o model.Object) {
-		updates = append(updates, world.Update{Key: m.Key(), Objects: []model.Object{o}})
+		updates = append(updates, state.Update{Key: m.Key(), Objects: []model.Object{o}})
 	}
 	svc := meta(source.Service, "gw")
 	add(svc, &model.Service{Meta: svc, Host: "gw.default.svc.cluster.local", Ports: []model.ServicePort{{Name: "http", Port: 80}}})
@@ -40,7 +40,7 @@ func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
 	})
 	other := meta(source.VirtualService, "other")
 	add(other, &model.VirtualService{Meta: other, Hosts: []model.Host{"*"}, Gateways: []string{"default/inner"}, HTTP: []*model.HTTPRoute{path("/b")}})
-	w, _ := world.NewWriter().Apply(updates)
+	w, _ := state.NewWriter().Apply(updates)
 
 	entrance := local.Entrance{Namespace: "default", Service: "gw", Port: "http", Address: netip.MustParseAddrPort("127.0.0.1:8080"), HTTP: true}
 	require.Equal(t, []target{{url: "http://127.0.0.1:8080", host: "shop.example.com", path: "/a"}}, checkTargets([]local.Entrance{entrance}, w))

@@ -13,12 +13,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // manyClasses is how many classes are connected: of two services in each of 200 namespaces, which listen on different ports.
@@ -53,29 +53,29 @@ func BenchmarkClasses(b *testing.B) {
 // classesOf is an estate with what its classes have.
 type classesOf struct {
 	converter *ingest.Converter
-	writer    *world.Writer
-	first     *world.Delta
+	writer    *state.Writer
+	first     *state.Delta
 	compiler  *view.Compiler
 	variant   int
 }
 
 func newClassesOf(e meshgen.Estate) *classesOf {
-	c := &classesOf{converter: ingest.New(ingest.Options{}), writer: world.NewWriter()}
+	c := &classesOf{converter: ingest.New(ingest.Options{}), writer: state.NewWriter()}
 	_, c.first = c.writer.Apply(c.updates(e.Objects()...))
 	return c
 }
 
-func (c *classesOf) updates(changes ...source.Change) []world.Update {
-	var updates []world.Update
+func (c *classesOf) updates(changes ...source.Change) []state.Update {
+	var updates []state.Update
 	for _, change := range changes {
-		updates = append(updates, world.Update{Key: change.Key, Objects: c.converter.Convert(change, model.DefaultMesh()).Objects})
+		updates = append(updates, state.Update{Key: change.Key, Objects: c.converter.Convert(change, model.DefaultMesh()).Objects})
 	}
 	return updates
 }
 
 // next are variants of a change that were not there before.
-func (c *classesOf) next(change aChange, n int) [][]world.Update {
-	list := make([][]world.Update, n)
+func (c *classesOf) next(change aChange, n int) [][]state.Update {
+	list := make([][]state.Update, n)
 	for i := range list {
 		c.variant++
 		list[i] = c.updates(change.of(c.variant))
@@ -118,7 +118,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-func connectAll(first *world.Delta, proxies []meshgen.Proxy) *view.Compiler {
+func connectAll(first *state.Delta, proxies []meshgen.Proxy) *view.Compiler {
 	compiler := view.NewCompiler(view.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
 	compiler.Advance(first, func(view.Step) {})
 	for _, p := range proxies {

@@ -21,11 +21,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/certs"
 	"github.com/lateen-mesh/lateen/internal/deploy"
 	"github.com/lateen-mesh/lateen/internal/leader"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/status"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // ClusterOptions are what a Cluster needs.
@@ -200,7 +200,7 @@ func (c *Cluster) lead(ctx context.Context) {
 }
 
 // compiled takes which Ingresses a generation has made the mesh's: those that Gateways stand for.
-func (c *Cluster) compiled(w *world.World, d *world.Delta) {
+func (c *Cluster) compiled(w *state.World, d *state.Delta) {
 	var changes []status.IngressChange
 	for _, g := range d.Gateways {
 		if at := g.Either(); at.Kind == source.Ingress {

@@ -4,10 +4,10 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // meters turns what stages tell into metrics. Its methods are called by the loop's goroutine.
@@ -48,7 +48,7 @@ func (m *meters) arrived(c source.Change) {
 	}
 }
 
-func (m *meters) world(w *world.World, d *world.Delta) {
+func (m *meters) world(w *state.World, d *state.Delta) {
 	counts := w.Counts()
 	m.metrics.World.Generation.Set(float64(w.Generation))
 	m.metrics.World.Services.Set(float64(counts.Services))

@@ -16,11 +16,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/admin"
 	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
@@ -60,23 +62,23 @@ const differLimit = 4096
 
 // Pipeline is the control plane: everything from events to proxies.
 type Pipeline struct {
-	o        Options
-	metrics  *observe.Metrics
-	ledger   *world.Ledger
-	loop     *world.Loop
-	compiler *view.Compiler
-	hub      *fanout.Hub
-	server   *serve.Server
-	differ   *view.Differ
-	registry *registrar
-	monitor  *http.Server
-	meters   *meters
-	world    atomic.Pointer[world.World]
+	o            Options
+	metrics      *observe.Metrics
+	problemStore *validate.ProblemStore
+	loop         *schedule.Loop
+	compiler     *view.Compiler
+	hub          *fanout.Hub
+	server       *serve.Server
+	differ       *view.Differ
+	registry     *registrar
+	monitor      *http.Server
+	meters       *meters
+	world        atomic.Pointer[state.World]
 }
 
 // New puts the stages together.
 //
-//	source ─► ingest ─► world ─► scope, translate, view ─► xds/fanout ─► xds/serve (xds/session) ─► Envoy
+//	source ─► ingest ─► mesh ─► scope, translate, view ─► xds/fanout ─► xds/serve (xds/session) ─► Envoy
 func New(o Options) *Pipeline {
 	p := &Pipeline{o: o}
 	if p.metrics = o.Metrics; p.metrics == nil {
@@ -84,22 +86,22 @@ func New(o Options) *Pipeline {
 	}
 	p.meters = &meters{metrics: p.metrics, known: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 
-	p.ledger = world.NewLedger(o.Log, p.problemsChanged)
-	p.loop = world.NewLoop(world.LoopOptions{
+	p.problemStore = validate.NewProblemStore(o.Log, p.problemsChanged)
+	p.loop = schedule.NewLoop(schedule.LoopOptions{
 		Converter: ingest.New(ingest.Options{
 			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		}),
 		Mesh: o.Mesh,
-		Debounce: world.Debounce{
+		Debounce: schedule.Debounce{
 			After: o.Config.DebounceAfter, Early: o.Config.DebounceEarly, Max: o.Config.DebounceMax, Endpoints: o.Config.EDSDebounce,
 			Moves: o.Config.DebounceMoves,
 		},
-		Publish: p.advance,
-		Batched: p.meters.batched,
-		Arrived: p.meters.arrived,
-		Ledger:  p.ledger,
-		Logger:  o.Log,
-		Applied: p.applied(),
+		Publish:  p.advance,
+		Batched:  p.meters.batched,
+		Arrived:  p.meters.arrived,
+		Problems: p.problemStore,
+		Logger:   o.Log,
+		Applied:  p.applied(),
 	})
 	p.differ = view.NewDiffer(differLimit)
 	p.compiler = view.NewCompiler(view.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
@@ -116,7 +118,7 @@ func New(o Options) *Pipeline {
 	p.monitor = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		Handler: admin.NewHandler(admin.Options{
-			Version: o.Version, Gatherer: p.metrics.Registry, Fleet: p.server, Problems: p.ledger.Problems, Ready: p.registry.ready,
+			Version: o.Version, Gatherer: p.metrics.Registry, Fleet: p.server, Problems: p.problemStore.Problems, Ready: p.registry.ready,
 		}),
 	}
 	return p
@@ -171,7 +173,7 @@ func ignoreClosed(err error) error {
 }
 
 // advance takes the proxies to a new generation. It runs in the loop's goroutine.
-func (p *Pipeline) advance(w *world.World, d *world.Delta) {
+func (p *Pipeline) advance(w *state.World, d *state.Delta) {
 	start := time.Now()
 	p.world.Store(w)
 	p.meters.world(w, d)
@@ -179,7 +181,7 @@ func (p *Pipeline) advance(w *world.World, d *world.Delta) {
 	p.compiler.Advance(d, func(step view.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.opened()
-		p.ledger.Conflicts(step.Appeared, step.Mended)
+		p.problemStore.Conflicts(step.Appeared, step.Mended)
 		p.metrics.View.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Mended)))
 	})
 	if p.o.Cluster != nil {
@@ -221,13 +223,13 @@ func (p *Pipeline) refusedResource(name string, err error) {
 func (p *Pipeline) Pushes() <-chan fanout.Record { return p.hub.Finished() }
 
 // Problems are those that stand now.
-func (p *Pipeline) Problems() []source.Problem { return p.ledger.Problems() }
+func (p *Pipeline) Problems() []source.Problem { return p.problemStore.Problems() }
 
 // Clients are the connected proxies.
 func (p *Pipeline) Clients() []serve.Client { return p.server.Clients() }
 
 // World is the present generation, nil before the first.
-func (p *Pipeline) World() *world.World { return p.world.Load() }
+func (p *Pipeline) World() *state.World { return p.world.Load() }
 
 // Settle waits until everything that was delivered before has reached every connected proxy and was acknowledged.
 func (p *Pipeline) Settle(ctx context.Context) error {

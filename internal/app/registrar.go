@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
@@ -88,7 +88,7 @@ func (r *registrar) left(c *fanout.Conn) {
 }
 
 // generation is a step of the compiler as the hub takes it.
-func (r *registrar) generation(s view.Step, d *world.Delta) fanout.Generation {
+func (r *registrar) generation(s view.Step, d *state.Delta) fanout.Generation {
 	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed, Changed: s.Changed}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,8 @@
 package scope
 
 import (
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // ProxyType is the role of a proxy, the first part of its node id.
@@ -49,7 +49,7 @@ type Place struct {
 }
 
 // PlaceOf is where a workload runs.
-func PlaceOf(w *world.World, workload *model.Workload) *Place {
+func PlaceOf(w *state.World, workload *model.Workload) *Place {
 	return &Place{Locality: w.LocalityOf(workload), Node: workload.Node}
 }
 
@@ -101,8 +101,8 @@ func NewClassifier() *Classifier {
 	}
 }
 
-// Classify finds the class of a proxy in a world.
-func (c *Classifier) Classify(w *world.World, p Proxy) Class {
+// Classify finds the class of a proxy in a state.
+func (c *Classifier) Classify(w *state.World, p Proxy) Class {
 	class := Class{Type: p.Type, Namespace: p.Namespace, Settings: p.Settings, Selectors: c.selectors.List(matching(w, p.Labels))}
 	if p.Type == Router {
 		class.Binds = c.binds.List(binds(w, p))
@@ -113,7 +113,7 @@ func (c *Classifier) Classify(w *world.World, p Proxy) Class {
 	return class
 }
 
-func matching(w *world.World, labels model.Labels) []model.Labels {
+func matching(w *state.World, labels model.Labels) []model.Labels {
 	var found []model.Labels
 	for s := range w.SelectorsOf(labels) {
 		if len(found) == 0 || found[len(found)-1] != s {
@@ -138,12 +138,12 @@ func (c *Class) Selected(selector model.Labels) bool {
 
 // Moves is what a delta may do to the classes of proxies, found once per delta.
 type Moves struct {
-	delta     *world.Delta
+	delta     *state.Delta
 	selectors []model.Labels // that appeared, changed or went away
 }
 
 // MovesOf looks at a delta.
-func MovesOf(d *world.Delta) Moves { return Moves{delta: d, selectors: d.ChangedSelectors()} }
+func MovesOf(d *state.Delta) Moves { return Moves{delta: d, selectors: d.ChangedSelectors()} }
 
 // Anywhere tells whether selectors of policies changed, which may be for any workload.
 func (m Moves) Anywhere() bool { return len(m.selectors) > 0 }

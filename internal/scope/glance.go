@@ -4,8 +4,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // Glance remembers what a world says of hosts, whoever asks, so that many classes that look at the same hosts one after another
@@ -41,7 +41,7 @@ func (s *Scope) claimsTo(host model.Host) iter.Seq[*model.Service] {
 	return slices.Values(s.Glance.claimsTo(s.World, host))
 }
 
-func (g *Glance) claimsTo(w *world.World, host model.Host) []*model.Service {
+func (g *Glance) claimsTo(w *state.World, host model.Host) []*model.Service {
 	return recall(g.claims, host, func() []*model.Service { return slices.Collect(w.Claims(host)) })
 }
 
@@ -73,7 +73,7 @@ func (s *Scope) routesOf(host model.Host) *model.VirtualService {
 	return firstOf(known, s, (*Scope).HasRoutes)
 }
 
-func routesIn(w *world.World, host model.Host) iter.Seq[*model.VirtualService] {
+func routesIn(w *state.World, host model.Host) iter.Seq[*model.VirtualService] {
 	return func(yield func(*model.VirtualService) bool) {
 		for pattern := range host.Patterns() {
 			for v := range w.VirtualServicesOf(pattern) {
@@ -94,7 +94,7 @@ func (s *Scope) rulesFor(host model.Host) [][]*model.DestinationRule {
 	return recall(s.Glance.rules, host, func() [][]*model.DestinationRule { return rulesIn(w, host) })
 }
 
-func rulesIn(w *world.World, host model.Host) (found [][]*model.DestinationRule) {
+func rulesIn(w *state.World, host model.Host) (found [][]*model.DestinationRule) {
 	for pattern := range host.Patterns() {
 		if rules := slices.Collect(w.DestinationRulesOf(pattern)); len(rules) > 0 {
 			found = append(found, rules)

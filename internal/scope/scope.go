@@ -5,13 +5,13 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // Scope is what one class sees of one world. It is a view: making one costs next to nothing.
 type Scope struct {
-	World *world.World
+	World *state.World
 	Class *Class
 	// Sidecar is the one in force, nil if none is.
 	Sidecar *model.Sidecar
@@ -29,19 +29,19 @@ func (s *Scope) evaluated() {
 }
 
 // New looks at a world as a class does.
-func New(w *world.World, c *Class) *Scope {
+func New(w *state.World, c *Class) *Scope {
 	return &Scope{World: w, Class: c, Sidecar: sidecarFor(w, c)}
 }
 
 // At is the scope in another world in which no Sidecar is another.
-func (s *Scope) At(w *world.World) *Scope {
+func (s *Scope) At(w *state.World) *Scope {
 	next := *s
 	next.World = w
 	return &next
 }
 
 // sidecarFor picks the Sidecar in force: one that selects the workload, then the namespace's, then the root namespace's.
-func sidecarFor(w *world.World, c *Class) *model.Sidecar {
+func sidecarFor(w *state.World, c *Class) *model.Sidecar {
 	if c.Type != Sidecar {
 		return nil
 	}
@@ -309,7 +309,7 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 			if !s.HasRoutes(v) {
 				continue
 			}
-			for _, hosts := range [][]model.Host{v.Hosts, world.DestinationHosts(v)} {
+			for _, hosts := range [][]model.Host{v.Hosts, state.DestinationHosts(v)} {
 				for _, h := range hosts {
 					if !once(h) {
 						return

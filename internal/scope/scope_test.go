@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
-type objects []world.Update
+type objects []state.Update
 
 func (o *objects) add(m model.Meta, v model.Object) {
-	*o = append(*o, world.Update{Key: m.Key(), Objects: []model.Object{v}})
+	*o = append(*o, state.Update{Key: m.Key(), Objects: []model.Object{v}})
 }
 
 func (o *objects) service(namespace, name string, export model.Exports) {
@@ -46,7 +46,7 @@ func (o *objects) routes(namespace, name string, host, to model.Host, gateways .
 }
 
 func (o objects) seenBy(p scope.Proxy) *scope.Scope {
-	w := world.NewWriter()
+	w := state.NewWriter()
 	now, _ := w.Apply(o)
 	class := scope.NewClassifier().Classify(now, p)
 	return scope.New(now, &class)
@@ -159,7 +159,7 @@ func TestClassesAreMadeOfMatchResults(t *testing.T) {
 	var o objects
 	o.service("shop", "a", everyone)
 	o.sidecar("shop", "s", model.LabelsOf(map[string]string{"tier": "front"}), model.ScopedHost{Namespace: "*", Host: "*"})
-	w := world.NewWriter()
+	w := state.NewWriter()
 	now, _ := w.Apply(o)
 	c := scope.NewClassifier()
 	class := func(labels map[string]string) scope.Class {
@@ -192,7 +192,7 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	serve("less", "less", http(80, 8080))
 	serve("contested", "c1", http(80, 8080), http(90, 9090))
 	serve("contested", "c2", model.ServicePort{Port: 70, Target: 8080, Protocol: model.TCP})
-	now, _ := world.NewWriter().Apply(o)
+	now, _ := state.NewWriter().Apply(o)
 	c := scope.NewClassifier()
 	class := func(typ scope.ProxyType, app string) scope.Class {
 		return c.Classify(now, scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})})

@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // One part changes alone, of what no other input of the resource tells: the proxy has what compiling from nothing gives it. Random
@@ -44,7 +44,7 @@ func TestOnePartAloneChanges(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, stepped := world.NewWriter(), placeIn(t, world.NewWriter().World(), c.proxy)
+			w, stepped := state.NewWriter(), placeIn(t, state.NewWriter().World(), c.proxy)
 			var before map[string]Version
 			for _, objects := range c.lives {
 				_, d := w.Apply(updatesOf(objects))
@@ -79,13 +79,13 @@ func TestOnePartOfAClashChanges(t *testing.T) {
 		}
 	}
 	labels := model.LabelsOf(map[string]string{"app": "p"})
-	update := func(c claim, gone bool) world.Update {
+	update := func(c claim, gone bool) state.Update {
 		s := aloneService(c.name, c.port)
 		s.Kind, s.Selector = c.kind, labels
 		if gone {
-			return world.Update{Key: s.Key()}
+			return state.Update{Key: s.Key()}
 		}
-		return world.Update{Key: s.Key(), Objects: []model.Object{s}}
+		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
 	}
 	for name, change := range map[string]func(first, next *claim){
 		"the first":               func(first, _ *claim) { first.name = "aa" },
@@ -101,13 +101,13 @@ func TestOnePartOfAClashChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			was, is := claims(8080), claims(8080)
 			change(&is[0], &is[1])
-			w := world.NewWriter()
-			w.Apply([]world.Update{update(was[0], false), update(was[1], false)})
+			w := state.NewWriter()
+			w.Apply([]state.Update{update(was[0], false), update(was[1], false)})
 			p := scope.Proxy{Namespace: "default", Name: "p", Labels: labels}
 			stepped := placeIn(t, w.World(), p)
 			before := stepped.comp.conflicts()
 			require.Len(t, before, 1)
-			_, d := w.Apply([]world.Update{update(was[0], true), update(was[1], true), update(is[0], false), update(is[1], false)})
+			_, d := w.Apply([]state.Update{update(was[0], true), update(was[1], true), update(is[0], false), update(is[1], false)})
 			stepped.comp.Advance(d, func(Step) {})
 			require.NotEqual(t, before, stepped.comp.conflicts())
 			require.Equal(t, placeIn(t, w.World(), p).comp.conflicts(), stepped.comp.conflicts())
@@ -119,15 +119,15 @@ func TestOnePartOfAClashChanges(t *testing.T) {
 // comes, only those classes follow that see this one.
 func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 	labels := model.LabelsOf(map[string]string{"app": "a"})
-	entry := func(namespace string, prefers model.TrafficDistribution) world.Update {
+	entry := func(namespace string, prefers model.TrafficDistribution) state.Update {
 		s := &model.Service{
 			Meta: model.Meta{Kind: source.ServiceEntry, Namespace: namespace, Name: "e"}, Host: "a.example.com", ExportTo: model.Exports{Own: true},
 			Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 80}}, Selector: labels, Distribution: prefers,
 		}
-		return world.Update{Key: s.Key(), Objects: []model.Object{s}}
+		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
 	}
 	for _, prefers := range []model.TrafficDistribution{model.DistributeAny, model.PreferZone} {
-		m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{})}
+		m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}
 		m.apply(entry("ns1", prefers), entry("ns2", model.DistributeAny))
 		placed := map[string]Placement{}
 		for _, namespace := range []string{"ns1", "ns2"} {
@@ -138,7 +138,7 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 		assignment := func(s State) *Resource { return s.Set(Endpoint).Get("outbound|80||a.example.com") }
 		require.Same(t, assignment(placed["ns1"].State), assignment(placed["ns2"].State))
 		pod := &model.Workload{Meta: model.Meta{Kind: source.Pod, Namespace: "ns2", Name: "a"}, Addresses: []string{"127.1.0.1"}, Labels: labels}
-		m.apply(world.Update{Key: pod.Key(), Objects: []model.Object{pod}})
+		m.apply(state.Update{Key: pod.Key(), Objects: []model.Object{pod}})
 		require.Len(t, m.last.Changed, 1)
 		require.Equal(t, placed["ns2"].Class, m.last.Changed[0].Class)
 		require.NotEqual(t, assignment(placed["ns1"].State).Version(), assignment(m.last.Changed[0].State).Version())
@@ -149,24 +149,24 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 // that it says, changes what is known of the endpoint. Random lives hardly ever bring this.
 func TestTheNameOfASliceCounts(t *testing.T) {
 	service := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
-	slice := func(name, zone string) world.Update {
+	slice := func(name, zone string) state.Update {
 		s := &model.EndpointSlice{Meta: aloneMeta(source.EndpointSlice, name), Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}}
 		s.Hosts = []model.SliceHost{{Address: "127.1.0.1", Zone: zone}}
-		return world.Update{Key: s.Key(), Objects: []model.Object{s}}
+		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
 	}
 	sidecar := scope.Proxy{Namespace: "default", Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
-	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(refuseNothing(t))}
+	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(refuseNothing(t))}
 	m.apply(append(updatesOf([]model.Object{service}), slice("b", "z1"), slice("c", "z2"))...)
 	var first Placement
 	m.compiler.Join(Facts{Proxy: sidecar}, func(_ *Member, p Placement) { first = p })
 
-	m.apply(world.Update{Key: slice("b", "").Key}, slice("d", "z1"))
+	m.apply(state.Update{Key: slice("b", "").Key}, slice("d", "z1"))
 	require.Len(t, m.last.Changed, 1)
 	renamed := m.last.Changed[0].State
 	require.NotEqual(t, dump(first.State), dump(renamed))
 	require.Equal(t, dump(placeIn(t, m.writer.World(), sidecar).state), dump(renamed))
 
-	m.apply(world.Update{Key: slice("c", "").Key}, slice("e", "z2"))
+	m.apply(state.Update{Key: slice("c", "").Key}, slice("e", "z2"))
 	require.Len(t, m.last.Changed, 1)
 	require.Equal(t, dump(first.State), dump(m.last.Changed[0].State))
 }
@@ -273,18 +273,18 @@ type placed struct {
 	state State
 }
 
-func placeIn(t *testing.T, w *world.World, p scope.Proxy) *placed {
+func placeIn(t *testing.T, w *state.World, p scope.Proxy) *placed {
 	found := &placed{comp: NewCompiler(refuseNothing(t))}
 	found.comp.world = w
 	found.comp.Join(Facts{Proxy: p}, func(_ *Member, at Placement) { found.state = at.State })
 	return found
 }
 
-func updatesOf(objects []model.Object) []world.Update {
-	var list []world.Update
+func updatesOf(objects []model.Object) []state.Update {
+	var list []state.Update
 	for _, o := range objects {
 		m := o.(interface{ Key() source.Key })
-		list = append(list, world.Update{Key: m.Key(), Objects: []model.Object{o}})
+		list = append(list, state.Update{Key: m.Key(), Objects: []model.Object{o}})
 	}
 	return list
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // Compiler keeps the State of every class that has a connected proxy, and takes them from generation to generation at the
@@ -16,7 +16,7 @@ import (
 type Compiler struct {
 	mu         sync.Mutex
 	one        sync.Mutex // is taken before mu by a proxy whose class grows
-	world      *world.World
+	world      *state.World
 	comp       compiler
 	classifier *scope.Classifier
 	classes    map[scope.Class]*class
@@ -78,7 +78,7 @@ type MemberMove struct {
 // NewCompiler starts with an empty world.
 func NewCompiler(refusals Refusals) *Compiler {
 	return &Compiler{
-		world: world.NewWriter().World(), comp: compiler{newWorkshop(NewStore(), refusals)}, classifier: scope.NewClassifier(),
+		world: state.NewWriter().World(), comp: compiler{newWorkshop(NewStore(), refusals)}, classifier: scope.NewClassifier(),
 		classes: map[scope.Class]*class{}, members: newMembers(), slice: sliceOfAClass,
 	}
 }
@@ -200,7 +200,7 @@ func (c *Compiler) variantOf(cl *class, near model.Labels) *variant {
 }
 
 // resolve prefers the Pod record to what a proxy says of itself: a compromised one may claim labels.
-func resolve(w *world.World, f Facts) (scope.Proxy, Own) {
+func resolve(w *state.World, f Facts) (scope.Proxy, Own) {
 	proxy, own := f.Proxy, Own{Pod: f.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
 	pod := w.Workload(proxy.Namespace, proxy.Name)
 	if pod == nil {
@@ -218,7 +218,7 @@ func resolve(w *world.World, f Facts) (scope.Proxy, Own) {
 }
 
 // Advance takes all classes to the world of the delta. publish runs before any proxy can join or leave.
-func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
+func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.world = d.To
@@ -247,7 +247,7 @@ func (c *Compiler) Advance(d *world.Delta, publish func(Step)) {
 
 // move places anew the proxies whose class or place the delta may change, and those of classes in which places count otherwise
 // than before.
-func (c *Compiler) move(d *world.Delta, rekeyed map[*class]bool) []MemberMove {
+func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
 	var moved []MemberMove
 	moves := scope.MovesOf(d)
 	touched := c.members.touched(d, moves)

@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // meshOf is a mesh of n services in 50 namespaces with an endpoint each, and a proxy in each namespace.
 type meshOf struct {
-	writer   *world.Writer
+	writer   *state.Writer
 	compiler *Compiler
 	last     Step
 }
@@ -23,10 +23,10 @@ type meshOf struct {
 const namespaces = 50
 
 func newMeshOf(tb testing.TB, services int) *meshOf {
-	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{
+	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{
 		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
 	})}
-	var updates []world.Update
+	var updates []state.Update
 	for i := range services {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))
 	}
@@ -39,33 +39,33 @@ func newMeshOf(tb testing.TB, services int) *meshOf {
 	return m
 }
 
-func serviceNumber(i int, timeoutSeed uint16) world.Update {
+func serviceNumber(i int, timeoutSeed uint16) state.Update {
 	s := &model.Service{Meta: model.Meta{Kind: source.Service, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true}}
 	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
 	s.Ports = []model.ServicePort{{Name: "http", Port: 80 + timeoutSeed, Protocol: model.HTTP}}
-	return world.Update{Key: s.Key(), Objects: []model.Object{s}}
+	return state.Update{Key: s.Key(), Objects: []model.Object{s}}
 }
 
-func endpointOf(i, host int) world.Update {
+func endpointOf(i, host int) state.Update {
 	e := &model.EndpointSlice{
 		Meta:    model.Meta{Kind: source.EndpointSlice, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
 		Service: fmt.Sprint("svc", i), Ports: []model.SlicePort{{Name: "http", Port: 8080}},
 		Hosts: []model.SliceHost{{Address: fmt.Sprintf("127.1.%d.%d", host/250, 1+host%250)}},
 	}
-	return world.Update{Key: e.Key(), Objects: []model.Object{e}}
+	return state.Update{Key: e.Key(), Objects: []model.Object{e}}
 }
 
-func routesOfService(i, weight int) world.Update {
+func routesOfService(i, weight int) state.Update {
 	v := &model.VirtualService{
 		Meta:  model.Meta{Kind: source.VirtualService, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
 		Hosts: []model.Host{model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i%namespaces), "cluster.local")}, Gateways: []string{model.Mesh},
 		ExportTo: model.Exports{All: true},
 	}
 	v.HTTP = []*model.HTTPRoute{{Destinations: []model.Destination{{Host: v.Hosts[0], Weight: uint32(weight)}}, Name: fmt.Sprint("w", weight)}}
-	return world.Update{Key: v.Key(), Objects: []model.Object{v}}
+	return state.Update{Key: v.Key(), Objects: []model.Object{v}}
 }
 
-func (m *meshOf) apply(updates ...world.Update) {
+func (m *meshOf) apply(updates ...state.Update) {
 	_, d := m.writer.Apply(updates)
 	m.compiler.Advance(d, func(s Step) {
 		m.last = s
@@ -80,7 +80,7 @@ type cost struct {
 	upserts      int
 }
 
-func (m *meshOf) costOf(u world.Update) cost {
+func (m *meshOf) costOf(u state.Update) cost {
 	before := m.compiler.Stats().Total()
 	states := map[ClassID]State{}
 	for _, c := range m.compiler.classes {
@@ -101,7 +101,7 @@ func (m *meshOf) costOf(u world.Update) cost {
 
 // The cost of a change follows the size of the change, not that of the mesh.
 func TestTheCostOfAChangeDoesNotGrowWithTheMesh(t *testing.T) {
-	changes := map[string]world.Update{
+	changes := map[string]state.Update{
 		"a service's port": serviceNumber(7, 1), "an endpoint": endpointOf(7, 2), "a new VirtualService": routesOfService(7, 1),
 	}
 	for name, change := range changes {

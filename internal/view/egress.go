@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // of adds to the impact what it means for one class that another Sidecar is in force for it, or the same one changed: the
@@ -75,7 +75,7 @@ func egressChange(from, to *scope.Scope) (changed []model.ScopedHost, narrow boo
 }
 
 // listed adds what comes into or out of sight when a Sidecar begins or ceases to list a host.
-func (m *impact) listed(w *world.World, h model.ScopedHost) {
+func (m *impact) listed(w *state.World, h model.ScopedHost) {
 	switch {
 	case !h.Host.IsWildcard():
 		m.claims(h.Host)
@@ -109,7 +109,7 @@ func (m *impact) listedRoutes(vs *model.VirtualService, h model.ScopedHost) {
 		return
 	}
 	m.routes(vs)
-	for _, host := range world.DestinationHosts(vs) {
+	for _, host := range state.DestinationHosts(vs) {
 		m.claims(host)
 	}
 }

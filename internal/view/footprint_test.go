@@ -7,17 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/testkit/heap"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // The memory of a class is its difference from the classes that are there. Here each class has its own names for the 20
 // services of its namespace, and shares the rest.
 func TestAClassCostsItsDifference(t *testing.T) {
 	const services, classes = 1000, 20
-	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{})}
-	var updates []world.Update
+	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}
+	var updates []state.Update
 	for i := range services {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -30,7 +31,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // caseProxy is the first document of a case: for which proxy its manifests are compiled.
@@ -61,11 +61,11 @@ func compileCase(t *testing.T, path string) string {
 	documents, problems := manifest.Read(path, manifests)
 	require.Empty(t, problems)
 
-	converter, writer := ingest.New(ingest.Options{}), world.NewWriter()
-	var updates []world.Update
+	converter, writer := ingest.New(ingest.Options{}), state.NewWriter()
+	var updates []state.Update
 	for _, d := range documents {
 		result := converter.Convert(d.Change(d.Object.GetCreationTimestamp().Time), model.DefaultMesh())
-		updates = append(updates, world.Update{Key: d.Key, Objects: result.Objects})
+		updates = append(updates, state.Update{Key: d.Key, Objects: result.Objects})
 	}
 	compiler := view.NewCompiler(view.Refusals{
 		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
@@ -79,7 +79,7 @@ func compileCase(t *testing.T, path string) string {
 		checkRefs(t, placed.State)
 	})
 	elsewhere := &model.Namespace{Meta: model.Meta{Kind: source.Namespace, Name: "elsewhere"}}
-	_, delta = writer.Apply([]world.Update{{Key: elsewhere.Key(), Objects: []model.Object{elsewhere}}}) // a step, so that conflicts are told
+	_, delta = writer.Apply([]state.Update{{Key: elsewhere.Key(), Objects: []model.Object{elsewhere}}}) // a step, so that conflicts are told
 	compiler.Advance(delta, func(s view.Step) { step = s })
 	for _, c := range step.Appeared {
 		fmt.Fprintln(&out, "conflict:", c)

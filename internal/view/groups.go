@@ -3,10 +3,10 @@ package view
 import (
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // groups holds the endpoints of services as encoded sets, by service port, subset and site, shared by all classes. A change of
@@ -61,7 +61,7 @@ type groupList struct {
 type groupMove struct{ from, to *groupList }
 
 type memberKey struct {
-	id world.EndpointID
+	id state.EndpointID
 	in endpoint.Input
 }
 
@@ -82,7 +82,7 @@ func newGroups(w *workshop) *groups {
 }
 
 // get finds or makes the endpoints of a key in a world.
-func (g *groups) get(w *world.World, svc *model.Service, key groupKey) *groupList {
+func (g *groups) get(w *state.World, svc *model.Service, key groupKey) *groupList {
 	id := serviceIDOf(svc)
 	key.service = id
 	if l := g.known[key]; l != nil {
@@ -107,7 +107,7 @@ func (k *groupKey) takes(e model.Endpoint) bool {
 }
 
 // member is the encoded endpoint, nil when it fails the gate of what may be encoded, which is told when it is met first.
-func (g *groups) member(key *groupKey, id world.EndpointID, e model.Endpoint) *Resource {
+func (g *groups) member(key *groupKey, id state.EndpointID, e model.Endpoint) *Resource {
 	in := endpoint.Input{Address: e.Address, Port: e.Port, Health: e.Health, Weight: e.Weight, Workload: e.Workload}
 	if key.dual {
 		in.Other = e.Other
@@ -120,7 +120,7 @@ func (g *groups) member(key *groupKey, id world.EndpointID, e model.Endpoint) *R
 }
 
 // update brings all groups of a service to the new endpoints, and tells which are others then.
-func (g *groups) update(c world.EndpointChange) (moves []groupMove) {
+func (g *groups) update(c state.EndpointChange) (moves []groupMove) {
 	for _, key := range g.of[serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}] {
 		var edits []siteEdit
 		for _, id := range c.IDs {

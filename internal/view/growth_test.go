@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // meshWithoutProxies has n services with an endpoint each.
 func meshWithoutProxies(n int) *meshOf {
-	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{})}
-	var updates []world.Update
+	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}
+	var updates []state.Update
 	for i := range n {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))
 	}
@@ -47,7 +47,7 @@ func TestGenerationsComeWhileAClassGrows(t *testing.T) {
 		case 2:
 			m.apply(serviceNumber(i, 1), serviceNumber(services-i, 1))
 		case 3:
-			m.apply(world.Update{Key: serviceNumber(i, 0).Key}, serviceNumber(services+i, 0), endpointOf(services+i, 1))
+			m.apply(state.Update{Key: serviceNumber(i, 0).Key}, serviceNumber(services+i, 0), endpointOf(services+i, 1))
 		}
 		require.Empty(t, m.last.Changed, "no proxy has the class yet")
 		generations++
@@ -60,7 +60,7 @@ func TestGenerationsComeWhileAClassGrows(t *testing.T) {
 }
 
 // tcpNumber is a service that wants a port, which belongs to one of all that want it.
-func tcpNumber(i int, port uint16) world.Update {
+func tcpNumber(i int, port uint16) state.Update {
 	u := serviceNumber(i, 0)
 	u.Objects[0].(*model.Service).Ports = []model.ServicePort{{Name: "tcp", Port: port, Protocol: model.TCP}}
 	return u
@@ -162,7 +162,7 @@ func TestProxiesOfNewClassesComeAtOnce(t *testing.T) {
 		})
 	}
 	for i := range 20 {
-		_, d := m.writer.Apply([]world.Update{endpointOf(i, 2), routesOfService(i, 1)})
+		_, d := m.writer.Apply([]state.Update{endpointOf(i, 2), routesOfService(i, 1)})
 		m.compiler.Advance(d, func(s Step) {
 			mu.Lock()
 			defer mu.Unlock()

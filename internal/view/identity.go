@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // identityScheme begins the names of identities in certificates.
@@ -14,7 +14,7 @@ const identityScheme = "spiffe://"
 
 // serverNames are the names of which those who serve a cluster must have one, where its rule leaves that to others: what the
 // ServiceEntry demands, and in TLS of the mesh the identities of those who run the service, whichever subset or port they serve.
-func (c compiler) serverNames(w *world.World, svc *model.Service, in cluster.OutboundInput, t *model.ClientTLS) *model.List[string] {
+func (c compiler) serverNames(w *state.World, svc *model.Service, in cluster.OutboundInput, t *model.ClientTLS) *model.List[string] {
 	switch {
 	case in.Forwarded || t == nil && !in.AutoTLS:
 		return nil

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // A pod more or less of an account that runs the service already is a change of endpoints; another account is one of the clusters of the
@@ -19,7 +19,7 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 	m := newMeshOf(t, 100)
 	mesh := model.DefaultMesh()
 	mesh.AutoTLS = true
-	m.apply(world.Update{Key: source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}, Objects: []model.Object{&mesh}})
+	m.apply(state.Update{Key: source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}, Objects: []model.Object{&mesh}})
 	var placed Placement
 	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
 		Namespace: "ns0", Name: "secured", Settings: scope.Settings{HTTPProxyPort: 15080, Agent: true},
@@ -33,12 +33,12 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		}
 		return placed.State
 	}
-	podOf := func(i int, account string) world.Update {
+	podOf := func(i int, account string) state.Update {
 		p := &model.Workload{
 			Meta: model.Meta{Kind: source.Pod, Namespace: "ns7", Name: fmt.Sprint("pod", i)}, ServiceAccount: account,
 			Labels: model.LabelsOf(map[string]string{model.TLSModeLabel: model.TLSModeIstio}),
 		}
-		return world.Update{Key: p.Key(), Objects: []model.Object{p}}
+		return state.Update{Key: p.Key(), Objects: []model.Object{p}}
 	}
 	m.apply(podOf(1, "a"), podOf(2, "a"), podOf(3, "b"), podOf(4, "b"))
 	// step has the slice of the service list pods that are ready and some that are not, and tells how many clusters and assignments change.

@@ -5,14 +5,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // impact is what a delta may touch, whoever sees it: found once per delta, at the cost of the delta.
 type impact struct {
-	delta *world.Delta
+	delta *state.Delta
 	lane  *lane
 	bench *bench // nil where the impact is of one class alone
 	hosts map[model.Host]bool
@@ -28,7 +28,7 @@ type impact struct {
 	quiet bool
 }
 
-func impactOf(d *world.Delta, l *lane) *impact {
+func impactOf(d *state.Delta, l *lane) *impact {
 	m := &impact{
 		delta: d, lane: l, hosts: map[model.Host]bool{}, endpoints: map[model.Host]bool{}, ports: map[uint16]map[model.Host]bool{},
 		vips: map[unit]bool{}, virtual: map[*model.VirtualService]bool{}, seen: map[*model.VirtualService]bool{},
@@ -44,7 +44,7 @@ func impactOf(d *world.Delta, l *lane) *impact {
 		for _, vs := range []*model.VirtualService{p.Old, p.New} {
 			if vs != nil {
 				m.routes(vs)
-				for _, h := range world.DestinationHosts(vs) {
+				for _, h := range state.DestinationHosts(vs) {
 					m.claims(h) // a destination is seen because of the route
 				}
 			}
@@ -71,7 +71,7 @@ func impactOf(d *world.Delta, l *lane) *impact {
 }
 
 // both yields the worlds before and after.
-func (m *impact) both() []*world.World { return []*world.World{m.delta.From, m.delta.To} }
+func (m *impact) both() []*state.World { return []*state.World{m.delta.From, m.delta.To} }
 
 // claims adds a host whose claimants changed, or that may come into or out of sight, with all that hangs on it.
 func (m *impact) claims(host model.Host) {
@@ -109,7 +109,7 @@ func (m *impact) routes(vs *model.VirtualService) {
 	}
 }
 
-func (m *impact) portsOf(w *world.World, host model.Host) {
+func (m *impact) portsOf(w *state.World, host model.Host) {
 	for svc := range w.Claims(host) {
 		for _, p := range svc.Ports {
 			if explicit(p.Protocol) {
@@ -121,7 +121,7 @@ func (m *impact) portsOf(w *world.World, host model.Host) {
 }
 
 // vipsOf adds what else has the virtual IPs of a service at a port: the first of all has it.
-func (m *impact) vipsOf(w *world.World, svc *model.Service, p model.ServicePort) {
+func (m *impact) vipsOf(w *state.World, svc *model.Service, p model.ServicePort) {
 	for _, address := range svc.VIPs() {
 		if explicit(p.Protocol) {
 			m.vips[vipUnit(address, p.Port)] = true
@@ -148,7 +148,7 @@ func (m *impact) rule(r *model.DestinationRule) {
 	}
 }
 
-func (m *impact) endpointsOf(e world.EndpointChange) {
+func (m *impact) endpointsOf(e state.EndpointChange) {
 	if e.From.IsEmpty() != e.To.IsEmpty() && m.calledByName(e.Host) {
 		m.claims(e.Host)
 		return
@@ -220,7 +220,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 
 // guards tells whether guards of the class changed: they decide on what it lets in.
 func (m *impact) guards(from, to *scope.Scope) bool {
-	return slices.ContainsFunc(m.delta.Guards, func(p world.Pair[model.Guard]) bool {
+	return slices.ContainsFunc(m.delta.Guards, func(p state.Pair[model.Guard]) bool {
 		return p.Old != nil && from.Guarded(p.Old) || p.New != nil && to.Guarded(p.New)
 	})
 }
@@ -246,7 +246,7 @@ func (m *impact) gatewayUnits(s *scope.Scope, units map[unit]bool) {
 // gatewayHosts adds the destinations behind a Gateway that changed: a gateway sees what its routes lead to.
 func (m *impact) gatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for vs := range s.World.VirtualServicesAt(g.Namespace + "/" + g.Name) {
-		for _, h := range world.DestinationHosts(vs) {
+		for _, h := range state.DestinationHosts(vs) {
 			units[unit{kind: unitHost, host: h}] = true
 		}
 	}

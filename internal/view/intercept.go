@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // An intercepted connection comes to virtualOutbound, which gives it to the listener for its destination:
@@ -179,12 +179,12 @@ func vipClash(svc *model.Service, u unit, owner *model.Service) source.Problem {
 // interceptedSlots is the listener for connections to a port, wherever they go.
 func (c compiler) interceptedSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	b := c.chainsOn(s, port)
-	for svc := range s.World.LooseServicesOn(port, world.LooseTLS) {
+	for svc := range s.World.LooseServicesOn(port, state.LooseTLS) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
 			b.addTLS(svc)
 		}
 	}
-	for svc := range s.World.LooseServicesOn(port, world.LooseRange) {
+	for svc := range s.World.LooseServicesOn(port, state.LooseRange) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
 			b.addRanges(svc)
 		}

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // A new class is mostly like one that is there: another workload of a namespace, or the workloads of another namespace. Then
@@ -61,7 +61,7 @@ func (c *class) follow(comp compiler, kin *class, s *scope.Scope) {
 // difference is what two classes of sidecars may see otherwise in one world, but for what their Sidecars let in.
 func difference(from, to *scope.Scope) *impact {
 	w := to.World
-	m := impactOf(&world.Delta{From: w, To: w}, nil)
+	m := impactOf(&state.Delta{From: w, To: w}, nil)
 	m.own = true
 	a, b := from.Class, to.Class
 	if a.Namespace == b.Namespace && a.Selectors == b.Selectors {
@@ -125,7 +125,7 @@ func (m *impact) exported(namespace string, differs func(e model.Exports, owner 
 // differingRoutes adds what a VirtualService routes, and its destinations, which are seen because of it.
 func (m *impact) differingRoutes(vs *model.VirtualService) {
 	m.routes(vs)
-	for _, h := range world.DestinationHosts(vs) {
+	for _, h := range state.DestinationHosts(vs) {
 		m.claims(h)
 	}
 }

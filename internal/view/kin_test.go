@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // A class that begins as its kin has what compiling from nothing gives it, where the two see a DestinationRule otherwise. Random
@@ -87,7 +87,7 @@ func kinIn(namespace string) scope.Proxy {
 // requireKinDiffer wants the second proxy to have what it has when it is the only one, and this to be another thing than the first one has.
 func requireKinDiffer(t *testing.T, objects []model.Object, first, then scope.Proxy) {
 	t.Helper()
-	w := world.NewWriter()
+	w := state.NewWriter()
 	w.Apply(updatesOf(objects))
 	before := placeIn(t, w.World(), first)
 	var next State
@@ -120,7 +120,7 @@ func TestKinOfAnotherNamespaceHaveTheSameProblems(t *testing.T) {
 			r := &model.DestinationRule{
 				Meta: aloneMeta(source.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere, Policy: &model.TrafficPolicy{TLS: tls},
 			}
-			w := world.NewWriter()
+			w := state.NewWriter()
 			w.Apply(updatesOf([]model.Object{s, r}))
 			a, b := scope.Proxy{Namespace: "a", Name: "p"}, scope.Proxy{Namespace: "b", Name: "p"}
 			forth, back := placeIn(t, w.World(), a), placeIn(t, w.World(), b)

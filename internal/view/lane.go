@@ -1,8 +1,8 @@
 package view
 
 import (
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // lane takes changed endpoints to all classes at once. An assignment is made of one group of endpoints, which all classes
@@ -25,7 +25,7 @@ type lane struct {
 }
 
 // lane brings all groups of endpoints up to date, and tells what that means for assignments.
-func (c compiler) lane(d *world.Delta) *lane {
+func (c compiler) lane(d *state.Delta) *lane {
 	l := &lane{
 		assignments: c.assignments, store: c.store, next: map[*Resource]*assignmentKey{},
 		lists: map[*groupList]*groupList{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[*node]*Set{},

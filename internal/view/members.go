@@ -4,9 +4,9 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // members are the connected proxies by namespace and name, so that a change finds those that it may put into another class.
@@ -75,7 +75,7 @@ func (ms *members) in(namespace string) iter.Seq[*Member] {
 
 // touched are the members whose class a delta may change: those of changed workloads by name, those in the namespace of a
 // changed service that selects workloads, and where selectors changed that may be for any workload, all.
-func (ms *members) touched(d *world.Delta, moves scope.Moves) map[*Member]bool {
+func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	found := map[*Member]bool{}
 	add := func(list iter.Seq[*Member]) {
 		for m := range list {

@@ -14,10 +14,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // Whatever changes came in whatever steps, each proxy has what compiling the final world from nothing gives it.
@@ -32,7 +32,7 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 type oracle struct {
 	refused Refusals
 	history *meshlife.History
-	writer  *world.Writer
+	writer  *state.Writer
 	comp    *Compiler
 	placed  map[*Member]Placement
 	// wanted is what each proxy should have had after the step before.
@@ -71,7 +71,7 @@ type outcome struct {
 func newOracle(tb testing.TB) *oracle {
 	refused := refuseNothing(tb)
 	return &oracle{
-		refused: refused, history: meshlife.NewHistory(), writer: world.NewWriter(), comp: NewCompiler(refused),
+		refused: refused, history: meshlife.NewHistory(), writer: state.NewWriter(), comp: NewCompiler(refused),
 		placed: map[*Member]Placement{}, wanted: map[*Member]wanted{}, acceptable: map[State]bool{},
 		steps: newMemberSteps(),
 	}
@@ -190,7 +190,7 @@ func (o *oracle) members() []*Member {
 }
 
 // applyHeld applies updates in two steps at times, of which only the second is published.
-func (o *oracle) applyHeld(t *rapid.T, updates []world.Update) (*world.World, *world.Delta) {
+func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.World, *state.Delta) {
 	n := 0
 	if len(updates) > 1 && rapid.IntRange(0, 3).Draw(t, "in two steps") == 3 {
 		n = len(updates) / 2
@@ -227,10 +227,10 @@ func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, publis
 	return step, true
 }
 
-func worldUpdates(updates []meshlife.Update) []world.Update {
-	var list []world.Update
+func worldUpdates(updates []meshlife.Update) []state.Update {
+	var list []state.Update
 	for _, u := range updates {
-		list = append(list, world.Update{Key: u.Key, Objects: u.Objects})
+		list = append(list, state.Update{Key: u.Key, Objects: u.Objects})
 	}
 	return list
 }
@@ -240,9 +240,9 @@ func worldUpdates(updates []meshlife.Update) []world.Update {
 func (o *oracle) compare(t *rapid.T) {
 	fresh := NewCompiler(o.refused)
 	fresh.alone = true
-	w := world.NewWriter()
+	w := state.NewWriter()
 	for _, u := range rapid.Permutation(worldUpdates(o.history.Present())).Draw(t, "order") {
-		w.Apply([]world.Update{u})
+		w.Apply([]state.Update{u})
 	}
 	fresh.world = w.World()
 	for _, m := range o.members() {

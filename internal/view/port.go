@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // The owner of a TCP port is the first service in the total order, of those that a class sees, that has it: without
@@ -31,7 +31,7 @@ func onPort(s *scope.Scope, host model.Host, port uint16) (*model.Service, model
 }
 
 func isLoose(svc *model.Service, p model.ServicePort) bool {
-	_, loose := world.LooseKind(svc, p)
+	_, loose := state.LooseKind(svc, p)
 	return loose
 }
 
@@ -41,8 +41,8 @@ func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 	case svc == nil:
 		return false
 	case s.Intercepts():
-		kind, _ := world.LooseKind(svc, p)
-		return kind == world.LooseTCP
+		kind, _ := state.LooseKind(svc, p)
+		return kind == state.LooseTCP
 	}
 	return p.Protocol != model.TLS
 }
@@ -50,14 +50,14 @@ func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 // contenders yields the services that may contend for a port, and contendersAfter those that come after one of them.
 func contenders(s *scope.Scope, port uint16) iter.Seq[*model.Service] {
 	if s.Intercepts() {
-		return s.World.LooseServicesOn(port, world.LooseTCP)
+		return s.World.LooseServicesOn(port, state.LooseTCP)
 	}
 	return s.World.TCPServicesOn(port)
 }
 
 func contendersAfter(s *scope.Scope, port uint16, svc *model.Service) iter.Seq[*model.Service] {
 	if s.Intercepts() {
-		return s.World.LooseServicesAfter(port, world.LooseTCP, svc)
+		return s.World.LooseServicesAfter(port, state.LooseTCP, svc)
 	}
 	return s.World.TCPServicesAfter(port, svc)
 }

@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // workOf is what a change makes the compiler do.
@@ -45,7 +45,7 @@ func TestClassesThatSeeAlikeShareTheWork(t *testing.T) {
 func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
 	lookups := func(far int) uint64 {
 		m := newMeshOf(t, 200)
-		var updates []world.Update
+		var updates []state.Update
 		for i := range far {
 			s := serviceNumber(i, 0)
 			o := s.Objects[0].(*model.Service)
@@ -53,7 +53,7 @@ func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
 			o.Host = model.Resolve(o.Name, o.Namespace, "cluster.local")
 			rule := &model.DestinationRule{Meta: o.Meta, Host: o.Host, ExportTo: o.ExportTo}
 			rule.Kind = source.DestinationRule
-			updates = append(updates, world.Update{Key: o.Key(), Objects: []model.Object{o, rule}})
+			updates = append(updates, state.Update{Key: o.Key(), Objects: []model.Object{o, rule}})
 		}
 		m.apply(updates...)
 		from := &m.compiler.list[0].scope
@@ -72,7 +72,7 @@ func TestAChangeOfTheMeshIsWorkedOutOnce(t *testing.T) {
 	mesh := model.DefaultMesh()
 	mesh.AccessLogFile = "/dev/stdout"
 	key := source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}
-	work := m.workOf(func() { m.apply(world.Update{Key: key, Objects: []model.Object{&mesh}}) })
+	work := m.workOf(func() { m.apply(state.Update{Key: key, Objects: []model.Object{&mesh}}) })
 	require.Len(t, m.last.Changed, namespaces)
 	require.EqualValues(t, services+1+(namespaces-1)*(2*each+1), work.Units)
 }
@@ -89,8 +89,8 @@ func TestRoutesOfOneNamespaceAreItsOwn(t *testing.T) {
 // A new class costs what it sees otherwise than one that is there: here the services of two namespaces, which have short names.
 func TestANewClassCostsItsDifference(t *testing.T) {
 	const services, each = 1000, 1000 / namespaces
-	m := &meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{})}
-	var updates []world.Update
+	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}
+	var updates []state.Update
 	for i := range services {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))
 	}

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // site is what groups have in common whose endpoints nobody tells apart.
@@ -28,11 +28,11 @@ type siteEdit struct {
 	gain int64 // of the weight
 }
 
-func (k *groupKey) put(id world.EndpointID, e model.Endpoint, r *Resource) siteEdit {
+func (k *groupKey) put(id state.EndpointID, e model.Endpoint, r *Resource) siteEdit {
 	return siteEdit{at: k.site(e), edit: Edit{Name: string(id), Resource: r}, gain: weightOf(e)}
 }
 
-func (k *groupKey) drop(id world.EndpointID, e model.Endpoint) siteEdit {
+func (k *groupKey) drop(id state.EndpointID, e model.Endpoint) siteEdit {
 	return siteEdit{at: k.site(e), edit: Edit{Name: string(id)}, gain: -weightOf(e)}
 }
 

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // unit is a part of a class's configuration that is compiled at once, and that a change of the world may touch: a delta is
@@ -55,7 +55,7 @@ type slot struct {
 type compiler struct{ *workshop }
 
 // scope looks at a world as a class does.
-func (c compiler) scope(w *world.World, cl *class) *scope.Scope {
+func (c compiler) scope(w *state.World, cl *class) *scope.Scope {
 	s := scope.New(w, &cl.key)
 	s.Evaluations = &c.work.Evaluations
 	return s

@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // No configuration of a tenant reaches a proxy that may not see it. Each object carries a mark that is found again in whatever
@@ -20,7 +20,7 @@ import (
 func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 	seen := map[source.Kind]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		w, c := world.NewWriter(), NewCompiler(Refusals{
+		w, c := state.NewWriter(), NewCompiler(Refusals{
 			Endpoint: func(e model.Endpoint, err error) { t.Errorf("endpoint %v: %v", e, err) },
 			Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
 		})
@@ -30,10 +30,10 @@ func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 			c.Join(f, func(m *Member, p Placement) { placed[m] = p })
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "steps") {
-			var updates []world.Update
+			var updates []state.Update
 			for range 16 {
 				u := meshlife.Any(t)
-				updates = append(updates, world.Update{Key: u.Key, Objects: u.Objects})
+				updates = append(updates, state.Update{Key: u.Key, Objects: u.Objects})
 			}
 			for _, u := range updates {
 				delete(present, u.Key)

@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 const (
@@ -25,10 +25,10 @@ type zonedMesh struct {
 }
 
 func newZonedMesh(t *testing.T) *zonedMesh {
-	m := &zonedMesh{meshOf: meshOf{writer: world.NewWriter(), compiler: NewCompiler(Refusals{
+	m := &zonedMesh{meshOf: meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{
 		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
 	})}, placed: map[*Member]Placement{}}
-	var updates []world.Update
+	var updates []state.Update
 	for i := range 100 {
 		updates = append(updates, serviceNumber(i, 0), zonedEndpoints(i, 0))
 	}
@@ -46,7 +46,7 @@ func newZonedMesh(t *testing.T) *zonedMesh {
 
 func zone(i int) model.Locality { return model.Locality{Region: "r", Zone: fmt.Sprint("z", i%zones)} }
 
-func zonedEndpoints(i int, port uint16) world.Update {
+func zonedEndpoints(i int, port uint16) state.Update {
 	u := endpointOf(i, 1)
 	s := u.Objects[0].(*model.EndpointSlice)
 	s.Hosts, s.Ports[0].Port = nil, 8080+port
@@ -56,7 +56,7 @@ func zonedEndpoints(i int, port uint16) world.Update {
 	return u
 }
 
-func failingOver(i int, ejects bool) world.Update {
+func failingOver(i int, ejects bool) state.Update {
 	r := &model.DestinationRule{
 		Meta: model.Meta{Kind: source.DestinationRule, Namespace: fmt.Sprint("ns", i), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true},
 		Host: model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i), "cluster.local"), Policy: &model.TrafficPolicy{},
@@ -64,12 +64,12 @@ func failingOver(i int, ejects bool) world.Update {
 	if ejects {
 		r.Policy.Outlier = &model.OutlierDetection{}
 	}
-	return world.Update{Key: r.Key(), Objects: []model.Object{r}}
+	return state.Update{Key: r.Key(), Objects: []model.Object{r}}
 }
 
-func nodeAt(n int, at model.Locality) world.Update {
+func nodeAt(n int, at model.Locality) state.Update {
 	node := &model.Node{Meta: model.Meta{Kind: source.Node, Name: fmt.Sprint("n", n)}, Locality: at}
-	return world.Update{Key: node.Key(), Objects: []model.Object{node}}
+	return state.Update{Key: node.Key(), Objects: []model.Object{node}}
 }
 
 // assignments is how many were made since the start, and how many of them came to bytes that were there.
@@ -89,7 +89,7 @@ func TestPlacesCostWhatTheyDecideOn(t *testing.T) {
 
 	for _, c := range []struct {
 		what  string
-		apply world.Update
+		apply state.Update
 		made  uint64
 	}{
 		{"endpoints of the cluster that fails over", zonedEndpoints(0, 1), zones},
@@ -128,9 +128,9 @@ func TestPlacesThatCeaseToCountAreForgotten(t *testing.T) {
 // A node that is learnt late moves the proxies on it, and the endpoints on it, and nothing else.
 func TestALateNodeMovesWhatIsOnIt(t *testing.T) {
 	m := newZonedMesh(t)
-	pod := func(name string, node int) world.Update {
+	pod := func(name string, node int) state.Update {
 		w := &model.Workload{Meta: model.Meta{Kind: source.Pod, Namespace: "ns0", Name: name}, Node: fmt.Sprint("n", node), Addresses: []string{"127.2.0.1"}}
-		return world.Update{Key: w.Key(), Objects: []model.Object{w}}
+		return state.Update{Key: w.Key(), Objects: []model.Object{w}}
 	}
 	m.apply(pod("p0", 0), pod("p1", 7)) // now it is what their nodes say, which are not known
 	require.Len(t, m.last.Moved, 2)

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // Most classes see most things alike. What the units that a delta touches come to depends on what the class's scope answers
@@ -102,7 +102,7 @@ func (b *bench) close() {
 }
 
 // next is the scope of a class in another world, until the next class asks.
-func (b *bench) next(s *scope.Scope, w *world.World) *scope.Scope {
+func (b *bench) next(s *scope.Scope, w *state.World) *scope.Scope {
 	b.to = *s
 	b.to.World = w
 	return &b.to

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // atEachSize measures in meshes of each size. What measure prepares is shared by all changes and all runs of a size.
@@ -110,23 +110,23 @@ func editSidecar(variant int) source.Change {
 type upstream struct {
 	tb        testing.TB
 	converter *ingest.Converter
-	writer    *world.Writer
+	writer    *state.Writer
 	variants  int
 }
 
 // newUpstream makes the world of a mesh, and returns with it the delta from nothing.
-func newUpstream(tb testing.TB, services int) (*upstream, *world.Delta) {
-	u := &upstream{tb: tb, converter: ingest.New(ingest.Options{}), writer: world.NewWriter()}
+func newUpstream(tb testing.TB, services int) (*upstream, *state.Delta) {
+	u := &upstream{tb: tb, converter: ingest.New(ingest.Options{}), writer: state.NewWriter()}
 	_, d := u.writer.Apply(u.convert(meshgen.Mesh{Services: services}.Objects()...))
 	return u, d
 }
 
-func (u *upstream) convert(changes ...source.Change) []world.Update {
-	updates := make([]world.Update, len(changes))
+func (u *upstream) convert(changes ...source.Change) []state.Update {
+	updates := make([]state.Update, len(changes))
 	for i, c := range changes {
 		r := u.converter.Convert(c, model.DefaultMesh())
 		require.Empty(u.tb, r.Problems)
-		updates[i] = world.Update{Key: c.Key, Objects: r.Objects}
+		updates[i] = state.Update{Key: c.Key, Objects: r.Objects}
 	}
 	return updates
 }
@@ -138,7 +138,7 @@ func (u *upstream) variant() int {
 }
 
 // next makes one more generation.
-func (u *upstream) next(c source.Change) *world.Delta {
+func (u *upstream) next(c source.Change) *state.Delta {
 	_, d := u.writer.Apply(u.convert(c))
 	return d
 }

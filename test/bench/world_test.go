@@ -3,9 +3,9 @@ package bench
 import (
 	"testing"
 
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // BenchmarkApply makes the next generation of the world for one change, and the first from nothing.
@@ -13,7 +13,7 @@ func BenchmarkApply(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		u, _ := newUpstream(b, services)
 		eachEdit(b, edits, func(c source.Change) { u.next(c) }, func(b *testing.B, e editOf) {
-			updates := [2][]world.Update{u.convert(e.edit(u.variant())), u.convert(e.edit(u.variant()))}
+			updates := [2][]state.Update{u.convert(e.edit(u.variant())), u.convert(e.edit(u.variant()))}
 			for i := 0; b.Loop(); i++ {
 				u.writer.Apply(updates[i%2])
 			}
@@ -29,7 +29,7 @@ func BenchmarkApply(b *testing.B) {
 		})
 		change(b, "everything", func(b *testing.B) {
 			for b.Loop() {
-				world.NewWriter().Apply(same)
+				state.NewWriter().Apply(same)
 			}
 		})
 	})

@@ -11,20 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // mesh is the pipeline from a source to the sets of a few proxies, as package app puts it together.
 type mesh struct {
-	t      tester
-	loop   *world.Loop
-	ledger *world.Ledger
-	ctx    context.Context
-	stop   func()
+	t     tester
+	loop  *schedule.Loop
+	store *validate.ProblemStore
+	ctx   context.Context
+	stop  func()
 
 	proxies map[*view.Member]string
 	// placing is for placed: nothing but a file orders a test's look at it before the generation that an edit leads to.
@@ -63,7 +65,7 @@ func start(t tester, s source.Source) *mesh {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &mesh{t: t, ctx: ctx, proxies: map[*view.Member]string{}, placed: map[*view.Member]view.Placement{}, seen: map[source.Key]chan struct{}{}}
 	quiet := slog.New(slog.DiscardHandler)
-	m.ledger = world.NewLedger(quiet, nil)
+	m.store = validate.NewProblemStore(quiet, nil)
 	compiler := view.NewCompiler(view.Refusals{
 		Endpoint: func(e model.Endpoint, err error) { m.kept = append(m.kept, fmt.Sprintf("%v: %v", e, err)) },
 		Resource: func(name string, err error) { m.kept = append(m.kept, fmt.Sprintf("%s: %v", name, err)) },
@@ -71,9 +73,9 @@ func start(t tester, s source.Source) *mesh {
 	for name, f := range proxies() {
 		compiler.Join(f, func(member *view.Member, p view.Placement) { m.proxies[member], m.placed[member] = name, p })
 	}
-	m.loop = world.NewLoop(world.LoopOptions{
-		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Ledger: m.ledger, Logger: quiet,
-		Publish: func(_ *world.World, d *world.Delta) { compiler.Advance(d, m.take) },
+	m.loop = schedule.NewLoop(schedule.LoopOptions{
+		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Problems: m.store, Logger: quiet,
+		Publish: func(_ *state.World, d *state.Delta) { compiler.Advance(d, m.take) },
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {},
 	})
 	var running sync.WaitGroup
@@ -102,7 +104,7 @@ func (m *mesh) take(s view.Step) {
 			}
 		}
 	}
-	m.ledger.Conflicts(s.Appeared, s.Mended)
+	m.store.Conflicts(s.Appeared, s.Mended)
 }
 
 func (m *mesh) sink(to source.Sink) source.Sink {
@@ -151,7 +153,7 @@ func (m *mesh) resources() map[string]string {
 // problems are those that stand, without the places where the objects are written down.
 func (m *mesh) problems() []string {
 	var out []string
-	for _, p := range m.ledger.Problems() {
+	for _, p := range m.store.Problems() {
 		p.Origin = ""
 		out = append(out, p.String())
 	}

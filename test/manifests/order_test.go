@@ -110,7 +110,7 @@ func (d *directory) catchUp(m *mesh) {
 func (d *directory) requireSameAfterRestart(t *rapid.T, m *mesh) *mesh {
 	fresh := d.run(t)
 	fresh.settle()
-	require.Equal(t, m.ledger.Problems(), fresh.ledger.Problems())
+	require.Equal(t, m.store.Problems(), fresh.store.Problems())
 	require.Equal(t, m.resources(), fresh.resources())
 	return fresh
 }

@@ -72,9 +72,9 @@ var loopFaults = [][]fault{
 		instead("CallExpr 5", "a pod that is selected stays", "true"),
 		instead("UnaryExpr 3", "what another slice lists need not be kept", "true"),
 	),
-	in("schedule.bridges.listed", "BinaryExpr 7, CallExpr 6",
+	in("schedule.bridges.listed", "BinaryExpr 7, CallExpr 4",
 		instead("BinaryExpr 2", "slices of other services do not count", "false"),
-		instead("CallExpr 5", "who is not ready is listed", "false"),
+		instead("CallExpr 3", "who is not ready is listed", "false"),
 	),
 	in("schedule.bridges.settle", "ExprStmt 1", without("ExprStmt 1", "a bridge without hosts is none")),
 }

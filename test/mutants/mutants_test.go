@@ -30,9 +30,10 @@ type checker struct {
 }
 
 // The checkers, by what they look at.
-func checkers() (model, world, loop, view, session *checker) {
+func checkers() (model, world, problems, loop, view, session *checker) {
 	model = &checker{pkg: "model", tests: []string{"TestEveryFieldCountsInTheFingerprint"}}
-	world = &checker{pkg: "world", tests: []string{"TestWorldEqualsFromNothing"}, checks: 300}
+	world = &checker{pkg: "state", tests: []string{"TestWorldEqualsFromNothing"}, checks: 300}
+	problems = &checker{pkg: "validate", tests: []string{"TestProblemsEqualFromNothing"}, checks: 300}
 	loop = &checker{pkg: "schedule", checks: 30, within: 40 * time.Second}
 	view = &checker{pkg: "view", tests: []string{
 		"TestGatewayAndItsRoutesChangeTogether",
@@ -48,7 +49,7 @@ func checkers() (model, world, loop, view, session *checker) {
 		"TestProxiesThatAskForOtherThings",
 	}, checks: 300}
 	session = &checker{pkg: "session", tests: []string{"TestScripts", "TestClientEndsWithTheSet"}, sub: "/^(p14_ahead|p1[89]|leds$)", checks: 300}
-	return model, world, loop, view, session
+	return model, world, problems, loop, view, session
 }
 
 // find finds the directory of the checker's tests.
@@ -93,8 +94,8 @@ func TestEveryFaultHasItsPlace(t *testing.T) {
 // TestEveryCheckerHasItsTests finds the tests that are to find faults.
 func TestEveryCheckerHasItsTests(t *testing.T) {
 	tr := readTree(t)
-	model, world, loop, view, session := checkers()
-	for _, c := range []*checker{model, world, loop, view, session} {
+	model, world, problems, loop, view, session := checkers()
+	for _, c := range []*checker{model, world, problems, loop, view, session} {
 		c.find(t, tr)
 	}
 }
@@ -106,19 +107,19 @@ func TestEveryFaultIsFound(t *testing.T) {
 		t.Skip("builds tests, and runs them hundreds of times")
 	}
 	edges := faults()
-	model, world, loop, view, session := checkers()
+	model, world, problems, loop, view, session := checkers()
 	watch(t)
 	tr := readTree(t)
 	overlay := writeOverlay(t, tr, edges)
 	built := map[string]string{}
-	for _, c := range []*checker{model, world, loop, view, session} {
+	for _, c := range []*checker{model, world, problems, loop, view, session} {
 		c.find(t, tr)
 		if built[c.dir] == "" {
 			built[c.dir] = c.build(t, overlay)
 		}
 		c.binary = built[c.dir]
 	}
-	by := map[string][]*checker{"world": {world, view}, "schedule": {loop}, "scope": {view}, "view": {view}, "session": {session}}
+	by := map[string][]*checker{"state": {world, problems, view}, "validate": {problems}, "schedule": {loop}, "scope": {view}, "view": {view}, "session": {session}}
 	for i, f := range edges {
 		if !chosen(f.what) {
 			continue

@@ -31,27 +31,27 @@ func tableFaults() [][]fault {
 		is := fmt.Sprintf("mutantIs[T, model.%s]()", t.object)
 		for _, index := range t.indexes {
 			column := fmt.Sprintf("%s && c == int(%s)", is, index)
-			all = append(all, in("world.table.swap", "ExprStmt 2",
+			all = append(all, in("state.table.swap", "ExprStmt 2",
 				when(column, without("ExprStmt 1", index+": one comes")),
 				when(column, without("ExprStmt 2", index+": one goes")),
 			))
 		}
 		if t.selects {
-			all = append(all, in("world.declared.swapSelectors", "ExprStmt 2",
+			all = append(all, in("state.declared.swapSelectors", "ExprStmt 2",
 				when(is, without("ExprStmt 1", "selectors: that of a "+t.object+" goes")),
 				when(is, without("ExprStmt 2", "selectors: that of a "+t.object+" comes")),
-			), in("world.declared.changedSelectors", "AssignStmt 1",
+			), in("state.declared.changedSelectors", "AssignStmt 1",
 				when(is, without("AssignStmt 1", "changed selectors: those of a "+t.object)),
 			))
 		}
 		if t.object == "EndpointSlice" {
 			continue // it is in no delta: its endpoints are
 		}
-		all = append(all, in("world.declared.swap", "AssignStmt 6",
+		all = append(all, in("state.declared.swap", "AssignStmt 6",
 			when(is, without("AssignStmt 6", "the delta has a "+t.object)),
-		), in("world.declared.isEmpty", "BinaryExpr 3",
+		), in("state.declared.isEmpty", "BinaryExpr 3",
 			when(is, instead("BinaryExpr 1", "a "+t.object+" is a change", "true")),
-		), in("world.declared.compose", "AssignStmt 1",
+		), in("state.declared.compose", "AssignStmt 1",
 			when(is, without("AssignStmt 1", "objects of both deltas: "+t.object)),
 		))
 	}

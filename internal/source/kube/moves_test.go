@@ -12,11 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // A slice that is deleted is made again, under another name, by the controller of Kubernetes: nobody is told of its endpoint. That of a Pod that is
@@ -40,9 +42,9 @@ func TestASliceThatIsMadeAgainTakesNothingAway(t *testing.T) {
 	listed := map[source.Key]bool{}
 	host := model.Resolve("web", namespace, "cluster.local")
 	log := slog.New(slog.DiscardHandler)
-	loop := world.NewLoop(world.LoopOptions{
-		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: world.Debounce{Moves: time.Hour},
-		Publish: func(_ *world.World, d *world.Delta) {
+	loop := schedule.NewLoop(schedule.LoopOptions{
+		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{Moves: time.Hour},
+		Publish: func(_ *state.World, d *state.Delta) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, c := range d.Endpoints {
@@ -55,7 +57,7 @@ func TestASliceThatIsMadeAgainTakesNothingAway(t *testing.T) {
 				}
 			}
 		},
-		Batched: func(int, time.Duration) {}, Ledger: world.NewLedger(log, nil), Logger: log,
+		Batched: func(int, time.Duration) {}, Problems: validate.NewProblemStore(log, nil), Logger: log,
 		Arrived: func(c source.Change) {
 			mu.Lock()
 			defer mu.Unlock()

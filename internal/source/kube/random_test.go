@@ -27,13 +27,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 	"github.com/lateen-mesh/lateen/internal/view"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // Whatever is written to a real API server, and however often it cannot be reached: a source that was there from the beginning has
@@ -88,16 +90,16 @@ func draw(t *testing.T, name, value string) {
 
 // follower is a source with the stages behind it, up to what proxies get.
 type follower struct {
-	sink   *sink
-	ledger *world.Ledger
-	stop   func()
+	sink     *sink
+	problems *validate.ProblemStore
+	stop     func()
 
 	mu     sync.Mutex
 	placed map[*view.Member]view.Placement
 }
 
 func follow(t *testing.T, o kube.Options) *follower {
-	f := &follower{sink: newSink(t), ledger: world.NewLedger(slog.New(slog.DiscardHandler), nil), placed: map[*view.Member]view.Placement{}}
+	f := &follower{sink: newSink(t), problems: validate.NewProblemStore(slog.New(slog.DiscardHandler), nil), placed: map[*view.Member]view.Placement{}}
 	compiler := view.NewCompiler(view.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
 	for i, p := range []scope.Proxy{
 		{Namespace: o.RootNamespace, Name: "client", Settings: scope.Settings{Intercepted: true}},
@@ -106,10 +108,10 @@ func follow(t *testing.T, o kube.Options) *follower {
 	} {
 		compiler.Join(view.Facts{Address: fmt.Sprintf("127.1.0.%d", i), Proxy: p}, func(m *view.Member, at view.Placement) { f.placed[m] = at })
 	}
-	loop := world.NewLoop(world.LoopOptions{
-		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: world.Debounce{After: 5 * time.Millisecond, Max: time.Second},
-		Publish: func(_ *world.World, d *world.Delta) { compiler.Advance(d, f.advance) },
-		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Ledger: f.ledger, Logger: slog.New(slog.DiscardHandler),
+	loop := schedule.NewLoop(schedule.LoopOptions{
+		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{After: 5 * time.Millisecond, Max: time.Second},
+		Publish: func(_ *state.World, d *state.Delta) { compiler.Advance(d, f.advance) },
+		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Problems: f.problems, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -156,7 +158,7 @@ func (f *follower) state() map[string]string {
 		out[k.String()] = text
 	}
 	f.sink.mu.Unlock()
-	for _, p := range f.ledger.Problems() {
+	for _, p := range f.problems.Problems() {
 		out["problem "+p.String()] = p.Want
 	}
 	f.mu.Lock()

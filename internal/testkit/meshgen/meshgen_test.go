@@ -6,21 +6,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/world"
 )
 
 // The mesh is what its comment says: as many services as asked for, without mistakes, and a class for each proxy.
 func TestTheMeshIsAsItSays(t *testing.T) {
 	converter, mesh := ingest.New(ingest.Options{}), model.DefaultMesh()
-	writer := world.NewWriter()
-	var updates []world.Update
+	writer := state.NewWriter()
+	var updates []state.Update
 	for _, c := range (meshgen.Mesh{Services: meshgen.Block}).Objects() {
 		r := converter.Convert(c, mesh)
 		require.Empty(t, r.Problems, c.Key)
-		updates = append(updates, world.Update{Key: c.Key, Objects: r.Objects})
+		updates = append(updates, state.Update{Key: c.Key, Objects: r.Objects})
 	}
 	w, _ := writer.Apply(updates)
 	require.Equal(t, meshgen.Block, w.Counts().Services)

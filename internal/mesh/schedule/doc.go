@@ -1,0 +1,7 @@
+// Package schedule decides when changes leave, as batches, and takes each batch through the Writer: it converts, applies, checks and
+// publishes it.
+//
+//	source.Event ─► Loop (debounce, ingest) ─► state.Writer.Apply ─► validate.Checker.Check ─► publish
+//
+// It may import source, model, ingest, mesh/state and mesh/validate. It knows nothing of proxies and of Envoy.
+package schedule

@@ -1,0 +1,70 @@
+package state
+
+import (
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// batch is one step of the Writer: the world that it leaves, which is its own until it is finished, and the delta.
+type batch struct {
+	from, next *World
+	tx         *txn
+	delta      *Delta
+
+	dirtySlices []Pair[model.EndpointSlice]
+	keys        [][]byte // of the object in hand
+}
+
+func newBatch(from *World) *batch {
+	next := *from
+	return &batch{from: from, next: &next, tx: new(txn), delta: &Delta{From: from}}
+}
+
+// finish publishes the step: the same world when nothing changed.
+func (b *batch) finish() *World {
+	switch {
+	case !b.delta.IsEmpty():
+		b.next.Generation++
+	case len(b.dirtySlices) == 0:
+		b.next = b.from
+	default: // a slice whose endpoints are all pending: remembered, but nothing to see
+	}
+	b.delta.To = b.next
+	return b.next
+}
+
+// replace takes a source object's old model objects out and puts its new ones in. It tells whether anything differs that something
+// depends on, and with which pointers the new ones are in the world: where the content is equal, the old ones.
+func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed bool) {
+	for _, o := range old {
+		if find(now, identity(o)) == nil {
+			changed = b.swap(o, nil) || changed
+		}
+	}
+	kept = make([]model.Object, 0, len(now))
+	for _, n := range now {
+		o := find(old, identity(n))
+		if o != nil && model.Same(o, n) {
+			kept = append(kept, o)
+			continue
+		}
+		changed = b.swap(o, n) || changed
+		kept = append(kept, n)
+	}
+	return kept, changed
+}
+
+// swap tells whether anything depends on such an object. On a Namespace nothing does: its labels select nothing yet.
+func (b *batch) swap(old, now model.Object) bool {
+	for _, t := range tables {
+		if t.swap(b, old, now) {
+			return true
+		}
+	}
+	was, _ := old.(*model.MeshConfig)
+	is, _ := now.(*model.MeshConfig)
+	if was == nil && is == nil {
+		return false
+	}
+	b.swapMesh(is)
+	return true
+}

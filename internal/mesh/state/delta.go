@@ -1,0 +1,88 @@
+package state
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Pair is an object before and after: Old is nil for a new one, New for one that went away.
+type Pair[T any] struct{ Old, New *T }
+
+// Either is the object as it is, or as it was if it went away: what names it is the same.
+func (p Pair[T]) Either() *T {
+	if p.New != nil {
+		return p.New
+	}
+	return p.Old
+}
+
+// Delta is what differs between two generations. Objects that were sent again with equal content are not in it.
+type Delta struct {
+	From, To *World
+
+	Services         []Pair[model.Service]
+	VirtualServices  []Pair[model.VirtualService]
+	DestinationRules []Pair[model.DestinationRule]
+	Gateways         []Pair[model.Gateway]
+	Sidecars         []Pair[model.Sidecar]
+	Guards           []Pair[model.Guard]
+	Credentials      []Pair[model.Credential]
+	Workloads        []Pair[model.Workload]
+	Nodes            []Pair[model.Node]
+	Endpoints        []EndpointChange
+	Accounts         []AccountsChange
+	// Mesh tells that the mesh configuration changed, on which everything may depend.
+	Mesh bool
+
+	// Changed are the source objects behind it, in the order of arrival.
+	Changed []source.Key
+	// Observed is when the first of the changes reached this process.
+	Observed time.Time
+}
+
+// EndpointChange are endpoints of one service that appeared, changed or went away.
+type EndpointChange struct {
+	Host      model.Host
+	Namespace string
+	Entry     string // the name of the ServiceEntry; empty for a Service of Kubernetes
+	From, To  *EndpointSet
+	IDs       []EndpointID // sorted
+}
+
+// IsEmpty tells that nothing differs.
+func (d *Delta) IsEmpty() bool {
+	if d.Mesh || len(d.Endpoints) > 0 || len(d.Accounts) > 0 {
+		return false
+	}
+	for _, t := range tables {
+		if !t.isEmpty(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// ChangedSelectors are the selectors over workloads of all objects that differ, as they were and as they are.
+func (d *Delta) ChangedSelectors() []model.Labels {
+	var found []model.Labels
+	for _, t := range tables {
+		found = t.changedSelectors(d, found)
+	}
+	return found
+}
+
+// Cause is one line that tells a person what changed.
+func (d *Delta) Cause() string {
+	switch len(d.Changed) {
+	case 0:
+		return "nothing"
+	case 1:
+		return d.Changed[0].String()
+	case 2:
+		return d.Changed[0].String() + ", " + d.Changed[1].String()
+	}
+	return fmt.Sprintf("%s and %d more", d.Changed[0], len(d.Changed)-1)
+}

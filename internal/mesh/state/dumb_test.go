@@ -1,0 +1,319 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
+)
+
+// dumbWorld answers what a World answers, by looking at all objects each time.
+type dumbWorld struct{ objects []model.Object }
+
+func dumbWorldOf(present []meshlife.Update) dumbWorld {
+	var d dumbWorld
+	for _, u := range present {
+		d.objects = append(d.objects, u.Objects...)
+	}
+	return d
+}
+
+// of are all objects of a type that fit, in the total order of conflicts.
+func of[T any](d dumbWorld, fits func(*T) bool) []*T {
+	var found []*T
+	for _, o := range d.objects {
+		if t, ok := any(o).(*T); ok && fits(t) {
+			found = append(found, t)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *T) int {
+		return meshlife.MetaOf(any(a).(model.Object)).Compare(meshlife.MetaOf(any(b).(model.Object)))
+	})
+	return found
+}
+
+func all[T any](*T) bool { return true }
+
+func (d dumbWorld) mesh() model.MeshConfig {
+	for _, m := range of(d, all[model.MeshConfig]) {
+		return *m
+	}
+	return model.DefaultMesh()
+}
+
+// names are what answers are compared by: which objects, in which order.
+func names[T any](list []*T) []string {
+	out := []string{}
+	for _, o := range list {
+		name := meshlife.MetaOf(any(o).(model.Object)).Key().String()
+		if s, ok := any(o).(*model.Service); ok {
+			name += " " + string(s.Host)
+		}
+		out = append(out, fmt.Sprintf("%s %x", name, model.Fingerprint(o)))
+	}
+	return out
+}
+
+// endpoints are those of a service as people would say it, from each slice, or of a ServiceEntry from its list and each pod
+// that it selects; what several say of one endpoint, the first by name says.
+func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
+	type claim struct {
+		by       string
+		endpoint model.Endpoint
+	}
+	claims := map[EndpointID][]claim{}
+	add := func(by string, e model.Endpoint) {
+		id := EndpointID(net.JoinHostPort(e.Address, fmt.Sprint(e.Port)) + "/" + e.PortName)
+		claims[id] = append(claims[id], claim{by, e})
+	}
+	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
+	for _, s := range of(d, func(s *model.EndpointSlice) bool { return dumbServiceOf(d, s) == id }) {
+		for _, h := range s.Hosts {
+			e, known := d.sliceEndpoint(h, pods)
+			for _, p := range s.Ports {
+				if e.Port, e.PortName = p.Port, p.Name; known {
+					add("slice/"+s.Name, e)
+				}
+			}
+		}
+	}
+	for _, s := range of(d, func(s *model.Service) bool { return dumbID(s) == id }) {
+		for _, e := range s.Endpoints {
+			add("entry", e)
+		}
+		if s.Kind != source.ServiceEntry || s.Selector.IsEmpty() {
+			continue
+		}
+		for _, w := range pods {
+			if s.Selector.Selects(w.Labels) {
+				for _, p := range s.Ports {
+					add("pod/"+w.Name, d.selectedEndpoint(p, w))
+				}
+			}
+		}
+	}
+	out := map[EndpointID]model.Endpoint{}
+	for id, list := range claims {
+		out[id] = slices.MinFunc(list, func(a, b claim) int { return cmp.Compare(a.by, b.by) }).endpoint
+	}
+	return out
+}
+
+// accounts are those of the endpoints of a service, and of the pods that are beside them in its slices; sorted.
+func (d dumbWorld) accounts(id serviceID) []string {
+	found := map[string]bool{}
+	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
+	ofPod := func(name string) {
+		for _, w := range pods {
+			found[w.ServiceAccount] = found[w.ServiceAccount] || w.Name == name
+		}
+	}
+	for _, s := range of(d, func(s *model.EndpointSlice) bool { return dumbServiceOf(d, s) == id }) {
+		for _, h := range s.Hosts {
+			ofPod(h.Pod)
+		}
+		for _, name := range s.Unready {
+			ofPod(name)
+		}
+	}
+	for _, s := range of(d, func(s *model.Service) bool { return dumbID(s) == id }) {
+		for _, e := range s.Endpoints {
+			found[e.Account] = e.Account != ""
+		}
+		for _, w := range pods {
+			if s.Kind == source.ServiceEntry && !s.Selector.IsEmpty() && s.Selector.Selects(w.Labels) {
+				ofPod(w.Name)
+			}
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(found))
+}
+
+func dumbID(s *model.Service) serviceID {
+	if s.Kind == source.ServiceEntry {
+		return serviceID{host: s.Host, namespace: s.Namespace, entry: s.Name}
+	}
+	return serviceID{host: s.Host, namespace: s.Namespace}
+}
+
+func dumbServiceOf(d dumbWorld, s *model.EndpointSlice) serviceID {
+	return serviceID{host: model.Host(s.Service + "." + s.Namespace + ".svc." + d.mesh().Domain), namespace: s.Namespace}
+}
+
+// withEndpoints are all services that may have some, be there such a Service or not.
+func (d dumbWorld) withEndpoints() map[serviceID]bool {
+	ids := map[serviceID]bool{}
+	for _, s := range of(d, all[model.Service]) {
+		ids[dumbID(s)] = true
+	}
+	for _, s := range of(d, all[model.EndpointSlice]) {
+		ids[dumbServiceOf(d, s)] = true
+	}
+	return ids
+}
+
+func (d dumbWorld) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
+	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
+	if h.Pod == "" {
+		e.Locality = cmp.Or(d.standing(e.Node), model.Locality{Zone: h.Zone})
+		return e, true
+	}
+	for _, w := range pods {
+		if w.Name == h.Pod {
+			e.Labels, e.Workload, e.Node = w.Labels, w.Namespace+"/"+w.Name, cmp.Or(h.Node, w.Node)
+			e.Locality = cmp.Or(w.Locality, d.standing(e.Node), model.Locality{Zone: h.Zone})
+			if i := slices.Index(w.Addresses, h.Address); i >= 0 && len(w.Addresses) == 2 {
+				if other := w.Addresses[1-i]; strings.Contains(other, ":") != strings.Contains(h.Address, ":") {
+					e.Other = other
+				}
+			}
+			if w.Labels.Map()["istio.io/draining"] != "" {
+				e.Health = model.Draining
+			}
+			return e, true
+		}
+	}
+	return e, false
+}
+
+func (d dumbWorld) localityOf(w *model.Workload) model.Locality {
+	return cmp.Or(w.Locality, d.standing(w.Node))
+}
+
+// standing is where a node stands.
+func (d dumbWorld) standing(node string) model.Locality {
+	for _, n := range of(d, func(n *model.Node) bool { return n.Name == node }) {
+		return n.Locality
+	}
+	return model.Locality{}
+}
+
+func (d dumbWorld) selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
+	return model.Endpoint{
+		Address: w.Addresses[0], Port: cmp.Or(p.Target, w.Ports.Number(p.TargetName), p.Port), PortName: p.Name, Labels: w.Labels,
+		Locality: d.localityOf(w), Workload: w.Namespace + "/" + w.Name, Node: w.Node,
+	}
+}
+
+// hostsNamed are all hosts that objects name anywhere, and one that none does.
+func (d dumbWorld) hostsNamed() []model.Host {
+	hosts := map[model.Host]bool{"nobody.example.com": true}
+	for _, s := range of(d, all[model.Service]) {
+		hosts[s.Host] = true
+	}
+	for _, s := range of(d, all[model.EndpointSlice]) {
+		hosts[model.Resolve(s.Service, s.Namespace, d.mesh().Domain)] = true
+	}
+	for _, v := range of(d, all[model.VirtualService]) {
+		for _, h := range append(slices.Clone(v.Hosts), dumbDestinations(v)...) {
+			hosts[h] = true
+		}
+	}
+	for _, r := range of(d, all[model.DestinationRule]) {
+		hosts[r.Host] = true
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+func dumbDestinations(v *model.VirtualService) []model.Host {
+	hosts := map[model.Host]bool{}
+	add := func(list []model.Destination) {
+		for _, d := range list {
+			hosts[d.Host] = true
+		}
+	}
+	for _, r := range v.HTTP {
+		add(r.Destinations)
+		for _, m := range r.Mirrors {
+			add([]model.Destination{m.Destination})
+		}
+	}
+	for _, r := range v.TLS {
+		add(r.Destinations)
+	}
+	for _, r := range v.TCP {
+		add(r.Destinations)
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+// selectors are all selectors over workloads, each once.
+func (d dumbWorld) selectors() []model.Labels {
+	found := map[model.Labels]bool{}
+	add := func(l model.Labels) {
+		if !l.IsEmpty() {
+			found[l] = true
+		}
+	}
+	for _, v := range of(d, all[model.VirtualService]) {
+		for _, r := range v.HTTP {
+			for _, m := range r.Matches {
+				add(m.SourceLabels)
+			}
+		}
+		for _, r := range v.TLS {
+			for _, m := range r.Matches {
+				add(m.SourceLabels)
+			}
+		}
+		for _, r := range v.TCP {
+			for _, m := range r.Matches {
+				add(m.SourceLabels)
+			}
+		}
+	}
+	for _, r := range of(d, all[model.DestinationRule]) {
+		add(r.Selector)
+	}
+	for _, g := range of(d, all[model.Gateway]) {
+		add(g.Selector)
+	}
+	for _, s := range of(d, all[model.Sidecar]) {
+		add(s.Selector)
+	}
+	for _, g := range of(d, all[model.Guard]) {
+		add(g.Selector)
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+// counts are the sizes of the mesh.
+func (d dumbWorld) counts() Counts {
+	c := Counts{VirtualServices: len(of(d, all[model.VirtualService]))}
+	hosts := map[model.Host]bool{}
+	services := of(d, all[model.Service])
+	for _, s := range services {
+		hosts[s.Host] = true
+	}
+	c.Services, c.WithoutEndpoints = len(hosts), len(services)
+	for id := range d.withEndpoints() {
+		if len(d.endpoints(id)) > 0 {
+			c.WithoutEndpoints--
+		}
+	}
+	c.WithoutEndpoints = max(0, c.WithoutEndpoints)
+	for _, r := range of(d, all[model.DestinationRule]) {
+		c.Subsets += len(r.Subsets)
+	}
+	for _, s := range of(d, all[model.EndpointSlice]) {
+		pods := of(d, func(w *model.Workload) bool { return w.Namespace == s.Namespace })
+		for _, h := range s.Hosts {
+			if _, known := d.sliceEndpoint(h, pods); !known {
+				c.PendingEndpoints++
+			}
+		}
+	}
+	return c
+}
+
+// under tells whether a host is one that a pattern covers.
+func under(pattern, host model.Host) bool {
+	return pattern == host || pattern.IsWildcard() && strings.HasSuffix(string(host), string(pattern[1:]))
+}

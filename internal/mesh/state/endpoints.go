@@ -1,0 +1,159 @@
+package state
+
+import (
+	"cmp"
+	"iter"
+	"net"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// EndpointSet are the endpoints of one service. Several contributors (slices, workloads, a ServiceEntry's own list) may
+// claim one endpoint, as when it moves from slice to slice; the first by name counts. It never changes.
+type EndpointSet struct{ claims index[model.Endpoint] } // endpoint id, contributor
+
+var noEndpoints = &EndpointSet{claims: newIndex[model.Endpoint](&atomic.Uint64{})}
+
+// EndpointID names an endpoint within its service: address, port and the service port that it serves.
+type EndpointID string
+
+func idOf(e *model.Endpoint) EndpointID {
+	return EndpointID(net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port))) + "/" + e.PortName)
+}
+
+// Get finds an endpoint.
+func (s *EndpointSet) Get(id EndpointID) (model.Endpoint, bool) {
+	return s.claims.first(join(string(id)))
+}
+
+// All yields the endpoints by id.
+func (s *EndpointSet) All() iter.Seq2[EndpointID, model.Endpoint] {
+	return func(yield func(EndpointID, model.Endpoint) bool) {
+		var last EndpointID
+		for e := range s.claims.under(nil) {
+			id := idOf(&e)
+			if id == last {
+				continue
+			}
+			last = id
+			if !yield(id, e) {
+				return
+			}
+		}
+	}
+}
+
+// IsEmpty tells that there are none.
+func (s *EndpointSet) IsEmpty() bool { return s.claims.len() == 0 }
+
+// serviceID tells apart the services that endpoints belong to. A ServiceEntry for the host of another one, or of a Service, has
+// its own: they count when it is the one in force.
+type serviceID struct {
+	host      model.Host
+	namespace string
+	entry     string // the name of a ServiceEntry; empty for a Service of Kubernetes
+}
+
+func serviceIDOf(s *model.Service) serviceID {
+	id := serviceID{host: s.Host, namespace: s.Namespace}
+	if s.Kind == source.ServiceEntry {
+		id.entry = s.Name
+	}
+	return id
+}
+
+func (id serviceID) key() []byte { return join(string(id.host), id.namespace, id.entry) }
+
+// contribution is what one contributor says of one service.
+type contribution struct {
+	service     serviceID
+	contributor string
+	endpoints   []model.Endpoint
+	accounts    []string // of the workloads, and of those that have addresses and are no endpoints
+}
+
+// ofSlice joins a slice with its pods. A host whose pod is not known yet is left out and counted: its labels decide the
+// subsets that it belongs to. It comes with the pod.
+func (b *batch) ofSlice(s *model.EndpointSlice, at *World) (contribution, int) {
+	c := contribution{
+		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.next.Mesh.Domain), namespace: s.Namespace},
+		contributor: "slice/" + s.Name,
+	}
+	pending := 0
+	for _, h := range s.Hosts {
+		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
+		if h.Pod != "" {
+			pod := at.Workload(s.Namespace, h.Pod)
+			if pod == nil {
+				pending++
+				continue
+			}
+			c.runsAs(pod.ServiceAccount)
+			e.Labels, e.Workload, e.Locality = pod.Labels, pod.Namespace+"/"+pod.Name, pod.Locality
+			e.Other = pod.OtherAddress(h.Address)
+			e.Node = cmp.Or(h.Node, pod.Node)
+			if v, _ := pod.Labels.Get(model.DrainingLabel); v != "" {
+				e.Health = model.Draining
+			}
+		}
+		e.Locality = cmp.Or(at.localityOn(e.Node, e.Locality), model.Locality{Zone: h.Zone})
+		for _, p := range s.Ports {
+			e.Port, e.PortName = p.Port, p.Name
+			c.endpoints = append(c.endpoints, e)
+		}
+	}
+	for _, name := range s.Unready {
+		if pod := at.Workload(s.Namespace, name); pod != nil {
+			c.runsAs(pod.ServiceAccount)
+		}
+	}
+	return c, pending
+}
+
+// runsAs notes a service account, if there is one.
+func (c *contribution) runsAs(account string) {
+	if account != "" {
+		c.accounts = append(c.accounts, account)
+	}
+}
+
+// ofEntry are the endpoints that a ServiceEntry lists itself.
+func ofEntry(s *model.Service) contribution {
+	c := contribution{service: serviceIDOf(s), contributor: "entry", endpoints: s.Endpoints}
+	for i := range s.Endpoints {
+		c.runsAs(s.Endpoints[i].Account)
+	}
+	return c
+}
+
+// ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads.
+func ofSelector(s *model.Service, w *model.Workload, at *World) contribution {
+	c := contribution{service: serviceIDOf(s), contributor: "pod/" + w.Name}
+	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
+		return c
+	}
+	c.runsAs(w.ServiceAccount)
+	for _, p := range s.Ports {
+		port := p.Target
+		if port == 0 {
+			port = w.Ports.Number(p.TargetName)
+		}
+		if port == 0 {
+			port = p.Port
+		}
+		c.endpoints = append(c.endpoints, model.Endpoint{
+			Address: w.Addresses[0], Port: port, PortName: p.Name, Labels: w.Labels, Locality: at.LocalityOf(w),
+			Workload: w.Namespace + "/" + w.Name, Node: w.Node,
+		})
+	}
+	return c
+}
+
+// selectsEndpoints tells whether the endpoints of a service are the workloads of its namespace that it selects; those of
+// Kubernetes come from slices.
+func selectsEndpoints(s *model.Service) bool {
+	return s.Kind == source.ServiceEntry && !s.Selector.IsEmpty()
+}

@@ -1,0 +1,264 @@
+package state
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// joinEndpoints brings the endpoint sets up to date with the slices, entries and workloads that this batch changed. It costs
+// the contributors that changed.
+func (b *batch) joinEndpoints() {
+	j := &joiner{
+		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
+		before: b.from, after: b.next,
+	}
+	changed := b.changedPods()
+	for _, s := range b.slicesToJoin() {
+		s = b.leftOver(s, changed)
+		j.swap(b.sliceGives(s.Old, j.before, -1), b.sliceGives(s.New, j.after, 1))
+	}
+	for _, s := range b.delta.Services {
+		j.swap(entryGives(s.Old), entryGives(s.New))
+		j.swapSelected(s)
+	}
+	for _, w := range b.delta.Workloads {
+		j.swapWorkload(w)
+	}
+	for _, w := range b.movedWorkloads() {
+		j.swapWorkload(Pair[model.Workload]{Old: w, New: w})
+	}
+	j.finish()
+	j.finishAccounts()
+}
+
+// movedWorkloads are the unchanged ones on nodes that changed.
+func (b *batch) movedWorkloads() []*model.Workload {
+	var moved []*model.Workload
+	for _, n := range b.delta.Nodes {
+		for w := range b.next.WorkloadsOn(n.Either().Name) {
+			if was := b.from.Workload(w.Namespace, w.Name); was == w {
+				moved = append(moved, w)
+			}
+		}
+	}
+	return moved
+}
+
+// slicesToJoin are the slices that changed, and the unchanged ones with a pod or on a node that did.
+func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
+	dirty := slices.Clone(b.dirtySlices)
+	seen := map[string]bool{}
+	for _, s := range dirty {
+		for _, v := range []*model.EndpointSlice{s.Old, s.New} {
+			if v != nil {
+				seen[v.Namespace+"/"+v.Name] = true
+			}
+		}
+	}
+	add := func(list iter.Seq[*model.EndpointSlice]) {
+		for s := range list {
+			if !seen[s.Namespace+"/"+s.Name] {
+				seen[s.Namespace+"/"+s.Name] = true
+				dirty = append(dirty, Pair[model.EndpointSlice]{Old: s, New: s})
+			}
+		}
+	}
+	byPod, byNode := b.next.slices.by(slicesByPod), b.next.slices.by(slicesByNode)
+	for _, w := range b.delta.Workloads {
+		add(byPod.under(join(w.Either().Namespace, w.Either().Name)))
+	}
+	for _, w := range b.movedWorkloads() {
+		add(byPod.under(join(w.Namespace, w.Name)))
+	}
+	for _, n := range b.delta.Nodes {
+		add(byNode.under(join(n.Either().Name)))
+	}
+	return dirty
+}
+
+// changedPods are those of which the world knows another record, or none.
+func (b *batch) changedPods() map[source.Key]bool {
+	changed := make(map[source.Key]bool, len(b.delta.Workloads))
+	for _, w := range b.delta.Workloads {
+		changed[w.Either().Key()] = true
+	}
+	return changed
+}
+
+// leftOver is a slice before and after without the hosts that give what they gave: in a large slice, most. Where the mesh configuration, a
+// node or what all hosts have in common is another, it is the whole slice.
+func (b *batch) leftOver(s Pair[model.EndpointSlice], changed map[source.Key]bool) Pair[model.EndpointSlice] {
+	old, now := s.Old, s.New
+	if old == nil || now == nil || old.Service != now.Service || !slices.Equal(old.Ports, now.Ports) || b.delta.Mesh || len(b.delta.Nodes) > 0 {
+		return s
+	}
+	had, has := byAddress(old.Hosts), byAddress(now.Hosts)
+	gives := func(h model.SliceHost) bool {
+		return had[h.Address] != h || has[h.Address] != h || changed[source.Key{Kind: source.Pod, Namespace: now.Namespace, Name: h.Pod}]
+	}
+	return Pair[model.EndpointSlice]{Old: withHosts(old, gives), New: withHosts(now, gives)}
+}
+
+// byAddress finds hosts; none where an address has several, of which the first counts.
+func byAddress(hosts []model.SliceHost) map[string]model.SliceHost {
+	found := make(map[string]model.SliceHost, len(hosts))
+	for _, h := range hosts {
+		if _, several := found[h.Address]; several {
+			h = model.SliceHost{Address: h.Address, Pod: severalPods}
+		}
+		found[h.Address] = h
+	}
+	return found
+}
+
+// severalPods is the name of no pod.
+const severalPods = "/"
+
+// withHosts is a slice with some of its hosts.
+func withHosts(s *model.EndpointSlice, which func(model.SliceHost) bool) *model.EndpointSlice {
+	some := *s
+	some.Hosts = nil
+	for _, h := range s.Hosts {
+		if which(h) {
+			some.Hosts = append(some.Hosts, h)
+		}
+	}
+	return &some
+}
+
+func (b *batch) sliceGives(s *model.EndpointSlice, at *World, sign int) *contribution {
+	if s == nil {
+		return nil
+	}
+	c, pending := b.ofSlice(s, at)
+	b.next.pendingHosts += sign * pending
+	return &c
+}
+
+func entryGives(s *model.Service) *contribution {
+	if s == nil || len(s.Endpoints) == 0 {
+		return nil
+	}
+	c := ofEntry(s)
+	return &c
+}
+
+// joiner collects the endpoint edits of a batch by service.
+type joiner struct {
+	b             *batch
+	before, after *World
+	touched       map[serviceID]*endpointEdit
+	order         []serviceID
+	accounts      map[serviceID]map[string]int // how much more often each is named
+}
+
+type endpointEdit struct {
+	from   *EndpointSet
+	claims index[model.Endpoint]
+	ids    []EndpointID
+}
+
+// swapSelected replaces what the workloads of a namespace give to a ServiceEntry that selects them. It looks at all of them;
+// so an entry that selects as before and has the same ports, whose workloads give it what they did, is left alone.
+func (j *joiner) swapSelected(s Pair[model.Service]) {
+	if s.Old != nil && s.New != nil && selectsEndpoints(s.Old) && selectsEndpoints(s.New) &&
+		s.Old.Selector == s.New.Selector && slices.Equal(s.Old.Ports, s.New.Ports) {
+		return
+	}
+	j.selected(s.Old, func(c *contribution) { j.swap(c, nil) })
+	j.selected(s.New, func(c *contribution) { j.swap(nil, c) })
+}
+
+// selected tells what the workloads give to a ServiceEntry that selects them, as they were: those that changed follow.
+func (j *joiner) selected(s *model.Service, change func(*contribution)) {
+	if s == nil || !selectsEndpoints(s) {
+		return
+	}
+	for w := range podsIn(j.before.workloads, s.Namespace) {
+		c := ofSelector(s, w, j.before)
+		change(&c)
+	}
+}
+
+// swapWorkload replaces what one workload gives to the ServiceEntries that select it, as they are now.
+func (j *joiner) swapWorkload(w Pair[model.Workload]) {
+	j.changeSelected(w.Old, j.before, func(c *contribution) { j.swap(c, nil) })
+	j.changeSelected(w.New, j.after, func(c *contribution) { j.swap(nil, c) })
+}
+
+// changeSelected tells what a workload gives to the ServiceEntries that select it.
+func (j *joiner) changeSelected(w *model.Workload, at *World, change func(*contribution)) {
+	if w == nil {
+		return
+	}
+	for s := range j.after.ServicesSelecting(w.Namespace, w.Labels) {
+		if selectsEndpoints(s) {
+			c := ofSelector(s, w, at)
+			change(&c)
+		}
+	}
+}
+
+// swap replaces what a contributor said by what it says now; nil says nothing.
+func (j *joiner) swap(old, now *contribution) {
+	if old != nil {
+		j.countAccounts(old, -1)
+		e := j.edit(old)
+		for i := range old.endpoints {
+			id := idOf(&old.endpoints[i])
+			e.claims.drop(j.b.tx, join(string(id), old.contributor))
+			e.ids = append(e.ids, id)
+		}
+	}
+	if now != nil {
+		j.countAccounts(now, 1)
+		e := j.edit(now)
+		for i := range slices.Backward(now.endpoints) { // of one that is listed twice, the first counts
+			id := idOf(&now.endpoints[i])
+			e.claims.put(j.b.tx, join(string(id), now.contributor), now.endpoints[i])
+			e.ids = append(e.ids, id)
+		}
+	}
+}
+
+func (j *joiner) edit(c *contribution) *endpointEdit {
+	id := c.service
+	if e := j.touched[id]; e != nil {
+		return e
+	}
+	from, ok := j.b.from.endpoints.get(id.key())
+	e := &endpointEdit{from: from}
+	if ok {
+		e.claims = from.claims
+	} else {
+		e.from, e.claims = noEndpoints, newIndex[model.Endpoint](j.b.from.lookups)
+	}
+	j.touched[id] = e
+	j.order = append(j.order, id)
+	return e
+}
+
+func (j *joiner) finish() {
+	for _, id := range j.order {
+		e := j.touched[id]
+		to := &EndpointSet{claims: e.claims}
+		slices.Sort(e.ids)
+		changed := slices.DeleteFunc(slices.Compact(e.ids), func(id EndpointID) bool {
+			before, had := e.from.Get(id)
+			after, has := to.Get(id)
+			return had == has && before == after
+		})
+		if to.IsEmpty() {
+			j.b.next.endpoints.drop(j.b.tx, id.key())
+		} else {
+			j.b.next.endpoints.put(j.b.tx, id.key(), to)
+		}
+		if len(changed) > 0 {
+			change := EndpointChange{Host: id.host, Namespace: id.namespace, Entry: id.entry, From: e.from, To: to, IDs: changed}
+			j.b.delta.Endpoints = append(j.b.delta.Endpoints, change)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+func selectsPods(s *model.Service) bool { return !s.Selector.IsEmpty() }
+
+func selectingKey(s *model.Service) []byte {
+	return ordered(join(s.Namespace, s.Selector.FirstPair()), &s.Meta, s.Host)
+}
+
+func portKeys(keys [][]byte, s *model.Service) [][]byte {
+	for _, p := range s.Ports {
+		keys = append(keys, ordered(portPrefix(p.Port, p.Protocol), &s.Meta, s.Host))
+	}
+	return keys
+}
+
+func slicePodKeys(keys [][]byte, s *model.EndpointSlice) [][]byte {
+	for _, pod := range s.Unready {
+		keys = append(keys, join(s.Namespace, pod, s.Name))
+	}
+	for i := range s.Hosts {
+		if pod := s.Hosts[i].Pod; pod != "" {
+			keys = append(keys, join(s.Namespace, pod, s.Name))
+		}
+	}
+	return keys
+}
+
+func sliceNodeKeys(keys [][]byte, s *model.EndpointSlice) [][]byte {
+	for i := range s.Hosts {
+		if node := s.Hosts[i].Node; node != "" {
+			keys = append(keys, join(node, s.Namespace, s.Name))
+		}
+	}
+	return keys
+}
+
+func virtualServiceMeta(v *model.VirtualService) *model.Meta { return &v.Meta }
+
+// DestinationHosts are the hosts that a VirtualService routes or mirrors to, sorted, each once.
+func DestinationHosts(v *model.VirtualService) []model.Host {
+	var hosts []model.Host
+	add := func(ds []model.Destination) {
+		for _, d := range ds {
+			hosts = append(hosts, d.Host)
+		}
+	}
+	for _, r := range v.HTTP {
+		add(r.Destinations)
+		for _, m := range r.Mirrors {
+			hosts = append(hosts, m.Destination.Host)
+		}
+	}
+	for _, r := range v.TLS {
+		add(r.Destinations)
+	}
+	for _, r := range v.TCP {
+		add(r.Destinations)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// sourceSelectors are the sourceLabels in a VirtualService's matches.
+func sourceSelectors(v *model.VirtualService) []model.Labels {
+	var found []model.Labels
+	add := func(l model.Labels) {
+		if !l.IsEmpty() {
+			found = append(found, l)
+		}
+	}
+	for _, r := range v.HTTP {
+		for _, m := range r.Matches {
+			add(m.SourceLabels)
+		}
+	}
+	for _, r := range v.TLS {
+		for _, m := range r.Matches {
+			add(m.SourceLabels)
+		}
+	}
+	for _, r := range v.TCP {
+		for _, m := range r.Matches {
+			add(m.SourceLabels)
+		}
+	}
+	return found
+}

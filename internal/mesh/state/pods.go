@@ -1,0 +1,57 @@
+package state
+
+import (
+	"cmp"
+	"iter"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+)
+
+// byName and byNode are the orders of the trees of workloads.
+func byName(a, b *model.Workload) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func byNode(a, b *model.Workload) int { return cmp.Or(cmp.Compare(a.Node, b.Node), byName(a, b)) }
+
+// podNamed is the place of a name among workloads.
+func podNamed(namespace, name string) func(*model.Workload) int {
+	return func(w *model.Workload) int {
+		return cmp.Or(strings.Compare(w.Namespace, namespace), strings.Compare(w.Name, name))
+	}
+}
+
+// Workloads yields all workloads by namespace and name.
+func (w *World) Workloads() iter.Seq[*model.Workload] {
+	return w.workloads.from(nil, func(*model.Workload) bool { return true })
+}
+
+// SlicesNaming yields the EndpointSlices that name a pod, be it as an endpoint or as one that is not ready.
+func (w *World) SlicesNaming(namespace, pod string) iter.Seq[*model.EndpointSlice] {
+	return w.slices.by(slicesByPod).under(join(namespace, pod))
+}
+
+// podsIn yields the workloads of a namespace by name.
+func podsIn(workloads *btree[model.Workload], namespace string) iter.Seq[*model.Workload] {
+	return workloads.from(podNamed(namespace, ""), func(w *model.Workload) bool { return w.Namespace == namespace })
+}
+
+// podsOn yields the workloads on a node by namespace and name.
+func podsOn(byNode *btree[model.Workload], node string) iter.Seq[*model.Workload] {
+	begin := func(w *model.Workload) int { return cmp.Or(strings.Compare(w.Node, node), 1) }
+	return byNode.from(begin, func(w *model.Workload) bool { return w.Node == node })
+}
+
+// sharing is a workload that shares equal strings with those next to it: itself as it was, its replicas, and pods of its node. Such strings
+// were interned when it was read, but what is interned is forgotten when garbage is collected, and replicas may come days apart.
+func (b *batch) sharing(w *model.Workload) *model.Workload {
+	one := *w
+	share := func(before, after *model.Workload) {
+		one.Share(before)
+		one.Share(after)
+	}
+	share(b.next.workloads.around(podNamed(w.Namespace, w.Name)))
+	share(b.next.podsByNode.around(func(o *model.Workload) int { return byNode(o, w) }))
+	return &one
+}

@@ -1,0 +1,211 @@
+package state
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// table is what a world has of the model objects of one type: its indexes, by column.
+type table[T any] struct {
+	indexes []index[*T]
+	owner   *txn // may change the list of indexes in place
+}
+
+// column is the place of an index in its table. The type parameter keeps it from being used with another table.
+type column[T any] uint8
+
+// by is one of the table's indexes.
+func (t *table[T]) by(c column[T]) index[*T] { return t.indexes[c] }
+
+// keysOf appends the keys under which an object stands in an index. It is a function of the object alone.
+type keysOf[T any] func(keys [][]byte, o *T) [][]byte
+
+// selector is a selector over workloads, with the object that has it.
+type selector struct {
+	labels model.Labels
+	of     *model.Meta
+}
+
+// schema declares a table. All that is done with every table (create, swap, compose deltas) is derived from it.
+type schema[T any] struct {
+	// table and changes are where a World and a Delta have what there is of the type. Either may be nil.
+	table   func(*World) *table[T]
+	changes func(*Delta) *[]Pair[T]
+	// indexes are the keys of each index, by column.
+	indexes []keysOf[T]
+	// selectors appends those over workloads that an object has; nil if the type has none. SelectorsOf finds them.
+	selectors func(all []selector, o *T) []selector
+	// special does what cannot be said of the object alone, after its indexes are up to date. It returns the object as it is
+	// kept. It is nil for most types.
+	special func(b *batch, old, now *T) *T
+}
+
+// declared is a schema with the pointer type that is the model object.
+type declared[T any, P object[T]] struct{ schema[T] }
+
+// object is a model object of a type T.
+type object[T any] interface {
+	*T
+	model.Object
+	Key() source.Key
+}
+
+func declare[T any, P object[T]](s schema[T]) anyTable { return &declared[T, P]{s} }
+
+// anyTable is a schema, whatever the type.
+type anyTable interface {
+	// create makes the empty table of a first world.
+	create(w *World, lookups *atomic.Uint64)
+	// swap puts an object in the place of another, nil is none. It returns false for objects of another type.
+	swap(b *batch, old, now model.Object) bool
+	// isEmpty tells that a delta has no object of the type.
+	isEmpty(d *Delta) bool
+	// compose sets what differs from before the first delta to after the second one.
+	compose(both, first, second *Delta)
+	// changedSelectors appends the selectors over workloads of the objects in a delta, as they were and as they are.
+	changedSelectors(d *Delta, found []model.Labels) []model.Labels
+}
+
+func (s *declared[T, P]) create(w *World, lookups *atomic.Uint64) {
+	if s.table == nil {
+		return
+	}
+	t := s.table(w)
+	for range s.indexes {
+		t.indexes = append(t.indexes, newIndex[*T](lookups))
+	}
+}
+
+func (s *declared[T, P]) swap(b *batch, old, now model.Object) bool {
+	was, _ := old.(P)
+	is, _ := now.(P)
+	if was == nil && is == nil {
+		return false
+	}
+	o, n := (*T)(was), (*T)(is)
+	if s.table != nil {
+		s.table(b.next).swap(b, s.indexes, Pair[T]{o, n})
+	}
+	if s.selectors != nil {
+		s.swapSelectors(b, o, n)
+	}
+	if s.special != nil {
+		n = s.special(b, o, n)
+	}
+	if s.changes != nil {
+		list := s.changes(b.delta)
+		*list = append(*list, Pair[T]{Old: o, New: n})
+	}
+	return true
+}
+
+// swap puts an object in the place of another in all indexes. A key that both have is set anew and never dropped.
+func (t *table[T]) swap(b *batch, indexes []keysOf[T], p Pair[T]) {
+	if t.owner != b.tx {
+		t.indexes, t.owner = slices.Clone(t.indexes), b.tx
+	}
+	for c, keys := range indexes {
+		ix := &t.indexes[c]
+		if p.New != nil {
+			b.keys = keys(b.keys[:0], p.New)
+			for _, k := range b.keys {
+				ix.put(b.tx, k, p.New)
+			}
+		}
+		if p.Old != nil {
+			b.keys = keys(b.keys[:0], p.Old)
+			for _, k := range b.keys {
+				if p.New == nil || !has(*ix, k, p.New) {
+					ix.drop(b.tx, k)
+				}
+			}
+		}
+	}
+}
+
+// has tells whether a key leads to an object.
+func has[T any](ix index[*T], key []byte, o *T) bool {
+	leaf, i, found := ix.entries.place(at[*T](key))
+	return found && leaf.values[i].value == o
+}
+
+func (s *declared[T, P]) swapSelectors(b *batch, old, now *T) {
+	if old != nil {
+		for _, l := range s.selectors(nil, old) {
+			b.next.selectors.drop(b.tx, l.key())
+		}
+	}
+	if now != nil {
+		for _, l := range s.selectors(nil, now) {
+			b.next.selectors.put(b.tx, l.key(), l.labels)
+		}
+	}
+}
+
+func (s *declared[T, P]) isEmpty(d *Delta) bool { return s.changes == nil || len(*s.changes(d)) == 0 }
+
+func (s *declared[T, P]) compose(both, first, second *Delta) {
+	if s.changes != nil {
+		*s.changes(both) = composePairs[T, P](*s.changes(first), *s.changes(second))
+	}
+}
+
+func (s *declared[T, P]) changedSelectors(d *Delta, found []model.Labels) []model.Labels {
+	if s.selectors == nil {
+		return found
+	}
+	for _, p := range *s.changes(d) {
+		for _, o := range []*T{p.Old, p.New} {
+			if o == nil {
+				continue
+			}
+			for _, l := range s.selectors(nil, o) {
+				found = append(found, l.labels)
+			}
+		}
+	}
+	return found
+}
+
+func (s selector) key() []byte {
+	return join(s.labels.FirstPair(), s.labels.String(), string(s.of.Kind), s.of.Namespace, s.of.Name)
+}
+
+// one is the keys of an index in which each object stands once.
+func one[T any](key func(*T) []byte) keysOf[T] {
+	return func(keys [][]byte, o *T) [][]byte { return append(keys, key(o)) }
+}
+
+// some is the keys of an index in which an object stands once if it is of those that are meant.
+func some[T any](meant func(*T) bool, key func(*T) []byte) keysOf[T] {
+	return func(keys [][]byte, o *T) [][]byte {
+		if !meant(o) {
+			return keys
+		}
+		return append(keys, key(o))
+	}
+}
+
+// eachOf is the keys of an index in which an object stands once for each of its names, in the order of claims to them.
+func eachOf[T any, N ~string](meta func(*T) *model.Meta, names func(*T) []N) keysOf[T] {
+	return func(keys [][]byte, o *T) [][]byte {
+		for _, name := range names(o) {
+			keys = append(keys, ordered(join(string(name)), meta(o), ""))
+		}
+		return keys
+	}
+}
+
+// selects is the one selector of an object, unless it is empty and selects all.
+func selects[T any](of func(*T) (model.Labels, *model.Meta)) func([]selector, *T) []selector {
+	return func(all []selector, o *T) []selector {
+		labels, meta := of(o)
+		if labels.IsEmpty() {
+			return all
+		}
+		return append(all, selector{labels, meta})
+	}
+}

@@ -1,0 +1,145 @@
+package state
+
+import "github.com/lateen-mesh/lateen/internal/model"
+
+// The indexes of each table. The comments give the parts of the keys; "order" is the place in model.Meta.Compare.
+const (
+	servicesByHost      column[model.Service] = iota // host, order
+	servicesByNamespace                              // namespace, host, order
+	servicesByPort                                   // port, kind of protocol, order
+	servicesByVIP                                    // address, port, order
+	servicesLoose                                    // port, kind of connection, order
+	servicesBySelector                               // namespace, first pair of the selector, order
+	servicesApart                                    // see apart.go
+)
+
+const (
+	virtualServicesByName        column[model.VirtualService] = iota // namespace, name
+	virtualServicesByHost                                            // host, order
+	virtualServicesByGateway                                         // gateway, order
+	virtualServicesByDestination                                     // destination host, order
+	virtualServicesApart                                             // see apart.go
+)
+
+const (
+	destinationRulesByHost       column[model.DestinationRule] = iota // host, order
+	destinationRulesByCredential                                      // credential, order
+	destinationRulesApart                                             // see apart.go
+)
+
+const (
+	gatewaysInOrder      column[model.Gateway] = iota // order
+	gatewaysByName                                    // "namespace/name"
+	gatewaysByCredential                              // credential, order
+	gatewaysForwarding                                // order; of those that forward
+)
+
+const (
+	sidecarsByNamespace column[model.Sidecar]    = 0 // namespace, order
+	guardsByNamespace   column[model.Guard]      = 0 // namespace, kind, order
+	credentialsByName   column[model.Credential] = 0 // namespace, name
+	nodesByName         column[model.Node]       = 0 // name
+)
+
+const (
+	slicesByPod  column[model.EndpointSlice] = iota // namespace, pod, slice
+	slicesByNode                                    // node, namespace, slice
+)
+
+// tables are all model objects that a World keeps. A new type of object has a line here, a field in World and one in Delta.
+var tables = []anyTable{
+	declare(schema[model.Service]{
+		table:   func(w *World) *table[model.Service] { return &w.services },
+		changes: func(d *Delta) *[]Pair[model.Service] { return &d.Services },
+		special: swapHosts,
+		indexes: []keysOf[model.Service]{
+			servicesByHost: one(func(s *model.Service) []byte { return ordered(join(string(s.Host)), &s.Meta, "") }),
+			servicesByNamespace: one(func(s *model.Service) []byte {
+				return ordered(join(s.Namespace, string(s.Host)), &s.Meta, "")
+			}),
+			servicesByPort:     portKeys,
+			servicesByVIP:      vipKeys,
+			servicesLoose:      looseKeys,
+			servicesBySelector: some(selectsPods, selectingKey),
+			servicesApart:      serviceApartKeys,
+		},
+	}),
+	declare(schema[model.VirtualService]{
+		table:   func(w *World) *table[model.VirtualService] { return &w.virtualServices },
+		changes: func(d *Delta) *[]Pair[model.VirtualService] { return &d.VirtualServices },
+		indexes: []keysOf[model.VirtualService]{
+			virtualServicesByName:        one(func(v *model.VirtualService) []byte { return join(v.Namespace, v.Name) }),
+			virtualServicesByHost:        eachOf(virtualServiceMeta, func(v *model.VirtualService) []model.Host { return v.Hosts }),
+			virtualServicesByGateway:     eachOf(virtualServiceMeta, func(v *model.VirtualService) []string { return v.Gateways }),
+			virtualServicesByDestination: eachOf(virtualServiceMeta, DestinationHosts),
+			virtualServicesApart:         virtualServiceApartKeys,
+		},
+		selectors: func(all []selector, v *model.VirtualService) []selector {
+			for _, l := range sourceSelectors(v) {
+				all = append(all, selector{l, &v.Meta})
+			}
+			return all
+		},
+	}),
+	declare(schema[model.DestinationRule]{
+		table:   func(w *World) *table[model.DestinationRule] { return &w.destinationRules },
+		changes: func(d *Delta) *[]Pair[model.DestinationRule] { return &d.DestinationRules },
+		special: countSubsets,
+		indexes: []keysOf[model.DestinationRule]{
+			destinationRulesByHost:       one(func(r *model.DestinationRule) []byte { return ordered(join(string(r.Host)), &r.Meta, "") }),
+			destinationRulesByCredential: eachOf(func(r *model.DestinationRule) *model.Meta { return &r.Meta }, (*model.DestinationRule).Credentials),
+			destinationRulesApart:        destinationRuleApartKeys,
+		},
+		selectors: selects(func(r *model.DestinationRule) (model.Labels, *model.Meta) { return r.Selector, &r.Meta }),
+	}),
+	declare(schema[model.Gateway]{
+		table:   func(w *World) *table[model.Gateway] { return &w.gateways },
+		changes: func(d *Delta) *[]Pair[model.Gateway] { return &d.Gateways },
+		indexes: []keysOf[model.Gateway]{
+			gatewaysInOrder:      one(func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
+			gatewaysByName:       one(func(g *model.Gateway) []byte { return join(g.Namespace + "/" + g.Name) }),
+			gatewaysByCredential: eachOf(func(g *model.Gateway) *model.Meta { return &g.Meta }, (*model.Gateway).Credentials),
+			gatewaysForwarding:   some((*model.Gateway).ForwardsAny, func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
+		},
+		selectors: selects(func(g *model.Gateway) (model.Labels, *model.Meta) { return g.Selector, &g.Meta }),
+	}),
+	declare(schema[model.Sidecar]{
+		table:   func(w *World) *table[model.Sidecar] { return &w.sidecars },
+		changes: func(d *Delta) *[]Pair[model.Sidecar] { return &d.Sidecars },
+		indexes: []keysOf[model.Sidecar]{
+			sidecarsByNamespace: one(func(s *model.Sidecar) []byte { return ordered(join(s.Namespace), &s.Meta, "") }),
+		},
+		selectors: selects(func(s *model.Sidecar) (model.Labels, *model.Meta) { return s.Selector, &s.Meta }),
+	}),
+	declare(schema[model.Guard]{
+		table:   func(w *World) *table[model.Guard] { return &w.guards },
+		changes: func(d *Delta) *[]Pair[model.Guard] { return &d.Guards },
+		indexes: []keysOf[model.Guard]{
+			guardsByNamespace: one(func(g *model.Guard) []byte { return ordered(join(g.Namespace, string(g.Kind)), &g.Meta, "") }),
+		},
+		selectors: selects(func(g *model.Guard) (model.Labels, *model.Meta) { return g.Selector, &g.Meta }),
+	}),
+	declare(schema[model.Credential]{
+		table:   func(w *World) *table[model.Credential] { return &w.credentials },
+		changes: func(d *Delta) *[]Pair[model.Credential] { return &d.Credentials },
+		indexes: []keysOf[model.Credential]{
+			credentialsByName: one(func(c *model.Credential) []byte { return join(c.Namespace, c.Name) }),
+		},
+	}),
+	declare(schema[model.Node]{
+		table:   func(w *World) *table[model.Node] { return &w.nodes },
+		changes: func(d *Delta) *[]Pair[model.Node] { return &d.Nodes },
+		indexes: []keysOf[model.Node]{
+			nodesByName: one(func(n *model.Node) []byte { return join(n.Name) }),
+		},
+	}),
+	declare(schema[model.Workload]{
+		changes: func(d *Delta) *[]Pair[model.Workload] { return &d.Workloads },
+		special: swapWorkload,
+	}),
+	declare(schema[model.EndpointSlice]{
+		table:   func(w *World) *table[model.EndpointSlice] { return &w.slices },
+		indexes: []keysOf[model.EndpointSlice]{slicesByPod: slicePodKeys, slicesByNode: sliceNodeKeys},
+		special: swapSlice,
+	}),
+}

@@ -1,0 +1,9 @@
+// Package validate checks what objects say about each other, and keeps every problem that stands.
+//
+//	World, Delta ─► Checker.Check ─► ProblemStore ◄── Report (sources), SetIngest (conversion), Conflicts (views)
+//
+// A VirtualService names a Gateway that does not exist, two objects claim one host, a Secret of a Gateway is missing: no object
+// shows that by itself, so ingest cannot. A check costs what the Delta holds.
+//
+// It may import source, model and mesh/state.
+package validate

@@ -1,0 +1,260 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// routes is the aspect of what a VirtualService names.
+const routes = "routes"
+
+// checkRelations checks the VirtualServices that the delta may concern: destinations that no service or subset answers to,
+// and gateways that do not exist.
+func (c *Checker) checkRelations(w *state.World, d *state.Delta) {
+	dirty := map[*model.VirtualService]bool{}
+	for _, p := range d.VirtualServices {
+		if p.New == nil {
+			c.store.setRelation(routesOf(p.Old), nil)
+			c.lose(p.Old, false)
+			continue
+		}
+		dirty[p.New] = true
+	}
+	for _, h := range hostsNamed(d) {
+		for host := range w.HostsUnder(h) {
+			for v := range w.VirtualServicesTo(host) {
+				dirty[v] = true
+			}
+		}
+		for v := range w.VirtualServicesTo(h) {
+			dirty[v] = true
+		}
+	}
+	for _, p := range d.Gateways {
+		for _, g := range []*model.Gateway{p.Old, p.New} {
+			if g == nil {
+				continue
+			}
+			for v := range w.VirtualServicesAt(g.Namespace + "/" + g.Name) {
+				dirty[v] = true
+			}
+		}
+	}
+	c.addLost(w, d, dirty)
+	for v := range dirty {
+		c.store.setRelation(routesOf(v), checkVirtualService(w, v))
+		c.lose(v, slices.ContainsFunc(state.DestinationHosts(v), func(h model.Host) bool { return winner(w.Claims(h)) == nil }))
+	}
+}
+
+// addLost adds the VirtualServices with a destination that does not exist, in namespaces where a service came or went: what
+// they are told to try instead may be another now.
+func (c *Checker) addLost(w *state.World, d *state.Delta, dirty map[*model.VirtualService]bool) {
+	for _, p := range d.Services {
+		if p.Old != nil && p.New != nil {
+			continue
+		}
+		s := p.Old
+		if s == nil {
+			s = p.New
+		}
+		for k := range c.lost[s.Namespace] {
+			if v := w.VirtualService(k.Namespace, k.Name); v != nil {
+				dirty[v] = true
+			}
+		}
+	}
+}
+
+// routesOf names what is said of a VirtualService's routes: of several that stand for one Ingress each has its own say.
+func routesOf(v *model.VirtualService) relation {
+	if v.Owner != "" {
+		return relation{v.Key(), routes + " " + v.Name}
+	}
+	return relation{v.Key(), routes}
+}
+
+// lose remembers whether a VirtualService has a destination that does not exist.
+func (c *Checker) lose(v *model.VirtualService, lost bool) {
+	k := source.Key{Kind: v.Kind, Namespace: v.Namespace, Name: v.Name}
+	in := c.lost[k.Namespace]
+	switch {
+	case !lost:
+		delete(in, k)
+	case in == nil:
+		c.lost[k.Namespace] = map[source.Key]bool{k: true}
+	default:
+		in[k] = true
+	}
+	if !lost && len(in) == 0 {
+		delete(c.lost, k.Namespace)
+	}
+}
+
+// hostsNamed are the hosts of changed services and DestinationRules.
+func hostsNamed(d *state.Delta) []model.Host {
+	var hosts []model.Host
+	for _, p := range d.Services {
+		for _, s := range []*model.Service{p.Old, p.New} {
+			if s != nil {
+				hosts = append(hosts, s.Host)
+			}
+		}
+	}
+	for _, p := range d.DestinationRules {
+		for _, r := range []*model.DestinationRule{p.Old, p.New} {
+			if r != nil {
+				hosts = append(hosts, r.Host)
+			}
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+func checkVirtualService(w *state.World, v *model.VirtualService) []source.Problem {
+	var problems []source.Problem
+	add := func(p source.Problem) { problems = append(problems, p) }
+	for i, g := range v.Gateways {
+		if g != model.Mesh && w.Gateway(g) == nil {
+			add(source.Problem{
+				Severity: source.Warning, Path: fmt.Sprintf("spec.gateways[%d]", i), Value: g,
+				Message: "there is no such Gateway", Want: "the namespace/name of a Gateway, or \"mesh\"",
+			})
+		}
+	}
+	for i, r := range v.HTTP {
+		for j, d := range r.Destinations {
+			at := fmt.Sprintf("spec.http[%d].route[%d].destination", i, j)
+			if v.Owner != "" {
+				at = "spec.rules.http.paths.backend.service" // of an Ingress
+			}
+			problems = append(problems, checkDestination(w, v, d, at)...)
+		}
+		for j, m := range r.Mirrors {
+			problems = append(problems, checkDestination(w, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...)
+		}
+	}
+	for i, r := range v.TLS {
+		for j, d := range r.Destinations {
+			problems = append(problems, checkDestination(w, v, d, fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j))...)
+		}
+	}
+	for i, r := range v.TCP {
+		for j, d := range r.Destinations {
+			problems = append(problems, checkDestination(w, v, d, fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j))...)
+		}
+	}
+	return problems
+}
+
+func checkDestination(w *state.World, v *model.VirtualService, d model.Destination, path string) []source.Problem {
+	if d.Host == "" {
+		return nil // ingest said so
+	}
+	s := winner(w.Claims(d.Host))
+	if s == nil {
+		return []source.Problem{{
+			Severity: source.Error, Path: path + ".host", Value: string(d.Host),
+			Message: "no Service or ServiceEntry has this host; requests are answered with 503", Want: nearestHosts(w, v, d.Host),
+		}}
+	}
+	var problems []source.Problem
+	if d.PortName != "" && !slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Name == d.PortName }) {
+		problems = append(problems, source.Problem{
+			Severity: source.Error, Path: path + ".port.name", Value: d.PortName,
+			Message: fmt.Sprintf("%s has no port of this name; requests are answered with 503", s.Key()), Want: "the name of one of its ports",
+		})
+	}
+	if d.Port != 0 {
+		if _, ok := s.Port(d.Port); !ok {
+			problems = append(problems, source.Problem{
+				Severity: source.Error, Path: path + ".port.number", Value: fmt.Sprint(d.Port),
+				Message: fmt.Sprintf("%s has no such port; requests are answered with 503", s.Key()), Want: "one of " + ports(s),
+			})
+		}
+	}
+	if d.Subset != "" {
+		problems = append(problems, checkSubset(w, d, path)...)
+	}
+	return problems
+}
+
+func checkSubset(w *state.World, d model.Destination, path string) []source.Problem {
+	var known []string
+	for pattern := range d.Host.Patterns() {
+		for r := range w.DestinationRulesOf(pattern) {
+			if _, ok := r.Subset(d.Subset); ok {
+				return nil
+			}
+			for _, s := range r.Subsets {
+				known = append(known, s.Name)
+			}
+		}
+	}
+	want := "a DestinationRule for the host that defines it"
+	if len(known) > 0 {
+		slices.Sort(known)
+		want = "one of " + strings.Join(slices.Compact(known), ", ")
+	}
+	return []source.Problem{{
+		Severity: source.Error, Path: path + ".subset", Value: d.Subset,
+		Message: fmt.Sprintf("no DestinationRule defines this subset of %s; requests are answered with 503", d.Host), Want: want,
+	}}
+}
+
+func ports(s *model.Service) string {
+	var numbers []string
+	for _, p := range s.Ports {
+		numbers = append(numbers, fmt.Sprint(p.Port))
+	}
+	return strings.Join(numbers, ", ")
+}
+
+// nearestHosts suggests hosts of the same namespace, or with the same first label elsewhere.
+func nearestHosts(w *state.World, v *model.VirtualService, h model.Host) string {
+	first, _, _ := strings.Cut(string(h), ".")
+	var near []string
+	for s := range w.ServicesIn(v.Namespace) {
+		if name, _, _ := strings.Cut(string(s.Host), "."); strings.HasPrefix(name, first) || strings.HasPrefix(first, name) {
+			near = append(near, string(s.Host))
+		}
+	}
+	if len(near) == 0 {
+		return "the name of a Service in namespace " + v.Namespace + ", or a fully qualified host"
+	}
+	return "perhaps " + strings.Join(near[:min(3, len(near))], " or ")
+}
+
+// checkServices reports hosts that two objects claim where only one can have them.
+func (c *Checker) checkServices(w *state.World, d *state.Delta) {
+	for _, p := range d.Services {
+		if p.New == nil {
+			c.store.setRelation(relation{p.Old.Key(), string(p.Old.Host)}, nil)
+		}
+	}
+	for _, p := range d.Services {
+		for _, s := range []*model.Service{p.Old, p.New} {
+			if s == nil {
+				continue
+			}
+			var first *model.Service
+			for claim := range w.Claims(s.Host) {
+				if first == nil {
+					first = claim
+					c.store.setRelation(relation{claim.Key(), string(claim.Host)}, nil)
+					continue
+				}
+				c.store.setRelation(relation{claim.Key(), string(claim.Host)}, []source.Problem{{
+					Severity: source.Warning, Path: "spec.hosts", Value: string(claim.Host),
+					Message: fmt.Sprintf("%s claims this host too and comes first", first.Key()), Want: "a host of its own",
+				}})
+			}
+		}
+	}
+}

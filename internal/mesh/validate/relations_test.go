@@ -1,0 +1,91 @@
+package validate
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// checked is a mesh that is checked from generation to generation.
+type checked struct {
+	writer *state.Writer
+	store  *ProblemStore
+	check  *Checker
+}
+
+func newChecked() *checked {
+	store := NewProblemStore(slog.New(slog.DiscardHandler), nil)
+	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store)}
+}
+
+// apply makes a generation, and returns all problems that stand at it.
+func (c *checked) apply(updates ...state.Update) []source.Problem {
+	c.check.Check(c.writer.Apply(updates))
+	c.store.Publish()
+	return c.store.Problems()
+}
+
+func meta(k source.Kind, namespace, name string) model.Meta {
+	return model.Meta{Kind: k, Namespace: namespace, Name: name}
+}
+
+func update(o model.Object, m model.Meta) state.Update {
+	return state.Update{Key: m.Key(), Objects: []model.Object{o}}
+}
+
+func gone(u state.Update) state.Update { return state.Update{Key: u.Key} }
+
+func kubeService(namespace, name string) state.Update {
+	m := meta(source.Service, namespace, name)
+	return update(&model.Service{Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
+}
+
+func virtualService(subset string) state.Update {
+	m := meta(source.VirtualService, "default", "v")
+	return update(&model.VirtualService{Meta: m, Hosts: []model.Host{"a.default.svc.cluster.local"}, Gateways: []string{"default/gw"}, HTTP: []*model.HTTPRoute{
+		{Destinations: []model.Destination{{Host: "a.default.svc.cluster.local", Subset: subset}}},
+	}}, m)
+}
+
+func rule(subsets ...string) state.Update {
+	m := meta(source.DestinationRule, "default", "r")
+	r := &model.DestinationRule{Meta: m, Host: "a.default.svc.cluster.local"}
+	for _, s := range subsets {
+		r.Subsets = append(r.Subsets, model.Subset{Name: s})
+	}
+	return update(r, m)
+}
+
+// What objects say about each other is looked at again when either changes, and only then.
+func TestRelationsAreChecked(t *testing.T) {
+	c := newChecked()
+	apply := func(updates ...state.Update) []string {
+		var texts []string
+		for _, p := range c.apply(updates...) {
+			texts = append(texts, p.Path+" = "+p.Value+": "+p.Want)
+		}
+		return texts
+	}
+	require.Equal(t, []string{
+		"spec.http[0].route[0].destination.host = a.default.svc.cluster.local: the name of a Service in namespace default, or a fully qualified host",
+		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
+	}, apply(virtualService("v3")))
+	require.Equal(t, []string{
+		"spec.http[0].route[0].destination.subset = v3: a DestinationRule for the host that defines it",
+		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
+	}, apply(kubeService("default", "a")))
+	require.Equal(t, []string{
+		"spec.http[0].route[0].destination.subset = v3: one of v1, v2",
+		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
+	}, apply(rule("v2", "v1")))
+	m := meta(source.Gateway, "default", "gw")
+	require.Len(t, apply(update(&model.Gateway{Meta: m}, m)), 1)
+	require.Empty(t, apply(rule("v3")))
+	require.Len(t, apply(rule("v1")), 1)
+	require.Empty(t, apply(gone(virtualService(""))))
+}

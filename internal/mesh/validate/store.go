@@ -1,0 +1,252 @@
+package validate
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// ProblemStore keeps every problem that stands now: what sources could not read, what ingest refused, what objects say about each
+// other, and what views see contested. A problem goes as soon as its cause does. A change costs the problems that it touches,
+// however many stand. Writers are the loop and the sources; readers get a snapshot.
+type ProblemStore struct {
+	mu       sync.Mutex
+	tally    *source.Tally
+	reports  map[string][]*source.Tallied // by origin
+	subjects map[source.Key]*subject      // with what is wrong
+	origins  map[source.Key]string        // of the objects that have one: those of an API server have none
+	logger   *slog.Logger
+	snapshot atomic.Pointer[[]source.Problem] // nil when it is to be made anew
+	changed  func([]source.Problem, []source.Problem)
+}
+
+// subject is what is wrong with one object.
+type subject struct {
+	ingest    []*source.Tallied
+	relations map[string][]*source.Tallied       // from checks between objects, by aspect
+	conflicts map[source.Problem]*source.Tallied // from views
+}
+
+// NewProblemStore makes an empty store. changed, if not nil, is told which problems appeared and which were mended.
+func NewProblemStore(logger *slog.Logger, changed func(appeared, mended []source.Problem)) *ProblemStore {
+	return &ProblemStore{
+		tally: source.NewTally(), reports: map[string][]*source.Tallied{}, subjects: map[source.Key]*subject{},
+		origins: map[source.Key]string{}, logger: logger, changed: changed,
+	}
+}
+
+// Problems are those that stand, in a fixed order.
+func (st *ProblemStore) Problems() []source.Problem {
+	if s := st.snapshot.Load(); s != nil {
+		return *s
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	all := st.tally.Told()
+	st.snapshot.Store(&all)
+	return all
+}
+
+// Report takes a source's report at once: it has no generation to wait for.
+func (st *ProblemStore) Report(r source.Report) {
+	st.mu.Lock()
+	setProblems(st.reports, r.Origin, st.swap(st.reports[r.Origin], r.Problems))
+	st.mu.Unlock()
+	st.Publish()
+}
+
+// HasNewErrors reports whether an error has appeared since the last Publish.
+func (st *ProblemStore) HasNewErrors() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.tally.Untold(source.Error)
+}
+
+// Conflicts takes what views see contested that they did not before, and what no longer.
+func (st *ProblemStore) Conflicts(appeared, mended []source.Problem) {
+	st.mu.Lock()
+	for _, p := range mended {
+		st.edit(p.Object, func(s *subject) {
+			if x := s.conflicts[p]; x != nil {
+				st.tally.Drop(x)
+				delete(s.conflicts, p)
+			}
+		})
+	}
+	for _, p := range appeared {
+		st.edit(p.Object, func(s *subject) {
+			if s.conflicts == nil {
+				s.conflicts = map[source.Problem]*source.Tallied{}
+			}
+			s.conflicts[p] = st.tally.Add(st.placed(p, p.Object))
+		})
+	}
+	st.mu.Unlock()
+	st.Publish()
+}
+
+// NoteOrigin notes where an object stands, or that it is gone. What views see contested about one that is gone goes at once: they
+// are told later.
+func (st *ProblemStore) NoteOrigin(c source.Change) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if c.Object != nil {
+		st.place(source.Place{Key: c.Key, Origin: c.Origin})
+		return
+	}
+	delete(st.origins, c.Key)
+	if st.subjects[c.Key] != nil {
+		st.edit(c.Key, st.withoutConflicts)
+	}
+}
+
+// Move takes the new places of objects that did not change.
+func (st *ProblemStore) Move(places []source.Place) {
+	st.mu.Lock()
+	for _, p := range places {
+		if _, exists := st.origins[p.Key]; exists {
+			st.place(p)
+		}
+	}
+	st.mu.Unlock()
+	st.Publish()
+}
+
+// place notes where an object stands; what is wrong with it stands there too.
+func (st *ProblemStore) place(p source.Place) {
+	was := st.origins[p.Key]
+	if p.Origin != "" {
+		st.origins[p.Key] = p.Origin
+	} else {
+		delete(st.origins, p.Key)
+	}
+	s := st.subjects[p.Key]
+	if s == nil || was == p.Origin {
+		return
+	}
+	for i, x := range s.ingest {
+		s.ingest[i] = st.move(x, p.Key)
+	}
+	for aspect, problems := range s.relations {
+		for i, x := range problems {
+			s.relations[aspect][i] = st.move(x, p.Key)
+		}
+	}
+	for told, x := range s.conflicts {
+		s.conflicts[told] = st.move(x, p.Key)
+	}
+}
+
+func (st *ProblemStore) withoutConflicts(s *subject) {
+	for _, x := range s.conflicts {
+		st.tally.Drop(x)
+	}
+	s.conflicts = nil
+}
+
+func (st *ProblemStore) move(x *source.Tallied, k source.Key) *source.Tallied {
+	p := x.Problem
+	p.Origin = ""
+	st.tally.Drop(x)
+	return st.tally.Add(st.placed(p, k))
+}
+
+// SetIngest takes what the conversion of an object found wrong, in place of what it found before.
+func (st *ProblemStore) SetIngest(k source.Key, problems []source.Problem) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(problems) == 0 && st.subjects[k] == nil {
+		return
+	}
+	st.edit(k, func(s *subject) { s.ingest = st.swap(s.ingest, st.placedAll(problems, k)) })
+}
+
+// relation is one aspect under which an object is checked against others.
+type relation struct {
+	object source.Key
+	aspect string
+}
+
+// setRelation takes what such a check found, without origins: they are the objects'.
+func (st *ProblemStore) setRelation(r relation, problems []source.Problem) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(problems) == 0 && st.subjects[r.object] == nil {
+		return
+	}
+	st.edit(r.object, func(s *subject) {
+		if s.relations == nil {
+			s.relations = map[string][]*source.Tallied{}
+		}
+		setProblems(s.relations, r.aspect, st.swap(s.relations[r.aspect], st.placedAll(problems, r.object)))
+	})
+}
+
+// edit changes what is wrong with an object, and forgets it if that is nothing.
+func (st *ProblemStore) edit(k source.Key, f func(*subject)) {
+	s := st.subjects[k]
+	if s == nil {
+		s = &subject{}
+		st.subjects[k] = s
+	}
+	f(s)
+	if len(s.ingest)+len(s.relations)+len(s.conflicts) == 0 {
+		delete(st.subjects, k)
+	}
+}
+
+func (st *ProblemStore) swap(old []*source.Tallied, now []source.Problem) []*source.Tallied {
+	for _, x := range old {
+		st.tally.Drop(x)
+	}
+	var tallied []*source.Tallied
+	for _, p := range now {
+		tallied = append(tallied, st.tally.Add(p))
+	}
+	return tallied
+}
+
+func setProblems(m map[string][]*source.Tallied, k string, problems []*source.Tallied) {
+	if len(problems) == 0 {
+		delete(m, k)
+		return
+	}
+	m[k] = problems
+}
+
+func (st *ProblemStore) placedAll(problems []source.Problem, k source.Key) []source.Problem {
+	var placed []source.Problem
+	for _, p := range problems {
+		placed = append(placed, st.placed(p, k))
+	}
+	return placed
+}
+
+func (st *ProblemStore) placed(p source.Problem, k source.Key) source.Problem {
+	p.Object = k
+	if p.Origin == "" {
+		p.Origin = st.origins[k]
+	}
+	return p
+}
+
+// Publish tells what has appeared and what was mended since the last time.
+func (st *ProblemStore) Publish() {
+	st.mu.Lock()
+	appeared, mended := st.tally.Tell()
+	if len(appeared)+len(mended) > 0 {
+		st.snapshot.Store(nil)
+	}
+	st.mu.Unlock()
+	for _, p := range appeared {
+		st.logger.Warn("problem", "severity", p.Severity.String(), "problem", p.String())
+	}
+	for _, p := range mended {
+		st.logger.Info("problem mended", "problem", p.String())
+	}
+	if st.changed != nil && len(appeared)+len(mended) > 0 {
+		st.changed(appeared, mended)
+	}
+}

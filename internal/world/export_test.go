@@ -1,4 +1,0 @@
-package world
-
-// Permutations are for tests in the package outside.
-var Permutations = permutations
