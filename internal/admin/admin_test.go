@@ -54,9 +54,9 @@ func reviews(t *testing.T) serve.Client {
 	put := func(typ view.Type, name string, own bool, m proto.Message) {
 		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		require.NoError(t, err)
-		r := view.NewResource(name, body)
+		r := view.New(name, body)
 		if own {
-			r = view.NewOwnResource(name, body)
+			r = view.NewWith(name, body, view.Traits{Placeholders: true})
 		}
 		state = state.With(typ, store.Build(r))
 	}
@@ -69,7 +69,7 @@ func reviews(t *testing.T) serve.Client {
 	}})
 	c := serve.Client{
 		ConnectionID: "reviews-v1-0.default-1", Node: node(t, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local"),
-		Address: "127.0.0.1:5", ConnectedAt: connectedAt, State: state, Own: view.Own{Pod: "127.0.0.2"},
+		Address: "127.0.0.1:5", ConnectedAt: connectedAt, State: state, Overlay: view.Overlay{Pod: "127.0.0.2"},
 	}
 	c.Node.Metadata.ClusterID, c.Node.Metadata.IstioVersion = "Kubernetes", "1.31.1"
 	c.Types[view.Cluster] = session.TypeStatus{
@@ -197,7 +197,7 @@ func TestConfigDumpIsWhatTheProxyShouldHave(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(&adminv3.ClustersConfigDump{
 			DynamicActiveClusters: []*adminv3.ClustersConfigDump_DynamicCluster{{
-				VersionInfo: c.Own.Version(c.State.Set(view.Cluster).Get("inbound")).String(), Cluster: want,
+				VersionInfo: c.Overlay.Version(c.State.Set(view.Cluster).Get("inbound")).String(), Cluster: want,
 			}},
 		}, &clusters, protocmp.Transform()))
 

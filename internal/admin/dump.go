@@ -133,6 +133,6 @@ func each(c serve.Client, t view.Type, f func(name, version string, body *anypb.
 	set := c.State.Set(t)
 	for _, name := range set.Names() {
 		r := set.Get(name)
-		f(name, c.Own.Version(r).String(), &anypb.Any{TypeUrl: t.URL(), Value: c.Own.Body(t, r)})
+		f(name, c.Overlay.Version(r).String(), &anypb.Any{TypeUrl: t.URL(), Value: c.Overlay.Body(t, r)})
 	}
 }

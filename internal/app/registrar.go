@@ -67,7 +67,7 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *view.Member, p view.Placement) {
-		conn = r.hub.Register(p.Class, p.State, p.Own)
+		conn = r.hub.Register(p.Class, p.State, p.Overlay)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.members[conn], r.conns[m] = m, conn
@@ -94,7 +94,7 @@ func (r *registrar) generation(s view.Step, d *state.Delta) fanout.Generation {
 	defer r.mu.Unlock()
 	for _, m := range s.Moved {
 		if conn := r.conns[m.Member]; conn != nil {
-			g.Moved = append(g.Moved, fanout.Move{Conn: conn, Class: m.Class, State: m.State, Own: m.Own})
+			g.Moved = append(g.Moved, fanout.Move{Conn: conn, Class: m.Class, State: m.State, Overlay: m.Overlay})
 		}
 	}
 	return g

@@ -81,7 +81,7 @@ type client struct {
 	rig     *rig
 	conn    *fanout.Conn
 	session *session.Session
-	own     view.Own
+	own     view.Overlay
 	sent    sent
 	frames  map[*byte]bool // that it shares with others, by where their bytes lie
 }
@@ -140,8 +140,8 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 
 func (c *client) push() {
 	if p, ok := c.conn.Take(); ok {
-		c.own = p.Own
-		c.take(c.session.Update(p.State, p.Own, c.rig.now))
+		c.own = p.Overlay
+		c.take(c.session.Update(p.State, p.Overlay, c.rig.now))
 	}
 }
 

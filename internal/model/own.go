@@ -1,6 +1,6 @@
 package model
 
-// Placeholders that stand in a translated SocketAddress for the proxy's own addresses (view.Own), so that proxies which
+// Placeholders that stand in a translated SocketAddress for the proxy's own addresses (resource.Overlay), so that proxies which
 // differ only in them share one class. They are no valid IP addresses, so a forgotten one is refused by Envoy, never bound.
 const (
 	// OwnPod is the workload's own address: inbound listeners bind it.

@@ -15,7 +15,7 @@ import (
 func assignmentOf(st *Store, endpoints map[int]int) *Resource {
 	var members []*Resource
 	for n, content := range endpoints {
-		members = append(members, NewResource(fmt.Sprint("e", n), fmt.Appendf(nil, "endpoint %d: %d", n, content)))
+		members = append(members, New(fmt.Sprint("e", n), fmt.Appendf(nil, "endpoint %d: %d", n, content)))
 	}
 	return NewAssignment("c", []byte("c"), []Group{{Head: []byte("zone"), Members: st.Build(members...)}})
 }
@@ -101,7 +101,7 @@ func TestMembersAreEncodedOnceForAllGenerations(t *testing.T) {
 
 func TestDifferForgetsWhatNobodyMakes(t *testing.T) {
 	st, d := NewStore(), NewDiffer(16)
-	set := func(body string) *Set { return st.Build(NewResource("a", []byte(body))) }
+	set := func(body string) *Set { return st.Build(New("a", []byte(body))) }
 	one, two, three := set("1"), set("2"), set("3")
 	used, unused := d.Diff(Cluster, one, two), d.Diff(Cluster, two, three)
 	for range 2 * turnAfter {

@@ -9,9 +9,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// ClassID names a class as long as it lives.
-type ClassID uint64
-
 // class is a class with its present configuration. Only classes with a connected proxy exist.
 type class struct {
 	// What a change of endpoints looks at in each of hundreds of classes comes first, together.
@@ -105,7 +102,7 @@ func (c *class) apply(st *Store, e *edits) {
 	for t := range sets {
 		sets[t] = e.on(st, Type(t), sets[t])
 	}
-	c.state = c.state.having(&stage{generation: c.scope.World.Generation, endpoints: sets[Endpoint]}, sets)
+	c.state = c.state.WithSets(NewEndpointPart(c.scope.World.Generation, sets[Endpoint]), sets)
 }
 
 // editTables makes the edits of route tables.
@@ -129,7 +126,7 @@ func (c *class) editTable(st *Store, e *edits, name string) {
 	t := c.tables[name]
 	t.vhosts += c.more(e, name)
 	for vhost, r := range e.vhosts[name] {
-		e.sets[VirtualHost] = append(e.sets[VirtualHost], Edit{Name: fullName(name, vhost), Resource: r})
+		e.sets[VirtualHost] = append(e.sets[VirtualHost], Edit{Name: VirtualHostName(name, vhost), Resource: r})
 	}
 	if head, set := e.heads[name]; set {
 		t.head = head
@@ -150,7 +147,7 @@ func (c *class) more(e *edits, table string) (more int) {
 		if r != nil {
 			more++
 		}
-		if c.state.Set(VirtualHost).Get(fullName(table, name)) != nil {
+		if c.state.Set(VirtualHost).Get(VirtualHostName(table, name)) != nil {
 			more--
 		}
 	}
@@ -162,7 +159,7 @@ func (c *class) willHave(e *edits, table, name string) bool {
 	if r, edited := e.vhosts[table][name]; edited {
 		return r != nil
 	}
-	return c.state.Set(VirtualHost).Get(fullName(table, name)) != nil
+	return c.state.Set(VirtualHost).Get(VirtualHostName(table, name)) != nil
 }
 
 // step takes the class from its scope to the next one, compiling only what the impact may touch. It adds to changed which
@@ -262,7 +259,7 @@ func (c *class) drift(comp compiler, m *impact, changed []ClassState) []ClassSta
 	if endpoints == before {
 		return changed
 	}
-	return c.enter(c.state.on(m.bench.stage(endpoints)), changed)
+	return c.enter(c.state.WithEndpoints(m.bench.stage(endpoints)), changed)
 }
 
 func listed(slots []slot, o slot) bool {

@@ -98,7 +98,7 @@ func collect(r *Resource) *Collections {
 		body = protowire.AppendTag(body, assignmentEndpoints, protowire.BytesType)
 		body = protowire.AppendBytes(body, locality)
 	}
-	c.Open, c.Sealed = NewResource(r.name, body), NewResource(r.name, body)
+	c.Open, c.Sealed = New(r.name, body), New(r.name, body)
 	c.Open.version[len(c.Open.version)-1] &^= collected
 	c.Sealed.version = r.version
 	c.Sealed.version[len(c.Sealed.version)-1] |= collected

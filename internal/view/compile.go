@@ -34,7 +34,7 @@ type Compiler struct {
 type Member struct {
 	facts   Facts
 	variant *variant
-	own     Own
+	own     Overlay
 }
 
 // Facts is what a proxy said of itself when it connected. Where a Pod record exists, labels and addresses are taken from it.
@@ -47,9 +47,9 @@ type Facts struct {
 
 // Placement is where a proxy belongs.
 type Placement struct {
-	Class ClassID
-	State State
-	Own   Own
+	Class   ClassID
+	State   State
+	Overlay Overlay
 }
 
 // Step is what one generation changes for connected proxies.
@@ -61,12 +61,6 @@ type Step struct {
 	Moved []MemberMove
 	// Appeared and Mended are problems that classes see now and did not at the step before, and the other way round.
 	Appeared, Mended []source.Problem
-}
-
-// ClassState is a class and its new state.
-type ClassState struct {
-	Class ClassID
-	State State
 }
 
 // MemberMove is a proxy and its new place.
@@ -165,7 +159,7 @@ func (c *Compiler) place(m *Member) Placement {
 		c.release(m.variant)
 	}
 	m.variant, m.own = at, own
-	return Placement{Class: at.id, State: at.state, Own: own}
+	return Placement{Class: at.id, State: at.state, Overlay: own}
 }
 
 func (c *Compiler) enlist(cl *class) {
@@ -200,8 +194,8 @@ func (c *Compiler) variantOf(cl *class, near model.Labels) *variant {
 }
 
 // resolve prefers the Pod record to what a proxy says of itself: a compromised one may claim labels.
-func resolve(w *state.World, f Facts) (scope.Proxy, Own) {
-	proxy, own := f.Proxy, Own{Pod: f.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
+func resolve(w *state.World, f Facts) (scope.Proxy, Overlay) {
+	proxy, own := f.Proxy, Overlay{Pod: f.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
 	pod := w.Workload(proxy.Namespace, proxy.Name)
 	if pod == nil {
 		return proxy, own
@@ -288,8 +282,7 @@ func (c *Compiler) sweep() {
 }
 
 func (c *Compiler) forgetUnused() {
-	live, held := map[*Resource]bool{}, map[*groupList]bool{}
-	seen := map[*node]bool{}
+	live, held := NewLive(), map[*groupList]bool{}
 	classes := c.list
 	if c.growing != nil {
 		classes = append(slices.Clip(classes), c.growing)
@@ -306,28 +299,11 @@ func (c *Compiler) forgetUnused() {
 		}
 		for _, state := range states {
 			for _, set := range state.Sets() {
-				set.root.mark(seen, live)
+				live.Add(set)
 			}
 		}
 	}
 	c.comp.sweep(live, held)
-}
-
-// mark collects the resources of a set and of its members, visiting shared nodes once.
-func (n *node) mark(seen map[*node]bool, live map[*Resource]bool) {
-	if n == nil || seen[n] {
-		return
-	}
-	seen[n] = true
-	if r := n.leaf; r != nil {
-		live[r] = true
-		for _, g := range r.Groups() {
-			g.Members.root.mark(seen, live)
-		}
-	}
-	for _, k := range n.kids {
-		k.mark(seen, live)
-	}
 }
 
 // Stats are counts for metrics and tests.

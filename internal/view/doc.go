@@ -8,7 +8,7 @@
 //
 // Everything that leaves the package is immutable and shared: a Resource is encoded once, sets share the subtrees they agree
 // on, and a State is replaced, never changed. Route tables and assignments are assemblies of members, put together when
-// their bytes are first asked for. What holds a proxy's own addresses has placeholders in their place until it is sent (Own).
+// their bytes are first asked for. What holds a proxy's own addresses has placeholders in their place until it is sent (Overlay).
 //
 // It may import source, model, world, scope and translate. It knows nothing of gRPC or of sessions.
 package view

@@ -104,7 +104,7 @@ func describe(t *testing.T, out *strings.Builder, p view.Placement) {
 			set = p.State.Tables()
 		}
 		for _, name := range set.Names() {
-			body := p.Own.Body(view.Type(typ), set.Get(name))
+			body := p.Overlay.Body(view.Type(typ), set.Get(name))
 			switch view.Type(typ) {
 			case view.Cluster:
 				c := decode(t, body, &clusterv3.Cluster{})

@@ -28,6 +28,6 @@ func TestHeadsHoldNothingSummedOverEndpoints(t *testing.T) {
 		m.GetEndpoints()[0].LbEndpoints = nil
 		return &m
 	}
-	one, two, three := NewResource("1", nil), NewResource("2", nil), NewResource("3", nil)
+	one, two, three := New("1", nil), New("2", nil), New("3", nil)
 	require.True(t, proto.Equal(of(one), of(one, two, three)))
 }

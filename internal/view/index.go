@@ -12,9 +12,9 @@ type Index struct {
 // Found is a resource as an index has it. What is compared with what clients report stands right behind the name, so that neither the
 // resource is touched nor its version is written out for each of them.
 type Found struct {
-	place int32
-	own   bool
-	text  [versionText]byte // of the version
+	place        int32
+	placeholders bool
+	text         [versionText]byte // of the version
 }
 
 // Place is that of the resource in its index.
@@ -23,7 +23,7 @@ func (f *Found) Place() int { return int(f.place) }
 func newIndex(s *Set) *Index {
 	x := &Index{at: make(map[string]Found, s.Len()), all: make([]*Resource, 0, s.Len())}
 	for r := range s.All() {
-		x.at[r.name] = Found{int32(len(x.all)), r.own, r.version.text()}
+		x.at[r.name] = Found{int32(len(x.all)), r.placeholders, r.version.text()}
 		x.all = append(x.all, r)
 	}
 	return x
@@ -42,8 +42,8 @@ func (x *Index) Find(name []byte) (Found, bool) {
 }
 
 // Is tells whether a version that a client reports is the one that what was found has for that client.
-func (x *Index) Is(f *Found, version []byte, client *Own) bool {
-	if f.own {
+func (x *Index) Is(f *Found, version []byte, client *Overlay) bool {
+	if f.placeholders {
 		return client.Version(x.all[f.place]).String() == string(version)
 	}
 	return string(f.text[:]) == string(version)

@@ -10,7 +10,7 @@ import (
 func namesSet(n int) *Set {
 	list := make([]*Resource, n)
 	for i := range list {
-		list[i] = NewResource(fmt.Sprint("r", i), fmt.Append(nil, i))
+		list[i] = New(fmt.Sprint("r", i), fmt.Append(nil, i))
 	}
 	return NewStore().Build(list...)
 }
@@ -45,11 +45,11 @@ func TestIndexesAreKeptUpToALimit(t *testing.T) {
 }
 
 func TestAnIndexComparesWhatClientsReport(t *testing.T) {
-	shared, own := NewResource("shared", []byte("body")), NewResource("own", []byte("body"))
-	own.own = true
+	shared, own := New("shared", []byte("body")), New("own", []byte("body"))
+	own.placeholders = true
 	x := NewDiffer(1).Index(NewStore().Build(shared, own))
-	client, another := Own{Pod: "10.0.0.1"}, Own{Pod: "10.0.0.2"}
-	is := func(name, version string, client Own) bool {
+	client, another := Overlay{Pod: "10.0.0.1"}, Overlay{Pod: "10.0.0.2"}
+	is := func(name, version string, client Overlay) bool {
 		f, ok := x.Find([]byte(name))
 		require.True(t, ok)
 		return x.Is(&f, []byte(version), &client)
@@ -59,7 +59,7 @@ func TestAnIndexComparesWhatClientsReport(t *testing.T) {
 	require.True(t, is("own", client.Version(own).String(), client))
 	require.False(t, is("own", client.Version(own).String(), another))
 	require.False(t, is("own", own.Version().String(), client))
-	for _, other := range []string{"", v[1:], v + "A", "another control plane's", NewResource("r", nil).Version().String()} {
+	for _, other := range []string{"", v[1:], v + "A", "another control plane's", New("r", nil).Version().String()} {
 		require.False(t, is("shared", other, client))
 	}
 }

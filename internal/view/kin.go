@@ -41,10 +41,8 @@ func unlimited(s *scope.Scope) bool {
 
 // follow makes a class of its kin, as if it were new.
 func (c *class) follow(comp compiler, kin *class, s *scope.Scope) {
-	own := *kin.state.rest
-	own.whole = own.whole.clone()
 	c.scope, c.keys = kin.scope, kin.keys
-	c.state = State{stage: kin.state.stage, rest: &own}
+	c.state = kin.state.Fork()
 	c.tables, c.owners = maps.Clone(kin.tables), maps.Clone(kin.owners)
 	c.varied, c.wants = maps.Clone(kin.varied), maps.Clone(kin.wants)
 	c.conflicts = map[unit][]*source.Tallied{}

@@ -19,7 +19,7 @@ type lane struct {
 	varying map[string]bool
 	// slow are hosts whose classes have to be asked after all.
 	slow map[model.Host]bool
-	made map[*node]*Set // by the root of what they were made of
+	made map[Version]*Set // by the root of what they were made of
 	// last are the assignments that were asked for last, and what they are now: those of the next class are mostly the same.
 	last, lastTo *Set
 }
@@ -28,7 +28,7 @@ type lane struct {
 func (c compiler) lane(d *state.Delta) *lane {
 	l := &lane{
 		assignments: c.assignments, store: c.store, next: map[*Resource]*assignmentKey{},
-		lists: map[*groupList]*groupList{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[*node]*Set{},
+		lists: map[*groupList]*groupList{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[Version]*Set{},
 	}
 	for _, e := range d.Endpoints {
 		for _, m := range c.groups.update(e) {
@@ -76,7 +76,7 @@ func (l *lane) of(s *Set) *Set {
 
 // apply is of for a set that is not the last.
 func (l *lane) apply(s *Set) *Set {
-	if known := l.made[s.root]; known != nil {
+	if known := l.made[s.Root()]; known != nil {
 		return known
 	}
 	var edits []Edit
@@ -86,7 +86,7 @@ func (l *lane) apply(s *Set) *Set {
 		}
 	}
 	to := l.store.Apply(s, edits)
-	l.made[s.root] = to
+	l.made[s.Root()] = to
 	return to
 }
 

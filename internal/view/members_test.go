@@ -2,6 +2,7 @@ package view
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -27,7 +28,7 @@ func (s *memberSteps) compare(t *rapid.T, m *Member, is State) {
 		return
 	}
 	for r := range is.Set(Endpoint).All() {
-		old := had.Set(Endpoint).Get(r.name)
+		old := had.Set(Endpoint).Get(r.Name())
 		if old == r || s.seen[[2]*Resource{old, r}] || r.Collections() == nil {
 			continue
 		}
@@ -39,28 +40,26 @@ func (s *memberSteps) compare(t *rapid.T, m *Member, is State) {
 		has := membersOf(old)
 		change := s.differ.Members(old, r)
 		for _, u := range change.Upserts {
-			has[u.name] = u.version
+			has[u.Name()] = u.Version()
 		}
 		for _, name := range change.Removed {
 			require.Contains(t, has, name)
 			delete(has, name)
 		}
 		if want := membersOf(r); !maps.Equal(want, has) {
-			t.Fatalf("members of %s: want %v, got %v", r.name, want, has)
+			t.Fatalf("members of %s: want %v, got %v", r.Name(), want, has)
 		}
 	}
 }
 
-// membersOf are the versions of all members by name.
+// membersOf are the versions of all members by name, as who has none of them gets them.
 func membersOf(r *Resource) map[string]Version {
 	versions := map[string]Version{}
 	if r == nil {
 		return versions
 	}
-	for i, g := range r.Groups() {
-		for m := range g.Members.All() {
-			versions[memberName(r.Collections().names[i], m)] = m.version
-		}
+	for _, m := range NewDiffer(1).Members(nil, r).Upserts {
+		versions[m.Name()] = m.Version()
 	}
 	return versions
 }
@@ -68,14 +67,30 @@ func membersOf(r *Resource) map[string]Version {
 // requireSeals requires that a head says how many members there are, and sealed, which.
 func requireSeals(t *rapid.T, r *Resource) {
 	c := r.Collections()
-	require.Len(t, membersOf(r), c.Len())
 	require.Len(t, c.Names(), len(r.Groups()))
-	for _, name := range c.Names() {
+	members := membersOf(r)
+	require.Len(t, members, c.Len())
+	for i, name := range c.Names() {
 		require.True(t, c.Has(name))
+		requireCollection(t, members, strings.TrimSuffix(name, "*"), r.Groups()[i])
 	}
-	list, sealed := c.Sealed.version.Collected()
+	list, sealed := c.Sealed.Version().Collected()
 	require.True(t, sealed)
-	require.Equal(t, r.version, list)
-	_, sealed = c.Open.version.Collected()
+	require.Equal(t, r.Version(), list)
+	_, sealed = c.Open.Version().Collected()
 	require.False(t, sealed)
+}
+
+// requireCollection requires that the members whose names begin with that of a collection are its group's endpoints.
+func requireCollection(t *rapid.T, members map[string]Version, collection string, g Group) {
+	var want, got []string
+	for m := range g.Members.All() {
+		want = append(want, m.Version().String())
+	}
+	for name, v := range members {
+		if strings.HasPrefix(name, collection) {
+			got = append(got, v.String())
+		}
+	}
+	require.ElementsMatch(t, want, got)
 }

@@ -23,7 +23,7 @@ type memo[In comparable] struct {
 type remembering interface {
 	counts() TranslateStats
 	len() int
-	sweep(live map[*Resource]bool)
+	sweep(live *Live)
 }
 
 // TranslateStats count what translations of a kind did since the start.
@@ -65,9 +65,9 @@ func (m *memo[In]) get(in In) *Resource {
 }
 
 // sweep forgets what is not live.
-func (m *memo[In]) sweep(live map[*Resource]bool) {
+func (m *memo[In]) sweep(live *Live) {
 	for in, r := range m.made {
-		if !live[r] {
+		if !live.Has(r) {
 			delete(m.made, in)
 		}
 	}
@@ -93,7 +93,15 @@ type valid interface {
 }
 
 // encode makes a resource of a message, nil if it cannot be served: then it is as if it did not exist.
-func (w *workshop) encode(name string, m valid) *Resource {
+func (w *workshop) encode(name string, m valid) *Resource { return w.encodeWith(name, m, Traits{}) }
+
+// encodeOwn is encode for a message with the proxy's own addresses in it.
+func (w *workshop) encodeOwn(name string, m valid) *Resource {
+	return w.encodeWith(name, m, Traits{Placeholders: true})
+}
+
+// encodeWith is encode for a resource with traits, but for its references, which are read from the message.
+func (w *workshop) encodeWith(name string, m valid, t Traits) *Resource {
 	body, err := pb.Marshal(m)
 	if err == nil {
 		err = m.Validate()
@@ -102,16 +110,8 @@ func (w *workshop) encode(name string, m valid) *Resource {
 		w.refusals.Resource(name, err)
 		return nil
 	}
-	return NewReferringResource(name, body, w.refsOf(m))
-}
-
-// encodeOwn is encode for a message with the proxy's own addresses in it.
-func (w *workshop) encodeOwn(name string, m valid) *Resource {
-	r := w.encode(name, m)
-	if r != nil {
-		r.own = true
-	}
-	return r
+	t.Refs = w.refsOf(m)
+	return NewWith(name, body, t)
 }
 
 // encodeVirtualHost is encode for a virtual host of a table, which comes without a name. One that cannot be served is closed: left

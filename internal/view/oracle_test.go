@@ -50,7 +50,7 @@ type wanted struct {
 	near  model.Labels // what decides at its place
 	keys  string       // what of it does
 	roots [NumTypes]Version
-	own   Own
+	own   Overlay
 }
 
 // classText is a class by its content, to be compared across classifiers.
@@ -248,9 +248,9 @@ func (o *oracle) compare(t *rapid.T) {
 	for _, m := range o.members() {
 		got := o.placed[m]
 		fresh.Join(m.facts, func(same *Member, p Placement) {
-			require.Equal(t, p.Own, got.Own)
+			require.Equal(t, p.Overlay, got.Overlay)
 			want := wanted{
-				class: textOf(same.variant.class.key), near: same.variant.near, keys: strings.Join(same.variant.class.keys, " "), roots: roots(p.State), own: p.Own,
+				class: textOf(same.variant.class.key), near: same.variant.near, keys: strings.Join(same.variant.class.keys, " "), roots: roots(p.State), own: p.Overlay,
 			}
 			require.Equal(t, want.near, m.variant.near)
 			require.Equal(t, same.variant.class.keys, m.variant.class.keys)
@@ -350,7 +350,7 @@ func dump(s State) map[string]Version {
 	out := map[string]Version{}
 	for t, set := range s.Sets() {
 		for r := range set.All() {
-			out[Type(t).String()+" "+r.name] = r.version
+			out[Type(t).String()+" "+r.Name()] = r.Version()
 		}
 	}
 	return out
@@ -383,7 +383,7 @@ func requireAcceptable(t *rapid.T, s State) {
 	}
 	require.Equal(t, vhosts, s.Set(VirtualHost).Len(), "each virtual host is in a table")
 	requireApart(t, s)
-	own := Own{Pod: "127.5.0.1", App: "127.6.0.1", Outbound: "127.7.0.1"}
+	own := Overlay{Pod: "127.5.0.1", App: "127.6.0.1", Outbound: "127.7.0.1"}
 	for _, typ := range []Type{Cluster, Listener} {
 		for r := range s.Set(typ).All() {
 			body := string(own.Body(typ, r))

@@ -13,9 +13,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// Own is what only one proxy has: its own addresses. It is the Overlay input: resources that need it are compiled once
-// per class with placeholders (model.OwnPod, …) and resolved when they are sent.
-type Own struct {
+// Overlay is what only one proxy has: its own addresses. Resources that need them are compiled once per class with
+// placeholders (model.OwnPod, …), which are filled in when they are sent.
+type Overlay struct {
 	Pod      string // where others reach the workload
 	App      string // where the workload's own process listens; 127.0.0.1 unless told otherwise
 	Outbound string // where the proxy listens for the workload's own calls; 127.0.0.1 unless told otherwise
@@ -25,16 +25,16 @@ type Own struct {
 }
 
 // Version is the version of the resource as this proxy gets it.
-func (o Own) Version(r *Resource) Version {
-	if !r.own {
+func (o Overlay) Version(r *Resource) Version {
+	if !r.placeholders {
 		return r.version
 	}
 	return versionOf([]byte("own"), r.version[:], []byte(o.Pod), []byte(o.App), []byte(o.Outbound))
 }
 
 // Body is the encoded message as this proxy gets it: the shared bytes, or the placeholders filled in.
-func (o Own) Body(t Type, r *Resource) []byte {
-	if !r.own {
+func (o Overlay) Body(t Type, r *Resource) []byte {
+	if !r.placeholders {
 		return r.Body()
 	}
 	var m proto.Message
@@ -60,7 +60,7 @@ func (o Own) Body(t Type, r *Resource) []byte {
 	return body
 }
 
-func (o Own) fill(m protoreflect.Message) {
+func (o Overlay) fill(m protoreflect.Message) {
 	if a, ok := m.Interface().(*corev3.SocketAddress); ok {
 		a.Address = o.address(a.GetAddress())
 		return
@@ -79,7 +79,7 @@ func (o Own) fill(m protoreflect.Message) {
 	})
 }
 
-func (o Own) address(a string) string {
+func (o Overlay) address(a string) string {
 	switch a {
 	case model.OwnPod:
 		return o.Pod
@@ -100,7 +100,7 @@ func (o Own) address(a string) string {
 }
 
 // sharesHost tells that the workload has a loopback address, as those of a local mesh: others have the rest of them.
-func (o Own) sharesHost() bool {
+func (o Overlay) sharesHost() bool {
 	pod, err := netip.ParseAddr(o.Pod)
 	return err == nil && pod.IsLoopback()
 }

@@ -10,19 +10,9 @@ import (
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// Refs are the names that a resource needs to be there to do its work, each once and sorted: the route tables of a
-// listener, the clusters of a listener or virtual host, the secrets of a cluster that come over the stream. A session looks at
-// them when its client lacks something that it refused, or may not have yet. Cluster names that a request brings along
-// (cluster_header) are not known.
-type Refs struct {
-	Clusters, Routes, Secrets *model.List[string]
-}
-
-// refsOf reads them from a message, once, when it is encoded.
+// refsOf reads the references of a resource from its message, once, when it is encoded.
 func (w *workshop) refsOf(m proto.Message) Refs {
 	var found refFinder
 	switch m := m.(type) {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/lateen-mesh/lateen/internal/model"
 )
 
 // setKey orders resources in a Set: a hash of the name, so that the shape of a Set depends on its content alone. What begins a key
@@ -61,14 +63,14 @@ func tableKey(table string) (key [tableNibbles / 2]byte) {
 // Most resources are plain bytes. A list (a ClusterLoadAssignment, a whole RouteConfiguration) is an assembly: a head and
 // Sets of members, each a Resource of its own; its bytes are put together from theirs when first asked for (a repeated
 // protobuf field is a concatenation). A resource that depends on the proxy's own addresses holds placeholders in
-// their place, see Own. Route tables and virtual hosts are in route.go.
+// their place, see Overlay. Route tables and virtual hosts are in route.go.
 type Resource struct {
-	name    string
-	key     setKey
-	version Version
-	own     bool
-	eds     bool // a cluster whose endpoints are pushed
-	size    int  // of the body in bytes, known without putting it together
+	name         string
+	key          setKey
+	version      Version
+	placeholders bool
+	eds          bool // a cluster whose endpoints come by EDS
+	size         int  // of the body in bytes, known without putting it together
 
 	assemble func() []byte // nil for plain bytes
 	once     sync.Once
@@ -83,22 +85,33 @@ type Resource struct {
 	unnamed    int         // of a virtual host: where in the body the name ends
 }
 
-// NewResource makes a resource from the deterministic encoding of its message.
-func NewResource(name string, body []byte) *Resource {
+// New makes a resource from the deterministic encoding of its message.
+func New(name string, body []byte) *Resource {
 	return &Resource{name: name, key: keyOf(name), version: versionOf(body), body: body, size: len(body)}
 }
 
-// NewOwnResource makes a resource whose body holds placeholders for the proxy's own addresses.
-func NewOwnResource(name string, body []byte) *Resource {
-	r := NewResource(name, body)
-	r.own = true
-	return r
+// Refs are the names that a resource needs to be there to do its work, each once and sorted: the route tables of a
+// listener, the clusters of a listener or virtual host, the secrets of a cluster that come over the stream. A session looks at
+// them when its client lacks something that it refused, or may not have yet. Cluster names that a request brings along
+// (cluster_header) are not known.
+type Refs struct {
+	Clusters, Routes, Secrets *model.List[string]
 }
 
-// NewReferringResource makes a resource that needs others to do its work.
-func NewReferringResource(name string, body []byte, refs Refs) *Resource {
-	r := NewResource(name, body)
-	r.refs = refs
+// Traits are what is known of a resource beside its body. The zero Traits are those of most resources.
+type Traits struct {
+	// Refs are the resources that it needs to do its work.
+	Refs Refs
+	// Placeholders tells that the body holds placeholders for the proxy's own addresses (Overlay).
+	Placeholders bool
+	// EDS tells of a cluster that its endpoints come by EDS.
+	EDS bool
+}
+
+// NewWith makes a resource with traits from the deterministic encoding of its message.
+func NewWith(name string, body []byte, t Traits) *Resource {
+	r := New(name, body)
+	r.refs, r.placeholders, r.eds = t.Refs, t.Placeholders, t.EDS
 	return r
 }
 
@@ -179,8 +192,11 @@ func (r *Resource) Version() Version { return r.version }
 // Size is the length of the body in bytes.
 func (r *Resource) Size() int { return r.size }
 
-// IsOwn tells that the body holds placeholders, so that a proxy gets Own.Resolve of it.
-func (r *Resource) IsOwn() bool { return r.own }
+// HasPlaceholders tells that the body holds placeholders, so that a proxy gets Overlay.Body in its place.
+func (r *Resource) HasPlaceholders() bool { return r.placeholders }
+
+// IsEDS tells of a cluster that its endpoints come by EDS.
+func (r *Resource) IsEDS() bool { return r.eds }
 
 // Body is the encoded message. It is shared: callers do not change it.
 func (r *Resource) Body() []byte {
@@ -197,7 +213,7 @@ type framed struct {
 }
 
 // Framed returns what encode makes of the resource as one of a type: made once, and kept, for resources that stand in the responses of
-// many classes. It must not be called with different encoders, nor for what is a proxy's own.
+// many classes. It must not be called with different encoders, nor for a resource with placeholders.
 func (r *Resource) Framed(t Type, encode func(Type, *Resource) []byte) []byte {
 	if f := r.framed.Load(); f != nil && f.typ == t {
 		return f.bytes

@@ -40,17 +40,17 @@ func TableOf(virtualHost string) (table string, ok bool) {
 	return virtualHost[:i], true
 }
 
-// fullName is the name of a virtual host as a resource.
-func fullName(table, name string) string { return table + "/" + name }
+// VirtualHostName is the name of a virtual host as a resource.
+func VirtualHostName(table, name string) string { return table + "/" + name }
 
 // NewVirtualHost makes a virtual host of a table from its encoding without the name. Its name as a resource and in its body is
 // "<table>/<name>"; in a whole table it is the name alone.
 func NewVirtualHost(table, name string, unnamed []byte, refs Refs) *Resource {
-	full := fullName(table, name)
+	full := VirtualHostName(table, name)
 	body := make([]byte, 0, sizeOfField(virtualHostName, len(full))+len(unnamed))
 	body = protowire.AppendTag(body, virtualHostName, protowire.BytesType)
 	body = protowire.AppendString(body, full)
-	r := NewReferringResource(full, append(body, unnamed...), refs)
+	r := NewWith(full, append(body, unnamed...), Traits{Refs: refs})
 	r.unnamed = len(body)
 	return r
 }
@@ -58,7 +58,7 @@ func NewVirtualHost(table, name string, unnamed []byte, refs Refs) *Resource {
 // NewTableHead makes the head of a route table whose virtual hosts come by VHDS, from all other fields, encoded.
 func NewTableHead(name string, head []byte) *Resource {
 	body := append(append(make([]byte, 0, len(head)+len(overVHDS)), head...), overVHDS...)
-	r := NewResource(name, body)
+	r := New(name, body)
 	r.head = body[:len(head):len(head)]
 	r.version[len(r.version)-1] |= inPieces
 	return r
@@ -66,13 +66,13 @@ func NewTableHead(name string, head []byte) *Resource {
 
 // NewWholeTable makes a whole route table of its encoding.
 func NewWholeTable(name string, body []byte) *Resource {
-	r := NewResource(name, body)
+	r := New(name, body)
 	r.version[len(r.version)-1] &^= inPieces
 	return r
 }
 
 // NoVirtualHost is the name of a virtual host that no table has.
-func NoVirtualHost(table string) string { return fullName(table, "*") }
+func NoVirtualHost(table string) string { return VirtualHostName(table, "*") }
 
 // NewRouteTable makes a whole RouteConfiguration from its head (all fields but virtual_hosts, encoded) and its virtual hosts.
 func NewRouteTable(name string, head []byte, vhosts *Set) *Resource {

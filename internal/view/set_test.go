@@ -23,7 +23,7 @@ func drawEdits(t *rapid.T, label string) []Edit {
 	for i, n := range names {
 		edits[i].Name = fmt.Sprint("r", n)
 		if body := rapid.IntRange(0, 3).Draw(t, "body"); body > 0 {
-			edits[i].Resource = NewResource(edits[i].Name, fmt.Append(nil, "body", body))
+			edits[i].Resource = New(edits[i].Name, fmt.Append(nil, "body", body))
 		}
 	}
 	return edits
@@ -115,11 +115,11 @@ func TestAnEditCostsTheDepth(t *testing.T) {
 	st := NewStore()
 	var rs []*Resource
 	for i := range 10_000 {
-		rs = append(rs, NewResource(fmt.Sprint("resource-", i), []byte("v1")))
+		rs = append(rs, New(fmt.Sprint("resource-", i), []byte("v1")))
 	}
 	set := st.Build(rs...)
 	before := st.Nodes()
-	next := st.Apply(set, []Edit{{Name: "resource-77", Resource: NewResource("resource-77", []byte("v2"))}})
+	next := st.Apply(set, []Edit{{Name: "resource-77", Resource: New("resource-77", []byte("v2"))}})
 	require.LessOrEqual(t, st.Nodes()-before, 8)
 	calls := 0
 	Diff(set, next, func(old, new *Resource) { calls++ })
@@ -135,8 +135,8 @@ func encoded(t require.TestingT, m proto.Message) []byte {
 func TestRouteTableIsPutTogetherFromItsMembers(t *testing.T) {
 	st := NewStore()
 	vhosts := st.Build(
-		NewResource("a:80", encoded(t, &routev3.VirtualHost{Domains: []string{"a"}})),
-		NewResource("b:80", encoded(t, &routev3.VirtualHost{Domains: []string{"b", "b:80"}})),
+		New("a:80", encoded(t, &routev3.VirtualHost{Domains: []string{"a"}})),
+		New("b:80", encoded(t, &routev3.VirtualHost{Domains: []string{"b", "b:80"}})),
 	)
 	r := NewRouteTable("80", encoded(t, &routev3.RouteConfiguration{Name: "80"}), vhosts)
 	require.Len(t, r.Body(), r.Size())
@@ -155,7 +155,7 @@ func TestAssignmentIsPutTogetherFromItsGroups(t *testing.T) {
 	members := func(addresses ...string) *Set {
 		var rs []*Resource
 		for _, a := range addresses {
-			rs = append(rs, NewResource(a, encoded(t, &endpointv3.LbEndpoint{HealthStatus: corev3.HealthStatus_DRAINING})))
+			rs = append(rs, New(a, encoded(t, &endpointv3.LbEndpoint{HealthStatus: corev3.HealthStatus_DRAINING})))
 		}
 		return st.Build(rs...)
 	}
@@ -176,9 +176,14 @@ func address(a string) *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{Address: a}}}
 }
 
+// templated is a listener with placeholders.
+func templated(t *testing.T, l *listenerv3.Listener) *Resource {
+	return NewWith(l.GetName(), encoded(t, l), Traits{Placeholders: true})
+}
+
 func TestOwnAddressesAreFilledIn(t *testing.T) {
-	r := NewOwnResource("l", encoded(t, &listenerv3.Listener{Name: "l", Address: address(model.OwnPod)}))
-	one, two := Own{Pod: "127.1.0.1"}, Own{Pod: "127.1.0.2"}
+	r := templated(t, &listenerv3.Listener{Name: "l", Address: address(model.OwnPod)})
+	one, two := Overlay{Pod: "127.1.0.1"}, Overlay{Pod: "127.1.0.2"}
 	got := &listenerv3.Listener{}
 	require.NoError(t, proto.Unmarshal(one.Body(Listener, r), got))
 	require.Equal(t, "127.1.0.1", got.GetAddress().GetSocketAddress().GetAddress())
@@ -188,14 +193,14 @@ func TestOwnAddressesAreFilledIn(t *testing.T) {
 
 // TestAGatewayListensEverywhere but where its address is one of many that pods of a local mesh have in common.
 func TestAGatewayListensEverywhere(t *testing.T) {
-	r := NewOwnResource("l", encoded(t, &listenerv3.Listener{
+	r := templated(t, &listenerv3.Listener{
 		Name: "l", Address: address(model.OwnAny4), AdditionalAddresses: []*listenerv3.AdditionalAddress{{Address: address(model.OwnAny6)}},
-	}))
+	})
 	for pod, want := range map[string][]string{
 		"10.1.0.1": {"0.0.0.0", "::"}, "fd00::1": {"0.0.0.0", "::"}, "": {"0.0.0.0", "::"}, "127.1.0.1": {"127.1.0.1"}, "::1": {"::1"},
 	} {
 		got := &listenerv3.Listener{}
-		require.NoError(t, proto.Unmarshal(Own{Pod: pod}.Body(Listener, r), got))
+		require.NoError(t, proto.Unmarshal(Overlay{Pod: pod}.Body(Listener, r), got))
 		binds := []string{got.GetAddress().GetSocketAddress().GetAddress()}
 		for _, more := range got.GetAdditionalAddresses() {
 			binds = append(binds, more.GetAddress().GetSocketAddress().GetAddress())
@@ -205,7 +210,7 @@ func TestAGatewayListensEverywhere(t *testing.T) {
 }
 
 func TestVersionsAreReadAsWritten(t *testing.T) {
-	v := NewResource("n", []byte("body")).Version()
+	v := New("n", []byte("body")).Version()
 	got, ok := ParseVersion(v.String())
 	require.True(t, ok)
 	require.Equal(t, v, got)

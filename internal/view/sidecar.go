@@ -227,9 +227,9 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 		return slots
 	}
 	if !endpointsOnly {
-		slots = append(slots, slot{typ: Cluster, name: r.name, get: func() *Resource { return r }})
+		slots = append(slots, slot{typ: Cluster, name: r.Name(), get: func() *Resource { return r }})
 	}
-	if !r.eds {
+	if !r.IsEDS() {
 		return slots
 	}
 	stack := s.Class.Settings.Stack
@@ -237,15 +237,15 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 		portName: p.Name, subset: subset, family: stack.Calls(svc), dual: svc.TwoFamilies && stack == model.DualStack, tls: in.AutoTLS,
 	}
 	assignment := func() assignmentKey {
-		return assignmentKey{cluster: r.name, prefer: prefer, list: c.groups.get(s.World, svc, key)}
+		return assignmentKey{cluster: r.Name(), prefer: prefer, list: c.groups.get(s.World, svc, key)}
 	}
 	if !prefer.IsNone() {
 		key.marks = c.labels.List(prefer.Marks())
 		if keys := c.labels.List(prefer.Keys()); keys.Len() > 0 {
-			return append(slots, slot{typ: Endpoint, name: r.name, vary: func() *varied { return &varied{key: assignment(), keys: keys} }})
+			return append(slots, slot{typ: Endpoint, name: r.Name(), vary: func() *varied { return &varied{key: assignment(), keys: keys} }})
 		}
 	}
-	return append(slots, slot{typ: Endpoint, name: r.name, get: func() *Resource { return c.assignments.get(assignment()) }})
+	return append(slots, slot{typ: Endpoint, name: r.Name(), get: func() *Resource { return c.assignments.get(assignment()) }})
 }
 
 // autoTLS tells whether calls to a cluster are in mutual TLS of the mesh with those endpoints that take it. A gateway that hands

@@ -66,7 +66,7 @@ func (g *groups) apply(old *groupList, edits []siteEdit) *groupList {
 	slices.SortStableFunc(edits, func(a, b siteEdit) int { return a.at.compare(b.at) })
 	sites, rest := make([]siteGroup, 0, len(old.sites)+1), old.sites
 	for len(edits) > 0 {
-		group := siteGroup{site: edits[0].at, members: emptySet}
+		group := siteGroup{site: edits[0].at, members: Empty()}
 		i, known := slices.BinarySearchFunc(rest, group.site, func(g siteGroup, s site) int { return g.compare(s) })
 		sites = append(sites, rest[:i]...)
 		if known {

@@ -9,95 +9,129 @@ import (
 
 // State is everything that one class of proxies should have at one generation. It never changes, and is cheap to copy; the zero State is none.
 //
-// Endpoints change most of all, in hundreds of classes at once. So they stand apart: classes that have the same ones share a stage, each keeps
-// all else that it has, and a change of endpoints makes nothing that is of one class alone.
+// Endpoints change most of all, in hundreds of classes at once. So they stand apart: classes that have the same
+// ones share an EndpointPart, each keeps its other sets, and a change of endpoints makes nothing that is of one
+// class alone.
 type State struct {
-	stage *stage
-	rest  *rest
+	endpoints *EndpointPart
+	others    *otherSets
 }
 
-// stage is a generation and its endpoints. It never changes.
-type stage struct {
+// EndpointPart is a generation and its endpoints, which the States of many classes share. It never changes.
+type EndpointPart struct {
 	generation uint64
-	endpoints  *Set
+	set        *Set
 }
 
-// rest is what a State has but for endpoints. It never changes.
-type rest struct {
-	sets  [NumTypes]*Set // nil at Endpoint
-	whole *tables        // what makes Tables; a class's states have the same
+// otherSets are what a State has but for endpoints. They never change.
+type otherSets struct {
+	sets   [NumTypes]*Set // nil at Endpoint
+	tables *tables        // what makes Tables; a class's states have the same
 }
+
+// ClassID names a class as long as it lives.
+type ClassID uint64
+
+// ClassState is a class and its new state.
+type ClassState struct {
+	Class ClassID
+	State State
+}
+
+// NewEndpointPart makes the endpoints of a generation.
+func NewEndpointPart(generation uint64, endpoints *Set) *EndpointPart {
+	return &EndpointPart{generation: generation, set: endpoints}
+}
+
+// Set are the endpoints.
+func (p *EndpointPart) Set() *Set { return p.set }
 
 // NewState returns a state with empty sets.
-func NewState(generation uint64) State { return emptyState(generation, newTables(NewStore())) }
+func NewState(generation uint64) State { return State{}.Emptied(NewStore(), generation) }
+
+// Emptied returns the state of the same class with empty sets, for one that is compiled from nothing. Of the zero
+// State it is the first state of a class, whose Tables will be made in the store.
+func (s State) Emptied(store *Store, generation uint64) State {
+	if s.IsNone() {
+		return emptyState(generation, newTables(store))
+	}
+	return emptyState(generation, s.others.tables)
+}
+
+// Fork returns an equal state for another class: Tables of the one and of the other are made apart.
+func (s State) Fork() State {
+	others := *s.others
+	others.tables = others.tables.clone()
+	return State{endpoints: s.endpoints, others: &others}
+}
 
 func emptyState(generation uint64, whole *tables) State {
-	r := &rest{whole: whole}
+	r := &otherSets{tables: whole}
 	for t := range r.sets {
 		r.sets[t] = emptySet
 	}
 	r.sets[Endpoint] = nil
-	return State{stage: &stage{generation: generation, endpoints: emptySet}, rest: r}
+	return State{endpoints: &EndpointPart{generation: generation, set: emptySet}, others: r}
 }
 
 // IsNone tells that this is no state at all.
-func (s State) IsNone() bool { return s.stage == nil }
+func (s State) IsNone() bool { return s.endpoints == nil }
 
 // Generation is that at which it became so.
-func (s State) Generation() uint64 { return s.stage.generation }
+func (s State) Generation() uint64 { return s.endpoints.generation }
 
 // Set is what there is of a type, never nil. Route has the heads of tables, whose virtual hosts are resources of their own; see Tables.
 func (s State) Set(t Type) *Set {
 	if t == Endpoint {
-		return s.stage.endpoints
+		return s.endpoints.set
 	}
-	return s.rest.sets[t]
+	return s.others.sets[t]
 }
 
 // Sets are those of all types.
 func (s State) Sets() [NumTypes]*Set {
-	sets := s.rest.sets
-	sets[Endpoint] = s.stage.endpoints
+	sets := s.others.sets
+	sets[Endpoint] = s.endpoints.set
 	return sets
 }
 
 // Tables are the route tables with their virtual hosts in them, for clients that do not speak VHDS. They are put together when
 // they are asked for.
-func (s State) Tables() *Set { return s.rest.whole.of(s.Set(Route), s.Set(VirtualHost)) }
+func (s State) Tables() *Set { return s.others.tables.of(s.Set(Route), s.Set(VirtualHost)) }
 
 // At is the same at a later generation.
 func (s State) At(generation uint64) State {
-	return s.on(&stage{generation: generation, endpoints: s.stage.endpoints})
+	return s.WithEndpoints(&EndpointPart{generation: generation, set: s.endpoints.set})
 }
 
 // With is the same with another set of a type.
 func (s State) With(t Type, set *Set) State {
 	if t == Endpoint {
-		return s.on(&stage{generation: s.stage.generation, endpoints: set})
+		return s.WithEndpoints(&EndpointPart{generation: s.endpoints.generation, set: set})
 	}
 	sets := s.Sets()
 	sets[t] = set
-	return s.having(s.stage, sets)
+	return s.WithSets(s.endpoints, sets)
 }
 
-// on is the same at another generation, with its endpoints.
-func (s State) on(at *stage) State { return State{stage: at, rest: s.rest} }
+// WithEndpoints is the same at another generation, with its endpoints.
+func (s State) WithEndpoints(at *EndpointPart) State { return State{endpoints: at, others: s.others} }
 
-// having is a state of the same class with other sets, but for endpoints, which are the stage's.
-func (s State) having(at *stage, sets [NumTypes]*Set) State {
-	later := s.on(at)
-	if sets[Endpoint] = nil; sets != s.rest.sets {
-		later.rest = &rest{sets: sets, whole: s.rest.whole}
+// WithSets is a state of the same class with other sets. That of Endpoint does not count: at has the endpoints.
+func (s State) WithSets(at *EndpointPart, sets [NumTypes]*Set) State {
+	later := s.WithEndpoints(at)
+	if sets[Endpoint] = nil; sets != s.others.sets {
+		later.others = &otherSets{sets: sets, tables: s.others.tables}
 	}
 	return later
 }
 
-// equal tells whether two states have the same sets.
-func (s State) equal(o State) bool {
-	if !s.stage.endpoints.Equal(o.stage.endpoints) {
+// Equal tells whether two states have the same sets.
+func (s State) Equal(o State) bool {
+	if !s.endpoints.set.Equal(o.endpoints.set) {
 		return false
 	}
-	return s.rest == o.rest || slices.EqualFunc(s.rest.sets[:], o.rest.sets[:], func(a, b *Set) bool { return a == b || a.Equal(b) })
+	return s.others == o.others || slices.EqualFunc(s.others.sets[:], o.others.sets[:], func(a, b *Set) bool { return a == b || a.Equal(b) })
 }
 
 // Size is the sum of all bodies' lengths in bytes.
@@ -115,8 +149,8 @@ type Change struct {
 	From, To *Set        // nil for members of collections
 	Upserts  []*Resource // by name, but for members from nothing
 	Removed  []string    // sorted
-	// Own tells that an upsert depends on the proxy's own addresses, so that its bytes cannot be shared.
-	Own bool
+	// PerProxy tells that an upsert depends on the proxy's own addresses, so that its bytes cannot be shared.
+	PerProxy bool
 
 	diff  sync.Once
 	once  sync.Once
@@ -139,7 +173,7 @@ func (c *Change) Part(upserts []*Resource) *Change {
 		return p
 	}
 	p := &Change{Type: c.Type, From: c.From, To: c.To, Upserts: upserts}
-	p.Own = slices.ContainsFunc(upserts, (*Resource).IsOwn)
+	p.PerProxy = slices.ContainsFunc(upserts, (*Resource).HasPlaceholders)
 	c.part.Store(p)
 	return p
 }
@@ -221,7 +255,7 @@ func (c *Change) compute() {
 			return
 		}
 		c.Upserts = append(c.Upserts, new)
-		c.Own = c.Own || new.own
+		c.PerProxy = c.PerProxy || new.placeholders
 	})
 	slices.SortFunc(c.Upserts, func(a, b *Resource) int { return strings.Compare(a.name, b.name) })
 	slices.Sort(c.Removed)

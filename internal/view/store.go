@@ -33,9 +33,9 @@ func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nod
 
 // content is what makes two resources one.
 type content struct {
-	name    string
-	version Version
-	own     bool
+	name         string
+	version      Version
+	placeholders bool
 }
 
 // NewStore returns an empty store.
@@ -45,7 +45,7 @@ func NewStore() *Store {
 
 // Canonical returns the one resource of this name and content, so that equal bytes are held once however they came about.
 func (st *Store) Canonical(r *Resource) *Resource {
-	key := content{name: r.name, version: r.version, own: r.own}
+	key := content{name: r.name, version: r.version, placeholders: r.placeholders}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if known := st.resources[key].Value(); known != nil {
@@ -132,8 +132,8 @@ func (st *Store) room() made {
 	return m
 }
 
-// done ends the use of a batch.
-func (b *Batch) done() {
+// Release ends the use of a batch: what it noted makes room for the next one.
+func (b *Batch) Release() {
 	m := b.made
 	b.made = made{}
 	if m.sets == nil || len(m.sets)+len(m.parts) > mostInSpare {
@@ -228,7 +228,7 @@ func (b *Batch) make(n *node, from, to, depth int) *node {
 		return b.store.leaf(edits[0].resource)
 	}
 	if n != nil && n.leaf != nil && len(edits) == 1 && edits[0].key == n.leaf.key {
-		if r := edits[0].resource; r == nil || r.version != n.leaf.version || r.own != n.leaf.own {
+		if r := edits[0].resource; r == nil || r.version != n.leaf.version || r.placeholders != n.leaf.placeholders {
 			return b.store.leaf(r)
 		}
 		return n
@@ -267,7 +267,7 @@ func (st *Store) leaf(r *Resource) *node {
 
 func newLeaf(r *Resource) *node {
 	own := byte(0)
-	if r.own {
+	if r.placeholders {
 		own = 1
 	}
 	content := appendPart(appendPart(make([]byte, 0, 64), []byte("leaf")), r.key[:])

@@ -137,7 +137,7 @@ func (c *class) stepVariants(comp compiler, e *edits, changed []ClassState) []Cl
 
 // enter gives a variant a state, and adds it to those that changed; it keeps the one that it has if that is equal.
 func (v *variant) enter(next State, changed []ClassState) []ClassState {
-	if v.state == next || v.state.equal(next) {
+	if v.state == next || v.state.Equal(next) {
 		return changed
 	}
 	v.state = next

@@ -27,18 +27,18 @@ type bench struct {
 	alone bool
 	// generation is the step's; stages are those of its states, by endpoints, and last is the one that was asked for last.
 	generation uint64
-	stages     map[*Set]*stage
-	last       *stage
+	stages     map[*Set]*EndpointPart
+	last       *EndpointPart
 }
 
 // stage is that of the step with some endpoints. Hundreds of classes may have the same.
-func (b *bench) stage(endpoints *Set) *stage {
-	if b.last != nil && b.last.endpoints == endpoints {
+func (b *bench) stage(endpoints *Set) *EndpointPart {
+	if b.last != nil && b.last.Set() == endpoints {
 		return b.last
 	}
 	b.last = b.stages[endpoints]
 	if b.last == nil {
-		b.last = &stage{generation: b.generation, endpoints: endpoints}
+		b.last = NewEndpointPart(b.generation, endpoints)
 		b.stages[endpoints] = b.last
 	}
 	return b.last
@@ -78,7 +78,7 @@ type told struct {
 const mostWorks = 8
 
 func newBench(m *impact) *bench {
-	b := &bench{generation: m.delta.To.Generation, stages: map[*Set]*stage{}}
+	b := &bench{generation: m.delta.To.Generation, stages: map[*Set]*EndpointPart{}}
 	if m.quiet {
 		return b // there is no work
 	}
@@ -95,7 +95,7 @@ func (b *bench) close() {
 	for _, works := range b.done {
 		for _, w := range works {
 			for _, batch := range w.batches {
-				batch.done()
+				batch.Release()
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func (c *class) replace(comp compiler, m *impact, w *work) (next State, ok bool)
 		return State{}, false
 	}
 	c.adopt(comp, w)
-	return c.state.having(m.bench.stage(sets[Endpoint]), sets), true
+	return c.state.WithSets(m.bench.stage(sets[Endpoint]), sets), true
 }
 
 // enter takes the class and all its variants, which have the same, to a state.
@@ -256,7 +256,7 @@ func (e *edits) virtualHosts() []Edit {
 	var list []Edit
 	for table, vhosts := range e.vhosts {
 		for name, r := range vhosts {
-			list = append(list, Edit{Name: fullName(table, name), Resource: r})
+			list = append(list, Edit{Name: VirtualHostName(table, name), Resource: r})
 		}
 	}
 	return list

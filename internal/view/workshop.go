@@ -98,11 +98,7 @@ func newWorkshop(store *Store, refusals Refusals) *workshop {
 func (w *workshop) clusterMemos() {
 	w.clusters = newMemo(w.store, func(in cluster.OutboundInput) *Resource {
 		m := cluster.Outbound(in)
-		r := w.encode(m.GetName(), m)
-		if r != nil {
-			r.eds = m.GetType() == clusterv3.Cluster_EDS
-		}
-		return r
+		return w.encodeWith(m.GetName(), m, Traits{EDS: m.GetType() == clusterv3.Cluster_EDS})
 	})
 	w.inbound = newMemo(w.store, func(in cluster.InboundInput) *Resource {
 		m := cluster.Inbound(in)
@@ -242,7 +238,7 @@ func (w *workshop) size() int {
 }
 
 // sweep forgets all translations whose resources are not live, and groups of endpoints that are not held otherwise either.
-func (w *workshop) sweep(live map[*Resource]bool, held map[*groupList]bool) {
+func (w *workshop) sweep(live *Live, held map[*groupList]bool) {
 	for _, m := range w.memos {
 		m.sweep(live)
 	}

@@ -51,7 +51,7 @@ func BenchmarkFanout(b *testing.B) {
 }
 
 func encode(step *view.Change) fanout.Frame {
-	return fanout.Encode(session.Delta, session.Response{Type: step.Type, Nonce: "e1", Upserts: step.Upserts, Shared: step}, view.Own{})
+	return fanout.Encode(session.Delta, session.Response{Type: step.Type, Nonce: "e1", Upserts: step.Upserts, Shared: step}, view.Overlay{})
 }
 
 // fleet are streams of one class without sockets.
@@ -70,7 +70,7 @@ func newFleet(tb testing.TB, state view.State) *fleet {
 	differ := view.NewDiffer(64)
 	client := newClient(state)
 	for range streams {
-		conn := f.hub.Register(class, state, view.Own{})
+		conn := f.hub.Register(class, state, view.Overlay{})
 		conn.Take()
 		f.conns, f.sessions = append(f.conns, conn), append(f.sessions, client.connect(tb, differ))
 	}
@@ -85,9 +85,9 @@ func (f *fleet) push(state view.State) int {
 	for i, conn := range f.conns {
 		p, _ := conn.Take()
 		s := f.sessions[i]
-		for responses := s.Update(p.State, p.Own, now); len(responses) > 0; {
+		for responses := s.Update(p.State, p.Overlay, now); len(responses) > 0; {
 			r := responses[0]
-			conn.Sent(r.Generation, fanout.Encode(session.Delta, r, p.Own).Size)
+			conn.Sent(r.Generation, fanout.Encode(session.Delta, r, p.Overlay).Size)
 			responses = append(responses[1:], s.Request(session.Request{TypeURL: r.Type.URL(), Nonce: r.Nonce}, now)...)
 		}
 		conn.Acknowledged(s.AckedGeneration())

@@ -22,7 +22,7 @@ func BenchmarkSession(b *testing.B) {
 			states := numbered{before, after}
 			sent := 0
 			for b.Loop() {
-				sent += converse(s, s.Update(states.next(), view.Own{}, now))
+				sent += converse(s, s.Update(states.next(), view.Overlay{}, now))
 			}
 			require.True(b, s.InSync() && sent > 0)
 			b.ReportMetric(float64(sent)/float64(b.N), "sent-B/op")
@@ -97,14 +97,14 @@ func (c *client) reports(state view.State) {
 	for i, t := range types {
 		c.first[i].InitialVersions = map[string]string{}
 		for r := range held(state, t).All() {
-			c.first[i].InitialVersions[r.Name()] = view.Own{}.Version(r).String()
+			c.first[i].InitialVersions[r.Name()] = view.Overlay{}.Version(r).String()
 		}
 	}
 }
 
 // load brings a new session to the client's state, and returns the bytes of the resources that it was sent.
 func (c *client) load(s *session.Session) (sent int) {
-	s.Update(c.state, view.Own{}, now)
+	s.Update(c.state, view.Overlay{}, now)
 	for _, r := range c.first {
 		sent += converse(s, s.Request(r, now))
 	}

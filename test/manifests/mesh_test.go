@@ -143,7 +143,7 @@ func (m *mesh) resources() map[string]string {
 	for member, p := range m.placed {
 		for typ, set := range p.State.Sets() {
 			for r := range set.All() {
-				out[fmt.Sprintf("%s %s %s", m.proxies[member], view.Type(typ), r.Name())] = p.Own.Version(r).String()
+				out[fmt.Sprintf("%s %s %s", m.proxies[member], view.Type(typ), r.Name())] = p.Overlay.Version(r).String()
 			}
 		}
 	}

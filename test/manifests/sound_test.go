@@ -31,7 +31,7 @@ func requireSound(t require.TestingT, m *mesh) {
 				if message == nil {
 					continue
 				}
-				require.NoError(t, proto.Unmarshal(p.Own.Body(view.Type(typ), r), message))
+				require.NoError(t, proto.Unmarshal(p.Overlay.Body(view.Type(typ), r), message))
 				require.NoError(t, message.ValidateAll(), "%s %s", m.proxies[member], r.Name())
 				switch message := message.(type) {
 				case *routev3.RouteConfiguration:

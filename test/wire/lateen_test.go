@@ -40,13 +40,13 @@ func assignment(generation uint64, more int) *view.Resource {
 		}
 		return b
 	}
-	r := view.NewResource(resourceName, body(1))
-	return view.NewResource(resourceName, body(1+payloadSize-len(frameOf(r))-3+more)) // lengths take a byte more each
+	r := view.New(resourceName, body(1))
+	return view.New(resourceName, body(1+payloadSize-len(frameOf(r))-3+more)) // lengths take a byte more each
 }
 
 // frameOf is the response with one resource.
 func frameOf(r *view.Resource) []byte {
-	f := fanout.Encode(session.Delta, session.Response{Type: view.Endpoint, Nonce: "e1a", Version: r.Version().String(), Upserts: []*view.Resource{r}}, view.Own{})
+	f := fanout.Encode(session.Delta, session.Response{Type: view.Endpoint, Nonce: "e1a", Version: r.Version().String(), Upserts: []*view.Resource{r}}, view.Overlay{})
 	var b []byte
 	for _, p := range f.Parts {
 		b = append(b, p...)
@@ -75,7 +75,7 @@ func newLateen(o serve.Options) *lateen {
 	s.hub = fanout.NewHub(fanout.Options{Metrics: s.metrics, Now: time.Now})
 	s.state = view.NewState(1)
 	for t := range view.NumTypes {
-		s.state = s.state.With(t, s.store.Build(view.NewResource(resourceName, []byte(resourceName))))
+		s.state = s.state.With(t, s.store.Build(view.New(resourceName, []byte(resourceName))))
 	}
 	o.Registrar, o.Pushes, o.Differ, o.Metrics, o.Now = s, s.hub, view.NewDiffer(64), s.metrics, time.Now
 	if o.Log == nil {
@@ -106,7 +106,7 @@ func (s *lateen) connected() int {
 func (s *lateen) Connect(context.Context, *serve.Node, serve.Identity) (*fanout.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hub.Register(class, s.state, view.Own{Pod: "10.0.0.7", Trusted: true}), nil
+	return s.hub.Register(class, s.state, view.Overlay{Pod: "10.0.0.7", Trusted: true}), nil
 }
 
 // publish makes the next generation.

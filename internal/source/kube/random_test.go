@@ -166,7 +166,7 @@ func (f *follower) state() map[string]string {
 	for _, p := range f.placed {
 		for typ, set := range p.State.Sets() {
 			for r := range set.All() {
-				out[fmt.Sprint(p.Own.Pod, " ", view.Type(typ), " ", r.Name())] = fmt.Sprintf("%x", r.Version())
+				out[fmt.Sprint(p.Overlay.Pod, " ", view.Type(typ), " ", r.Name())] = fmt.Sprintf("%x", r.Version())
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func BenchmarkEncode(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				fanout.Encode(c.protocol, c.response, view.Own{})
+				fanout.Encode(c.protocol, c.response, view.Overlay{})
 			}
 		})
 	}

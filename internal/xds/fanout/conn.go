@@ -12,8 +12,8 @@ import (
 
 // Push is what a connection should be brought to.
 type Push struct {
-	State view.State
-	Own   view.Own
+	State   view.State
+	Overlay view.Overlay
 	// Offered is when the oldest generation in it was published.
 	Offered time.Time
 }
@@ -32,7 +32,7 @@ type Conn struct {
 	mu      sync.Mutex
 	pending view.State // that is to be taken, none if nothing is
 	offered time.Time  // Push.Offered
-	own     view.Own
+	own     view.Overlay
 	open    []opening
 	first   uint64        // generation of the state that it was registered with
 	acked   uint64        // generation up to which it has acknowledged, the largest number when it has left
@@ -72,7 +72,7 @@ func (c *Conn) Take() (Push, bool) {
 	if c.pending.IsNone() {
 		return Push{}, false
 	}
-	p := Push{State: c.pending, Own: c.own, Offered: c.offered}
+	p := Push{State: c.pending, Overlay: c.own, Offered: c.offered}
 	c.pending = view.State{}
 	return p, true
 }
@@ -93,7 +93,7 @@ func (c *Conn) Class() ClassID {
 
 // offer replaces the pending push and returns 1 if the record did not know this connection yet, else 0. The caller
 // holds hub.mu.
-func (c *Conn) offer(state view.State, own *view.Own, r *record) int {
+func (c *Conn) offer(state view.State, own *view.Overlay, r *record) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if own != nil {

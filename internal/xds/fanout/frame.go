@@ -41,7 +41,7 @@ const inlineLimit = 1024
 
 // Encode makes the frame of a response to one proxy. The fields that streams have in common come first, so that their
 // bytes can be shared; the fields of this stream (nonce, version, removals) follow, as protobuf allows.
-func Encode(p session.Protocol, r session.Response, own view.Own) Frame {
+func Encode(p session.Protocol, r session.Response, own view.Overlay) Frame {
 	var f Frame
 	f.Encode(p, &r, &own)
 	return f
@@ -49,7 +49,7 @@ func Encode(p session.Protocol, r session.Response, own view.Own) Frame {
 
 // Encode makes the frame that of a response, in the place of what it was; a stream that sends one after another needs no other
 // list of parts.
-func (f *Frame) Encode(p session.Protocol, r *session.Response, own *view.Own) {
+func (f *Frame) Encode(p session.Protocol, r *session.Response, own *view.Overlay) {
 	w := frameWriter{parts: f.Parts[:0]}
 	if p == session.StateOfTheWorld {
 		w.stateOfTheWorld(r, own)
@@ -72,7 +72,7 @@ func (f *Frame) Release() {
 // usualParts is how many a frame has whose first part is shared.
 const usualParts = 2
 
-func (w *frameWriter) delta(r *session.Response, own *view.Own) {
+func (w *frameWriter) delta(r *session.Response, own *view.Overlay) {
 	removed := r.Removed
 	switch {
 	case r.Type == view.LbEndpoint && r.Shared != nil: // all that differs between its streams is the nonce
@@ -93,7 +93,7 @@ func (w *frameWriter) delta(r *session.Response, own *view.Own) {
 	w.buf = appendRemoved(w.buf, removed)
 }
 
-func (w *frameWriter) resource(r *session.Response, res *view.Resource, own *view.Own) {
+func (w *frameWriter) resource(r *session.Response, res *view.Resource, own *view.Overlay) {
 	body := own.Body(r.Type, res)
 	w.buf = appendDeltaHead(w.buf, typeURL(r), res.Name(), own.Version(res).String(), len(body))
 	w.body(body)
@@ -104,10 +104,10 @@ func (w *frameWriter) resource(r *session.Response, res *view.Resource, own *vie
 // the whole for each class would cost far more memory.
 const manyResources = 64
 
-func (w *frameWriter) resources(r *session.Response, own *view.Own) {
+func (w *frameWriter) resources(r *session.Response, own *view.Overlay) {
 	w.parts = slices.Grow(w.parts, len(r.Upserts)+usualParts)
 	for _, res := range r.Upserts {
-		if res.IsOwn() {
+		if res.HasPlaceholders() {
 			w.resource(r, res, own)
 			continue
 		}
@@ -176,7 +176,7 @@ func resourcesSize(url string, list []*view.Resource) (size int) {
 	return size
 }
 
-func (w *frameWriter) stateOfTheWorld(r *session.Response, own *view.Own) {
+func (w *frameWriter) stateOfTheWorld(r *session.Response, own *view.Overlay) {
 	url := typeURL(r)
 	w.buf = appendString(w.buf, sotwTypeURL, url)
 	for _, res := range r.Upserts {

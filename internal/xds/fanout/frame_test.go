@@ -26,7 +26,7 @@ import (
 
 func TestFrameDecodesToTheResponse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		own := view.Own{Pod: "127.1.2.3", App: "127.0.0.1", Outbound: "127.0.0.1"}
+		own := view.Overlay{Pod: "127.1.2.3", App: "127.0.0.1", Outbound: "127.0.0.1"}
 		r := session.Response{
 			Type:    view.Cluster,
 			Nonce:   rapid.StringMatching(`[a-z0-9]{0,8}`).Draw(t, "nonce"),
@@ -60,8 +60,8 @@ func TestSharedFrameDecodesToTheResponse(t *testing.T) {
 		Type: view.Cluster, Nonce: "7", Version: "v", Upserts: change.Upserts, Removed: change.Removed, Shared: change,
 	}
 	got := &discoveryv3.DeltaDiscoveryResponse{}
-	decode(t, fanout.Encode(session.Delta, r, view.Own{}), got)
-	diff(t, plainDelta(r, view.Own{}), got)
+	decode(t, fanout.Encode(session.Delta, r, view.Overlay{}), got)
+	diff(t, plainDelta(r, view.Overlay{}), got)
 }
 
 // The resources of a step are encoded once, whoever makes it: all streams write the very same bytes.
@@ -72,7 +72,7 @@ func TestSharedFrameIsEncodedOnce(t *testing.T) {
 	for i := range frames {
 		frames[i] = fanout.Encode(session.Delta, session.Response{
 			Type: view.Cluster, Nonce: fmt.Sprint(i), Upserts: change.Upserts, Shared: change,
-		}, view.Own{})
+		}, view.Overlay{})
 	}
 	for _, f := range frames[1:] {
 		require.Same(t, &frames[0].Parts[0][0], &f.Parts[0][0])
@@ -92,7 +92,7 @@ func TestResourcesOfManyAreEncodedOnce(t *testing.T) {
 	var frames []fanout.Frame
 	for _, other := range []string{"x", "y"} {
 		r := session.Response{Type: view.Cluster, Nonce: other, Upserts: append(slices.Clone(many), cluster(t, other, 10, true))}
-		frames = append(frames, fanout.Encode(session.Delta, r, view.Own{Pod: "127.0.0.1"}))
+		frames = append(frames, fanout.Encode(session.Delta, r, view.Overlay{Pod: "127.0.0.1"}))
 	}
 	for i := range many {
 		require.Same(t, &frames[0].Parts[i][0], &frames[1].Parts[i][0])
@@ -108,17 +108,17 @@ func TestMembersAreSharedAmongThoseWhoCome(t *testing.T) {
 	store, differ := view.NewStore(), view.NewDiffer(4)
 	var kept []*view.Resource // as by sessions
 	frameOf := func(changed string) fanout.Frame {
-		members := []*view.Resource{view.NewResource("changed", []byte(changed))}
+		members := []*view.Resource{view.New("changed", []byte(changed))}
 		for i := range 1000 {
-			members = append(members, view.NewResource(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
+			members = append(members, view.New(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
 		}
 		kept = append(kept, view.NewAssignment("c", []byte("c"), []view.Group{{Members: store.Build(members...)}}))
 		step := differ.Members(nil, kept[len(kept)-1])
 		r := session.Response{Type: view.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Shared: step}
-		f := fanout.Encode(session.Delta, r, view.Own{})
+		f := fanout.Encode(session.Delta, r, view.Overlay{})
 		got := &discoveryv3.DeltaDiscoveryResponse{}
 		decode(t, f, got)
-		diff(t, plainDelta(r, view.Own{}), got)
+		diff(t, plainDelta(r, view.Overlay{}), got)
 		return f
 	}
 	before, after := frameOf("1"), frameOf("2")
@@ -140,24 +140,24 @@ func TestChangesOfMembersAreSharedWhole(t *testing.T) {
 	of := func(from, to int) *view.Resource {
 		var members []*view.Resource
 		for i := from; i < to; i++ {
-			members = append(members, view.NewResource(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
+			members = append(members, view.New(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
 		}
 		return view.NewAssignment("c", []byte("c"), []view.Group{{Members: store.Build(members...)}})
 	}
 	step := differ.Members(of(0, 300), of(100, 400))
 	require.Len(t, step.Removed, 100)
 	r := session.Response{Type: view.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Removed: step.Removed, Shared: step}
-	first, second := fanout.Encode(session.Delta, r, view.Own{}), fanout.Encode(session.Delta, r, view.Own{})
+	first, second := fanout.Encode(session.Delta, r, view.Overlay{}), fanout.Encode(session.Delta, r, view.Overlay{})
 	got := &discoveryv3.DeltaDiscoveryResponse{}
 	decode(t, first, got)
-	diff(t, plainDelta(r, view.Own{}), got)
+	diff(t, plainDelta(r, view.Overlay{}), got)
 	require.Len(t, first.Parts, 2)
 	require.Same(t, &first.Parts[0][0], &second.Parts[0][0])
 }
 
 func TestLargeBodiesAreNotCopied(t *testing.T) {
 	big := cluster(t, "big", 5000, false)
-	f := fanout.Encode(session.StateOfTheWorld, session.Response{Type: view.Cluster, Upserts: []*view.Resource{big}}, view.Own{})
+	f := fanout.Encode(session.StateOfTheWorld, session.Response{Type: view.Cluster, Upserts: []*view.Resource{big}}, view.Overlay{})
 	shared := false
 	for _, part := range f.Parts {
 		shared = shared || &part[0] == &big.Body()[0]
@@ -175,9 +175,9 @@ func cluster(t interface{ Fatal(...any) }, name string, size int, own bool) *vie
 		t.Fatal(err)
 	}
 	if own {
-		return view.NewOwnResource(name, body)
+		return view.NewWith(name, body, view.Traits{Placeholders: true})
 	}
-	return view.NewResource(name, body)
+	return view.New(name, body)
 }
 
 func decode(t require.TestingT, f fanout.Frame, into proto.Message) {
@@ -190,7 +190,7 @@ func diff(t require.TestingT, want, got proto.Message) {
 	require.Empty(t, cmp.Diff(want, got, protocmp.Transform()))
 }
 
-func plainStateOfTheWorld(r session.Response, own view.Own) *discoveryv3.DiscoveryResponse {
+func plainStateOfTheWorld(r session.Response, own view.Overlay) *discoveryv3.DiscoveryResponse {
 	m := &discoveryv3.DiscoveryResponse{TypeUrl: url(r), Nonce: r.Nonce, VersionInfo: r.Version}
 	for _, res := range r.Upserts {
 		m.Resources = append(m.Resources, &anypb.Any{TypeUrl: url(r), Value: own.Body(r.Type, res)})
@@ -198,7 +198,7 @@ func plainStateOfTheWorld(r session.Response, own view.Own) *discoveryv3.Discove
 	return m
 }
 
-func plainDelta(r session.Response, own view.Own) *discoveryv3.DeltaDiscoveryResponse {
+func plainDelta(r session.Response, own view.Overlay) *discoveryv3.DeltaDiscoveryResponse {
 	m := &discoveryv3.DeltaDiscoveryResponse{
 		TypeUrl: url(r), Nonce: r.Nonce, RemovedResources: r.Removed,
 	}

@@ -33,10 +33,10 @@ type Generation struct {
 
 // Move puts a connection into another class, or gives it new addresses of its own.
 type Move struct {
-	Conn  *Conn
-	Class ClassID
-	State view.State
-	Own   view.Own
+	Conn    *Conn
+	Class   ClassID
+	State   view.State
+	Overlay view.Overlay
 }
 
 // Options are what a Hub needs.
@@ -93,7 +93,7 @@ func throttle(n int) int {
 }
 
 // Register adds a connection. Its first Take gives the state to start from.
-func (h *Hub) Register(class ClassID, state view.State, own view.Own) *Conn {
+func (h *Hub) Register(class ClassID, state view.State, own view.Overlay) *Conn {
 	c := &Conn{
 		hub:     h,
 		class:   class,
@@ -142,7 +142,7 @@ func (h *Hub) move(m Move, r *record) int {
 		// What a connection is told never goes back in number, or an ACK of the old class would count for the new one.
 		state = state.At(h.latest)
 	}
-	return m.Conn.offer(state, &m.Own, r)
+	return m.Conn.offer(state, &m.Overlay, r)
 }
 
 // Connections is the number of connections of a class.

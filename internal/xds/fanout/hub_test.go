@@ -72,7 +72,7 @@ func (f *fixture) publish(n uint64, classes ...fanout.ClassID) {
 
 // connect registers a connection that has taken and acknowledged its first state.
 func (f *fixture) connect(class fanout.ClassID) *fanout.Conn {
-	c := f.hub.Register(class, view.NewState(0), view.Own{})
+	c := f.hub.Register(class, view.NewState(0), view.Overlay{})
 	c.Take()
 	return c
 }
@@ -99,14 +99,14 @@ func (f *fixture) noRecord(t *testing.T) {
 
 func TestFirstTakeIsTheStateToStartFrom(t *testing.T) {
 	f := newFixture(1)
-	own := view.Own{Pod: "127.0.0.9"}
+	own := view.Overlay{Pod: "127.0.0.9"}
 	state := view.NewState(3)
 	c := f.hub.Register(1, state, own)
 	require.True(t, c.Behind())
 	p, ok := c.Take()
 	require.True(t, ok)
 	require.True(t, state == p.State)
-	require.Equal(t, own, p.Own)
+	require.Equal(t, own, p.Overlay)
 	require.False(t, c.Behind())
 	_, ok = c.Take()
 	require.False(t, ok)
@@ -158,8 +158,8 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 
 	store := view.NewStore()
 	target := view.NewState(2).With(view.Cluster, store.Build(cluster(t, "a", 1, false)))
-	own := view.Own{Pod: "127.0.0.3"}
-	f.hub.Publish(fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Own: own}}})
+	own := view.Overlay{Pod: "127.0.0.3"}
+	f.hub.Publish(fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Overlay: own}}})
 	require.True(t, mover.Behind())
 	require.False(t, stays.Behind())
 	require.Equal(t, fanout.ClassID(2), mover.Class())
@@ -167,11 +167,11 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	p, _ = mover.Take()
 	require.Equal(t, target.Sets(), p.State.Sets())
 	require.EqualValues(t, 6, p.State.Generation(), "numbers never go back on a connection")
-	require.Equal(t, own, p.Own)
+	require.Equal(t, own, p.Overlay)
 
 	f.publish(7, 2)
 	p, _ = mover.Take()
-	require.Equal(t, own, p.Own, "kept")
+	require.Equal(t, own, p.Overlay, "kept")
 	mover.Acknowledged(7)
 	stays.Acknowledged(7)
 	require.EqualValues(t, 5, f.record(t).Generation)
@@ -251,7 +251,7 @@ func TestConcurrentUse(t *testing.T) {
 	const classes, generations = 3, 60
 	var conns []*fanout.Conn
 	for i := range 60 {
-		conns = append(conns, f.hub.Register(fanout.ClassID(i%classes), view.NewState(0), view.Own{}))
+		conns = append(conns, f.hub.Register(fanout.ClassID(i%classes), view.NewState(0), view.Overlay{}))
 	}
 	var wg sync.WaitGroup
 	for i, c := range conns {

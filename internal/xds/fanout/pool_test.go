@@ -99,7 +99,7 @@ func TestPokeDuringAPushIsAnotherPush(t *testing.T) {
 
 func TestStartPushesWhatIsPending(t *testing.T) {
 	f := newFixture(1)
-	c := f.hub.Register(1, view.NewState(1), view.Own{})
+	c := f.hub.Register(1, view.NewState(1), view.Overlay{})
 	var pushed atomic.Bool
 	done := make(chan struct{})
 	c.Start(func() {

@@ -109,7 +109,7 @@ func (st *stream) catchUp() error {
 // bring brings the session to a state. The caller holds driving.
 func (st *stream) bring(p fanout.Push, now time.Time) error {
 	st.mu.Lock()
-	responses := st.session.Update(p.State, p.Own, now)
+	responses := st.session.Update(p.State, p.Overlay, now)
 	st.mu.Unlock()
 	return st.conclude(responses, now, false)
 }
@@ -160,7 +160,7 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 	size := 0
 	if err == nil {
 		st.out.prepare(len(r.Upserts))
-		own := st.session.Own()
+		own := st.session.Overlay()
 		st.out.Encode(st.protocol, r, &own)
 		size = st.out.Size
 		if st.first {

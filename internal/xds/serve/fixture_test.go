@@ -45,13 +45,13 @@ type fixture struct {
 	mu      sync.Mutex
 	state   view.State
 	refusal error // of the Registrar
-	own     view.Own
+	own     view.Overlay
 }
 
 const class fanout.ClassID = 1
 
 func newFixture(t testing.TB, adjust ...func(*Options)) *fixture {
-	f := &fixture{t: t, store: view.NewStore(), log: &lockedBuffer{}, own: view.Own{Pod: "127.0.0.2"}}
+	f := &fixture{t: t, store: view.NewStore(), log: &lockedBuffer{}, own: view.Overlay{Pod: "127.0.0.2"}}
 	f.metrics = observe.New(observe.Build{Start: time.Now(), Now: time.Now})
 	f.hub = fanout.NewHub(fanout.Options{Throttle: 1, Metrics: f.metrics, Now: time.Now})
 	f.state = f.clusters(1, 1, "a", "b")
@@ -102,7 +102,7 @@ func (f *fixture) clusters(generation uint64, size int, names ...string) view.St
 	for _, name := range names {
 		body, err := proto.Marshal(&clusterv3.Cluster{Name: name, AltStatName: strings.Repeat("x", size)})
 		require.NoError(f.t, err)
-		resources = append(resources, view.NewResource(name, body))
+		resources = append(resources, view.New(name, body))
 	}
 	return view.NewState(generation).With(view.Cluster, f.store.Build(resources...))
 }

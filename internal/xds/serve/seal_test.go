@@ -32,7 +32,7 @@ func (f *fixture) crowdOf(generation uint64, endpoints int, text func(i int) str
 	}
 	var members []*view.Resource
 	for i := range endpoints {
-		members = append(members, view.NewResource(fmt.Sprint("e", i), encode(&endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
+		members = append(members, view.New(fmt.Sprint("e", i), encode(&endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
 			Endpoint: &endpointv3.Endpoint{Hostname: fmt.Sprint("e", i) + text(i)},
 		}})))
 	}

@@ -211,10 +211,10 @@ type Client struct {
 	Protocol     session.Protocol
 	// Behind tells that a newer state waits to be pushed.
 	Behind bool
-	// State and Own are what the proxy is being brought to.
-	State view.State
-	Own   view.Own
-	Types [view.NumTypes]session.TypeStatus
+	// State and Overlay are what the proxy is being brought to.
+	State   view.State
+	Overlay view.Overlay
+	Types   [view.NumTypes]session.TypeStatus
 }
 
 // Clients are the connected proxies by name, and by connection for a proxy that has several.

@@ -115,7 +115,7 @@ func TestClientsTellWhoIsConnected(t *testing.T) {
 	require.Equal(t, "reviews-v1-0.default-1", c.ConnectionID)
 	require.Equal(t, "reviews-v1-0.default", c.Node.Name)
 	require.Equal(t, session.Delta, c.Protocol)
-	require.Equal(t, "127.0.0.2", c.Own.Pod)
+	require.Equal(t, "127.0.0.2", c.Overlay.Pod)
 	require.True(t, f.state == c.State)
 	require.False(t, c.Behind)
 	require.Equal(t, "bufconn", c.Address)

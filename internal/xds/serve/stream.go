@@ -414,7 +414,7 @@ func (st *stream) client() Client {
 		Protocol:     st.protocol,
 		Behind:       st.conn.Behind(),
 		State:        st.session.State(),
-		Own:          st.session.Own(),
+		Overlay:      st.session.Overlay(),
 		Types:        st.session.Status(),
 	}
 }

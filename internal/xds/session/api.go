@@ -52,7 +52,7 @@ type Response struct {
 	// Version is version_info, unique on the stream, and not what the client brought to it. Delta has none: its system_version_info
 	// is for people who debug, and would be a tenth of what one endpoint's change costs on the wire.
 	Version string
-	// Upserts are the resources; what is sent of each is Own.Body under Own.Version.
+	// Upserts are the resources; what is sent of each is Overlay.Body under Overlay.Version.
 	Upserts []*view.Resource
 	// Removed are names (delta only).
 	Removed []string

@@ -57,7 +57,7 @@ func TestBlame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var all []*view.Resource
 			for _, n := range c.names {
-				all = append(all, view.NewResource(n, []byte(n)))
+				all = append(all, view.New(n, []byte(n)))
 			}
 			guilty, innocent, groups := blame(c.message, all)
 			got := want{guilty: names(guilty), innocent: names(innocent)}

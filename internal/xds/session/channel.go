@@ -107,7 +107,7 @@ func (r *sent) remember(name string, h holding) {
 }
 
 // prior is what the client had under the name before the response.
-func (r *sent) prior(name string, own *view.Own) holding {
+func (r *sent) prior(name string, own *view.Overlay) holding {
 	if h, ok := r.before[name]; ok {
 		h.doubt = sure
 		return h

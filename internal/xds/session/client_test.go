@@ -142,9 +142,9 @@ func (c *client) send(responses []session.Response) {
 		c.check(r)
 		c.carried[r.Nonce] = append(namesOf(r.Upserts), r.Removed...)
 		for _, u := range r.Upserts {
-			c.versions[r.Type][flat(r.Type, string(c.session.Own().Body(r.Type, u)))] = c.session.Own().Version(u).String()
+			c.versions[r.Type][flat(r.Type, string(c.session.Overlay().Body(r.Type, u)))] = c.session.Overlay().Version(u).String()
 		}
-		frame := fanout.Encode(c.protocol, r, c.session.Own())
+		frame := fanout.Encode(c.protocol, r, c.session.Overlay())
 		c.down = append(c.down, arrival{r, bytes.Join(frame.Parts, nil)})
 	}
 }
@@ -269,7 +269,7 @@ func (c *client) check(r session.Response) {
 	if len(r.Removed) > 0 && (r.Type == view.Endpoint || r.Type == view.Route || c.protocol == session.StateOfTheWorld) {
 		c.t.Fatalf("removal of %s %v", r.Type, r.Removed)
 	}
-	if r.Shared != nil && (r.Shared.Own || !slices.Equal(r.Shared.Upserts, r.Upserts)) {
+	if r.Shared != nil && (r.Shared.PerProxy || !slices.Equal(r.Shared.Upserts, r.Upserts)) {
 		c.t.Fatalf("%s is shared and is not", r.Nonce)
 	}
 }

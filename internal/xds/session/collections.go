@@ -86,7 +86,7 @@ type stride struct {
 // members on this stream: before it does, nobody knows that it goes on with those of its last stream.
 func (s *collections) stride(h holding, to *view.Resource, asking bool) (st stride, ok bool) {
 	fine := to.Collections()
-	if _, refused := s.never[to.Name()]; s.from == 0 || fine == nil || refused || to.IsOwn() || h.doubtful() {
+	if _, refused := s.never[to.Name()]; s.from == 0 || fine == nil || refused || to.HasPlaceholders() || h.doubtful() {
 		return stride{}, false
 	}
 	nothing := h.version.IsZero() && h.resource == nil
@@ -151,7 +151,7 @@ func (e *emission) pick(b *batch, list []*view.Resource, strides []stride) (rest
 }
 
 // prior is what the client holds under a name before the batch.
-func (b *batch) prior(name string, own *view.Own) holding {
+func (b *batch) prior(name string, own *view.Overlay) holding {
 	if h, ok := b.before[name]; ok {
 		return h
 	}

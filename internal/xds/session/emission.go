@@ -162,7 +162,7 @@ func (e *emission) respond(c *channel, record sent, r Response) {
 		r.Version = c.versionOf(r.Nonce)
 	}
 	r.Generation = s.state.Generation()
-	if r.Shared != nil && r.Shared.Own {
+	if r.Shared != nil && r.Shared.PerProxy {
 		r.Shared = nil
 	}
 	kept := s.opt.Scratch.record()

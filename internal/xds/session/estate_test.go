@@ -77,7 +77,7 @@ func (m *mesh) changePart() {
 		var clusters []*view.Resource
 		for _, name := range names {
 			cluster := m.state.Set(view.Cluster).Get(name)
-			if !cluster.IsOwn() && rapid.Bool().Draw(m.t, "another") {
+			if !cluster.HasPlaceholders() && rapid.Bool().Draw(m.t, "another") {
 				cluster = m.resource(envoymodel.Clusters, m.note(name))
 			}
 			clusters = append(clusters, cluster)
@@ -154,7 +154,7 @@ func (m *mesh) resource(k envoymodel.Kind, note string) *view.Resource {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	r := view.NewReferringResource(described.Name, described.Body(), m.refs(k, described.Targets))
+	r := view.NewWith(described.Name, described.Body(), view.Traits{Refs: m.refs(k, described.Targets)})
 	m.known[key], m.notes[r] = r, note
 	return r
 }
@@ -203,7 +203,7 @@ func (m *mesh) member(note string) *view.Resource {
 	if strings.Contains(note, "U") {
 		body = append(body, 0xff)
 	}
-	m.known[note] = view.NewResource(name, body)
+	m.known[note] = view.New(name, body)
 	return m.known[note]
 }
 
@@ -301,7 +301,7 @@ func (m *mesh) ownCluster(name string) *view.Resource {
 				Address: model.OwnPod, PortSpecifier: &corev3.SocketAddress_PortValue{},
 			}},
 		})
-		m.known[name] = view.NewOwnResource(name, body)
+		m.known[name] = view.NewWith(name, body, view.Traits{Placeholders: true})
 		m.notes[m.known[name]] = name + ":own"
 	}
 	return m.known[name]

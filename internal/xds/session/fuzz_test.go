@@ -119,7 +119,7 @@ func (z *fuzzer) step() {
 			}
 			st = st.With(t, z.resources.set(notes))
 		}
-		z.check(z.session.Update(st, view.Own{Pod: fmt.Sprint(z.next() % 2)}, z.now))
+		z.check(z.session.Update(st, view.Overlay{Pod: fmt.Sprint(z.next() % 2)}, z.now))
 	case 1:
 		z.now = z.now.Add(time.Duration(z.next()) * 100 * time.Millisecond)
 		z.check(z.session.Tick(z.now))

@@ -35,7 +35,7 @@ func TestBytesOfASessionDoNotDependOnTheMesh(t *testing.T) {
 			for _, services := range []int{10, 4000} {
 				bytes[services] = bytesPerSession(t, services, func(l *large, d *view.Differ) *session.Session {
 					s := session.New(session.Options{Protocol: c.protocol, Differ: d})
-					s.Update(l.state, view.Own{}, start)
+					s.Update(l.state, view.Overlay{}, start)
 					c.settle(t, l, s)
 					require.True(t, s.InSync())
 					return s
@@ -121,7 +121,7 @@ func versionsOf(l *large, typeURL string, wrong bool) map[string]string {
 		for r := range l.state.Set(typ).All() {
 			versions[r.Name()] = r.Version().String()
 			if wrong {
-				versions[r.Name()] = view.NewResource(r.Name(), []byte("old")).Version().String()
+				versions[r.Name()] = view.New(r.Name(), []byte("old")).Version().String()
 			}
 		}
 		l.versions[key] = versions

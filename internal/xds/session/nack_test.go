@@ -19,9 +19,9 @@ func TestRefusalOfAnEarlierResponse(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: view.NewDiffer(8)})
-	s.Update(state(1, "a:1X"), view.Own{}, now)
+	s.Update(state(1, "a:1X"), view.Overlay{}, now)
 	require.Len(t, s.Request(session.Request{TypeURL: view.Cluster.URL()}, now), 1)
-	s.Update(state(2, "a:2"), view.Own{}, now)
+	s.Update(state(2, "a:2"), view.Overlay{}, now)
 	later := s.Tick(now.Add(session.DefaultHold))
 	require.Len(t, later, 1)
 
@@ -40,7 +40,7 @@ func TestRefusalWithTheVersionOfTheStreamBefore(t *testing.T) {
 	version := ""
 	for range 3 {
 		s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: view.NewDiffer(8)})
-		s.Update(st, view.Own{}, now)
+		s.Update(st, view.Overlay{}, now)
 		request := session.Request{TypeURL: view.Endpoint.URL(), Names: []string{"a"}, VersionInfo: version}
 		sent := s.Request(request, now)
 		require.Len(t, sent, 1)

@@ -57,7 +57,7 @@ type mesh struct {
 	pieces     bool // the session's tables go in pieces
 	generation uint64
 	state      view.State
-	own        view.Own
+	own        view.Overlay
 	hostile    bool // there may be errors in resources
 	patient    bool // time passes only when no message is under way
 	steady     bool // no table is ever without virtual hosts
@@ -68,7 +68,7 @@ type mesh struct {
 func newMesh(t *rapid.T, k kind) *mesh {
 	m := &mesh{
 		t: t, kind: k, store: view.NewStore(), names: model.NewInterner[string](), known: map[string]*view.Resource{}, notes: map[*view.Resource]string{},
-		differ: view.NewDiffer(8), own: view.Own{Pod: "127.0.0.1"},
+		differ: view.NewDiffer(8), own: view.Overlay{Pod: "127.0.0.1"},
 		hostile: rapid.Bool().Draw(t, "hostile"), patient: rapid.Bool().Draw(t, "patient"),
 		steady: rapid.Bool().Draw(t, "steady"), estate: rapid.SampledFrom(estates).Draw(t, "estate"),
 	}
@@ -326,5 +326,5 @@ func (m *mesh) emptyVersion(t view.Type, name string) string {
 	case t == view.Endpoint:
 		return view.NewAssignment(name, bare, nil).Version().String()
 	}
-	return view.NewResource(name, bare).Version().String()
+	return view.New(name, bare).Version().String()
 }

@@ -59,9 +59,9 @@ func (r *resources) make(note string) *view.Resource {
 		return view.NewRouteTable(name, []byte(head), r.store.Build(members...))
 	}
 	if strings.HasSuffix(note, "!") {
-		return view.NewOwnResource(name, []byte(note))
+		return view.NewWith(name, []byte(note), view.Traits{Placeholders: true})
 	}
-	return view.NewReferringResource(name, []byte(note), r.refs(note))
+	return view.NewWith(name, []byte(note), view.Traits{Refs: r.refs(note)})
 }
 
 func (r *resources) assignment(name, rest string) *view.Resource {
@@ -69,7 +69,7 @@ func (r *resources) assignment(name, rest string) *view.Resource {
 	var members []*view.Resource
 	for _, m := range strings.Split(list, ";") {
 		endpoint, _, _ := strings.Cut(m, ":")
-		members = append(members, view.NewResource(endpoint, []byte(name+"/"+m)))
+		members = append(members, view.New(endpoint, []byte(name+"/"+m)))
 	}
 	a := view.NewAssignment(name, []byte(name+"{"), []view.Group{{Members: r.store.Build(members...)}})
 	switch form {

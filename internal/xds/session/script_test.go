@@ -187,8 +187,8 @@ func (s *scripted) state(t *testing.T, args []string) view.State {
 	return st
 }
 
-func (s *scripted) ownOf(args []string) view.Own {
-	own := s.session.Own()
+func (s *scripted) ownOf(args []string) view.Overlay {
+	own := s.session.Overlay()
 	if s.session.State().IsNone() {
 		own.Trusted = true
 	}

@@ -55,7 +55,7 @@ const maxOutstanding = 32
 // Session is the protocol state of one stream. It is not safe for concurrent use.
 type Session struct {
 	opt   lasting
-	own   view.Own
+	own   view.Overlay
 	state view.State // none before the first Update
 
 	// These bytes stand together: apart from each other they would take 128 more.
@@ -157,7 +157,7 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 }
 
 // Update takes the newest State of the proxy's class, or the State of its new class, and the proxy's own addresses.
-func (s *Session) Update(state view.State, own view.Own, now time.Time) []Response {
+func (s *Session) Update(state view.State, own view.Overlay, now time.Time) []Response {
 	if own != s.own {
 		s.readdress(own)
 		s.stirAll()
@@ -211,16 +211,16 @@ func (s *Session) NextTick() (time.Time, bool) {
 // State is what the session brings the client to, none before the first Update.
 func (s *Session) State() view.State { return s.state }
 
-// Own are the proxy's own addresses.
-func (s *Session) Own() view.Own { return s.own }
+// Overlay are the proxy's own addresses.
+func (s *Session) Overlay() view.Overlay { return s.own }
 
 // readdress notes under the old addresses what the client holds, so that it counts as changed. It walks all resources;
 // addresses hardly ever change on a live stream.
-func (s *Session) readdress(own view.Own) {
+func (s *Session) readdress(own view.Overlay) {
 	for t := range s.channels {
 		c := &s.channels[t]
 		for r := range c.held.base.All() {
-			if _, ok := c.held.except[r.Name()]; r.IsOwn() && !ok && c.sub.has(r.Name()) {
+			if _, ok := c.held.except[r.Name()]; r.HasPlaceholders() && !ok && c.sub.has(r.Name()) {
 				c.held.note(r.Name(), holding{version: s.own.Version(r), resource: r})
 			}
 		}

@@ -33,7 +33,7 @@ func newLarge(services int) *large {
 	edits := make([]view.Edit, services)
 	for i := range edits {
 		name := serviceName(i)
-		edits[i] = view.Edit{Name: name, Resource: view.NewResource(name, []byte(name))}
+		edits[i] = view.Edit{Name: name, Resource: view.New(name, []byte(name))}
 	}
 	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route} {
 		l.state = l.state.With(t, l.store.Apply(view.Empty(), edits))
@@ -48,7 +48,7 @@ func serviceName(i int) string {
 // next is the state after one service got other endpoints.
 func (l *large) next(i int) view.State {
 	s := l.state.At(l.state.Generation() + 1)
-	r := view.NewResource(serviceName(i), fmt.Appendf(nil, "endpoints at %d", s.Generation()))
+	r := view.New(serviceName(i), fmt.Appendf(nil, "endpoints at %d", s.Generation()))
 	l.state = s.With(view.Endpoint, l.store.Apply(s.Set(view.Endpoint), []view.Edit{{Name: r.Name(), Resource: r}}))
 	return l.state
 }
@@ -58,7 +58,7 @@ func (l *large) connect(tb testing.TB, o session.Options) *session.Session {
 	tb.Helper()
 	s := session.New(o)
 	now := time.Unix(1000, 0)
-	s.Update(l.state, view.Own{}, now)
+	s.Update(l.state, view.Overlay{}, now)
 	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route} {
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
@@ -96,7 +96,7 @@ func TestSettledSessionsShareAStep(t *testing.T) {
 	a := l.connect(t, session.Options{Differ: differ})
 	b := l.connect(t, session.Options{Differ: differ})
 	state := l.next(7)
-	x, y := a.Update(state, view.Own{}, time.Unix(1001, 0)), b.Update(state, view.Own{}, time.Unix(1001, 0))
+	x, y := a.Update(state, view.Overlay{}, time.Unix(1001, 0)), b.Update(state, view.Overlay{}, time.Unix(1001, 0))
 	require.Len(t, x, 1)
 	require.Len(t, y, 1)
 	require.NotNil(t, x[0].Shared)
@@ -112,7 +112,7 @@ func TestWhatGoesBesideCollectionsIsShared(t *testing.T) {
 	assignment := func(name string, endpoints int) *view.Resource {
 		var members []*view.Resource
 		for i := range endpoints {
-			members = append(members, view.NewResource(fmt.Sprint("e", i), fmt.Appendf(nil, "%s endpoint %d", name, i)))
+			members = append(members, view.New(fmt.Sprint("e", i), fmt.Appendf(nil, "%s endpoint %d", name, i)))
 		}
 		return view.NewAssignment(name, []byte(name), []view.Group{{Head: []byte("locality"), Members: store.Build(members...)}})
 	}
@@ -122,7 +122,7 @@ func TestWhatGoesBesideCollectionsIsShared(t *testing.T) {
 	var changes [][]*view.Change
 	for range 3 {
 		s := session.New(session.Options{Differ: differ, Collections: 3})
-		s.Update(state, view.Own{}, now)
+		s.Update(state, view.Overlay{}, now)
 		responses := s.Request(session.Request{TypeURL: view.Endpoint.URL(), Subscribe: []string{"a", "b", "large", "z"}}, now)
 		require.Len(t, responses, 2)
 		require.Equal(t, []string{"a", "b", "z"}, namesOf(responses[0].Upserts))

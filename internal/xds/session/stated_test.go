@@ -80,13 +80,13 @@ type doubles struct {
 	sessions   [2]*session.Session
 	state      view.State
 	generation uint64
-	own        view.Own
+	own        view.Overlay
 	pieces     bool
 	now        time.Time
 }
 
 func newDoubles(t *rapid.T) *doubles {
-	d := &doubles{t: t, store: view.NewStore(), differ: view.NewDiffer(64), pieces: rapid.Bool().Draw(t, "vhds"), own: view.Own{Pod: "127.0.0.1"}, now: start}
+	d := &doubles{t: t, store: view.NewStore(), differ: view.NewDiffer(64), pieces: rapid.Bool().Draw(t, "vhds"), own: view.Overlay{Pod: "127.0.0.1"}, now: start}
 	var o session.Options
 	o.Differ, o.VirtualHosts = d.differ, d.pieces
 	if rapid.Bool().Draw(t, "distrust") {
@@ -130,9 +130,9 @@ func (d *doubles) resource(typ view.Type, name string, content int) *view.Resour
 	case typ == view.Route:
 		return view.NewTableHead(name, body)
 	case (typ == view.Cluster || typ == view.Listener) && name < "c":
-		return view.NewOwnResource(name, body)
+		return view.NewWith(name, body, view.Traits{Placeholders: true})
 	}
-	return view.NewResource(name, body)
+	return view.New(name, body)
 }
 
 // open sends both sessions the first request of a type.
@@ -153,7 +153,7 @@ func (d *doubles) open(typ view.Type) {
 		}
 		for _, name := range []string{"gone", "a/gone"} {
 			if rapid.Bool().Draw(d.t, name) {
-				w.versions = append(w.versions, [2]string{name, rapid.SampledFrom([]string{"1", view.NewResource(name, nil).Version().String()}).Draw(d.t, "of")})
+				w.versions = append(w.versions, [2]string{name, rapid.SampledFrom([]string{"1", view.New(name, nil).Version().String()}).Draw(d.t, "of")})
 			}
 		}
 		w.versions = rapid.Permutation(w.versions).Draw(d.t, "order")
@@ -180,7 +180,7 @@ func (d *doubles) version(r *view.Resource) string {
 	case 0:
 		return "another control plane's"
 	case 1:
-		return view.NewResource(r.Name(), []byte("old")).Version().String()
+		return view.New(r.Name(), []byte("old")).Version().String()
 	}
 	return d.own.Version(r).String()
 }

@@ -31,7 +31,7 @@ func TestSubscriptionIsItsNames(t *testing.T) {
 			case 2:
 				var set []*view.Resource
 				for _, n := range rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "set") {
-					set = append(set, view.NewResource(n, []byte(n)))
+					set = append(set, view.New(n, []byte(n)))
 				}
 				s.settle(differ, view.Route, store.Build(set...))
 			}
@@ -54,7 +54,7 @@ func TestSettledSubscriptionKeepsNoNames(t *testing.T) {
 		var list []*view.Resource
 		for i := range size + 1 {
 			n := fmt.Sprint(i)
-			list = append(list, view.NewResource(n, []byte(n)))
+			list = append(list, view.New(n, []byte(n)))
 		}
 		before, after := store.Build(list[:size]...), store.Build(list[1:]...)
 		s := subscription{base: view.Empty()}

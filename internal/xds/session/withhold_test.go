@@ -68,7 +68,7 @@ func (c *picky) update() {
 		st = st.With(view.Route, c.resources.set([]string{"r:1[" + strings.Join(vhosts, ";") + "]"}))
 	}
 	c.t.Logf("update %v", slices.Sorted(maps.Values(c.want)))
-	c.take(c.session.Update(st, view.Own{}, c.now))
+	c.take(c.session.Update(st, view.Overlay{}, c.now))
 	for at, waits := c.session.NextTick(); waits; at, waits = c.session.NextTick() {
 		c.now = at
 		c.take(c.session.Tick(c.now))
