@@ -50,7 +50,7 @@ test: modules build envoy kube lint ## everything: lint, unit, property, golden 
 	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 \
 		$(GO) test $(RACE) -timeout 45m ./...
 	$(GO) test -run 'LargerMesh|ThousandReplicas' ./internal/app
-	$(GO) test -run 'EqualsFromNothing|EveryKindOfChange' ./internal/view
+	$(GO) test -run 'EqualsFromNothing|EveryKindOfChange' ./internal/compile
 	@hack/fuzz.sh $(FUZZTIME)
 
 test-short: ## unit, property and golden tests, without the live ones

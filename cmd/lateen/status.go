@@ -17,7 +17,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/admin"
 	"github.com/lateen-mesh/lateen/internal/terminal"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // remote is a control plane that is asked over its monitoring port.
@@ -182,10 +182,10 @@ func printStatus(out *terminal.Writer, report statusReport) {
 
 // shownTypes are those that every proxy has, and the others that at least one has asked for: endpoints and virtual hosts on their own,
 // secrets.
-func shownTypes(proxies []admin.SyncStatus) (types []view.Type) {
-	for typ := range view.NumTypes {
+func shownTypes(proxies []admin.SyncStatus) (types []resource.Type) {
+	for typ := range resource.NumTypes {
 		switch typ {
-		case view.Cluster, view.Endpoint, view.Listener, view.Route:
+		case resource.Cluster, resource.Endpoint, resource.Listener, resource.Route:
 			types = append(types, typ)
 		default:
 			if slices.ContainsFunc(proxies, func(p admin.SyncStatus) bool { return p.Resources[typ.URL()].Type != "" }) {

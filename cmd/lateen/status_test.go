@@ -8,18 +8,18 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/admin"
 	"github.com/lateen-mesh/lateen/internal/terminal"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // TestStatusShowsWhatIsRefused: of every type that a proxy has asked for, also of those that few proxies have.
 func TestStatusShowsWhatIsRefused(t *testing.T) {
 	synced := admin.TypeStatus{Type: "cds", State: admin.Synced}
 	report := statusReport{Proxies: []admin.SyncStatus{
-		{ProxyID: "a.default", ProxyType: "sidecar", Resources: map[string]admin.TypeStatus{view.Cluster.URL(): synced}},
+		{ProxyID: "a.default", ProxyType: "sidecar", Resources: map[string]admin.TypeStatus{resource.Cluster.URL(): synced}},
 		{ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]admin.TypeStatus{
-			view.Cluster.URL():     synced,
-			view.VirtualHost.URL(): {Type: "vhds", State: admin.Nack, LastError: "bad regex", Quarantined: []string{"http.80/a", "http.80/b"}},
-			view.Secret.URL():      {Type: "sds", State: admin.Nack, Quarantined: []string{"cert"}},
+			resource.Cluster.URL():     synced,
+			resource.VirtualHost.URL(): {Type: "vhds", State: admin.Nack, LastError: "bad regex", Quarantined: []string{"http.80/a", "http.80/b"}},
+			resource.Secret.URL():      {Type: "sds", State: admin.Nack, Quarantined: []string{"cert"}},
 		}},
 	}}
 	var out strings.Builder

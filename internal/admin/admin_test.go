@@ -27,7 +27,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
@@ -49,37 +49,37 @@ func node(t *testing.T, id string) *serve.Node {
 // reviews is a client with one resource of each type; its listener and cluster hold its own address.
 func reviews(t *testing.T) serve.Client {
 	t.Helper()
-	state := view.NewState(7)
-	store := view.NewStore()
-	put := func(typ view.Type, name string, own bool, m proto.Message) {
+	state := resource.NewState(7)
+	store := resource.NewStore()
+	put := func(typ resource.Type, name string, own bool, m proto.Message) {
 		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		require.NoError(t, err)
-		r := view.New(name, body)
+		r := resource.New(name, body)
 		if own {
-			r = view.NewWith(name, body, view.Traits{Placeholders: true})
+			r = resource.NewWith(name, body, resource.Traits{Placeholders: true})
 		}
 		state = state.With(typ, store.Build(r))
 	}
-	put(view.Cluster, "inbound", true, boundCluster(model.OwnPod))
-	put(view.Endpoint, "out", false, &endpointv3.ClusterLoadAssignment{ClusterName: "out"})
-	put(view.Listener, "in", true, listener(t, model.OwnPod))
-	put(view.Route, "80", false, &routev3.RouteConfiguration{Name: "80"})
-	put(view.Secret, "kubernetes://cert", false, &tlsv3.Secret{Name: "kubernetes://cert", Type: &tlsv3.Secret_GenericSecret{
+	put(resource.Cluster, "inbound", true, boundCluster(model.OwnPod))
+	put(resource.Endpoint, "out", false, &endpointv3.ClusterLoadAssignment{ClusterName: "out"})
+	put(resource.Listener, "in", true, listener(t, model.OwnPod))
+	put(resource.Route, "80", false, &routev3.RouteConfiguration{Name: "80"})
+	put(resource.Secret, "kubernetes://cert", false, &tlsv3.Secret{Name: "kubernetes://cert", Type: &tlsv3.Secret_GenericSecret{
 		GenericSecret: &tlsv3.GenericSecret{Secret: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "hush"}}},
 	}})
 	c := serve.Client{
 		ConnectionID: "reviews-v1-0.default-1", Node: node(t, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local"),
-		Address: "127.0.0.1:5", ConnectedAt: connectedAt, State: state, Overlay: view.Overlay{Pod: "127.0.0.2"},
+		Address: "127.0.0.1:5", ConnectedAt: connectedAt, State: state, Overlay: resource.Overlay{Pod: "127.0.0.2"},
 	}
 	c.Node.Metadata.ClusterID, c.Node.Metadata.IstioVersion = "Kubernetes", "1.31.1"
-	c.Types[view.Cluster] = session.TypeStatus{
+	c.Types[resource.Cluster] = session.TypeStatus{
 		Subscribed: true, Settled: true, Sent: "c2", Acked: "c2", SentAt: connectedAt, Generation: 7, Resources: 1, Bytes: 100,
 	}
-	c.Types[view.Endpoint] = session.TypeStatus{Subscribed: true, Sent: "e3", Acked: "e1", SentAt: connectedAt, Resources: 1, Bytes: 20}
-	c.Types[view.Listener] = session.TypeStatus{
+	c.Types[resource.Endpoint] = session.TypeStatus{Subscribed: true, Sent: "e3", Acked: "e1", SentAt: connectedAt, Resources: 1, Bytes: 20}
+	c.Types[resource.Listener] = session.TypeStatus{
 		Subscribed: true, Sent: "l4", Acked: "l1", Nack: "Error adding listener in: bad", Quarantined: []string{"in"}, Bytes: 3,
 	}
-	c.Types[view.Route] = session.TypeStatus{Subscribed: true}
+	c.Types[resource.Route] = session.TypeStatus{Subscribed: true}
 	return c
 }
 
@@ -134,15 +134,15 @@ func TestSyncz(t *testing.T) {
 		ClusterSent: "c2", ClusterAcked: "c2", ListenerSent: "l4", ListenerAcked: "l1", EndpointSent: "e3", EndpointAcked: "e1",
 		ConnectionID: "reviews-v1-0.default-1", Namespace: "default", Protocol: "delta", ConnectedAt: connectedAt, ConfigBytes: 123,
 		Resources: map[string]admin.TypeStatus{
-			view.Cluster.URL(): {
+			resource.Cluster.URL(): {
 				Sent: "c2", Acked: "c2", SentTime: &connectedAt, Type: "cds", State: admin.Synced, Resources: 1, Bytes: 100, Generation: 7,
 			},
-			view.Endpoint.URL(): {Sent: "e3", Acked: "e1", SentTime: &connectedAt, Type: "eds", State: admin.Stale, Resources: 1, Bytes: 20},
-			view.Listener.URL(): {
+			resource.Endpoint.URL(): {Sent: "e3", Acked: "e1", SentTime: &connectedAt, Type: "eds", State: admin.Stale, Resources: 1, Bytes: 20},
+			resource.Listener.URL(): {
 				Sent: "l4", Acked: "l1", LastError: "Error adding listener in: bad", Type: "lds", State: admin.Nack, Bytes: 3,
 				Quarantined: []string{"in"},
 			},
-			view.Route.URL(): {Type: "rds", State: admin.NotSent},
+			resource.Route.URL(): {Type: "rds", State: admin.NotSent},
 		},
 	}}
 	require.Empty(t, cmp.Diff(want, got))
@@ -151,11 +151,11 @@ func TestSyncz(t *testing.T) {
 // A proxy from which something is withheld, because of what it refused, is not where its class is.
 func TestSynczTellsWhatIsWithheld(t *testing.T) {
 	c := reviews(t)
-	c.Types[view.Route] = session.TypeStatus{Subscribed: true, Settled: true, Sent: "r5", Acked: "r5", Withheld: []string{"80"}}
+	c.Types[resource.Route] = session.TypeStatus{Subscribed: true, Settled: true, Sent: "r5", Acked: "r5", Withheld: []string{"80"}}
 	var got []admin.SyncStatus
 	getJSON(t, handler(c), "/debug/syncz", &got)
-	require.Equal(t, []string{"80"}, got[0].Resources[view.Route.URL()].Withheld)
-	require.Equal(t, admin.Stale, got[0].Resources[view.Route.URL()].State)
+	require.Equal(t, []string{"80"}, got[0].Resources[resource.Route.URL()].Withheld)
+	require.Equal(t, admin.Stale, got[0].Resources[resource.Route.URL()].State)
 }
 
 // The names of the fields are an interface too: istioctl and dashboards read them.
@@ -165,7 +165,7 @@ func TestSynczHasIstiosFields(t *testing.T) {
 	for _, field := range []string{"cluster_id", "proxy", "proxy_type", "proxy_version", "istio_version", "cluster_sent", "listener_acked"} {
 		require.Contains(t, got[0], field)
 	}
-	cds := got[0]["resources"].(map[string]any)[view.Cluster.URL()].(map[string]any)
+	cds := got[0]["resources"].(map[string]any)[resource.Cluster.URL()].(map[string]any)
 	require.Equal(t, "c2", cds["sent"])
 	require.Contains(t, cds, "sentTime")
 }
@@ -197,7 +197,7 @@ func TestConfigDumpIsWhatTheProxyShouldHave(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(&adminv3.ClustersConfigDump{
 			DynamicActiveClusters: []*adminv3.ClustersConfigDump_DynamicCluster{{
-				VersionInfo: c.Overlay.Version(c.State.Set(view.Cluster).Get("inbound")).String(), Cluster: want,
+				VersionInfo: c.Overlay.Version(c.State.Set(resource.Cluster).Get("inbound")).String(), Cluster: want,
 			}},
 		}, &clusters, protocmp.Transform()))
 
@@ -237,7 +237,7 @@ func without(t *testing.T, body, key string) []byte {
 
 func TestConfigDumpOfTheLatestConnection(t *testing.T) {
 	old, latest := reviews(t), reviews(t)
-	old.State = view.NewState(1)
+	old.State = resource.NewState(1)
 	latest.ConnectedAt = connectedAt.Add(time.Second)
 	_, body := get(handler(old, latest), "/debug/config_dump?proxyID=reviews-v1-0.default")
 	require.Contains(t, body, "dynamicActiveClusters")
@@ -268,7 +268,7 @@ func TestConnections(t *testing.T) {
 	getJSON(t, handler(reviews(t)), "/debug/connections", &got)
 	require.Equal(t, 1, got.TotalClients)
 	require.Equal(t, "reviews-v1-0.default-1", got.Clients[0].ConnectionID)
-	require.Equal(t, []string{"inbound"}, got.Clients[0].Watches[view.Cluster.URL()])
+	require.Equal(t, []string{"inbound"}, got.Clients[0].Watches[resource.Cluster.URL()])
 	require.Equal(t, "anonymous", got.Clients[0].Identity)
 }
 

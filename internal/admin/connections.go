@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // connections is /debug/connections.
@@ -51,7 +51,7 @@ func (h handler) connections(w http.ResponseWriter, _ *http.Request) {
 		}
 		for t, status := range c.Types {
 			if status.Subscribed {
-				conn.Watches[view.Type(t).URL()] = c.State.Set(view.Type(t)).Names()
+				conn.Watches[resource.Type(t).URL()] = c.State.Set(resource.Type(t)).Names()
 			}
 		}
 		out.Clients = append(out.Clients, conn)

@@ -3,6 +3,6 @@
 //
 //	Fleet, Problems, Ready, Gatherer ──► Handler ──► /metrics /ready /version /debug/…
 //
-// It only reads, through small interfaces. It may import observe's registry, source, view, xds/session and xds/serve;
-// nothing but cmd imports it.
+// It only reads, through small interfaces. It may import observe's registry, source, xds/resource, xds/session and
+// xds/serve; nothing but cmd imports it.
 package admin

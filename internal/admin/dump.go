@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -90,15 +90,15 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 	endpoints := &adminv3.EndpointsConfigDump{}
 	listeners := &adminv3.ListenersConfigDump{}
 	routes := &adminv3.RoutesConfigDump{}
-	each(c, view.Cluster, func(_, version string, body *anypb.Any) {
+	each(c, resource.Cluster, func(_, version string, body *anypb.Any) {
 		clusters.DynamicActiveClusters = append(clusters.DynamicActiveClusters,
 			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: version, Cluster: body})
 	})
-	each(c, view.Endpoint, func(_, version string, body *anypb.Any) {
+	each(c, resource.Endpoint, func(_, version string, body *anypb.Any) {
 		endpoints.DynamicEndpointConfigs = append(endpoints.DynamicEndpointConfigs,
 			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: version, EndpointConfig: body})
 	})
-	each(c, view.Listener, func(name, version string, body *anypb.Any) {
+	each(c, resource.Listener, func(name, version string, body *anypb.Any) {
 		listeners.DynamicListeners = append(listeners.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{
 			Name:        name,
 			ActiveState: &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: version, Listener: body},
@@ -108,11 +108,11 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 	for _, name := range tables.Names() {
 		r := tables.Get(name)
 		routes.DynamicRouteConfigs = append(routes.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{
-			VersionInfo: r.Version().String(), RouteConfig: &anypb.Any{TypeUrl: view.Route.URL(), Value: r.Body()},
+			VersionInfo: r.Version().String(), RouteConfig: &anypb.Any{TypeUrl: resource.Route.URL(), Value: r.Body()},
 		})
 	}
 	secrets := &adminv3.SecretsConfigDump{}
-	set := c.State.Set(view.Secret)
+	set := c.State.Set(resource.Secret)
 	for _, name := range set.Names() { // what is in them nobody is shown
 		secrets.DynamicActiveSecrets = append(secrets.DynamicActiveSecrets,
 			&adminv3.SecretsConfigDump_DynamicSecret{Name: name, VersionInfo: set.Get(name).Version().String()})
@@ -129,7 +129,7 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 }
 
 // each calls f for the resources of a type, by name, as this proxy gets them.
-func each(c serve.Client, t view.Type, f func(name, version string, body *anypb.Any)) {
+func each(c serve.Client, t resource.Type, f func(name, version string, body *anypb.Any)) {
 	set := c.State.Set(t)
 	for _, name := range set.Names() {
 		r := set.Get(name)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
@@ -85,14 +85,14 @@ func syncStatus(c serve.Client) SyncStatus {
 		ProxyType:     string(c.Node.Type),
 		ProxyVersion:  meta.IstioVersion,
 		IstioVersion:  meta.IstioVersion,
-		ClusterSent:   c.Types[view.Cluster].Sent,
-		ClusterAcked:  c.Types[view.Cluster].Acked,
-		ListenerSent:  c.Types[view.Listener].Sent,
-		ListenerAcked: c.Types[view.Listener].Acked,
-		RouteSent:     c.Types[view.Route].Sent,
-		RouteAcked:    c.Types[view.Route].Acked,
-		EndpointSent:  c.Types[view.Endpoint].Sent,
-		EndpointAcked: c.Types[view.Endpoint].Acked,
+		ClusterSent:   c.Types[resource.Cluster].Sent,
+		ClusterAcked:  c.Types[resource.Cluster].Acked,
+		ListenerSent:  c.Types[resource.Listener].Sent,
+		ListenerAcked: c.Types[resource.Listener].Acked,
+		RouteSent:     c.Types[resource.Route].Sent,
+		RouteAcked:    c.Types[resource.Route].Acked,
+		EndpointSent:  c.Types[resource.Endpoint].Sent,
+		EndpointAcked: c.Types[resource.Endpoint].Acked,
 		Resources:     map[string]TypeStatus{},
 
 		ConnectionID: c.ConnectionID,
@@ -103,7 +103,7 @@ func syncStatus(c serve.Client) SyncStatus {
 	}
 	for t, status := range c.Types {
 		if status.Subscribed || status.Sent != "" {
-			s.Resources[view.Type(t).URL()] = typeStatus(view.Type(t), status)
+			s.Resources[resource.Type(t).URL()] = typeStatus(resource.Type(t), status)
 			s.ConfigBytes += status.Bytes
 		}
 	}
@@ -117,7 +117,7 @@ func protocolName(p session.Protocol) string {
 	return "delta"
 }
 
-func typeStatus(t view.Type, s session.TypeStatus) TypeStatus {
+func typeStatus(t resource.Type, s session.TypeStatus) TypeStatus {
 	out := TypeStatus{
 		Sent: s.Sent, Acked: s.Acked, LastError: s.Nack,
 		Type: t.String(), State: stateOf(s), Resources: s.Resources, Bytes: s.Bytes, Generation: s.Generation,

@@ -12,13 +12,13 @@ import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/view"
 )
 
 // manyClasses is how many classes are connected: of two services in each of 200 namespaces, which listen on different ports.
@@ -55,7 +55,7 @@ type classesOf struct {
 	converter *ingest.Converter
 	writer    *state.Writer
 	first     *state.Delta
-	compiler  *view.Compiler
+	compiler  *compile.Compiler
 	variant   int
 }
 
@@ -97,7 +97,7 @@ func (c *classesOf) measure(b *testing.B, change aChange) {
 			start := time.Now()
 			_, d := c.writer.Apply(updates)
 			inWorld += time.Since(start)
-			c.compiler.Advance(d, func(view.Step) {})
+			c.compiler.Advance(d, func(compile.Step) {})
 		}
 		processors += processorTime(b) - spent
 	}
@@ -118,13 +118,13 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-func connectAll(first *state.Delta, proxies []meshgen.Proxy) *view.Compiler {
-	compiler := view.NewCompiler(view.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
-	compiler.Advance(first, func(view.Step) {})
+func connectAll(first *state.Delta, proxies []meshgen.Proxy) *compile.Compiler {
+	compiler := compile.NewCompiler(compile.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
+	compiler.Advance(first, func(compile.Step) {})
 	for _, p := range proxies {
-		compiler.Join(view.Facts{Address: p.Address, Proxy: scope.Proxy{
+		compiler.Join(compile.Facts{Address: p.Address, Proxy: scope.Proxy{
 			Namespace: p.Namespace, Name: p.Pod, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort},
-		}}, func(*view.Member, view.Placement) {})
+		}}, func(*compile.Member, compile.Placement) {})
 	}
 	return compiler
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // bytesOfOneOfMany is how much one changed endpoint of a large service may cost on the wire, for each sidecar.
@@ -56,7 +56,7 @@ func TestAnEndpointOfManyCostsFewBytes(t *testing.T) {
 		return r.sent().plus(before, -1)
 	}
 	clusters := 0 // clusters that have the pods: one for each port of the service
-	for a := range r.clients[0].session.State().Set(view.Endpoint).All() {
+	for a := range r.clients[0].session.State().Set(resource.Endpoint).All() {
 		if in := a.Collections(); in != nil && in.Len() == crowd {
 			clusters++
 		}

@@ -4,10 +4,10 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/view"
 )
 
 // meters turns what stages tell into metrics. Its methods are called by the loop's goroutine.
@@ -15,7 +15,7 @@ type meters struct {
 	metrics *observe.Metrics
 	known   map[uint64]struct{} // hashes of the keys of objects that exist: what counts events may err once in 2^64
 	seed    maphash.Seed
-	last    map[string]view.TranslateStats
+	last    map[string]compile.TranslateStats
 }
 
 func (m *meters) batched(_ int, waited time.Duration) {
@@ -81,7 +81,7 @@ func (m *meters) world(w *state.World, d *state.Delta) {
 
 func (m *meters) compiled(took time.Duration) { m.metrics.View.Compile.Observe(took.Seconds()) }
 
-func (m *meters) view(c *view.Compiler) {
+func (m *meters) compile(c *compile.Compiler) {
 	s := c.Stats()
 	m.metrics.View.Classes.Set(float64(s.Classes))
 	for kind, now := range s.Translate {

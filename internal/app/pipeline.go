@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
@@ -22,8 +23,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -66,10 +67,10 @@ type Pipeline struct {
 	metrics      *observe.Metrics
 	problemStore *validate.ProblemStore
 	loop         *schedule.Loop
-	compiler     *view.Compiler
+	compiler     *compile.Compiler
 	hub          *fanout.Hub
 	server       *serve.Server
-	differ       *view.Differ
+	differ       *resource.Differ
 	registry     *registrar
 	monitor      *http.Server
 	meters       *meters
@@ -78,7 +79,7 @@ type Pipeline struct {
 
 // New puts the stages together.
 //
-//	source ─► ingest ─► mesh ─► scope, translate, view ─► xds/fanout ─► xds/serve (xds/session) ─► Envoy
+//	source ─► ingest ─► world ─► scope, translate, compile ─► xds/fanout ─► xds/serve (xds/session) ─► Envoy
 func New(o Options) *Pipeline {
 	p := &Pipeline{o: o}
 	if p.metrics = o.Metrics; p.metrics == nil {
@@ -103,8 +104,8 @@ func New(o Options) *Pipeline {
 		Logger:   o.Log,
 		Applied:  p.applied(),
 	})
-	p.differ = view.NewDiffer(differLimit)
-	p.compiler = view.NewCompiler(view.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
+	p.differ = resource.NewDiffer(differLimit)
+	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
 	p.registry = newRegistrar(p.compiler, o.Config)
 	p.hub = fanout.NewHub(fanout.Options{
 		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left, Progress: p.loop.Progress,
@@ -178,7 +179,7 @@ func (p *Pipeline) advance(w *state.World, d *state.Delta) {
 	p.world.Store(w)
 	p.meters.world(w, d)
 	p.differ.Advance()
-	p.compiler.Advance(d, func(step view.Step) {
+	p.compiler.Advance(d, func(step compile.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.opened()
 		p.problemStore.Conflicts(step.Appeared, step.Mended)
@@ -188,7 +189,7 @@ func (p *Pipeline) advance(w *state.World, d *state.Delta) {
 		p.o.Cluster.compiled(w, d)
 	}
 	p.meters.compiled(time.Since(start))
-	p.meters.view(p.compiler)
+	p.meters.compile(p.compiler)
 }
 
 // applied is who wants to know of batches that are compiled.

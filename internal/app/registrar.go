@@ -11,18 +11,18 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
 // registrar stands between streams and classes: it tells the compiler who is there, and the hub where they belong.
 type registrar struct {
-	compiler *view.Compiler
+	compiler *compile.Compiler
 	hub      *fanout.Hub
 	all      bool          // config.Config.AllClusters
 	dual     bool          // config.Config.DualStack
@@ -30,15 +30,15 @@ type registrar struct {
 	opened   func()        // closes it
 
 	mu      sync.Mutex
-	members map[*fanout.Conn]*view.Member
-	conns   map[*view.Member]*fanout.Conn
+	members map[*fanout.Conn]*compile.Member
+	conns   map[*compile.Member]*fanout.Conn
 }
 
-func newRegistrar(c *view.Compiler, settings config.Config) *registrar {
+func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 	open := make(chan struct{})
 	return &registrar{
 		compiler: c, all: settings.AllClusters, dual: settings.DualStack, open: open, opened: sync.OnceFunc(func() { close(open) }),
-		members: map[*fanout.Conn]*view.Member{}, conns: map[*view.Member]*fanout.Conn{},
+		members: map[*fanout.Conn]*compile.Member{}, conns: map[*compile.Member]*fanout.Conn{},
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 	facts.Proxy.Settings.Stack = stackOf(node, r.dual)
 	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
 	var conn *fanout.Conn
-	r.compiler.Join(facts, func(m *view.Member, p view.Placement) {
+	r.compiler.Join(facts, func(m *compile.Member, p compile.Placement) {
 		conn = r.hub.Register(p.Class, p.State, p.Overlay)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *registrar) left(c *fanout.Conn) {
 }
 
 // generation is a step of the compiler as the hub takes it.
-func (r *registrar) generation(s view.Step, d *state.Delta) fanout.Generation {
+func (r *registrar) generation(s compile.Step, d *state.Delta) fanout.Generation {
 	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed, Changed: s.Changed}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,8 +101,8 @@ func (r *registrar) generation(s view.Step, d *state.Delta) fanout.Generation {
 }
 
 // factsOf is what a node's metadata says that classes depend on.
-func factsOf(n *serve.Node) (view.Facts, error) {
-	f := view.Facts{Address: n.Address.String(), Proxy: scope.Proxy{
+func factsOf(n *serve.Node) (compile.Facts, error) {
+	f := compile.Facts{Address: n.Address.String(), Proxy: scope.Proxy{
 		Namespace: n.Namespace, Name: n.Pod, Labels: model.LabelsOf(n.Metadata.Labels),
 		Place: placeOf(n),
 	}}

@@ -14,8 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
@@ -27,14 +27,14 @@ type rig struct {
 	ctx      context.Context
 	pipeline *Pipeline
 	sink     source.Sink
-	differ   *view.Differ
+	differ   *resource.Differ
 	clients  []*client
 	now      time.Time
 }
 
 func newRig(tb testing.TB, objects []source.Change) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &rig{tb: tb, ctx: ctx, differ: view.NewDiffer(differLimit), now: time.Unix(1000, 0)}
+	r := &rig{tb: tb, ctx: ctx, differ: resource.NewDiffer(differLimit), now: time.Unix(1000, 0)}
 	r.pipeline = New(Options{Mesh: model.DefaultMesh(), Log: slog.New(slog.DiscardHandler)})
 	ended := make(chan struct{})
 	go func() {
@@ -81,7 +81,7 @@ type client struct {
 	rig     *rig
 	conn    *fanout.Conn
 	session *session.Session
-	own     view.Overlay
+	own     resource.Overlay
 	sent    sent
 	frames  map[*byte]bool // that it shares with others, by where their bytes lie
 }
@@ -121,13 +121,13 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 	}
 	r.clients = append(r.clients, c)
 	c.push()
-	for t := range view.NumTypes {
+	for t := range resource.NumTypes {
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
 			req.Subscribe = c.session.State().Set(t).Names()
 		}
-		if t == view.LbEndpoint {
-			for r := range c.session.State().Set(view.Endpoint).All() {
+		if t == resource.LbEndpoint {
+			for r := range c.session.State().Set(resource.Endpoint).All() {
 				if in := r.Collections(); in != nil {
 					req.Subscribe = append(req.Subscribe, in.Names()...)
 				}

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // envoy is as much of a proxy as it takes to be served: it asks as Envoy does, acknowledges everything, and keeps nothing.
@@ -49,7 +49,7 @@ func connectEnvoy(tb testing.TB, address string, p meshgen.Proxy, replica int) {
 			Version: &typev3.SemanticVersion{MajorNumber: 1, MinorNumber: 40},
 		}},
 	}
-	require.NoError(tb, stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: view.Cluster.URL()}))
+	require.NoError(tb, stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: resource.Cluster.URL()}))
 	for !e.loaded() {
 		r, err := stream.Recv()
 		require.NoError(tb, err)
@@ -65,7 +65,7 @@ func connectEnvoy(tb testing.TB, address string, p meshgen.Proxy, replica int) {
 
 // loaded tells that it has had a response of each type that it has asked for, the last of which are virtual hosts.
 func (e *envoy) loaded() bool {
-	return e.got[view.VirtualHost.URL()] && (e.got[view.Endpoint.URL()] || len(e.asked) == 0)
+	return e.got[resource.VirtualHost.URL()] && (e.got[resource.Endpoint.URL()] || len(e.asked) == 0)
 }
 
 func (e *envoy) run() {
@@ -83,7 +83,7 @@ func (e *envoy) answer(r *discoveryv3.DeltaDiscoveryResponse) error {
 	err := e.stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()})
 	e.got[r.GetTypeUrl()] = true
 	switch r.GetTypeUrl() {
-	case view.Cluster.URL():
+	case resource.Cluster.URL():
 		var fresh []string
 		for _, c := range r.GetResources() {
 			if !e.asked[c.GetName()] {
@@ -92,26 +92,26 @@ func (e *envoy) answer(r *discoveryv3.DeltaDiscoveryResponse) error {
 			}
 		}
 		if len(fresh) > 0 {
-			err = errors.Join(err, e.ask(view.Endpoint, fresh...))
+			err = errors.Join(err, e.ask(resource.Endpoint, fresh...))
 		}
 		if !e.listens {
 			e.listens = true
-			err = errors.Join(err, e.ask(view.Listener))
+			err = errors.Join(err, e.ask(resource.Listener))
 		}
-	case view.Listener.URL():
+	case resource.Listener.URL():
 		if !e.routes {
 			e.routes = true
-			err = errors.Join(err, e.ask(view.Route, e.table))
+			err = errors.Join(err, e.ask(resource.Route, e.table))
 		}
-	case view.Route.URL():
+	case resource.Route.URL():
 		if !e.hosts {
 			e.hosts = true
-			err = errors.Join(err, e.ask(view.VirtualHost))
+			err = errors.Join(err, e.ask(resource.VirtualHost))
 		}
 	}
 	return err
 }
 
-func (e *envoy) ask(t view.Type, names ...string) error {
+func (e *envoy) ask(t resource.Type, names ...string) error {
 	return e.stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL(), ResourceNamesSubscribe: names})
 }

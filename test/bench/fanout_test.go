@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -21,14 +21,14 @@ func BenchmarkFanout(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy)
 		before, after := c.step(openProxy, editEndpoint)
-		from, to := before.Set(view.Endpoint), after.Set(view.Endpoint)
+		from, to := before.Set(resource.Endpoint), after.Set(resource.Endpoint)
 		change(b, "firstframe", func(b *testing.B) {
 			for b.Loop() {
-				encode(view.NewDiffer(1).Diff(view.Endpoint, from, to))
+				encode(resource.NewDiffer(1).Diff(resource.Endpoint, from, to))
 			}
 		})
 		change(b, "nextframe", func(b *testing.B) {
-			step := view.NewDiffer(1).Diff(view.Endpoint, from, to)
+			step := resource.NewDiffer(1).Diff(resource.Endpoint, from, to)
 			encode(step)
 			for b.Loop() {
 				encode(step)
@@ -50,8 +50,8 @@ func BenchmarkFanout(b *testing.B) {
 	})
 }
 
-func encode(step *view.Change) fanout.Frame {
-	return fanout.Encode(session.Delta, session.Response{Type: step.Type, Nonce: "e1", Upserts: step.Upserts, Shared: step}, view.Overlay{})
+func encode(step *resource.Change) fanout.Frame {
+	return fanout.Encode(session.Delta, session.Response{Type: step.Type, Nonce: "e1", Upserts: step.Upserts, Shared: step}, resource.Overlay{})
 }
 
 // fleet are streams of one class without sockets.
@@ -63,14 +63,14 @@ type fleet struct {
 
 const class fanout.ClassID = 1
 
-func newFleet(tb testing.TB, state view.State) *fleet {
+func newFleet(tb testing.TB, state resource.State) *fleet {
 	f := &fleet{hub: fanout.NewHub(fanout.Options{
 		Metrics: observe.New(observe.Build{Start: now, Now: time.Now}), Now: time.Now,
 	})}
-	differ := view.NewDiffer(64)
+	differ := resource.NewDiffer(64)
 	client := newClient(state)
 	for range streams {
-		conn := f.hub.Register(class, state, view.Overlay{})
+		conn := f.hub.Register(class, state, resource.Overlay{})
 		conn.Take()
 		f.conns, f.sessions = append(f.conns, conn), append(f.sessions, client.connect(tb, differ))
 	}
@@ -78,7 +78,7 @@ func newFleet(tb testing.TB, state view.State) *fleet {
 }
 
 // push brings all streams to a state, and returns the bytes of all frames.
-func (f *fleet) push(state view.State) int {
+func (f *fleet) push(state resource.State) int {
 	f.hub.Publish(fanout.Generation{
 		Number: state.Generation(), Observed: now, Changed: []fanout.ClassChange{{Class: class, State: state}},
 	})

@@ -12,13 +12,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // atEachSize measures in meshes of each size. What measure prepares is shared by all changes and all runs of a size.
@@ -156,28 +157,28 @@ const (
 // compiled is a mesh as far as the states of classes.
 type compiled struct {
 	*upstream
-	compiler *view.Compiler
+	compiler *compile.Compiler
 	proxies  []meshgen.Proxy
-	classes  map[int]view.ClassID // by proxy
-	states   map[view.ClassID]view.State
+	classes  map[int]resource.ClassID // by proxy
+	states   map[resource.ClassID]resource.State
 }
 
 // newCompiled compiles the classes of some proxies, or of all 40.
 func newCompiled(tb testing.TB, services int, proxies ...int) *compiled {
 	u, d := newUpstream(tb, services)
-	c := &compiled{upstream: u, proxies: meshgen.Proxies(), classes: map[int]view.ClassID{}, states: map[view.ClassID]view.State{}}
-	c.compiler = view.NewCompiler(view.Refusals{
+	c := &compiled{upstream: u, proxies: meshgen.Proxies(), classes: map[int]resource.ClassID{}, states: map[resource.ClassID]resource.State{}}
+	c.compiler = compile.NewCompiler(compile.Refusals{
 		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) },
 		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
 	})
-	c.compiler.Advance(d, func(view.Step) {})
+	c.compiler.Advance(d, func(compile.Step) {})
 	if len(proxies) == 0 {
 		for i := range c.proxies {
 			proxies = append(proxies, i)
 		}
 	}
 	for _, i := range proxies {
-		c.compiler.Join(factsOf(c.proxies[i]), func(_ *view.Member, at view.Placement) {
+		c.compiler.Join(factsOf(c.proxies[i]), func(_ *compile.Member, at compile.Placement) {
 			c.classes[i], c.states[at.Class] = at.Class, at.State
 		})
 	}
@@ -188,7 +189,7 @@ func newCompiled(tb testing.TB, services int, proxies ...int) *compiled {
 
 // next makes one more generation, with its states.
 func (c *compiled) next(change source.Change) {
-	c.compiler.Advance(c.upstream.next(change), func(s view.Step) {
+	c.compiler.Advance(c.upstream.next(change), func(s compile.Step) {
 		for _, changed := range s.Changed {
 			c.states[changed.Class] = changed.State
 		}
@@ -196,17 +197,17 @@ func (c *compiled) next(change source.Change) {
 }
 
 // state is that of a proxy.
-func (c *compiled) state(proxy int) view.State { return c.states[c.classes[proxy]] }
+func (c *compiled) state(proxy int) resource.State { return c.states[c.classes[proxy]] }
 
 // step is the state of a proxy before and after one change.
-func (c *compiled) step(proxy int, edit func(variant int) source.Change) (before, after view.State) {
+func (c *compiled) step(proxy int, edit func(variant int) source.Change) (before, after resource.State) {
 	before = c.state(proxy)
 	c.next(edit(c.variant()))
 	return before, c.state(proxy)
 }
 
-func factsOf(p meshgen.Proxy) view.Facts {
-	f := view.Facts{Address: p.Address, Proxy: scope.Proxy{
+func factsOf(p meshgen.Proxy) compile.Facts {
+	f := compile.Facts{Address: p.Address, Proxy: scope.Proxy{
 		Namespace: p.Namespace, Name: p.Pod, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort, HTTP10: p.HTTP10},
 	}}
 	if p.Gateway {

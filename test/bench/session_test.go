@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -15,14 +15,14 @@ import (
 func BenchmarkSession(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy)
-		differ := view.NewDiffer(64)
+		differ := resource.NewDiffer(64)
 		eachEdit(b, edits, c.next, func(b *testing.B, e editOf) {
 			before, after := c.step(openProxy, e.edit)
 			s := newClient(after).connect(b, differ)
 			states := numbered{before, after}
 			sent := 0
 			for b.Loop() {
-				sent += converse(s, s.Update(states.next(), view.Overlay{}, now))
+				sent += converse(s, s.Update(states.next(), resource.Overlay{}, now))
 			}
 			require.True(b, s.InSync() && sent > 0)
 			b.ReportMetric(float64(sent)/float64(b.N), "sent-B/op")
@@ -56,23 +56,23 @@ func BenchmarkSession(b *testing.B) {
 var now = time.Unix(1000, 0)
 
 // numbered turns two states by turns into generations that go up.
-type numbered [2]view.State
+type numbered [2]resource.State
 
-func (n *numbered) next() view.State {
+func (n *numbered) next() resource.State {
 	n[0], n[1] = n[1], n[0].At(n[1].Generation()+1)
 	return n[1]
 }
 
 // client asks for all of a state, as an Envoy does that takes route tables whole and endpoints as lists.
 type client struct {
-	state view.State
+	state resource.State
 	first []session.Request
 }
 
 // types are those that it asks for, in its order.
-var types = []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route}
+var types = []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route}
 
-func newClient(state view.State) *client {
+func newClient(state resource.State) *client {
 	c := &client{state: state}
 	for _, t := range types {
 		r := session.Request{TypeURL: t.URL()}
@@ -85,26 +85,26 @@ func newClient(state view.State) *client {
 }
 
 // held is what the client has of a state.
-func held(state view.State, t view.Type) *view.Set {
-	if t == view.Route {
+func held(state resource.State, t resource.Type) *resource.Set {
+	if t == resource.Route {
 		return state.Tables()
 	}
 	return state.Set(t)
 }
 
 // reports makes the client say that it has all of a state.
-func (c *client) reports(state view.State) {
+func (c *client) reports(state resource.State) {
 	for i, t := range types {
 		c.first[i].InitialVersions = map[string]string{}
 		for r := range held(state, t).All() {
-			c.first[i].InitialVersions[r.Name()] = view.Overlay{}.Version(r).String()
+			c.first[i].InitialVersions[r.Name()] = resource.Overlay{}.Version(r).String()
 		}
 	}
 }
 
 // load brings a new session to the client's state, and returns the bytes of the resources that it was sent.
 func (c *client) load(s *session.Session) (sent int) {
-	s.Update(c.state, view.Overlay{}, now)
+	s.Update(c.state, resource.Overlay{}, now)
 	for _, r := range c.first {
 		sent += converse(s, s.Request(r, now))
 	}
@@ -112,7 +112,7 @@ func (c *client) load(s *session.Session) (sent int) {
 }
 
 // connect is a session that has brought its client to the state.
-func (c *client) connect(tb testing.TB, differ *view.Differ) *session.Session {
+func (c *client) connect(tb testing.TB, differ *resource.Differ) *session.Session {
 	s := session.New(session.Options{Differ: differ})
 	c.load(s)
 	require.True(tb, s.InSync())

@@ -58,7 +58,7 @@ type inputs struct {
 	vhost    route.VirtualHostInput
 }
 
-// inputsOf are the inputs of translations for a service of one HTTP port, with routes and subsets, as view makes them.
+// inputsOf are the inputs of translations for a service of one HTTP port, with routes and subsets, as compile makes them.
 func inputsOf(tb testing.TB, s *scope.Scope, host model.Host) inputs {
 	svc := s.Service(host)
 	require.NotNil(tb, svc)

@@ -3,9 +3,10 @@ package bench
 import (
 	"testing"
 
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // BenchmarkAdvance takes the 40 classes of a mesh to the next generation.
@@ -19,7 +20,7 @@ func BenchmarkAdvance(b *testing.B) {
 				b.StopTimer()
 				d := c.upstream.next(e.edit(c.variant()))
 				b.StartTimer()
-				c.compiler.Advance(d, func(s view.Step) { changed += len(s.Changed) })
+				c.compiler.Advance(d, func(s compile.Step) { changed += len(s.Changed) })
 			}
 			after := c.compiler.Stats().Total()
 			b.ReportMetric(float64(changed)/float64(b.N), "classes/op")
@@ -42,8 +43,8 @@ func BenchmarkCompile(b *testing.B) {
 				facts.Proxy.Settings.HTTP10 = true // which makes it another class
 				size := 0
 				for b.Loop() {
-					var joined *view.Member
-					c.compiler.Join(facts, func(m *view.Member, at view.Placement) { joined, size = m, at.State.Size() })
+					var joined *compile.Member
+					c.compiler.Join(facts, func(m *compile.Member, at compile.Placement) { joined, size = m, at.State.Size() })
 					c.compiler.Leave(joined)
 				}
 				b.ReportMetric(float64(size), "config-B/op")
@@ -57,20 +58,20 @@ func BenchmarkCompile(b *testing.B) {
 func BenchmarkDiff(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy, otherProxy)
-		diff := func(name string, from, to *view.Set) {
+		diff := func(name string, from, to *resource.Set) {
 			change(b, name, func(b *testing.B) {
 				n := 0
 				for b.Loop() {
 					n = 0
-					view.Diff(from, to, func(_, _ *view.Resource) { n++ })
+					resource.Diff(from, to, func(_, _ *resource.Resource) { n++ })
 				}
 				b.ReportMetric(float64(n), "differences/op")
 			})
 		}
 		before, after := c.step(openProxy, editRule)
-		diff("generation", before.Set(view.Cluster), after.Set(view.Cluster))
-		diff("class", after.Set(view.Cluster), c.state(otherProxy).Set(view.Cluster))
-		diff("everything", view.Empty(), after.Set(view.Cluster))
+		diff("generation", before.Set(resource.Cluster), after.Set(resource.Cluster))
+		diff("class", after.Set(resource.Cluster), c.state(otherProxy).Set(resource.Cluster))
+		diff("everything", resource.Empty(), after.Set(resource.Cluster))
 	})
 }
 
@@ -83,16 +84,16 @@ func BenchmarkAssemble(b *testing.B) {
 			vhosts := state.Tables().Get("http_proxy").VirtualHosts()
 			size := 0
 			for b.Loop() {
-				size = len(view.NewRouteTable("http_proxy", nil, vhosts).Body())
+				size = len(resource.NewRouteTable("http_proxy", nil, vhosts).Body())
 			}
 			b.ReportMetric(float64(size), "body-B/op")
 		})
 		change(b, "assignment", func(b *testing.B) {
 			name := "outbound|80||" + meshgen.Host(subject)
-			groups := state.Set(view.Endpoint).Get(name).Groups()
+			groups := state.Set(resource.Endpoint).Get(name).Groups()
 			size := 0
 			for b.Loop() {
-				size = len(view.NewAssignment(name, nil, groups).Body())
+				size = len(resource.NewAssignment(name, nil, groups).Body())
 			}
 			b.ReportMetric(float64(size), "body-B/op")
 		})

@@ -1,7 +1,11 @@
 package imports
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,18 +61,19 @@ var mayImport = map[string][]string{
 	"internal/translate/listener":     {"internal/model", "internal/translate/pb"},
 	"internal/translate/route":        {"internal/source", "internal/model", "internal/translate/pb"},
 	"internal/translate/secret":       {"internal/model", "internal/translate/pb"},
-	"internal/view": {
+	"internal/xds/resource":           {"internal/model", "internal/xds/typeurl"},
+	"internal/compile": {
 		"internal/source", "internal/model", "internal/mesh/state", "internal/scope", "internal/translate/pb", "internal/translate/cluster",
 		"internal/translate/endpoint", "internal/translate/listener", "internal/translate/route", "internal/translate/secret",
+		"internal/xds/resource",
 	},
-	"internal/xds/session": {"internal/view"},
-	"internal/xds/fanout":  {"internal/observe", "internal/view", "internal/xds/session"},
-	"internal/xds/serve":   {"internal/observe", "internal/view", "internal/xds/session", "internal/xds/fanout"},
-	"internal/admin":       {"internal/observe", "internal/source", "internal/view", "internal/xds/session", "internal/xds/serve"},
+	"internal/xds/session": {"internal/xds/resource"},
+	"internal/xds/fanout":  {"internal/observe", "internal/xds/resource", "internal/xds/session"},
+	"internal/xds/serve":   {"internal/observe", "internal/xds/resource", "internal/xds/session", "internal/xds/fanout"},
+	"internal/admin":       {"internal/observe", "internal/source", "internal/xds/resource", "internal/xds/session", "internal/xds/serve"},
 	"internal/app": {
-		"internal/observe", "internal/config", "internal/source", "internal/model", "internal/ingest",
-		"internal/mesh/state", "internal/mesh/validate", "internal/mesh/schedule", "internal/scope",
-		"internal/view", "internal/xds/session", "internal/xds/fanout", "internal/xds/serve", "internal/admin", "internal/tokenreview", "internal/admission", "internal/admission/registration",
+		"internal/observe", "internal/config", "internal/source", "internal/model", "internal/ingest", "internal/mesh/state", "internal/mesh/validate", "internal/mesh/schedule", "internal/scope",
+		"internal/compile", "internal/xds/resource", "internal/xds/session", "internal/xds/fanout", "internal/xds/serve", "internal/admin", "internal/tokenreview", "internal/admission", "internal/admission/registration",
 		"internal/certs", "internal/deploy", "internal/leader", "internal/status",
 	},
 }
@@ -77,6 +82,30 @@ var mayImport = map[string][]string{
 func anything(pkg string) bool {
 	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "test/") || strings.HasPrefix(pkg, "internal/testkit") ||
 		pkg == "internal/translate/translatetest"
+}
+
+// TestResourcesKnowNoMesh: xds/resource takes hash-consed lists and the names of placeholders of model, and nothing that
+// says what a mesh is.
+func TestResourcesKnowNoMesh(t *testing.T) {
+	allowed := []string{"List", "OwnPod", "OwnAny4", "OwnAny6", "OwnApp", "OwnOutbound"}
+	files, err := filepath.Glob("../../internal/xds/resource/*.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "model" {
+					require.Contains(t, allowed, s.Sel.Name, name)
+				}
+			}
+			return true
+		})
+	}
 }
 
 func TestImportsPointLeft(t *testing.T) {

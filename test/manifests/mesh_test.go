@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
@@ -17,7 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // mesh is the pipeline from a source to the sets of a few proxies, as package app puts it together.
@@ -28,10 +29,10 @@ type mesh struct {
 	ctx   context.Context
 	stop  func()
 
-	proxies map[*view.Member]string
+	proxies map[*compile.Member]string
 	// placing is for placed: nothing but a file orders a test's look at it before the generation that an edit leads to.
 	placing sync.Mutex
-	placed  map[*view.Member]view.Placement
+	placed  map[*compile.Member]compile.Placement
 	// kept are the names of resources that were kept back since Envoy would refuse them.
 	kept []string
 
@@ -40,15 +41,15 @@ type mesh struct {
 }
 
 // proxies are those that the sets are made for: sidecars of two namespaces and a gateway.
-func proxies() map[string]view.Facts {
+func proxies() map[string]compile.Facts {
 	app := model.LabelsOf(map[string]string{"app": "a"})
-	sidecar := func(namespace, name string, labels model.Labels) view.Facts {
-		return view.Facts{Address: "127.32.0.1", Proxy: scope.Proxy{
+	sidecar := func(namespace, name string, labels model.Labels) compile.Facts {
+		return compile.Facts{Address: "127.32.0.1", Proxy: scope.Proxy{
 			Namespace: namespace, Name: name, Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
 		}}
 	}
 	gateway := scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gateway", Labels: model.LabelsOf(map[string]string{"istio": "ingress"})}
-	return map[string]view.Facts{
+	return map[string]compile.Facts{
 		"default/a": sidecar("default", "a", app), "default/other": sidecar("default", "other", model.Labels{}), "shop/a": sidecar("shop", "a", app),
 		"gateway": {Address: "127.32.0.9", Proxy: gateway},
 	}
@@ -63,15 +64,15 @@ type tester interface {
 // start runs a source until stop, or the end of the test.
 func start(t tester, s source.Source) *mesh {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &mesh{t: t, ctx: ctx, proxies: map[*view.Member]string{}, placed: map[*view.Member]view.Placement{}, seen: map[source.Key]chan struct{}{}}
+	m := &mesh{t: t, ctx: ctx, proxies: map[*compile.Member]string{}, placed: map[*compile.Member]compile.Placement{}, seen: map[source.Key]chan struct{}{}}
 	quiet := slog.New(slog.DiscardHandler)
 	m.store = validate.NewProblemStore(quiet, nil)
-	compiler := view.NewCompiler(view.Refusals{
+	compiler := compile.NewCompiler(compile.Refusals{
 		Endpoint: func(e model.Endpoint, err error) { m.kept = append(m.kept, fmt.Sprintf("%v: %v", e, err)) },
 		Resource: func(name string, err error) { m.kept = append(m.kept, fmt.Sprintf("%s: %v", name, err)) },
 	})
 	for name, f := range proxies() {
-		compiler.Join(f, func(member *view.Member, p view.Placement) { m.proxies[member], m.placed[member] = name, p })
+		compiler.Join(f, func(member *compile.Member, p compile.Placement) { m.proxies[member], m.placed[member] = name, p })
 	}
 	m.loop = schedule.NewLoop(schedule.LoopOptions{
 		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Problems: m.store, Logger: quiet,
@@ -90,7 +91,7 @@ func start(t tester, s source.Source) *mesh {
 }
 
 // take is a generation for the proxies.
-func (m *mesh) take(s view.Step) {
+func (m *mesh) take(s compile.Step) {
 	m.placing.Lock()
 	defer m.placing.Unlock()
 	for _, moved := range s.Moved {
@@ -143,7 +144,7 @@ func (m *mesh) resources() map[string]string {
 	for member, p := range m.placed {
 		for typ, set := range p.State.Sets() {
 			for r := range set.All() {
-				out[fmt.Sprintf("%s %s %s", m.proxies[member], view.Type(typ), r.Name())] = p.Overlay.Version(r).String()
+				out[fmt.Sprintf("%s %s %s", m.proxies[member], resource.Type(typ), r.Name())] = p.Overlay.Version(r).String()
 			}
 		}
 	}

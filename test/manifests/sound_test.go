@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // validated is a message with Envoy's own rules of its fields.
@@ -23,15 +23,15 @@ func requireSound(t require.TestingT, m *mesh) {
 	require.Empty(t, m.kept)
 	for member, p := range m.placed {
 		for typ, set := range p.State.Sets() {
-			if view.Type(typ) == view.Route {
+			if resource.Type(typ) == resource.Route {
 				set = p.State.Tables()
 			}
 			for r := range set.All() {
-				message := messageOf(view.Type(typ))
+				message := messageOf(resource.Type(typ))
 				if message == nil {
 					continue
 				}
-				require.NoError(t, proto.Unmarshal(p.Overlay.Body(view.Type(typ), r), message))
+				require.NoError(t, proto.Unmarshal(p.Overlay.Body(resource.Type(typ), r), message))
 				require.NoError(t, message.ValidateAll(), "%s %s", m.proxies[member], r.Name())
 				switch message := message.(type) {
 				case *routev3.RouteConfiguration:
@@ -44,17 +44,17 @@ func requireSound(t require.TestingT, m *mesh) {
 	}
 }
 
-func messageOf(t view.Type) validated {
+func messageOf(t resource.Type) validated {
 	switch t {
-	case view.Cluster:
+	case resource.Cluster:
 		return &clusterv3.Cluster{}
-	case view.Endpoint:
+	case resource.Endpoint:
 		return &endpointv3.ClusterLoadAssignment{}
-	case view.Listener:
+	case resource.Listener:
 		return &listenerv3.Listener{}
-	case view.Route:
+	case resource.Route:
 		return &routev3.RouteConfiguration{}
-	case view.VirtualHost:
+	case resource.VirtualHost:
 		return &routev3.VirtualHost{}
 	}
 	return nil

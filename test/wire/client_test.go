@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // client is a proxy at its leanest: one connection, one delta stream, HTTP/2 by hand, so that thousands of them take little
@@ -103,9 +103,9 @@ func (c *client) request(r *discoveryv3.DeltaDiscoveryRequest) error {
 
 // subscribe asks for all that a sidecar asks for.
 func (c *client) subscribe(i int) error {
-	for t := range view.NumTypes {
+	for t := range resource.NumTypes {
 		r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL()}
-		if t == view.Cluster {
+		if t == resource.Cluster {
 			r.Node = node(i)
 		}
 		if !t.Wildcard() {

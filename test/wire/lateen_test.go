@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
@@ -26,7 +26,7 @@ const resourceName = "outbound|9080||reviews.default.svc.cluster.local"
 const payloadSize = 438
 
 // assignment is a resource of which a response has payloadSize bytes, or so many more, different from one generation to the next.
-func assignment(generation uint64, more int) *view.Resource {
+func assignment(generation uint64, more int) *resource.Resource {
 	body := func(padding int) []byte {
 		text := make([]byte, padding)
 		for i := range text {
@@ -40,13 +40,13 @@ func assignment(generation uint64, more int) *view.Resource {
 		}
 		return b
 	}
-	r := view.New(resourceName, body(1))
-	return view.New(resourceName, body(1+payloadSize-len(frameOf(r))-3+more)) // lengths take a byte more each
+	r := resource.New(resourceName, body(1))
+	return resource.New(resourceName, body(1+payloadSize-len(frameOf(r))-3+more)) // lengths take a byte more each
 }
 
 // frameOf is the response with one resource.
-func frameOf(r *view.Resource) []byte {
-	f := fanout.Encode(session.Delta, session.Response{Type: view.Endpoint, Nonce: "e1a", Version: r.Version().String(), Upserts: []*view.Resource{r}}, view.Overlay{})
+func frameOf(r *resource.Resource) []byte {
+	f := fanout.Encode(session.Delta, session.Response{Type: resource.Endpoint, Nonce: "e1a", Version: r.Version().String(), Upserts: []*resource.Resource{r}}, resource.Overlay{})
 	var b []byte
 	for _, p := range f.Parts {
 		b = append(b, p...)
@@ -61,23 +61,23 @@ type lateen struct {
 	hub     *fanout.Hub
 	server  *serve.Server
 	metrics *observe.Metrics
-	store   *view.Store
+	store   *resource.Store
 	more    int // bytes that a push has beyond payloadSize
 
 	mu    sync.Mutex
-	state view.State
+	state resource.State
 }
 
 const class fanout.ClassID = 1
 
 func newLateen(o serve.Options) *lateen {
-	s := &lateen{store: view.NewStore(), metrics: observe.New(observe.Build{Start: time.Now(), Now: time.Now})}
+	s := &lateen{store: resource.NewStore(), metrics: observe.New(observe.Build{Start: time.Now(), Now: time.Now})}
 	s.hub = fanout.NewHub(fanout.Options{Metrics: s.metrics, Now: time.Now})
-	s.state = view.NewState(1)
-	for t := range view.NumTypes {
-		s.state = s.state.With(t, s.store.Build(view.New(resourceName, []byte(resourceName))))
+	s.state = resource.NewState(1)
+	for t := range resource.NumTypes {
+		s.state = s.state.With(t, s.store.Build(resource.New(resourceName, []byte(resourceName))))
 	}
-	o.Registrar, o.Pushes, o.Differ, o.Metrics, o.Now = s, s.hub, view.NewDiffer(64), s.metrics, time.Now
+	o.Registrar, o.Pushes, o.Differ, o.Metrics, o.Now = s, s.hub, resource.NewDiffer(64), s.metrics, time.Now
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -106,15 +106,15 @@ func (s *lateen) connected() int {
 func (s *lateen) Connect(context.Context, *serve.Node, serve.Identity) (*fanout.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hub.Register(class, s.state, view.Overlay{Pod: "10.0.0.7", Trusted: true}), nil
+	return s.hub.Register(class, s.state, resource.Overlay{Pod: "10.0.0.7", Trusted: true}), nil
 }
 
 // publish makes the next generation.
-func (s *lateen) publish() view.State {
+func (s *lateen) publish() resource.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.state.At(s.state.Generation() + 1)
-	next = next.With(view.Endpoint, s.store.Build(assignment(next.Generation(), s.more)))
+	next = next.With(resource.Endpoint, s.store.Build(assignment(next.Generation(), s.more)))
 	s.state = next
 	s.hub.Publish(fanout.Generation{
 		Number: next.Generation(), Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: next}},

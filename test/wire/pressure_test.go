@@ -13,7 +13,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -178,7 +178,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		return ok && s.State.Generation() == generations+1
 	})
 	require.LessOrEqual(t, m.serverEnd(sick).n.Load(), int64(queued), "what is under way")
-	require.False(t, s.Types[view.Endpoint].Settled)
+	require.False(t, s.Types[resource.Endpoint].Settled)
 
 	go func() { _ = sick.run(nil) }()
 	m.eventually("it has caught up", func() bool { return m.server.connected() == others+1 })
@@ -220,7 +220,7 @@ func TestClientThatAnswersLate(t *testing.T) {
 	var received atomic.Int64
 	go func() {
 		_ = late.run(func([]byte) {
-			if received.Add(1) > int64(view.NumTypes)+3 {
+			if received.Add(1) > int64(resource.NumTypes)+3 {
 				<-free // from here on it neither reads nor answers
 			}
 		})
@@ -240,7 +240,7 @@ func TestClientThatFloodsWithRequests(t *testing.T) {
 	m := newMesh(t, serve.Limits{})
 	healthy := m.healthy(others)
 	flooder := m.connect(others)
-	again := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.Endpoint.URL(), ResourceNamesSubscribe: []string{resourceName}}
+	again := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.Endpoint.URL(), ResourceNamesSubscribe: []string{resourceName}}
 	for range depth {
 		require.NoError(t, flooder.request(again))
 	}
@@ -305,5 +305,5 @@ func TestStormOfGenerations(t *testing.T) {
 		sent += c.acked.Load()
 	}
 	require.Positive(t, coalesced)
-	require.LessOrEqual(t, sent, int64(clients*(generations+int(view.NumTypes)))-int64(coalesced), "what was coalesced was not sent")
+	require.LessOrEqual(t, sent, int64(clients*(generations+int(resource.NumTypes)))-int64(coalesced), "what was coalesced was not sent")
 }

@@ -14,7 +14,7 @@ const secrets = "secrets"
 
 // ways are where the workloads of Gateways with credentials run, by what selects them. What a Gateway lacks there is the same on
 // every replica, whichever proxies are connected to it. One of which the selector is empty is for all gateways of the mesh, and
-// which workloads these are only they know (view).
+// which workloads these are only they know (compile).
 type ways map[model.Labels]*way
 
 // way is one selector.

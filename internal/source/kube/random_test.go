@@ -26,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
@@ -35,7 +36,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // Whatever is written to a real API server, and however often it cannot be reached: a source that was there from the beginning has
@@ -95,18 +96,18 @@ type follower struct {
 	stop     func()
 
 	mu     sync.Mutex
-	placed map[*view.Member]view.Placement
+	placed map[*compile.Member]compile.Placement
 }
 
 func follow(t *testing.T, o kube.Options) *follower {
-	f := &follower{sink: newSink(t), problems: validate.NewProblemStore(slog.New(slog.DiscardHandler), nil), placed: map[*view.Member]view.Placement{}}
-	compiler := view.NewCompiler(view.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
+	f := &follower{sink: newSink(t), problems: validate.NewProblemStore(slog.New(slog.DiscardHandler), nil), placed: map[*compile.Member]compile.Placement{}}
+	compiler := compile.NewCompiler(compile.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
 	for i, p := range []scope.Proxy{
 		{Namespace: o.RootNamespace, Name: "client", Settings: scope.Settings{Intercepted: true}},
 		{Namespace: o.RootNamespace, Name: "proxied", Settings: scope.Settings{HTTPProxyPort: 15080}},
 		{Type: scope.Router, Namespace: o.RootNamespace, Name: "gateway", Labels: model.LabelsOf(map[string]string{"istio": "ingressgateway"})},
 	} {
-		compiler.Join(view.Facts{Address: fmt.Sprintf("127.1.0.%d", i), Proxy: p}, func(m *view.Member, at view.Placement) { f.placed[m] = at })
+		compiler.Join(compile.Facts{Address: fmt.Sprintf("127.1.0.%d", i), Proxy: p}, func(m *compile.Member, at compile.Placement) { f.placed[m] = at })
 	}
 	loop := schedule.NewLoop(schedule.LoopOptions{
 		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{After: 5 * time.Millisecond, Max: time.Second},
@@ -129,7 +130,7 @@ func follow(t *testing.T, o kube.Options) *follower {
 	return f
 }
 
-func (f *follower) advance(s view.Step) {
+func (f *follower) advance(s compile.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range s.Moved {
@@ -166,7 +167,7 @@ func (f *follower) state() map[string]string {
 	for _, p := range f.placed {
 		for typ, set := range p.State.Sets() {
 			for r := range set.All() {
-				out[fmt.Sprint(p.Overlay.Pod, " ", view.Type(typ), " ", r.Name())] = fmt.Sprintf("%x", r.Version())
+				out[fmt.Sprint(p.Overlay.Pod, " ", resource.Type(typ), " ", r.Name())] = fmt.Sprintf("%x", r.Version())
 			}
 		}
 	}

@@ -5,7 +5,7 @@
 //	GroupInput      ──► Group      (LocalityLbEndpoints without its endpoints)
 //	AssignmentInput ──► Assignment (ClusterLoadAssignment without its groups)
 //
-// Members and heads are encoded apart and put together by view, so that one endpoint costs one endpoint.
+// Members and heads are encoded apart and put together by xds/resource, so that one endpoint costs one endpoint.
 //
 // It may import model and translate/pb.
 package endpoint

@@ -8,7 +8,7 @@
 //	GatewayInput ──► Gateway a gateway's port: HTTP with routes over RDS, and TLS, ended or passed through, by SNI
 //
 // Names, filters and their order, headers and timeouts are those of Istio. Addresses may be placeholders for the proxy's
-// own (model.OwnPod, …), which view fills in when a listener is sent.
+// own (model.OwnPod, …), which xds/resource fills in when a listener is sent.
 //
 // Every listener drains as Envoy does by default, when it is replaced and when the proxy is told to drain: with drain type
 // MODIFY_ONLY a proxy that shuts down would take new requests to the end.

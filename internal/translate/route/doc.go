@@ -2,7 +2,7 @@
 // RouteConfiguration.
 //
 //	VirtualHostInput ──► VirtualHost ─┐
-//	FallbackInput    ──► Fallback ────┴─► members of the route table, named by the assembly (view)
+//	FallbackInput    ──► Fallback ────┴─► members of the route table, named by the assembly (compile)
 //	TableInput       ──► Table ─────────► its head
 //
 // Names, clusters and semantics are those of Istio's API, so that its tools and EnvoyFilters find what they know. What only

@@ -113,7 +113,7 @@ func ingested(t testing.TB, manifest []byte) *model.VirtualService {
 	return service
 }
 
-// input puts together what view would: each match of each route, and the facts in order.
+// input puts together what compile would: each match of each route, and the facts in order.
 func (h caseHeader) input(services []*model.VirtualService) route.VirtualHostInput {
 	in := route.VirtualHostInput{Port: h.Port, RequireTLS: h.RequireTLS, Retries: model.DefaultRetries()}
 	if len(h.Domains) == 0 {

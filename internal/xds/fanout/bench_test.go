@@ -5,22 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-func upserts(b *testing.B, n int) *view.Change {
-	resources := make([]*view.Resource, n)
+func upserts(b *testing.B, n int) *resource.Change {
+	resources := make([]*resource.Resource, n)
 	for i := range resources {
 		resources[i] = cluster(b, fmt.Sprintf("outbound|80||svc-%d.default.svc.cluster.local", i), 1500, false)
 	}
-	return view.NewDiffer(1).Diff(view.Cluster, view.Empty(), view.NewStore().Build(resources...))
+	return resource.NewDiffer(1).Diff(resource.Cluster, resource.Empty(), resource.NewStore().Build(resources...))
 }
 
 func BenchmarkEncode(b *testing.B) {
 	change := upserts(b, 100)
-	r := session.Response{Type: view.Cluster, Nonce: "12345678", Version: "v", Upserts: change.Upserts}
+	r := session.Response{Type: resource.Cluster, Nonce: "12345678", Version: "v", Upserts: change.Upserts}
 	shared := r
 	shared.Shared = change
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func BenchmarkEncode(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				fanout.Encode(c.protocol, c.response, view.Overlay{})
+				fanout.Encode(c.protocol, c.response, resource.Overlay{})
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func BenchmarkPublish(b *testing.B) {
 				conns = append(conns, f.connect(fanout.ClassID(i%classes)))
 			}
 			for class := range fanout.ClassID(classes) {
-				g.Changed = append(g.Changed, fanout.ClassChange{Class: class, State: view.NewState(0)})
+				g.Changed = append(g.Changed, fanout.ClassChange{Class: class, State: resource.NewState(0)})
 			}
 			var publishing time.Duration
 			for b.Loop() {

@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // Push is what a connection should be brought to.
 type Push struct {
-	State   view.State
-	Overlay view.Overlay
+	State   resource.State
+	Overlay resource.Overlay
 	// Offered is when the oldest generation in it was published.
 	Offered time.Time
 }
@@ -30,9 +30,9 @@ type Conn struct {
 	gone  bool
 
 	mu      sync.Mutex
-	pending view.State // that is to be taken, none if nothing is
-	offered time.Time  // Push.Offered
-	own     view.Overlay
+	pending resource.State // that is to be taken, none if nothing is
+	offered time.Time      // Push.Offered
+	own     resource.Overlay
 	open    []opening
 	first   uint64        // generation of the state that it was registered with
 	acked   uint64        // generation up to which it has acknowledged, the largest number when it has left
@@ -73,7 +73,7 @@ func (c *Conn) Take() (Push, bool) {
 		return Push{}, false
 	}
 	p := Push{State: c.pending, Overlay: c.own, Offered: c.offered}
-	c.pending = view.State{}
+	c.pending = resource.State{}
 	return p, true
 }
 
@@ -93,7 +93,7 @@ func (c *Conn) Class() ClassID {
 
 // offer replaces the pending push and returns 1 if the record did not know this connection yet, else 0. The caller
 // holds hub.mu.
-func (c *Conn) offer(state view.State, own *view.Overlay, r *record) int {
+func (c *Conn) offer(state resource.State, own *resource.Overlay, r *record) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if own != nil {

@@ -5,5 +5,5 @@
 //	Generation ──► Hub ──► Conn: 0 or 1 pending push ──► pool ──► the stream ──► Frame
 //	Record ◄── ledger ◄─── Conn: sent, acknowledged, refused, left
 //
-// It may import observe, view and xds/session. It knows nothing of gRPC, of streams or of translation.
+// It may import observe, xds/resource and xds/session. It knows nothing of gRPC, of streams or of translation.
 package fanout

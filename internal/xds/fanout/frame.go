@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -41,7 +41,7 @@ const inlineLimit = 1024
 
 // Encode makes the frame of a response to one proxy. The fields that streams have in common come first, so that their
 // bytes can be shared; the fields of this stream (nonce, version, removals) follow, as protobuf allows.
-func Encode(p session.Protocol, r session.Response, own view.Overlay) Frame {
+func Encode(p session.Protocol, r session.Response, own resource.Overlay) Frame {
 	var f Frame
 	f.Encode(p, &r, &own)
 	return f
@@ -49,7 +49,7 @@ func Encode(p session.Protocol, r session.Response, own view.Overlay) Frame {
 
 // Encode makes the frame that of a response, in the place of what it was; a stream that sends one after another needs no other
 // list of parts.
-func (f *Frame) Encode(p session.Protocol, r *session.Response, own *view.Overlay) {
+func (f *Frame) Encode(p session.Protocol, r *session.Response, own *resource.Overlay) {
 	w := frameWriter{parts: f.Parts[:0]}
 	if p == session.StateOfTheWorld {
 		w.stateOfTheWorld(r, own)
@@ -72,10 +72,10 @@ func (f *Frame) Release() {
 // usualParts is how many a frame has whose first part is shared.
 const usualParts = 2
 
-func (w *frameWriter) delta(r *session.Response, own *view.Overlay) {
+func (w *frameWriter) delta(r *session.Response, own *resource.Overlay) {
 	removed := r.Removed
 	switch {
-	case r.Type == view.LbEndpoint && r.Shared != nil: // all that differs between its streams is the nonce
+	case r.Type == resource.LbEndpoint && r.Shared != nil: // all that differs between its streams is the nonce
 		removed = nil
 		w.members(r.Shared)
 	case len(r.Upserts) >= manyResources:
@@ -93,7 +93,7 @@ func (w *frameWriter) delta(r *session.Response, own *view.Overlay) {
 	w.buf = appendRemoved(w.buf, removed)
 }
 
-func (w *frameWriter) resource(r *session.Response, res *view.Resource, own *view.Overlay) {
+func (w *frameWriter) resource(r *session.Response, res *resource.Resource, own *resource.Overlay) {
 	body := own.Body(r.Type, res)
 	w.buf = appendDeltaHead(w.buf, typeURL(r), res.Name(), own.Version(res).String(), len(body))
 	w.body(body)
@@ -104,7 +104,7 @@ func (w *frameWriter) resource(r *session.Response, res *view.Resource, own *vie
 // the whole for each class would cost far more memory.
 const manyResources = 64
 
-func (w *frameWriter) resources(r *session.Response, own *view.Overlay) {
+func (w *frameWriter) resources(r *session.Response, own *resource.Overlay) {
 	w.parts = slices.Grow(w.parts, len(r.Upserts)+usualParts)
 	for _, res := range r.Upserts {
 		if res.HasPlaceholders() {
@@ -118,7 +118,7 @@ func (w *frameWriter) resources(r *session.Response, own *view.Overlay) {
 }
 
 // members are those of collections. What a client gets when it has none comes in chunks, a change in one part.
-func (w *frameWriter) members(c *view.Change) {
+func (w *frameWriter) members(c *resource.Change) {
 	chunks := c.Chunks(encodedMembers)
 	if chunks == nil {
 		w.part(c.Frame(changedMembers))
@@ -131,52 +131,52 @@ func (w *frameWriter) members(c *view.Change) {
 	w.buf = appendString(w.buf, deltaTypeURL, c.Type.URL())
 }
 
-func changedMembers(c *view.Change) []byte {
+func changedMembers(c *resource.Change) []byte {
 	shared := sharedDelta(c)
 	return appendRemoved(slices.Grow(shared, removedSize(c.Removed)), c.Removed)
 }
 
-func encodedMembers(members []*view.Resource) []byte {
-	url := view.LbEndpoint.URL()
+func encodedMembers(members []*resource.Resource) []byte {
+	url := resource.LbEndpoint.URL()
 	return appendResources(make([]byte, 0, resourcesSize(url, members)), url, members)
 }
 
 // framed is a resource as it stands in a delta response.
-func framed(t view.Type, res *view.Resource) []byte {
+func framed(t resource.Type, res *resource.Resource) []byte {
 	return appendResource(make([]byte, 0, deltaSize(t.URL(), res)), t.URL(), res)
 }
 
-func appendResource(b []byte, url string, res *view.Resource) []byte {
+func appendResource(b []byte, url string, res *resource.Resource) []byte {
 	body := res.Body()
 	return append(appendDeltaHead(b, url, res.Name(), res.Version().String(), len(body)), body...)
 }
 
-func deltaSize(url string, res *view.Resource) int {
+func deltaSize(url string, res *resource.Resource) int {
 	return deltaHeadSize(url, res.Name(), res.Size()) + res.Size()
 }
 
 // sharedDelta is the part of a delta response that all streams have in common which make the same step.
-func sharedDelta(c *view.Change) []byte {
+func sharedDelta(c *resource.Change) []byte {
 	url := c.Type.URL()
 	b := make([]byte, 0, sizeOfString(deltaTypeURL, url)+resourcesSize(url, c.Upserts))
 	return appendResources(appendString(b, deltaTypeURL, url), url, c.Upserts)
 }
 
-func appendResources(b []byte, url string, list []*view.Resource) []byte {
+func appendResources(b []byte, url string, list []*resource.Resource) []byte {
 	for _, res := range list {
 		b = appendResource(b, url, res)
 	}
 	return b
 }
 
-func resourcesSize(url string, list []*view.Resource) (size int) {
+func resourcesSize(url string, list []*resource.Resource) (size int) {
 	for _, res := range list {
 		size += deltaSize(url, res)
 	}
 	return size
 }
 
-func (w *frameWriter) stateOfTheWorld(r *session.Response, own *view.Overlay) {
+func (w *frameWriter) stateOfTheWorld(r *session.Response, own *resource.Overlay) {
 	url := typeURL(r)
 	w.buf = appendString(w.buf, sotwTypeURL, url)
 	for _, res := range r.Upserts {
@@ -197,7 +197,7 @@ func typeURL(r *session.Response) string {
 	return r.Type.URL()
 }
 
-// versionLength is the length of view.Version.String.
+// versionLength is the length of resource.Version.String.
 const versionLength = 16
 
 // appendDeltaHead appends a Resource up to the bytes of its body, which are its end.

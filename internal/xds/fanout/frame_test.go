@@ -19,16 +19,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 func TestFrameDecodesToTheResponse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		own := view.Overlay{Pod: "127.1.2.3", App: "127.0.0.1", Outbound: "127.0.0.1"}
+		own := resource.Overlay{Pod: "127.1.2.3", App: "127.0.0.1", Outbound: "127.0.0.1"}
 		r := session.Response{
-			Type:    view.Cluster,
+			Type:    resource.Cluster,
 			Nonce:   rapid.StringMatching(`[a-z0-9]{0,8}`).Draw(t, "nonce"),
 			Version: rapid.StringMatching(`[a-z0-9]{0,16}`).Draw(t, "version"),
 		}
@@ -52,73 +52,73 @@ func TestFrameDecodesToTheResponse(t *testing.T) {
 }
 
 func TestSharedFrameDecodesToTheResponse(t *testing.T) {
-	store := view.NewStore()
+	store := resource.NewStore()
 	from := store.Build(cluster(t, "a", 10, false), cluster(t, "b", 3000, false))
 	to := store.Build(cluster(t, "b", 3001, false), cluster(t, "c", 10, false))
-	change := view.NewDiffer(1).Diff(view.Cluster, from, to)
+	change := resource.NewDiffer(1).Diff(resource.Cluster, from, to)
 	r := session.Response{
-		Type: view.Cluster, Nonce: "7", Version: "v", Upserts: change.Upserts, Removed: change.Removed, Shared: change,
+		Type: resource.Cluster, Nonce: "7", Version: "v", Upserts: change.Upserts, Removed: change.Removed, Shared: change,
 	}
 	got := &discoveryv3.DeltaDiscoveryResponse{}
-	decode(t, fanout.Encode(session.Delta, r, view.Overlay{}), got)
-	diff(t, plainDelta(r, view.Overlay{}), got)
+	decode(t, fanout.Encode(session.Delta, r, resource.Overlay{}), got)
+	diff(t, plainDelta(r, resource.Overlay{}), got)
 }
 
 // The resources of a step are encoded once, whoever makes it: all streams write the very same bytes.
 func TestSharedFrameIsEncodedOnce(t *testing.T) {
-	store := view.NewStore()
-	change := view.NewDiffer(1).Diff(view.Cluster, view.Empty(), store.Build(cluster(t, "a", 10, false)))
+	store := resource.NewStore()
+	change := resource.NewDiffer(1).Diff(resource.Cluster, resource.Empty(), store.Build(cluster(t, "a", 10, false)))
 	frames := make([]fanout.Frame, 3)
 	for i := range frames {
 		frames[i] = fanout.Encode(session.Delta, session.Response{
-			Type: view.Cluster, Nonce: fmt.Sprint(i), Upserts: change.Upserts, Shared: change,
-		}, view.Overlay{})
+			Type: resource.Cluster, Nonce: fmt.Sprint(i), Upserts: change.Upserts, Shared: change,
+		}, resource.Overlay{})
 	}
 	for _, f := range frames[1:] {
 		require.Same(t, &frames[0].Parts[0][0], &f.Parts[0][0])
 		require.NotEqual(t, frames[0].Parts[1], f.Parts[1], "the nonce is the stream's own")
 	}
 	encodings := 0
-	change.Frame(func(*view.Change) []byte { encodings++; return nil })
+	change.Frame(func(*resource.Change) []byte { encodings++; return nil })
 	require.Zero(t, encodings)
 }
 
 // Of many resources each is encoded once, whichever classes have it: here two that differ in one, which is their proxy's own.
 func TestResourcesOfManyAreEncodedOnce(t *testing.T) {
-	var many []*view.Resource
+	var many []*resource.Resource
 	for i := range 100 {
 		many = append(many, cluster(t, fmt.Sprint("c", i), 10, false))
 	}
 	var frames []fanout.Frame
 	for _, other := range []string{"x", "y"} {
-		r := session.Response{Type: view.Cluster, Nonce: other, Upserts: append(slices.Clone(many), cluster(t, other, 10, true))}
-		frames = append(frames, fanout.Encode(session.Delta, r, view.Overlay{Pod: "127.0.0.1"}))
+		r := session.Response{Type: resource.Cluster, Nonce: other, Upserts: append(slices.Clone(many), cluster(t, other, 10, true))}
+		frames = append(frames, fanout.Encode(session.Delta, r, resource.Overlay{Pod: "127.0.0.1"}))
 	}
 	for i := range many {
 		require.Same(t, &frames[0].Parts[i][0], &frames[1].Parts[i][0])
 	}
-	encode := func(view.Type, *view.Resource) []byte { return []byte("again") }
-	require.NotEqual(t, encode(0, nil), many[0].Framed(view.Cluster, encode))
-	require.Equal(t, encode(0, nil), many[0].Framed(view.Endpoint, encode), "of the other type")
-	require.NotEqual(t, encode(0, nil), many[0].Framed(view.Cluster, encode))
+	encode := func(resource.Type, *resource.Resource) []byte { return []byte("again") }
+	require.NotEqual(t, encode(0, nil), many[0].Framed(resource.Cluster, encode))
+	require.Equal(t, encode(0, nil), many[0].Framed(resource.Endpoint, encode), "of the other type")
+	require.NotEqual(t, encode(0, nil), many[0].Framed(resource.Cluster, encode))
 }
 
 // Members that a client gets for the first time come in parts, which those share who come later, but for the one that was changed.
 func TestMembersAreSharedAmongThoseWhoCome(t *testing.T) {
-	store, differ := view.NewStore(), view.NewDiffer(4)
-	var kept []*view.Resource // as by sessions
+	store, differ := resource.NewStore(), resource.NewDiffer(4)
+	var kept []*resource.Resource // as by sessions
 	frameOf := func(changed string) fanout.Frame {
-		members := []*view.Resource{view.New("changed", []byte(changed))}
+		members := []*resource.Resource{resource.New("changed", []byte(changed))}
 		for i := range 1000 {
-			members = append(members, view.New(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
+			members = append(members, resource.New(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
 		}
-		kept = append(kept, view.NewAssignment("c", []byte("c"), []view.Group{{Members: store.Build(members...)}}))
+		kept = append(kept, resource.NewAssignment("c", []byte("c"), []resource.Group{{Members: store.Build(members...)}}))
 		step := differ.Members(nil, kept[len(kept)-1])
-		r := session.Response{Type: view.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Shared: step}
-		f := fanout.Encode(session.Delta, r, view.Overlay{})
+		r := session.Response{Type: resource.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Shared: step}
+		f := fanout.Encode(session.Delta, r, resource.Overlay{})
 		got := &discoveryv3.DeltaDiscoveryResponse{}
 		decode(t, f, got)
-		diff(t, plainDelta(r, view.Overlay{}), got)
+		diff(t, plainDelta(r, resource.Overlay{}), got)
 		return f
 	}
 	before, after := frameOf("1"), frameOf("2")
@@ -136,28 +136,28 @@ func TestMembersAreSharedAmongThoseWhoCome(t *testing.T) {
 
 // Of a change of members streams share all but the nonce, removals too, however many there are.
 func TestChangesOfMembersAreSharedWhole(t *testing.T) {
-	store, differ := view.NewStore(), view.NewDiffer(4)
-	of := func(from, to int) *view.Resource {
-		var members []*view.Resource
+	store, differ := resource.NewStore(), resource.NewDiffer(4)
+	of := func(from, to int) *resource.Resource {
+		var members []*resource.Resource
 		for i := from; i < to; i++ {
-			members = append(members, view.New(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
+			members = append(members, resource.New(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
 		}
-		return view.NewAssignment("c", []byte("c"), []view.Group{{Members: store.Build(members...)}})
+		return resource.NewAssignment("c", []byte("c"), []resource.Group{{Members: store.Build(members...)}})
 	}
 	step := differ.Members(of(0, 300), of(100, 400))
 	require.Len(t, step.Removed, 100)
-	r := session.Response{Type: view.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Removed: step.Removed, Shared: step}
-	first, second := fanout.Encode(session.Delta, r, view.Overlay{}), fanout.Encode(session.Delta, r, view.Overlay{})
+	r := session.Response{Type: resource.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Removed: step.Removed, Shared: step}
+	first, second := fanout.Encode(session.Delta, r, resource.Overlay{}), fanout.Encode(session.Delta, r, resource.Overlay{})
 	got := &discoveryv3.DeltaDiscoveryResponse{}
 	decode(t, first, got)
-	diff(t, plainDelta(r, view.Overlay{}), got)
+	diff(t, plainDelta(r, resource.Overlay{}), got)
 	require.Len(t, first.Parts, 2)
 	require.Same(t, &first.Parts[0][0], &second.Parts[0][0])
 }
 
 func TestLargeBodiesAreNotCopied(t *testing.T) {
 	big := cluster(t, "big", 5000, false)
-	f := fanout.Encode(session.StateOfTheWorld, session.Response{Type: view.Cluster, Upserts: []*view.Resource{big}}, view.Overlay{})
+	f := fanout.Encode(session.StateOfTheWorld, session.Response{Type: resource.Cluster, Upserts: []*resource.Resource{big}}, resource.Overlay{})
 	shared := false
 	for _, part := range f.Parts {
 		shared = shared || &part[0] == &big.Body()[0]
@@ -165,7 +165,7 @@ func TestLargeBodiesAreNotCopied(t *testing.T) {
 	require.True(t, shared)
 }
 
-func cluster(t interface{ Fatal(...any) }, name string, size int, own bool) *view.Resource {
+func cluster(t interface{ Fatal(...any) }, name string, size int, own bool) *resource.Resource {
 	m := &clusterv3.Cluster{Name: name, AltStatName: strings.Repeat("x", size)}
 	if own {
 		m.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{Address: model.OwnPod}}
@@ -175,9 +175,9 @@ func cluster(t interface{ Fatal(...any) }, name string, size int, own bool) *vie
 		t.Fatal(err)
 	}
 	if own {
-		return view.NewWith(name, body, view.Traits{Placeholders: true})
+		return resource.NewWith(name, body, resource.Traits{Placeholders: true})
 	}
-	return view.New(name, body)
+	return resource.New(name, body)
 }
 
 func decode(t require.TestingT, f fanout.Frame, into proto.Message) {
@@ -190,7 +190,7 @@ func diff(t require.TestingT, want, got proto.Message) {
 	require.Empty(t, cmp.Diff(want, got, protocmp.Transform()))
 }
 
-func plainStateOfTheWorld(r session.Response, own view.Overlay) *discoveryv3.DiscoveryResponse {
+func plainStateOfTheWorld(r session.Response, own resource.Overlay) *discoveryv3.DiscoveryResponse {
 	m := &discoveryv3.DiscoveryResponse{TypeUrl: url(r), Nonce: r.Nonce, VersionInfo: r.Version}
 	for _, res := range r.Upserts {
 		m.Resources = append(m.Resources, &anypb.Any{TypeUrl: url(r), Value: own.Body(r.Type, res)})
@@ -198,7 +198,7 @@ func plainStateOfTheWorld(r session.Response, own view.Overlay) *discoveryv3.Dis
 	return m
 }
 
-func plainDelta(r session.Response, own view.Overlay) *discoveryv3.DeltaDiscoveryResponse {
+func plainDelta(r session.Response, own resource.Overlay) *discoveryv3.DeltaDiscoveryResponse {
 	m := &discoveryv3.DeltaDiscoveryResponse{
 		TypeUrl: url(r), Nonce: r.Nonce, RemovedResources: r.Removed,
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // ClassID names a class of proxies that get the same configuration. The Compiler gives it out; here it is opaque.
-type ClassID = view.ClassID
+type ClassID = resource.ClassID
 
 // ClassChange is the new state of one class, as the Compiler tells it.
-type ClassChange = view.ClassState
+type ClassChange = resource.ClassState
 
 // Generation is one step of the world, as far as connections are concerned.
 type Generation struct {
@@ -35,8 +35,8 @@ type Generation struct {
 type Move struct {
 	Conn    *Conn
 	Class   ClassID
-	State   view.State
-	Overlay view.Overlay
+	State   resource.State
+	Overlay resource.Overlay
 }
 
 // Options are what a Hub needs.
@@ -93,7 +93,7 @@ func throttle(n int) int {
 }
 
 // Register adds a connection. Its first Take gives the state to start from.
-func (h *Hub) Register(class ClassID, state view.State, own view.Overlay) *Conn {
+func (h *Hub) Register(class ClassID, state resource.State, own resource.Overlay) *Conn {
 	c := &Conn{
 		hub:     h,
 		class:   class,

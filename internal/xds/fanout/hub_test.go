@@ -10,8 +10,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -65,14 +65,14 @@ func newFixture(throttle int) *fixture {
 func (f *fixture) publish(n uint64, classes ...fanout.ClassID) {
 	g := fanout.Generation{Number: n, Cause: "test", Observed: f.clock.Now()}
 	for _, c := range classes {
-		g.Changed = append(g.Changed, fanout.ClassChange{Class: c, State: view.NewState(n)})
+		g.Changed = append(g.Changed, fanout.ClassChange{Class: c, State: resource.NewState(n)})
 	}
 	f.hub.Publish(g)
 }
 
 // connect registers a connection that has taken and acknowledged its first state.
 func (f *fixture) connect(class fanout.ClassID) *fanout.Conn {
-	c := f.hub.Register(class, view.NewState(0), view.Overlay{})
+	c := f.hub.Register(class, resource.NewState(0), resource.Overlay{})
 	c.Take()
 	return c
 }
@@ -99,8 +99,8 @@ func (f *fixture) noRecord(t *testing.T) {
 
 func TestFirstTakeIsTheStateToStartFrom(t *testing.T) {
 	f := newFixture(1)
-	own := view.Overlay{Pod: "127.0.0.9"}
-	state := view.NewState(3)
+	own := resource.Overlay{Pod: "127.0.0.9"}
+	state := resource.NewState(3)
 	c := f.hub.Register(1, state, own)
 	require.True(t, c.Behind())
 	p, ok := c.Take()
@@ -156,9 +156,9 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	p, _ := mover.Take()
 	require.EqualValues(t, 5, p.State.Generation())
 
-	store := view.NewStore()
-	target := view.NewState(2).With(view.Cluster, store.Build(cluster(t, "a", 1, false)))
-	own := view.Overlay{Pod: "127.0.0.3"}
+	store := resource.NewStore()
+	target := resource.NewState(2).With(resource.Cluster, store.Build(cluster(t, "a", 1, false)))
+	own := resource.Overlay{Pod: "127.0.0.3"}
 	f.hub.Publish(fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Overlay: own}}})
 	require.True(t, mover.Behind())
 	require.False(t, stays.Behind())
@@ -185,8 +185,8 @@ func TestMovedIntoAChangedClassCountsOnce(t *testing.T) {
 	c := f.connect(1)
 	f.hub.Publish(fanout.Generation{
 		Number:  4,
-		Moved:   []fanout.Move{{Conn: c, Class: 2, State: view.NewState(4)}},
-		Changed: []fanout.ClassChange{{Class: 2, State: view.NewState(4)}},
+		Moved:   []fanout.Move{{Conn: c, Class: 2, State: resource.NewState(4)}},
+		Changed: []fanout.ClassChange{{Class: 2, State: resource.NewState(4)}},
 	})
 	c.Acknowledged(4)
 	require.Equal(t, 1, f.record(t).Proxies)
@@ -203,8 +203,8 @@ func TestClosedConnectionIsGone(t *testing.T) {
 	require.Zero(t, f.hub.Connections(1))
 	f.hub.Publish(fanout.Generation{
 		Number:  1,
-		Changed: []fanout.ClassChange{{Class: 1, State: view.NewState(1)}},
-		Moved:   []fanout.Move{{Conn: a, Class: 2, State: view.NewState(1)}},
+		Changed: []fanout.ClassChange{{Class: 1, State: resource.NewState(1)}},
+		Moved:   []fanout.Move{{Conn: a, Class: 2, State: resource.NewState(1)}},
 	})
 	require.False(t, a.Behind())
 	require.False(t, b.Behind())
@@ -251,7 +251,7 @@ func TestConcurrentUse(t *testing.T) {
 	const classes, generations = 3, 60
 	var conns []*fanout.Conn
 	for i := range 60 {
-		conns = append(conns, f.hub.Register(fanout.ClassID(i%classes), view.NewState(0), view.Overlay{}))
+		conns = append(conns, f.hub.Register(fanout.ClassID(i%classes), resource.NewState(0), resource.Overlay{}))
 	}
 	var wg sync.WaitGroup
 	for i, c := range conns {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // pusher is a connection whose pushes say that they have begun and wait until they may end.
@@ -99,7 +99,7 @@ func TestPokeDuringAPushIsAnotherPush(t *testing.T) {
 
 func TestStartPushesWhatIsPending(t *testing.T) {
 	f := newFixture(1)
-	c := f.hub.Register(1, view.NewState(1), view.Overlay{})
+	c := f.hub.Register(1, resource.NewState(1), resource.Overlay{})
 	var pushed atomic.Bool
 	done := make(chan struct{})
 	c.Start(func() {

@@ -3,11 +3,11 @@ package serve
 import (
 	"sync"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // names are resource names by type.
-type names = [view.NumTypes]map[string]struct{}
+type names = [resource.NumTypes]map[string]struct{}
 
 // distrust remembers, from one stream of a proxy to its next, of which resources the versions that the proxy reports do
 // not count, because it may have refused what it says it has. It holds at most maxDistrust proxies and forgets the

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 func TestDistrustLastsToTheNextStream(t *testing.T) {
 	var d distrust
 	var some names
-	some[view.Cluster] = map[string]struct{}{"a": {}}
+	some[resource.Cluster] = map[string]struct{}{"a": {}}
 	d.remember("p", names{})
 	require.Empty(t, d.known)
 	d.remember("p", some)
@@ -25,7 +25,7 @@ func TestDistrustLastsToTheNextStream(t *testing.T) {
 func TestDistrustIsBounded(t *testing.T) {
 	var d distrust
 	var some names
-	some[view.Route] = map[string]struct{}{"80": {}}
+	some[resource.Route] = map[string]struct{}{"80": {}}
 	for i := range maxDistrust + 2 {
 		d.remember(fmt.Sprint(i), some)
 	}

@@ -5,5 +5,5 @@
 //	fanout.Hub's pool: pushes, ticks ───────────┴──► session ──► fanout.Frame ──► gRPC
 //
 // A stream has one goroutine, which reads. It and the Hub's take turns at the session (drive.go). The package may import observe,
-// view, xds/session and xds/fanout. It knows nothing of translation, of classes or of Istio's API.
+// xds/resource, xds/session and xds/fanout. It knows nothing of translation, of classes or of Istio's API.
 package serve

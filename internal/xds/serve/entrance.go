@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // entrance has a fleet that comes at once begin one after the other: who is there is brought up before others are let in. All would be
@@ -127,7 +127,7 @@ func (e *entrance) arrived(u *underway) {
 type types uint16
 
 // add tells whether the type is new in it.
-func (s *types) add(t view.Type) bool {
+func (s *types) add(t resource.Type) bool {
 	before := *s
 	*s |= 1 << t
 	return *s != before

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 func smallEntrance(limit int) *entrance {
@@ -187,10 +187,10 @@ func TestTheSilentDelayNobody(t *testing.T) {
 
 func TestOnlyFirstAnswersAreUnderWay(t *testing.T) {
 	var s types
-	require.True(t, s.add(view.Cluster))
-	require.True(t, s.add(view.Secret))
-	require.True(t, s.add(view.NumTypes))
-	require.False(t, s.add(view.Cluster))
-	require.False(t, s.add(view.NumTypes))
-	require.True(t, s.add(view.Listener))
+	require.True(t, s.add(resource.Cluster))
+	require.True(t, s.add(resource.Secret))
+	require.True(t, s.add(resource.NumTypes))
+	require.False(t, s.add(resource.Cluster))
+	require.False(t, s.add(resource.NumTypes))
+	require.True(t, s.add(resource.Listener))
 }

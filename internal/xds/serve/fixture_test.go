@@ -26,8 +26,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -38,26 +38,26 @@ type fixture struct {
 	hub     *fanout.Hub
 	server  *Server
 	metrics *observe.Metrics
-	store   *view.Store
+	store   *resource.Store
 	log     *lockedBuffer
 	client  discoveryv3.AggregatedDiscoveryServiceClient
 
 	mu      sync.Mutex
-	state   view.State
+	state   resource.State
 	refusal error // of the Registrar
-	own     view.Overlay
+	own     resource.Overlay
 }
 
 const class fanout.ClassID = 1
 
 func newFixture(t testing.TB, adjust ...func(*Options)) *fixture {
-	f := &fixture{t: t, store: view.NewStore(), log: &lockedBuffer{}, own: view.Overlay{Pod: "127.0.0.2"}}
+	f := &fixture{t: t, store: resource.NewStore(), log: &lockedBuffer{}, own: resource.Overlay{Pod: "127.0.0.2"}}
 	f.metrics = observe.New(observe.Build{Start: time.Now(), Now: time.Now})
 	f.hub = fanout.NewHub(fanout.Options{Throttle: 1, Metrics: f.metrics, Now: time.Now})
 	f.state = f.clusters(1, 1, "a", "b")
 	log, err := observe.NewLogger(f.log, slog.LevelInfo, observe.Text)
 	require.NoError(t, err)
-	o := Options{Registrar: f, Pushes: f.hub, Differ: view.NewDiffer(64), Metrics: f.metrics, Log: log, Now: time.Now, Hold: time.Millisecond}
+	o := Options{Registrar: f, Pushes: f.hub, Differ: resource.NewDiffer(64), Metrics: f.metrics, Log: log, Now: time.Now, Hold: time.Millisecond}
 	for _, a := range adjust {
 		a(&o)
 	}
@@ -97,17 +97,17 @@ func (f *fixture) refuse(err error) {
 }
 
 // clusters is a state of clusters whose bodies have about the given size.
-func (f *fixture) clusters(generation uint64, size int, names ...string) view.State {
-	var resources []*view.Resource
+func (f *fixture) clusters(generation uint64, size int, names ...string) resource.State {
+	var resources []*resource.Resource
 	for _, name := range names {
 		body, err := proto.Marshal(&clusterv3.Cluster{Name: name, AltStatName: strings.Repeat("x", size)})
 		require.NoError(f.t, err)
-		resources = append(resources, view.New(name, body))
+		resources = append(resources, resource.New(name, body))
 	}
-	return view.NewState(generation).With(view.Cluster, f.store.Build(resources...))
+	return resource.NewState(generation).With(resource.Cluster, f.store.Build(resources...))
 }
 
-func (f *fixture) publish(s view.State) {
+func (f *fixture) publish(s resource.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state = s
@@ -122,7 +122,7 @@ func (f *fixture) delta(node *corev3.Node) deltaStream {
 	s, err := f.client.DeltaAggregatedResources(ctx)
 	require.NoError(f.t, err)
 	d := deltaStream{f.t, s, cancel}
-	d.send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: view.Cluster.URL()})
+	d.send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: resource.Cluster.URL()})
 	return d
 }
 

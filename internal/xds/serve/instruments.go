@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -17,7 +17,7 @@ import (
 type instruments struct {
 	xds   observe.XDS
 	push  observe.Push
-	types [view.NumTypes + 1]typeInstruments // the last one is for all types that are not served
+	types [resource.NumTypes + 1]typeInstruments // the last one is for all types that are not served
 
 	receiveMax atomic.Int64
 }
@@ -31,7 +31,7 @@ type typeInstruments struct {
 func newInstruments(m *observe.Metrics) *instruments {
 	in := &instruments{xds: m.XDS, push: m.Push}
 	for i := range in.types {
-		name := shortName(view.Type(i))
+		name := shortName(resource.Type(i))
 		in.types[i] = typeInstruments{
 			pushes:     m.XDS.Pushes.WithLabelValues(name),
 			sendErrors: m.XDS.Pushes.WithLabelValues(name + "_senderr"),
@@ -45,8 +45,8 @@ func newInstruments(m *observe.Metrics) *instruments {
 	return in
 }
 
-func shortName(t view.Type) string {
-	if t >= view.NumTypes {
+func shortName(t resource.Type) string {
+	if t >= resource.NumTypes {
 		return "unknown"
 	}
 	return t.String()
@@ -63,17 +63,17 @@ func (in *instruments) sent(r *session.Response, size int, took time.Duration) {
 
 func (in *instruments) sendFailed(r *session.Response) { in.types[responseType(r)].sendErrors.Inc() }
 
-func responseType(r *session.Response) view.Type {
+func responseType(r *session.Response) resource.Type {
 	if r.Unknown != "" {
-		return view.NumTypes
+		return resource.NumTypes
 	}
 	return r.Type
 }
 
-func requestType(r *request) view.Type {
-	t, ok := view.TypeByURL(r.TypeURL)
+func requestType(r *request) resource.Type {
+	t, ok := resource.TypeByURL(r.TypeURL)
 	if !ok {
-		return view.NumTypes
+		return resource.NumTypes
 	}
 	return t
 }
@@ -91,7 +91,7 @@ func (in *instruments) received(size int) {
 	}
 }
 
-func (in *instruments) refused(t view.Type, node *Node, nack *session.Nack) {
+func (in *instruments) refused(t resource.Type, node *Node, nack *session.Nack) {
 	in.types[t].rejects.Inc()
 	if perNode, ok := in.xds.Refusals[shortName(t)]; ok {
 		perNode.WithLabelValues(node.Name, codes.Code(nack.Code).String()).Inc()

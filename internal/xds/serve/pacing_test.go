@@ -8,7 +8,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 func TestAllowanceIsABurstAndThenARate(t *testing.T) {
@@ -29,8 +29,8 @@ func TestAllowanceIsABurstAndThenARate(t *testing.T) {
 // Requests and acknowledgements of nothing are counted, answers are not.
 func TestClientThatAsksForTooMuchWaits(t *testing.T) {
 	for name, needless := range map[string]*discoveryv3.DeltaDiscoveryRequest{
-		"subscriptions":         {TypeUrl: view.Cluster.URL(), ResourceNamesSubscribe: []string{"a"}},
-		"answers to nothing":    {TypeUrl: view.Cluster.URL(), ResponseNonce: "nonsense"},
+		"subscriptions":         {TypeUrl: resource.Cluster.URL(), ResourceNamesSubscribe: []string{"a"}},
+		"answers to nothing":    {TypeUrl: resource.Cluster.URL(), ResponseNonce: "nonsense"},
 		"requests without type": {TypeUrl: "no.such.Type"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestTurnsAreGivenBack(t *testing.T) {
 		stuck = append(stuck, d)
 	}
 	f.stuff()
-	again := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.Cluster.URL(), ResourceNamesSubscribe: []string{"x", "y", "z"}}
+	again := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.Cluster.URL(), ResourceNamesSubscribe: []string{"x", "y", "z"}}
 	for _, d := range stuck {
 		d.send(again)
 	}

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 func TestQueueCountsWhatIsNotFreed(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWhatIsQueuedOfEndpointsIsBounded(t *testing.T) {
 	const most = 64 << 10 // bytes, for one client
 	const changed, size, changes = 20, 2 << 10, 60
 	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
-	crowd := func(generation uint64) view.State {
+	crowd := func(generation uint64) resource.State {
 		return f.crowdOf(generation, collectionsFrom, func(i int) string {
 			if generation == 1 || i >= changed {
 				return ""
@@ -105,7 +105,7 @@ func TestWhatIsQueuedOfEndpointsIsBounded(t *testing.T) {
 	responses := 0
 	for newest := false; !newest; responses++ {
 		r := deaf.recv()
-		require.Equal(t, view.LbEndpoint.URL(), r.GetTypeUrl())
+		require.Equal(t, resource.LbEndpoint.URL(), r.GetTypeUrl())
 		require.Len(t, r.GetResources(), changed)
 		e := &endpointv3.LbEndpoint{}
 		require.NoError(t, r.GetResources()[0].GetResource().UnmarshalTo(e))

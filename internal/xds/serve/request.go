@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -173,7 +173,7 @@ func (r *request) addNode(v []byte) error {
 
 // setType keeps the type's URL, without a copy of one that is served.
 func (r *request) setType(v []byte) error {
-	for t := range view.NumTypes {
+	for t := range resource.NumTypes {
 		if url := t.URL(); string(v) == url {
 			r.TypeURL = url
 			return nil

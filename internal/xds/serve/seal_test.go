@@ -15,40 +15,40 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // crowd is a state with one cluster whose endpoints go as a collection.
-func (f *fixture) crowd(generation uint64, endpoints int) view.State {
+func (f *fixture) crowd(generation uint64, endpoints int) resource.State {
 	return f.crowdOf(generation, endpoints, func(int) string { return "" })
 }
 
 // crowdOf is a crowd whose endpoints show a text each.
-func (f *fixture) crowdOf(generation uint64, endpoints int, text func(i int) string) view.State {
+func (f *fixture) crowdOf(generation uint64, endpoints int, text func(i int) string) resource.State {
 	encode := func(m proto.Message) []byte {
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		require.NoError(f.t, err)
 		return b
 	}
-	var members []*view.Resource
+	var members []*resource.Resource
 	for i := range endpoints {
-		members = append(members, view.New(fmt.Sprint("e", i), encode(&endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
+		members = append(members, resource.New(fmt.Sprint("e", i), encode(&endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
 			Endpoint: &endpointv3.Endpoint{Hostname: fmt.Sprint("e", i) + text(i)},
 		}})))
 	}
 	head := encode(&endpointv3.ClusterLoadAssignment{ClusterName: "a"})
-	group := view.Group{Head: encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: "z"}}), Members: f.store.Build(members...)}
-	return f.clusters(generation, 1, "a").With(view.Endpoint, f.store.Build(view.NewAssignment("a", head, []view.Group{group})))
+	group := resource.Group{Head: encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: "z"}}), Members: f.store.Build(members...)}
+	return f.clusters(generation, 1, "a").With(resource.Endpoint, f.store.Build(resource.NewAssignment("a", head, []resource.Group{group})))
 }
 
 // collect takes the crowd, with all its members.
-func (d deltaStream) collect(f *fixture) *view.Collections {
+func (d deltaStream) collect(f *fixture) *resource.Collections {
 	d.ack(d.recv())
-	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.Endpoint.URL(), ResourceNamesSubscribe: []string{"a"}})
+	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.Endpoint.URL(), ResourceNamesSubscribe: []string{"a"}})
 	head := d.recv()
-	collection := f.state.Set(view.Endpoint).Get("a").Collections()
+	collection := f.state.Set(resource.Endpoint).Get("a").Collections()
 	require.Equal(d.t, collection.Open.Version().String(), head.GetResources()[0].GetVersion())
-	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.LbEndpoint.URL(), ResourceNamesSubscribe: collection.Names()})
+	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.LbEndpoint.URL(), ResourceNamesSubscribe: collection.Names()})
 	d.ack(head)
 	members := d.recv()
 	require.Len(d.t, members.GetResources(), collectionsFrom)

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	// Pushes tells of those under way, so that there is time for them when others come.
 	Pushes Pushes
 	// Differ is shared by all sessions of the process, so that those which make the same step share its result.
-	Differ  *view.Differ
+	Differ  *resource.Differ
 	Metrics *observe.Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -212,9 +212,9 @@ type Client struct {
 	// Behind tells that a newer state waits to be pushed.
 	Behind bool
 	// State and Overlay are what the proxy is being brought to.
-	State   view.State
-	Overlay view.Overlay
-	Types   [view.NumTypes]session.TypeStatus
+	State   resource.State
+	Overlay resource.Overlay
+	Types   [resource.NumTypes]session.TypeStatus
 }
 
 // Clients are the connected proxies by name, and by connection for a proxy that has several.

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -62,23 +62,23 @@ func TestStateOfTheWorldClientGetsAll(t *testing.T) {
 	defer cancel()
 	s, err := f.client.StreamAggregatedResources(ctx)
 	require.NoError(t, err)
-	require.NoError(t, s.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(reviewsID), TypeUrl: view.Cluster.URL()}))
+	require.NoError(t, s.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(reviewsID), TypeUrl: resource.Cluster.URL()}))
 	first, err := s.Recv()
 	require.NoError(t, err)
 	require.Len(t, first.GetResources(), 2)
 	require.NotEmpty(t, first.GetVersionInfo())
 	require.NoError(t, s.Send(&discoveryv3.DiscoveryRequest{
-		TypeUrl: view.Cluster.URL(), ResponseNonce: first.GetNonce(), VersionInfo: first.GetVersionInfo(),
+		TypeUrl: resource.Cluster.URL(), ResponseNonce: first.GetNonce(), VersionInfo: first.GetVersionInfo(),
 	}))
 	f.eventually("ACK", func() bool {
 		c := f.server.Clients()
-		return len(c) == 1 && c[0].Types[view.Cluster].Acked == first.GetNonce()
+		return len(c) == 1 && c[0].Types[resource.Cluster].Acked == first.GetNonce()
 	})
 	f.publish(f.clusters(2, 1, "a", "b", "c"))
 	second, err := s.Recv()
 	require.NoError(t, err)
 	require.Len(t, second.GetResources(), 3)
-	require.Equal(t, view.Cluster.URL(), second.GetResources()[0].GetTypeUrl())
+	require.Equal(t, resource.Cluster.URL(), second.GetResources()[0].GetTypeUrl())
 }
 
 func TestUnknownTypeGetsAnEmptyAnswer(t *testing.T) {
@@ -119,7 +119,7 @@ func TestClientsTellWhoIsConnected(t *testing.T) {
 	require.True(t, f.state == c.State)
 	require.False(t, c.Behind)
 	require.Equal(t, "bufconn", c.Address)
-	require.Equal(t, r.GetNonce(), c.Types[view.Cluster].Sent)
+	require.Equal(t, r.GetNonce(), c.Types[resource.Cluster].Sent)
 	require.InDelta(t, 1, f.value("pilot_xds", "version", "1.31.1"), 0)
 
 	d.cancel()
@@ -180,7 +180,7 @@ func TestIdentityIsProvenAndMustMatch(t *testing.T) {
 		s, err := f.client.DeltaAggregatedResources(ctx)
 		require.NoError(t, err)
 		d := deltaStream{t, s, cancel}
-		d.send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(id), TypeUrl: view.Cluster.URL()})
+		d.send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(id), TypeUrl: resource.Cluster.URL()})
 		return d
 	}
 	with("sidecar~127.0.0.2~x-0.other~other.svc.cluster.local").fails(codes.PermissionDenied, `claims namespace "other"`)
@@ -254,7 +254,7 @@ func TestRequestOverTheLimitIsRefused(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.ReceiveBytes = 1000 })
 	d := f.delta(nodeOf(reviewsID))
 	d.ack(d.recv())
-	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: view.Endpoint.URL(), ResourceNamesSubscribe: []string{string(make([]byte, 2000))}})
+	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.Endpoint.URL(), ResourceNamesSubscribe: []string{string(make([]byte, 2000))}})
 	d.fails(codes.ResourceExhausted, "received message larger than max")
 	require.Less(t, f.value("pilot_xds_recv_max"), 1000.0)
 }

@@ -3,7 +3,7 @@ package session
 import (
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // Protocol is the xDS variant of a stream.
@@ -45,7 +45,7 @@ type Nack struct {
 // Response is one response to send. The shell encodes it; it is fully described by values.
 type Response struct {
 	// Type is meaningful unless Unknown is set.
-	Type view.Type
+	Type resource.Type
 	// Unknown is the type URL of an empty answer to a request for a type that is not served.
 	Unknown string
 	Nonce   string
@@ -53,12 +53,12 @@ type Response struct {
 	// is for people who debug, and would be a tenth of what one endpoint's change costs on the wire.
 	Version string
 	// Upserts are the resources; what is sent of each is Overlay.Body under Overlay.Version.
-	Upserts []*view.Resource
+	Upserts []*resource.Resource
 	// Removed are names (delta only).
 	Removed []string
 	// Shared is set when Upserts are exactly Shared.Upserts and none is the proxy's own: then the encoded frame is shared
 	// among all sessions that make the same step.
-	Shared *view.Change
+	Shared *resource.Change
 	// Generation is that of the state the response brings the client to.
 	Generation uint64
 }

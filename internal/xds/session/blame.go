@@ -3,7 +3,7 @@ package session
 import (
 	"strings"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // blame finds out which of a refused response's resources caused the refusal. Either it is certain: then there are guilty
@@ -17,7 +17,7 @@ import (
 //	NAME2: why
 //
 // and other types in free text, or not at all. A name in free text only makes a suspect: it may be there for another reason.
-func blame(message string, upserts []*view.Resource) (guilty, innocent []*view.Resource, groups [][]*view.Resource) {
+func blame(message string, upserts []*resource.Resource) (guilty, innocent []*resource.Resource, groups [][]*resource.Resource) {
 	if len(upserts) == 1 {
 		return upserts, nil, nil
 	}
@@ -30,10 +30,10 @@ func blame(message string, upserts []*view.Resource) (guilty, innocent []*view.R
 		half := len(upserts) / 2
 		suspects, rest = upserts[:half], upserts[half:]
 	}
-	return nil, nil, [][]*view.Resource{suspects, rest}
+	return nil, nil, [][]*resource.Resource{suspects, rest}
 }
 
-func partition(all []*view.Resource, is func(name string) bool) (yes, no []*view.Resource) {
+func partition(all []*resource.Resource, is func(name string) bool) (yes, no []*resource.Resource) {
 	for _, r := range all {
 		if is(r.Name()) {
 			yes = append(yes, r)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 func TestBlame(t *testing.T) {
@@ -55,9 +55,9 @@ func TestBlame(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var all []*view.Resource
+			var all []*resource.Resource
 			for _, n := range c.names {
-				all = append(all, view.New(n, []byte(n)))
+				all = append(all, resource.New(n, []byte(n)))
 			}
 			guilty, innocent, groups := blame(c.message, all)
 			got := want{guilty: names(guilty), innocent: names(innocent)}
@@ -70,7 +70,7 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-func names(list []*view.Resource) []string {
+func names(list []*resource.Resource) []string {
 	var out []string
 	for _, r := range list {
 		out = append(out, r.Name())

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // channel is one resource type of a stream.
 type channel struct {
 	session *Session // that it belongs to
-	typ     view.Type
+	typ     resource.Type
 
 	started bool // the client has sent a request of this type
 	owed    bool // the client is due a response even if there is nothing to say
@@ -20,7 +20,7 @@ type channel struct {
 	lastAcked uint32
 	digest    *digest // state of the world: of the names of the last request
 
-	set  *view.Set // what the class has
+	set  *resource.Set // what the class has
 	sub  subscription
 	held holdings
 	// trouble is what refusals left behind. It is written through troubled alone: channels without any share the same.
@@ -39,7 +39,7 @@ type channel struct {
 type trouble struct {
 	// refused are the versions that the client refused for good, by name: the quarantine. An entry goes when the class has
 	// another version of the name, or none.
-	refused map[string]view.Version
+	refused map[string]resource.Version
 	// retries are groups of names to send again, each group as a response of its own, to find out which of them the
 	// client refuses.
 	retries [][]string
@@ -48,7 +48,7 @@ type trouble struct {
 	unmixed bool
 	// shaken are resources of refused responses, until the next response that states everything: what it says of them may
 	// be a change to the client, even if the session thinks that the client has it.
-	shaken []*view.Resource
+	shaken []*resource.Resource
 	nack   string // the client's words
 }
 
@@ -78,18 +78,18 @@ type sent struct {
 	version    string // Response.Version
 	at         time.Time
 	generation uint64
-	upserts    []*view.Resource // by name; of a full state-of-the-world response only those that changed
+	upserts    []*resource.Resource // by name; of a full state-of-the-world response only those that changed
 	removed    []string
 	shrinks    bool // something was removed, by name or by its absence
-	from       *view.Set
-	before     map[string]holding // exceptions to from that upserts and removed replaced
-	offered    []*view.Resource   // by name: those that the client had not subscribed to, here or in parts of the same batch
-	shaken     []*view.Resource   // of trouble.shaken, what this response was to settle
-	retry      bool               // it repeats something after a NACK
-	sounding   bool               // it is there to be answered, see rescue
-	overtaken  bool               // one before it was refused when this one was on its way already
-	mixed      bool               // it holds a table that is neither the class's nor an older one
-	collected  bool               // what it says of upserts is heads, or members of collections
+	from       *resource.Set
+	before     map[string]holding   // exceptions to from that upserts and removed replaced
+	offered    []*resource.Resource // by name: those that the client had not subscribed to, here or in parts of the same batch
+	shaken     []*resource.Resource // of trouble.shaken, what this response was to settle
+	retry      bool                 // it repeats something after a NACK
+	sounding   bool                 // it is there to be answered, see rescue
+	overtaken  bool                 // one before it was refused when this one was on its way already
+	mixed      bool                 // it holds a table that is neither the class's nor an older one
+	collected  bool                 // what it says of upserts is heads, or members of collections
 }
 
 // carries tells whether the response says anything about the name.
@@ -107,7 +107,7 @@ func (r *sent) remember(name string, h holding) {
 }
 
 // prior is what the client had under the name before the response.
-func (r *sent) prior(name string, own *view.Overlay) holding {
+func (r *sent) prior(name string, own *resource.Overlay) holding {
 	if h, ok := r.before[name]; ok {
 		h.doubt = sure
 		return h
@@ -119,8 +119,8 @@ func (r *sent) prior(name string, own *view.Overlay) holding {
 }
 
 // find looks a name up among resources that are sorted by name.
-func find(sorted []*view.Resource, name string) *view.Resource {
-	i, ok := slices.BinarySearchFunc(sorted, name, func(r *view.Resource, n string) int { return strings.Compare(r.Name(), n) })
+func find(sorted []*resource.Resource, name string) *resource.Resource {
+	i, ok := slices.BinarySearchFunc(sorted, name, func(r *resource.Resource, n string) int { return strings.Compare(r.Name(), n) })
 	if !ok {
 		return nil
 	}
@@ -139,7 +139,7 @@ const (
 )
 
 // judge compares what the client holds under a name with what it should hold.
-func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
+func (c *channel) judge(name string, h holding) (verdict, *resource.Resource) {
 	if !c.wants(name) {
 		return c.judgeUnwanted(h), nil
 	}
@@ -163,7 +163,7 @@ func (c *channel) judge(name string, h holding) (verdict, *view.Resource) {
 }
 
 // judgeWanted is judge for a resource that the client would take.
-func (c *channel) judgeWanted(r *view.Resource, h holding) (verdict, *view.Resource) {
+func (c *channel) judgeWanted(r *resource.Resource, h holding) (verdict, *resource.Resource) {
 	switch best := c.instead(r, h); {
 	case best == nil:
 		return c.judgeKeptOut(r.Name(), h)
@@ -176,7 +176,7 @@ func (c *channel) judgeWanted(r *view.Resource, h holding) (verdict, *view.Resou
 }
 
 // judgeKeptOut is judge for a resource that the client is not to have, and has nothing older of.
-func (c *channel) judgeKeptOut(name string, h holding) (verdict, *view.Resource) {
+func (c *channel) judgeKeptOut(name string, h holding) (verdict, *resource.Resource) {
 	v, stand := c.judgeAbsent(name, h)
 	if v == forget {
 		v = keep // the client lacks it, as it should, but not as the base says
@@ -185,12 +185,12 @@ func (c *channel) judgeKeptOut(name string, h holding) (verdict, *view.Resource)
 }
 
 // judgeAbsent is judge for a name for which there is nothing to send.
-func (c *channel) judgeAbsent(name string, h holding) (verdict, *view.Resource) {
+func (c *channel) judgeAbsent(name string, h holding) (verdict, *resource.Resource) {
 	if stand := c.standIn(name); stand != nil {
 		switch {
 		case h.is(stand.Version()):
 			return forget, nil
-		case h.doubt == asked && h.resource != nil && c.typ == view.Route && !c.session.pieces:
+		case h.doubt == asked && h.resource != nil && c.typ == resource.Route && !c.session.pieces:
 			return send, h.resource // a listener that goes may still route by it: it is answered with what it has, and emptied later
 		case h.doubt == asked || h.nothing():
 			return send, stand
@@ -200,15 +200,15 @@ func (c *channel) judgeAbsent(name string, h holding) (verdict, *view.Resource) 
 	switch {
 	case h.nothing(), c.neverHad(name, h):
 		return forget, nil
-	case h.doubt == asked || c.typ == view.Listener: // what a listener refers to goes after it, it goes after nothing
+	case h.doubt == asked || c.typ == resource.Listener: // what a listener refers to goes after it, it goes after nothing
 		return remove, nil
-	case c.typ == view.VirtualHost && c.session.hasTableOf(name): // a table that goes does so as a whole
+	case c.typ == resource.VirtualHost && c.session.hasTableOf(name): // a table that goes does so as a whole
 		return remove, nil
 	}
 	return later, nil
 }
 
-func (c *channel) refuses(r *view.Resource) bool {
+func (c *channel) refuses(r *resource.Resource) bool {
 	v, ok := c.trouble.refused[r.Name()]
 	return ok && v == c.session.own.Version(r)
 }
@@ -232,12 +232,12 @@ func (c *channel) outlook() (due, removals bool) {
 
 // batch is what one comparison found to be due.
 type batch struct {
-	change  *view.Change     // whose upserts are due as a whole; nil if none are, or not all
-	upserts []*view.Resource // of the difference between two sets, by name
-	others  []*view.Resource // besides: answers, obligations, what was unsure; by name
-	removed []string         // sorted
-	offered []*view.Resource // of both, what the client does not subscribe to yet; by name
-	from    *view.Set
+	change  *resource.Change     // whose upserts are due as a whole; nil if none are, or not all
+	upserts []*resource.Resource // of the difference between two sets, by name
+	others  []*resource.Resource // besides: answers, obligations, what was unsure; by name
+	removed []string             // sorted
+	offered []*resource.Resource // of both, what the client does not subscribe to yet; by name
+	from    *resource.Set
 	before  map[string]holding
 	retry   bool
 	mixed   bool
@@ -249,7 +249,7 @@ func (b *batch) empty() bool { return len(b.upserts)+len(b.others)+len(b.removed
 // replaces remembers an exception that a response does away with, unless from says the same.
 func (c *channel) replaces(b *batch, name string, h holding) {
 	b.retry = b.retry || h.doubtful()
-	if c.typ == view.Route && c.session.pieces && (h.doubt != sure || h.version.IsZero()) {
+	if c.typ == resource.Route && c.session.pieces && (h.doubt != sure || h.version.IsZero()) {
 		b.renewed = append(b.renewed, name)
 	}
 	if b.from.Len() == 0 && h.version.IsZero() && h.maybe.IsZero() {
@@ -263,7 +263,7 @@ func (c *channel) replaces(b *batch, name string, h holding) {
 
 // compare brings the holdings to the class's set and returns what has to be sent for that. Removals that must wait stay
 // behind as exceptions. Offers are resources to send though the client does not subscribe to them, by name.
-func (c *channel) compare(d *view.Differ, offers []*view.Resource) batch {
+func (c *channel) compare(d *resource.Differ, offers []*resource.Resource) batch {
 	b := batch{from: c.held.base, offered: offers}
 	if !c.held.base.Equal(c.set) {
 		c.step(&b, d.Diff(c.typ, c.held.base, c.set))
@@ -285,7 +285,7 @@ func (c *channel) compare(d *view.Differ, offers []*view.Resource) batch {
 }
 
 // step makes the change's target the base.
-func (c *channel) step(b *batch, change *view.Change) {
+func (c *channel) step(b *batch, change *resource.Change) {
 	for _, name := range change.Removed {
 		if _, ok := c.held.except[name]; !ok && c.wants(name) {
 			old := change.From.Get(name)
@@ -300,15 +300,15 @@ func (c *channel) step(b *batch, change *view.Change) {
 }
 
 // due are the change's upserts that must be sent: mostly all, and then the change's own list.
-func (c *channel) due(b *batch, change *view.Change) []*view.Resource {
+func (c *channel) due(b *batch, change *resource.Change) []*resource.Resource {
 	if len(c.trouble.refused) == 0 && !c.session.short() && c.covers(change.To) && !c.held.differ(change) {
 		return change.Upserts
 	}
-	var out []*view.Resource
+	var out []*resource.Resource
 	for i, r := range change.Upserts {
 		isDue := c.isDue(b, change, r)
 		if out == nil && !isDue {
-			out = append(make([]*view.Resource, 0, len(change.Upserts)), change.Upserts[:i]...)
+			out = append(make([]*resource.Resource, 0, len(change.Upserts)), change.Upserts[:i]...)
 		} else if out != nil && isDue {
 			out = append(out, r)
 		}
@@ -319,7 +319,7 @@ func (c *channel) due(b *batch, change *view.Change) []*view.Resource {
 	return out
 }
 
-func (c *channel) isDue(b *batch, change *view.Change, r *view.Resource) bool {
+func (c *channel) isDue(b *batch, change *resource.Change, r *resource.Resource) bool {
 	name := r.Name()
 	if !c.wants(name) {
 		return find(b.offered, name) != nil
@@ -362,7 +362,7 @@ func (c *channel) apply(b *batch, name string) {
 }
 
 // carry adds an upsert and makes it what the client holds.
-func (c *channel) carry(b *batch, r *view.Resource, h holding) {
+func (c *channel) carry(b *batch, r *resource.Resource, h holding) {
 	name := r.Name()
 	b.others = append(b.others, r)
 	c.replaces(b, name, h)
@@ -402,4 +402,4 @@ func (c *channel) compareLater() batch {
 	return b
 }
 
-func byName(a, b *view.Resource) int { return strings.Compare(a.Name(), b.Name()) }
+func byName(a, b *resource.Resource) int { return strings.Compare(a.Name(), b.Name()) }

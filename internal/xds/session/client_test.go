@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/envoymodel"
-	"github.com/lateen-mesh/lateen/internal/view"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -32,15 +32,15 @@ type client struct {
 
 	// Of this stream.
 	nonces   map[string]bool
-	said     map[string]bool                  // type URLs of requests
-	opened   map[string]bool                  // of those that arrived
-	carried  map[string][]string              // names by nonce, of this stream
-	versions [view.NumTypes]map[string]string // of bodies that were sent
-	refused  [view.NumTypes]map[string]bool   // names in responses that the client ever refused: whether the server was told
+	said     map[string]bool                      // type URLs of requests
+	opened   map[string]bool                      // of those that arrived
+	carried  map[string][]string                  // names by nonce, of this stream
+	versions [resource.NumTypes]map[string]string // of bodies that were sent
+	refused  [resource.NumTypes]map[string]bool   // names in responses that the client ever refused: whether the server was told
 	// unknowable are resources of which the client claims a version that it does not have, because it refused a response and
 	// the session cannot know (the server restarted, or the refusal was lost with its stream). They may stay wrong until a
 	// response with them is accepted.
-	unknowable [view.NumTypes]map[string]bool
+	unknowable [resource.NumTypes]map[string]bool
 
 	// lenient tells that a hold may have ended before what it waits for: time passed while messages were under way, or
 	// something was refused.
@@ -129,7 +129,7 @@ func (c *client) forgets() {
 func hides(said []proto.Message) bool {
 	return !slices.ContainsFunc(said, func(m proto.Message) bool {
 		req := requestOf(m)
-		return req.TypeURL == view.Cluster.URL() || len(req.InitialVersions) > 0 || req.VersionInfo != ""
+		return req.TypeURL == resource.Cluster.URL() || len(req.InitialVersions) > 0 || req.VersionInfo != ""
 	})
 }
 
@@ -165,7 +165,7 @@ func (c *client) says(requests []proto.Message) {
 // findLies looks for what the client claims and does not have.
 func (c *client) findLies(r *discoveryv3.DeltaDiscoveryRequest) {
 	kind, _ := envoymodel.KindByURL(r.GetTypeUrl())
-	t, _ := view.TypeByURL(r.GetTypeUrl())
+	t, _ := resource.TypeByURL(r.GetTypeUrl())
 	if c.said[r.GetTypeUrl()] {
 		return // only the first of a type claims anything
 	}
@@ -212,7 +212,7 @@ func (c *client) deliver() {
 	c.t.Logf("%s", envoymodel.Describe(m))
 	req := requestOf(m)
 	c.opened[req.TypeURL] = true
-	if t, ok := view.TypeByURL(req.TypeURL); ok && req.Nack != nil {
+	if t, ok := resource.TypeByURL(req.TypeURL); ok && req.Nack != nil {
 		for _, name := range c.carried[req.Nonce] {
 			c.refused[t][name] = true
 		}
@@ -256,7 +256,7 @@ func (c *client) check(r session.Response) {
 		c.t.Fatalf("nonce %s twice", r.Nonce)
 	}
 	c.nonces[r.Nonce] = true
-	if asked := r.Type.URL(); !c.opened[asked] && (r.Type != view.LbEndpoint || !c.opened[view.Endpoint.URL()]) {
+	if asked := r.Type.URL(); !c.opened[asked] && (r.Type != resource.LbEndpoint || !c.opened[resource.Endpoint.URL()]) {
 		c.t.Fatalf("a response of %s, which was never asked for", r.Type)
 	}
 	names := map[string]bool{}
@@ -266,7 +266,7 @@ func (c *client) check(r session.Response) {
 		}
 		names[name] = true
 	}
-	if len(r.Removed) > 0 && (r.Type == view.Endpoint || r.Type == view.Route || c.protocol == session.StateOfTheWorld) {
+	if len(r.Removed) > 0 && (r.Type == resource.Endpoint || r.Type == resource.Route || c.protocol == session.StateOfTheWorld) {
 		c.t.Fatalf("removal of %s %v", r.Type, r.Removed)
 	}
 	if r.Shared != nil && (r.Shared.PerProxy || !slices.Equal(r.Shared.Upserts, r.Upserts)) {
@@ -292,9 +292,9 @@ func (c *client) makesBeforeItBreaks() {
 }
 
 // flat makes assignments that have the same endpoints equal, in whatever order they are.
-func flat(t view.Type, body string) string {
+func flat(t resource.Type, body string) string {
 	var a endpointv3.ClusterLoadAssignment
-	if t != view.Endpoint || proto.Unmarshal([]byte(body), &a) != nil {
+	if t != resource.Endpoint || proto.Unmarshal([]byte(body), &a) != nil {
 		return body
 	}
 	return envoymodel.Flat(&a)
@@ -327,7 +327,7 @@ func (c *client) findGaps() {
 
 func (c *client) String() string { return fmt.Sprintf("%+v", c.envoy.Summary()) }
 
-func namesOf(list []*view.Resource) []string {
+func namesOf(list []*resource.Resource) []string {
 	var out []string
 	for _, r := range list {
 		out = append(out, r.Name())

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// A client that speaks LEDS gets the endpoints of a large cluster as collections (view.Collections): the assignment's head once, then
+// A client that speaks LEDS gets the endpoints of a large cluster as collections (resource.Collections): the assignment's head once, then
 // each endpoint that comes, changes or goes. That is a way to bring it from one assignment to the next, and no more: all else here,
 // holdings, subscriptions, obligations and quarantine, is about assignments, whatever their form. The rules of the form are that
 //
@@ -34,7 +34,7 @@ type collections struct {
 
 // collected is how far the client has one cluster's collections.
 type collected struct {
-	form   *view.Collections // nil when it reported to have them and was not sent any since
+	form   *resource.Collections // nil when it reported to have them and was not sent any since
 	sealed bool
 	// reported tells that it had them when the stream began, so that it asks for them once more and wants no answer.
 	reported bool
@@ -77,14 +77,14 @@ func (s *collections) drop(name string) {
 
 // stride is a step that goes as members.
 type stride struct {
-	from *view.Resource // nil: from nothing, or from a list
-	to   *view.Resource
+	from *resource.Resource // nil: from nothing, or from a list
+	to   *resource.Resource
 	head bool // it needs a head in front
 }
 
 // stride tells whether, and how, the client gets from what it holds to an assignment by members. Asking tells that it has asked for
 // members on this stream: before it does, nobody knows that it goes on with those of its last stream.
-func (s *collections) stride(h holding, to *view.Resource, asking bool) (st stride, ok bool) {
+func (s *collections) stride(h holding, to *resource.Resource, asking bool) (st stride, ok bool) {
 	fine := to.Collections()
 	if _, refused := s.never[to.Name()]; s.from == 0 || fine == nil || refused || to.HasPlaceholders() || h.doubtful() {
 		return stride{}, false
@@ -120,7 +120,7 @@ func (e *emission) collects(b *batch) (strides []stride) {
 }
 
 // pick adds what of a list goes as members to strides, and returns the rest.
-func (e *emission) pick(b *batch, list []*view.Resource, strides []stride) (rest []*view.Resource, _ []stride) {
+func (e *emission) pick(b *batch, list []*resource.Resource, strides []stride) (rest []*resource.Resource, _ []stride) {
 	s := &e.session.collections
 	all := true
 	for i, r := range list {
@@ -130,10 +130,10 @@ func (e *emission) pick(b *batch, list []*view.Resource, strides []stride) (rest
 			}
 			continue
 		}
-		st, ok := s.stride(b.prior(r.Name(), &e.session.own), r, e.session.channels[view.LbEndpoint].started)
+		st, ok := s.stride(b.prior(r.Name(), &e.session.own), r, e.session.channels[resource.LbEndpoint].started)
 		switch {
 		case ok && all:
-			rest, all = append(make([]*view.Resource, 0, len(list)), list[:i]...), false
+			rest, all = append(make([]*resource.Resource, 0, len(list)), list[:i]...), false
 			strides = append(strides, st)
 		case ok:
 			strides = append(strides, st)
@@ -151,7 +151,7 @@ func (e *emission) pick(b *batch, list []*view.Resource, strides []stride) (rest
 }
 
 // prior is what the client holds under a name before the batch.
-func (b *batch) prior(name string, own *view.Overlay) holding {
+func (b *batch) prior(name string, own *resource.Overlay) holding {
 	if h, ok := b.before[name]; ok {
 		return h
 	}
@@ -167,8 +167,8 @@ func (e *emission) writeMembers(b *batch, strides []stride) {
 	s := &e.session.collections
 	record := sent{from: b.from, before: b.before, offered: b.offered, collected: true}
 	heads := record
-	var open []*view.Resource
-	members := &e.session.channels[view.LbEndpoint]
+	var open []*resource.Resource
+	members := &e.session.channels[resource.LbEndpoint]
 	for _, st := range strides {
 		s.keep(st.to.Name(), &collected{form: st.to.Collections(), changed: e.now, waits: !members.started})
 		if st.head {
@@ -176,7 +176,7 @@ func (e *emission) writeMembers(b *batch, strides []stride) {
 		}
 	}
 	if len(open) > 0 {
-		e.respond(&e.session.channels[view.Endpoint], heads, Response{Upserts: open})
+		e.respond(&e.session.channels[resource.Endpoint], heads, Response{Upserts: open})
 	}
 	if !members.started {
 		return
@@ -189,8 +189,8 @@ func (e *emission) writeMembers(b *batch, strides []stride) {
 
 func (e *emission) writeStride(st stride, record *sent) {
 	change := e.session.opt.Differ.Members(st.from, st.to)
-	record.collected, record.upserts = true, []*view.Resource{st.to}
-	e.respond(&e.session.channels[view.LbEndpoint], *record, Response{Upserts: change.Upserts, Removed: change.Removed, Shared: change})
+	record.collected, record.upserts = true, []*resource.Resource{st.to}
+	e.respond(&e.session.channels[resource.LbEndpoint], *record, Response{Upserts: change.Upserts, Removed: change.Removed, Shared: change})
 }
 
 // writeAsked sends the members that were waiting for the client to ask for them.
@@ -199,7 +199,7 @@ func (e *emission) writeAsked() {
 		return
 	}
 	e.session.collections.asked = false
-	c := &e.session.channels[view.Endpoint]
+	c := &e.session.channels[resource.Endpoint]
 	for _, name := range slices.Sorted(maps.Keys(e.session.collections.of)) {
 		k := e.session.collections.of[name]
 		if !k.asked {
@@ -219,21 +219,21 @@ func (s *Session) requestMembers(c *channel, req Request, now time.Time) {
 	c.started = true
 	for raw := range req.subscribed() {
 		name := string(raw)
-		cluster := s.collections.find(name, s.channels[view.Endpoint].held.base)
+		cluster := s.collections.find(name, s.channels[resource.Endpoint].held.base)
 		switch k := s.collections.of[cluster]; {
 		case k == nil: // it has a list by now, or is about to
 		case first && k.reported:
-		case k.waits && c.session.channels[view.Endpoint].settled(cluster):
+		case k.waits && c.session.channels[resource.Endpoint].settled(cluster):
 			k.asked, s.collections.asked = true, true
 		case slices.ContainsFunc(c.sent, func(r *sent) bool { return r.carries(cluster) }):
 		default:
-			s.channels[view.Endpoint].ask(cluster, true)
+			s.channels[resource.Endpoint].ask(cluster, true)
 		}
 	}
 }
 
 // find is the cluster whose collection has the name, empty if none has.
-func (s *collections) find(collection string, in *view.Set) string {
+func (s *collections) find(collection string, in *resource.Set) string {
 	for cluster, k := range s.of {
 		form := k.form
 		if r := in.Get(cluster); form == nil && r != nil {
@@ -248,7 +248,7 @@ func (s *collections) find(collection string, in *view.Set) string {
 
 // refuseCollections takes a NACK of heads or of members: nobody knows what the client has of them.
 func (s *Session) refuseCollections(r *sent) {
-	c := &s.channels[view.Endpoint]
+	c := &s.channels[resource.Endpoint]
 	newer := slices.DeleteFunc(slices.Clone(c.sent), func(n *sent) bool { return n.number < r.number })
 	c.passOn(r, newer)
 	for _, u := range r.upserts {
@@ -275,7 +275,7 @@ func (s *Session) Seal(now time.Time) []Response {
 
 // EndpointsAnswered tells that the client has answered all that it was sent of endpoints.
 func (s *Session) EndpointsAnswered() bool {
-	return !s.awaits.has(view.Endpoint) && !s.awaits.has(view.LbEndpoint)
+	return !s.awaits.has(resource.Endpoint) && !s.awaits.has(resource.LbEndpoint)
 }
 
 // seal sends the heads again of members that have been quiet for so long, with the version that says which they are.
@@ -284,9 +284,9 @@ func (s *Session) seal(e *emission, quiet time.Duration) {
 	if at.IsZero() || at.After(e.now) {
 		return
 	}
-	c := &s.channels[view.Endpoint]
+	c := &s.channels[resource.Endpoint]
 	record := sent{from: c.held.base, collected: true}
-	var heads []*view.Resource
+	var heads []*resource.Resource
 	for _, name := range slices.Sorted(maps.Keys(s.collections.of)) {
 		k, r := s.collections.of[name], c.held.base.Get(name)
 		if !c.sealable(name, k) || k.changed.Add(quiet).After(e.now) {
@@ -303,7 +303,7 @@ func (s *Session) sealAt(quiet time.Duration) (at time.Time) {
 	if len(s.collections.of) == 0 || !s.EndpointsAnswered() {
 		return at
 	}
-	c := &s.channels[view.Endpoint]
+	c := &s.channels[resource.Endpoint]
 	for name, k := range s.collections.of {
 		if until := k.changed.Add(quiet); c.sealable(name, k) && (at.IsZero() || until.Before(at)) {
 			at = until

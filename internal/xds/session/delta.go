@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // requestDelta takes a DeltaDiscoveryRequest. It may ACK or refuse a response and change the subscription at once (P13); a
@@ -39,10 +39,10 @@ func (s *Session) open(c *channel, req Request) {
 			c.held.note(name, holding{doubt: unsure, maybe: anything})
 		}
 	}
-	if c.typ == view.VirtualHost {
+	if c.typ == resource.VirtualHost {
 		s.openHosts(c)
 	}
-	if c.typ == view.Endpoint {
+	if c.typ == resource.Endpoint {
 		s.trusted = req.reports()
 		if s.returns && s.opened.IsZero() {
 			s.distrust() // a cluster warms, and waits for endpoints that it reports to have
@@ -54,7 +54,7 @@ func (s *Session) open(c *channel, req Request) {
 // openBy takes such a request name by name.
 func (s *Session) openBy(c *channel, req Request) {
 	c.sub.all = c.owed
-	if c.typ == view.Route && s.pieces && hasWholeTables(req.InitialVersions) {
+	if c.typ == resource.Route && s.pieces && hasWholeTables(req.InitialVersions) {
 		s.serveWhole()
 	}
 	s.subscribe(c, req.Subscribe, req.InitialVersions)
@@ -66,11 +66,11 @@ func (s *Session) openBy(c *channel, req Request) {
 
 // report notes what the client says it has under a name.
 func (c *channel) report(name, version string) {
-	if !c.wants(name) && c.typ != view.VirtualHost {
+	if !c.wants(name) && c.typ != resource.VirtualHost {
 		return
 	}
 	h := reported(version)
-	if c.typ == view.Endpoint {
+	if c.typ == resource.Endpoint {
 		h = c.session.collections.resume(name, h)
 	}
 	c.held.note(name, h)
@@ -78,7 +78,7 @@ func (c *channel) report(name, version string) {
 
 // reported is what a client says it holds. A version of another control plane says only that there is something.
 func reported(version string) holding {
-	if v, ok := view.ParseVersion(version); ok {
+	if v, ok := resource.ParseVersion(version); ok {
 		return holding{version: v}
 	}
 	return holding{doubt: unsure, maybe: anything}
@@ -94,7 +94,7 @@ func (s *Session) subscribe(c *channel, names []string, reported map[string]stri
 		}
 		was := c.sub.has(name)
 		c.sub.add(name)
-		if c.typ == view.Route && !was {
+		if c.typ == resource.Route && !was {
 			s.meetHosts(name)
 		}
 		if _, ok := reported[name]; ok {
@@ -109,7 +109,7 @@ func (s *Session) subscribe(c *channel, names []string, reported map[string]stri
 }
 
 // holds notes that the client has exactly this under a name.
-func (c *channel) holds(r *view.Resource) {
+func (c *channel) holds(r *resource.Resource) {
 	if c.held.base.Get(r.Name()) == r {
 		c.held.forget(r.Name())
 		return
@@ -125,7 +125,7 @@ func (s *Session) subscribeAll(c *channel) {
 	}
 	c.owed = true
 	if c.sub.all {
-		c.held.base = view.Empty()
+		c.held.base = resource.Empty()
 		for name, h := range c.held.except {
 			if h.doubt == sure {
 				h.doubt = unsure
@@ -142,7 +142,7 @@ func (s *Session) subscribeAll(c *channel) {
 			c.held.note(name, holding{version: c.session.own.Version(r), resource: r})
 		}
 	})
-	c.held.base = view.Empty()
+	c.held.base = resource.Empty()
 	c.sub.all = true
 }
 
@@ -155,10 +155,10 @@ func (s *Session) unsubscribe(c *channel, names []string) {
 			continue
 		}
 		was := c.sub.remove(name)
-		if c.typ == view.Endpoint && c.offered(name) == nil {
+		if c.typ == resource.Endpoint && c.offered(name) == nil {
 			s.collections.drop(name)
 		}
-		if c.typ == view.Route && was {
+		if c.typ == resource.Route && was {
 			s.leaveHosts(name)
 		}
 		switch {
@@ -200,7 +200,7 @@ func (c *channel) ask(name string, held bool) {
 // response. Envoy subscribes to a new cluster's endpoints while it reads the cluster, then reads the endpoints
 // sent behind it, and ACKs those last; so a subscription that comes before the ACK found the offer, and is no question. One that comes
 // after it, or with it, is: Envoy drops endpoints that no cluster waits for yet.
-func (c *channel) offered(name string) *view.Resource {
+func (c *channel) offered(name string) *resource.Resource {
 	if r := c.offering(name); r != nil {
 		return find(r.upserts, name)
 	}
@@ -236,7 +236,7 @@ func (w *warming) add(name string) {
 }
 
 // settle forgets clusters that are no more.
-func (w *warming) settle(clusters *view.Set) {
+func (w *warming) settle(clusters *resource.Set) {
 	for name := range w.names {
 		if clusters.Get(name) == nil {
 			w.names = without(w.names, name)
@@ -250,19 +250,19 @@ func (w *warming) settle(clusters *view.Set) {
 //
 // Only a client that has opened the type on this stream is offered anything: before, an Envoy that refuses the clusters would
 // subscribe to nothing of the type, and drops such a response without an answer.
-func (s *Session) oblige(clusters []emitted) []*view.Resource {
-	c := &s.channels[view.Endpoint]
+func (s *Session) oblige(clusters []emitted) []*resource.Resource {
+	c := &s.channels[resource.Endpoint]
 	sotw := s.opt.Protocol == StateOfTheWorld
 	if len(clusters) == 0 || !c.started && s.warming.all {
 		return nil
 	}
-	var offers []*view.Resource
+	var offers []*resource.Resource
 	for _, sent := range clusters {
 		for _, cluster := range slices.Concat(sent[0], sent[1]) {
 			name := cluster.Name()
 			r := c.set.Get(name)
 			switch {
-			case r == nil && c.sub.has(name) && s.channels[view.Cluster].set.Get(name) == nil:
+			case r == nil && c.sub.has(name) && s.channels[resource.Cluster].set.Get(name) == nil:
 				c.ask(name, true) // only a full list repeats a cluster that is about to go
 			case r == nil: // no endpoints of its own: not an EDS cluster
 			case !c.started:

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // emission collects the responses of one event.
@@ -15,12 +15,12 @@ type emission struct {
 }
 
 // emitted are the upserts of a batch that may be a change to the client, in two lists.
-type emitted [2][]*view.Resource
+type emitted [2][]*resource.Resource
 
 func (e emitted) some() bool { return len(e[0])+len(e[1]) > 0 }
 
 // push sends what is due of a type. It returns what was sent of clusters and listeners: others are not asked about.
-func (e *emission) push(t view.Type, offers []*view.Resource) []emitted {
+func (e *emission) push(t resource.Type, offers []*resource.Resource) []emitted {
 	c := &e.session.channels[t]
 	if e.session.still.has(t) && len(offers) == 0 || !e.may(c) {
 		return nil
@@ -28,7 +28,7 @@ func (e *emission) push(t view.Type, offers []*view.Resource) []emitted {
 	b := c.compare(e.session.opt.Differ, offers)
 	var all []emitted
 	note := func(sent emitted) {
-		if t == view.Cluster || t == view.Listener {
+		if t == resource.Cluster || t == resource.Listener {
 			all = append(all, sent)
 		}
 	}
@@ -48,7 +48,7 @@ func (e *emission) push(t view.Type, offers []*view.Resource) []emitted {
 }
 
 // pushRemovals sends the removals of a type that compare left for later. It returns what push does.
-func (e *emission) pushRemovals(t view.Type) []emitted {
+func (e *emission) pushRemovals(t resource.Type) []emitted {
 	c := &e.session.channels[t]
 	if e.session.still.has(t) || !e.may(c) {
 		return nil
@@ -66,10 +66,10 @@ func (e *emission) may(c *channel) bool {
 	if !c.started || len(c.sent) >= maxOutstanding {
 		return false
 	}
-	if c.typ == view.VirtualHost && len(c.trouble.retries) > 0 && len(c.sent) > 0 {
+	if c.typ == resource.VirtualHost && len(c.trouble.retries) > 0 && len(c.sent) > 0 {
 		return false
 	}
-	if c.typ == view.Endpoint && e.session.awaits.has(view.LbEndpoint) && len(e.session.channels[view.LbEndpoint].sent) >= maxOutstanding {
+	if c.typ == resource.Endpoint && e.session.awaits.has(resource.LbEndpoint) && len(e.session.channels[resource.LbEndpoint].sent) >= maxOutstanding {
 		return false
 	}
 	return !e.isFull(c) || !e.session.unanswered(c.typ, all).After(e.now)
@@ -83,7 +83,7 @@ func (e *emission) isFull(c *channel) bool {
 // write makes responses of a batch. What all sessions of a class send goes as it is, so that they share it; what is due to
 // this client alone goes in a response of its own behind it.
 func (e *emission) write(c *channel, b *batch) emitted {
-	if c.typ != view.Endpoint || e.session.collections.from == 0 {
+	if c.typ != resource.Endpoint || e.session.collections.from == 0 {
 		return e.writeAll(c, b)
 	}
 	strides := e.collects(b)
@@ -122,7 +122,7 @@ func (e *emission) writeAll(c *channel, b *batch) emitted {
 		e.split(c, record, merge(b.upserts, b.others), b.change)
 		return emitted{b.upserts, b.others}
 	}
-	if c.typ == view.VirtualHost { // a domain that moves does so within one response
+	if c.typ == resource.VirtualHost { // a domain that moves does so within one response
 		e.split(c, record, merge(b.upserts, b.others), nil)
 		return emitted{}
 	}
@@ -134,9 +134,9 @@ func (e *emission) writeAll(c *channel, b *batch) emitted {
 }
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24). Removals go with the last.
-func (e *emission) split(c *channel, record sent, upserts []*view.Resource, change *view.Change) {
+func (e *emission) split(c *channel, record sent, upserts []*resource.Resource, change *resource.Change) {
 	limit := int(e.session.opt.MaxBytes)
-	if c.typ == view.VirtualHost {
+	if c.typ == resource.VirtualHost {
 		limit = 0 // as above
 	}
 	size, start := 0, 0
@@ -179,7 +179,7 @@ func (e *emission) respond(c *channel, record sent, r Response) {
 }
 
 // merge merges two lists that are sorted by name and have no name in common.
-func merge(a, b []*view.Resource) []*view.Resource {
+func merge(a, b []*resource.Resource) []*resource.Resource {
 	if len(b) == 0 {
 		return a
 	}

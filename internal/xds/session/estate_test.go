@@ -18,7 +18,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/testkit/envoymodel"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // estate is of what names and contents a mesh is made: few, so that what goes returns as it was, or more, so that more differs.
@@ -43,8 +43,8 @@ func (m *mesh) change() {
 		m.changePart()
 		return
 	}
-	m.state = view.NewState(m.generation)
-	var clusters, endpoints []*view.Resource
+	m.state = resource.NewState(m.generation)
+	var clusters, endpoints []*resource.Resource
 	var names []string
 	for _, name := range m.some(m.estate.clusters...) {
 		names = append(names, name)
@@ -56,60 +56,60 @@ func (m *mesh) change() {
 		clusters = append(clusters, m.ownCluster("o1"))
 		m.own.Pod = rapid.SampledFrom([]string{"127.0.0.1", "127.0.0.2"}).Draw(m.t, "pod")
 	}
-	m.state = m.state.With(view.Cluster, m.store.Build(clusters...))
-	m.state = m.state.With(view.Endpoint, m.store.Build(endpoints...))
+	m.state = m.state.With(resource.Cluster, m.store.Build(clusters...))
+	m.state = m.state.With(resource.Endpoint, m.store.Build(endpoints...))
 	m.route(names)
 }
 
 // changePart changes what is of one kind. All else is the same, as it mostly is, and shared with the state before.
 func (m *mesh) changePart() {
-	names := m.state.Set(view.Cluster).Names()
+	names := m.state.Set(resource.Cluster).Names()
 	slices.Sort(names)
 	m.state = m.state.At(m.generation)
 	switch rapid.IntRange(0, 2).Draw(m.t, "part") {
 	case 0:
-		var endpoints []*view.Resource
+		var endpoints []*resource.Resource
 		for _, name := range names {
 			endpoints = append(endpoints, m.endpoints(name)...)
 		}
-		m.state = m.state.With(view.Endpoint, m.store.Build(endpoints...))
+		m.state = m.state.With(resource.Endpoint, m.store.Build(endpoints...))
 	case 1:
-		var clusters []*view.Resource
+		var clusters []*resource.Resource
 		for _, name := range names {
-			cluster := m.state.Set(view.Cluster).Get(name)
+			cluster := m.state.Set(resource.Cluster).Get(name)
 			if !cluster.HasPlaceholders() && rapid.Bool().Draw(m.t, "another") {
 				cluster = m.resource(envoymodel.Clusters, m.note(name))
 			}
 			clusters = append(clusters, cluster)
 		}
-		m.state = m.state.With(view.Cluster, m.store.Build(clusters...))
+		m.state = m.state.With(resource.Cluster, m.store.Build(clusters...))
 	default:
 		m.route(names)
 	}
 }
 
 // endpoints are those of a cluster, none if it has none of its own.
-func (m *mesh) endpoints(cluster string) []*view.Resource {
+func (m *mesh) endpoints(cluster string) []*resource.Resource {
 	switch {
 	case cluster[0] != 'e':
 		return nil
 	case m.collections > 0:
-		return []*view.Resource{m.assignment(cluster)}
+		return []*resource.Resource{m.assignment(cluster)}
 	}
 	n := rapid.IntRange(1, 3).Draw(m.t, "endpoints")
-	return []*view.Resource{m.resource(envoymodel.Endpoints, fmt.Sprintf("%s=%d,%d", m.note(cluster), n, 10+n))}
+	return []*resource.Resource{m.resource(envoymodel.Endpoints, fmt.Sprintf("%s=%d,%d", m.note(cluster), n, 10+n))}
 }
 
 // route gives the state listeners, tables and virtual hosts for the clusters.
 func (m *mesh) route(clusters []string) {
 	listeners, routes, hosts := m.listeners(clusters)
-	m.state = m.state.With(view.Listener, m.store.Build(listeners...))
-	m.state = m.state.With(view.Route, m.store.Build(routes...))
-	m.state = m.state.With(view.VirtualHost, m.store.Build(hosts...))
+	m.state = m.state.With(resource.Listener, m.store.Build(listeners...))
+	m.state = m.state.With(resource.Route, m.store.Build(routes...))
+	m.state = m.state.With(resource.VirtualHost, m.store.Build(hosts...))
 }
 
 // listeners come with the tables that they need, and these with their virtual hosts.
-func (m *mesh) listeners(clusters []string) (listeners, routes, hosts []*view.Resource) {
+func (m *mesh) listeners(clusters []string) (listeners, routes, hosts []*resource.Resource) {
 	used := map[string]bool{}
 	for _, name := range m.some(m.estate.listeners...) {
 		if len(clusters) > 0 && rapid.IntRange(0, 4).Draw(m.t, "TCP") == 0 {
@@ -145,7 +145,7 @@ func (m *mesh) note(name string) string {
 	return fmt.Sprintf("%s:%d%s", name, m.content(), flag)
 }
 
-func (m *mesh) resource(k envoymodel.Kind, note string) *view.Resource {
+func (m *mesh) resource(k envoymodel.Kind, note string) *resource.Resource {
 	key := k.String() + " " + note
 	if r := m.known[key]; r != nil {
 		return r
@@ -154,35 +154,35 @@ func (m *mesh) resource(k envoymodel.Kind, note string) *view.Resource {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	r := view.NewWith(described.Name, described.Body(), view.Traits{Refs: m.refs(k, described.Targets)})
+	r := resource.NewWith(described.Name, described.Body(), resource.Traits{Refs: m.refs(k, described.Targets)})
 	m.known[key], m.notes[r] = r, note
 	return r
 }
 
 // assignment has endpoints in one locality or two, of few that come and go.
-func (m *mesh) assignment(name string) *view.Resource {
-	var groups []view.Group
+func (m *mesh) assignment(name string) *resource.Resource {
+	var groups []resource.Group
 	var notes []string
 	for zone := range rapid.IntRange(1, 2).Draw(m.t, "localities") {
-		var members []*view.Resource
+		var members []*resource.Resource
 		for port := 1; port <= 3; port++ {
 			if note := m.note(fmt.Sprintf("m%d", 10*zone+port)); port == 1 || rapid.Bool().Draw(m.t, "there") {
 				members = append(members, m.member(note))
 				notes = append(notes, note)
 			}
 		}
-		groups = append(groups, view.Group{Head: m.encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: strconv.Itoa(zone)}}), Members: m.store.Build(members...)})
+		groups = append(groups, resource.Group{Head: m.encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: strconv.Itoa(zone)}}), Members: m.store.Build(members...)})
 	}
 	note := name + "=" + strings.Join(notes, ",")
 	if m.known[note] == nil {
-		m.known[note] = view.NewAssignment(name, m.encode(&endpointv3.ClusterLoadAssignment{ClusterName: name}), groups)
+		m.known[note] = resource.NewAssignment(name, m.encode(&endpointv3.ClusterLoadAssignment{ClusterName: name}), groups)
 		m.notes[m.known[note]] = note
 	}
 	return m.known[note]
 }
 
 // member is one endpoint. What is wrong with it an Envoy can refuse: what would abort it does not get here.
-func (m *mesh) member(note string) *view.Resource {
+func (m *mesh) member(note string) *resource.Resource {
 	if r := m.known[note]; r != nil {
 		return r
 	}
@@ -203,11 +203,11 @@ func (m *mesh) member(note string) *view.Resource {
 	if strings.Contains(note, "U") {
 		body = append(body, 0xff)
 	}
-	m.known[note] = view.New(name, body)
+	m.known[note] = resource.New(name, body)
 	return m.known[note]
 }
 
-func (m *mesh) refs(k envoymodel.Kind, targets []string) view.Refs {
+func (m *mesh) refs(k envoymodel.Kind, targets []string) resource.Refs {
 	var clusters, routes []string
 	for _, to := range targets {
 		if k == envoymodel.Listeners && to[0] == 'r' {
@@ -216,11 +216,11 @@ func (m *mesh) refs(k envoymodel.Kind, targets []string) view.Refs {
 			clusters = append(clusters, to)
 		}
 	}
-	return view.Refs{Clusters: m.names.List(clusters), Routes: m.names.List(routes)}
+	return resource.Refs{Clusters: m.names.List(clusters), Routes: m.names.List(routes)}
 }
 
 // table has a virtual host for each of some clusters, and one for none. A table with an error has it in itself.
-func (m *mesh) table(note string, clusters []string) (head *view.Resource, hosts []*view.Resource) {
+func (m *mesh) table(note string, clusters []string) (head *resource.Resource, hosts []*resource.Resource) {
 	if strings.ContainsAny(note, "XPU") {
 		return m.resource(envoymodel.Routes, note), nil
 	}
@@ -230,7 +230,7 @@ func (m *mesh) table(note string, clusters []string) (head *view.Resource, hosts
 	}
 	name, version, _ := strings.Cut(note, ":")
 	if m.known["head "+note] == nil {
-		m.known["head "+note] = view.NewTableHead(name, m.encode(&routev3.RouteConfiguration{
+		m.known["head "+note] = resource.NewTableHead(name, m.encode(&routev3.RouteConfiguration{
 			Name: name, ValidateClusters: wrapperspb.Bool(false), InternalOnlyHeaders: []string{"x-" + version},
 		}))
 		m.notes[m.known["head "+note]] = note
@@ -249,7 +249,7 @@ func (m *mesh) table(note string, clusters []string) (head *view.Resource, hosts
 }
 
 // virtualHost is one that leads to the cluster which it has its name of: NAME:CONTENT[FLAG][+DOMAIN]….
-func (m *mesh) virtualHost(table, note string) *view.Resource {
+func (m *mesh) virtualHost(table, note string) *resource.Resource {
 	key := table + "/" + note
 	if r := m.known[key]; r != nil {
 		return r
@@ -269,7 +269,7 @@ func (m *mesh) virtualHost(table, note string) *view.Resource {
 			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: name},
 		}},
 	}}}
-	refs := view.Refs{}
+	refs := resource.Refs{}
 	if name != "none" {
 		refs = m.refs(envoymodel.Routes, []string{name})
 	} else {
@@ -279,7 +279,7 @@ func (m *mesh) virtualHost(table, note string) *view.Resource {
 	if strings.Contains(note, "U") {
 		body = append(body, 0xff)
 	}
-	r := view.NewVirtualHost(table, name, body, refs)
+	r := resource.NewVirtualHost(table, name, body, refs)
 	m.known[key], m.notes[r] = r, key
 	return r
 }
@@ -293,7 +293,7 @@ func (m *mesh) encode(message proto.Message) []byte {
 }
 
 // ownCluster has the proxy's own address in it.
-func (m *mesh) ownCluster(name string) *view.Resource {
+func (m *mesh) ownCluster(name string) *resource.Resource {
 	if m.known[name] == nil {
 		body := m.encode(&clusterv3.Cluster{
 			Name: name, ConnectTimeout: durationpb.New(time.Second),
@@ -301,7 +301,7 @@ func (m *mesh) ownCluster(name string) *view.Resource {
 				Address: model.OwnPod, PortSpecifier: &corev3.SocketAddress_PortValue{},
 			}},
 		})
-		m.known[name] = view.NewWith(name, body, view.Traits{Placeholders: true})
+		m.known[name] = resource.NewWith(name, body, resource.Traits{Placeholders: true})
 		m.notes[m.known[name]] = name + ":own"
 	}
 	return m.known[name]

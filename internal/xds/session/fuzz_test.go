@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -28,7 +28,7 @@ func FuzzRequests(f *testing.F) {
 		if len(script) > 1000 {
 			t.Skip("long scripts find what short ones find")
 		}
-		o := session.Options{Differ: view.NewDiffer(4), MaxBytes: 64}
+		o := session.Options{Differ: resource.NewDiffer(4), MaxBytes: 64}
 		if sotw {
 			o.Protocol = session.StateOfTheWorld
 		}
@@ -57,7 +57,7 @@ type fuzzer struct {
 	order      []string
 	generation uint64
 	// said is what the client ever said of a type; unknown are the types that nobody serves.
-	said    [view.NumTypes]interest
+	said    [resource.NumTypes]interest
 	unknown map[string]bool
 }
 
@@ -79,7 +79,7 @@ func (i *interest) note(names []string) {
 }
 
 // heard keeps what a request asks for.
-func (z *fuzzer) heard(t view.Type, req session.Request) {
+func (z *fuzzer) heard(t resource.Type, req session.Request) {
 	if req.TypeURL != t.URL() {
 		z.unknown[req.TypeURL] = true
 		return
@@ -111,15 +111,15 @@ func (z *fuzzer) step() {
 	switch z.next() % 4 {
 	case 0:
 		z.generation++
-		st := view.NewState(z.generation)
-		for t := range view.NumTypes {
+		st := resource.NewState(z.generation)
+		for t := range resource.NumTypes {
 			notes := z.notes()
-			if t == view.VirtualHost {
+			if t == resource.VirtualHost {
 				notes = z.hosts(notes)
 			}
 			st = st.With(t, z.resources.set(notes))
 		}
-		z.check(z.session.Update(st, view.Overlay{Pod: fmt.Sprint(z.next() % 2)}, z.now))
+		z.check(z.session.Update(st, resource.Overlay{Pod: fmt.Sprint(z.next() % 2)}, z.now))
 	case 1:
 		z.now = z.now.Add(time.Duration(z.next()) * 100 * time.Millisecond)
 		z.check(z.session.Tick(z.now))
@@ -167,7 +167,7 @@ func (z *fuzzer) names() []string {
 }
 
 func (z *fuzzer) request() (req session.Request) {
-	t := view.Type(z.next() % int(view.NumTypes))
+	t := resource.Type(z.next() % int(resource.NumTypes))
 	req = session.Request{TypeURL: t.URL(), Subscribe: z.names(), Unsubscribe: z.names()}
 	req.Names = append(slices.Clone(req.Subscribe), req.Unsubscribe...)
 	defer func() { z.heard(t, req) }()
@@ -220,7 +220,7 @@ func (z *fuzzer) checkAsked(r session.Response) {
 	i := &z.said[r.Type]
 	require.True(z.t, i.asked, "%s was never asked for", r.Type)
 	for _, name := range namesOf(r.Upserts) {
-		behind := r.Type == view.Endpoint && z.said[view.Cluster].sent[name] // P10: endpoints go out with their cluster, unasked
+		behind := r.Type == resource.Endpoint && z.said[resource.Cluster].sent[name] // P10: endpoints go out with their cluster, unasked
 		require.True(z.t, i.wildcard || i.names[name] || behind, "%s %s was never asked for", r.Type, name)
 		i.mayHave[name], i.sent[name] = true, true
 	}
@@ -228,7 +228,7 @@ func (z *fuzzer) checkAsked(r session.Response) {
 		require.Empty(z.t, r.Removed)
 	}
 	for _, name := range r.Removed {
-		if r.Type == view.VirtualHost {
+		if r.Type == resource.VirtualHost {
 			continue // such a removal lets a table open that has none (1.6), or does no harm
 		}
 		require.True(z.t, i.mayHave[name], "%s %s: the client never had it", r.Type, name)

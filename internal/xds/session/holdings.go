@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // doubt is how far the session knows what a client has under a name.
@@ -25,18 +25,18 @@ const (
 
 // holding is what a client has under one name.
 type holding struct {
-	version  view.Version
-	resource *view.Resource // nil when nothing is held or the client only stated the version
+	version  resource.Version
+	resource *resource.Resource // nil when nothing is held or the client only stated the version
 	doubt    doubt
 	// maybe is what the client may have instead, from a response that it refused; zero when there was none.
-	maybe view.Version
+	maybe resource.Version
 }
 
 // anything is the holding.maybe of a client that may have any version.
-var anything = view.Version{0xff}
+var anything = resource.Version{0xff}
 
 // or adds a version that the client may have instead.
-func (h holding) or(v view.Version) holding {
+func (h holding) or(v resource.Version) holding {
 	if h.maybe.IsZero() {
 		h.maybe = v
 	} else if h.maybe != v {
@@ -45,7 +45,7 @@ func (h holding) or(v view.Version) holding {
 	return h
 }
 
-func (h holding) is(v view.Version) bool { return h.doubt == sure && h.version == v }
+func (h holding) is(v resource.Version) bool { return h.doubt == sure && h.version == v }
 
 // doubtful tells that a client may not know itself what it has.
 func (h holding) doubtful() bool {
@@ -59,7 +59,7 @@ func (h holding) nothing() bool { return h.doubt == sure && h.version.IsZero() }
 // stand-in of each subscribed name that the base lacks), except where an exception says otherwise. Responses count as held
 // from the moment they are sent, because a stream delivers in order; a NACK takes that back.
 type holdings struct {
-	base   *view.Set
+	base   *resource.Set
 	except map[string]holding
 }
 
@@ -79,7 +79,7 @@ func (h *holdings) forget(name string) {
 }
 
 // differ tells whether an exception is about an upsert. It does not look into many: true may also mean that.
-func (h *holdings) differ(change *view.Change) bool {
+func (h *holdings) differ(change *resource.Change) bool {
 	const few = 16
 	if len(h.except) > few {
 		return true
@@ -110,16 +110,16 @@ func (h *holdings) names() []string {
 // while the listener drains, so there the stand-in counts as a removal: last, and only if the client still wants the name.
 //
 // Both messages begin with their name in field 1.
-func (c *channel) standIn(name string) *view.Resource {
-	if c.typ != view.Endpoint && c.typ != view.Route {
+func (c *channel) standIn(name string) *resource.Resource {
+	if c.typ != resource.Endpoint && c.typ != resource.Route {
 		return nil
 	}
 	body := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), name)
 	switch {
-	case c.typ == view.Endpoint:
-		return view.NewAssignment(name, body, nil)
+	case c.typ == resource.Endpoint:
+		return resource.NewAssignment(name, body, nil)
 	case c.session.pieces:
-		return view.NewTableHead(name, body) // a table never changes its form
+		return resource.NewTableHead(name, body) // a table never changes its form
 	}
-	return view.NewWholeTable(name, body)
+	return resource.NewWholeTable(name, body)
 }

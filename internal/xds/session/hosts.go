@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // A client that speaks VHDS gets route tables in pieces (1.6): their heads as routes, and their virtual hosts as resources of their
@@ -21,17 +21,17 @@ import (
 
 // wants tells whether the client is to have what there is under a name.
 func (c *channel) wants(name string) bool {
-	if c.typ != view.VirtualHost || !c.sub.all || c.sub.named(name) {
+	if c.typ != resource.VirtualHost || !c.sub.all || c.sub.named(name) {
 		return c.sub.has(name)
 	}
-	table, _ := view.TableOf(name)
-	return c.session.channels[view.Route].sub.has(table)
+	table, _ := resource.TableOf(name)
+	return c.session.channels[resource.Route].sub.has(table)
 }
 
 // covers is subscription.covers for what the client wants.
-func (c *channel) covers(set *view.Set) bool {
-	if c.typ == view.VirtualHost {
-		routes := &c.session.channels[view.Route]
+func (c *channel) covers(set *resource.Set) bool {
+	if c.typ == resource.VirtualHost {
+		routes := &c.session.channels[resource.Route]
 		return c.sub.all && routes.sub.covers(routes.set)
 	}
 	return c.sub.covers(set)
@@ -39,7 +39,7 @@ func (c *channel) covers(set *view.Set) bool {
 
 // judgeUnwanted is judge for a name that the client does not want.
 func (c *channel) judgeUnwanted(h holding) verdict {
-	if c.typ == view.VirtualHost && c.sub.all && (!h.version.IsZero() || !h.maybe.IsZero()) {
+	if c.typ == resource.VirtualHost && c.sub.all && (!h.version.IsZero() || !h.maybe.IsZero()) {
 		return remove
 	}
 	return forget
@@ -47,14 +47,14 @@ func (c *channel) judgeUnwanted(h holding) verdict {
 
 // hasTableOf tells whether the class has the table that a virtual host belongs to.
 func (s *Session) hasTableOf(name string) bool {
-	table, _ := view.TableOf(name)
-	return s.channels[view.Route].set.Get(table) != nil
+	table, _ := resource.TableOf(name)
+	return s.channels[resource.Route].set.Get(table) != nil
 }
 
 // hasWholeTables tells of reported versions of route tables that not all are those of heads.
 func hasWholeTables(versions map[string]string) bool {
 	for _, text := range versions {
-		if v, ok := view.ParseVersion(text); !ok || v.IsWhole() {
+		if v, ok := resource.ParseVersion(text); !ok || v.IsWhole() {
 			return true
 		}
 	}
@@ -67,7 +67,7 @@ func (s *Session) serveWhole() {
 	if s.state.IsNone() {
 		return
 	}
-	for _, t := range []view.Type{view.Route, view.VirtualHost} {
+	for _, t := range []resource.Type{resource.Route, resource.VirtualHost} {
 		s.channels[t].set = s.visible(t)
 	}
 }
@@ -76,14 +76,14 @@ func (s *Session) serveWhole() {
 // have.
 func (s *Session) openHosts(c *channel) {
 	for name, h := range c.held.except {
-		table, _ := view.TableOf(name)
+		table, _ := resource.TableOf(name)
 		if _, fresh := s.fresh[table]; fresh {
 			h.doubt = asked
 			c.held.note(name, h)
 		}
 	}
 	for table := range s.fresh {
-		c.ask(view.NoVirtualHost(table), false)
+		c.ask(resource.NoVirtualHost(table), false)
 	}
 	s.fresh = nil
 	s.releaseTables(c)
@@ -94,28 +94,28 @@ func (s *Session) openHosts(c *channel) {
 func (s *Session) releaseTables(c *channel) {
 	reported := map[string]bool{}
 	for name := range c.held.except {
-		table, _ := view.TableOf(name)
+		table, _ := resource.TableOf(name)
 		reported[table] = true
 	}
-	s.channels[view.Route].sub.each(func(table string) {
+	s.channels[resource.Route].sub.each(func(table string) {
 		for range c.set.Under(table) {
 			return
 		}
 		if !reported[table] {
-			c.ask(view.NoVirtualHost(table), false)
+			c.ask(resource.NoVirtualHost(table), false)
 		}
 	})
 }
 
 // awaitsHosts tells that the client will ask for virtual hosts.
 func (s *Session) awaitsHosts() bool {
-	routes := &s.channels[view.Route].sub
-	return s.pieces && !s.channels[view.VirtualHost].started && routes.base.Len()+len(routes.plus) > len(routes.minus)
+	routes := &s.channels[resource.Route].sub
+	return s.pieces && !s.channels[resource.VirtualHost].started && routes.base.Len()+len(routes.plus) > len(routes.minus)
 }
 
 // oweHosts sees to it that the virtual hosts of tables follow their heads.
 func (s *Session) oweHosts(tables []string) {
-	c := &s.channels[view.VirtualHost]
+	c := &s.channels[resource.VirtualHost]
 	for _, table := range tables {
 		if !c.started {
 			s.fresh = with(s.fresh, table)
@@ -124,13 +124,13 @@ func (s *Session) oweHosts(tables []string) {
 		for r := range c.set.Under(table) {
 			c.ask(r.Name(), true)
 		}
-		c.ask(view.NoVirtualHost(table), false)
+		c.ask(resource.NoVirtualHost(table), false)
 	}
 }
 
 // meetHosts notes that the client has nothing of a table that it asks for now.
 func (s *Session) meetHosts(table string) {
-	c := &s.channels[view.VirtualHost]
+	c := &s.channels[resource.VirtualHost]
 	if !c.started {
 		return
 	}
@@ -143,17 +143,17 @@ func (s *Session) meetHosts(table string) {
 
 // neverHad tells of a virtual host that the client waits for with its table that it went before it was sent.
 func (c *channel) neverHad(name string, h holding) bool {
-	if c.typ != view.VirtualHost || h.doubt != asked || !h.version.IsZero() || !h.maybe.IsZero() || c.sub.named(name) {
+	if c.typ != resource.VirtualHost || h.doubt != asked || !h.version.IsZero() || !h.maybe.IsZero() || c.sub.named(name) {
 		return false
 	}
-	table, _ := view.TableOf(name)
-	return name != view.NoVirtualHost(table)
+	table, _ := resource.TableOf(name)
+	return name != resource.NoVirtualHost(table)
 }
 
 // leaveHosts notes what the client holds of a table that it does not want any more.
 func (s *Session) leaveHosts(table string) {
 	delete(s.fresh, table)
-	c := &s.channels[view.VirtualHost]
+	c := &s.channels[resource.VirtualHost]
 	if !c.started {
 		return
 	}
@@ -166,14 +166,14 @@ func (s *Session) leaveHosts(table string) {
 
 // pushHosts sends what is due of virtual hosts, behind all heads.
 func (e *emission) pushHosts() {
-	if heads, _ := e.session.outlook(view.Route); !heads {
-		e.push(view.VirtualHost, nil)
+	if heads, _ := e.session.outlook(resource.Route); !heads {
+		e.push(resource.VirtualHost, nil)
 	}
 }
 
 // makeWay removes a virtual host that the client keeps because it refused the present one, where another takes one of its domains.
 func (c *channel) makeWay(b *batch) {
-	if c.typ != view.VirtualHost || len(c.trouble.refused) == 0 {
+	if c.typ != resource.VirtualHost || len(c.trouble.refused) == 0 {
 		return
 	}
 	taken := map[domain]bool{}
@@ -184,7 +184,7 @@ func (c *channel) makeWay(b *batch) {
 	}
 	for _, name := range c.held.names() {
 		h := c.held.except[name]
-		if r := c.set.Get(name); r == nil || !c.refuses(r) || h.resource == nil || view.SameDomains(r, h.resource) {
+		if r := c.set.Get(name); r == nil || !c.refuses(r) || h.resource == nil || resource.SameDomains(r, h.resource) {
 			continue
 		}
 		if slices.ContainsFunc(domainsOf(h.resource), func(d domain) bool { return taken[d] }) {
@@ -196,11 +196,11 @@ func (c *channel) makeWay(b *batch) {
 // domain is one of a table.
 type domain struct{ table, name string }
 
-func domainsOf(r *view.Resource) []domain {
+func domainsOf(r *resource.Resource) []domain {
 	if r == nil {
 		return nil
 	}
-	table, _ := view.TableOf(r.Name())
+	table, _ := resource.TableOf(r.Name())
 	var all []domain
 	for _, d := range r.Domains() {
 		all = append(all, domain{table, d})
@@ -215,13 +215,13 @@ func (c *channel) acquit() {
 	for name, v := range c.trouble.refused {
 		if r := c.set.Get(name); r == nil || c.session.own.Version(r) != v {
 			delete(c.trouble.refused, name)
-			if table, ok := view.TableOf(name); ok && c.typ == view.VirtualHost {
+			if table, ok := resource.TableOf(name); ok && c.typ == resource.VirtualHost {
 				tables[table] = true
 			}
 		}
 	}
 	for name := range c.trouble.refused {
-		if table, _ := view.TableOf(name); tables[table] {
+		if table, _ := resource.TableOf(name); tables[table] {
 			delete(c.trouble.refused, name)
 		}
 	}
@@ -240,15 +240,15 @@ func (c *channel) shrinkRefused() {
 func (c *channel) appeal(r *sent) {
 	tables := map[string]bool{}
 	for _, name := range r.removed {
-		table, _ := view.TableOf(name)
+		table, _ := resource.TableOf(name)
 		tables[table] = true
 	}
 	for _, u := range r.upserts {
-		table, _ := view.TableOf(u.Name())
+		table, _ := resource.TableOf(u.Name())
 		tables[table] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.trouble.refused)) {
-		if table, _ := view.TableOf(name); !tables[table] || !c.wants(name) {
+		if table, _ := resource.TableOf(name); !tables[table] || !c.wants(name) {
 			continue
 		}
 		h, ok := c.held.except[name]
@@ -312,14 +312,14 @@ func (c *channel) resend(r *sent, newer []*sent, t tie, d doubt) (names []string
 
 // tie is a part of a response that goes as one.
 type tie struct {
-	upserts []*view.Resource
+	upserts []*resource.Resource
 	removed []string
 }
 
 // suspected halves a response; in the first part is what the client's message names, if it names anything.
 func suspected(message string, ties []tie) (suspects, rest []tie) {
 	for _, t := range ties {
-		if slices.ContainsFunc(t.upserts, func(u *view.Resource) bool { return mentions(message, u.Name()) }) {
+		if slices.ContainsFunc(t.upserts, func(u *resource.Resource) bool { return mentions(message, u.Name()) }) {
 			suspects = append(suspects, t)
 		} else {
 			rest = append(rest, t)

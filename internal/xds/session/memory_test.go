@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/heap"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -33,9 +33,9 @@ func TestBytesOfASessionDoNotDependOnTheMesh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bytes := map[int]int{}
 			for _, services := range []int{10, 4000} {
-				bytes[services] = bytesPerSession(t, services, func(l *large, d *view.Differ) *session.Session {
+				bytes[services] = bytesPerSession(t, services, func(l *large, d *resource.Differ) *session.Session {
 					s := session.New(session.Options{Protocol: c.protocol, Differ: d})
-					s.Update(l.state, view.Overlay{}, start)
+					s.Update(l.state, resource.Overlay{}, start)
 					c.settle(t, l, s)
 					require.True(t, s.InSync())
 					return s
@@ -51,13 +51,13 @@ func TestBytesOfASessionDoNotDependOnTheMesh(t *testing.T) {
 var start = time.Unix(1000, 0)
 
 // bytesPerSession is the heap that a session keeps, on average over many.
-func bytesPerSession(t *testing.T, services int, settle func(*large, *view.Differ) *session.Session) int {
+func bytesPerSession(t *testing.T, services int, settle func(*large, *resource.Differ) *session.Session) int {
 	t.Helper()
 	count := 30
 	if services < 1000 {
 		count = 200 // cheap, and what else the process allocates meanwhile counts less
 	}
-	l, d := newLarge(services), view.NewDiffer(64)
+	l, d := newLarge(services), resource.NewDiffer(64)
 	warm := settle(l, d) // what sessions share is made by the first
 	before := heap.InUse().Heap
 	sessions := make([]*session.Session, count)
@@ -74,7 +74,7 @@ func bytesPerSession(t *testing.T, services int, settle func(*large, *view.Diffe
 // converse sends a session the first requests of a client, and answers to everything. For types that are asked for by name, all names
 // are asked for.
 func converse(l *large, s *session.Session, first func(*session.Request), answer func(session.Response, *session.Request)) {
-	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route} {
+	for _, t := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route} {
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
 			req.Subscribe, req.Names = slices.Clone(l.names()), slices.Clone(l.names())
@@ -114,14 +114,14 @@ func stale(_ *testing.T, l *large, s *session.Session) {
 
 // versionsOf are the versions of all resources, or others.
 func versionsOf(l *large, typeURL string, wrong bool) map[string]string {
-	typ, _ := view.TypeByURL(typeURL)
+	typ, _ := resource.TypeByURL(typeURL)
 	key := fmt.Sprint(typ, wrong)
 	if l.versions[key] == nil {
 		versions := map[string]string{}
 		for r := range l.state.Set(typ).All() {
 			versions[r.Name()] = r.Version().String()
 			if wrong {
-				versions[r.Name()] = view.New(r.Name(), []byte("old")).Version().String()
+				versions[r.Name()] = resource.New(r.Name(), []byte("old")).Version().String()
 			}
 		}
 		l.versions[key] = versions
@@ -132,7 +132,7 @@ func versionsOf(l *large, typeURL string, wrong bool) map[string]string {
 // askedAgain is a client that takes its names back, and asks for them a few at a time.
 func askedAgain(_ *testing.T, l *large, s *session.Session) {
 	fresh(nil, l, s)
-	for _, t := range []view.Type{view.Endpoint, view.Route} {
+	for _, t := range []resource.Type{resource.Endpoint, resource.Route} {
 		s.Request(session.Request{TypeURL: t.URL(), Unsubscribe: l.names()}, start)
 		for names := range slices.Chunk(l.names(), 7) {
 			for _, r := range s.Request(session.Request{TypeURL: t.URL(), Subscribe: names}, start) {
@@ -144,7 +144,7 @@ func askedAgain(_ *testing.T, l *large, s *session.Session) {
 
 // refusedAll is a client that refuses the first response of each type, and then takes the same.
 func refusedAll(_ *testing.T, l *large, s *session.Session) {
-	refused := map[view.Type]bool{}
+	refused := map[resource.Type]bool{}
 	converse(l, s, asIs, func(r session.Response, answer *session.Request) {
 		if !refused[r.Type] {
 			refused[r.Type] = true

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // answer takes a request's ACK or NACK of an outstanding response. A nonce that is not outstanding is ignored (P12). It
@@ -39,14 +39,14 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 			s.refuseCollections(r)
 			return
 		}
-		if c.typ == view.VirtualHost {
+		if c.typ == resource.VirtualHost {
 			s.refuseHosts(c, r, c.sent[first:])
 		} else {
 			s.refuse(c, r, c.sent[first:])
 		}
 		return
 	}
-	if c.typ == view.VirtualHost && (r.retry || r.shrinks) {
+	if c.typ == resource.VirtualHost && (r.retry || r.shrinks) {
 		c.appeal(r)
 	}
 	c.lastAcked = uint32(r.number)
@@ -57,10 +57,10 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 	if r.sounding && s.trusted {
 		s.sounded(r.number)
 	}
-	if c.typ == view.Listener && len(r.upserts) > 0 {
+	if c.typ == resource.Listener && len(r.upserts) > 0 {
 		s.routesAsked = now.Add(s.opt.Hold)
 	}
-	if c.typ == view.Listener && s.replaces(r) {
+	if c.typ == resource.Listener && s.replaces(r) {
 		s.drained = now.Add(s.opt.Drain)
 	}
 	s.opt.Scratch.reuse(r)
@@ -68,7 +68,7 @@ func (s *Session) answer(c *channel, req Request, now time.Time) {
 
 // replaces tells whether a response for listeners changed or removed one that the client had.
 func (s *Session) replaces(r *sent) bool {
-	return r.shrinks || slices.ContainsFunc(r.upserts, func(u *view.Resource) bool {
+	return r.shrinks || slices.ContainsFunc(r.upserts, func(u *resource.Resource) bool {
 		return !r.prior(u.Name(), &s.own).version.IsZero()
 	})
 }
@@ -114,7 +114,7 @@ func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
 			c.troubled().retries = append(c.trouble.retries, names)
 		}
 	}
-	if c.typ == view.Endpoint && s.trusted {
+	if c.typ == resource.Endpoint && s.trusted {
 		s.distrust() // Envoy ends all warming with this, so that the missing ACK would not tell any more
 	}
 	if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() {
@@ -144,13 +144,13 @@ func (c *channel) passOn(r *sent, newer []*sent) {
 
 // quarantine keeps the version from this client until the class has another. The client keeps what it had before; a
 // partial NACK leaves that in use.
-func (c *channel) quarantine(u *view.Resource, r *sent) {
+func (c *channel) quarantine(u *resource.Resource, r *sent) {
 	name, version, h := u.Name(), c.session.own.Version(u), r.prior(u.Name(), &c.session.own)
 	if h.version == version { // sent before, and not accepted then either
 		h = holding{maybe: anything}
 	}
 	// Of endpoints that it reported and that cannot be sent again, a new form of the cluster may have none.
-	certain := c.typ != view.Endpoint && (h.maybe.IsZero() || h.maybe == version)
+	certain := c.typ != resource.Endpoint && (h.maybe.IsZero() || h.maybe == version)
 	current := c.set.Get(name)
 	switch {
 	case current == nil && c.isStandIn(u):
@@ -159,24 +159,24 @@ func (c *channel) quarantine(u *view.Resource, r *sent) {
 	case current == nil || c.session.own.Version(current) != version:
 		c.doubt(name, h, unsure)
 		return
-	case c.typ == view.Endpoint && (h.resource != nil || h.version.IsZero()):
+	case c.typ == resource.Endpoint && (h.resource != nil || h.version.IsZero()):
 		c.doubt(name, h, asked) // the refused ones may have been for a new form of the cluster, which now has none
 	case certain:
-		h.maybe = view.Version{}
+		h.maybe = resource.Version{}
 		c.doubt(name, h, sure)
 	default:
 		c.doubt(name, h, unsure)
 	}
 	t := c.troubled()
 	if t.refused == nil {
-		t.refused = map[string]view.Version{}
+		t.refused = map[string]resource.Version{}
 	}
 	t.refused[name] = version
 }
 
 // reconsider notes that the client may or may not have taken the resource, and tells whether it may be sent again with
 // its group: what has changed since goes its normal way.
-func (c *channel) reconsider(u *view.Resource, r *sent, d doubt) bool {
+func (c *channel) reconsider(u *resource.Resource, r *sent, d doubt) bool {
 	name := u.Name()
 	h := r.prior(name, &c.session.own).or(c.session.own.Version(u))
 	current := c.set.Get(name)
@@ -210,7 +210,7 @@ func spelledOut(by []*sent, name string) bool {
 	return slices.ContainsFunc(by, func(r *sent) bool { return !r.collected && r.carries(name) })
 }
 
-func (c *channel) isStandIn(u *view.Resource) bool {
+func (c *channel) isStandIn(u *resource.Resource) bool {
 	stand := c.standIn(u.Name())
 	return stand != nil && stand.Version() == u.Version()
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -14,39 +14,39 @@ import (
 // with the nonce and the version of a later response, which it accepted.
 func TestRefusalOfAnEarlierResponse(t *testing.T) {
 	resources := newResources()
-	state := func(generation uint64, clusters ...string) view.State {
-		return view.NewState(generation).With(view.Cluster, resources.set(clusters))
+	state := func(generation uint64, clusters ...string) resource.State {
+		return resource.NewState(generation).With(resource.Cluster, resources.set(clusters))
 	}
 	now := time.Unix(1000, 0)
-	s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: view.NewDiffer(8)})
-	s.Update(state(1, "a:1X"), view.Overlay{}, now)
-	require.Len(t, s.Request(session.Request{TypeURL: view.Cluster.URL()}, now), 1)
-	s.Update(state(2, "a:2"), view.Overlay{}, now)
+	s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: resource.NewDiffer(8)})
+	s.Update(state(1, "a:1X"), resource.Overlay{}, now)
+	require.Len(t, s.Request(session.Request{TypeURL: resource.Cluster.URL()}, now), 1)
+	s.Update(state(2, "a:2"), resource.Overlay{}, now)
 	later := s.Tick(now.Add(session.DefaultHold))
 	require.Len(t, later, 1)
 
 	require.Empty(t, s.Request(session.Request{
-		TypeURL: view.Cluster.URL(), Nonce: later[0].Nonce, VersionInfo: later[0].Version, Nack: &session.Nack{Message: "a: no"},
+		TypeURL: resource.Cluster.URL(), Nonce: later[0].Nonce, VersionInfo: later[0].Version, Nack: &session.Nack{Message: "a: no"},
 	}, now.Add(session.DefaultHold)))
-	require.Empty(t, s.Status()[view.Cluster].Quarantined)
+	require.Empty(t, s.Status()[resource.Cluster].Quarantined)
 	require.True(t, s.InSync())
 }
 
 // TestRefusalWithTheVersionOfTheStreamBefore: a state-of-the-world client refuses with the version that it accepted last, be it on its
 // last stream, where a response with the same nonce was sent of the same state. It is a refusal all the same, however often it comes back.
 func TestRefusalWithTheVersionOfTheStreamBefore(t *testing.T) {
-	st := view.NewState(1).With(view.Endpoint, newResources().set([]string{"a:1"}))
+	st := resource.NewState(1).With(resource.Endpoint, newResources().set([]string{"a:1"}))
 	now := time.Unix(1000, 0)
 	version := ""
 	for range 3 {
-		s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: view.NewDiffer(8)})
-		s.Update(st, view.Overlay{}, now)
-		request := session.Request{TypeURL: view.Endpoint.URL(), Names: []string{"a"}, VersionInfo: version}
+		s := session.New(session.Options{Protocol: session.StateOfTheWorld, Differ: resource.NewDiffer(8)})
+		s.Update(st, resource.Overlay{}, now)
+		request := session.Request{TypeURL: resource.Endpoint.URL(), Names: []string{"a"}, VersionInfo: version}
 		sent := s.Request(request, now)
 		require.Len(t, sent, 1)
 		request.Nonce, request.Nack = sent[0].Nonce, &session.Nack{Message: "a: no"}
 		s.Request(request, now)
-		require.Equal(t, []string{"a"}, s.Status()[view.Endpoint].Quarantined)
+		require.Equal(t, []string{"a"}, s.Status()[resource.Endpoint].Quarantined)
 		version = sent[0].Version // as if it had been taken
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // The order of one step, make before break:
@@ -48,30 +48,30 @@ func (s *Session) advance(now time.Time) []Response {
 	e := &emission{session: s, now: now}
 	e.rescue()
 	var clusters []emitted
-	if !s.still.has(view.Cluster) && max(len(s.channels[view.Endpoint].sent), len(s.channels[view.LbEndpoint].sent)) < maxOutstanding { // no cluster without the endpoints it will wait for
-		clusters = e.push(view.Cluster, nil)
+	if !s.still.has(resource.Cluster) && max(len(s.channels[resource.Endpoint].sent), len(s.channels[resource.LbEndpoint].sent)) < maxOutstanding { // no cluster without the endpoints it will wait for
+		clusters = e.push(resource.Cluster, nil)
 	}
-	e.push(view.Endpoint, s.oblige(clusters))
+	e.push(resource.Endpoint, s.oblige(clusters))
 	e.writeAsked()
-	e.push(view.Secret, nil)
+	e.push(resource.Secret, nil)
 	if s.mayDependants(now) {
-		if listeners := e.push(view.Listener, nil); slices.ContainsFunc(listeners, emitted.some) {
-			s.channels[view.Route].replay = true
+		if listeners := e.push(resource.Listener, nil); slices.ContainsFunc(listeners, emitted.some) {
+			s.channels[resource.Route].replay = true
 		}
-		e.push(view.Route, nil)
+		e.push(resource.Route, nil)
 		e.pushHosts()
 	} else {
 		e.pushAhead()
 	}
 	if s.mayRemove(now) {
-		if clusters := e.pushRemovals(view.Cluster); len(clusters) > 0 {
-			e.push(view.Endpoint, s.oblige(clusters)) // a full list may hold more than the removals
+		if clusters := e.pushRemovals(resource.Cluster); len(clusters) > 0 {
+			e.push(resource.Endpoint, s.oblige(clusters)) // a full list may hold more than the removals
 		}
 		if s.mayEmpty(now) {
-			e.pushRemovals(view.Endpoint)
-			e.pushRemovals(view.VirtualHost)
-			e.pushRemovals(view.Route)
-			e.pushRemovals(view.Secret)
+			e.pushRemovals(resource.Endpoint)
+			e.pushRemovals(resource.VirtualHost)
+			e.pushRemovals(resource.Route)
+			e.pushRemovals(resource.Secret)
 		}
 	}
 	s.seal(e, sealAfter)
@@ -86,8 +86,8 @@ func (s *Session) mayDependants(now time.Time) bool {
 		s.dependants = hold{}
 		return true
 	}
-	wait := s.unanswered(view.Cluster, all)
-	if due, _ := s.outlook(view.Cluster); due { // kept back by maxOutstanding, or by the order of retries
+	wait := s.unanswered(resource.Cluster, all)
+	if due, _ := s.outlook(resource.Cluster); due { // kept back by maxOutstanding, or by the order of retries
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
 	if s.returns && s.opened.IsZero() {
@@ -101,9 +101,9 @@ func (s *Session) mayDependants(now time.Time) bool {
 }
 
 func (s *Session) dependantsDue() bool {
-	listeners, _ := s.outlook(view.Listener)
-	routes, _ := s.outlook(view.Route)
-	hosts, _ := s.outlook(view.VirtualHost)
+	listeners, _ := s.outlook(resource.Listener)
+	routes, _ := s.outlook(resource.Route)
+	hosts, _ := s.outlook(resource.VirtualHost)
 	return listeners || routes || hosts
 }
 
@@ -115,11 +115,11 @@ func (s *Session) mayRemove(now time.Time) bool {
 		s.removals = hold{}
 		return false
 	}
-	wait := latest(s.unanswered(view.Listener, all), latest(s.unanswered(view.Route, all), s.unanswered(view.VirtualHost, all)))
+	wait := latest(s.unanswered(resource.Listener, all), latest(s.unanswered(resource.Route, all), s.unanswered(resource.VirtualHost, all)))
 	if !s.reconciledBy(now, wait) {
 		wait = latest(wait, s.opened.Add(s.opt.Hold))
 	}
-	if routes := &s.channels[view.Route]; !routes.sub.covers(routes.set) {
+	if routes := &s.channels[resource.Route]; !routes.sub.covers(routes.set) {
 		wait = latest(wait, s.routesAsked)
 	}
 	limit := 2*s.opt.Hold + s.opt.Drain
@@ -127,7 +127,7 @@ func (s *Session) mayRemove(now time.Time) bool {
 }
 
 func (s *Session) removalsDue() bool {
-	for _, t := range []view.Type{view.Cluster, view.Endpoint, view.Route, view.VirtualHost, view.Secret} {
+	for _, t := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Route, resource.VirtualHost, resource.Secret} {
 		if _, removals := s.outlook(t); removals {
 			return true
 		}
@@ -141,7 +141,7 @@ func (s *Session) reconciledBy(now, wait time.Time) bool {
 	if s.reconciled || s.opened.IsZero() {
 		return true
 	}
-	asked := s.channels[view.Listener].started && s.channels[view.Route].started && !s.awaitsHosts()
+	asked := s.channels[resource.Listener].started && s.channels[resource.Route].started && !s.awaitsHosts()
 	s.reconciled = asked && !wait.After(now) && !s.dependantsDue() || !s.opened.Add(s.opt.Hold).After(now)
 	return s.reconciled
 }
@@ -149,7 +149,7 @@ func (s *Session) reconciledBy(now, wait time.Time) bool {
 // mayEmpty tells whether what hangs on clusters may go: when their own removal is ACKed, with which a client ends its
 // subscription, so that mostly nothing is left to send.
 func (s *Session) mayEmpty(now time.Time) bool {
-	wait := s.unanswered(view.Cluster, func(r *sent) bool { return r.shrinks })
+	wait := s.unanswered(resource.Cluster, func(r *sent) bool { return r.shrinks })
 	return s.removals.over(now, wait, 2*s.opt.Hold+s.opt.Drain)
 }
 
@@ -162,7 +162,7 @@ func (s *Session) mayEmpty(now time.Time) bool {
 // busy. So the silence is sounded first: an empty response for endpoints is answered behind all that the client said before,
 // and only what it has not said by then it does not say. Half a Hold leaves it time before routes stop waiting.
 func (e *emission) rescue() {
-	c := &e.session.channels[view.Endpoint]
+	c := &e.session.channels[resource.Endpoint]
 	at := e.session.rescueAt()
 	if at.IsZero() || at.After(e.now) || !e.may(c) {
 		return
@@ -172,7 +172,7 @@ func (e *emission) rescue() {
 
 // sounded takes the answer to a sounding of the given number.
 func (s *Session) sounded(number uint64) {
-	clusters := s.channels[view.Cluster].sent
+	clusters := s.channels[resource.Cluster].sent
 	if len(clusters) > 0 && clusters[0].number < number || s.yetToStart() {
 		s.distrust()
 	}
@@ -180,7 +180,7 @@ func (s *Session) sounded(number uint64) {
 
 func (s *Session) distrust() {
 	s.trusted = false
-	s.askAll(&s.channels[view.Endpoint])
+	s.askAll(&s.channels[resource.Endpoint])
 }
 
 // rescueAt is when to sound a client's silence, the zero time if it is not silent, or will be heard of without that.
@@ -188,7 +188,7 @@ func (s *Session) rescueAt() time.Time {
 	if !s.trusted {
 		return time.Time{}
 	}
-	clusters, endpoints := s.channels[view.Cluster].sent, s.channels[view.Endpoint].sent
+	clusters, endpoints := s.channels[resource.Cluster].sent, s.channels[resource.Endpoint].sent
 	switch {
 	case len(endpoints) == maxOutstanding, slices.ContainsFunc(endpoints, func(r *sent) bool { return r.sounding }):
 	case len(clusters) > 0:
@@ -200,10 +200,12 @@ func (s *Session) rescueAt() time.Time {
 }
 
 // yetToStart tells that the client has asked for clusters and not for listeners.
-func (s *Session) yetToStart() bool { return !s.opened.IsZero() && !s.channels[view.Listener].started }
+func (s *Session) yetToStart() bool {
+	return !s.opened.IsZero() && !s.channels[resource.Listener].started
+}
 
 // unanswered is until when to wait for the ACK of the matching responses, the zero time if there are none.
-func (s *Session) unanswered(t view.Type, match func(*sent) bool) time.Time {
+func (s *Session) unanswered(t resource.Type, match func(*sent) bool) time.Time {
 	var until time.Time
 	for _, r := range s.channels[t].sent {
 		if match(r) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/testkit/envoymodel"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -48,16 +48,16 @@ type kind struct {
 type mesh struct {
 	t *rapid.T
 	kind
-	store      *view.Store
+	store      *resource.Store
 	names      *model.Interner[string]
-	known      map[string]*view.Resource // by note
-	notes      map[*view.Resource]string
-	differ     *view.Differ
+	known      map[string]*resource.Resource // by note
+	notes      map[*resource.Resource]string
+	differ     *resource.Differ
 	newer      bool // the server speaks VHDS
 	pieces     bool // the session's tables go in pieces
 	generation uint64
-	state      view.State
-	own        view.Overlay
+	state      resource.State
+	own        resource.Overlay
 	hostile    bool // there may be errors in resources
 	patient    bool // time passes only when no message is under way
 	steady     bool // no table is ever without virtual hosts
@@ -67,8 +67,8 @@ type mesh struct {
 
 func newMesh(t *rapid.T, k kind) *mesh {
 	m := &mesh{
-		t: t, kind: k, store: view.NewStore(), names: model.NewInterner[string](), known: map[string]*view.Resource{}, notes: map[*view.Resource]string{},
-		differ: view.NewDiffer(8), own: view.Overlay{Pod: "127.0.0.1"},
+		t: t, kind: k, store: resource.NewStore(), names: model.NewInterner[string](), known: map[string]*resource.Resource{}, notes: map[*resource.Resource]string{},
+		differ: resource.NewDiffer(8), own: resource.Overlay{Pod: "127.0.0.1"},
 		hostile: rapid.Bool().Draw(t, "hostile"), patient: rapid.Bool().Draw(t, "patient"),
 		steady: rapid.Bool().Draw(t, "steady"), estate: rapid.SampledFrom(estates).Draw(t, "estate"),
 	}
@@ -129,7 +129,7 @@ func (m *mesh) end() {
 }
 
 // wrong tells that a client refuses the resource, or a part of it.
-func (m *mesh) wrong(r *view.Resource) bool {
+func (m *mesh) wrong(r *resource.Resource) bool {
 	if r.VirtualHosts() != nil {
 		for host := range r.VirtualHosts().All() {
 			if m.wrong(host) {
@@ -141,23 +141,23 @@ func (m *mesh) wrong(r *view.Resource) bool {
 }
 
 // wanted is what a client should have of a type.
-func (m *mesh) wanted(t view.Type) *view.Set {
+func (m *mesh) wanted(t resource.Type) *resource.Set {
 	switch {
-	case m.pieces || t != view.Route && t != view.VirtualHost:
+	case m.pieces || t != resource.Route && t != resource.VirtualHost:
 		return m.state.Set(t)
-	case t == view.Route:
+	case t == resource.Route:
 		return m.state.Tables()
 	}
-	return view.Empty()
+	return resource.Empty()
 }
 
 func (m *mesh) offer() {
-	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v", m.generation, m.own.Pod, m.all(view.Cluster), m.all(view.Endpoint),
-		m.all(view.Listener), m.all(view.Route), m.all(view.VirtualHost))
+	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v", m.generation, m.own.Pod, m.all(resource.Cluster), m.all(resource.Endpoint),
+		m.all(resource.Listener), m.all(resource.Route), m.all(resource.VirtualHost))
 	m.client.send(m.client.session.Update(m.state, m.own, m.client.now))
 }
 
-func (m *mesh) all(t view.Type) []string {
+func (m *mesh) all(t resource.Type) []string {
 	var out []string
 	for r := range m.state.Set(t).All() {
 		out = append(out, m.notes[r])
@@ -181,7 +181,7 @@ func (m *mesh) reconnect(restarted bool) {
 	}
 	if restarted {
 		m.t.Logf("the server starts")
-		m.differ = view.NewDiffer(8)
+		m.differ = resource.NewDiffer(8)
 		o.Differ = m.differ
 		c.forgets()
 	} else {
@@ -241,7 +241,7 @@ func (m *mesh) next() (time.Time, bool) {
 func (m *mesh) verify() {
 	c, s := m.client, m.client.session
 	refused := false
-	for t := range view.NumTypes {
+	for t := range resource.NumTypes {
 		set := m.wanted(t)
 		kind, ok := envoymodel.KindByURL(t.URL())
 		if !ok {
@@ -258,7 +258,7 @@ func (m *mesh) verify() {
 				refused = true
 				continue
 			}
-			if t == view.VirtualHost && m.tied(r, has) {
+			if t == resource.VirtualHost && m.tied(r, has) {
 				refused = true
 				continue
 			}
@@ -267,7 +267,7 @@ func (m *mesh) verify() {
 			}
 		}
 		for name, body := range has {
-			stale := c.unknowable[t][name] || t == view.Endpoint && c.unknowable[view.Cluster][name]
+			stale := c.unknowable[t][name] || t == resource.Endpoint && c.unknowable[resource.Cluster][name]
 			if body != "" && set.Get(name) == nil && !stale && c.versions[t][flat(t, body)] != m.emptyVersion(t, name) {
 				m.t.Fatalf("%s: the client still has %s\n%s", t, name, c)
 			}
@@ -292,10 +292,10 @@ func (m *mesh) verify() {
 
 // tied tells whether a virtual host hands a domain on, by way of others maybe, to or from one that the client refuses: those are
 // taken together or not at all.
-func (m *mesh) tied(host *view.Resource, has map[string]string) bool {
-	table, _ := view.TableOf(host.Name())
+func (m *mesh) tied(host *resource.Resource, has map[string]string) bool {
+	table, _ := resource.TableOf(host.Name())
 	domains := map[string][]string{}
-	for other := range m.state.Set(view.VirtualHost).Under(table) {
+	for other := range m.state.Set(resource.VirtualHost).Under(table) {
 		var old routev3.VirtualHost
 		_ = proto.Unmarshal([]byte(has[other.Name()]), &old) // the model read it, or there is none
 		domains[other.Name()] = append(old.GetDomains(), other.Domains()...)
@@ -306,7 +306,7 @@ func (m *mesh) tied(host *view.Resource, has map[string]string) bool {
 			if !slices.ContainsFunc(its, func(d string) bool { return slices.Contains(reached, d) }) {
 				continue
 			}
-			if m.wrong(m.state.Set(view.VirtualHost).Get(name)) {
+			if m.wrong(m.state.Set(resource.VirtualHost).Get(name)) {
 				return true
 			}
 			reached = append(reached, its...)
@@ -316,15 +316,15 @@ func (m *mesh) tied(host *view.Resource, has map[string]string) bool {
 }
 
 // emptyVersion is that of an assignment or a table that has only its name.
-func (m *mesh) emptyVersion(t view.Type, name string) string {
+func (m *mesh) emptyVersion(t resource.Type, name string) string {
 	bare := append([]byte{1<<3 | 2, byte(len(name))}, name...)
 	switch {
-	case t == view.Route && m.pieces:
-		return view.NewTableHead(name, bare).Version().String()
-	case t == view.Route:
-		return view.NewWholeTable(name, bare).Version().String()
-	case t == view.Endpoint:
-		return view.NewAssignment(name, bare, nil).Version().String()
+	case t == resource.Route && m.pieces:
+		return resource.NewTableHead(name, bare).Version().String()
+	case t == resource.Route:
+		return resource.NewWholeTable(name, bare).Version().String()
+	case t == resource.Endpoint:
+		return resource.NewAssignment(name, bare, nil).Version().String()
 	}
-	return view.New(name, bare).Version().String()
+	return resource.New(name, bare).Version().String()
 }

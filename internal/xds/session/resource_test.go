@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // resources makes resources of a notation, which is also their body:
@@ -22,16 +22,16 @@ import (
 //	c{a:1;b:1}      an assignment and its endpoints; with "open" or "sealed" behind it, the head with its endpoints in collections
 //	c/a:1           an endpoint of a collection, on the wire
 type resources struct {
-	store  *view.Store
+	store  *resource.Store
 	names  *model.Interner[string]
-	byNote map[string]*view.Resource
+	byNote map[string]*resource.Resource
 }
 
 func newResources() *resources {
-	return &resources{store: view.NewStore(), names: model.NewInterner[string](), byNote: map[string]*view.Resource{}}
+	return &resources{store: resource.NewStore(), names: model.NewInterner[string](), byNote: map[string]*resource.Resource{}}
 }
 
-func (r *resources) get(note string) *view.Resource {
+func (r *resources) get(note string) *resource.Resource {
 	if known := r.byNote[note]; known != nil {
 		return known
 	}
@@ -40,38 +40,38 @@ func (r *resources) get(note string) *view.Resource {
 	return res
 }
 
-func (r *resources) make(note string) *view.Resource {
+func (r *resources) make(note string) *resource.Resource {
 	if name, rest, ok := strings.Cut(note, "{"); ok {
 		return r.assignment(name, rest)
 	}
 	name, _, _ := strings.Cut(note, ":")
 	if head, ok := strings.CutSuffix(note, "[vhds]"); ok {
-		return view.NewTableHead(name, []byte(head))
+		return resource.NewTableHead(name, []byte(head))
 	}
 	if table, vhost, ok := strings.Cut(note, "/"); ok {
 		return r.virtualHost(table, vhost, note)
 	}
 	if head, vhosts, ok := strings.Cut(strings.TrimSuffix(note, "]"), "["); ok {
-		var members []*view.Resource
+		var members []*resource.Resource
 		for _, v := range strings.Split(vhosts, ";") {
 			members = append(members, r.virtualHost(name, v, v))
 		}
-		return view.NewRouteTable(name, []byte(head), r.store.Build(members...))
+		return resource.NewRouteTable(name, []byte(head), r.store.Build(members...))
 	}
 	if strings.HasSuffix(note, "!") {
-		return view.NewWith(name, []byte(note), view.Traits{Placeholders: true})
+		return resource.NewWith(name, []byte(note), resource.Traits{Placeholders: true})
 	}
-	return view.NewWith(name, []byte(note), view.Traits{Refs: r.refs(note)})
+	return resource.NewWith(name, []byte(note), resource.Traits{Refs: r.refs(note)})
 }
 
-func (r *resources) assignment(name, rest string) *view.Resource {
+func (r *resources) assignment(name, rest string) *resource.Resource {
 	list, form, _ := strings.Cut(rest, "}")
-	var members []*view.Resource
+	var members []*resource.Resource
 	for _, m := range strings.Split(list, ";") {
 		endpoint, _, _ := strings.Cut(m, ":")
-		members = append(members, view.New(endpoint, []byte(name+"/"+m)))
+		members = append(members, resource.New(endpoint, []byte(name+"/"+m)))
 	}
-	a := view.NewAssignment(name, []byte(name+"{"), []view.Group{{Members: r.store.Build(members...)}})
+	a := resource.NewAssignment(name, []byte(name+"{"), []resource.Group{{Members: r.store.Build(members...)}})
 	switch form {
 	case "open":
 		return a.Collections().Open
@@ -81,7 +81,7 @@ func (r *resources) assignment(name, rest string) *view.Resource {
 	return a
 }
 
-func (r *resources) refs(note string) view.Refs {
+func (r *resources) refs(note string) resource.Refs {
 	var clusters, routes, secrets []string
 	if _, list, ok := strings.Cut(note, ">"); ok && list != "" {
 		for _, name := range strings.Split(list, "+") {
@@ -95,7 +95,7 @@ func (r *resources) refs(note string) view.Refs {
 			}
 		}
 	}
-	return view.Refs{Clusters: r.names.List(clusters), Routes: r.names.List(routes), Secrets: r.names.List(secrets)}
+	return resource.Refs{Clusters: r.names.List(clusters), Routes: r.names.List(routes), Secrets: r.names.List(secrets)}
 }
 
 // VirtualHost.domains, and a field of none, which holds the note.
@@ -104,7 +104,7 @@ const (
 	noted   protowire.Number = 99
 )
 
-func (r *resources) virtualHost(table, text, note string) *view.Resource {
+func (r *resources) virtualHost(table, text, note string) *resource.Resource {
 	name, _, _ := strings.Cut(text, ":")
 	before, _, _ := strings.Cut(text, ">")
 	_, list, ok := strings.Cut(before, "@")
@@ -116,11 +116,11 @@ func (r *resources) virtualHost(table, text, note string) *view.Resource {
 		body = protowire.AppendString(protowire.AppendTag(body, domains, protowire.BytesType), d)
 	}
 	body = protowire.AppendString(protowire.AppendTag(body, noted, protowire.BytesType), note)
-	return view.NewVirtualHost(table, name, body, r.refs(note))
+	return resource.NewVirtualHost(table, name, body, r.refs(note))
 }
 
-func (r *resources) set(notes []string) *view.Set {
-	list := make([]*view.Resource, len(notes))
+func (r *resources) set(notes []string) *resource.Set {
+	list := make([]*resource.Resource, len(notes))
 	for i, n := range notes {
 		list[i] = r.get(n)
 	}
@@ -141,7 +141,7 @@ func (r *resources) versions(notes []string) map[string]string {
 }
 
 // noteOf is the notation of a resource, name:empty for a stand-in.
-func noteOf(r *view.Resource) string {
+func noteOf(r *resource.Resource) string {
 	switch {
 	case r.VirtualHosts() != nil:
 		return noteOfTable(r)
@@ -168,7 +168,7 @@ func noteOf(r *view.Resource) string {
 // collection is how the names of collections and their members begin.
 const collection = "xdstp:"
 
-func noteOfAssignment(r *view.Resource) string {
+func noteOfAssignment(r *resource.Resource) string {
 	if strings.Contains(string(r.Body()), collection) {
 		if _, sealed := r.Version().Collected(); sealed {
 			return r.Name() + "{}sealed"
@@ -186,7 +186,7 @@ func noteOfAssignment(r *view.Resource) string {
 	return r.Name() + "{" + strings.Join(notes, ";") + "}"
 }
 
-func noteOfTable(r *view.Resource) string {
+func noteOfTable(r *resource.Resource) string {
 	const virtualHosts = "\x12" // the tag behind the head
 	head, _, _ := strings.Cut(string(r.Body()), virtualHosts)
 	var notes []string
@@ -197,7 +197,7 @@ func noteOfTable(r *view.Resource) string {
 	return head + "[" + strings.Join(notes, ";") + "]"
 }
 
-func noteOfHost(r *view.Resource) string {
+func noteOfHost(r *resource.Resource) string {
 	tag := protowire.AppendTag(nil, noted, protowire.BytesType)
 	_, field, _ := strings.Cut(string(r.Body()), string(tag))
 	note, _ := protowire.ConsumeString([]byte(field))
@@ -208,7 +208,7 @@ func noteOfHost(r *view.Resource) string {
 const vhds = "\x4a\x08"
 
 // notesOf marks a list that is not in order of distinct names.
-func notesOf(list []*view.Resource) []string {
+func notesOf(list []*resource.Resource) []string {
 	var out []string
 	for i, r := range list {
 		if i > 0 && list[i-1].Name() >= r.Name() {

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 // TestScripts replays conversations. A script in testdata is a sequence of blocks: lines of commands, `----`, what they put
 // out, an empty line. Lines that begin with # are comments.
 //
-//	new delta|sotw [vhds] [leds=ENDPOINTS] [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]   a new stream; no view, no subscription; with
+//	new delta|sotw [vhds] [leds=ENDPOINTS] [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]   a new stream; no State, no subscription; with
 //	                                                        vhds and leds the client speaks it, leds from so many endpoints on
 //	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]   a type that is not mentioned stays; resources as in resource_test.go
 //	request TYPE [+a] [-b] [init=a:1,b:?]                   delta; ? is a version of somebody else
@@ -81,11 +81,11 @@ type scripted struct {
 	session   *session.Session
 	protocol  session.Protocol
 	now       time.Time
-	sets      [view.NumTypes]string // as in the script
-	names     map[string][]string   // state of the world: by type, of the last request
-	last      map[string]string     // nonce of the latest response, by type
-	versions  map[string]string     // by nonce
-	accepted  map[string]string     // version of the latest ACK, by type
+	sets      [resource.NumTypes]string // as in the script
+	names     map[string][]string       // state of the world: by type, of the last request
+	last      map[string]string         // nonce of the latest response, by type
+	versions  map[string]string         // by nonce
+	accepted  map[string]string         // version of the latest ACK, by type
 	// collection is what the client asks for that was sent the latest head.
 	collection string
 }
@@ -140,8 +140,8 @@ func (s *scripted) open(t *testing.T, args []string) {
 	t.Helper()
 	s.now = time.Unix(1000, 0)
 	s.last, s.versions, s.accepted = map[string]string{}, map[string]string{}, map[string]string{}
-	s.names, s.sets = map[string][]string{}, [view.NumTypes]string{}
-	o := session.Options{Differ: view.NewDiffer(100)}
+	s.names, s.sets = map[string][]string{}, [resource.NumTypes]string{}
+	o := session.Options{Differ: resource.NewDiffer(100)}
 	if args[0] == "sotw" {
 		o.Protocol = session.StateOfTheWorld
 	}
@@ -171,7 +171,7 @@ func (s *scripted) open(t *testing.T, args []string) {
 	s.session = session.New(o)
 }
 
-func (s *scripted) state(t *testing.T, args []string) view.State {
+func (s *scripted) state(t *testing.T, args []string) resource.State {
 	t.Helper()
 	generation, err := strconv.ParseUint(args[0], 10, 64)
 	require.NoError(t, err)
@@ -180,14 +180,14 @@ func (s *scripted) state(t *testing.T, args []string) view.State {
 			s.sets[typeOf(t, key)] = value
 		}
 	}
-	st := view.NewState(generation)
+	st := resource.NewState(generation)
 	for typ, list := range s.sets {
-		st = st.With(view.Type(typ), s.resources.set(split(list)))
+		st = st.With(resource.Type(typ), s.resources.set(split(list)))
 	}
 	return st
 }
 
-func (s *scripted) ownOf(args []string) view.Overlay {
+func (s *scripted) ownOf(args []string) resource.Overlay {
 	own := s.session.Overlay()
 	if s.session.State().IsNone() {
 		own.Trusted = true
@@ -252,13 +252,13 @@ func (s *scripted) show(responses []session.Response) string {
 		}
 		s.last[r.Type.String()], s.versions[r.Nonce] = r.Nonce, r.Version
 		for _, u := range r.Upserts {
-			if _, name, ok := strings.Cut(string(u.Body()), collection); ok && r.Type == view.Endpoint {
+			if _, name, ok := strings.Cut(string(u.Body()), collection); ok && r.Type == resource.Endpoint {
 				s.collection = collection + name
 			}
 		}
 		upserts := r.Upserts
-		if r.Type == view.LbEndpoint { // members are in the order of their chunks
-			upserts = slices.SortedFunc(slices.Values(upserts), func(a, b *view.Resource) int { return strings.Compare(a.Name(), b.Name()) })
+		if r.Type == resource.LbEndpoint { // members are in the order of their chunks
+			upserts = slices.SortedFunc(slices.Values(upserts), func(a, b *resource.Resource) int { return strings.Compare(a.Name(), b.Name()) })
 		}
 		fmt.Fprintf(&b, "< %s %s g%d [%s]", r.Type, r.Nonce, r.Generation, strings.Join(notesOf(upserts), " "))
 		if len(r.Removed) > 0 {
@@ -290,7 +290,7 @@ func (s *scripted) status() string {
 		if !st.Subscribed {
 			continue
 		}
-		fmt.Fprintf(&b, "%s sent=%s acked=%s generation=%d resources=%d", view.Type(typ), st.Sent, st.Acked, st.Generation, st.Resources)
+		fmt.Fprintf(&b, "%s sent=%s acked=%s generation=%d resources=%d", resource.Type(typ), st.Sent, st.Acked, st.Generation, st.Resources)
 		if len(st.Quarantined) > 0 {
 			fmt.Fprintf(&b, " quarantined=%s", strings.Join(st.Quarantined, ","))
 		}
@@ -318,9 +318,9 @@ func (s *scripted) sync() string {
 		s.session.InSync(), s.session.AckedGeneration(), s.session.Exceptions(), next, expired)
 }
 
-func typeOf(t *testing.T, short string) view.Type {
+func typeOf(t *testing.T, short string) resource.Type {
 	t.Helper()
-	for typ := range view.NumTypes {
+	for typ := range resource.NumTypes {
 		if typ.String() == short {
 			return typ
 		}

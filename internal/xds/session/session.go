@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // Options configure a Session.
 type Options struct {
 	Protocol Protocol
 	// Differ is required. Sessions that share it share the differences of their sets.
-	Differ *view.Differ
+	Differ *resource.Differ
 	// Scratch, unless it is nil, is what this session borrows from.
 	Scratch *Scratch
 
@@ -33,14 +33,14 @@ type Options struct {
 	Collections int
 	// Distrust are names of which a client's reported versions do not count, nor their absence, from Session.Distrusted of
 	// the same proxy's stream before.
-	Distrust [view.NumTypes]map[string]struct{}
+	Distrust [resource.NumTypes]map[string]struct{}
 }
 
 // lasting are the Options that a session needs as long as it lives.
 type lasting struct {
 	Protocol    Protocol
 	MaxBytes    int32 // here, where a word has room for both: elsewhere it would take one of its own
-	Differ      *view.Differ
+	Differ      *resource.Differ
 	Scratch     *Scratch
 	Hold, Drain time.Duration
 }
@@ -55,8 +55,8 @@ const maxOutstanding = 32
 // Session is the protocol state of one stream. It is not safe for concurrent use.
 type Session struct {
 	opt   lasting
-	own   view.Overlay
-	state view.State // none before the first Update
+	own   resource.Overlay
+	state resource.State // none before the first Update
 
 	// These bytes stand together: apart from each other they would take 128 more.
 
@@ -72,7 +72,7 @@ type Session struct {
 	// trusted tells that the client was not sent endpoints that it reported to have, see emission.rescue.
 	trusted bool
 
-	doubted *[view.NumTypes]map[string]struct{} // Options.Distrust, nil for none
+	doubted *[resource.NumTypes]map[string]struct{} // Options.Distrust, nil for none
 	nonces  uint64
 	// fresh are tables whose heads were sent to a client that may not have their virtual hosts, before it asked for any.
 	fresh map[string]struct{}
@@ -97,7 +97,7 @@ type Session struct {
 	acked   uint64
 	expired uint64
 
-	channels [view.NumTypes]channel
+	channels [resource.NumTypes]channel
 }
 
 // New returns the session of a stream that has just been opened.
@@ -120,15 +120,15 @@ func New(o Options) *Session {
 	}
 	for t := range s.channels {
 		c := &s.channels[t]
-		c.typ, c.session, c.trouble = view.Type(t), s, none
-		c.set, c.sub.base, c.held.base = view.Empty(), view.Empty(), view.Empty()
+		c.typ, c.session, c.trouble = resource.Type(t), s, none
+		c.set, c.sub.base, c.held.base = resource.Empty(), resource.Empty(), resource.Empty()
 	}
 	return s
 }
 
 // Request takes a request from the client.
 func (s *Session) Request(req Request, now time.Time) []Response {
-	t, ok := view.TypeByURL(req.TypeURL)
+	t, ok := resource.TypeByURL(req.TypeURL)
 	if !ok {
 		return s.unknown(req)
 	}
@@ -138,7 +138,7 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	} else {
 		s.stirAll()
 	}
-	if t == view.Cluster && s.opened.IsZero() {
+	if t == resource.Cluster && s.opened.IsZero() {
 		s.opened = now
 		s.warming.all = !req.reports()
 	}
@@ -148,7 +148,7 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	switch {
 	case s.opt.Protocol == StateOfTheWorld:
 		s.requestSotw(c, req, now)
-	case t == view.LbEndpoint:
+	case t == resource.LbEndpoint:
 		s.requestMembers(c, req, now)
 	default:
 		s.requestDelta(c, req, now)
@@ -157,14 +157,14 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 }
 
 // Update takes the newest State of the proxy's class, or the State of its new class, and the proxy's own addresses.
-func (s *Session) Update(state view.State, own view.Overlay, now time.Time) []Response {
+func (s *Session) Update(state resource.State, own resource.Overlay, now time.Time) []Response {
 	if own != s.own {
 		s.readdress(own)
 		s.stirAll()
 	}
 	before := s.state
 	s.state = state
-	for t := range view.NumTypes {
+	for t := range resource.NumTypes {
 		if s.keeps(t, before, state) {
 			continue
 		}
@@ -176,16 +176,16 @@ func (s *Session) Update(state view.State, own view.Overlay, now time.Time) []Re
 		}
 		c.acquit()
 	}
-	s.warming.settle(state.Set(view.Cluster))
+	s.warming.settle(state.Set(resource.Cluster))
 	return s.advance(now)
 }
 
 // visible is what the client may have of a type.
-func (s *Session) visible(t view.Type) *view.Set {
+func (s *Session) visible(t resource.Type) *resource.Set {
 	switch {
-	case t == view.Secret && !s.own.Trusted, t == view.VirtualHost && !s.pieces, t == view.LbEndpoint:
-		return view.Empty()
-	case t == view.Route && !s.pieces:
+	case t == resource.Secret && !s.own.Trusted, t == resource.VirtualHost && !s.pieces, t == resource.LbEndpoint:
+		return resource.Empty()
+	case t == resource.Route && !s.pieces:
 		return s.state.Tables()
 	}
 	return s.state.Set(t)
@@ -209,14 +209,14 @@ func (s *Session) NextTick() (time.Time, bool) {
 }
 
 // State is what the session brings the client to, none before the first Update.
-func (s *Session) State() view.State { return s.state }
+func (s *Session) State() resource.State { return s.state }
 
 // Overlay are the proxy's own addresses.
-func (s *Session) Overlay() view.Overlay { return s.own }
+func (s *Session) Overlay() resource.Overlay { return s.own }
 
 // readdress notes under the old addresses what the client holds, so that it counts as changed. It walks all resources;
 // addresses hardly ever change on a live stream.
-func (s *Session) readdress(own view.Overlay) {
+func (s *Session) readdress(own resource.Overlay) {
 	for t := range s.channels {
 		c := &s.channels[t]
 		for r := range c.held.base.All() {
@@ -256,7 +256,7 @@ func (c *channel) nonce(number uint64) string {
 
 // letter is the first of the type's short name, and "m" for members, since that of "leds" is taken.
 func (c *channel) letter() string {
-	if c.typ == view.LbEndpoint {
+	if c.typ == resource.LbEndpoint {
 		return "m"
 	}
 	return c.typ.String()[:1]

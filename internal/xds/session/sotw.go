@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // requestSotw takes a DiscoveryRequest. It states the whole subscription; only the one that answers the latest response, or
@@ -75,11 +75,11 @@ func (s *Session) restate(c *channel, names []string, first bool) {
 // cluster or listener that changed asks anew for what it hangs on, with the names that were there before (P11).
 func (s *Session) again(c *channel, first bool) {
 	switch {
-	case first && c.typ == view.Endpoint:
+	case first && c.typ == resource.Endpoint:
 		s.warming = warming{} // all is answered anyway
-	case c.typ == view.Endpoint:
+	case c.typ == resource.Endpoint:
 		s.rewarm(c)
-	case c.typ == view.Route && c.replay && !first:
+	case c.typ == resource.Route && c.replay && !first:
 		s.askAll(c)
 	}
 	c.replay = false
@@ -92,9 +92,9 @@ func (s *Session) askAll(c *channel) {
 
 // suspect adds to a full response's changes those of the responses before it that are not answered: it states them again,
 // so they may be why it is refused.
-func (c *channel) suspect(r *sent, list []*view.Resource) {
+func (c *channel) suspect(r *sent, list []*resource.Resource) {
 	for _, earlier := range c.sent {
-		var more []*view.Resource
+		var more []*resource.Resource
 		for _, u := range earlier.upserts {
 			name := u.Name()
 			if again := find(list, name); again != nil && find(r.upserts, name) == nil {
@@ -113,12 +113,12 @@ func (c *channel) suspect(r *sent, list []*view.Resource) {
 // full is all that the client is to have of a type of which absence removes (P16): what the class has, but for what the
 // client refused or is to get later, for which it keeps the old one; and what is still to be removed later. It is the
 // class's own list where there are no exceptions.
-func (c *channel) full(d *view.Differ) (*view.Change, []*view.Resource) {
+func (c *channel) full(d *resource.Differ) (*resource.Change, []*resource.Resource) {
 	if c.sub.all && len(c.held.except) == 0 {
-		change := d.Diff(c.typ, view.Empty(), c.set)
+		change := d.Diff(c.typ, resource.Empty(), c.set)
 		return change, change.Upserts
 	}
-	var list []*view.Resource
+	var list []*resource.Resource
 	for r := range c.set.All() {
 		if !c.wants(r.Name()) {
 			continue

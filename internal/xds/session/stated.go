@@ -4,7 +4,7 @@ import (
 	"iter"
 	"maps"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // Lists are the names and versions that a request states, as they are on the wire. What is yielded is valid until the next.
@@ -91,7 +91,7 @@ func unfold(r Request) Request {
 // Nothing depends on the client's word but what that client is sent.
 type stated struct {
 	channel *channel
-	index   *view.Index
+	index   *resource.Index
 	sub     subscription
 	have    marks             // places of resources that the client reports at their version
 	other   map[string]string // what else it reports to have
@@ -150,11 +150,11 @@ func (s *Session) comparable(c *channel, req *Request) bool {
 		return false
 	}
 	switch c.typ {
-	case view.Endpoint:
+	case resource.Endpoint:
 		return req.subscribes() && (!s.returns || !s.opened.IsZero()) // else all is sent, whatever it reports
-	case view.Cluster, view.Listener:
+	case resource.Cluster, resource.Listener:
 		return req.reports() && !req.subscribes()
-	case view.VirtualHost:
+	case resource.VirtualHost:
 		return s.pieces && len(s.fresh) == 0 && req.reports() && !req.subscribes()
 	}
 	return false
@@ -163,7 +163,7 @@ func (s *Session) comparable(c *channel, req *Request) bool {
 // readNames makes the subscription. It tells whether that is most of the class's names.
 func (st *stated) readNames(req *Request) bool {
 	if st.channel.typ.Wildcard() {
-		st.sub = subscription{all: true, base: view.Empty()}
+		st.sub = subscription{all: true, base: resource.Empty()}
 		return true
 	}
 	named, set := newMarks(st.index.Len()), st.channel.set

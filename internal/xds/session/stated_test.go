@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -53,7 +53,7 @@ func (w *wire) Reported() iter.Seq2[[]byte, []byte] {
 func TestWhatAClientStatesIsComparedWithItsSetOrNameByName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDoubles(t)
-		for _, typ := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route, view.VirtualHost} {
+		for _, typ := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route, resource.VirtualHost} {
 			if rapid.IntRange(0, 9).Draw(t, "left out") > 0 {
 				d.open(typ)
 			}
@@ -67,7 +67,7 @@ func TestWhatAClientStatesIsComparedWithItsSetOrNameByName(t *testing.T) {
 		at, byName := d.sessions[0], d.sessions[1]
 		require.LessOrEqual(t, at.Exceptions(), byName.Exceptions())
 		for typ, st := range at.Status() {
-			require.Equal(t, byName.Status()[typ].Resources, st.Resources, "%s that it holds", view.Type(typ))
+			require.Equal(t, byName.Status()[typ].Resources, st.Resources, "%s that it holds", resource.Type(typ))
 		}
 	})
 }
@@ -75,23 +75,23 @@ func TestWhatAClientStatesIsComparedWithItsSetOrNameByName(t *testing.T) {
 // doubles are two sessions that are told the same.
 type doubles struct {
 	t          *rapid.T
-	store      *view.Store
-	differ     *view.Differ
+	store      *resource.Store
+	differ     *resource.Differ
 	sessions   [2]*session.Session
-	state      view.State
+	state      resource.State
 	generation uint64
-	own        view.Overlay
+	own        resource.Overlay
 	pieces     bool
 	now        time.Time
 }
 
 func newDoubles(t *rapid.T) *doubles {
-	d := &doubles{t: t, store: view.NewStore(), differ: view.NewDiffer(64), pieces: rapid.Bool().Draw(t, "vhds"), own: view.Overlay{Pod: "127.0.0.1"}, now: start}
+	d := &doubles{t: t, store: resource.NewStore(), differ: resource.NewDiffer(64), pieces: rapid.Bool().Draw(t, "vhds"), own: resource.Overlay{Pod: "127.0.0.1"}, now: start}
 	var o session.Options
 	o.Differ, o.VirtualHosts = d.differ, d.pieces
 	if rapid.Bool().Draw(t, "distrust") {
-		o.Distrust[view.Cluster] = map[string]struct{}{"a": {}}
-		o.Distrust[view.Endpoint] = map[string]struct{}{"a": {}, "none": {}}
+		o.Distrust[resource.Cluster] = map[string]struct{}{"a": {}}
+		o.Distrust[resource.Endpoint] = map[string]struct{}{"a": {}, "none": {}}
 	}
 	for i := range d.sessions {
 		d.sessions[i] = session.New(o)
@@ -105,11 +105,11 @@ var manyNames = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 // update makes a new state.
 func (d *doubles) update() {
 	d.generation++
-	d.state = view.NewState(d.generation)
-	for _, typ := range []view.Type{view.Cluster, view.Endpoint, view.Listener, view.Route, view.VirtualHost} {
-		var list []*view.Resource
+	d.state = resource.NewState(d.generation)
+	for _, typ := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route, resource.VirtualHost} {
+		var list []*resource.Resource
 		for _, name := range manyNames {
-			orphan := typ == view.VirtualHost && d.state.Set(view.Route).Get(tableOf(name)) == nil // no table has it
+			orphan := typ == resource.VirtualHost && d.state.Set(resource.Route).Get(tableOf(name)) == nil // no table has it
 			if !orphan && rapid.IntRange(0, 4).Draw(d.t, "without") > 0 {
 				list = append(list, d.resource(typ, name, rapid.IntRange(1, 2).Draw(d.t, "content")))
 			}
@@ -122,21 +122,21 @@ func (d *doubles) update() {
 // tableOf is the table of a virtual host.
 func tableOf(name string) string { return "abc"[name[0]%3:][:1] }
 
-func (d *doubles) resource(typ view.Type, name string, content int) *view.Resource {
+func (d *doubles) resource(typ resource.Type, name string, content int) *resource.Resource {
 	body := fmt.Appendf(nil, "%s %d", name, content)
 	switch {
-	case typ == view.VirtualHost:
-		return view.NewVirtualHost(tableOf(name), name, body, view.Refs{})
-	case typ == view.Route:
-		return view.NewTableHead(name, body)
-	case (typ == view.Cluster || typ == view.Listener) && name < "c":
-		return view.NewWith(name, body, view.Traits{Placeholders: true})
+	case typ == resource.VirtualHost:
+		return resource.NewVirtualHost(tableOf(name), name, body, resource.Refs{})
+	case typ == resource.Route:
+		return resource.NewTableHead(name, body)
+	case (typ == resource.Cluster || typ == resource.Listener) && name < "c":
+		return resource.NewWith(name, body, resource.Traits{Placeholders: true})
 	}
-	return view.New(name, body)
+	return resource.New(name, body)
 }
 
 // open sends both sessions the first request of a type.
-func (d *doubles) open(typ view.Type) {
+func (d *doubles) open(typ resource.Type) {
 	var w wire
 	if !typ.Wildcard() || rapid.IntRange(0, 9).Draw(d.t, "names") == 0 {
 		for _, name := range append(slices.Clone(manyNames), "none", "a", "*") {
@@ -153,7 +153,7 @@ func (d *doubles) open(typ view.Type) {
 		}
 		for _, name := range []string{"gone", "a/gone"} {
 			if rapid.Bool().Draw(d.t, name) {
-				w.versions = append(w.versions, [2]string{name, rapid.SampledFrom([]string{"1", view.New(name, nil).Version().String()}).Draw(d.t, "of")})
+				w.versions = append(w.versions, [2]string{name, rapid.SampledFrom([]string{"1", resource.New(name, nil).Version().String()}).Draw(d.t, "of")})
 			}
 		}
 		w.versions = rapid.Permutation(w.versions).Draw(d.t, "order")
@@ -175,12 +175,12 @@ func (d *doubles) open(typ view.Type) {
 }
 
 // version is one that a client may report: mostly the right one.
-func (d *doubles) version(r *view.Resource) string {
+func (d *doubles) version(r *resource.Resource) string {
 	switch rapid.IntRange(0, 11).Draw(d.t, "reported") {
 	case 0:
 		return "another control plane's"
 	case 1:
-		return view.New(r.Name(), []byte("old")).Version().String()
+		return resource.New(r.Name(), []byte("old")).Version().String()
 	}
 	return d.own.Version(r).String()
 }

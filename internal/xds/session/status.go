@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // Status is where the session stands with each type.
-func (s *Session) Status() [view.NumTypes]TypeStatus {
-	var out [view.NumTypes]TypeStatus
+func (s *Session) Status() [resource.NumTypes]TypeStatus {
+	var out [resource.NumTypes]TypeStatus
 	for t := range s.channels {
 		c := &s.channels[t]
 		st := TypeStatus{
@@ -45,7 +45,7 @@ func (c *channel) amount() (resources, size int) {
 	switch {
 	case c.covers(base):
 		resources, size = base.Len(), base.Size()
-	case c.typ == view.VirtualHost:
+	case c.typ == resource.VirtualHost:
 		for r := range base.All() {
 			if c.wants(r.Name()) {
 				resources, size = resources+1, size+r.Size()
@@ -116,7 +116,7 @@ func (s *Session) account(now time.Time) {
 	acked := s.state.Generation()
 	removals := false
 	s.paced = time.Time{}
-	for t := range view.NumTypes {
+	for t := range resource.NumTypes {
 		c := &s.channels[t]
 		if !s.still.has(t) {
 			due, later := s.appraise(c, now)

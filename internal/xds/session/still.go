@@ -1,6 +1,6 @@
 package session
 
-import "github.com/lateen-mesh/lateen/internal/view"
+import "github.com/lateen-mesh/lateen/internal/xds/resource"
 
 // A push is of one type, mostly, and so is its ACK, while a session has seven channels, each of several cache lines that nobody else
 // has looked at since the push before. With thousands of sessions that is what a push costs. So a session knows of which types nothing
@@ -9,16 +9,16 @@ import "github.com/lateen-mesh/lateen/internal/view"
 // typeSet is a set of types, one bit for each.
 type typeSet uint8
 
-const _ = typeSet(1 << (view.NumTypes - 1)) // all have one
+const _ = typeSet(1 << (resource.NumTypes - 1)) // all have one
 
-func (s typeSet) has(t view.Type) bool { return s&(1<<t) != 0 }
+func (s typeSet) has(t resource.Type) bool { return s&(1<<t) != 0 }
 
-func (s *typeSet) add(t view.Type) { *s |= 1 << t }
+func (s *typeSet) add(t resource.Type) { *s |= 1 << t }
 
-func (s *typeSet) remove(t view.Type) { *s &^= 1 << t }
+func (s *typeSet) remove(t resource.Type) { *s &^= 1 << t }
 
 // stir has a type looked at that was still.
-func (s *Session) stir(t view.Type) { s.still.remove(t) }
+func (s *Session) stir(t resource.Type) { s.still.remove(t) }
 
 // stirAll has all looked at, after an event that may be about any of them.
 func (s *Session) stirAll() { s.still = 0 }
@@ -30,7 +30,7 @@ func (c *channel) isStill(due, later bool) bool {
 }
 
 // outlook tells of a type whether there is something to send now, and something to remove later.
-func (s *Session) outlook(t view.Type) (due, removals bool) {
+func (s *Session) outlook(t resource.Type) (due, removals bool) {
 	if s.still.has(t) {
 		return false, false
 	}
@@ -44,7 +44,7 @@ func (s *Session) acknowledges(c *channel, req *Request) bool {
 }
 
 // keeps tells that a type is still and that another state has the same of it.
-func (s *Session) keeps(t view.Type, before, after view.State) bool {
+func (s *Session) keeps(t resource.Type, before, after resource.State) bool {
 	return s.still.has(t) && before.Set(t) == after.Set(t) &&
-		(t != view.Route || s.pieces || before.Set(view.VirtualHost) == after.Set(view.VirtualHost)) // which a whole table is made of, too
+		(t != resource.Route || s.pieces || before.Set(resource.VirtualHost) == after.Set(resource.VirtualHost)) // which a whole table is made of, too
 }

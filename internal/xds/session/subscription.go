@@ -1,6 +1,6 @@
 package session
 
-import "github.com/lateen-mesh/lateen/internal/view"
+import "github.com/lateen-mesh/lateen/internal/xds/resource"
 
 // wildcard is the name that stands for all resources of a type.
 const wildcard = "*"
@@ -10,7 +10,7 @@ const wildcard = "*"
 // client that wants exactly what its class has keeps no name at all.
 type subscription struct {
 	all         bool
-	base        *view.Set
+	base        *resource.Set
 	plus, minus map[string]struct{}
 }
 
@@ -29,7 +29,7 @@ func (s *subscription) named(name string) bool {
 }
 
 // covers tells, at no cost, that the client wants every name of the set; false may also mean that it was not looked into.
-func (s *subscription) covers(set *view.Set) bool {
+func (s *subscription) covers(set *resource.Set) bool {
 	return s.all || (len(s.minus) == 0 && s.base.Equal(set))
 }
 
@@ -73,7 +73,7 @@ func (s *subscription) each(f func(name string)) {
 
 // settle makes the class's set the base where that leaves fewer exceptions than the names themselves would be. It costs
 // the difference to the last set; only the change from names to a set, which is made once, costs the size of the set.
-func (s *subscription) settle(d *view.Differ, t view.Type, set *view.Set) {
+func (s *subscription) settle(d *resource.Differ, t resource.Type, set *resource.Set) {
 	switch {
 	case s.all && s.base.Len() == 0, s.base.Equal(set):
 	case s.base.Len() > 0 || s.mostOf(set):
@@ -86,7 +86,7 @@ func (s *subscription) settle(d *view.Differ, t view.Type, set *view.Set) {
 
 // mostOf tells whether at least half of the set's names are wanted. It looks only when the counts leave it open, so that a
 // client with few names of many, or many of few, costs nothing.
-func (s *subscription) mostOf(set *view.Set) bool {
+func (s *subscription) mostOf(set *resource.Set) bool {
 	if 2*len(s.plus) < set.Len() || len(s.plus) > 2*set.Len() {
 		return false
 	}
@@ -100,7 +100,7 @@ func (s *subscription) mostOf(set *view.Set) bool {
 }
 
 // rebase makes the change's target the base. What is subscribed stays the same.
-func (s *subscription) rebase(c *view.Change) {
+func (s *subscription) rebase(c *resource.Change) {
 	for _, r := range c.Upserts {
 		if c.From.Len() > 0 && c.From.Namesake(r) != nil {
 			continue
@@ -125,7 +125,7 @@ func (s *subscription) rebase(c *view.Change) {
 func (s *subscription) flatten() {
 	var names map[string]struct{}
 	s.each(func(name string) { names = with(names, name) })
-	s.base, s.plus, s.minus = view.Empty(), names, nil
+	s.base, s.plus, s.minus = resource.Empty(), names, nil
 }
 
 func (s *subscription) exceptions() int { return len(s.plus) + len(s.minus) }

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // TestSubscriptionIsItsNames compares a subscription with a plain set of names, while sets come and go.
 func TestSubscriptionIsItsNames(t *testing.T) {
-	store, differ := view.NewStore(), view.NewDiffer(4)
+	store, differ := resource.NewStore(), resource.NewDiffer(4)
 	rapid.Check(t, func(t *rapid.T) {
-		s := subscription{base: view.Empty()}
+		s := subscription{base: resource.Empty()}
 		want := map[string]bool{}
 		name := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "n")) })
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -29,11 +29,11 @@ func TestSubscriptionIsItsNames(t *testing.T) {
 				require.Equal(t, want[n], s.remove(n))
 				delete(want, n)
 			case 2:
-				var set []*view.Resource
+				var set []*resource.Resource
 				for _, n := range rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "set") {
-					set = append(set, view.New(n, []byte(n)))
+					set = append(set, resource.New(n, []byte(n)))
 				}
-				s.settle(differ, view.Route, store.Build(set...))
+				s.settle(differ, resource.Route, store.Build(set...))
 			}
 			var got []string
 			s.each(func(n string) { got = append(got, n) })
@@ -49,21 +49,21 @@ func TestSubscriptionIsItsNames(t *testing.T) {
 
 // TestSettledSubscriptionKeepsNoNames is the memory rule: who wants what its class has costs nothing, at any size.
 func TestSettledSubscriptionKeepsNoNames(t *testing.T) {
-	store, differ := view.NewStore(), view.NewDiffer(4)
+	store, differ := resource.NewStore(), resource.NewDiffer(4)
 	for _, size := range []int{10, 4000} {
-		var list []*view.Resource
+		var list []*resource.Resource
 		for i := range size + 1 {
 			n := fmt.Sprint(i)
-			list = append(list, view.New(n, []byte(n)))
+			list = append(list, resource.New(n, []byte(n)))
 		}
 		before, after := store.Build(list[:size]...), store.Build(list[1:]...)
-		s := subscription{base: view.Empty()}
+		s := subscription{base: resource.Empty()}
 		for _, r := range list[:size] {
 			s.add(r.Name())
 		}
-		s.settle(differ, view.Endpoint, before)
+		s.settle(differ, resource.Endpoint, before)
 		require.Zero(t, s.exceptions())
-		s.settle(differ, view.Endpoint, after)
+		s.settle(differ, resource.Endpoint, after)
 		require.Equal(t, 2, s.exceptions(), "one name is new, one is gone")
 		require.True(t, s.add(list[size].Name()))
 		require.True(t, s.remove(list[0].Name()))

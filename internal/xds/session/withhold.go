@@ -3,7 +3,7 @@ package session
 import (
 	"slices"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // What refers to something that the client refused, and of which it has nothing older, is withheld from that client (P15):
@@ -18,16 +18,16 @@ import (
 
 // short tells whether there may be something that the client lacks.
 func (s *Session) short() bool {
-	return slices.ContainsFunc([]view.Type{view.Cluster, view.Endpoint, view.Route}, func(t view.Type) bool {
+	return slices.ContainsFunc([]resource.Type{resource.Cluster, resource.Endpoint, resource.Route}, func(t resource.Type) bool {
 		return len(s.channels[t].trouble.refused) > 0
 	})
 }
 
 // instead is what the client gets in place of a resource of its class that it would take: mostly that one; what it holds,
 // or a table that is partly that, if it lacks what the resource needs; nil if it has nothing older and should have nothing.
-func (c *channel) instead(r *view.Resource, h holding) *view.Resource {
+func (c *channel) instead(r *resource.Resource, h holding) *resource.Resource {
 	s := c.session
-	if c.typ != view.Listener && c.typ != view.Route && c.typ != view.VirtualHost || !s.short() {
+	if c.typ != resource.Listener && c.typ != resource.Route && c.typ != resource.VirtualHost || !s.short() {
 		return r
 	}
 	old := h.resource
@@ -35,11 +35,11 @@ func (c *channel) instead(r *view.Resource, h holding) *view.Resource {
 		if c.trouble.unmixed {
 			return r
 		}
-		return s.opt.Differ.Keeping(r, old, func(older, newer *view.Resource) bool { return s.crippled(newer) && s.sound(older) })
+		return s.opt.Differ.Keeping(r, old, func(older, newer *resource.Resource) bool { return s.crippled(newer) && s.sound(older) })
 	}
 	switch {
 	case !s.crippled(r):
-	case c.typ == view.VirtualHost && old != nil && !view.SameDomains(old, r):
+	case c.typ == resource.VirtualHost && old != nil && !resource.SameDomains(old, r):
 	case old != nil && !c.isStandIn(old) && s.sound(old):
 		return old
 	case h.version.IsZero() && s.lacksTable(r):
@@ -55,7 +55,7 @@ func (c *channel) withholds(name string, h holding) bool {
 }
 
 // crippled tells whether the resource needs something that the client lacks.
-func (s *Session) crippled(r *view.Resource) bool {
+func (s *Session) crippled(r *resource.Resource) bool {
 	for name := range r.Refs().Clusters.All() {
 		if s.lacksCluster(name) {
 			return true
@@ -64,9 +64,9 @@ func (s *Session) crippled(r *view.Resource) bool {
 	return s.lacksTable(r)
 }
 
-func (s *Session) lacksTable(listener *view.Resource) bool {
+func (s *Session) lacksTable(listener *resource.Resource) bool {
 	for name := range listener.Refs().Routes.All() {
-		if s.channels[view.Route].lacks(name) {
+		if s.channels[resource.Route].lacks(name) {
 			return true
 		}
 	}
@@ -75,19 +75,19 @@ func (s *Session) lacksTable(listener *view.Resource) bool {
 
 // lacksCluster tells the same of a cluster, which is no better without its endpoints.
 func (s *Session) lacksCluster(name string) bool {
-	return s.channels[view.Cluster].lacks(name) || s.channels[view.Endpoint].lacks(name)
+	return s.channels[resource.Cluster].lacks(name) || s.channels[resource.Endpoint].lacks(name)
 }
 
 // sound tells whether all that the resource needs is there, for the class and for the client. A cluster that the class has no
 // more is about to go: what still names it must not be kept for it, or would keep its endpoints from going.
-func (s *Session) sound(r *view.Resource) bool {
+func (s *Session) sound(r *resource.Resource) bool {
 	for name := range r.Refs().Clusters.All() {
-		if s.channels[view.Cluster].set.Get(name) == nil {
+		if s.channels[resource.Cluster].set.Get(name) == nil {
 			return false
 		}
 	}
 	for name := range r.Refs().Routes.All() {
-		if s.channels[view.Route].set.Get(name) == nil {
+		if s.channels[resource.Route].set.Get(name) == nil {
 			return false
 		}
 	}

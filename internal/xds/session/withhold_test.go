@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -47,28 +47,28 @@ type picky struct {
 func newPicky(t *rapid.T, p session.Protocol) *picky {
 	c := &picky{
 		t: t, sotw: p == session.StateOfTheWorld, now: time.Unix(1000, 0), resources: newResources(), has: map[string]string{},
-		session: session.New(session.Options{Protocol: p, Differ: view.NewDiffer(8)}),
+		session: session.New(session.Options{Protocol: p, Differ: resource.NewDiffer(8)}),
 	}
 	c.update()
-	c.take(c.session.Request(session.Request{TypeURL: view.Cluster.URL()}, c.now))
-	c.take(c.session.Request(session.Request{TypeURL: view.Listener.URL()}, c.now))
-	c.take(c.session.Request(session.Request{TypeURL: view.Route.URL(), Subscribe: []string{"r"}, Names: []string{"r"}}, c.now))
+	c.take(c.session.Request(session.Request{TypeURL: resource.Cluster.URL()}, c.now))
+	c.take(c.session.Request(session.Request{TypeURL: resource.Listener.URL()}, c.now))
+	c.take(c.session.Request(session.Request{TypeURL: resource.Route.URL(), Subscribe: []string{"r"}, Names: []string{"r"}}, c.now))
 	return c
 }
 
 // update makes a new state and brings the client there.
 func (c *picky) update() {
 	c.generation++
-	st := view.NewState(c.generation)
+	st := resource.NewState(c.generation)
 	c.want = map[string]string{}
 	clusters := c.notes("cds", "a", "b", "c", "d")
-	st = st.With(view.Cluster, c.resources.set(clusters))
-	st = st.With(view.Listener, c.resources.set(c.notes("lds", "l", "m")))
+	st = st.With(resource.Cluster, c.resources.set(clusters))
+	st = st.With(resource.Listener, c.resources.set(c.notes("lds", "l", "m")))
 	if vhosts := c.notes("rds", "x", "y", "z"); len(vhosts) > 0 {
-		st = st.With(view.Route, c.resources.set([]string{"r:1[" + strings.Join(vhosts, ";") + "]"}))
+		st = st.With(resource.Route, c.resources.set([]string{"r:1[" + strings.Join(vhosts, ";") + "]"}))
 	}
 	c.t.Logf("update %v", slices.Sorted(maps.Values(c.want)))
-	c.take(c.session.Update(st, view.Overlay{}, c.now))
+	c.take(c.session.Update(st, resource.Overlay{}, c.now))
 	for at, waits := c.session.NextTick(); waits; at, waits = c.session.NextTick() {
 		c.now = at
 		c.take(c.session.Tick(c.now))
@@ -101,7 +101,7 @@ func (c *picky) take(responses []session.Response) {
 		r := responses[0]
 		c.t.Logf("< %s %s %v -%v", r.Type, r.Nonce, notesOf(r.Upserts), r.Removed)
 		req := session.Request{TypeURL: r.Type.URL(), Nonce: r.Nonce, VersionInfo: r.Version}
-		if r.Type == view.Route {
+		if r.Type == resource.Route {
 			req.Names = []string{"r"}
 		}
 		if bad := c.apply(r); len(bad) > 0 {
@@ -115,7 +115,7 @@ func (c *picky) take(responses []session.Response) {
 // apply takes what is good of a response and returns the names of what is not.
 func (c *picky) apply(r session.Response) (bad []string) {
 	typ := r.Type.String() + " "
-	if r.Type == view.Route || c.sotw && r.Type.Wildcard() {
+	if r.Type == resource.Route || c.sotw && r.Type.Wildcard() {
 		maps.DeleteFunc(c.has, func(key, _ string) bool {
 			_, name, _ := strings.Cut(key, " ")
 			return strings.HasPrefix(key, typ) && !slices.Contains(namesOf(r.Upserts), name)
@@ -127,7 +127,7 @@ func (c *picky) apply(r session.Response) (bad []string) {
 	for _, u := range r.Upserts {
 		note := noteOf(u)
 		switch {
-		case r.Type == view.Route:
+		case r.Type == resource.Route:
 			for _, v := range split(strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(note, "r:1["), "]"), ";", ",")) {
 				name, _, _ := strings.Cut(v, ":")
 				if name != "r" {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // TestRefusals is about what Envoy itself refuses, though it is right as far as anyone can tell from the manifests. The refusal
@@ -30,7 +30,7 @@ func TestRefusals(t *testing.T) {
 		m.Write("lines.yaml", lines+livemesh.Service("lines", "tcp:9000:7000"))
 		m.Settle()
 		require.Greater(t, m.Metric("pilot_total_xds_rejects", map[string]string{"type": "lds"}), before)
-		requireRefused(t, m, "client-v1", view.Listener, "127.0.0.1_9000", "Address already in use")
+		requireRefused(t, m, "client-v1", resource.Listener, "127.0.0.1_9000", "Address already in use")
 		requireAccepts(t, m, "web-v1")
 		answer, err := line(m, "web-v1", port, "hello")
 		require.NoError(t, err)
@@ -60,7 +60,7 @@ subsets:
 		m.Write("a-rule.yaml", strings.Replace(secured, "name: web-v2", "name: a-web", 1)) // before web in the total order
 		m.Settle()
 		require.Greater(t, m.Metric("pilot_total_xds_rejects", map[string]string{"type": "cds"}), before)
-		requireRefused(t, m, "client-v1", view.Cluster, "outbound|80|v2|web.default.svc.cluster.local", "/nowhere/")
+		requireRefused(t, m, "client-v1", resource.Cluster, "outbound|80|v2|web.default.svc.cluster.local", "/nowhere/")
 		require.Contains(t, m.Monitoring("/debug/syncz"), "/nowhere/", "Envoy's words are shown")
 		require.True(t, m.Client("client-v1").Get("http://web/").OK())
 		takesChanges(t, m)
@@ -73,7 +73,7 @@ subsets:
 		m.Write("web.yaml", webRoutes(tooLarge))
 		m.Settle()
 		require.Greater(t, m.Metric("pilot_total_xds_rejects", map[string]string{"type": "vhds"}), before)
-		requireRefused(t, m, "client-v1", view.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
+		requireRefused(t, m, "client-v1", resource.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
 		require.True(t, m.Client("client-v1").Get("http://web/").OK())
 		m.Delete("web.yaml")
 		m.Settle()
@@ -116,12 +116,12 @@ func testOneRefused(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
 	others := m.Client("client-v1").Load("http://web/two")
 	m.Apply(all(tooLarge, "second", "a", "b", "new"))
 	require.Greater(t, m.Metric("pilot_total_xds_rejects", map[string]string{"type": "vhds"}), before)
-	requireRefused(t, m, "client-v1", view.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
+	requireRefused(t, m, "client-v1", resource.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
 	require.Contains(t, m.Monitoring("/debug/syncz"), "program size", "Envoy's words are shown")
 	check("v2", "second", "a", "b", "new")
 	require.NotEqual(t, "first", m.Client("client-v1").Get("http://gone.test/").Body)
 	m.Apply(all(tooLarge, "third", "a", "b", "new"))
-	requireRefused(t, m, "client-v1", view.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
+	requireRefused(t, m, "client-v1", resource.VirtualHost, "http_proxy/web.default.svc.cluster.local:80", "program size")
 	check("v2", "third", "a", "b", "new")
 	others.Stop()
 	m.Apply(all(strings.Replace(goodRoutes, subset("v2"), subset("v1"), 1), "fourth", "a", "b", "new"))
@@ -130,23 +130,23 @@ func testOneRefused(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
 }
 
 // requireRefused requires that a workload's proxy refused one resource of a type, and that one alone is kept from it.
-func requireRefused(t *testing.T, m *livemesh.Mesh, workload string, typ view.Type, name, words string) {
+func requireRefused(t *testing.T, m *livemesh.Mesh, workload string, typ resource.Type, name, words string) {
 	t.Helper()
 	for i, status := range m.Proxy(workload).Types {
-		if view.Type(i) == typ {
+		if resource.Type(i) == typ {
 			require.Equal(t, []string{name}, status.Quarantined)
 			require.Contains(t, status.Nack, words)
 			continue
 		}
-		require.Empty(t, status.Quarantined, view.Type(i))
+		require.Empty(t, status.Quarantined, resource.Type(i))
 	}
 }
 
 func requireAccepts(t *testing.T, m *livemesh.Mesh, workload string) {
 	t.Helper()
 	for i, status := range m.Proxy(workload).Types {
-		require.Empty(t, status.Quarantined, view.Type(i))
-		require.Empty(t, status.Nack, view.Type(i))
+		require.Empty(t, status.Quarantined, resource.Type(i))
+		require.Empty(t, status.Nack, resource.Type(i))
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/sample"
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
-	"github.com/lateen-mesh/lateen/internal/view"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // tlsMesh has a gateway with ports, and the services web and far behind it.
@@ -174,7 +174,7 @@ func TestTLS(t *testing.T) {
 	m.Run("rotated under load", "", func(t *testing.T, m *livemesh.Mesh) {
 		load := client.Load("https://one.test/")
 		fresh := trusting(authority)
-		listeners := m.Proxy("istio-ingress").Types[view.Listener].Sent
+		listeners := m.Proxy("istio-ingress").Types[resource.Listener].Sent
 		for range 3 {
 			next := authority.Issue(t, "one.test")
 			m.Apply(livemesh.File("base-one.yaml", next.Secret("default", "one", "")))
@@ -186,7 +186,7 @@ func TestTLS(t *testing.T) {
 			load.Advance(20)
 		}
 		load.Stop()
-		require.Equal(t, listeners, m.Proxy("istio-ingress").Types[view.Listener].Sent, "listeners are as they were")
+		require.Equal(t, listeners, m.Proxy("istio-ingress").Types[resource.Listener].Sent, "listeners are as they were")
 	})
 }
 

@@ -1,0 +1,293 @@
+package compile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// One part changes alone, of what no other input of the resource tells: the proxy has what compiling from nothing gives it. Random
+// lives hardly ever bring these.
+func TestOnePartAloneChanges(t *testing.T) {
+	sidecar := scope.Proxy{Namespace: "default", Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
+	gateway := scope.Proxy{Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels}
+	for name, c := range map[string]struct {
+		proxy scope.Proxy
+		lives [][]model.Object
+	}{
+		"the weight of an endpoint": {sidecar, [][]model.Object{endpointOfWeight(1), endpointOfWeight(7), endpointOfWeight(1)}},
+		"the weight of an endpoint in a zone beside another": {
+			sidecar, [][]model.Object{zoneOfWeight(1), zoneOfWeight(7), zoneOfWeight(1)},
+		},
+		"the weight of a TCP route's destination": {sidecar, [][]model.Object{weightedTo(50), weightedTo(70), weightedTo(50)}},
+		"the port that callers mean, of a server that opens the same port of the workload": {
+			gateway, [][]model.Object{servedAt(80), servedAt(81), servedAt(80)},
+		},
+		"the subnets of a TCP route of a gateway": {gateway, [][]model.Object{boundFor("10.0.0.0/8"), boundFor("10.1.0.0/16"), boundFor("10.0.0.0/8")}},
+		"how long connections of a gateway may be idle": {
+			gateway, [][]model.Object{calledByTCP(idleFor(time.Minute)), calledByTCP(idleFor(time.Hour)), calledByTCP(idleFor(time.Minute))},
+		},
+		"how long connections of a gateway may last": {
+			gateway, [][]model.Object{calledByTCP(lastsFor(time.Minute)), calledByTCP(lastsFor(time.Hour)), calledByTCP(lastsFor(time.Minute))},
+		},
+		"by what connections of a gateway choose an endpoint": {
+			gateway, [][]model.Object{calledByTCP(bySource(false)), calledByTCP(bySource(true)), calledByTCP(bySource(false))},
+		},
+		"the authorities that a destination is checked by": {
+			gateway, [][]model.Object{calledWith(nil), calledWith(&model.Authorities{Certificates: model.Hidden("ca")}), calledWith(nil)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, stepped := state.NewWriter(), placeIn(t, state.NewWriter().World(), c.proxy)
+			var before map[string]resource.Version
+			for _, objects := range c.lives {
+				_, d := w.Apply(updatesOf(objects))
+				stepped.comp.Advance(d, func(s Step) {
+					for _, m := range s.Moved {
+						stepped.state = m.State
+					}
+					for _, changed := range s.Changed {
+						stepped.state = changed.State
+					}
+				})
+				now := dump(placeIn(t, w.World(), c.proxy).state)
+				require.NotEqual(t, before, now, "the change shows")
+				require.Equal(t, now, dump(stepped.state))
+				before = now
+			}
+		})
+	}
+}
+
+// One part of a clash changes alone: what is told is what is so, though the proxy gets the same. Random lives hardly ever bring these.
+func TestOnePartOfAClashChanges(t *testing.T) {
+	type claim struct {
+		kind source.Kind
+		name string
+		port model.ServicePort
+	}
+	claims := func(target uint16) [2]claim {
+		return [2]claim{
+			{source.Service, "a", model.ServicePort{Port: 80, Protocol: model.HTTP, Target: target}},
+			{source.ServiceEntry, "b", model.ServicePort{Port: 90, Protocol: model.TCP, Target: target}},
+		}
+	}
+	labels := model.LabelsOf(map[string]string{"app": "p"})
+	update := func(c claim, gone bool) state.Update {
+		s := aloneService(c.name, c.port)
+		s.Kind, s.Selector = c.kind, labels
+		if gone {
+			return state.Update{Key: s.Key()}
+		}
+		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
+	}
+	for name, change := range map[string]func(first, next *claim){
+		"the first":               func(first, _ *claim) { first.name = "aa" },
+		"its port":                func(first, _ *claim) { first.port.Port = 81 },
+		"its protocol":            func(first, _ *claim) { first.port.Protocol = model.GRPC },
+		"the next":                func(_, next *claim) { next.name = "bb" },
+		"its kind":                func(_, next *claim) { next.kind = source.Service },
+		"the first one's kind":    func(first, _ *claim) { first.kind = source.ServiceEntry },
+		"its port, as the next":   func(_, next *claim) { next.port.Port = 91 },
+		"its protocol likewise":   func(_, next *claim) { next.port.Protocol = model.TLS },
+		"the port that they mean": func(first, next *claim) { first.port.Target, next.port.Target = 8081, 8081 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			was, is := claims(8080), claims(8080)
+			change(&is[0], &is[1])
+			w := state.NewWriter()
+			w.Apply([]state.Update{update(was[0], false), update(was[1], false)})
+			p := scope.Proxy{Namespace: "default", Name: "p", Labels: labels}
+			stepped := placeIn(t, w.World(), p)
+			before := stepped.comp.conflicts()
+			require.Len(t, before, 1)
+			_, d := w.Apply([]state.Update{update(was[0], true), update(was[1], true), update(is[0], false), update(is[1], false)})
+			stepped.comp.Advance(d, func(Step) {})
+			require.NotEqual(t, before, stepped.comp.conflicts())
+			require.Equal(t, placeIn(t, w.World(), p).comp.conflicts(), stepped.comp.conflicts())
+		})
+	}
+}
+
+// Two ServiceEntries of one host may come to the same assignment, also if one of them prefers what is close. When a workload of one
+// comes, only those classes follow that see this one.
+func TestEqualAssignmentsOfTwoServices(t *testing.T) {
+	labels := model.LabelsOf(map[string]string{"app": "a"})
+	entry := func(namespace string, prefers model.TrafficDistribution) state.Update {
+		s := &model.Service{
+			Meta: model.Meta{Kind: source.ServiceEntry, Namespace: namespace, Name: "e"}, Host: "a.example.com", ExportTo: model.Exports{Own: true},
+			Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 80}}, Selector: labels, Distribution: prefers,
+		}
+		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
+	}
+	for _, prefers := range []model.TrafficDistribution{model.DistributeAny, model.PreferZone} {
+		m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}
+		m.apply(entry("ns1", prefers), entry("ns2", model.DistributeAny))
+		placed := map[string]Placement{}
+		for _, namespace := range []string{"ns1", "ns2"} {
+			m.compiler.Join(Facts{Proxy: scope.Proxy{Namespace: namespace, Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}}, func(_ *Member, p Placement) {
+				placed[namespace] = p
+			})
+		}
+		assignment := func(s resource.State) *resource.Resource {
+			return s.Set(resource.Endpoint).Get("outbound|80||a.example.com")
+		}
+		require.Same(t, assignment(placed["ns1"].State), assignment(placed["ns2"].State))
+		pod := &model.Workload{Meta: model.Meta{Kind: source.Pod, Namespace: "ns2", Name: "a"}, Addresses: []string{"127.1.0.1"}, Labels: labels}
+		m.apply(state.Update{Key: pod.Key(), Objects: []model.Object{pod}})
+		require.Len(t, m.last.Changed, 1)
+		require.Equal(t, placed["ns2"].Class, m.last.Changed[0].Class)
+		require.NotEqual(t, assignment(placed["ns1"].State).Version(), assignment(m.last.Changed[0].State).Version())
+	}
+}
+
+// Two slices of a service list one endpoint, and the first by name counts. So a slice that goes and comes under another name, with all
+// that it says, changes what is known of the endpoint. Random lives hardly ever bring this.
+func TestTheNameOfASliceCounts(t *testing.T) {
+	service := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+	slice := func(name, zone string) state.Update {
+		s := &model.EndpointSlice{Meta: aloneMeta(source.EndpointSlice, name), Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}}
+		s.Hosts = []model.SliceHost{{Address: "127.1.0.1", Zone: zone}}
+		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
+	}
+	sidecar := scope.Proxy{Namespace: "default", Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
+	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(refuseNothing(t))}
+	m.apply(append(updatesOf([]model.Object{service}), slice("b", "z1"), slice("c", "z2"))...)
+	var first Placement
+	m.compiler.Join(Facts{Proxy: sidecar}, func(_ *Member, p Placement) { first = p })
+
+	m.apply(state.Update{Key: slice("b", "").Key}, slice("d", "z1"))
+	require.Len(t, m.last.Changed, 1)
+	renamed := m.last.Changed[0].State
+	require.NotEqual(t, dump(first.State), dump(renamed))
+	require.Equal(t, dump(placeIn(t, m.writer.World(), sidecar).state), dump(renamed))
+
+	m.apply(state.Update{Key: slice("c", "").Key}, slice("e", "z2"))
+	require.Len(t, m.last.Changed, 1)
+	require.Equal(t, dump(first.State), dump(m.last.Changed[0].State))
+}
+
+var (
+	everywhere    = model.Exports{All: true}
+	gatewayLabels = model.LabelsOf(map[string]string{"app": "gw"})
+)
+
+func aloneMeta(kind source.Kind, name string) model.Meta {
+	return model.Meta{Kind: kind, Namespace: "default", Name: name}
+}
+
+func aloneService(name string, ports ...model.ServicePort) *model.Service {
+	s := &model.Service{Meta: aloneMeta(source.Service, name), ExportTo: everywhere, Ports: ports}
+	s.Host = model.Resolve(name, "default", "cluster.local")
+	return s
+}
+
+// aloneGateway is a Gateway with a server for any host, and a VirtualService for a.com that is bound to it.
+func aloneGateway(port uint16, protocol model.Protocol) (*model.Gateway, *model.VirtualService) {
+	g := &model.Gateway{Meta: aloneMeta(source.Gateway, "gw"), Selector: gatewayLabels}
+	g.Servers = []model.GatewayServer{{Port: port, Protocol: protocol, Hosts: []model.ScopedHost{{Namespace: "*", Host: "a.com"}}}}
+	return g, &model.VirtualService{Meta: aloneMeta(source.VirtualService, "v"), ExportTo: everywhere, Hosts: []model.Host{"a.com"}, Gateways: []string{"default/gw"}}
+}
+
+func endpointOfWeight(weight uint32) []model.Object {
+	s := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+	s.Kind, s.Host = source.ServiceEntry, "a.example.com"
+	s.Endpoints = []model.Endpoint{{Address: "127.1.0.1", Port: 80, PortName: "http", Weight: weight}}
+	return []model.Object{s}
+}
+
+// zoneOfWeight gives zones the weights of their endpoints, of which one has such an endpoint: the rule is for callers elsewhere.
+func zoneOfWeight(weight uint32) []model.Object {
+	objects := endpointOfWeight(weight)
+	s := objects[0].(*model.Service)
+	s.Endpoints[0].Locality = model.Locality{Region: "r", Zone: "a"}
+	s.Endpoints = append(s.Endpoints, model.Endpoint{
+		Address: "127.1.0.2", Port: 80, PortName: "http", Weight: 10, Locality: model.Locality{Region: "r", Zone: "b"},
+	})
+	r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
+	r.Policy = &model.TrafficPolicy{LB: &model.LoadBalancer{Locality: &model.LocalityLB{Distribute: []model.Distribute{{
+		From: model.LocalityPattern{Region: "q"}, To: []model.LocalityShare{{To: model.LocalityPattern{Region: "r"}, Percent: 100}},
+	}}}}}
+	return append(objects, r)
+}
+
+func weightedTo(first uint32) []model.Object {
+	a := aloneService("a", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
+	b := aloneService("b", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
+	v := &model.VirtualService{Meta: aloneMeta(source.VirtualService, "a"), ExportTo: everywhere, Hosts: []model.Host{a.Host}, Gateways: []string{model.Mesh}}
+	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: a.Host, Weight: first}, {Host: b.Host, Weight: 50}}}}
+	return []model.Object{a, b, v}
+}
+
+func servedAt(port uint16) []model.Object {
+	s := aloneService("gw", model.ServicePort{Name: "a", Port: 80, Target: 8080, Protocol: model.HTTP}, model.ServicePort{Name: "b", Port: 81, Target: 8080, Protocol: model.HTTP})
+	s.Selector = gatewayLabels
+	g, v := aloneGateway(port, model.HTTP)
+	v.HTTP = []*model.HTTPRoute{{Redirect: &model.Redirect{Authority: "b.com", PortFromRequest: true}}}
+	return []model.Object{s, g, v}
+}
+
+func boundFor(subnet string) []model.Object {
+	g, v := aloneGateway(3306, model.TCP)
+	v.TCP = []*model.TCPRoute{{Matches: []*model.L4Match{{DestinationSubnets: []string{subnet}}}, Destinations: []model.Destination{{Host: "a.com"}}}}
+	return []model.Object{g, v}
+}
+
+// calledByTCP is a TCP route of a gateway, to a service with this policy.
+func calledByTCP(policy model.TrafficPolicy) []model.Object {
+	s := aloneService("a", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
+	g, v := aloneGateway(3306, model.TCP)
+	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: s.Host}}}}
+	r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host, Policy: &policy}
+	return []model.Object{s, g, v, r}
+}
+
+func idleFor(d time.Duration) model.TrafficPolicy {
+	return model.TrafficPolicy{Pool: &model.ConnectionPool{TCPIdleTimeout: d}}
+}
+
+func lastsFor(d time.Duration) model.TrafficPolicy {
+	return model.TrafficPolicy{Pool: &model.ConnectionPool{MaxConnectionDuration: d}}
+}
+
+func bySource(yes bool) model.TrafficPolicy {
+	return model.TrafficPolicy{LB: &model.LoadBalancer{Hash: &model.HashPolicy{SourceIP: yes}}}
+}
+
+func calledWith(authorities *model.Authorities) []model.Object {
+	s := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+	g, v := aloneGateway(80, model.HTTP)
+	v.HTTP = []*model.HTTPRoute{{Destinations: []model.Destination{{Host: s.Host}}}}
+	r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
+	r.Policy = &model.TrafficPolicy{TLS: &model.ClientTLS{Mode: model.Simple, Credential: "c"}}
+	return []model.Object{s, g, v, r, &model.Credential{Meta: aloneMeta(source.Secret, "c"), Authorities: authorities}}
+}
+
+// placed is a proxy with a compiler of its own.
+type placed struct {
+	comp  *Compiler
+	state resource.State
+}
+
+func placeIn(t *testing.T, w *state.World, p scope.Proxy) *placed {
+	found := &placed{comp: NewCompiler(refuseNothing(t))}
+	found.comp.world = w
+	found.comp.Join(Facts{Proxy: p}, func(_ *Member, at Placement) { found.state = at.State })
+	return found
+}
+
+func updatesOf(objects []model.Object) []state.Update {
+	var list []state.Update
+	for _, o := range objects {
+		m := o.(interface{ Key() source.Key })
+		list = append(list, state.Update{Key: m.Key(), Objects: []model.Object{o}})
+	}
+	return list
+}

@@ -1,0 +1,233 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/translate/route"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// serversOn are the servers that a gateway class has on a bound port, broken ones too, in the total order.
+func serversOn(s *scope.Scope, port uint16) []server {
+	var found []server
+	for g := range s.Gateways() {
+		for i := range g.Servers {
+			sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+			if s.Class.BoundPort(sv.Port) == port {
+				found = append(found, sv)
+			}
+		}
+	}
+	return found
+}
+
+// serving are the servers of a route table, in the total order. A broken server stays closed.
+func serving(s *scope.Scope, port uint16, table string) []server {
+	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool { return sv.Broken != "" || sv.tableOn(port) != table })
+}
+
+type server struct {
+	gateway *model.Gateway
+	index   int // in the Gateway
+	*model.GatewayServer
+}
+
+func (sv server) is(o server) bool { return sv.gateway == o.gateway && sv.index == o.index }
+
+// entrance is where the server's connections come in.
+func (sv server) entrance() entrance { return entrance{port: sv.Port, gateways: []string{sv.name()}} }
+
+// tableOn is the name of the server's route table, on a bound port: HTTP in plaintext shares one, a server with TLS has its
+// own. It is empty for what is not HTTP.
+func (sv server) tableOn(port uint16) string {
+	switch {
+	case !sv.Protocol.IsHTTP():
+		return ""
+	case sv.TLS == nil:
+		return "http." + portText(port)
+	}
+	return "https." + portText(sv.Port) + "." + sv.PortName + "." + sv.gateway.Name + "." + sv.gateway.Namespace
+}
+
+func (sv server) name() string { return sv.gateway.Namespace + "/" + sv.gateway.Name }
+
+// redirects tells whether the server answers requests for this host of its own with a redirect to https.
+func (sv server) redirects(host model.Host) bool {
+	return sv.Redirect && slices.ContainsFunc(sv.Hosts, func(h model.ScopedHost) bool { return h.Host == host })
+}
+
+// meets yields the host that a VirtualService's host and one of the server's have in common, the narrower of the two.
+func (sv server) meets(vs *model.VirtualService, host model.Host) (model.Host, bool) {
+	for _, h := range sv.Hosts {
+		if h.Namespace != "*" && h.Namespace != vs.Namespace {
+			continue
+		}
+		if h.Host.Covers(host) {
+			return host, true
+		}
+		if host.Covers(h.Host) {
+			return h.Host, true
+		}
+	}
+	return "", false
+}
+
+// gatewaySlots are the listener of a gateway's port, if anything is open on it, and the heads of its route tables.
+func (c compiler) gatewaySlots(s *scope.Scope, port uint16, report func(source.Problem)) []slot {
+	var slots []slot
+	tables := map[string]bool{}
+	for _, sv := range serversOn(s, port) {
+		if table := sv.tableOn(port); table != "" && sv.Broken == "" && !tables[table] {
+			tables[table] = true
+			slots = append(slots, slot{typ: resource.Route, name: table, head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) }})
+		}
+	}
+	open := c.entryOf(s, port, report)
+	if !open.http && len(open.doors) == 0 {
+		return slots
+	}
+	in := listener.GatewayInput{
+		Name: "0.0.0.0_" + portText(port), Port: port, Doors: c.doors.List(open.doors), Refuses: s.Refuses(port),
+		Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+	}
+	if open.http {
+		in.RouteTable = "http." + portText(port)
+	}
+	return append(slots, slot{typ: resource.Listener, name: in.Name, get: func() *resource.Resource { return c.gateways.get(in) }})
+}
+
+// gatewayHostSlots is the virtual host of a host in a table of a gateway's port: the routes of all VirtualServices bound to its servers
+// that have the host in common with them, in the total order. A server that redirects to https does so for its hosts
+// whether they have routes or not.
+func (c compiler) gatewayHostSlots(s *scope.Scope, u unit) []slot {
+	port, host := u.port, u.host
+	servers := serving(s, port, u.table)
+	owners := boundRoutes(s, servers, host)
+	redirect := slices.ContainsFunc(servers, func(sv server) bool { return sv.redirects(host) }) ||
+		slices.ContainsFunc(owners, func(o bound) bool { return o.redirect })
+	if len(owners) == 0 && !redirect {
+		return nil
+	}
+	called := port
+	if len(owners) > 0 {
+		called = owners[0].at.port
+	}
+	name := string(host) + ":" + portText(port)
+	return []slot{{typ: resource.VirtualHost, table: u.table, name: name, get: func() *resource.Resource {
+		var refs []route.RouteRef
+		for _, o := range owners {
+			refs = append(refs, routesOf(s, o.vs, o.at)...)
+		}
+		in := c.vhostInput(s, refs, route.Target{}, called)
+		in.Domains = c.domains.List([]string{string(host)})
+		in.RequireTLS = redirect
+		return c.vhosts.get(vhostKey{table: u.table, name: name, in: in})
+	}}}
+}
+
+// bound is a VirtualService that gives a gateway's virtual host routes, and where its requests come in.
+type bound struct {
+	vs       *model.VirtualService
+	at       entrance
+	redirect bool // to https, as one of the servers says
+}
+
+// boundRoutes are the VirtualServices that give a gateway's virtual host its routes.
+func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
+	var owners []bound
+	seen := map[*model.VirtualService]bool{}
+	for pattern := range host.Patterns() {
+		for vs := range s.World.VirtualServicesOf(pattern) {
+			if seen[vs] || !vs.ExportTo.Visible(vs.Namespace, s.Class.Namespace) {
+				continue
+			}
+			if b := boundAt(servers, vs, pattern, host); len(b.at.gateways) > 0 {
+				seen[vs] = true
+				owners = append(owners, b)
+			}
+		}
+	}
+	slices.SortFunc(owners, func(a, b bound) int { return a.vs.Compare(&b.vs.Meta) })
+	return owners
+}
+
+// boundAt binds a VirtualService by one of its hosts to all servers that have host in common with it; the first one's port is
+// the one that callers mean.
+func boundAt(servers []server, vs *model.VirtualService, pattern, host model.Host) bound {
+	b := bound{vs: vs}
+	for _, sv := range servers {
+		if common, ok := sv.meets(vs, pattern); !ok || common != host || !slices.Contains(vs.Gateways, sv.name()) {
+			continue
+		}
+		if len(b.at.gateways) == 0 {
+			b.at.port = sv.Port
+		}
+		b.at.gateways = append(b.at.gateways, sv.name())
+		b.redirect = b.redirect || sv.Redirect
+	}
+	return b
+}
+
+// gatewayUnits are all units of a gateway's ports, and what it has whatever they are.
+func gatewayUnits(s *scope.Scope) []unit {
+	units := map[unit]bool{{kind: unitOwn}: true}
+	for g := range s.Gateways() {
+		addGateway(s, g, units)
+	}
+	return sortedUnits(units)
+}
+
+// addGateway adds the units that a Gateway gives to a class: its ports, the secrets that it names, and the virtual hosts of its
+// servers and of its VirtualServices.
+func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
+	for i := range g.Servers {
+		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+		port := s.Class.BoundPort(sv.Port)
+		units[unit{kind: unitGateway, port: port}] = true
+		addForwarded(s, sv.GatewayServer, units)
+		if table := sv.tableOn(port); table != "" {
+			for _, h := range sv.Hosts {
+				units[unit{kind: unitGatewayHost, port: port, table: table, host: h.Host}] = true // a redirect needs no routes
+			}
+		}
+	}
+	for _, name := range g.Credentials() {
+		units[secretUnit(name)] = true
+	}
+	for vs := range s.World.VirtualServicesAt(g.Namespace + "/" + g.Name) {
+		addBound(s, g, vs, units)
+	}
+}
+
+// addBound adds the units that a VirtualService may have at a Gateway: virtual hosts, and ports whose connections it routes.
+func addBound(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, units map[unit]bool) {
+	for i := range g.Servers {
+		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+		port := s.Class.BoundPort(sv.Port)
+		table := sv.tableOn(port)
+		if table == "" {
+			units[unit{kind: unitGateway, port: port}] = true
+			continue
+		}
+		for _, host := range vs.Hosts {
+			for _, h := range sv.Hosts {
+				if h.Host.Covers(host) || host.Covers(h.Host) {
+					narrower := host
+					if !h.Host.Covers(host) {
+						narrower = h.Host
+					}
+					units[unit{kind: unitGatewayHost, port: port, table: table, host: narrower}] = true
+				}
+			}
+		}
+	}
+}
+
+func sortedUnits(units map[unit]bool) []unit {
+	return slices.SortedFunc(maps.Keys(units), compareUnits)
+}

@@ -1,0 +1,50 @@
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+)
+
+// identityScheme begins the names of identities in certificates.
+const identityScheme = "spiffe://"
+
+// serverNames are the names of which those who serve a cluster must have one, where its rule leaves that to others: what the
+// ServiceEntry demands, and in TLS of the mesh the identities of those who run the service, whichever subset or port they serve.
+func (c compiler) serverNames(w *state.World, svc *model.Service, in cluster.OutboundInput, t *model.ClientTLS) *model.List[string] {
+	switch {
+	case in.Forwarded || t == nil && !in.AutoTLS:
+		return nil
+	case t != nil && (t.Mode == model.Disable || t.InsecureSkipVerify || len(t.SubjectAltNames) > 0):
+		return nil
+	case t != nil && t.NeedsCredential() && !in.Secured: // the cluster is closed
+		return nil
+	case t != nil && t.Mode != model.IstioMutual:
+		return c.workshop.names.List(svc.SubjectAltNames)
+	}
+	names := slices.Clone(svc.SubjectAltNames)
+	for _, account := range w.Accounts(svc) {
+		names = append(names, identityScheme+w.Mesh.TrustDomain+"/ns/"+svc.Namespace+"/sa/"+account)
+	}
+	return c.workshop.names.List(withAliases(names, w.Mesh.TrustDomainAliases))
+}
+
+// withAliases are names and, of the identities among them, those that mean the same in other trust domains; sorted.
+func withAliases(names, aliases []string) []string {
+	all := slices.Clone(names)
+	for _, name := range names {
+		domain, ok := strings.CutPrefix(name, identityScheme)
+		_, of, whole := strings.Cut(domain, "/")
+		if !ok || !whole {
+			continue
+		}
+		for _, alias := range aliases {
+			all = append(all, identityScheme+alias+"/"+of)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

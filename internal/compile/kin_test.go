@@ -1,0 +1,134 @@
+package compile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// A class that begins as its kin has what compiling from nothing gives it, where the two see a DestinationRule otherwise. Random
+// lives hardly ever bring these.
+func TestKinThatSeeARuleOtherwise(t *testing.T) {
+	proxy := func(namespace, app string) scope.Proxy {
+		p := kinIn(namespace)
+		p.Labels = model.LabelsOf(map[string]string{"app": app})
+		return p
+	}
+	a, b, other := proxy("a", "x"), proxy("b", "x"), proxy("a", "y")
+	for name, c := range map[string]struct {
+		rule        func(*model.DestinationRule)
+		first, then scope.Proxy
+	}{
+		"exported to the first":    {func(r *model.DestinationRule) { r.ExportTo = model.Exports{Namespaces: []string{"a"}} }, a, b},
+		"exported to the next":     {func(r *model.DestinationRule) { r.ExportTo = model.Exports{Namespaces: []string{"b"}} }, a, b},
+		"of the first's namespace": {func(r *model.DestinationRule) { r.Namespace = "a" }, a, b},
+		"of the next's namespace":  {func(r *model.DestinationRule) { r.Namespace = "b" }, a, b},
+		"for the first workload of a namespace": {
+			func(r *model.DestinationRule) { r.Namespace, r.Selector = "a", a.Labels }, a, other,
+		},
+		"for the next workload of a namespace": {
+			func(r *model.DestinationRule) { r.Namespace, r.Selector = "a", other.Labels }, a, other,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+			r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere}
+			r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: 7 * time.Second}}
+			c.rule(r)
+			requireKinDiffer(t, []model.Object{s, r}, c.first, c.then)
+		})
+	}
+}
+
+// A class that begins as its kin has what compiling from nothing gives it, where one of the two alone sees a VirtualService.
+func TestKinThatSeeARouteOtherwise(t *testing.T) {
+	a, b := kinIn("a"), kinIn("b")
+	for name, exports := range map[string]model.Exports{
+		"exported to the first": {Namespaces: []string{"a"}},
+		"exported to the next":  {Namespaces: []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+			v := &model.VirtualService{Meta: aloneMeta(source.VirtualService, "v"), ExportTo: exports, Hosts: []model.Host{s.Host}, Gateways: []string{model.Mesh}}
+			v.HTTP = []*model.HTTPRoute{{Redirect: &model.Redirect{Authority: "b.com"}}}
+			requireKinDiffer(t, []model.Object{s, v}, a, b)
+		})
+	}
+}
+
+// Pods of a StatefulSet differ in the labels that follow from their names alone. Where a selector means one of them, each has a class
+// of its own.
+func TestPodsOfAStatefulSetThatAreMeantByName(t *testing.T) {
+	s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+	objects := []model.Object{s}
+	var pods []scope.Proxy
+	for i, name := range []string{"db-0", "db-1"} {
+		pod := kinIn("default")
+		pod.Labels = model.LabelsOf(map[string]string{"app": "db", model.PodNameLabel: name})
+		r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, name), Host: s.Host, ExportTo: everywhere}
+		r.Selector = model.LabelsOf(map[string]string{model.PodNameLabel: name})
+		r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: time.Duration(i+1) * time.Second}}
+		objects, pods = append(objects, r), append(pods, pod)
+	}
+	requireKinDiffer(t, objects, pods[0], pods[1])
+	requireKinDiffer(t, objects, pods[1], pods[0])
+}
+
+func kinIn(namespace string) scope.Proxy {
+	return scope.Proxy{Namespace: namespace, Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
+}
+
+// requireKinDiffer wants the second proxy to have what it has when it is the only one, and this to be another thing than the first one has.
+func requireKinDiffer(t *testing.T, objects []model.Object, first, then scope.Proxy) {
+	t.Helper()
+	w := state.NewWriter()
+	w.Apply(updatesOf(objects))
+	before := placeIn(t, w.World(), first)
+	var next resource.State
+	before.comp.Join(Facts{Proxy: then}, func(_ *Member, at Placement) { next = at.State })
+	require.NotEqual(t, dump(before.state), dump(next))
+	require.Equal(t, dump(placeIn(t, w.World(), then).state), dump(next))
+}
+
+// Proxies that differ in one thing that they ask for alone are two classes, whoever comes first. Random lives hardly ever bring both.
+func TestProxiesThatAskForOtherThings(t *testing.T) {
+	gateway := scope.Proxy{Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels, Settings: scope.Settings{HTTPProxyPort: 15080}}
+	sidecar, all := gateway, gateway
+	sidecar.Type = scope.Sidecar
+	all.Settings.AllClusters = true
+	g, _ := aloneGateway(80, model.HTTP)
+	objects := []model.Object{g, aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})}
+	for _, order := range [][2]scope.Proxy{{gateway, all}, {all, gateway}, {gateway, sidecar}, {sidecar, gateway}} {
+		requireKinDiffer(t, objects, order[0], order[1])
+	}
+}
+
+// What is wrong is the same whichever class comes first, in whatever namespace.
+func TestKinOfAnotherNamespaceHaveTheSameProblems(t *testing.T) {
+	s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+	for name, tls := range map[string]*model.ClientTLS{
+		"without an agent":   {Mode: model.IstioMutual},
+		"without the Secret": {Mode: model.Simple, Credential: "c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &model.DestinationRule{
+				Meta: aloneMeta(source.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere, Policy: &model.TrafficPolicy{TLS: tls},
+			}
+			w := state.NewWriter()
+			w.Apply(updatesOf([]model.Object{s, r}))
+			a, b := scope.Proxy{Namespace: "a", Name: "p"}, scope.Proxy{Namespace: "b", Name: "p"}
+			forth, back := placeIn(t, w.World(), a), placeIn(t, w.World(), b)
+			forth.comp.Join(Facts{Proxy: b}, func(*Member, Placement) {})
+			back.comp.Join(Facts{Proxy: a}, func(*Member, Placement) {})
+			require.NotEmpty(t, forth.comp.conflicts())
+			require.Equal(t, forth.comp.conflicts(), back.comp.conflicts())
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package compile
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+)
+
+// members are the connected proxies by namespace and name, so that a change finds those that it may put into another class.
+// A proxy that reconnects may be there twice for a while.
+type members struct {
+	byNamespace map[string]map[string][]*Member
+	count       int
+}
+
+func newMembers() *members { return &members{byNamespace: map[string]map[string][]*Member{}} }
+
+func (ms *members) add(m *Member) {
+	proxy := &m.facts.Proxy
+	named := ms.byNamespace[proxy.Namespace]
+	if named == nil {
+		named = map[string][]*Member{}
+		ms.byNamespace[proxy.Namespace] = named
+	}
+	named[proxy.Name] = append(named[proxy.Name], m)
+	ms.count++
+}
+
+// remove tells whether the member was there.
+func (ms *members) remove(m *Member) bool {
+	proxy := &m.facts.Proxy
+	named := ms.byNamespace[proxy.Namespace]
+	same := named[proxy.Name]
+	i := slices.Index(same, m)
+	if i < 0 {
+		return false
+	}
+	ms.count--
+	if same = slices.Delete(same, i, i+1); len(same) > 0 {
+		named[proxy.Name] = same
+		return true
+	}
+	if delete(named, proxy.Name); len(named) == 0 {
+		delete(ms.byNamespace, proxy.Namespace)
+	}
+	return true
+}
+
+func (ms *members) all() iter.Seq[*Member] {
+	return func(yield func(*Member) bool) {
+		for namespace := range ms.byNamespace {
+			for m := range ms.in(namespace) {
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (ms *members) in(namespace string) iter.Seq[*Member] {
+	return func(yield func(*Member) bool) {
+		for _, same := range ms.byNamespace[namespace] {
+			for _, m := range same {
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// touched are the members whose class a delta may change: those of changed workloads by name, those in the namespace of a
+// changed service that selects workloads, and where selectors changed that may be for any workload, all.
+func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
+	found := map[*Member]bool{}
+	add := func(list iter.Seq[*Member]) {
+		for m := range list {
+			found[m] = true
+		}
+	}
+	if moves.Anywhere() {
+		add(ms.all())
+		return found
+	}
+	for _, p := range d.Workloads {
+		for _, w := range []*model.Workload{p.Old, p.New} {
+			if w != nil {
+				add(slices.Values(ms.byNamespace[w.Namespace][w.Name]))
+			}
+		}
+	}
+	for _, n := range d.Nodes {
+		for pod := range d.To.WorkloadsOn(n.Either().Name) { // one that left it or came is a change of its own
+			add(slices.Values(ms.byNamespace[pod.Namespace][pod.Name]))
+		}
+	}
+	for _, p := range d.Services {
+		for _, s := range []*model.Service{p.Old, p.New} {
+			if s != nil && !s.Selector.IsEmpty() {
+				add(ms.in(s.Namespace))
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,413 @@
+package compile
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// Whatever changes came in whatever steps, each proxy has what compiling the final world from nothing gives it.
+func TestIncrementalEqualsFromNothing(t *testing.T) {
+	if raced && !isGiven("rapid.checks") {
+		setFlag(t, "rapid.checks", "10")
+	}
+	rapid.Check(t, func(r *rapid.T) { newOracle(t).live(r, random, func(meshlife.Change, outcome) {}) })
+}
+
+// oracle drives a compiler through the life of a mesh, and compares it at each step with one that knows nothing of before.
+type oracle struct {
+	refused Refusals
+	history *meshlife.History
+	writer  *state.Writer
+	comp    *Compiler
+	placed  map[*Member]Placement
+	// wanted is what each proxy should have had after the step before.
+	wanted map[*Member]wanted
+	steps  memberSteps
+	// slow are proxies whose classes grow while the mesh goes on.
+	slow []*Member
+	// acceptable are states that were looked at.
+	acceptable map[resource.State]bool
+}
+
+// wanted is what compiling from nothing gives a proxy.
+type wanted struct {
+	class classText
+	near  model.Labels // what decides at its place
+	keys  string       // what of it does
+	roots [resource.NumTypes]resource.Version
+	own   resource.Overlay
+}
+
+// classText is a class by its content, to be compared across classifiers.
+type classText struct {
+	class     scope.Class // without its lists
+	selectors []model.Labels
+	inbound   []scope.Inbound
+	clashes   []scope.Clash
+	binds     []scope.Bind
+}
+
+// outcome is what a step did to the proxies that stayed connected.
+type outcome struct {
+	effect bool // some proxy gets another configuration
+	moved  bool // some proxy is of another class
+}
+
+func newOracle(tb testing.TB) *oracle {
+	refused := refuseNothing(tb)
+	return &oracle{
+		refused: refused, history: meshlife.NewHistory(), writer: state.NewWriter(), comp: NewCompiler(refused),
+		placed: map[*Member]Placement{}, wanted: map[*Member]wanted{}, acceptable: map[resource.State]bool{},
+		steps: newMemberSteps(),
+	}
+}
+
+// refuseNothing fails a test in which something is refused.
+func refuseNothing(tb testing.TB) Refusals {
+	return Refusals{
+		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("endpoint %v: %v", e, err) },
+		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
+	}
+}
+
+// random is a batch of any changes.
+func random(t *rapid.T, h *meshlife.History) []meshlife.Change {
+	changes := []meshlife.Change{h.Next(t)}
+	for range rapid.SampledFrom([]int{0, 0, 2, 6, 12}).Draw(t, "beside it") {
+		changes = append(changes, h.Next(t))
+	}
+	return changes
+}
+
+// live draws a mesh and what happens to it: next draws a batch of changes, and count is told what each did that came alone.
+func (o *oracle) live(t *rapid.T, next func(*rapid.T, *meshlife.History) []meshlife.Change, count func(meshlife.Change, outcome)) {
+	for _, f := range oracleProxies() {
+		if rapid.Bool().Draw(t, "early") {
+			o.join(f)
+		}
+	}
+	o.apply(t, o.history.Begin(t))
+	o.comp.slice = rapid.IntRange(1, 8).Draw(t, "slice")
+	slow := rapid.IntRange(0, len(oracleProxies())-1).Draw(t, "slow")
+	for i, f := range oracleProxies() {
+		if i == slow {
+			o.slow = append(o.slow, &Member{facts: f})
+			continue
+		}
+		o.join(f)
+	}
+	o.compare(t)
+	for range rapid.SampledFrom([]int{2, 12, 24}).Draw(t, "steps") {
+		if rapid.IntRange(0, 5).Draw(t, "come and go") == 5 {
+			o.comeAndGo(t)
+		}
+		if rapid.IntRange(0, 5).Draw(t, "sweep") == 5 {
+			o.comp.forgetUnused()
+		}
+		o.grow(rapid.IntRange(0, 4).Draw(t, "slices"))
+		changes := next(t, o.history)
+		if did := o.change(t, changes); len(changes) == 1 {
+			count(changes[0], did)
+		}
+	}
+	for len(o.slow) > 0 {
+		o.grow(1)
+	}
+	o.compare(t)
+}
+
+// grow takes the proxy that has waited longest some slices further.
+func (o *oracle) grow(slices int) {
+	for range slices {
+		if len(o.slow) == 0 {
+			return
+		}
+		m := o.slow[0]
+		if o.comp.enter(m, func(m *Member, p Placement) { o.placed[m] = p }) {
+			o.comp.giveUp()
+			o.slow = o.slow[1:]
+			continue
+		}
+		o.comp.growFor(m)
+	}
+}
+
+// change is one step: changes in one batch.
+func (o *oracle) change(t *rapid.T, changes []meshlife.Change) outcome {
+	var updates []meshlife.Update
+	for _, c := range changes {
+		updates = append(updates, c.Updates...)
+	}
+	before := maps.Clone(o.wanted)
+	step, published := o.apply(t, updates)
+	if same := changes[0].Verb == meshlife.Resend || changes[0].Verb == meshlife.Relist; same && len(changes) == 1 {
+		require.False(t, published, "equal content makes no generation")
+	}
+	o.compare(t)
+	did := o.outcomeSince(before)
+	o.requireQuiet(t, step, before)
+	return did
+}
+
+func (o *oracle) join(f Facts) {
+	o.comp.Join(f, func(m *Member, p Placement) { o.placed[m] = p })
+}
+
+func (o *oracle) comeAndGo(t *rapid.T) {
+	for _, f := range rapid.SliceOfN(rapid.SampledFrom(oracleProxies()), 0, 2).Draw(t, "coming") {
+		if rapid.Bool().Draw(t, "slowly") {
+			o.slow = append(o.slow, &Member{facts: f})
+			continue
+		}
+		o.join(f)
+	}
+	for _, m := range o.members() {
+		if rapid.IntRange(0, 4).Draw(t, "goes") == 0 {
+			o.comp.Leave(m)
+			delete(o.placed, m)
+			delete(o.wanted, m)
+		}
+	}
+}
+
+func (o *oracle) members() []*Member {
+	return slices.SortedFunc(maps.Keys(o.placed), func(a, b *Member) int { return cmp.Compare(a.facts.Address, b.facts.Address) })
+}
+
+// applyHeld applies updates in two steps at times, of which only the second is published.
+func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.World, *state.Delta) {
+	n := 0
+	if len(updates) > 1 && rapid.IntRange(0, 3).Draw(t, "in two steps") == 3 {
+		n = len(updates) / 2
+	}
+	_, first := o.writer.Apply(updates[:n])
+	to, second := o.writer.Apply(updates[n:])
+	return to, first.Then(second)
+}
+
+// apply takes the world and the compiler a step further, as the pipeline does; published tells whether there was one to take.
+func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, published bool) {
+	from := o.writer.World()
+	to, d := o.applyHeld(t, worldUpdates(updates))
+	if d.IsEmpty() {
+		return step, false
+	}
+	require.Same(t, from, d.From)
+	require.Same(t, to, d.To)
+	o.comp.Advance(d, func(s Step) {
+		step = s
+		step.Changed = slices.Clone(s.Changed)
+	})
+	for _, m := range step.Moved {
+		o.placed[m.Member] = m.Placement
+	}
+	for _, changed := range step.Changed {
+		for m, p := range o.placed {
+			if p.Class == changed.Class {
+				p.State = changed.State
+				o.placed[m] = p
+			}
+		}
+	}
+	return step, true
+}
+
+func worldUpdates(updates []meshlife.Update) []state.Update {
+	var list []state.Update
+	for _, u := range updates {
+		list = append(list, state.Update{Key: u.Key, Objects: u.Objects})
+	}
+	return list
+}
+
+// compare looks at each proxy: what it was told to have is what a compiler without a past gives it, of copies of the present
+// objects, in whatever order they came.
+func (o *oracle) compare(t *rapid.T) {
+	fresh := NewCompiler(o.refused)
+	fresh.alone = true
+	w := state.NewWriter()
+	for _, u := range rapid.Permutation(worldUpdates(o.history.Present())).Draw(t, "order") {
+		w.Apply([]state.Update{u})
+	}
+	fresh.world = w.World()
+	for _, m := range o.members() {
+		got := o.placed[m]
+		fresh.Join(m.facts, func(same *Member, p Placement) {
+			require.Equal(t, p.Overlay, got.Overlay)
+			want := wanted{
+				class: textOf(same.variant.class.key), near: same.variant.near, keys: strings.Join(same.variant.class.keys, " "), roots: roots(p.State), own: p.Overlay,
+			}
+			require.Equal(t, want.near, m.variant.near)
+			require.Equal(t, same.variant.class.keys, m.variant.class.keys)
+			require.True(t, want.class.equal(textOf(m.variant.class.key)), "want class %v, got %v", same.variant.class.key, m.variant.class.key)
+			o.wanted[m] = want
+			if same.variant.members == 1 { // its first
+				requireEqualStates(t, m, p.State, got.State)
+			}
+		})
+		o.steps.compare(t, m, got.State)
+		if !o.acceptable[got.State] {
+			o.acceptable[got.State] = true
+			requireAcceptable(t, got.State)
+		}
+	}
+	if o.comp.growing == nil { // one that grows tells what it finds
+		require.Equal(t, fresh.conflicts(), o.comp.conflicts())
+	}
+	for _, c := range o.comp.classes {
+		for name, table := range c.tables {
+			require.True(t, table.head != nil || table.vhosts == 0, "virtual hosts of %s are in no table", name)
+			require.Len(t, slices.Collect(c.state.Set(resource.VirtualHost).Under(name)), table.vhosts, name)
+		}
+	}
+}
+
+func requireEqualStates(t *rapid.T, m *Member, want, got resource.State) {
+	if w, g := dump(want), dump(got); !maps.Equal(w, g) {
+		t.Fatalf("proxy %s in %s (- from nothing, + step by step):\n%s", m.facts.Proxy.Name, m.facts.Proxy.Namespace, gocmp.Diff(w, g))
+	}
+	require.Equal(t, roots(want), roots(got), "sets have no history")
+	require.Equal(t, want.Tables().Root(), got.Tables().Root(), "whole tables have none either")
+	require.Equal(t, want.Size(), got.Size())
+}
+
+func (o *oracle) outcomeSince(before map[*Member]wanted) outcome {
+	var did outcome
+	for m, now := range o.wanted {
+		was, stayed := before[m]
+		if !stayed {
+			continue
+		}
+		did.effect = did.effect || was.roots != now.roots || was.own != now.own
+		did.moved = did.moved || !was.class.equal(now.class)
+	}
+	return did
+}
+
+// requireQuiet checks that a step tells of no class or proxy for which nothing changed.
+func (o *oracle) requireQuiet(t *rapid.T, step Step, before map[*Member]wanted) {
+	for _, c := range step.Changed {
+		for m, p := range o.placed {
+			if was, stayed := before[m]; stayed && p.Class == c.Class && was.class.equal(o.wanted[m].class) {
+				require.NotEqual(t, was.roots, o.wanted[m].roots, "class %d is told as changed and is as it was", c.Class)
+			}
+		}
+	}
+	for _, m := range step.Moved {
+		was, now := before[m.Member], o.wanted[m.Member]
+		require.True(t, !was.class.equal(now.class) || was.near != now.near || was.keys != now.keys || was.own != now.own, "a proxy is told as moved and is where it was")
+	}
+}
+
+func textOf(c scope.Class) classText {
+	text := classText{
+		class: c, selectors: slices.Collect(c.Selectors.All()), inbound: slices.Collect(c.Inbound.All()),
+		clashes: slices.Collect(c.Clashes.All()), binds: slices.Collect(c.Binds.All()),
+	}
+	text.class.Selectors, text.class.Inbound, text.class.Clashes, text.class.Binds = nil, nil, nil, nil
+	return text
+}
+
+func (c classText) equal(o classText) bool {
+	return c.class == o.class && slices.Equal(c.selectors, o.selectors) && slices.Equal(c.inbound, o.inbound) &&
+		slices.Equal(c.clashes, o.clashes) && slices.Equal(c.binds, o.binds)
+}
+
+func oracleProxies() []Facts {
+	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
+	return []Facts{
+		{Address: "127.5.0.1", Account: "x", Proxy: scope.Proxy{Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080}}},
+		{Address: "127.5.0.2", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{HTTPProxyPort: 9080}}},
+		{Address: "127.5.0.3", Proxy: scope.Proxy{Namespace: "shop", Name: "none", Place: &scope.Place{Node: "n1", Locality: model.Locality{Region: "r1", Zone: "z2"}}, Labels: model.LabelsOf(map[string]string{"app": "b", "version": "v2"}), Settings: scope.Settings{HTTPProxyPort: 15080}}},
+		{Address: "127.5.0.4", Proxy: scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gw", Labels: labels}},
+		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{HTTPProxyPort: 15080, Agent: true, Stack: model.BothStacks}}},
+		{Address: "127.5.0.6", Proxy: scope.Proxy{Type: scope.Router, Namespace: "shop", Name: "c", Labels: labels, Settings: scope.Settings{HTTP10: true, Agent: true}}},
+		{Address: "127.5.0.7", Proxy: scope.Proxy{Namespace: "default", Name: "c"}},
+		{Address: "127.5.0.8", Proxy: scope.Proxy{Type: scope.Router, Namespace: "default", Name: "none", Settings: scope.Settings{HTTPProxyPort: 15080, AllClusters: true}}},
+		{Address: "127.5.0.10", Proxy: scope.Proxy{Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{Intercepted: true, Agent: true}}},
+		{Address: "127.5.0.11", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{Intercepted: true, HTTPProxyPort: 9080, Stack: model.DualStack}}},
+		{Address: "127.5.0.12", Proxy: scope.Proxy{Namespace: "istio-system", Name: "none", Settings: scope.Settings{Intercepted: true, HTTP10: true, Stack: model.IPv6Stack}}},
+		{Address: "127.5.0.9", Proxy: scope.Proxy{Namespace: "default", Name: "none", Place: &scope.Place{Locality: model.Locality{Region: "r2"}}, Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
+	}
+}
+
+func dump(s resource.State) map[string]resource.Version {
+	out := map[string]resource.Version{}
+	for t, set := range s.Sets() {
+		for r := range set.All() {
+			out[resource.Type(t).String()+" "+r.Name()] = r.Version()
+		}
+	}
+	return out
+}
+
+func roots(s resource.State) [resource.NumTypes]resource.Version {
+	var out [resource.NumTypes]resource.Version
+	for t, set := range s.Sets() {
+		out[t] = set.Root()
+	}
+	return out
+}
+
+// requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice in a route table, an
+// address of two listeners, two filter chains of one for the same connections, and addresses that were not filled in.
+func requireAcceptable(t *rapid.T, s resource.State) {
+	vhosts := 0
+	for r := range s.Tables().All() {
+		rc := &routev3.RouteConfiguration{}
+		require.Len(t, r.Body(), r.Size())
+		require.NoError(t, proto.Unmarshal(r.Body(), rc))
+		vhosts += len(rc.GetVirtualHosts())
+		seen := map[string]string{}
+		for _, v := range rc.GetVirtualHosts() {
+			for _, d := range v.GetDomains() {
+				require.NotContains(t, seen, d, "%s and %s of %s", seen[d], v.GetName(), r.Name())
+				seen[d] = v.GetName()
+			}
+		}
+	}
+	require.Equal(t, vhosts, s.Set(resource.VirtualHost).Len(), "each virtual host is in a table")
+	requireApart(t, s)
+	own := resource.Overlay{Pod: "127.5.0.1", App: "127.6.0.1", Outbound: "127.7.0.1"}
+	for _, typ := range []resource.Type{resource.Cluster, resource.Listener} {
+		for r := range s.Set(typ).All() {
+			body := string(own.Body(typ, r))
+			for _, placeholder := range []string{model.OwnPod, model.OwnApp, model.OwnOutbound, model.OwnAny4, model.OwnAny6} {
+				require.NotContains(t, body, placeholder, "%s %s", typ, r.Name())
+			}
+		}
+	}
+}
+
+func requireApart(t *rapid.T, s resource.State) {
+	addresses := map[string]string{}
+	for r := range s.Set(resource.Listener).All() {
+		l := &listenerv3.Listener{}
+		require.NoError(t, proto.Unmarshal(r.Body(), l))
+		address := l.GetAddress().String()
+		require.NotContains(t, addresses, address, "%s and %s", addresses[address], r.Name())
+		addresses[address] = r.Name()
+		matches := map[string]bool{}
+		for _, c := range l.GetFilterChains() {
+			match := c.GetFilterChainMatch().String()
+			require.NotContains(t, matches, match, r.Name())
+			matches[match] = true
+		}
+	}
+}

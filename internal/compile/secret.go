@@ -1,0 +1,169 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/secret"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+func secretUnit(credential string) unit { return unit{kind: unitSecret, name: credential} }
+
+// secretUnits are the credentials that DestinationRules of the class name; those of Gateways are gatewayUnits'.
+func secretUnits(s *scope.Scope) []unit {
+	units := map[unit]bool{}
+	for r := range s.World.DestinationRulesWithAny() {
+		if s.MayCallBy(r) {
+			for _, name := range r.Credentials() {
+				units[secretUnit(name)] = true
+			}
+		}
+	}
+	return sortedUnits(units)
+}
+
+// secretSlots are the secrets of a credential, if the class's own configuration names it. One that cannot be used is none: Envoy
+// leaves what it has as it is when it is told so, and goes on without it if it has nothing (docs/protocol.md, 1.15).
+func (c compiler) secretSlots(s *scope.Scope, credential string) []slot {
+	if !s.Uses(credential) {
+		return nil
+	}
+	var slots []slot
+	if pair, _ := s.Certificate(credential); pair != nil {
+		name := model.SecretName(credential)
+		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() *resource.Resource {
+			return c.certificates.get(secret.CertificateInput{Name: name, Pair: *pair})
+		}})
+	}
+	if authorities, _ := s.Authorities(credential); authorities != nil {
+		name := model.AuthoritiesName(credential)
+		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() *resource.Resource {
+			return c.authorities.get(secret.AuthoritiesInput{Name: name, Authorities: *authorities})
+		}})
+	}
+	return slots
+}
+
+// secured tells whether all is there that the policy of a cluster needs of the credential that it names, be it good or bad.
+func secured(s *scope.Scope, in cluster.OutboundInput) bool {
+	return s.Secured(cluster.Effective(in.Policy, in.SubsetPolicy, in.Port).TLS) != model.Missing
+}
+
+// reportClosed tells of the ports of a host that are closed to the class, or to some of its proxies, because it lacks what its
+// DestinationRule wants to call with. Each credential is told once, that of the proxy's own (named "") too.
+func (c compiler) reportClosed(s *scope.Scope, host model.Host, report func(source.Problem)) {
+	svc := s.Service(host)
+	if svc == nil {
+		return
+	}
+	rule := s.DestinationRule(svc)
+	if rule == nil {
+		return
+	}
+	var told []string
+	tell := func(path string, tls *model.ClientTLS) {
+		if tls == nil || !tls.NeedsCredential() || slices.Contains(told, tls.Credential) || s.Secured(tls) == model.Good {
+			return
+		}
+		told = append(told, tls.Credential)
+		if tls.Mode == model.IstioMutual {
+			report(problemOf(&rule.Meta, missingAgent(path)))
+			return
+		}
+		if s.Secured(tls) == model.Bad {
+			report(problemOf(&rule.Meta, source.Problem{
+				Severity: source.Error, Path: path, Value: tls.Credential, Want: model.WantCredential,
+				Message: fmt.Sprintf("the Secret of this name in namespace %s, that of the calling workload, cannot be used; proxies keep what it held before, and the destination is closed to those that have none", s.Class.Namespace),
+			}))
+			return
+		}
+		report(problemOf(&rule.Meta, missingCredential(s, rule, path, tls.Credential)))
+	}
+	for _, p := range svc.Ports {
+		tell("spec.trafficPolicy", cluster.Effective(rule.Policy, nil, p.Port).TLS)
+		for i, sub := range rule.Subsets {
+			tell(fmt.Sprintf("spec.subsets[%d].trafficPolicy", i), cluster.Effective(rule.Policy, sub.Policy, p.Port).TLS)
+		}
+	}
+}
+
+// noAgent is how a proxy without an agent is known (serve.Metadata.HasAgent).
+const noAgent = "no ENVOY_STATUS_PORT in the node's metadata"
+
+// missingAgent says nothing of the class, since its kin of other namespaces have it of it: whoever has no agent is one of them.
+func missingAgent(path string) source.Problem {
+	return source.Problem{
+		Severity: source.Error, Path: path + ".tls.mode", Value: "ISTIO_MUTUAL",
+		Message: "some calling workloads have no agent that serves their proxy a certificate of the mesh (" + noAgent + "); the destination is closed to them",
+		Want:    "workloads whose proxies an agent of Istio runs, or another mode",
+	}
+}
+
+func missingCredential(s *scope.Scope, rule *model.DestinationRule, path, credential string) source.Problem {
+	p := source.Problem{Severity: source.Error, Path: path, Value: credential}
+	if !s.MayCallBy(rule) {
+		p.Severity = source.Warning
+		p.Message = "this credentialName is for gateways alone, as the rule has no workloadSelector; the destination is closed to sidecars"
+		p.Want = "a workloadSelector, or an exportTo or a Sidecar that keeps the rule or the host from them"
+		return p
+	}
+	p.Message = fmt.Sprintf("there is no Secret of this name with what the mode needs in namespace %s, that of the calling workload; the destination is closed", s.Class.Namespace)
+	p.Want = model.WantCredential
+	return p
+}
+
+// credential notes a Secret that changed: clusters may be open or closed because of it.
+func (m *impact) credential(c *model.Credential) {
+	for _, name := range model.CredentialsOf(c.Name) {
+		m.credentials = append(m.credentials, changedCredential{namespace: c.Namespace, name: name})
+		for _, w := range m.both() {
+			for r := range w.DestinationRulesWith(name) {
+				m.rule(r)
+			}
+		}
+	}
+}
+
+// changedCredential is a credential whose Secret changed.
+type changedCredential struct{ namespace, name string }
+
+// secrets adds the secrets that the delta may touch: because they changed, or what names them.
+func (m *impact) secrets(to *scope.Scope, units map[unit]bool) {
+	for _, c := range m.credentials {
+		if c.namespace == to.Class.Namespace {
+			units[secretUnit(c.name)] = true
+		}
+	}
+	for _, p := range m.delta.DestinationRules {
+		for _, r := range []*model.DestinationRule{p.Old, p.New} {
+			if r == nil {
+				continue
+			}
+			for _, name := range r.Credentials() {
+				units[secretUnit(name)] = true
+			}
+		}
+	}
+}
+
+// openedBy adds the gateway's ports that are open or closed because of a credential that changed.
+func (m *impact) openedBy(s *scope.Scope, units map[unit]bool) {
+	for _, c := range m.credentials {
+		if c.namespace != s.Class.Namespace {
+			continue
+		}
+		for g := range s.World.GatewaysWith(c.name) {
+			if !s.Applies(g) {
+				continue
+			}
+			for i := range g.Servers {
+				units[unit{kind: unitGateway, port: s.Class.BoundPort(g.Servers[i].Port)}] = true
+			}
+		}
+	}
+}

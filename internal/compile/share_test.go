@@ -1,0 +1,115 @@
+package compile
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// workOf is what a change makes the compiler do.
+func (m *meshOf) workOf(do func()) Work {
+	before := m.compiler.Stats().Work
+	do()
+	after := m.compiler.Stats().Work
+	return Work{
+		StoreWork: resource.StoreWork{Edits: after.Edits - before.Edits, Nodes: after.Nodes - before.Nodes},
+		Units:     after.Units - before.Units, Evaluations: after.Evaluations - before.Evaluations,
+	}
+}
+
+// What a change comes to is worked out once, for the classes of 50 namespaces; in a namespace that has a short name for the host,
+// once more.
+func TestClassesThatSeeAlikeShareTheWork(t *testing.T) {
+	for _, services := range []int{200, 1000} {
+		m := newMeshOf(t, services)
+		m.apply(routesOfService(7, 1))
+		routes := m.workOf(func() { m.apply(routesOfService(7, 2)) })
+		require.EqualValues(t, 2, routes.Units, "%d services", services)
+		require.LessOrEqual(t, routes.Edits, uint64(2*namespaces))
+		require.Len(t, m.last.Changed, namespaces)
+		endpoint := m.workOf(func() { m.apply(endpointOf(7, 2)) })
+		require.Zero(t, endpoint.Units, "no class is asked")
+		require.LessOrEqual(t, endpoint.Edits, uint64(4), "of the group of endpoints, and of the one set of assignments")
+		require.Zero(t, endpoint.Evaluations)
+		require.Len(t, m.last.Changed, namespaces)
+	}
+}
+
+// What a new class sees otherwise is found without a look at what both see.
+func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
+	lookups := func(far int) uint64 {
+		m := newMeshOf(t, 200)
+		var updates []state.Update
+		for i := range far {
+			s := serviceNumber(i, 0)
+			o := s.Objects[0].(*model.Service)
+			o.Namespace = fmt.Sprint("far", i%10)
+			o.Host = model.Resolve(o.Name, o.Namespace, "cluster.local")
+			rule := &model.DestinationRule{Meta: o.Meta, Host: o.Host, ExportTo: o.ExportTo}
+			rule.Kind = source.DestinationRule
+			updates = append(updates, state.Update{Key: o.Key(), Objects: []model.Object{o, rule}})
+		}
+		m.apply(updates...)
+		from := &m.compiler.list[0].scope
+		class := scope.Class{Namespace: "ns7", Settings: from.Class.Settings}
+		before := from.World.Lookups()
+		require.Len(t, difference(from, scope.New(from.World, &class)).hosts, 2*200/namespaces)
+		return from.World.Lookups() - before
+	}
+	require.Equal(t, lookups(10), lookups(1000))
+}
+
+// What touches everything is worked out anew for one class, and for the others where they see otherwise.
+func TestAChangeOfTheMeshIsWorkedOutOnce(t *testing.T) {
+	const services, each = 1000, 1000 / namespaces
+	m := newMeshOf(t, services)
+	mesh := model.DefaultMesh()
+	mesh.AccessLogFile = "/dev/stdout"
+	key := source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}
+	work := m.workOf(func() { m.apply(state.Update{Key: key, Objects: []model.Object{&mesh}}) })
+	require.Len(t, m.last.Changed, namespaces)
+	require.EqualValues(t, services+1+(namespaces-1)*(2*each+1), work.Units)
+}
+
+// Classes that saw alike and no longer do part company.
+func TestRoutesOfOneNamespaceAreItsOwn(t *testing.T) {
+	m := newMeshOf(t, 200)
+	routes := routesOfService(7, 1)
+	routes.Objects[0].(*model.VirtualService).ExportTo = model.Exports{Namespaces: []string{"ns3"}}
+	m.apply(routes)
+	require.Len(t, m.last.Changed, 1)
+}
+
+// A new class costs what it sees otherwise than one that is there: here the services of two namespaces, which have short names.
+func TestANewClassCostsItsDifference(t *testing.T) {
+	const services, each = 1000, 1000 / namespaces
+	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}
+	var updates []state.Update
+	for i := range services {
+		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))
+	}
+	m.apply(updates...)
+	join := func(namespace int, labels map[string]string) Work {
+		return m.workOf(func() {
+			m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
+				Namespace: fmt.Sprint("ns", namespace), Name: "p", Labels: model.LabelsOf(labels), Settings: scope.Settings{HTTPProxyPort: 15080},
+			}}, func(*Member, Placement) {})
+		})
+	}
+	require.EqualValues(t, services+1, join(1, nil).Units)
+	require.EqualValues(t, 2*each+1, join(2, nil).Units)
+	selecting := serviceNumber(3, 0)
+	changed := selecting.Objects[0].(*model.Service)
+	changed.Selector, changed.Ports[0].Target = model.LabelsOf(map[string]string{"app": "a"}), 8080
+	m.apply(selecting)
+	require.EqualValues(t, 2*each+1, join(3, nil).Units)
+	require.EqualValues(t, 1, join(3, map[string]string{"app": "a"}).Units, "only what it serves is its own")
+	require.Equal(t, 4, m.compiler.Stats().Classes)
+}

@@ -1,0 +1,257 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+	"github.com/lateen-mesh/lateen/internal/translate/route"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// httpProxyTable is Istio's name of the route table of the HTTP proxy port.
+const httpProxyTable = "http_proxy"
+
+// own are the slots of unitOwn.
+func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
+	mesh := s.World.Mesh
+	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: c.blackHole}
+	if s.Class.Type == scope.Router {
+		return []slot{hole}
+	}
+	slots := []slot{
+		hole,
+		{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
+			return c.passthrough.get(cluster.PassthroughInput{ForwardProxy: !s.Intercepts(), ConnectTimeout: mesh.ConnectTimeout})
+		}},
+	}
+	if ports := inboundPorts(s, report); s.Intercepts() {
+		slots = append(slots, c.virtualSlots(s, ports)...)
+	} else {
+		for _, in := range ports {
+			slots = append(slots, c.inboundPair(s, in)...)
+		}
+	}
+	port := s.HTTPProxyPort()
+	if port == 0 {
+		return slots
+	}
+	name := "127.0.0.1_" + portText(port)
+	return append(slots,
+		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
+			return c.proxies.get(listener.HTTPInput{
+				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
+				ProxyUnknown: !s.Intercepts(), Common: c.of(mesh).listeners(s.Class.Settings),
+			})
+		}},
+		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte { return tableHead(route.TableInput{Name: httpProxyTable}) }},
+		slot{typ: resource.VirtualHost, table: httpProxyTable, name: fallbackName(s), get: func() *resource.Resource {
+			return c.fallbacks.get(fallbackKey{table: httpProxyTable, in: route.FallbackInput{RegistryOnly: s.RegistryOnly()}})
+		}},
+	)
+}
+
+func fallbackName(s *scope.Scope) string {
+	if s.RegistryOnly() {
+		return "block_all"
+	}
+	return "allow_any"
+}
+
+func tableHead(in route.TableInput) []byte {
+	head, err := pb.Marshal(route.Table(in))
+	if err != nil {
+		return nil
+	}
+	return head
+}
+
+// inboundPorts are the workload's own ports: those of its services, or of the Sidecar's ingress. A port that several services
+// lead to is as the first of them says.
+func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
+	var ports []inbound
+	if s.Sidecar != nil && (len(s.Sidecar.Ingress) > 0 || s.Sidecar.IngressClosed) {
+		for _, in := range s.Sidecar.Ingress {
+			if !slices.ContainsFunc(ports, func(o inbound) bool { return o.port == in.Port }) {
+				ports = append(ports, inbound{in.Port, in.Protocol, in.EndpointAddress, in.EndpointPort})
+			}
+		}
+		return ports
+	}
+	for in := range s.Class.Inbound.All() {
+		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port})
+	}
+	for clash := range s.Class.Clashes.All() {
+		report(inboundClash(s.Class.Namespace, clash))
+	}
+	return ports
+}
+
+func inboundClash(namespace string, c scope.Clash) source.Problem {
+	owner := func(c scope.Claim) source.Key { return source.Key{Kind: c.Kind, Namespace: namespace, Name: c.Name} }
+	port := portText(c.Next.Port)
+	return source.Problem{
+		Severity: source.Warning, Object: owner(c.Next), Path: "spec.ports", Value: port,
+		Message: fmt.Sprintf("port %s leads to port %s of workloads as %s; port %s of %s does so as %s and comes first: that is how they take it",
+			port, portText(c.Port), c.Next.Protocol, portText(c.First.Port), owner(c.First), c.First.Protocol),
+		Want: "one protocol for each port of a workload",
+	}
+}
+
+// inbound is a port of the workload's own, and where its process listens.
+type inbound struct {
+	port         uint16
+	protocol     model.Protocol
+	address      string // where its process listens; empty for where the connection goes, or else the address for that
+	endpointPort uint16
+}
+
+func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
+	return listener.InboundPort{
+		Name: "inbound_0.0.0.0_" + portText(in.port), Port: in.port, Protocol: in.protocol, Cluster: cluster.InboundName(in.port),
+		Refuses: s.Refuses(in.port), TakesTLS: s.HasMeshTLS(), RefusesTLS: s.HasMeshTLS() && s.Unauthorized(),
+	}
+}
+
+func (c compiler) inboundCluster(s *scope.Scope, in inbound) slot {
+	return slot{typ: resource.Cluster, name: cluster.InboundName(in.port), get: func() *resource.Resource {
+		input := cluster.InboundInput{
+			Port: in.port, Address: in.address, EndpointPort: in.endpointPort, Protocol: in.protocol, ConnectTimeout: s.World.Mesh.ConnectTimeout,
+			Intercepted: s.Intercepts(), Stack: s.Class.Settings.Stack,
+		}
+		if !input.Intercepted && input.Address == "" {
+			input.Address = model.OwnApp
+		}
+		return c.inbound.get(input)
+	}}
+}
+
+// inboundPair is a port without interception: its cluster, and a listener of its own.
+func (c compiler) inboundPair(s *scope.Scope, in inbound) []slot {
+	port := in.listenerPort(s)
+	return []slot{c.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
+		return c.inbounds.get(listener.InboundInput{
+			InboundPort: port, Bind: model.OwnPod, Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+		})
+	}}}
+}
+
+// clusterSlots are the clusters of a host with their endpoints, or with endpointsOnly those alone.
+func (c compiler) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly bool) []slot {
+	svc := s.Service(host)
+	if svc == nil {
+		return nil
+	}
+	rule := s.DestinationRule(svc)
+	var slots []slot
+	for _, p := range svc.Ports {
+		if p.Protocol == model.UDP {
+			continue
+		}
+		in := c.outbound(s, svc, p, rule)
+		slots = c.clusterPair(slots, s, svc, p, in, model.Labels{}, endpointsOnly)
+		if rule == nil {
+			continue
+		}
+		for _, sub := range rule.Subsets {
+			subIn := in
+			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
+			subIn.Secured = secured(s, subIn)
+			subIn.Endpoints = c.dnsEndpoints(svc, p, sub.Labels)
+			slots = c.clusterPair(slots, s, svc, p, subIn, sub.Labels, endpointsOnly)
+		}
+	}
+	return slots
+}
+
+func (c compiler) outbound(s *scope.Scope, svc *model.Service, p model.ServicePort, rule *model.DestinationRule) cluster.OutboundInput {
+	in := cluster.OutboundInput{
+		Host: svc.Host, Port: p.Port, Protocol: p.Protocol, Resolution: svc.Resolution, External: svc.External,
+		Gateway: s.Class.Type == scope.Router && p.Protocol == model.Auto,
+		Service: serviceName(svc), ConnectTimeout: s.World.Mesh.ConnectTimeout,
+		Endpoints: c.dnsEndpoints(svc, p, model.Labels{}),
+	}
+	if svc.Resolution != model.EDS {
+		in.Stack = s.Class.Settings.Stack
+	}
+	if svc.Headless && s.Intercepts() {
+		in.Resolution = model.Passthrough // whoever calls has picked a pod by its address
+	} else if svc.Resolution == model.Passthrough && !s.Intercepts() {
+		if s.World.Endpoints(svc).IsEmpty() {
+			in.ForwardProxy = true
+		} else {
+			in.Resolution = model.EDS
+		}
+	}
+	if rule != nil {
+		in.Policy, in.Rule = rule.Policy, rule.Namespace+"/"+rule.Name
+		in.Secured = secured(s, in)
+	}
+	return in
+}
+
+func serviceName(svc *model.Service) string {
+	if svc.Kind == source.ServiceEntry {
+		return svc.Namespace + "/" + string(svc.Host)
+	}
+	return svc.Namespace + "/" + svc.Name
+}
+
+// dnsEndpoints are the names to look up of a service that is resolved by DNS: they stand in the cluster itself.
+func (c compiler) dnsEndpoints(svc *model.Service, p model.ServicePort, subset model.Labels) *model.List[model.Endpoint] {
+	if svc.Resolution != model.StrictDNS && svc.Resolution != model.LogicalDNS {
+		return nil
+	}
+	var found []model.Endpoint
+	for _, e := range svc.Endpoints {
+		if e.PortName == p.Name && subset.Selects(e.Labels) {
+			found = append(found, model.Endpoint{Address: e.Address, Port: e.Port, Weight: e.Weight, Locality: e.Locality}) // all that shows
+		}
+	}
+	return c.endpoints.List(found)
+}
+
+// clusterPair adds a cluster and, if its endpoints are pushed, their assignment.
+func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, p model.ServicePort, in cluster.OutboundInput, subset model.Labels, endpointsOnly bool) []slot {
+	policy := cluster.Effective(in.Policy, in.SubsetPolicy, in.Port)
+	prefer := c.preference(s, svc, policy.LB, policy.Outlier != nil)
+	in.LocalityWeights = prefer.HasWeights()
+	in.AutoTLS = autoTLS(s, in, policy)
+	in.Names = c.serverNames(s.World, svc, in, policy.TLS)
+	r := c.clusters.get(in)
+	if r == nil {
+		return slots
+	}
+	if !endpointsOnly {
+		slots = append(slots, slot{typ: resource.Cluster, name: r.Name(), get: func() *resource.Resource { return r }})
+	}
+	if !r.IsEDS() {
+		return slots
+	}
+	stack := s.Class.Settings.Stack
+	key := groupKey{
+		portName: p.Name, subset: subset, family: stack.Calls(svc), dual: svc.TwoFamilies && stack == model.DualStack, tls: in.AutoTLS,
+	}
+	assignment := func() assignmentKey {
+		return assignmentKey{cluster: r.Name(), prefer: prefer, list: c.groups.get(s.World, svc, key)}
+	}
+	if !prefer.IsNone() {
+		key.marks = c.labels.List(prefer.Marks())
+		if keys := c.labels.List(prefer.Keys()); keys.Len() > 0 {
+			return append(slots, slot{typ: resource.Endpoint, name: r.Name(), vary: func() *varied { return &varied{key: assignment(), keys: keys} }})
+		}
+	}
+	return append(slots, slot{typ: resource.Endpoint, name: r.Name(), get: func() *resource.Resource { return c.assignments.get(assignment()) }})
+}
+
+// autoTLS tells whether calls to a cluster are in mutual TLS of the mesh with those endpoints that take it. A gateway that hands
+// connections on adds none to theirs.
+func autoTLS(s *scope.Scope, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
+	pushed := in.Resolution == model.EDS && (policy.LB == nil || policy.LB.Kind != model.PassthroughLB)
+	return s.HasMeshTLS() && pushed && policy.TLS == nil && !in.External && !in.Forwarded
+}

@@ -1,0 +1,198 @@
+package compile
+
+import (
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// portSlots is the listener of a port: of the services that share it, and of the TCP service that owns it, nil if none does.
+// With interception requests have a part in it too.
+func (c compiler) portSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
+	switch {
+	case s.Intercepts():
+		return c.interceptedSlots(s, port, owner, requests)
+	case port == s.HTTPProxyPort():
+		return nil
+	}
+	b := c.chainsOn(s, port)
+	for svc := range s.World.TLSServicesOn(port) {
+		if seen, p := onPort(s, svc.Host, port); seen == svc && p.Protocol == model.TLS {
+			b.addTLS(svc)
+		}
+	}
+	if owner != nil {
+		b.addTCP(owner)
+	}
+	if len(b.found) == 0 {
+		return nil
+	}
+	name := portListener(s, port)
+	return []slot{{typ: resource.Listener, name: name, get: func() *resource.Resource {
+		return c.tcp.get(listener.TCPInput{
+			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.chains.List(b.found),
+			Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+		})
+	}}}
+}
+
+func portListener(s *scope.Scope, port uint16) string {
+	if s.Intercepts() {
+		return s.Class.Settings.Stack.Wildcards()[0] + "_" + portText(port)
+	}
+	return "127.0.0.1_" + portText(port)
+}
+
+// chainBuilder gathers the filter chains of one port.
+type chainBuilder struct {
+	compiler
+	scope *scope.Scope
+	port  uint16
+	found []listener.Chain
+	sni   map[string]bool
+}
+
+func (c compiler) chainsOn(s *scope.Scope, port uint16) chainBuilder {
+	return chainBuilder{compiler: c, scope: s, port: port, sni: map[string]bool{}}
+}
+
+func (b *chainBuilder) addTCP(svc *model.Service) {
+	vs := b.scope.VirtualService(svc.Host)
+	if vs == nil || len(vs.TCP) == 0 {
+		b.found = append(b.found, b.direct(svc, nil))
+		return
+	}
+	for _, r := range vs.TCP {
+		chain, always, ok := b.tcpRoute(string(svc.Host), vs, r, inMesh(b.port))
+		if !ok {
+			continue
+		}
+		b.found = append(b.found, chain)
+		if always {
+			return
+		}
+	}
+	b.found = append(b.found, b.direct(svc, nil))
+}
+
+// tcpRoute is the chain of a TCP route, if one of its matches holds for the class at the entrance; always, if it takes all
+// connections.
+func (b *chainBuilder) tcpRoute(name string, vs *model.VirtualService, r *model.TCPRoute, at entrance) (chain listener.Chain, always, ok bool) {
+	var prefixes []string
+	always = len(r.Matches) == 0
+	for _, m := range r.Matches {
+		if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, at) {
+			continue
+		}
+		ok = true
+		always = always || len(m.DestinationSubnets) == 0
+		prefixes = append(prefixes, m.DestinationSubnets...)
+	}
+	if always {
+		prefixes = nil
+	} else if !ok {
+		return chain, false, false
+	}
+	chain = b.routed(name, r.Destinations, r.Broken)
+	chain.Prefixes = b.domains.List(prefixes)
+	return chain, always, true
+}
+
+func (b *chainBuilder) addTLS(svc *model.Service) {
+	if vs := b.scope.VirtualService(svc.Host); vs != nil {
+		for _, r := range vs.TLS {
+			for _, m := range r.Matches {
+				if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, inMesh(b.port)) {
+					continue
+				}
+				if sni := b.fresh(m.SNIHosts); len(sni) > 0 {
+					chain := b.routed(string(svc.Host), r.Destinations, r.Broken)
+					chain.SNI = b.domains.List(sni)
+					b.found = append(b.found, chain)
+				}
+			}
+		}
+	}
+	if sni := b.fresh([]model.Host{svc.Host}); len(sni) > 0 {
+		b.found = append(b.found, b.direct(svc, sni))
+	}
+}
+
+// fresh are those of the names that no chain before takes: Envoy refuses a listener with a match that stands twice.
+func (b *chainBuilder) fresh(hosts []model.Host) []string {
+	var names []string
+	for _, h := range hosts {
+		if n := string(h); !b.sni[n] {
+			b.sni[n] = true
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func (b *chainBuilder) direct(svc *model.Service, sni []string) listener.Chain {
+	to := listener.WeightedTarget{Cluster: pb.OutboundCluster(svc.Host, b.port, ""), Weight: 1}
+	chain := listener.Chain{
+		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
+	}
+	if !b.scope.Intercepts() && svc.Host.IsWildcard() && svc.Resolution == model.Passthrough && b.scope.World.Endpoints(svc).IsEmpty() {
+		chain.ForwardPort = b.port // which of the names is meant, the connection says
+	}
+	return b.tuned(chain, model.Destination{Host: svc.Host, Port: b.port})
+}
+
+func (b *chainBuilder) routed(name string, destinations []model.Destination, broken string) listener.Chain {
+	if broken != "" {
+		return listener.Chain{Name: name, Closed: true}
+	}
+	var to []listener.WeightedTarget
+	for _, d := range destinations {
+		weight := d.Weight
+		if len(destinations) == 1 {
+			weight = 1
+		}
+		if weight > 0 {
+			to = append(to, listener.WeightedTarget{Cluster: pb.OutboundCluster(d.Host, b.resolve(d), d.Subset), Weight: weight})
+		}
+	}
+	if len(to) == 0 {
+		return listener.Chain{Name: name, Closed: true}
+	}
+	return b.tuned(listener.Chain{Name: name, Targets: b.targets.List(to)}, destinations[0])
+}
+
+// tuned adds what the first destination's policy says of connections: a chain has but one say in it.
+func (b *chainBuilder) tuned(chain listener.Chain, d model.Destination) listener.Chain {
+	svc := b.scope.Service(d.Host)
+	if svc == nil {
+		return chain
+	}
+	rule := b.scope.DestinationRule(svc)
+	if rule == nil {
+		return chain
+	}
+	sub, _ := rule.Subset(d.Subset)
+	return withPolicy(chain, cluster.Effective(rule.Policy, sub.Policy, b.resolve(d)))
+}
+
+func withPolicy(chain listener.Chain, policy model.TrafficPolicy) listener.Chain {
+	if pool := policy.Pool; pool != nil {
+		chain.IdleTimeout, chain.MaxDuration = pool.TCPIdleTimeout, pool.MaxConnectionDuration
+	}
+	chain.HashSource = policy.LB != nil && policy.LB.Hash != nil && policy.LB.Hash.SourceIP
+	return chain
+}
+
+// resolve is the port of a destination: as given, or the service's only one, or the one that was called.
+func (b *chainBuilder) resolve(d model.Destination) uint16 {
+	if d.Port != 0 {
+		return d.Port
+	}
+	if svc := b.scope.Service(d.Host); svc != nil && len(svc.Ports) == 1 {
+		return svc.Ports[0].Port
+	}
+	return b.port
+}

@@ -1,0 +1,264 @@
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/route"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// defaultPort is the port of a Host header without one, and that of routes for hosts that no service has.
+const defaultPort = 80
+
+// called is a host as it is called at a port.
+type called struct {
+	host   model.Host
+	port   uint16
+	svc    *model.Service // nil for a host that only a VirtualService has
+	routes *model.VirtualService
+}
+
+func (h called) name() string { return string(h.host) + ":" + portText(h.port) }
+
+// calledAt are the ports of a host that can be HTTP.
+func calledAt(s *scope.Scope, host model.Host) []called {
+	svc, vs := s.Service(host), s.VirtualService(host)
+	if svc == nil {
+		if vs == nil || host == "*" || !slices.Contains(vs.Hosts, host) {
+			return nil
+		}
+		return []called{{host: host, port: defaultPort, routes: vs}}
+	}
+	var found []called
+	for _, p := range svc.Ports {
+		if p.Protocol.IsHTTP() || p.Protocol == model.Auto {
+			found = append(found, called{host: host, port: p.Port, svc: svc, routes: vs})
+		}
+	}
+	return found
+}
+
+// vhostSlots are the virtual hosts of a host, one for each port that can be HTTP, in the table of the HTTP proxy port, and
+// in those of intercepted requests.
+func (c compiler) vhostSlots(s *scope.Scope, host model.Host) []slot {
+	if s.Class.Type != scope.Sidecar || !s.Intercepts() && s.HTTPProxyPort() == 0 {
+		return nil
+	}
+	var slots []slot
+	for _, h := range calledAt(s, host) {
+		if s.HTTPProxyPort() != 0 {
+			slots = append(slots, c.vhostSlot(s, httpProxyTable, h, func() []string {
+				return withPorts(c.names(s, host, h.port), h.port)
+			}))
+		}
+		if s.Intercepts() {
+			slots = append(slots, c.interceptedVhost(s, h)...)
+		}
+	}
+	return slots
+}
+
+func (c compiler) vhostSlot(s *scope.Scope, table string, h called, domains func() []string) slot {
+	return slot{typ: resource.VirtualHost, table: table, name: h.name(), get: func() *resource.Resource {
+		var refs []route.RouteRef
+		if h.routes != nil {
+			refs = routesOf(s, h.routes, inMesh(h.port))
+		}
+		var to route.Target
+		if len(refs) == 0 && h.svc != nil { // what no route of a VirtualService matches is answered with 404, as Istio does
+			to = route.Target{Host: h.host, Port: h.port}
+		}
+		in := c.vhostInput(s, refs, to, h.port)
+		in.Domains = c.domains.List(domains())
+		return c.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
+	}}
+}
+
+// vhostInput gathers all that the routes depend on, but for the domains.
+func (c compiler) vhostInput(s *scope.Scope, refs []route.RouteRef, to route.Target, port uint16) route.VirtualHostInput {
+	return route.VirtualHostInput{
+		Routes: c.refs.List(refs), Default: to, Facts: c.facts.List(c.factsOf(s, refs, to, port)), Retries: c.of(s.World.Mesh).retries, Port: port,
+	}
+}
+
+// entrance is where requests and connections come in: at a port, and through which of "mesh" and the gateways by their
+// "namespace/name".
+type entrance struct {
+	port     uint16
+	gateways []string
+}
+
+func inMesh(port uint16) entrance { return entrance{port: port, gateways: []string{model.Mesh}} }
+
+// routesOf are the routes of a VirtualService that the class has at an entrance: one for each match that can hold there.
+func routesOf(s *scope.Scope, vs *model.VirtualService, at entrance) []route.RouteRef {
+	var refs []route.RouteRef
+	for _, r := range vs.HTTP {
+		if len(r.Matches) == 0 {
+			refs = append(refs, route.RouteRef{Owner: vs.Key(), Route: r})
+			continue
+		}
+		for _, m := range r.Matches {
+			if applies(s, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, at) {
+				refs = append(refs, route.RouteRef{Owner: vs.Key(), Route: r, Match: m})
+			}
+		}
+	}
+	return refs
+}
+
+// conditions are those parts of a match that hold or not for a class at an entrance as a whole.
+type conditions struct {
+	port            uint16
+	sourceLabels    model.Labels
+	sourceNamespace string
+	gateways        []string
+}
+
+func applies(s *scope.Scope, vs *model.VirtualService, m conditions, at entrance) bool {
+	gateways := m.gateways
+	if len(gateways) == 0 {
+		gateways = vs.Gateways
+	}
+	return (m.port == 0 || m.port == at.port) &&
+		s.Selected(m.sourceLabels) &&
+		(m.sourceNamespace == "" || s.IsOwn(m.sourceNamespace)) &&
+		slices.ContainsFunc(gateways, func(g string) bool { return slices.Contains(at.gateways, g) })
+}
+
+// factsOf tells what the routes need to know of the destinations that they name, sorted, each once.
+func (c compiler) factsOf(s *scope.Scope, refs []route.RouteRef, to route.Target, called uint16) []route.DestinationFact {
+	var facts []route.DestinationFact
+	add := func(d model.Destination) {
+		facts = append(facts, factOf(s, route.DestinationFact{Host: d.Host, Port: d.Port, Subset: d.Subset, PortName: d.PortName}, called))
+	}
+	if to != (route.Target{}) {
+		add(model.Destination{Host: to.Host, Port: to.Port, Subset: to.Subset})
+	}
+	for _, ref := range refs {
+		for _, d := range ref.Route.Destinations {
+			add(d)
+		}
+		for _, m := range ref.Route.Mirrors {
+			add(m.Destination)
+		}
+	}
+	slices.SortFunc(facts, route.CompareFacts)
+	return slices.Compact(facts)
+}
+
+func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.DestinationFact {
+	f.Resolved = f.Port
+	svc := s.Service(f.Host)
+	if f.PortName != "" {
+		f.Resolved = named(svc, f.PortName)
+	} else if f.Resolved == 0 {
+		f.Resolved = called
+		if svc != nil && len(svc.Ports) == 1 {
+			f.Resolved = svc.Ports[0].Port
+		}
+	}
+	if svc == nil {
+		return f
+	}
+	rule := s.DestinationRule(svc)
+	if rule == nil {
+		return f
+	}
+	sub, _ := rule.Subset(f.Subset)
+	if lb := cluster.Effective(rule.Policy, sub.Policy, f.Resolved).LB; lb != nil {
+		f.Hash = lb.Hash
+	}
+	return f
+}
+
+// named is the port of a service by its name, 0 if there is none.
+func named(svc *model.Service, name string) uint16 {
+	if svc == nil {
+		return 0
+	}
+	for _, p := range svc.Ports {
+		if p.Name == name {
+			return p.Port
+		}
+	}
+	return 0
+}
+
+// names are those by which the class may call a host at a port: the host itself, short forms of a Kubernetes service, and
+// the absolute form with a dot behind. A name that another host has for its own is left to that one, since Envoy refuses a
+// table in which a domain stands twice.
+func (c compiler) names(s *scope.Scope, host model.Host, port uint16) []string {
+	names := []string{string(host)}
+	for _, alias := range aliases(host, s.IsOwn, s.World.Mesh.Domain) {
+		if !takenByOther(s, model.Host(alias), port) {
+			names = append(names, alias)
+		}
+	}
+	return names
+}
+
+func takenByOther(s *scope.Scope, name model.Host, port uint16) bool {
+	if svc := s.Service(name); svc != nil {
+		p, ok := svc.Port(port)
+		return ok && (p.Protocol.IsHTTP() || p.Protocol == model.Auto)
+	}
+	if port != defaultPort {
+		return false
+	}
+	vs := s.VirtualService(name)
+	return vs != nil && slices.Contains(vs.Hosts, name)
+}
+
+// aliases are the other names of a host for callers of some namespaces.
+func aliases(host model.Host, calls func(namespace string) bool, domain string) []string {
+	if host.IsWildcard() {
+		return nil
+	}
+	var names []string
+	if base, ok := strings.CutSuffix(string(host), ".svc."+domain); ok {
+		if name, own, ok := strings.Cut(base, "."); ok && !strings.Contains(own, ".") {
+			if calls(own) {
+				names = append(names, name)
+			}
+			names = append(names, base, base+".svc")
+		}
+	}
+	if strings.Contains(string(host), ".") && !strings.HasSuffix(string(host), ".") {
+		names = append(names, string(host)+".")
+	}
+	return names
+}
+
+// aliasOf are the hosts for which a name may be an alias: the other direction of aliases.
+func aliasOf(name model.Host, namespace, domain string) []model.Host {
+	n := strings.TrimPrefix(string(name), "*.") // names below a headless service are its own too
+	hosts := []model.Host{model.Host(strings.TrimSuffix(n, "."))}
+	if !strings.Contains(n, ".") {
+		hosts = append(hosts, model.Host(n+"."+namespace+".svc."+domain))
+	}
+	return append(hosts, model.Host(n+".svc."+domain), model.Host(n+"."+domain))
+}
+
+// withPorts are the Host headers for names at a port: that of HTTP may be left out. "*" without a port is the fallback's.
+func withPorts(names []string, port uint16) []string {
+	var domains []string
+	for _, n := range names {
+		if port == defaultPort && n != "*" {
+			domains = append(domains, n)
+		}
+		domains = append(domains, n+":"+portText(port))
+	}
+	return domains
+}
+
+// problemOf is a problem of an object that is found while compiling.
+func problemOf(m *model.Meta, p source.Problem) source.Problem {
+	p.Object = m.Key()
+	return p
+}

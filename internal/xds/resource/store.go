@@ -1,0 +1,343 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"weak"
+)
+
+// Store hash-conses the nodes of Sets, so that sets with common content share it. It holds nodes weakly: what no set
+// uses is collected. It is safe for concurrent use, though the one writer of the pipeline is its only user in practice.
+type Store struct {
+	mu        sync.Mutex
+	edits     atomic.Uint64
+	grown     atomic.Uint64
+	nodes     map[Version]weak.Pointer[node] // branches
+	resources map[content]weak.Pointer[Resource]
+	spare     []made // of batches that are done
+}
+
+// StoreWork counts what a Store did since the start.
+type StoreWork struct {
+	// Edits that Apply was given, and Nodes that were not there before.
+	Edits, Nodes uint64
+}
+
+// Work is what was done so far.
+func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nodes: st.grown.Load()} }
+
+// content is what makes two resources one.
+type content struct {
+	name         string
+	version      Version
+	placeholders bool
+}
+
+// NewStore returns an empty store.
+func NewStore() *Store {
+	return &Store{nodes: map[Version]weak.Pointer[node]{}, resources: map[content]weak.Pointer[Resource]{}}
+}
+
+// Canonical returns the one resource of this name and content, so that equal bytes are held once however they came about.
+func (st *Store) Canonical(r *Resource) *Resource {
+	key := content{name: r.name, version: r.version, placeholders: r.placeholders}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if known := st.resources[key].Value(); known != nil {
+		return known
+	}
+	st.resources[key] = weak.Make(r)
+	runtime.AddCleanup(r, st.forgetResource, key)
+	return r
+}
+
+func (st *Store) forgetResource(key content) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.resources[key].Value() == nil {
+		delete(st.resources, key)
+	}
+}
+
+// Edit is one change of a set: Resource nil removes the name.
+type Edit struct {
+	Name     string
+	Resource *Resource
+}
+
+// Build makes a set of the resources given; of two with one name the later one counts.
+func (st *Store) Build(resources ...*Resource) *Set {
+	edits := make([]Edit, len(resources))
+	for i, r := range resources {
+		edits[i] = Edit{Name: r.name, Resource: r}
+	}
+	return st.Apply(emptySet, edits)
+}
+
+// Apply returns the set with the edits made; of two edits of one name the later one counts. It costs the edits
+// times the depth of the trie. A set equal to the old one is returned as the old one.
+func (st *Store) Apply(s *Set, edits []Edit) *Set {
+	if len(edits) == 0 {
+		return s
+	}
+	b := Batch{store: st, edits: keyed(edits)}
+	return b.On(s)
+}
+
+// Batch returns edits that are to be made in many sets: what they make of a part that sets have in common is made once.
+func (st *Store) Batch(edits []Edit) *Batch {
+	b := &Batch{store: st, edits: keyed(edits)}
+	if len(edits) > 0 {
+		b.made = st.room()
+	}
+	return b
+}
+
+// Batch is a list of edits. It holds what it made, and is for one step only.
+type Batch struct {
+	store *Store
+	edits []keyedEdit
+	made
+}
+
+// made is what a batch made; nil where that is not kept.
+type made struct {
+	sets  map[*node]*Set // by the root they were made of
+	parts map[part]*node
+}
+
+// What a step notes of what it made is mostly as much as the step before did, so the maps of batches go from one to the next; but no more
+// of them than a step has as a rule, and none that was filled by a step out of the ordinary.
+const (
+	mostSpare   = 16
+	mostInSpare = 2048
+)
+
+// room is where a batch notes what it made.
+func (st *Store) room() made {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	last := len(st.spare) - 1
+	if last < 0 {
+		return made{sets: map[*node]*Set{}, parts: map[part]*node{}}
+	}
+	m := st.spare[last]
+	st.spare[last] = made{}
+	st.spare = st.spare[:last]
+	return m
+}
+
+// Release ends the use of a batch: what it noted makes room for the next one.
+func (b *Batch) Release() {
+	m := b.made
+	b.made = made{}
+	if m.sets == nil || len(m.sets)+len(m.parts) > mostInSpare {
+		return
+	}
+	clear(m.sets)
+	clear(m.parts)
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	if len(b.store.spare) < mostSpare {
+		b.store.spare = append(b.store.spare, m)
+	}
+}
+
+// part is a node with the edits that are for it.
+type part struct {
+	of       *node
+	from, to int
+}
+
+type keyedEdit struct {
+	key      setKey
+	resource *Resource
+}
+
+// keyed are the edits in the order of the trie, the last one of each name.
+func keyed(edits []Edit) []keyedEdit {
+	list := make([]keyedEdit, len(edits))
+	for i, e := range edits {
+		list[i].resource = e.Resource
+		if e.Resource != nil && e.Resource.name == e.Name {
+			list[i].key = e.Resource.key
+		} else {
+			list[i].key = keyOf(e.Name)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b keyedEdit) int { return bytes.Compare(a.key[:], b.key[:]) })
+	return lastOfEach(list)
+}
+
+func lastOfEach(edits []keyedEdit) []keyedEdit {
+	out := edits[:0]
+	for i, e := range edits {
+		if i+1 < len(edits) && edits[i+1].key == e.key {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// On returns a set with the edits made.
+func (b *Batch) On(s *Set) *Set {
+	if len(b.edits) == 0 {
+		return s
+	}
+	if known := b.sets[s.root]; known != nil {
+		return known
+	}
+	b.store.edits.Add(uint64(len(b.edits)))
+	to := s
+	if root := b.apply(s.root, 0, len(b.edits), 0); root == nil {
+		to = emptySet
+	} else if root != s.root {
+		to = &Set{root: root}
+	}
+	if b.sets != nil {
+		b.sets[s.root] = to
+	}
+	return to
+}
+
+// apply makes some of the edits, all under n's prefix, and returns the canonical node, nil when nothing is left.
+func (b *Batch) apply(n *node, from, to, depth int) *node {
+	if from == to {
+		return n
+	}
+	key := part{n, from, to}
+	if known, ok := b.parts[key]; ok {
+		return known
+	}
+	next := b.make(n, from, to, depth)
+	if b.parts != nil {
+		b.parts[key] = next
+	}
+	return next
+}
+
+func (b *Batch) make(n *node, from, to, depth int) *node {
+	edits := b.edits[from:to]
+	if n == nil && len(edits) == 1 {
+		return b.store.leaf(edits[0].resource)
+	}
+	if n != nil && n.leaf != nil && len(edits) == 1 && edits[0].key == n.leaf.key {
+		if r := edits[0].resource; r == nil || r.version != n.leaf.version || r.placeholders != n.leaf.placeholders {
+			return b.store.leaf(r)
+		}
+		return n
+	}
+	var kids [16]*node
+	for i := range kids {
+		if n != nil {
+			kids[i] = n.under(byte(i), depth)
+		}
+	}
+	for from < to {
+		i, end := nibble(b.edits[from].key, depth), from+1
+		for end < to && nibble(b.edits[end].key, depth) == i {
+			end++
+		}
+		kids[i] = b.apply(kids[i], from, end, depth+1)
+		from = end
+	}
+	return b.store.branch(&kids, n, depth)
+}
+
+// leaf is the one node of a resource. The resource has it, so that it takes no place in the store.
+func (st *Store) leaf(r *Resource) *node {
+	if r == nil {
+		return nil
+	}
+	r = st.Canonical(r)
+	if n := r.node.Load(); n != nil {
+		return n
+	}
+	if r.node.CompareAndSwap(nil, newLeaf(r)) {
+		st.grown.Add(1)
+	}
+	return r.node.Load()
+}
+
+func newLeaf(r *Resource) *node {
+	own := byte(0)
+	if r.placeholders {
+		own = 1
+	}
+	content := appendPart(appendPart(make([]byte, 0, 64), []byte("leaf")), r.key[:])
+	content = appendPart(appendPart(content, r.version[:]), []byte{own})
+	return &node{version: versionOfParts(content), totals: totalsOf(r), leaf: r}
+}
+
+// branch is the canonical node over the kids: none for no kid, the kid itself for one. It keeps old when nothing changed,
+// and makes nothing that is there.
+func (st *Store) branch(kids *[16]*node, old *node, depth int) *node {
+	var bitmap uint16
+	var lone *node
+	total, same := totals{}, old != nil && old.leaf == nil && int(old.depth) == depth
+	for i, k := range kids {
+		same = same && old.kid(byte(i)) == k
+		if k != nil {
+			lone = k
+			bitmap |= 1 << i
+			total.add(k.totals)
+		}
+	}
+	switch {
+	case bits.OnesCount16(bitmap) < 2:
+		return lone
+	case same:
+		return old
+	}
+	content := binary.LittleEndian.AppendUint16(make([]byte, 0, 2+16*len(Version{})), bitmap)
+	for _, k := range kids {
+		if k != nil {
+			content = append(content, k.version[:]...)
+		}
+	}
+	v := versionOfParts(appendPart(appendPart(make([]byte, 0, 256), []byte("branch")), content))
+	return st.intern(v, func() *node {
+		b := &node{version: v, totals: total, depth: uint8(depth), bitmap: bitmap, kids: make([]*node, 0, bits.OnesCount16(bitmap))}
+		for _, k := range kids {
+			if k != nil {
+				b.kids = append(b.kids, k)
+			}
+		}
+		return b
+	})
+}
+
+// intern is the node of a version, made if there is none.
+func (st *Store) intern(v Version, build func() *node) *node {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if known := st.nodes[v].Value(); known != nil {
+		return known
+	}
+	n := build()
+	st.grown.Add(1)
+	st.nodes[v] = weak.Make(n)
+	runtime.AddCleanup(n, st.forget, v)
+	return n
+}
+
+func (st *Store) forget(v Version) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.nodes[v].Value() == nil {
+		delete(st.nodes, v)
+	}
+}
+
+// Nodes is the number of branches and resources now alive, for tests and metrics.
+func (st *Store) Nodes() int {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.nodes) + len(st.resources)
+}
