@@ -1,6 +1,9 @@
 package perf
 
-import "github.com/lateen-mesh/lateen/internal/perf/load"
+import (
+	"github.com/lateen-mesh/lateen/internal/perf/load"
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
+)
 
 // lane is a part of configuration in which a change arrives.
 type lane uint8
@@ -14,15 +17,15 @@ const (
 )
 
 var laneOf = map[string]lane{
-	"type.googleapis.com/envoy.config.cluster.v3.Cluster":                clusters,
-	"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment": endpoints,
-	member: endpoints,
-	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration": routes,
-	"type.googleapis.com/envoy.config.route.v3.VirtualHost":        routes,
+	typeurl.Cluster:     clusters,
+	typeurl.Endpoint:    endpoints,
+	member:              endpoints,
+	typeurl.Route:       routes,
+	typeurl.VirtualHost: routes,
 }
 
 // member is the type of an endpoint that comes by itself.
-const member = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
+const member = typeurl.LbEndpoint
 
 // mark is what is known of a resource, in the 64 bits that a fleet keeps of it:
 //

@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/perf/load"
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 const (
-	assignment = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	assignment = typeurl.Endpoint
 	here       = "outbound|80||here"
 )
 

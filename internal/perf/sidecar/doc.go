@@ -22,5 +22,5 @@
 // sidecar is a struct and a socket, and has no goroutine, stack or buffer. With TLS it has crypto/tls's state besides, and a
 // goroutine while it shakes hands.
 //
-// The package imports nothing of Lateen.
+// The package imports xds/typeurl, and nothing else of Lateen.
 package sidecar

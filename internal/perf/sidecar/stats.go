@@ -1,5 +1,7 @@
 package sidecar
 
+import "github.com/lateen-mesh/lateen/internal/xds/typeurl"
+
 // Type is a type of resource that sidecars ask for.
 type Type uint8
 
@@ -23,14 +25,14 @@ func (t Type) URL() string { return types[t].url }
 func (t Type) String() string { return types[t].short }
 
 var types = [NumTypes]struct{ short, url string }{
-	Cluster:     {"CDS", "type.googleapis.com/envoy.config.cluster.v3.Cluster"},
-	Endpoint:    {"EDS", "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"},
-	Collection:  {"LEDS", "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"},
-	Listener:    {"LDS", "type.googleapis.com/envoy.config.listener.v3.Listener"},
-	Route:       {"RDS", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"},
-	VirtualHost: {"VHDS", "type.googleapis.com/envoy.config.route.v3.VirtualHost"},
-	Secret:      {"SDS", "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"},
-	NameTable:   {"NDS", "type.googleapis.com/istio.networking.nds.v1.NameTable"},
+	Cluster:     {"CDS", typeurl.Cluster},
+	Endpoint:    {"EDS", typeurl.Endpoint},
+	Collection:  {"LEDS", typeurl.LbEndpoint},
+	Listener:    {"LDS", typeurl.Listener},
+	Route:       {"RDS", typeurl.Route},
+	VirtualHost: {"VHDS", typeurl.VirtualHost},
+	Secret:      {"SDS", typeurl.Secret},
+	NameTable:   {"NDS", typeurl.NameTable},
 }
 
 // Stats are a fleet's counts: gauges of now, and sums since it began.

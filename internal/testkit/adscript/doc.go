@@ -25,5 +25,6 @@
 //
 // When a test fails, the transcript is logged: requests (>), responses (<), streams, and the end of Envoy's log.
 //
-// A Run is used by the one goroutine of its test. It imports nothing of Lateen but realenvoy, and only tests import it.
+// A Run is used by the one goroutine of its test. It imports realenvoy and xds/typeurl, and nothing else
+// of Lateen; only tests import it.
 package adscript

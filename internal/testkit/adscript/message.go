@@ -11,6 +11,8 @@ import (
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 // Type is the URL of a type of resources.
@@ -18,13 +20,13 @@ type Type string
 
 // The types that Envoy asks for here.
 const (
-	Clusters     Type = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	Endpoints    Type = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	Members      Type = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint" // of LEDS collections
-	Listeners    Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	Routes       Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-	VirtualHosts Type = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
-	Secrets      Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	Clusters     Type = typeurl.Cluster
+	Endpoints    Type = typeurl.Endpoint
+	Members      Type = typeurl.LbEndpoint // of LEDS collections
+	Listeners    Type = typeurl.Listener
+	Routes       Type = typeurl.Route
+	VirtualHosts Type = typeurl.VirtualHost
+	Secrets      Type = typeurl.Secret
 
 	marker Type = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 )

@@ -11,5 +11,5 @@
 // memory addresses or of timing, Options asks the caller, so that a property test can try all of it.
 //
 // What it does not model yet has room: secrets would be one more kind. It does not abort at an invalid member of a collection, as
-// Envoy does: no script has one. It imports nothing of Lateen, and only tests import it.
+// Envoy does: no script has one. It imports xds/typeurl, and nothing else of Lateen; only tests import it.
 package envoymodel

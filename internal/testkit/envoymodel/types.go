@@ -9,6 +9,8 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 // Kind is one of the resource types that the model knows, in the order in which Envoy opens them on a stream.
@@ -29,12 +31,12 @@ var kinds = [numKinds]struct {
 	short, url string
 	message    func() validated
 }{
-	Clusters:     {"cds", "type.googleapis.com/envoy.config.cluster.v3.Cluster", func() validated { return &clusterv3.Cluster{} }},
-	Endpoints:    {"eds", "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", func() validated { return &endpointv3.ClusterLoadAssignment{} }},
-	Members:      {"leds", "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint", func() validated { return &endpointv3.LbEndpoint{} }},
-	Listeners:    {"lds", "type.googleapis.com/envoy.config.listener.v3.Listener", func() validated { return &listenerv3.Listener{} }},
-	Routes:       {"rds", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration", func() validated { return &routev3.RouteConfiguration{} }},
-	VirtualHosts: {"vhds", "type.googleapis.com/envoy.config.route.v3.VirtualHost", func() validated { return &routev3.VirtualHost{} }},
+	Clusters:     {"cds", typeurl.Cluster, func() validated { return &clusterv3.Cluster{} }},
+	Endpoints:    {"eds", typeurl.Endpoint, func() validated { return &endpointv3.ClusterLoadAssignment{} }},
+	Members:      {"leds", typeurl.LbEndpoint, func() validated { return &endpointv3.LbEndpoint{} }},
+	Listeners:    {"lds", typeurl.Listener, func() validated { return &listenerv3.Listener{} }},
+	Routes:       {"rds", typeurl.Route, func() validated { return &routev3.RouteConfiguration{} }},
+	VirtualHosts: {"vhds", typeurl.VirtualHost, func() validated { return &routev3.VirtualHost{} }},
 }
 
 // validated is a message with the rules of protoc-gen-validate, which Envoy applies to all that it reads.

@@ -9,5 +9,5 @@
 // Every name that is, and every response that was received, is in State; Bytes is what came over the connection. A stream that
 // breaks is opened anew, with the versions that the proxy has, as Envoy does.
 //
-// It imports nothing of Lateen, and only tests import it.
+// It imports xds/typeurl, and nothing else of Lateen; only tests import it.
 package leanproxy

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 // Type is a type URL.
@@ -13,14 +15,14 @@ type Type string
 
 // The types that a proxy asks for, in this order.
 const (
-	Cluster  Type = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	Endpoint Type = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	Cluster  Type = typeurl.Cluster
+	Endpoint Type = typeurl.Endpoint
 	// Member is an endpoint of a collection, which is asked for when an assignment names it.
-	Member   Type = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
-	Listener Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	Route    Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	Member   Type = typeurl.LbEndpoint
+	Listener Type = typeurl.Listener
+	Route    Type = typeurl.Route
 	// VirtualHost is asked for when a route table says that it gets its virtual hosts so.
-	VirtualHost Type = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	VirtualHost Type = typeurl.VirtualHost
 )
 
 // Types are all of them.

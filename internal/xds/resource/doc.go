@@ -10,5 +10,5 @@
 // (Overlay).
 //
 // It knows no mesh: of model it takes the hash-consed List and the names of the placeholders, which test/imports holds it
-// to. It knows nothing of gRPC or of sessions.
+// to; it may import xds/typeurl too. It knows nothing of gRPC or of sessions.
 package resource

@@ -15,6 +15,8 @@ import (
 //	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have drained; then
 //	          endpoints, virtual hosts of tables that go, routes and secrets
 //
+// The phases and the types in each are the table in resource/type.go. What a phase does beside sending is here.
+//
 // Nothing waits for an ACK longer than Options.Hold: a cluster that never warms must not stop a proxy's routes.
 
 // hold is the wait of one stage.
@@ -68,10 +70,9 @@ func (s *Session) advance(now time.Time) []Response {
 			e.push(resource.Endpoint, s.oblige(clusters)) // a full list may hold more than the removals
 		}
 		if s.mayEmpty(now) {
-			e.pushRemovals(resource.Endpoint)
-			e.pushRemovals(resource.VirtualHost)
-			e.pushRemovals(resource.Route)
-			e.pushRemovals(resource.Secret)
+			for _, t := range resource.RemovalsIn(resource.RemoveRest) {
+				e.pushRemovals(t)
+			}
 		}
 	}
 	s.seal(e, sealAfter)
@@ -101,10 +102,12 @@ func (s *Session) mayDependants(now time.Time) bool {
 }
 
 func (s *Session) dependantsDue() bool {
-	listeners, _ := s.outlook(resource.Listener)
-	routes, _ := s.outlook(resource.Route)
-	hosts, _ := s.outlook(resource.VirtualHost)
-	return listeners || routes || hosts
+	for _, t := range resource.UpsertsIn(resource.Refer) {
+		if due, _ := s.outlook(t); due {
+			return true
+		}
+	}
+	return false
 }
 
 // mayRemove tells whether what nothing names any more may go: when the client has accepted all listeners and routes, and
@@ -115,7 +118,10 @@ func (s *Session) mayRemove(now time.Time) bool {
 		s.removals = hold{}
 		return false
 	}
-	wait := latest(s.unanswered(resource.Listener, all), latest(s.unanswered(resource.Route, all), s.unanswered(resource.VirtualHost, all)))
+	var wait time.Time
+	for _, t := range resource.UpsertsIn(resource.Refer) {
+		wait = latest(wait, s.unanswered(t, all))
+	}
 	if !s.reconciledBy(now, wait) {
 		wait = latest(wait, s.opened.Add(s.opt.Hold))
 	}
@@ -127,9 +133,11 @@ func (s *Session) mayRemove(now time.Time) bool {
 }
 
 func (s *Session) removalsDue() bool {
-	for _, t := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Route, resource.VirtualHost, resource.Secret} {
-		if _, removals := s.outlook(t); removals {
-			return true
+	for _, phase := range []resource.Phase{resource.RemoveClusters, resource.RemoveRest} {
+		for _, t := range resource.RemovalsIn(phase) {
+			if _, removals := s.outlook(t); removals {
+				return true
+			}
 		}
 	}
 	return false

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 // agent stands for Istio's agents: it serves each proxy the certificate of its own service account over SDS.
@@ -93,7 +94,7 @@ func (a *agent) StreamSecrets(stream secretv3.SecretDiscoveryService_StreamSecre
 }
 
 func (a *agent) answer(names []string, identity map[string]any) (*discoveryv3.DiscoveryResponse, error) {
-	answer := &discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret", VersionInfo: "1", Nonce: "1"}
+	answer := &discoveryv3.DiscoveryResponse{TypeUrl: typeurl.Secret, VersionInfo: "1", Nonce: "1"}
 	for _, name := range names {
 		secret := &tlsv3.Secret{Name: name}
 		switch name {
