@@ -35,7 +35,7 @@ func checkers() (model, world, problems, loop, view, session *checker) {
 	world = &checker{pkg: "state", tests: []string{"TestWorldEqualsFromNothing"}, checks: 300}
 	problems = &checker{pkg: "validate", tests: []string{"TestProblemsEqualFromNothing"}, checks: 300}
 	loop = &checker{pkg: "schedule", checks: 30, within: 40 * time.Second}
-	view = &checker{pkg: "view", tests: []string{
+	view = &checker{pkg: "compile", tests: []string{
 		"TestGatewayAndItsRoutesChangeTogether",
 		"TestOnePartAloneChanges",
 		"TestOnePartOfAClashChanges",
@@ -119,7 +119,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		}
 		c.binary = built[c.dir]
 	}
-	by := map[string][]*checker{"state": {world, problems, view}, "validate": {problems}, "schedule": {loop}, "scope": {view}, "view": {view}, "session": {session}}
+	by := map[string][]*checker{"state": {world, problems, view}, "validate": {problems}, "schedule": {loop}, "scope": {view}, "compile": {view}, "session": {session}}
 	for i, f := range edges {
 		if !chosen(f.what) {
 			continue

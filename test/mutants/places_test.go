@@ -26,7 +26,7 @@ var packages = map[string][]string{
 	"schedule": {"mesh/schedule"}, // the loop, which decides when changes leave: making worlds from nothing does not show its faults
 	"scope":    {"scope"},
 	"session":  {"xds/session"},
-	"view":     {"view"},
+	"compile":  {"compile", "xds/resource"},
 	"state":    {"mesh/state"},
 	"validate": {"mesh/validate"},
 }
