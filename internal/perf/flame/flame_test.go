@@ -5,12 +5,14 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"maps"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
@@ -19,56 +21,39 @@ import (
 // stacks are samples of a profile: the outermost function first, parts of one location joined by a plus.
 type stacks []struct {
 	stack string
-	value uint64
+	value int64
 }
 
 // encode writes them as runtime/pprof does: two values of each sample, of which the last is what counts.
-func (all stacks) encode() (encoded []byte) {
-	names, locations := []string{""}, map[string]uint64{}
-	index := func(name string) uint64 {
-		for i, n := range names {
-			if n == name {
-				return uint64(i)
-			}
-		}
-		names = append(names, name)
-		return uint64(len(names) - 1)
-	}
-	message := func(number protowire.Number, body []byte) {
-		encoded = protowire.AppendBytes(protowire.AppendTag(encoded, number, protowire.BytesType), body)
-	}
-	message(profileSampleType, nil)
-	message(profileSampleType, nil)
+func (all stacks) encode(t require.TestingT) []byte {
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples"}, {Type: "cpu"}}}
+	functions, locations := map[string]*profile.Function{}, map[string]*profile.Location{}
 	for _, s := range all {
-		var ids []byte
-		frames := strings.Fields(s.stack)
-		for i := len(frames) - 1; i >= 0; i-- {
-			if _, ok := locations[frames[i]]; !ok {
-				locations[frames[i]] = uint64(len(locations) + 1)
+		sample := &profile.Sample{Value: []int64{1, s.value}}
+		for _, frames := range slices.Backward(strings.Fields(s.stack)) {
+			if locations[frames] == nil {
+				locations[frames] = &profile.Location{ID: uint64(len(locations) + 1), Line: linesOf(frames, functions)}
+				p.Location = append(p.Location, locations[frames])
 			}
-			ids = protowire.AppendVarint(ids, locations[frames[i]])
+			sample.Location = append(sample.Location, locations[frames])
 		}
-		body := protowire.AppendBytes(protowire.AppendTag(nil, sampleLocations, protowire.BytesType), ids)
-		for _, v := range []uint64{1, s.value} { // not packed, which is as good
-			body = protowire.AppendVarint(protowire.AppendTag(body, sampleValues, protowire.VarintType), v)
+		p.Sample = append(p.Sample, sample)
+	}
+	p.Function = slices.Collect(maps.Values(functions))
+	var encoded bytes.Buffer
+	require.NoError(t, p.WriteUncompressed(&encoded))
+	return encoded.Bytes()
+}
+
+// linesOf are the functions that are inlined in one location, the innermost first.
+func linesOf(frames string, functions map[string]*profile.Function) (lines []profile.Line) {
+	for _, name := range slices.Backward(strings.Split(frames, "+")) {
+		if functions[name] == nil {
+			functions[name] = &profile.Function{ID: uint64(len(functions) + 1), Name: name}
 		}
-		message(profileSample, body)
+		lines = append(lines, profile.Line{Function: functions[name]})
 	}
-	for frames, id := range locations {
-		body := protowire.AppendVarint(protowire.AppendTag(nil, locationID, protowire.VarintType), id)
-		inlined := strings.Split(frames, "+")
-		for i := len(inlined) - 1; i >= 0; i-- {
-			line := protowire.AppendVarint(protowire.AppendTag(nil, lineFunction, protowire.VarintType), index(inlined[i]))
-			body = protowire.AppendBytes(protowire.AppendTag(body, locationLine, protowire.BytesType), line)
-		}
-		message(profileLocation, body)
-	}
-	for i, name := range names {
-		body := protowire.AppendVarint(protowire.AppendTag(nil, functionID, protowire.VarintType), uint64(i))
-		message(profileFunction, protowire.AppendVarint(protowire.AppendTag(body, functionName, protowire.VarintType), uint64(i)))
-		message(profileStrings, []byte(name))
-	}
-	return encoded
+	return lines
 }
 
 var example = stacks{
@@ -79,23 +64,23 @@ var example = stacks{
 	{"tiny", 1},
 }
 
-func TestPicture(t *testing.T) {
-	tree, err := Read(example.encode())
+func TestSameProfileGivesTheSamePicture(t *testing.T) {
+	tree, err := Read(example.encode(t))
 	require.NoError(t, err)
 	golden.File(t, "testdata/picture.svg", string(tree.Prune(0.005).SVG("connect: lateen perf churn & more")))
 }
 
-func TestWhatRuntimeWritesIsRead(t *testing.T) {
+func TestReadTakesProfilesOfRuntimePprof(t *testing.T) {
 	var encoded bytes.Buffer
 	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&encoded, 0))
 	tree, err := Read(encoded.Bytes())
 	require.NoError(t, err)
 	require.Positive(t, tree.Value)
-	require.Contains(t, string(tree.SVG("goroutines")), "flame.TestWhatRuntimeWritesIsRead")
+	require.Contains(t, string(tree.SVG("goroutines")), "flame.TestReadTakesProfilesOfRuntimePprof")
 }
 
-func TestWhatIsNoProfileIsRefused(t *testing.T) {
-	good := example.encode()
+func TestReadRefusesWhatIsNoProfile(t *testing.T) {
+	good := example.encode(t)
 	for name, encoded := range map[string][]byte{
 		"empty": nil, "text": []byte("goroutine 1 [running]:"), "cut": good[:len(good)/2], "a broken archive": {0x1f, 0x8b, 8},
 	} {
@@ -104,21 +89,21 @@ func TestWhatIsNoProfileIsRefused(t *testing.T) {
 	}
 }
 
-// TestFramesAddUp: a function took at least what those that it called took, the root what all samples did, and what is pruned is small.
-func TestFramesAddUp(t *testing.T) {
+// TestFrameIsAtLeastAsWideAsWhatItCalled: a function took at least what those that it called took, the root what all samples did, and what is pruned is small.
+func TestFrameIsAtLeastAsWideAsWhatItCalled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all stacks
 		var sum int64
 		for range rapid.IntRange(1, 20).Draw(t, "samples") {
 			stack := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c+d", "b+a+c"}), 1, 6).Draw(t, "stack")
-			value := rapid.Uint64Range(0, 1000).Draw(t, "value")
+			value := rapid.Int64Range(0, 1000).Draw(t, "value")
 			all = append(all, struct {
 				stack string
-				value uint64
+				value int64
 			}{strings.Join(stack, " "), value})
-			sum += int64(value)
+			sum += value
 		}
-		tree, err := Read(all.encode())
+		tree, err := Read(all.encode(t))
 		require.NoError(t, err)
 		require.Equal(t, sum, tree.Value)
 		share := rapid.Float64Range(0, 1).Draw(t, "share")
@@ -137,15 +122,15 @@ func TestFramesAddUp(t *testing.T) {
 	})
 }
 
-func TestAStackWithoutEndIsCut(t *testing.T) {
-	tree, err := Read(stacks{{strings.Repeat("again ", 3000), 5}}.encode())
+func TestStackIsCutAt400Frames(t *testing.T) {
+	tree, err := Read(stacks{{strings.Repeat("again ", 3000), 5}}.encode(t))
 	require.NoError(t, err)
 	require.Equal(t, deepest+1, tree.depth())
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(example.encode())
-	f.Add(stacks{{"a+b c", 1}}.encode())
+	f.Add(example.encode(f))
+	f.Add(stacks{{"a+b c", 1}}.encode(f))
 	f.Fuzz(func(t *testing.T, encoded []byte) {
 		tree, err := Read(encoded)
 		if err != nil {
