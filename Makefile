@@ -13,11 +13,8 @@ FUZZTIME ?= 10s
 SOAK     ?= 1h
 STREAMS  ?= 1000
 
-# -race needs a C compiler; without one the tests run without it.
-RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
-
 .DEFAULT_GOAL := help
-.PHONY: help modules build envoy kube demo up check test test-short lint golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
+.PHONY: help modules build envoy kube-modules kube demo up check test test-short linter lint golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +31,9 @@ build: ## build bin/lateen
 envoy: ## fetch the pinned Envoy into .tools/
 	@hack/fetch-envoy.sh
 
+kube-modules: # fetches what the Kubernetes control plane is built from
+	@cd test/kube && ../../hack/retry.sh $(GO) list -deps . >/dev/null
+
 kube: ## build the Kubernetes control plane that tests run into .tools/ (four to five minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-kube.sh
 
@@ -45,16 +45,13 @@ up: demo ## the same for another directory: make up DIR=path
 check: build envoy ## run the mesh, send requests through its gateway, exit 0 or 1
 	@$(BIN) up $(DIR) --check
 
-test: modules build envoy kube lint ## everything: lint, unit, property, golden and live tests with real Envoys
-	@$(BIN) up $(DIR) --check
-	LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 \
-		$(GO) test $(RACE) -timeout 45m ./...
-	$(GO) test -run 'LargerMesh|ThousandReplicas' ./internal/app
-	$(GO) test -run 'EqualsFromNothing|EveryKindOfChange' ./internal/compile
-	@hack/fuzz.sh $(FUZZTIME)
+test: ## everything: lint, unit, property, golden and live tests with real Envoys
+	@GO=$(GO) hack/test.sh $(FUZZTIME)
 
 test-short: ## unit, property and golden tests, without the live ones
 	$(GO) test -short ./internal/...
+
+linter: $(LINT) # builds the linter
 
 lint: $(LINT) ## vet and lint, with the directions of imports
 	$(LINT) run ./...
