@@ -126,7 +126,7 @@ func getJSON(t *testing.T, h http.Handler, path string, into any) {
 	require.NoError(t, json.Unmarshal([]byte(body), into))
 }
 
-func TestSyncz(t *testing.T) {
+func TestSynczShowsEachProxy(t *testing.T) {
 	var got []admin.SyncStatus
 	getJSON(t, handler(reviews(t)), "/debug/syncz", &got)
 	want := []admin.SyncStatus{{
@@ -256,7 +256,7 @@ func TestConfigDumpOfNobody(t *testing.T) {
 	require.Contains(t, body, "want ?proxyID=pod.namespace\nno proxy is connected")
 }
 
-func TestConnections(t *testing.T) {
+func TestConnectionsShowWatchesAndIdentity(t *testing.T) {
 	var got struct {
 		TotalClients int `json:"totalClients"`
 		Clients      []struct {
@@ -272,7 +272,7 @@ func TestConnections(t *testing.T) {
 	require.Equal(t, "anonymous", got.Clients[0].Identity)
 }
 
-func TestProblems(t *testing.T) {
+func TestProblemsAreListed(t *testing.T) {
 	p := source.Problem{
 		Severity: source.Error, Object: source.Key{Kind: source.VirtualService, Namespace: "default", Name: "reviews"},
 		Origin: "reviews.yaml:12", Path: "spec.http[0].route[0].destination.subset", Value: "v9", Message: "subset is not defined", Want: "v1",
@@ -289,7 +289,7 @@ func TestProblems(t *testing.T) {
 	require.JSONEq(t, "[]", body)
 }
 
-func TestReady(t *testing.T) {
+func TestReadyFollowsTheFirstState(t *testing.T) {
 	var missing error
 	h := admin.NewHandler(admin.Options{Fleet: fleet{}, Ready: func() error { return missing }})
 	code, body := get(h, "/ready")
@@ -301,7 +301,7 @@ func TestReady(t *testing.T) {
 	require.Equal(t, "not ready: the first state is not there yet\n", body)
 }
 
-func TestTheRest(t *testing.T) {
+func TestVersionMetricsAndListOfPages(t *testing.T) {
 	h := handler()
 	_, body := get(h, "/version")
 	require.Equal(t, "1.2.3\n", body)

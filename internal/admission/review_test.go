@@ -69,9 +69,9 @@ func post(h http.Handler, path, media string, body []byte) *httptest.ResponseRec
 	return w
 }
 
-// TestReviews asks about the objects of each case. One case is one archive in testdata: its comment is the operation, and its
+// TestReviewsMatchTheirCases asks about the objects of each case. One case is one archive in testdata: its comment is the operation, and its
 // files are "object", "old" (for an update) and "want".
-func TestReviews(t *testing.T) {
+func TestReviewsMatchTheirCases(t *testing.T) {
 	golden.Archives(t, "testdata", func(t *testing.T, in *txtar.Archive) string {
 		files := map[string][]byte{}
 		for _, f := range in.Files {
@@ -157,7 +157,7 @@ func TestLabelsAreBounded(t *testing.T) {
 }
 
 // A large object is judged as any other, and what is said of one with thousands of mistakes is short.
-func TestLargeObjects(t *testing.T) {
+func TestLargeObjectsAreJudgedAndAnswersAreShort(t *testing.T) {
 	const routes = 2000
 	object := func(timeout string) []byte {
 		var out strings.Builder

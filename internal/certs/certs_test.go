@@ -24,7 +24,7 @@ func trusts(t *testing.T, roots []byte, served map[string][]byte, name string, n
 	return err == nil
 }
 
-func TestRenewal(t *testing.T) {
+func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first, err := renew(nil, names, now)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestRenewal(t *testing.T) {
 	require.True(t, bytes.Contains(third[bundleKey], first[bundleKey]), "replicas may still serve what the old root signed")
 }
 
-func TestASecretOfNoUseIsMadeAnew(t *testing.T) {
+func TestUnusableSecretIsReplaced(t *testing.T) {
 	now := time.Now()
 	good, err := renew(nil, names, now)
 	require.NoError(t, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStrangeClass has expressions that Go takes, and the class in them for which Envoy would refuse them.
-func TestStrangeClass(t *testing.T) {
+// TestUnicodeClassesThatEnvoyRefusesAreFound has expressions that Go takes, and the class in them for which Envoy would refuse them.
+func TestUnicodeClassesThatEnvoyRefusesAreFound(t *testing.T) {
 	for text, want := range map[string]string{
 		`abc`:                            "",
 		`\\p{Letter}`:                    "",

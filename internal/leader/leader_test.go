@@ -123,7 +123,7 @@ func TestOneWorksAndTheNextTakesOver(t *testing.T) {
 	})
 }
 
-func TestWhoLosesTheLeaseStopsAndComesBack(t *testing.T) {
+func TestLosingTheLeaseStopsTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leases{}
 		c := campaignFor(t, l, "one", quick)
@@ -135,7 +135,7 @@ func TestWhoLosesTheLeaseStopsAndComesBack(t *testing.T) {
 	})
 }
 
-func TestWhoNeverLedStopsAtOnce(t *testing.T) {
+func TestStopWithoutLeadingReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leases{}
 		l.down.Store(true)

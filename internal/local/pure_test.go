@@ -18,7 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-func TestExpand(t *testing.T) {
+func TestExpandReplacesVariables(t *testing.T) {
 	lookup := func(name string) (string, bool) {
 		v, ok := map[string]string{"A": "1", "B": "$(A)", "EMPTY": ""}[name]
 		return v, ok
@@ -249,7 +249,7 @@ func TestEndpointSlices(t *testing.T) {
 	require.Empty(t, endpointSlices(s, nil))
 }
 
-func TestJudge(t *testing.T) {
+func TestProbeNeedsConsecutiveResults(t *testing.T) {
 	p := probe{success: 2, failure: 3}
 	var j judge
 	var states []bool
@@ -312,7 +312,7 @@ func TestNamesAreStable(t *testing.T) {
 	require.Regexp(t, `^web-h-[a-z0-9]{5}$`, podName("web", "h", 1))
 }
 
-func TestIdle(t *testing.T) {
+func TestEnvoyIsIdleWithoutActiveRequests(t *testing.T) {
 	idle := func(lines ...string) bool { return isIdle(strings.NewReader(strings.Join(lines, "\n"))) }
 	require.True(t, idle("http.admin.downstream_rq_active: 1", "http.inbound.downstream_rq_active: 0", "http.inbound.downstream_cx_active: 3"))
 	require.False(t, idle("http.inbound.downstream_rq_active: 2"))

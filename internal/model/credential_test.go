@@ -11,7 +11,7 @@ import (
 )
 
 // Whatever prints, logs or encodes a credential, what is in it does not come out.
-func TestNothingShowsWhatIsHidden(t *testing.T) {
+func TestHiddenIsNeverPrinted(t *testing.T) {
 	c := &Credential{Pair: &KeyPair{Chain: Hidden("chain hush"), Key: Hidden("key hush")}, Authorities: &Authorities{Certificates: Hidden("ca hush")}}
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
@@ -28,7 +28,7 @@ func TestNothingShowsWhatIsHidden(t *testing.T) {
 	require.Equal(t, "key hush", c.Pair.Key.Text())
 }
 
-func TestCredentialsOfASecret(t *testing.T) {
+func TestSecretForAuthoritiesServesTwoCredentials(t *testing.T) {
 	require.Equal(t, []string{"a"}, CredentialsOf("a"))
 	require.Equal(t, []string{"a-cacert", "a"}, CredentialsOf("a-cacert"))
 }

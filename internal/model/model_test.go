@@ -45,7 +45,7 @@ func TestPatternsAreThoseThatCover(t *testing.T) {
 	})
 }
 
-func TestResolve(t *testing.T) {
+func TestResolveCompletesShortNames(t *testing.T) {
 	require.Equal(t, Host("reviews.shop.svc.cluster.local"), Resolve("reviews", "shop", "cluster.local"))
 	require.Equal(t, Host("reviews.shop"), Resolve("Reviews.shop", "other", "cluster.local"))
 	require.Equal(t, Host("*"), Resolve("*", "shop", "cluster.local"))
@@ -64,7 +64,7 @@ func TestLabelsAreValues(t *testing.T) {
 	require.Equal(t, "app=a,version=v1", a.String())
 }
 
-func TestTheTotalOrder(t *testing.T) {
+func TestOlderObjectsComeFirstInTheTotalOrder(t *testing.T) {
 	ordered := []Meta{
 		{Kind: source.Service, Namespace: "z", Name: "z", Created: 9},
 		{Kind: source.ServiceEntry, Namespace: "z", Name: "z", Created: 1},
@@ -79,7 +79,7 @@ func TestTheTotalOrder(t *testing.T) {
 	require.Equal(t, ordered, shuffled)
 }
 
-func TestExports(t *testing.T) {
+func TestExportsDecideWhoSees(t *testing.T) {
 	require.True(t, Exports{All: true}.Visible("a", "b"))
 	require.True(t, Exports{Own: true}.Visible("a", "a"))
 	require.False(t, Exports{Own: true}.Visible("a", "b"))

@@ -7,7 +7,7 @@ import (
 )
 
 // A Service is called by its first family, unless the caller has no such address and the Service a second one.
-func TestFamilyThatACallerUses(t *testing.T) {
+func TestCallerUsesTheServicesFirstFamilyItHas(t *testing.T) {
 	for _, c := range []struct {
 		stack Stack
 		svc   Service
@@ -27,7 +27,7 @@ func TestFamilyThatACallerUses(t *testing.T) {
 	}
 }
 
-func TestOtherAddressOfAWorkload(t *testing.T) {
+func TestOtherAddressIsOfTheOtherFamily(t *testing.T) {
 	w := Workload{Addresses: []string{"10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"}}
 	require.Equal(t, "fd00::1", w.OtherAddress("10.0.0.2"))
 	require.Equal(t, "10.0.0.1", w.OtherAddress("fd00::2"))

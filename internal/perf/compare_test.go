@@ -29,7 +29,7 @@ func another() Report {
 	return r
 }
 
-func TestComparison(t *testing.T) {
+func TestComparisonTableIsStable(t *testing.T) {
 	c, err := Compare(example(), another())
 	require.NoError(t, err)
 	var out strings.Builder
@@ -40,7 +40,7 @@ func TestComparison(t *testing.T) {
 	golden.File(t, "testdata/compare.txt", out.String())
 }
 
-func TestWhatIsTheSameHasTheRatioOne(t *testing.T) {
+func TestEqualReportsHaveRatioOne(t *testing.T) {
 	c, err := Compare(example(), example())
 	require.NoError(t, err)
 	require.Empty(t, c.Differences)

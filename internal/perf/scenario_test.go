@@ -65,7 +65,7 @@ func TestChurnIsSeenByThoseThatStay(t *testing.T) {
 	require.Equal(t, 8, r.Capacity[0].Sidecars)
 }
 
-func TestRestart(t *testing.T) {
+func TestRestartIsProfiledAndMeasured(t *testing.T) {
 	f := newFake()
 	o := f.options(load.Shape{Namespaces: 1, Services: 1}, 3)
 	var profiled []string
@@ -187,7 +187,7 @@ func example() Report {
 	}
 }
 
-func TestTables(t *testing.T) {
+func TestTablesFitATerminal(t *testing.T) {
 	r := example()
 	var out strings.Builder
 	w := terminal.New(&out, func(string) string { return "" })
@@ -200,7 +200,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-func TestJSON(t *testing.T) {
+func TestJSONReportIsStable(t *testing.T) {
 	encoded, err := json.MarshalIndent(example(), "", "  ")
 	require.NoError(t, err)
 	golden.File(t, "testdata/report.json", string(encoded)+"\n")

@@ -131,7 +131,7 @@ func TestBookshop(t *testing.T) {
 	}
 }
 
-func TestWhatIsDownIsShown(t *testing.T) {
+func TestPageShowsWhichServicesAreDown(t *testing.T) {
 	reviews := startRole(t, Options{Role: Reviews, Version: "v2", RatingsURL: "http://127.0.0.1:1"})
 	front := startRole(t, Options{Role: ProductPage, ReviewsURL: reviews, DetailsURL: "http://127.0.0.1:1"})
 	status, page := get(t, front+"/productpage")

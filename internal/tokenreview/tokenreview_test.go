@@ -96,7 +96,7 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	require.LessOrEqual(t, len(c.answers), cacheSize)
 }
 
-func TestExpiry(t *testing.T) {
+func TestExpiryIsReadFromTheToken(t *testing.T) {
 	claims := func(s string) string { return "h." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".s" }
 	require.Equal(t, time.Unix(7, 0), expiry(claims(`{"exp":7}`)))
 	for _, other := range []string{"", "x", claims("{}"), claims("7"), claims(`{"exp":"7"}`)} {

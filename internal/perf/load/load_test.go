@@ -53,8 +53,8 @@ func TestUnmanagedNamespacesMayBeApart(t *testing.T) {
 	require.Equal(t, []string{"./*"}, all(s, NewPods(s))[key].Object.(*networkingv1.Sidecar).Spec.Egress[0].Hosts)
 }
 
-// TestChurn: whatever goes and comes, endpoints are the pods that are there, each once, and no address is given twice.
-func TestChurn(t *testing.T) {
+// TestEndpointsAreThePodsThatAreThere: whatever goes and comes, endpoints are the pods that are there, each once, and no address is given twice.
+func TestEndpointsAreThePodsThatAreThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := shapes().Draw(t, "shape")
 		p := NewPods(s)
@@ -109,8 +109,8 @@ func check(t *rapid.T, s Shape, objects map[source.Key]source.Change) {
 	require.Equal(t, pods, endpoints)
 }
 
-// TestParts: each pod is of a service of its part, at the place that the service says.
-func TestParts(t *testing.T) {
+// TestPodsBelongToServicesOfTheirPart: each pod is of a service of its part, at the place that the service says.
+func TestPodsBelongToServicesOfTheirPart(t *testing.T) {
 	s := Shape{
 		Namespaces: 2, Services: 3, Pods: 7, VirtualServices: 3, UnmanagedNamespaces: 2, UnmanagedServices: 4, UnmanagedPods: 9, Gateways: true,
 	}

@@ -42,7 +42,7 @@ func chain(t testing.TB, tables ...string) *listenerv3.FilterChain {
 	return c
 }
 
-func TestWhatABodyNames(t *testing.T) {
+func TestScanFindsTheNamesInABody(t *testing.T) {
 	eds := &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 	source := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 	collection := func(name string) *endpointv3.LocalityLbEndpoints {

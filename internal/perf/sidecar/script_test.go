@@ -314,7 +314,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	c.hears("CDS ack 3")
 }
 
-func TestBadManners(t *testing.T) {
+func TestSidecarsRefuseAndDelayAsTold(t *testing.T) {
 	s := startScript(t)
 	open := func(m sidecar.Manners) *talk {
 		f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t), Seed: 7})

@@ -144,7 +144,7 @@ func TestTablesShareWhatTheyHaveInCommon(t *testing.T) {
 	require.Equal(t, 1, differ)
 }
 
-func TestWhatNobodyUsesIsForgotten(t *testing.T) {
+func TestUnusedTablesAreForgotten(t *testing.T) {
 	ts := newTables(newInterner(nil))
 	held := ts.empty
 	most := 0

@@ -115,7 +115,7 @@ func TestHowBytesAreCutDoesNotMatter(t *testing.T) {
 	require.Equal(t, [8]byte{1, 2, 3}, ping.(*http2.PingFrame).Data)
 }
 
-func TestWhatMayBeSent(t *testing.T) {
+func TestSendWindowIsKept(t *testing.T) {
 	c, h := newFraming(1<<16), &heard{}
 	read := func(write func(*http2.Framer) error) {
 		var b bytes.Buffer
@@ -141,7 +141,7 @@ func TestWhatMayBeSent(t *testing.T) {
 	require.Equal(t, 5, c.room())
 }
 
-func TestWhatIsReadIsGrantedAgain(t *testing.T) {
+func TestReceiveWindowIsGrantedAgain(t *testing.T) {
 	const window = 1 << 15
 	c, h := newFraming(window), &heard{}
 	granted, read := window, 0
@@ -168,7 +168,7 @@ func TestWhatIsReadIsGrantedAgain(t *testing.T) {
 	require.ErrorContains(t, c.read(b.Bytes(), &heard{}), "more than the window")
 }
 
-func TestOpening(t *testing.T) {
+func TestOpeningIsValidHTTP2(t *testing.T) {
 	long := string(bytes.Repeat([]byte("x"), 40000))
 	b := opening(1<<20, requestFields("http", "plane:15010", Delta, long))
 	require.Equal(t, http2.ClientPreface, string(b[:len(http2.ClientPreface)]))

@@ -25,7 +25,7 @@ func TestInputsAreMemoKeys(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestClusterNamesAreIstios(t *testing.T) {
 	require.Equal(t, "outbound|9080|v1|reviews.default.svc.cluster.local", cluster.Name(9080, "v1", "reviews.default.svc.cluster.local"))
 	require.Equal(t, "outbound|80||a.test", cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80}).GetName())
 	require.Equal(t, "inbound|9080||", cluster.Inbound(cluster.InboundInput{Port: 9080}).GetName())
@@ -34,8 +34,8 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "BlackHoleCluster", cluster.BlackHole().GetName())
 }
 
-// TestEffective states the merge as a rule for each block, in other words than the code: who has the last word.
-func TestEffective(t *testing.T) {
+// TestEffectiveMergesPolicySubsetAndPort states the merge as a rule for each block, in other words than the code: who has the last word.
+func TestEffectiveMergesPolicySubsetAndPort(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policy := rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(rt, "policy")
 		subset := rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(rt, "subset")

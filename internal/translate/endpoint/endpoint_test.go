@@ -25,7 +25,7 @@ func TestInputsAreMemoKeys(t *testing.T) {
 	}
 }
 
-func TestEndpoint(t *testing.T) {
+func TestEndpointShowsItsInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   endpoint.Input
 		want string
@@ -135,7 +135,7 @@ func FuzzGate(f *testing.F) {
 	})
 }
 
-func TestHeads(t *testing.T) {
+func TestAssignmentsAndGroupsWithoutEndpoints(t *testing.T) {
 	require.Equal(t, "clusterName: outbound|80||a.test\n", translatetest.Text(t, endpoint.Assignment(endpoint.AssignmentInput{Cluster: "outbound|80||a.test"})))
 	require.Equal(t, "{}\n", translatetest.Text(t, endpoint.Group(endpoint.GroupInput{})))
 	group := endpoint.Group(endpoint.GroupInput{

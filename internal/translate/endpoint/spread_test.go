@@ -37,7 +37,7 @@ func pattern(text string) model.LocalityPattern {
 	return model.LocalityPattern(model.ParseLocality(text))
 }
 
-func TestSpread(t *testing.T) {
+func TestSpreadGivesPrioritiesAndWeights(t *testing.T) {
 	places := []endpoint.Site{siteAt("eu/1/a"), siteAt("eu/1/b"), siteAt("eu/2/a"), siteAt("us/1/a"), siteAt("")}
 	nodes := []endpoint.Site{siteAt("eu/1/a", model.HostnameLabel, "n1"), siteAt("eu/1/a", model.HostnameLabel, "n2"), siteAt("eu/1/a")}
 	versions := []endpoint.Site{siteAt("eu/1/a", "v", "1"), siteAt("eu/2/a", "v", "1"), siteAt("eu/1/a", "v", "2")}

@@ -39,7 +39,7 @@ func TestMarshalOrdersMaps(t *testing.T) {
 	}
 }
 
-func TestUnsetAndZero(t *testing.T) {
+func TestOptionalValuesOfZeroAreUnset(t *testing.T) {
 	require.Nil(t, pb.OptionalDuration(0))
 	require.NotNil(t, pb.Duration(0))
 	require.Equal(t, time.Second, pb.OptionalDuration(time.Second).AsDuration())
@@ -47,7 +47,7 @@ func TestUnsetAndZero(t *testing.T) {
 	require.Equal(t, uint32(3), pb.OptionalUint32(3).GetValue())
 }
 
-func TestOutboundCluster(t *testing.T) {
+func TestOutboundClusterHasIstiosName(t *testing.T) {
 	require.Equal(t, "outbound|9080||a.b", pb.OutboundCluster("a.b", 9080, ""))
 	require.Equal(t, "outbound|9080|v1|a.b", pb.OutboundCluster("a.b", 9080, "v1"))
 }

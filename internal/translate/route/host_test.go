@@ -80,7 +80,7 @@ func TestFactsAreFoundByHostPortAndSubset(t *testing.T) {
 	require.Equal(t, "outbound|3|v2|a.test", vh.GetRoutes()[0].GetRoute().GetCluster())
 }
 
-func TestWhatCannotBeInForceAnswers503(t *testing.T) {
+func TestRoutesToUnusableDestinationsAnswer503(t *testing.T) {
 	for name, r := range map[string]model.HTTPRoute{
 		"broken":            {Broken: "no such thing", Destinations: []model.Destination{{Host: "a.test"}}},
 		"nothing":           {},
@@ -102,7 +102,7 @@ func TestWhatCannotBeInForceAnswers503(t *testing.T) {
 	}
 }
 
-func TestFallback(t *testing.T) {
+func TestFallbackBlocksOrPassesUnknownHosts(t *testing.T) {
 	blocked := route.Fallback(route.FallbackInput{RegistryOnly: true})
 	require.Equal(t, []string{"*"}, blocked.GetDomains())
 	require.Equal(t, uint32(502), blocked.GetRoutes()[0].GetDirectResponse().GetStatus())
@@ -112,7 +112,7 @@ func TestFallback(t *testing.T) {
 	require.NotNil(t, allowed.GetRoutes()[0].GetRoute().GetTimeout(), "Envoy's default of 15 s must not apply")
 }
 
-func TestTable(t *testing.T) {
+func TestTableIsNotValidatedAgainstClusters(t *testing.T) {
 	table := route.Table(route.TableInput{Name: "9080", AnyPort: true})
 	require.Equal(t, "9080", table.GetName())
 	require.False(t, table.GetValidateClusters().GetValue())

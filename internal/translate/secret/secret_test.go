@@ -28,7 +28,7 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 	require.Equal(t, of(), of())
 }
 
-func TestWhatIsInThem(t *testing.T) {
+func TestSecretsHoldTheirCertificatesAndKeys(t *testing.T) {
 	c := secret.Certificate(secret.CertificateInput{Name: "kubernetes://a", Pair: model.KeyPair{Chain: model.Hidden("chain"), Key: model.Hidden("key")}})
 	require.Equal(t, "kubernetes://a", c.GetName())
 	require.Equal(t, "chain", string(c.GetTlsCertificate().GetCertificateChain().GetInlineBytes()))

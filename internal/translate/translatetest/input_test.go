@@ -12,7 +12,7 @@ import (
 
 type nested struct{ Words []string }
 
-func TestFaultsAreFoundWhereverTheyHide(t *testing.T) {
+func TestMemoKeyCheckFindsFaultsAtAnyDepth(t *testing.T) {
 	type (
 		clean  struct{ Policy *model.TrafficPolicy }
 		listed struct{ Names *model.List[string] }

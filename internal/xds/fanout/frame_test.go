@@ -84,7 +84,7 @@ func TestSharedFrameIsEncodedOnce(t *testing.T) {
 }
 
 // Of many resources each is encoded once, whichever classes have it: here two that differ in one, which is their proxy's own.
-func TestResourcesOfManyAreEncodedOnce(t *testing.T) {
+func TestResourceOfManyClientsIsEncodedOnce(t *testing.T) {
 	var many []*resource.Resource
 	for i := range 100 {
 		many = append(many, cluster(t, fmt.Sprint("c", i), 10, false))

@@ -246,7 +246,7 @@ func TestSettleReturnsWithTheLastAck(t *testing.T) {
 }
 
 // Streams come, go and acknowledge while generations are published; each record still adds up.
-func TestConcurrentUse(t *testing.T) {
+func TestRecordsAddUpUnderConcurrentUse(t *testing.T) {
 	f := newFixture(4)
 	const classes, generations = 3, 60
 	var conns []*fanout.Conn

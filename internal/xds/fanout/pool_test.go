@@ -28,7 +28,7 @@ func (f *fixture) pusher(class fanout.ClassID) *pusher {
 	return p
 }
 
-func TestNoMorePushesThanTheThrottleSaysInTheOrderOfTheirOffers(t *testing.T) {
+func TestPoolPushesInOrderAndNeverMoreThanTheThrottle(t *testing.T) {
 	f := newFixture(2)
 	all := []*pusher{f.pusher(1), f.pusher(2), f.pusher(3), f.pusher(4)}
 	for i := range all {
@@ -68,7 +68,7 @@ func TestStuckPushGivesItsTurnToOthers(t *testing.T) {
 	stuck.end <- struct{}{}
 }
 
-func TestItIsCalmWhenNoPushIsUnderWay(t *testing.T) {
+func TestCalmReturnsWhenNoPushIsUnderWay(t *testing.T) {
 	f := newFixture(2)
 	require.Nil(t, f.hub.Calm())
 	one, stuck := f.pusher(1), f.pusher(2)

@@ -35,7 +35,7 @@ func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
 	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
 }
 
-func TestAGenerationIsThroughButForStragglers(t *testing.T) {
+func TestGenerationIsThroughDespiteStragglers(t *testing.T) {
 	f := newFixture(1)
 	conns := make([]*fanout.Conn, 130)
 	for i := range conns {

@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-func TestBlame(t *testing.T) {
+func TestBlameFindsResourcesInEnvoysMessage(t *testing.T) {
 	type want struct{ guilty, innocent, first, second []string }
 	for name, c := range map[string]struct {
 		message string

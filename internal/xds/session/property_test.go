@@ -248,7 +248,7 @@ func (m *mesh) verify() {
 			continue
 		}
 		has := c.envoy.Bodies(kind)
-		withheld := s.Status()[t].Withheld // TestWithheldIsWhatWorks says what may be
+		withheld := s.Status()[t].Withheld // TestWithholdingKeepsWhatWorked says what may be
 		for r := range set.All() {
 			if slices.Contains(withheld, r.Name()) {
 				refused = true

@@ -50,8 +50,8 @@ func TestEveryRuleHasAScript(t *testing.T) {
 	}
 }
 
-// TestTheTableOfRulesIsTrue: it names every script once under its own rule, and nothing that does not exist.
-func TestTheTableOfRulesIsTrue(t *testing.T) {
+// TestRulesInProtocolDocMatchScripts: it names every script once under its own rule, and nothing that does not exist.
+func TestRulesInProtocolDocMatchScripts(t *testing.T) {
 	_, of := proofs(t)
 	listed := map[string]bool{}
 	for rule, names := range of {

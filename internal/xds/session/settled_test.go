@@ -105,9 +105,9 @@ func TestSettledSessionsShareAStep(t *testing.T) {
 	require.Zero(t, a.Exceptions())
 }
 
-// TestWhatGoesBesideCollectionsIsShared: where the endpoints of large clusters go as collections, those of the others are one frame for all
+// TestListsBesideCollectionsShareOneFrame: where the endpoints of large clusters go as collections, those of the others are one frame for all
 // sessions that make the step, from the first response on; and so are the members.
-func TestWhatGoesBesideCollectionsIsShared(t *testing.T) {
+func TestListsBesideCollectionsShareOneFrame(t *testing.T) {
 	store, differ := resource.NewStore(), resource.NewDiffer(16)
 	assignment := func(name string, endpoints int) *resource.Resource {
 		var members []*resource.Resource

@@ -47,10 +47,10 @@ func (w *wire) Reported() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// TestWhatAClientStatesIsComparedWithItsSetOrNameByName: a client's first request of a type is compared with what its class has, at once,
+// TestInitialVersionsAreComparedWithTheSetOrByName: a client's first request of a type is compared with what its class has, at once,
 // if that is mostly the same; else it is taken name by name, which one that gives up a name which it never had always is. The client
 // is sent the same either way, then and later.
-func TestWhatAClientStatesIsComparedWithItsSetOrNameByName(t *testing.T) {
+func TestInitialVersionsAreComparedWithTheSetOrByName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDoubles(t)
 		for _, typ := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route, resource.VirtualHost} {

@@ -15,9 +15,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// TestWithheldIsWhatWorks is the promise of withholding to a user, whatever a client refuses among its clusters:
+// TestWithholdingKeepsWhatWorked is the promise of withholding to a user, whatever a client refuses among its clusters:
 // what has worked and can go on working does, and everything else is as its class has it.
-func TestWithheldIsWhatWorks(t *testing.T) {
+func TestWithholdingKeepsWhatWorked(t *testing.T) {
 	for name, p := range map[string]session.Protocol{"delta": session.Delta, "sotw": session.StateOfTheWorld} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {

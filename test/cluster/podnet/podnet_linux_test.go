@@ -73,7 +73,7 @@ func TestProcessesOfAPodAreAlone(t *testing.T) {
 }
 
 // Pods reach each other and the gateway, and nothing else.
-func TestNothingLeadsOut(t *testing.T) {
+func TestPodNetworkHasNoWayOut(t *testing.T) {
 	n := newNetwork(t)
 	a, b := newPod(t, n), newPod(t, n)
 	l, err := n.Listen(8080)
@@ -124,7 +124,7 @@ func TestConnectionsAreRedirected(t *testing.T) {
 	require.Equal(t, podnet.Gateway.String(), <-exception)
 }
 
-func TestAnUnpluggedPodIsSilent(t *testing.T) {
+func TestUnpluggedPodAnswersNothing(t *testing.T) {
 	n := newNetwork(t)
 	p := newPod(t, n)
 	require.NoError(t, p.Unplug())

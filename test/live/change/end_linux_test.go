@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEnds ends a mesh in each way that it can end, and starts another on the same state right after.
-func TestEnds(t *testing.T) {
+// TestEveryWayToEndLeavesStateForTheNextStart ends a mesh in each way that it can end, and starts another on the same state right after.
+func TestEveryWayToEndLeavesStateForTheNextStart(t *testing.T) {
 	bystander := exec.Command("sleep", "1000")
 	require.NoError(t, bystander.Start())
 	t.Cleanup(func() {

@@ -17,9 +17,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_14 is why clusters with outlier detection have update_merge_window 0: an endpoint that has died must get no request once its
+// TestEjectionHidesTheHealthStatus_1_14 is why clusters with outlier detection have update_merge_window 0: an endpoint that has died must get no request once its
 // callers have acknowledged that, whatever they had found out by themselves.
-func Test1_14(t *testing.T) {
+func TestEjectionHidesTheHealthStatus_1_14(t *testing.T) {
 	fact(t, "a health status holds with its ACK, however long changes are merged", func(t *testing.T, r *adscript.Run) {
 		h := newHealth(t, r, never)
 		h.push(corev3.HealthStatus_UNHEALTHY)

@@ -8,9 +8,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_2_Forms is what makes the form of endpoints, a list or a collection, a matter of each step (P18): a head with its members in
+// TestEndpointsMayChangeBetweenListAndCollection is what makes the form of endpoints, a list or a collection, a matter of each step (P18): a head with its members in
 // one burst is taken anywhere, and a list ends a collection for good.
-func Test1_2_Forms(t *testing.T) {
+func TestEndpointsMayChangeBetweenListAndCollection(t *testing.T) {
 	const head = "head"
 	collection := func() adscript.Response {
 		return adscript.Push(head, adscript.CollectionAssignment("c", "c/1", 0))

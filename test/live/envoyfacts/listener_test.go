@@ -13,8 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_5 is why clusters are removed only after the ACKs of listeners and routes, and then the drain time.
-func Test1_5(t *testing.T) {
+// TestAckOfAListenerDoesNotProveItsUse_1_5 is why clusters are removed only after the ACKs of listeners and routes, and then the drain time.
+func TestAckOfAListenerDoesNotProveItsUse_1_5(t *testing.T) {
 	fact(t, "a listener is ACKed before it opens", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		r.AwaitAck(r.Send(adscript.Push("1", adscript.HTTPListener("l", "rc", never))))

@@ -1,5 +1,5 @@
-// Package envoyfacts holds the real Envoy to what docs/protocol.md, 1 says of it: one test per statement, Test1_1 for 1.1. Our
-// rules rest on these; a test that fails with a new Envoy says which rule to look at again.
+// Package envoyfacts holds the real Envoy to what docs/protocol.md, 1 says of it: one test per statement, whose name ends with
+// _1_1 for 1.1. Our rules rest on these; a test that fails with a new Envoy says which rule to look at again.
 //
 // Times that Envoy has of its own are made short in what is sent (a fetch that times out does so after a second), so that
 // what the default of 15 s does is seen in one. What never happens is checked where it would have happened: behind

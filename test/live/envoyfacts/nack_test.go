@@ -16,8 +16,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_7 is why nothing is taken as known of what a refused response says, and how the culprit is found (P15, blame.go).
-func Test1_7(t *testing.T) {
+// TestNackMayBePartial_1_7 is why nothing is taken as known of what a refused response says, and how the culprit is found (P15, blame.go).
+func TestNackMayBePartial_1_7(t *testing.T) {
 	fact(t, "clusters: the good ones are applied, and the removals; the bad ones are listed", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		r.AwaitAck(r.Send(adscript.Push("1", adscript.StaticCluster("old"))))
@@ -143,8 +143,8 @@ func Test1_7(t *testing.T) {
 	})
 }
 
-// Test1_8 is why every endpoint passes a gate before it is encoded (translate/endpoint).
-func Test1_8(t *testing.T) {
+// TestInvalidMemberAbortsEnvoy_1_8 is why every endpoint passes a gate before it is encoded (translate/endpoint).
+func TestInvalidMemberAbortsEnvoy_1_8(t *testing.T) {
 	for name, member := range map[string]adscript.Resource{
 		"an address that is none": {Body: adscript.Member("no-address")},
 		"no address":              {Raw: []byte{0x0a, 0x00}}, // LbEndpoint{endpoint: {}}

@@ -14,8 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_13 is about names and versions.
-func Test1_13(t *testing.T) {
+// TestClusterGoesByTheNameInItsBody_1_13 is about names and versions.
+func TestClusterGoesByTheNameInItsBody_1_13(t *testing.T) {
 	fact(t, "a cluster goes by the name in its body, also for its removal", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		r.AwaitAck(r.Send(adscript.PushNamed(adscript.Clusters, "1", adscript.Resource{Name: "outer", Body: adscript.StaticCluster("inner")})))

@@ -10,9 +10,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_2 is what a server can know of a client that comes back: all but the members of collections, so that these need a new
+// TestReconnectDoesNotReportMembersOfCollections_1_2 is what a server can know of a client that comes back: all but the members of collections, so that these need a new
 // name then.
-func Test1_2(t *testing.T) {
+func TestReconnectDoesNotReportMembersOfCollections_1_2(t *testing.T) {
 	fact(t, "what a client holds is reported, but for the members of collections", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		giveCollection(r, adscript.EDSCluster("c", "", never), "c/1", hosts(2)...)
@@ -84,9 +84,9 @@ func Test1_2(t *testing.T) {
 	})
 }
 
-// Test1_2_Seal is what a server may do about collections: send the assignment again as it is, with a version that says what the
+// TestSealedCollectionSurvivesAReconnect is what a server may do about collections: send the assignment again as it is, with a version that says what the
 // members are. It holds under two conditions, which are here too.
-func Test1_2_Seal(t *testing.T) {
+func TestSealedCollectionSurvivesAReconnect(t *testing.T) {
 	sealed := func(r *adscript.Run) *clusterv3.Cluster {
 		c := adscript.EDSCluster("c", "", never)
 		giveCollection(r, c, "c/1", hosts(3)...)
@@ -127,8 +127,8 @@ func Test1_2_Seal(t *testing.T) {
 	})
 }
 
-// Test1_3 is why endpoints and routes are emptied and never removed while they are subscribed to.
-func Test1_3(t *testing.T) {
+// TestRemovingAnAssignmentRemovesNoEndpoint_1_3 is why endpoints and routes are emptied and never removed while they are subscribed to.
+func TestRemovingAnAssignmentRemovesNoEndpoint_1_3(t *testing.T) {
 	fact(t, "removing an assignment removes no endpoint, an empty one does", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		give(r, adscript.EDSCluster("c", "", never), backend(t, "c"))

@@ -14,9 +14,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 )
 
-// Test1_15 is why a secret that does not exist is answered with its removal (P25), and why secrets need no obligation as
+// TestListenersAndClustersWaitForTheirSecret_1_15 is why a secret that does not exist is answered with its removal (P25), and why secrets need no obligation as
 // endpoints do.
-func Test1_15(t *testing.T) {
+func TestListenersAndClustersWaitForTheirSecret_1_15(t *testing.T) {
 	fact(t, "a listener waits for its secret, whatever else comes", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		waitForSecret(r, "l", never)

@@ -8,9 +8,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_12 is state of the world where it differs: a request states all names, and a response for clusters or listeners all
+// TestStateOfTheWorldDiffers_1_12 is state of the world where it differs: a request states all names, and a response for clusters or listeners all
 // there are (P11, P16).
-func Test1_12(t *testing.T) {
+func TestStateOfTheWorldDiffers_1_12(t *testing.T) {
 	sotw := func(name string, check func(*testing.T, *adscript.Run)) {
 		factWith(t, name, adscript.Options{StateOfTheWorld: true}, func(t *testing.T, r *adscript.Run) {
 			start(r)

@@ -8,8 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_9 is why fetches of what is always sent do not time out, and why the server answers every name that is asked for.
-func Test1_9(t *testing.T) {
+// TestFetchTimeouts_1_9 is why fetches of what is always sent do not time out, and why the server answers every name that is asked for.
+func TestFetchTimeouts_1_9(t *testing.T) {
 	fact(t, "with a timeout of 0 a cluster that warms again keeps its hosts", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		endless, timed := adscript.EDSCluster("endless", "", 0), adscript.EDSCluster("timed", "", soon)
@@ -29,8 +29,8 @@ func Test1_9(t *testing.T) {
 	})
 }
 
-// Test1_10 is why the bootstrap says set_node_on_first_message_only, and why the first response for clusters is whole.
-func Test1_10(t *testing.T) {
+// TestNodeIsSentOnceIfTheBootstrapSaysSo_1_10 is why the bootstrap says set_node_on_first_message_only, and why the first response for clusters is whole.
+func TestNodeIsSentOnceIfTheBootstrapSaysSo_1_10(t *testing.T) {
 	fact(t, "the node comes in the first message of a stream alone, if the bootstrap says so", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		r.Reconnect()
@@ -74,8 +74,8 @@ func Test1_10(t *testing.T) {
 	})
 }
 
-// Test1_11 is why each cluster has an EDS name, and a collection, of its own.
-func Test1_11(t *testing.T) {
+// TestOneEDSNameServesOneCluster_1_11 is why each cluster has an EDS name, and a collection, of its own.
+func TestOneEDSNameServesOneCluster_1_11(t *testing.T) {
 	fact(t, "a second cluster of one EDS name asks for nothing", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		first := r.Send(adscript.Push("1", adscript.EDSCluster("first", "shared", never)))

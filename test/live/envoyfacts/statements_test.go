@@ -20,7 +20,7 @@ func TestEachStatementHasItsTest(t *testing.T) {
 	for _, file := range files {
 		code, err := os.ReadFile(file)
 		require.NoError(t, err)
-		tested = append(tested, numbers(`(?m)^func Test1_(\d+)\(`, code)...)
+		tested = append(tested, numbers(`(?m)^func Test\w+_1_(\d+)\(`, code)...)
 	}
 	stated := numbers(`(?m)^\*\*1\.(\d+) `, page)
 	require.NotEmpty(t, stated)

@@ -11,8 +11,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_6 is what VHDS asks of a server that would use it.
-func Test1_6(t *testing.T) {
+// TestVHDSTakesHostsOfItsTable_1_6 is what VHDS asks of a server that would use it.
+func TestVHDSTakesHostsOfItsTable_1_6(t *testing.T) {
 	fact(t, "a route table asks for its virtual hosts without names, and a resource each is a small push", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		asked := giveHosts(r, "l", "rc", adscript.AnsweringHost("rc/a", "a", "a.test"), adscript.AnsweringHost("rc/b", "b", "b.test"))
@@ -131,8 +131,8 @@ func Test1_6(t *testing.T) {
 	})
 }
 
-// Test1_6_Wait is what ends the wait of a listener for virtual hosts, besides those.
-func Test1_6_Wait(t *testing.T) {
+// TestWhatEndsAListenersWaitForVirtualHosts is what ends the wait of a listener for virtual hosts, besides those.
+func TestWhatEndsAListenersWaitForVirtualHosts(t *testing.T) {
 	fact(t, "a burst of listener, head and virtual hosts is taken, before anything is asked for", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		r.AwaitAck(r.Send(adscript.Push("1", adscript.HTTPListener("l", "rc", never)), adscript.Push("1", adscript.VHDSRouteTable("rc", never)),
@@ -193,8 +193,8 @@ func Test1_6_Wait(t *testing.T) {
 	})
 }
 
-// Test1_6_Versions is why a server cannot trust the versions that Envoy reports of virtual hosts, unless it has seen to it.
-func Test1_6_Versions(t *testing.T) {
+// TestReportedVersionsOfVirtualHostsCannotBeTrusted is why a server cannot trust the versions that Envoy reports of virtual hosts, unless it has seen to it.
+func TestReportedVersionsOfVirtualHostsCannotBeTrusted(t *testing.T) {
 	fact(t, "what no table takes is acknowledged, and reported, until it is removed", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		giveHosts(r, "l", "rc", adscript.AnsweringHost("rc/a", "a", "a.test"))

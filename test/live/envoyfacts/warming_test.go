@@ -12,9 +12,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// Test1_1 is why a cluster that is sent obliges the session to send its endpoints behind it (P10), and why LEDS needs a new
+// TestChangedClusterWarmsAgainAndNeedsItsEndpoints_1_1 is why a cluster that is sent obliges the session to send its endpoints behind it (P10), and why LEDS needs a new
 // collection name for the same.
-func Test1_1(t *testing.T) {
+func TestChangedClusterWarmsAgainAndNeedsItsEndpoints_1_1(t *testing.T) {
 	fact(t, "a cluster that changes warms, asks for nothing, and the old one serves on", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		c := adscript.EDSCluster("c", "", never)
@@ -106,9 +106,9 @@ func Test1_1(t *testing.T) {
 	})
 }
 
-// Test1_4 is the order of the session: endpoints behind their cluster in one burst, listeners and routes after the ACK, at most
+// TestAckOfClustersWaitsForWarming_1_4 is the order of the session: endpoints behind their cluster in one burst, listeners and routes after the ACK, at most
 // Hold later.
-func Test1_4(t *testing.T) {
+func TestAckOfClustersWaitsForWarming_1_4(t *testing.T) {
 	fact(t, "the ACK of clusters is withheld while any warms, what is pushed is applied", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		warming := r.Send(adscript.Push("1", adscript.EDSCluster("c", "", never)))
