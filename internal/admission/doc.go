@@ -7,5 +7,5 @@
 // code; what objects say about each other (a missing subset) is not its business, since they come in any order. Kinds
 // that Lateen does not read are allowed.
 //
-// It may import observe, source, source/manifest, model and ingest; it translates nothing and writes nothing.
+// It may import api/kinds, observe, source, source/manifest, model and ingest; it translates nothing and writes nothing.
 package admission

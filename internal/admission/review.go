@@ -5,21 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
-
-// groups are the API groups of Istio. Objects of others are allowed: who asks about them has set the webhook up for more than
-// it is for.
-var groups = map[string]bool{
-	"networking.istio.io": true, "security.istio.io": true, "telemetry.istio.io": true, "extensions.istio.io": true,
-}
 
 // The reasons for which objects are refused, as galley_validation_failed has them.
 const (
@@ -40,7 +36,8 @@ type verdict struct {
 func (h *handler) answer(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 	stored := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
-	if !groups[r.Kind.Group] || !stored || r.SubResource != "" {
+	if !slices.Contains(kinds.IstioGroups(), r.Kind.Group) || !stored || r.SubResource != "" {
+		// Who asks about other groups has set the webhook up for more than it is for.
 		return response
 	}
 	v := h.judge(r)
@@ -53,7 +50,7 @@ func (h *handler) answer(r *admissionv1.AdmissionRequest) *admissionv1.Admission
 	response.Warnings = lines(v.warnings)
 	if v.reason != "" {
 		response.Allowed = false
-		key := source.Key{Kind: source.Kind(r.Kind.Kind), Namespace: r.Namespace, Name: r.Name}
+		key := source.Key{Kind: kinds.Kind(r.Kind.Kind), Namespace: r.Namespace, Name: r.Name}
 		response.Result = &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,
 			Message: key.String() + " is refused:\n" + strings.Join(lines(v.errors), "\n"),
@@ -123,7 +120,7 @@ func lines(problems []source.Problem) []string {
 func (h *handler) count(r *admissionv1.AdmissionRequest, v verdict) {
 	labels := []string{r.Resource.Group, r.Resource.Version, r.Resource.Resource}
 	if !manifest.Reads(metav1.GroupVersion{Group: r.Resource.Group, Version: r.Resource.Version}.String(), r.Kind.Kind) ||
-		labels[2] != resourceOf(r.Kind.Kind) {
+		labels[2] != kinds.Of(kinds.Kind(r.Kind.Kind)).Resource {
 		labels = []string{"", "", "other"}
 	}
 	if v.reason == "" {
@@ -131,13 +128,4 @@ func (h *handler) count(r *admissionv1.AdmissionRequest, v verdict) {
 		return
 	}
 	h.Metrics.Admission.Failed.WithLabelValues(append(labels, v.reason)...).Inc()
-}
-
-// resourceOf is the name of the resource that a kind of Istio's API has in URLs.
-func resourceOf(kind string) string {
-	singular := strings.ToLower(kind)
-	if stem, ok := strings.CutSuffix(singular, "y"); ok && !strings.HasSuffix(stem, "a") {
-		return stem + "ies" // ServiceEntry, AuthorizationPolicy, Telemetry; Gateway not
-	}
-	return singular + "s"
 }

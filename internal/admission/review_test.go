@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
@@ -52,7 +53,7 @@ func review(t testing.TB, operation string, object, old []byte) []byte {
 	request := &admissionv1.AdmissionRequest{UID: "u", Operation: admissionv1.Operation(operation), OldObject: raw(old), Object: raw(object)}
 	kind := schema.FromAPIVersionAndKind(head.APIVersion, head.Kind)
 	request.Kind = metav1.GroupVersionKind(kind)
-	request.Resource = metav1.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: resourceOf(kind.Kind)}
+	request.Resource = metav1.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kinds.Of(kinds.Kind(kind.Kind)).Resource}
 	request.Name, request.Namespace = head.Metadata.Name, head.Metadata.Namespace
 	out, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe"
@@ -22,11 +23,6 @@ func (m *meters) batched(_ int, waited time.Duration) {
 	m.metrics.World.Debounce.Observe(waited.Seconds())
 }
 
-// registryTypes are the values of pilot_k8s_reg_events' label type.
-var registryTypes = map[source.Kind]string{
-	source.Service: "Services", source.Pod: "Pods", source.EndpointSlice: "EndpointSlice", source.Node: "Nodes",
-}
-
 func (m *meters) arrived(c source.Change) {
 	event, hash := "add", maphash.Comparable(m.seed, c.Key)
 	_, known := m.known[hash]
@@ -39,12 +35,12 @@ func (m *meters) arrived(c source.Change) {
 	default:
 		m.known[hash] = struct{}{}
 	}
-	switch c.Key.Kind {
-	case source.Service, source.Pod, source.EndpointSlice, source.Node:
-		m.metrics.Source.RegistryEvents.WithLabelValues(registryTypes[c.Key.Kind], event).Inc()
-	case source.Gateway, source.VirtualService, source.DestinationRule, source.ServiceEntry, source.Sidecar,
-		source.AuthorizationPolicy, source.PeerAuthentication:
-		m.metrics.Source.ConfigEvents.WithLabelValues(string(c.Key.Kind), event).Inc()
+	kind := kinds.Of(c.Key.Kind)
+	if kind.RegistryType != "" {
+		m.metrics.Source.RegistryEvents.WithLabelValues(kind.RegistryType, event).Inc()
+	}
+	if kind.ConfigEvents {
+		m.metrics.Source.ConfigEvents.WithLabelValues(string(kind.Kind), event).Inc()
 	}
 }
 

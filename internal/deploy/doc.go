@@ -6,5 +6,5 @@
 // A control plane that runs finds its own things by the same Names. What it may do is the least that it needs: it reads the
 // kinds that it translates, writes statuses of Istio's kinds, and otherwise touches objects of its own only, by their names.
 //
-// It may import source and source/kube, which says what it reads.
+// It may import api/kinds, and source/kube, which says what it reads.
 package deploy

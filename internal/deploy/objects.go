@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // Options say which control plane is to be installed.
@@ -34,11 +36,9 @@ func (o Options) revision() string {
 	return o.Revision
 }
 
-const revisionLabel = "istio.io/rev"
-
 // selector are the labels that the pods are told by. Istio's tools look for app=istiod.
 func (o Options) selector() map[string]string {
-	return map[string]string{"app": "istiod", revisionLabel: o.revision()}
+	return map[string]string{"app": "istiod", kinds.RevisionLabel: o.revision()}
 }
 
 func (o Options) labels() map[string]string {
@@ -135,7 +135,7 @@ func (o Options) webhook() runtime.Object {
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 				Rule: admissionregistrationv1.Rule{
-					APIGroups:   []string{"extensions.istio.io", "networking.istio.io", "security.istio.io", "telemetry.istio.io"},
+					APIGroups:   kinds.IstioGroups(),
 					APIVersions: []string{"*"}, Resources: []string{"*"},
 				},
 			}},
@@ -145,10 +145,10 @@ func (o Options) webhook() runtime.Object {
 		}
 	}
 	webhooks := []admissionregistrationv1.ValidatingWebhook{
-		one("rev.", metav1.LabelSelectorRequirement{Key: revisionLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{o.revision()}}),
+		one("rev.", metav1.LabelSelectorRequirement{Key: kinds.RevisionLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{o.revision()}}),
 	}
 	if o.revision() == "default" { // objects that name no revision are the default one's business
-		webhooks = append(webhooks, one("", metav1.LabelSelectorRequirement{Key: revisionLabel, Operator: metav1.LabelSelectorOpDoesNotExist}))
+		webhooks = append(webhooks, one("", metav1.LabelSelectorRequirement{Key: kinds.RevisionLabel, Operator: metav1.LabelSelectorOpDoesNotExist}))
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},

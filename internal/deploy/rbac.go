@@ -1,16 +1,14 @@
 package deploy
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingk8s "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 )
 
@@ -37,48 +35,56 @@ func reads(n Names, namespace string) []rbacv1.PolicyRule {
 		if r.Namespace != namespace {
 			continue
 		}
-		i := slices.IndexFunc(all, func(p rbacv1.PolicyRule) bool { return p.APIGroups[0] == r.Group })
-		if i < 0 {
-			verbs := watched
-			if hasStatus(r.Group) {
-				verbs = read // an object is looked at again before its status is written
-			}
-			i, all = len(all), append(all, rules(r.Group, verbs))
+		verbs := watched
+		if hasStatus(r.Group) {
+			verbs = read // an object is looked at again before its status is written
 		}
-		all[i].Resources = append(all[i].Resources, r.Resource)
+		all = byGroup(all, rules(r.Group, verbs, r.Resource))
 	}
 	return all
 }
 
-// hasStatus tells whether Lateen writes statuses of objects of a group.
-func hasStatus(group string) bool {
-	return group == networkingk8s.GroupName || len(istioStatuses()[group]) > 0
+// withStatus are the kinds of which Lateen writes statuses.
+func withStatus() []*kinds.Descriptor {
+	return slices.Concat(kinds.WithStatus(kinds.Conditions), kinds.WithStatus(kinds.Address))
 }
 
-// istioStatuses are the statuses of Istio's kinds, by group.
-func istioStatuses() map[string][]string {
-	statuses := map[string][]string{}
-	for _, kind := range source.IstioKinds() {
-		r, _ := kind.Istio()
-		statuses[r.Group] = append(statuses[r.Group], r.Resource+"/status")
+// hasStatus tells whether Lateen writes statuses of objects of a group.
+func hasStatus(group string) bool {
+	return slices.ContainsFunc(withStatus(), func(d *kinds.Descriptor) bool { return d.Group == group })
+}
+
+// writes are the rules for statuses, by group.
+func writes() []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	for _, d := range withStatus() {
+		all = byGroup(all, rules(d.Group, []string{"patch"}, d.Resource+"/status"))
 	}
-	return statuses
+	return all
+}
+
+// byGroup adds a rule to those that there are. A group has one.
+func byGroup(all []rbacv1.PolicyRule, r rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	for i := range all {
+		if all[i].APIGroups[0] == r.APIGroups[0] {
+			all[i].Resources = append(all[i].Resources, r.Resources...)
+			return all
+		}
+	}
+	return append(all, r)
 }
 
 // clusterRules are what Lateen may do in all namespaces.
 func clusterRules(n Names) []rbacv1.PolicyRule {
 	all := append(reads(n, ""), rules("authentication.k8s.io", []string{"create"}, "tokenreviews"))
-	statuses := istioStatuses()
-	for _, group := range slices.Sorted(maps.Keys(statuses)) {
-		all = append(all, rules(group, []string{"patch"}, statuses[group]...))
-	}
-	all = append(all, rules(networkingk8s.GroupName, []string{"patch"}, "ingresses/status"))
+	all = append(all, writes()...)
 	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...), "validatingwebhookconfigurations")
 	return append(all, named(webhook, n.Webhook))
 }
 
 // ownRules are what Lateen may do in its root namespace besides.
 func ownRules(n Names) []rbacv1.PolicyRule {
+	probe := kinds.Of(kinds.Gateway)
 	return append(reads(n, n.Namespace),
 		// It may not create Secrets, since one that it made itself could be filled with anybody's token. The manifests have an
 		// empty one.
@@ -86,7 +92,7 @@ func ownRules(n Names) []rbacv1.PolicyRule {
 		rules("coordination.k8s.io", []string{"create"}, "leases"), // which no name can limit
 		named(rules("coordination.k8s.io", []string{"get", "update"}, "leases"), n.Lease),
 		// A dry run of an object that is to be refused, to see whether the API server asks the webhook.
-		rules(source.NetworkingGroup, []string{"create"}, "gateways"),
+		rules(probe.Group, []string{"create"}, probe.Resource),
 	)
 }
 

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
@@ -274,11 +275,8 @@ func TestWhatFollowsChangesNothingThatWasDelivered(t *testing.T) {
 }
 
 func TestEveryKindCanBeDecoded(t *testing.T) {
-	for _, kind := range []source.Kind{
-		source.Namespace, source.Node, source.Service, source.ServiceAccount, source.Deployment, source.Pod, source.ConfigMap, source.EndpointSlice,
-		source.Gateway, source.VirtualService, source.DestinationRule, source.ServiceEntry, source.Sidecar,
-	} {
-		c := source.Change{Key: source.Key{Kind: kind, Name: "a"}, Object: kind.NewObject()}
+	for _, d := range kinds.All() {
+		c := source.Change{Key: source.Key{Kind: d.Kind, Name: "a"}, Object: d.New()}
 		encoded, err := encode(c)
 		require.NoError(t, err)
 		decoded, err := encoded.decode(time.Time{})

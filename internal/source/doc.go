@@ -3,6 +3,6 @@
 //
 //	directory, informers, tests ──► Event{Changes, Reports} ──► ingest
 //
-// Its sub-packages are the sources themselves (dir, memory, later kube). It imports nothing of Lateen, and
-// it knows nothing of Envoy.
+// Its sub-packages are the sources themselves (dir, memory, later kube). It imports api/kinds
+// and nothing else of Lateen, and it knows nothing of Envoy.
 package source

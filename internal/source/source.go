@@ -7,38 +7,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// Kind is the Kubernetes kind of an object, as in its manifest ("Service", "VirtualService"). Kinds that Lateen
-// reads have distinct names, so the API group is not part of it.
-type Kind string
-
-// The kinds that Lateen reads.
-const (
-	Namespace       Kind = "Namespace"
-	Node            Kind = "Node"
-	Service         Kind = "Service"
-	ServiceAccount  Kind = "ServiceAccount"
-	Deployment      Kind = "Deployment"
-	Pod             Kind = "Pod"
-	ConfigMap       Kind = "ConfigMap"
-	EndpointSlice   Kind = "EndpointSlice"
-	Gateway         Kind = "Gateway"
-	VirtualService  Kind = "VirtualService"
-	DestinationRule Kind = "DestinationRule"
-	ServiceEntry    Kind = "ServiceEntry"
-	Sidecar         Kind = "Sidecar"
-	Secret          Kind = "Secret"
-	Ingress         Kind = "Ingress"
-	IngressClass    Kind = "IngressClass"
-
-	AuthorizationPolicy Kind = "AuthorizationPolicy"
-	PeerAuthentication  Kind = "PeerAuthentication"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // Key names one object. Namespace is empty for cluster-scoped kinds.
 type Key struct {
-	Kind      Kind
+	Kind      kinds.Kind
 	Namespace string
 	Name      string
 }

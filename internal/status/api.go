@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"strconv"
 
-	networkingk8s "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -40,8 +39,8 @@ func NewAPI(config *rest.Config) (API, error) {
 const pageSize = 100
 
 // list gives the objects of a kind, one after the other.
-func (a API) list(ctx context.Context, kind source.Kind, each func(*live)) error {
-	r := resourceOf(kind)
+func (a API) list(ctx context.Context, kind kinds.Kind, each func(*live)) error {
+	r := kinds.Of(kind).GroupVersionResource()
 	for next := ""; ; {
 		raw, err := rawOf(a.client.Get().AbsPath("apis", r.Group, r.Version, r.Resource).
 			Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
@@ -90,15 +89,6 @@ func (a API) patch(ctx context.Context, k source.Key, body []byte) error {
 }
 
 func pathOf(k source.Key) []string {
-	r := resourceOf(k.Kind)
+	r := kinds.Of(k.Kind).GroupVersionResource()
 	return []string{"apis", r.Group, r.Version, "namespaces", k.Namespace, r.Resource, k.Name}
-}
-
-// resourceOf is where an API server serves a kind that has a status: one of Istio's, or Ingresses.
-func resourceOf(kind source.Kind) schema.GroupVersionResource {
-	if kind == source.Ingress {
-		return networkingk8s.SchemeGroupVersion.WithResource("ingresses")
-	}
-	r, _ := kind.Istio()
-	return r
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -46,7 +47,7 @@ func (b *Board) Applied(changes []source.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range changes {
-		if _, ok := c.Key.Kind.Istio(); !ok {
+		if kinds.Of(c.Key.Kind).Status != kinds.Conditions {
 			continue
 		}
 		if c.Object == nil {
@@ -76,7 +77,7 @@ func (b *Board) Problems(appeared, mended []source.Problem) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range appeared {
-		if _, ok := p.Object.Kind.Istio(); ok {
+		if kinds.Of(p.Object.Kind).Status == kinds.Conditions {
 			o := b.object(p.Object)
 			if o.problems == nil {
 				o.problems = map[source.Problem]bool{}

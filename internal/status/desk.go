@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -48,7 +49,7 @@ func newDesk(ctx context.Context, metrics *observe.Metrics, log *slog.Logger) *d
 }
 
 // read lists a kind, again and again until it works; false if ctx ends before.
-func (d *desk) read(ctx context.Context, kind source.Kind, list func() error) bool {
+func (d *desk) read(ctx context.Context, kind kinds.Kind, list func() error) bool {
 	for wait := retrySoon; ; wait = min(2*wait, retryLate) {
 		err := list()
 		if err == nil {

@@ -12,5 +12,5 @@
 // Ingresses of the mesh have in their status where its gateways are reached. Ingresses (the type) holds which ones these are, and the
 // leader's AddressWriter watches the one Service that says it.
 //
-// It may import observe and source. Nothing reads a status back: what is written here is no input of anything.
+// It may import api/kinds, observe and source. Nothing reads a status back: what is written here is no input of anything.
 package status

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -76,7 +77,8 @@ func (w *Writer) Run(ctx context.Context) {
 
 // learn reads which objects have the condition. Kinds that are not installed have no objects.
 func (w *Writer) learn(ctx context.Context) bool {
-	for _, kind := range source.IstioKinds() {
+	for _, d := range kinds.WithStatus(kinds.Conditions) {
+		kind := d.Kind
 		list := func() error {
 			err := w.API.list(ctx, kind, func(l *live) {
 				if c, at := l.own(); at >= 0 {

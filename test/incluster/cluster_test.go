@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
 )
@@ -64,28 +65,23 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// resources say where kinds are.
+// resources say where kinds are that Lateen does not read.
 var resources = map[string]schema.GroupVersionResource{
-	"Namespace":                      {Version: "v1", Resource: "namespaces"},
-	"ServiceAccount":                 {Version: "v1", Resource: "serviceaccounts"},
-	"Secret":                         {Version: "v1", Resource: "secrets"},
-	"Service":                        {Version: "v1", Resource: "services"},
-	"Ingress":                        {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
-	"IngressClass":                   {Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"},
 	"ClusterRole":                    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"ClusterRoleBinding":             {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 	"Role":                           {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	"RoleBinding":                    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
-	"Deployment":                     {Group: "apps", Version: "v1", Resource: "deployments"},
 	"PodDisruptionBudget":            {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	"ValidatingWebhookConfiguration": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
-	"VirtualService":                 {Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"},
-	"DestinationRule":                {Group: "networking.istio.io", Version: "v1", Resource: "destinationrules"},
 }
 
 // on gives the client of an object's kind in its namespace.
 func (c *cluster) on(o *unstructured.Unstructured) dynamic.ResourceInterface {
-	all := c.objects.Resource(resources[o.GetKind()])
+	where, foreign := resources[o.GetKind()]
+	if !foreign {
+		where = kinds.Of(kinds.Kind(o.GetKind())).GroupVersionResource()
+	}
+	all := c.objects.Resource(where)
 	if o.GetNamespace() == "" {
 		return all
 	}

@@ -4,5 +4,6 @@
 //	certs.Holder ── bundle ──► Run (the leader's) ──► webhooks[].clientConfig.caBundle
 //	API server, dry run of a bad object ──► refused? ──► webhooks[].failurePolicy: Fail
 //
-// Who may ask about what (rules, selectors, address) is the installer's. It may import observe.
+// Who may ask about what (rules, selectors, address) is the installer's.
+// It may import api/kinds and observe.
 package registration

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // Probe tries whether an API server asks the webhook: by a dry run, so that nothing is ever stored.
@@ -29,7 +31,7 @@ func NewProbe(config *rest.Config, namespace, revision string) (Probe, error) {
 }
 
 // badGateway is an object that the schema admits and the webhook refuses: no port has the number 0.
-const badGateway = `{"apiVersion": "networking.istio.io/v1", "kind": "Gateway",
+const badGateway = `{"apiVersion": %q, "kind": %q,
 	"metadata": {"name": "lateen-validation-probe", "namespace": %q, "labels": {%s}},
 	"spec": {"servers": [{"port": {"number": 0, "name": "none", "protocol": "HTTP"}, "hosts": ["probe.invalid"]}]}}`
 
@@ -39,10 +41,13 @@ var errAdmitted = errors.New("the API server admits an object that the webhook r
 func (p Probe) Answers(ctx context.Context) error {
 	labels := ""
 	if p.revision != "" && p.revision != "default" {
-		labels = fmt.Sprintf("%q: %q", "istio.io/rev", p.revision)
+		labels = fmt.Sprintf("%q: %q", kinds.RevisionLabel, p.revision)
 	}
-	err := p.client.Post().AbsPath("apis/networking.istio.io/v1/namespaces", p.namespace, "gateways").
-		Param("dryRun", metav1.DryRunAll).Body(fmt.Appendf(nil, badGateway, p.namespace, labels)).Do(ctx).Error()
+	gateway := kinds.Of(kinds.Gateway)
+	api := gateway.APIVersions()[0]
+	body := fmt.Appendf(nil, badGateway, api, gateway.Kind, p.namespace, labels)
+	err := p.client.Post().AbsPath("apis", api, "namespaces", p.namespace, gateway.Resource).
+		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx).Error()
 	switch {
 	case err == nil:
 		return errAdmitted

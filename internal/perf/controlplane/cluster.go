@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -51,20 +52,6 @@ func NewCluster(config *rest.Config) (*Cluster, error) {
 	return &Cluster{client: client, nodes: map[string]bool{}}, err
 }
 
-// resourceOf is where the API server serves a kind.
-func resourceOf(k source.Kind) (schema.GroupVersionResource, error) {
-	if r, ok := k.Istio(); ok {
-		return r, nil
-	}
-	switch k {
-	case source.Namespace, source.Node, source.Service, source.Pod:
-		return corev1.SchemeGroupVersion.WithResource(strings.ToLower(string(k)) + "s"), nil
-	case source.EndpointSlice:
-		return discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), nil
-	}
-	return schema.GroupVersionResource{}, fmt.Errorf("%s: a kind that is not written", k)
-}
-
 // Begin writes a mesh. It refuses a cluster in which there is one of somebody else; the one that Restore left stays as it is.
 func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 	c.mu.Lock()
@@ -73,7 +60,7 @@ func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 	if begun {
 		return nil
 	}
-	found, err := c.mine(ctx, source.Namespace)
+	found, err := c.mine(ctx, kinds.Namespace)
 	if err != nil {
 		return err
 	}
@@ -107,11 +94,8 @@ func (c *Cluster) Restore(ctx context.Context) error {
 }
 
 // mine are the names of what was written of a kind without namespaces.
-func (c *Cluster) mine(ctx context.Context, k source.Kind) (names []string, err error) {
-	r, err := resourceOf(k)
-	if err != nil {
-		return nil, err
-	}
+func (c *Cluster) mine(ctx context.Context, k kinds.Kind) (names []string, err error) {
+	r := kinds.Of(k).GroupVersionResource()
 	list, err := c.client.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: managedBy + "=" + load.Manager})
 	if err != nil {
 		return nil, err
@@ -123,11 +107,11 @@ func (c *Cluster) mine(ctx context.Context, k source.Kind) (names []string, err 
 }
 
 // stageOf is when a kind is written: behind those that it needs. Within a stage the order does not matter.
-func stageOf(k source.Kind) int {
+func stageOf(k kinds.Kind) int {
 	switch k {
-	case source.Namespace:
+	case kinds.Namespace:
 		return 0
-	case source.Node, source.Service:
+	case kinds.Node, kinds.Service:
 		return 1
 	}
 	return 2
@@ -150,7 +134,7 @@ func (c *Cluster) Apply(ctx context.Context, changes ...source.Change) error {
 func (c *Cluster) put(ctx context.Context, changes ...source.Change) error {
 	changes = append(c.nodesOf(changes), changes...)
 	for stage := range stages {
-		if err := c.each(ctx, changes, func(k source.Kind) bool { return stageOf(k) == stage }); err != nil {
+		if err := c.each(ctx, changes, func(k kinds.Kind) bool { return stageOf(k) == stage }); err != nil {
 			return err
 		}
 	}
@@ -169,12 +153,12 @@ func (c *Cluster) nodesOf(changes []source.Change) (nodes []source.Change) {
 		c.nodes[pod.Spec.NodeName] = true
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Measured"}}
-		nodes = append(nodes, source.Change{Key: source.Key{Kind: source.Node, Name: node.Name}, Object: node})
+		nodes = append(nodes, source.Change{Key: source.Key{Kind: kinds.Node, Name: node.Name}, Object: node})
 	}
 	return nodes
 }
 
-func (c *Cluster) each(ctx context.Context, changes []source.Change, which func(source.Kind) bool) error {
+func (c *Cluster) each(ctx context.Context, changes []source.Change, which func(kinds.Kind) bool) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for _, ch := range changes {
@@ -191,10 +175,7 @@ func (c *Cluster) each(ctx context.Context, changes []source.Change, which func(
 }
 
 func (c *Cluster) write(ctx context.Context, ch source.Change) error {
-	r, err := resourceOf(ch.Key.Kind)
-	if err != nil {
-		return err
-	}
+	r := kinds.Of(ch.Key.Kind).GroupVersionResource()
 	to := c.client.Resource(r).Namespace(ch.Key.Namespace)
 	if ch.Object == nil {
 		at := int64(0)
@@ -271,10 +252,10 @@ func manifest(ch source.Change, r schema.GroupVersionResource) (body []byte, sta
 	delete(spec, "clusterIP") // the cluster has addresses of its own
 	meta, _ := object["metadata"].(map[string]any)
 	delete(meta, "creationTimestamp")
-	if ch.Key.Kind == source.Sidecar || ch.Key.Namespace == "" && strings.HasPrefix(ch.Key.Name, load.Prefix) {
+	if ch.Key.Kind == kinds.Sidecar || ch.Key.Namespace == "" && strings.HasPrefix(ch.Key.Name, load.Prefix) {
 		meta["labels"] = map[string]any{managedBy: load.Manager}
 	}
-	status = ch.Key.Kind == source.Pod || ch.Key.Kind == source.Node
+	status = ch.Key.Kind == kinds.Pod || ch.Key.Kind == kinds.Node
 	if !status {
 		delete(object, "status")
 	}
@@ -284,10 +265,7 @@ func manifest(ch source.Change, r schema.GroupVersionResource) (body []byte, sta
 
 // AwaitEndpoints waits until the cluster's controller has made so many endpoints.
 func (c *Cluster) AwaitEndpoints(ctx context.Context, want int) error {
-	r, err := resourceOf(source.EndpointSlice)
-	if err != nil {
-		return err
-	}
+	r := kinds.Of(kinds.EndpointSlice).GroupVersionResource()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for last, since := -1, time.Now(); ; {
@@ -325,29 +303,26 @@ func (c *Cluster) End(ctx context.Context) error {
 	c.mu.Lock()
 	c.mesh = nil
 	c.mu.Unlock()
-	root := source.Change{Key: source.Key{Kind: source.Sidecar, Namespace: load.Root, Name: "default"}}
+	root := source.Change{Key: source.Key{Kind: kinds.Sidecar, Namespace: load.Root, Name: "default"}}
 	all := []error{c.endSidecar(ctx, root)}
-	for _, k := range []source.Kind{source.Namespace, source.Node} {
+	for _, k := range []kinds.Kind{kinds.Namespace, kinds.Node} {
 		names, err := c.mine(ctx, k)
 		all = append(all, err)
-		if k == source.Namespace {
+		if k == kinds.Namespace {
 			all = append(all, c.endPods(ctx, names))
 		}
 		var changes []source.Change
 		for _, name := range names {
 			changes = append(changes, source.Change{Key: source.Key{Kind: k, Name: name}})
 		}
-		all = append(all, c.each(ctx, changes, func(source.Kind) bool { return true }))
+		all = append(all, c.each(ctx, changes, func(kinds.Kind) bool { return true }))
 	}
 	return errors.Join(all...)
 }
 
 // endPods deletes all Pods of namespaces at once: nobody is there who would end them gracefully.
 func (c *Cluster) endPods(ctx context.Context, namespaces []string) error {
-	r, err := resourceOf(source.Pod)
-	if err != nil {
-		return err
-	}
+	r := kinds.Of(kinds.Pod).GroupVersionResource()
 	at := int64(0)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
@@ -361,10 +336,7 @@ func (c *Cluster) endPods(ctx context.Context, namespaces []string) error {
 
 // endSidecar deletes the Sidecar of isolation if it is the one that was written.
 func (c *Cluster) endSidecar(ctx context.Context, ch source.Change) error {
-	r, err := resourceOf(source.Sidecar)
-	if err != nil {
-		return err
-	}
+	r := kinds.Of(kinds.Sidecar).GroupVersionResource()
 	found, err := c.client.Resource(r).Namespace(ch.Key.Namespace).Get(ctx, ch.Key.Name, metav1.GetOptions{})
 	if err != nil {
 		return ignoreMissing(err)

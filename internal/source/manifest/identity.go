@@ -14,8 +14,8 @@ type identity struct {
 }
 
 func (id identity) key() source.Key {
-	k := source.Key{Kind: id.resource.kind, Namespace: id.namespace, Name: id.name}
-	if id.resource.clusterScoped {
+	k := source.Key{Kind: id.resource.Kind, Namespace: id.namespace, Name: id.name}
+	if id.resource.ClusterScoped {
 		k.Namespace = ""
 	}
 	return k

@@ -7,16 +7,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // usedKind is a kind that Lateen reads.
 type usedKind struct {
-	kind source.Kind
+	*kinds.Descriptor
 	// versions are the apiVersions under which it is accepted, the preferred one first.
 	versions []string
-	// clusterScoped kinds stand in no namespace.
-	clusterScoped bool
 	// name is the rule for metadata.name.
 	name nameRule
 	// shape is the schema of the type that it is decoded into.
@@ -25,7 +24,7 @@ type usedKind struct {
 
 // catalogue holds what is known about kinds. It does not change once built.
 type catalogue struct {
-	resources map[source.Kind]*usedKind
+	resources map[kinds.Kind]*usedKind
 	// versions has every kind that is known to exist, with its apiVersions, the preferred one first.
 	versions map[string][]string
 	// groups are the API groups of these, "" for the core group.
@@ -37,12 +36,20 @@ type catalogue struct {
 var theCatalogue = sync.OnceValue(newCatalogue)
 
 func newCatalogue() *catalogue {
-	c := &catalogue{resources: map[source.Kind]*usedKind{}, versions: unusedKinds()}
+	c := &catalogue{resources: map[kinds.Kind]*usedKind{}, versions: map[string][]string{}}
 	shapes := newShapeBuilder()
-	for _, r := range usedKinds() {
-		r.shape = shapes.ofType(reflect.TypeOf(r.kind.NewObject()).Elem())
-		c.resources[r.kind] = r
-		c.versions[string(r.kind)] = append(r.versions, c.versions[string(r.kind)]...)
+	for _, d := range kinds.All() {
+		c.resources[d.Kind] = &usedKind{
+			Descriptor: d,
+			versions:   d.APIVersions(),
+			name:       nameRuleOf(d.Names),
+			shape:      shapes.ofType(reflect.TypeOf(d.New()).Elem()),
+		}
+		c.versions[string(d.Kind)] = d.APIVersions()
+	}
+	for kind, versions := range kinds.Unread() {
+		slices.SortFunc(versions, compareVersions)
+		c.versions[string(kind)] = append(c.versions[string(kind)], versions...)
 	}
 	for kind, versions := range c.versions {
 		c.kinds = append(c.kinds, kind)
@@ -54,84 +61,6 @@ func newCatalogue() *catalogue {
 	slices.Sort(c.groups)
 	c.groups = slices.Compact(c.groups)
 	return c
-}
-
-func usedKinds() []*usedKind {
-	istio := []string{"networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"}
-	security := []string{"security.istio.io/v1", "security.istio.io/v1beta1"}
-	kubernetes := []string{"networking.k8s.io/v1"}
-	core, apps, discovery := []string{"v1"}, []string{"apps/v1"}, []string{"discovery.k8s.io/v1"}
-	return []*usedKind{
-		{kind: source.Namespace, versions: core, clusterScoped: true, name: dnsLabel},
-		{kind: source.Node, versions: core, clusterScoped: true, name: dnsSubdomain},
-		{kind: source.Service, versions: core, name: serviceName},
-		{kind: source.ServiceAccount, versions: core, name: dnsSubdomain},
-		{kind: source.Pod, versions: core, name: dnsSubdomain},
-		{kind: source.ConfigMap, versions: core, name: dnsSubdomain},
-		{kind: source.Secret, versions: core, name: dnsSubdomain},
-		{kind: source.Ingress, versions: kubernetes, name: dnsSubdomain},
-		{kind: source.IngressClass, versions: kubernetes, clusterScoped: true, name: dnsSubdomain},
-		{kind: source.Deployment, versions: apps, name: dnsSubdomain},
-		{kind: source.EndpointSlice, versions: discovery, name: dnsSubdomain},
-		{kind: source.Gateway, versions: istio, name: dnsSubdomain},
-		{kind: source.VirtualService, versions: istio, name: dnsSubdomain},
-		{kind: source.DestinationRule, versions: istio, name: dnsSubdomain},
-		{kind: source.ServiceEntry, versions: istio, name: dnsSubdomain},
-		{kind: source.Sidecar, versions: istio, name: dnsSubdomain},
-		{kind: source.AuthorizationPolicy, versions: security, name: dnsSubdomain},
-		{kind: source.PeerAuthentication, versions: security, name: dnsSubdomain},
-	}
-}
-
-// unusedKinds are kinds of Kubernetes, Istio and the Gateway API that manifests hold and that Lateen does not read:
-// a warning for a document of these, where a misspelt kind is an error.
-func unusedKinds() map[string][]string {
-	byVersion := map[string]string{
-		"v1": "Binding ComponentStatus Endpoints Event LimitRange PersistentVolume PersistentVolumeClaim " +
-			"PodTemplate ReplicationController ResourceQuota",
-		"apps/v1":                              "ControllerRevision DaemonSet ReplicaSet StatefulSet",
-		"batch/v1":                             "CronJob Job",
-		"autoscaling/v2":                       "HorizontalPodAutoscaler",
-		"autoscaling/v1":                       "HorizontalPodAutoscaler Scale",
-		"policy/v1":                            "Eviction PodDisruptionBudget",
-		"rbac.authorization.k8s.io/v1":         "ClusterRole ClusterRoleBinding Role RoleBinding",
-		"networking.k8s.io/v1":                 "IPAddress NetworkPolicy ServiceCIDR",
-		"storage.k8s.io/v1":                    "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass",
-		"scheduling.k8s.io/v1":                 "PriorityClass",
-		"node.k8s.io/v1":                       "RuntimeClass",
-		"coordination.k8s.io/v1":               "Lease",
-		"certificates.k8s.io/v1":               "CertificateSigningRequest",
-		"certificates.k8s.io/v1beta1":          "ClusterTrustBundle",
-		"events.k8s.io/v1":                     "Event",
-		"resource.k8s.io/v1":                   "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
-		"flowcontrol.apiserver.k8s.io/v1":      "FlowSchema PriorityLevelConfiguration",
-		"apiextensions.k8s.io/v1":              "CustomResourceDefinition",
-		"apiregistration.k8s.io/v1":            "APIService",
-		"admissionregistration.k8s.io/v1":      "MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
-		"admissionregistration.k8s.io/v1beta1": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
-		"networking.istio.io/v1":               "ProxyConfig WorkloadEntry WorkloadGroup",
-		"networking.istio.io/v1beta1":          "ProxyConfig WorkloadEntry WorkloadGroup",
-		"networking.istio.io/v1alpha3":         "EnvoyFilter WorkloadEntry WorkloadGroup",
-		"security.istio.io/v1":                 "RequestAuthentication",
-		"security.istio.io/v1beta1":            "RequestAuthentication",
-		"telemetry.istio.io/v1":                "Telemetry",
-		"telemetry.istio.io/v1alpha1":          "Telemetry",
-		"extensions.istio.io/v1alpha1":         "TrafficExtension WasmPlugin",
-		"install.istio.io/v1alpha1":            "IstioOperator",
-		"gateway.networking.k8s.io/v1":         "BackendTLSPolicy GRPCRoute Gateway GatewayClass HTTPRoute ListenerSet TLSRoute",
-		"gateway.networking.k8s.io/v1beta1":    "Gateway GatewayClass HTTPRoute ReferenceGrant",
-		"gateway.networking.k8s.io/v1alpha2":   "TCPRoute TLSRoute UDPRoute",
-	}
-	kinds := map[string][]string{}
-	for version, names := range byVersion {
-		for name := range strings.FieldsSeq(names) {
-			kinds[name] = append(kinds[name], version)
-		}
-	}
-	for _, versions := range kinds {
-		slices.SortFunc(versions, compareVersions)
-	}
-	return kinds
 }
 
 // compareVersions puts the stable version of a group before its betas and alphas.
@@ -168,13 +97,13 @@ func Reads(apiVersion, kind string) bool {
 
 // look tells what an apiVersion and a kind, both given, stand for.
 func (c *catalogue) look(apiVersion, kind string) verdict {
-	if r, ok := c.resources[source.Kind(kind)]; ok && slices.Contains(r.versions, apiVersion) {
+	if r, ok := c.resources[kinds.Kind(kind)]; ok && slices.Contains(r.versions, apiVersion) {
 		return verdict{resource: r}
 	}
 	versions, known := c.versions[kind]
 	if slices.Contains(versions, apiVersion) {
 		text := fmt.Sprintf("%s of %s is not used by Lateen (yet)", kind, apiVersion)
-		if unusedSeverity(kind) == source.Error {
+		if unusedSeverity(kinds.Kind(kind)) == source.Error {
 			text += ": it is not enforced"
 		}
 		return verdict{unused: text}
@@ -218,10 +147,10 @@ func (c *catalogue) wantVersion(kind, group string) string {
 
 // used are the kinds that Lateen reads.
 func (c *catalogue) used() []string {
-	var kinds []string
+	var names []string
 	for kind := range c.resources {
-		kinds = append(kinds, string(kind))
+		names = append(names, string(kind))
 	}
-	slices.Sort(kinds)
-	return kinds
+	slices.Sort(names)
+	return names
 }

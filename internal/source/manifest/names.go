@@ -1,6 +1,10 @@
 package manifest
 
-import "k8s.io/apimachinery/pkg/util/validation"
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+)
 
 // nameRule is a rule of Kubernetes for names. check returns what is wrong, want says what would be right.
 type nameRule struct {
@@ -23,3 +27,15 @@ var (
 	labelValue = nameRule{validation.IsValidLabelValue,
 		`at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit`}
 )
+
+// nameRuleOf gives the rule for the names of a kind.
+func nameRuleOf(r kinds.NameRule) nameRule {
+	switch r {
+	case kinds.DNSLabel:
+		return dnsLabel
+	case kinds.ServiceName:
+		return serviceName
+	default:
+		return dnsSubdomain
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -75,7 +76,7 @@ func (d *Document) Decode() error {
 	if r == nil {
 		return fmt.Errorf("kind %s is not used", d.Key.Kind)
 	}
-	object := r.kind.NewObject()
+	object := r.New()
 	if err := json.Unmarshal(d.JSON, object); err != nil {
 		return err
 	}
@@ -196,9 +197,10 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 	id := identify(w, n)
 	switch {
 	case id.unused != "":
+		kind := kinds.Kind(id.kind)
 		r.report(source.Problem{
-			Severity: unusedSeverity(id.kind),
-			Object:   source.Key{Kind: source.Kind(id.kind), Namespace: id.namespace, Name: id.name},
+			Severity: unusedSeverity(kind),
+			Object:   source.Key{Kind: kind, Namespace: id.namespace, Name: id.name},
 			Origin:   Origin(file, n.Line),
 			Message:  id.unused,
 		})
@@ -211,7 +213,7 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 	d := Document{Key: id.key(), Origin: Origin(file, n.Line), Line: n.Line}
 	w.object = d.Key
 	w.out = make([]byte, 0, 1024)
-	w.mask(d.Key.Kind == source.Secret)
+	w.mask(d.Key.Kind == kinds.Secret)
 	id.resource.shape.check(w, n)
 	checkLabels(w, n)
 	if len(w.problems) == 0 {
@@ -226,10 +228,9 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 	r.Documents = append(r.Documents, d)
 }
 
-// unusedSeverity is an error for kinds that are there to protect, or often do: whoever writes one relies on it.
-func unusedSeverity(kind string) source.Severity {
-	switch kind {
-	case "RequestAuthentication", "EnvoyFilter", "WasmPlugin":
+// unusedSeverity is an error for kinds that protect: whoever writes one relies on it.
+func unusedSeverity(k kinds.Kind) source.Severity {
+	if kinds.UnreadProtects(k) {
 		return source.Error
 	}
 	return source.Warning

@@ -3,6 +3,8 @@ package livemesh
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // Echo is a Deployment of the echo server as a manifest, to be changed by its methods.
@@ -170,20 +172,17 @@ spec:
 `, strings.Join(containerPorts, ", "))
 }
 
-// Object is the manifest of an Istio object of the networking group, or of the security group for its kinds: "Kind
-// namespace/name" or "Kind name".
+// Object is the manifest of an object of a kind that is read, or of an EnvoyFilter:
+// "Kind namespace/name" or "Kind name".
 func Object(key, spec string) string {
 	kind, name, _ := strings.Cut(key, " ")
 	namespace, short, qualified := strings.Cut(name, "/")
 	if !qualified {
 		namespace, short = "default", name
 	}
-	version := "networking.istio.io/v1"
-	switch kind {
-	case "AuthorizationPolicy", "PeerAuthentication":
-		version = "security.istio.io/v1"
-	case "EnvoyFilter":
-		version = "networking.istio.io/v1alpha3"
+	version := kinds.NetworkingGroup + "/v1alpha3" // of EnvoyFilter
+	if d := kinds.Of(kinds.Kind(kind)); d.Resource != "" {
+		version = d.APIVersions()[0]
 	}
 	return fmt.Sprintf("\n---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec:\n%s\n", version, kind, short, namespace, indent(spec))
 }

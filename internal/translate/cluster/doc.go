@@ -9,5 +9,5 @@
 // Names, defaults and the reading of a DestinationRule are those of Istio. Where a rule cannot be honoured the cluster is
 // there without endpoints, so that requests get 503: never left out (its endpoints could not arrive), never in plaintext.
 //
-// It may import model and translate/pb.
+// It may import api/kinds, model and translate/pb.
 package cluster

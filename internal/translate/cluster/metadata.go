@@ -5,10 +5,16 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
-// ruleKind is where a DestinationRule is found in the API, as Istio's tools print it.
-const ruleKind = "/destination-rule/"
+// Where a DestinationRule is found in the API, as Istio's tools print it: its namespace stands
+// between the two.
+const (
+	namespaces = "/apis/" + kinds.NetworkingGroup + "/v1/namespaces/"
+	ruleKind   = "/destination-rule/"
+)
 
 // metadata is filter_metadata.istio: what Istio's telemetry and "istioctl proxy-config clusters" read.
 func metadata(in OutboundInput) *corev3.Metadata {
@@ -24,7 +30,7 @@ func metadata(in OutboundInput) *corev3.Metadata {
 		})
 	}
 	if namespace, name, ok := strings.Cut(in.Rule, "/"); ok {
-		fields["config"] = structpb.NewStringValue("/apis/networking.istio.io/v1/namespaces/" + namespace + ruleKind + name)
+		fields["config"] = structpb.NewStringValue(namespaces + namespace + ruleKind + name)
 	}
 	if in.Subset != "" {
 		fields["subset"] = structpb.NewStringValue(in.Subset)

@@ -9,6 +9,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -126,7 +127,7 @@ func metadata(owner source.Key) *corev3.Metadata {
 	if owner == (source.Key{}) {
 		return nil
 	}
-	path := strings.Join([]string{"/apis/networking.istio.io/v1/namespaces", owner.Namespace, "virtual-service", owner.Name}, "/")
+	path := strings.Join([]string{"/apis", kinds.NetworkingGroup, "v1/namespaces", owner.Namespace, "virtual-service", owner.Name}, "/")
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
 		"istio": {Fields: map[string]*structpb.Value{"config": structpb.NewStringValue(path)}},
 	}}

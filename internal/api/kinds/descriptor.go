@@ -1,0 +1,177 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is the Kubernetes kind of an object, as in its manifest ("Service", "VirtualService"). Kinds
+// that Lateen reads have distinct names, so the API group is not part of it.
+type Kind string
+
+// NewObject returns an empty object of the type that Changes of this kind hold, or nil for a kind
+// that Lateen does not read.
+func (k Kind) NewObject() metav1.Object {
+	d := Of(k)
+	if d.New == nil {
+		return nil
+	}
+	return d.New()
+}
+
+// API is a group of kinds that are served together.
+type API struct {
+	// Group is empty for the core group.
+	Group string
+	// Versions are those in which manifests are accepted. API servers are asked for the first one.
+	Versions []string
+	// Custom groups are defined by CustomResourceDefinitions, so an API server may not have them.
+	Custom bool
+}
+
+// Descriptor is what is known about one kind. It belongs to the table: nobody changes it.
+type Descriptor struct {
+	Kind Kind
+	API
+	// Resource is the plural by which the API server serves it.
+	Resource string
+	// New returns an empty object of its Go type.
+	New func() metav1.Object
+	// ClusterScoped kinds stand in no namespace.
+	ClusterScoped bool
+	// Names is the rule for metadata.name.
+	Names NameRule
+
+	// Watch says how the Kubernetes source reads it. Manifests of every kind are read.
+	Watch Watch
+	// LocalOnly kinds are input of the runtime of "lateen up" alone: nothing is converted of them,
+	// and no API server is asked for them, since others act on them in a cluster.
+	LocalOnly bool
+
+	// DependsOnMesh tells that what an object means depends on the mesh configuration too: it is
+	// converted again when that changes.
+	DependsOnMesh bool
+	// Protects tells that its objects limit who is served. While one cannot be read, calls are
+	// refused.
+	Protects bool
+
+	// Status is what Lateen writes into its status.
+	Status Status
+	// RegistryType is the label "type" of its pilot_k8s_reg_events; empty if it has none.
+	RegistryType string
+	// ConfigEvents tells that pilot_k8s_cfg_events counts it.
+	ConfigEvents bool
+}
+
+// Watch says how the Kubernetes source reads a kind.
+type Watch struct {
+	// Fields is the field selector of all requests.
+	Fields string
+	// MeshConfigOnly limits them to the object with the mesh configuration, in the root namespace.
+	MeshConfigOnly bool
+	// Optional kinds hold the first state not back while they may not be read.
+	Optional bool
+	// Revisioned objects belong to another control plane if their RevisionLabel says so.
+	Revisioned bool
+	// CountsSame tells that pilot_k8s_reg_events counts updates that change nothing that is used.
+	CountsSame bool
+}
+
+// Status is what Lateen writes into the status of objects.
+type Status uint8
+
+// What may be written.
+const (
+	NoStatus Status = iota
+	// Conditions: whether all of it is in force, as a condition.
+	Conditions
+	// Address: where the gateways are that serve it.
+	Address
+)
+
+// NameRule is a rule of Kubernetes for names.
+type NameRule uint8
+
+// The rules.
+const (
+	DNSSubdomain NameRule = iota // RFC 1123, a domain: what most kinds have
+	DNSLabel                     // RFC 1123, a label
+	ServiceName                  // RFC 1035, a label: names of Services become host names
+)
+
+// APIVersions returns the values of apiVersion in which it is accepted, the preferred one first.
+func (d *Descriptor) APIVersions() []string {
+	var all []string
+	for _, v := range d.Versions {
+		all = append(all, schema.GroupVersion{Group: d.Group, Version: v}.String())
+	}
+	return all
+}
+
+// GroupVersionResource returns where the API server serves it in its preferred version.
+func (d *Descriptor) GroupVersionResource() schema.GroupVersionResource {
+	if len(d.Versions) == 0 {
+		return schema.GroupVersionResource{}
+	}
+	return schema.GroupVersionResource{Group: d.Group, Version: d.Versions[0], Resource: d.Resource}
+}
+
+// index is the table by kind. It does not change once built.
+type index struct {
+	all    []*Descriptor
+	byKind map[Kind]*Descriptor
+	none   *Descriptor
+}
+
+// theIndex builds the index once, at its first use.
+var theIndex = sync.OnceValue(newIndex)
+
+func newIndex() *index {
+	x := &index{byKind: map[Kind]*Descriptor{}, none: &Descriptor{}}
+	for _, d := range table() {
+		x.all = append(x.all, &d)
+		x.byKind[d.Kind] = &d
+	}
+	return x
+}
+
+// Of returns what is known about a kind. No field is set for a kind that Lateen does not read.
+func Of(k Kind) *Descriptor {
+	x := theIndex()
+	if d := x.byKind[k]; d != nil {
+		return d
+	}
+	return x.none
+}
+
+// All returns the kinds that Lateen reads, in the order of the table.
+func All() []*Descriptor { return slices.Clone(theIndex().all) }
+
+// Watched returns the kinds that the Kubernetes source reads.
+func Watched() []*Descriptor {
+	return slices.DeleteFunc(All(), func(d *Descriptor) bool { return d.LocalOnly })
+}
+
+// WithStatus returns the kinds into whose status Lateen writes this.
+func WithStatus(s Status) []*Descriptor {
+	return slices.DeleteFunc(All(), func(d *Descriptor) bool { return d.Status != s })
+}
+
+// Unread returns the apiVersions, in no order, of kinds that exist and that Lateen does not read.
+func Unread() map[Kind][]string {
+	all := map[Kind][]string{}
+	for version, names := range unread() {
+		for name := range strings.FieldsSeq(names) {
+			all[Kind(name)] = append(all[Kind(name)], version)
+		}
+	}
+	return all
+}
+
+// UnreadProtects reports whether a kind that Lateen does not read is there to protect. Whoever
+// writes an object of it relies on it.
+func UnreadProtects(k Kind) bool { return slices.Contains(unreadProtecting(), k) }

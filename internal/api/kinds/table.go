@@ -1,0 +1,203 @@
+package kinds
+
+import (
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingk8s "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The groups of Istio's API.
+const (
+	NetworkingGroup = "networking.istio.io"
+	SecurityGroup   = "security.istio.io"
+	TelemetryGroup  = "telemetry.istio.io"
+	ExtensionsGroup = "extensions.istio.io"
+)
+
+// IstioGroups returns the groups of Istio's API, in the order of their names.
+func IstioGroups() []string {
+	return []string{ExtensionsGroup, NetworkingGroup, SecurityGroup, TelemetryGroup}
+}
+
+// RevisionLabel says which control plane an object is for.
+const RevisionLabel = "istio.io/rev"
+
+// The kinds that Lateen reads.
+const (
+	Namespace      Kind = "Namespace"
+	ConfigMap      Kind = "ConfigMap"
+	Node           Kind = "Node"
+	Service        Kind = "Service"
+	EndpointSlice  Kind = "EndpointSlice"
+	Pod            Kind = "Pod"
+	Ingress        Kind = "Ingress"
+	IngressClass   Kind = "IngressClass"
+	Secret         Kind = "Secret"
+	ServiceAccount Kind = "ServiceAccount"
+	Deployment     Kind = "Deployment"
+
+	Gateway             Kind = "Gateway"
+	VirtualService      Kind = "VirtualService"
+	DestinationRule     Kind = "DestinationRule"
+	ServiceEntry        Kind = "ServiceEntry"
+	Sidecar             Kind = "Sidecar"
+	AuthorizationPolicy Kind = "AuthorizationPolicy"
+	PeerAuthentication  Kind = "PeerAuthentication"
+)
+
+// table has a line for each kind that Lateen reads.
+func table() []Descriptor {
+	core := API{Versions: []string{"v1"}}
+	apps := API{Group: appsv1.GroupName, Versions: []string{"v1"}}
+	discovery := API{Group: discoveryv1.GroupName, Versions: []string{"v1"}}
+	kubernetes := API{Group: networkingk8s.GroupName, Versions: []string{"v1"}}
+	networking := API{Group: NetworkingGroup, Versions: []string{"v1", "v1beta1", "v1alpha3"}, Custom: true}
+	security := API{Group: SecurityGroup, Versions: []string{"v1", "v1beta1"}, Custom: true}
+
+	return []Descriptor{
+		{
+			Kind: Namespace, API: core, Resource: "namespaces", New: object[corev1.Namespace],
+			ClusterScoped: true, Names: DNSLabel,
+		},
+		{
+			Kind: ConfigMap, API: core, Resource: "configmaps", New: object[corev1.ConfigMap],
+			Watch: Watch{MeshConfigOnly: true},
+		},
+		{ // Without Nodes, pods have no locality but their own labels'.
+			Kind: Node, API: core, Resource: "nodes", New: object[corev1.Node],
+			ClusterScoped: true, Watch: Watch{Optional: true}, RegistryType: "Nodes",
+		},
+		{
+			Kind: Service, API: core, Resource: "services", New: object[corev1.Service],
+			Names: ServiceName, Watch: Watch{CountsSame: true}, DependsOnMesh: true, RegistryType: "Services",
+		},
+		{
+			Kind: EndpointSlice, API: discovery, Resource: "endpointslices", New: object[discoveryv1.EndpointSlice],
+			Watch: Watch{CountsSame: true}, RegistryType: "EndpointSlice",
+		},
+		{ // A Pod that has ended means nothing; for the watch it is deleted then.
+			Kind: Pod, API: core, Resource: "pods", New: object[corev1.Pod],
+			Watch:        Watch{Fields: "status.phase!=Succeeded,status.phase!=Failed", CountsSame: true},
+			RegistryType: "Pods",
+		},
+		{
+			Kind: Ingress, API: kubernetes, Resource: "ingresses", New: object[networkingk8s.Ingress],
+			Watch: Watch{Optional: true}, DependsOnMesh: true, Status: Address,
+		},
+		{
+			Kind: IngressClass, API: kubernetes, Resource: "ingressclasses", New: object[networkingk8s.IngressClass],
+			ClusterScoped: true, Watch: Watch{Optional: true},
+		},
+		{ // Without Secrets, servers that name them stay closed.
+			Kind: Secret, API: core, Resource: "secrets", New: object[corev1.Secret],
+			Watch: Watch{Fields: otherSecrets, Optional: true},
+		},
+		{
+			Kind: ServiceAccount, API: core, Resource: "serviceaccounts", New: object[corev1.ServiceAccount],
+			LocalOnly: true,
+		},
+		{
+			Kind: Deployment, API: apps, Resource: "deployments", New: object[appsv1.Deployment],
+			LocalOnly: true,
+		},
+		istio(Descriptor{
+			Kind: Gateway, API: networking, Resource: "gateways", New: object[networkingv1.Gateway],
+			DependsOnMesh: true,
+		}),
+		istio(Descriptor{
+			Kind: VirtualService, API: networking, Resource: "virtualservices",
+			New: object[networkingv1.VirtualService], DependsOnMesh: true,
+		}),
+		istio(Descriptor{
+			Kind: DestinationRule, API: networking, Resource: "destinationrules",
+			New: object[networkingv1.DestinationRule], DependsOnMesh: true,
+		}),
+		istio(Descriptor{
+			Kind: ServiceEntry, API: networking, Resource: "serviceentries", New: object[networkingv1.ServiceEntry],
+			DependsOnMesh: true,
+		}),
+		istio(Descriptor{
+			Kind: Sidecar, API: networking, Resource: "sidecars", New: object[networkingv1.Sidecar],
+			DependsOnMesh: true,
+		}),
+		istio(Descriptor{
+			Kind: AuthorizationPolicy, API: security, Resource: "authorizationpolicies",
+			New: object[securityv1.AuthorizationPolicy], Protects: true,
+		}),
+		istio(Descriptor{
+			Kind: PeerAuthentication, API: security, Resource: "peerauthentications",
+			New: object[securityv1.PeerAuthentication], Protects: true, DependsOnMesh: true,
+		}),
+	}
+}
+
+// otherSecrets is the field selector that leaves out Secrets that are surely not for TLS.
+const otherSecrets = "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token," +
+	"type!=kubernetes.io/dockercfg,type!=kubernetes.io/dockerconfigjson,type!=bootstrap.kubernetes.io/token"
+
+// istio adds what all kinds of Istio's API have in common.
+func istio(d Descriptor) Descriptor {
+	d.Watch.Revisioned = true
+	d.Status = Conditions
+	d.ConfigEvents = true
+	return d
+}
+
+// object makes an empty object.
+func object[T any, P interface {
+	*T
+	metav1.Object
+}]() metav1.Object {
+	return P(new(T))
+}
+
+// unread has the kinds of Kubernetes, Istio and the Gateway API that manifests hold and that Lateen
+// does not read, by apiVersion.
+func unread() map[string]string {
+	return map[string]string{
+		"v1": "Binding ComponentStatus Endpoints Event LimitRange PersistentVolume PersistentVolumeClaim " +
+			"PodTemplate ReplicationController ResourceQuota",
+		"apps/v1":                      "ControllerRevision DaemonSet ReplicaSet StatefulSet",
+		"batch/v1":                     "CronJob Job",
+		"autoscaling/v2":               "HorizontalPodAutoscaler",
+		"autoscaling/v1":               "HorizontalPodAutoscaler Scale",
+		"policy/v1":                    "Eviction PodDisruptionBudget",
+		"rbac.authorization.k8s.io/v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
+		"networking.k8s.io/v1":         "IPAddress NetworkPolicy ServiceCIDR",
+		"storage.k8s.io/v1": "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment " +
+			"VolumeAttributesClass",
+		"scheduling.k8s.io/v1":            "PriorityClass",
+		"node.k8s.io/v1":                  "RuntimeClass",
+		"coordination.k8s.io/v1":          "Lease",
+		"certificates.k8s.io/v1":          "CertificateSigningRequest",
+		"certificates.k8s.io/v1beta1":     "ClusterTrustBundle",
+		"events.k8s.io/v1":                "Event",
+		"resource.k8s.io/v1":              "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
+		"flowcontrol.apiserver.k8s.io/v1": "FlowSchema PriorityLevelConfiguration",
+		"apiextensions.k8s.io/v1":         "CustomResourceDefinition",
+		"apiregistration.k8s.io/v1":       "APIService",
+		"admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingAdmissionPolicy " +
+			"ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
+		"admissionregistration.k8s.io/v1beta1": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+		NetworkingGroup + "/v1":                "ProxyConfig WorkloadEntry WorkloadGroup",
+		NetworkingGroup + "/v1beta1":           "ProxyConfig WorkloadEntry WorkloadGroup",
+		NetworkingGroup + "/v1alpha3":          "EnvoyFilter WorkloadEntry WorkloadGroup",
+		SecurityGroup + "/v1":                  "RequestAuthentication",
+		SecurityGroup + "/v1beta1":             "RequestAuthentication",
+		TelemetryGroup + "/v1":                 "Telemetry",
+		TelemetryGroup + "/v1alpha1":           "Telemetry",
+		ExtensionsGroup + "/v1alpha1":          "TrafficExtension WasmPlugin",
+		"install.istio.io/v1alpha1":            "IstioOperator",
+		"gateway.networking.k8s.io/v1": "BackendTLSPolicy GRPCRoute Gateway GatewayClass HTTPRoute " +
+			"ListenerSet TLSRoute",
+		"gateway.networking.k8s.io/v1beta1":  "Gateway GatewayClass HTTPRoute ReferenceGrant",
+		"gateway.networking.k8s.io/v1alpha2": "TCPRoute TLSRoute UDPRoute",
+	}
+}
+
+// unreadProtecting are those of the unread kinds that are there to protect, or often do.
+func unreadProtecting() []Kind { return []Kind{"RequestAuthentication", "EnvoyFilter", "WasmPlugin"} }
