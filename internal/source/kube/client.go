@@ -49,12 +49,12 @@ func newClient(config *rest.Config, all []*resource) (*client, error) {
 		own := c.config
 		own.GroupVersion = &gv
 		own.APIPath = "/apis"
-		if gv.Group == core {
+		if gv.Group == corev1.GroupName {
 			own.APIPath = "/api"
 		}
 		own.ContentType, own.AcceptContentTypes = "application/vnd.kubernetes.protobuf", protobuf
 		own.NegotiatedSerializer = standard.WithoutConversion()
-		if r.custom() || r.Group == definitions().Group {
+		if r.custom || r.Group == definitions().Group {
 			own.ContentType, own.AcceptContentTypes = "application/json", "application/json"
 			own.NegotiatedSerializer = newCustomCodec(standard, all, gv)
 		}

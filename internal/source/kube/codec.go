@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 )
@@ -43,11 +44,11 @@ func (c *custom) DeepCopyObject() runtime.Object {
 // customCodec decodes lists and events of custom resources item by item.
 type customCodec struct {
 	serializer.CodecFactory
-	kinds map[string]source.Kind // by the name in the API
+	kinds map[string]kinds.Kind // by the name in the API
 }
 
 func newCustomCodec(standard serializer.CodecFactory, all []*resource, gv schema.GroupVersion) customCodec {
-	c := customCodec{CodecFactory: standard, kinds: map[string]source.Kind{}}
+	c := customCodec{CodecFactory: standard, kinds: map[string]kinds.Kind{}}
 	for _, r := range all {
 		if r.GroupVersion() == gv {
 			c.kinds[string(r.kind)] = r.kind
@@ -63,7 +64,7 @@ func (c customCodec) DecoderToVersion(standard runtime.Decoder, _ runtime.GroupV
 
 type customDecoder struct {
 	standard runtime.Decoder
-	kinds    map[string]source.Kind
+	kinds    map[string]kinds.Kind
 }
 
 // document is what all answers of the API server have in common.
@@ -125,7 +126,7 @@ func (d customDecoder) decodeOne(doc *document, kind string) (*custom, error) {
 
 // readSpec reads a spec strictly. One with unknown fields is read without them, unless it is a policy; one that cannot be read at
 // all leaves no object, or one that closes.
-func (c *custom) readSpec(k source.Kind, doc *document) {
+func (c *custom) readSpec(k kinds.Kind, doc *document) {
 	c.object = k.NewObject()
 	spec := specOf(c.object)
 	err := decodeSpec(doc.Spec, spec, protojson.UnmarshalOptions{})
@@ -164,31 +165,41 @@ func decodeSpec(raw json.RawMessage, spec proto.Message, o protojson.UnmarshalOp
 	return istiojson.Unmarshal(raw, spec, o)
 }
 
-// closedSpec is what stands in for a policy that cannot be read: it refuses calls to the workloads that the policy is for, those
-// of the whole namespace if that cannot be read either. Nil for kinds that protect nothing.
-func closedSpec(k source.Kind, raw json.RawMessage) proto.Message {
+// closed has the kinds that protect, each with what stands in for an object that cannot be read. It
+// refuses calls to the workloads that the object is for, or to all in the namespace if that cannot
+// be read either.
+func closed() map[kinds.Kind]func(selector []byte) proto.Message {
+	return map[kinds.Kind]func([]byte) proto.Message{
+		kinds.AuthorizationPolicy: func(selector []byte) proto.Message { // one that allows nothing
+			return selecting(selector, &istiosecurity.AuthorizationPolicy{})
+		},
+		kinds.PeerAuthentication: func(selector []byte) proto.Message {
+			spec := selecting(selector, &istiosecurity.PeerAuthentication{})
+			spec.Mtls = &istiosecurity.PeerAuthentication_MutualTLS{Mode: istiosecurity.PeerAuthentication_MutualTLS_STRICT}
+			return spec
+		},
+	}
+}
+
+// selecting reads a selector into an empty spec, and leaves it empty if that cannot be read.
+func selecting[T proto.Message](selector []byte, spec T) T {
+	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(selector, spec) != nil {
+		proto.Reset(spec)
+	}
+	return spec
+}
+
+// closedSpec is what stands in for a spec that cannot be read; nil for kinds that protect nothing.
+func closedSpec(k kinds.Kind, raw json.RawMessage) proto.Message {
+	closedFor := closed()[k]
+	if closedFor == nil {
+		return nil
+	}
 	var fields struct {
 		Selector json.RawMessage `json:"selector"`
 	}
 	_ = json.Unmarshal(raw, &fields) // without a selector it is for all
-	selector := []byte(`{"selector":` + string(fields.Selector) + `}`)
-	lenient := protojson.UnmarshalOptions{DiscardUnknown: true}
-	switch k {
-	case source.AuthorizationPolicy: // one that allows nothing
-		spec := &istiosecurity.AuthorizationPolicy{}
-		if lenient.Unmarshal(selector, spec) != nil {
-			return &istiosecurity.AuthorizationPolicy{}
-		}
-		return spec
-	case source.PeerAuthentication:
-		spec := &istiosecurity.PeerAuthentication{}
-		if lenient.Unmarshal(selector, spec) != nil {
-			spec = &istiosecurity.PeerAuthentication{}
-		}
-		spec.Mtls = &istiosecurity.PeerAuthentication_MutualTLS{Mode: istiosecurity.PeerAuthentication_MutualTLS_STRICT}
-		return spec
-	}
-	return nil
+	return closedFor([]byte(`{"selector":` + string(fields.Selector) + `}`))
 }
 
 // prefix is what protojson puts before its messages: where in one line of JSON, with white space that differs from build to build.

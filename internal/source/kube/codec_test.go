@@ -9,14 +9,15 @@ import (
 	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 func decoder(t *testing.T) customDecoder {
 	standard, err := standardCodecs()
 	require.NoError(t, err)
-	d := customDecoder{standard: standard.UniversalDeserializer(), kinds: map[string]source.Kind{}}
-	for _, k := range []source.Kind{source.VirtualService, source.AuthorizationPolicy} {
+	d := customDecoder{standard: standard.UniversalDeserializer(), kinds: map[string]kinds.Kind{}}
+	for _, k := range []kinds.Kind{kinds.VirtualService, kinds.AuthorizationPolicy} {
 		d.kinds[string(k)] = k
 	}
 	return d
@@ -25,7 +26,7 @@ func decoder(t *testing.T) customDecoder {
 // Unknown fields, as a newer definition has them, are left out with a warning; of a policy they close it.
 func TestUnknownFieldsOfSpecs(t *testing.T) {
 	list := fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"x/v1","metadata":{"resourceVersion":"7"},"items":[`+
-		`{"metadata":{"name":"a"},"spec":{"hosts":["a"],"another":1}},{"metadata":{"name":"b"},"spec":{"hosts":["b"]}}]}`, source.VirtualService)
+		`{"metadata":{"name":"a"},"spec":{"hosts":["a"],"another":1}},{"metadata":{"name":"b"},"spec":{"hosts":["b"]}}]}`, kinds.VirtualService)
 	o, _, err := decoder(t).Decode(list, nil, nil)
 	require.NoError(t, err)
 	items := o.(*metav1.List).Items

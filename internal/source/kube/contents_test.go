@@ -1,12 +1,5 @@
 package kube_test
 
-// kinds are those of the resources that contents are for.
-var kinds = map[string]string{
-	"services": "Service", "endpointslices": "EndpointSlice", "pods": "Pod", "secrets": "Secret", "configmaps": "ConfigMap", "nodes": "Node",
-	"ingresses": "Ingress", "ingressclasses": "IngressClass", "virtualservices": "VirtualService", "destinationrules": "DestinationRule", "gateways": "Gateway",
-	"serviceentries": "ServiceEntry", "sidecars": "Sidecar", "authorizationpolicies": "AuthorizationPolicy", "peerauthentications": "PeerAuthentication",
-}
-
 // contents are what objects of a resource may hold, as merge patches. Some are mistakes.
 var contents = map[string][]string{
 	"namespaces": nil,

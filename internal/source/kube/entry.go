@@ -7,12 +7,9 @@ import (
 	"unique"
 
 	"google.golang.org/protobuf/proto"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingk8s "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -33,9 +30,6 @@ const (
 	hasReport
 )
 
-// revisionLabel says which control plane an object is for.
-const revisionLabel = "istio.io/rev"
-
 // reader turns objects into entries. It is used by one goroutine.
 type reader struct {
 	resource *resource
@@ -46,10 +40,10 @@ type reader struct {
 
 // read gives the entry of an object. It takes the object over; false if it is another control plane's, or means nothing here.
 func (r *reader) read(o metav1.Object) (entry, bool) {
-	if s, ok := o.(*corev1.Secret); ok && !hasCertificates(s) {
+	if means := r.resource.builtin.means; means != nil && !means(o) {
 		return entry{}, false
 	}
-	if rev, set := o.GetLabels()[revisionLabel]; set && r.resource.revisioned && rev != r.revision {
+	if rev, set := o.GetLabels()[kinds.RevisionLabel]; set && r.resource.watch.Revisioned && rev != r.revision {
 		return entry{}, false
 	}
 	e := entry{key: r.keyOf(o)}
@@ -58,7 +52,7 @@ func (r *reader) read(o metav1.Object) (entry, bool) {
 	case *custom:
 		r.readCustom(o, &e)
 	default:
-		trim(o)
+		r.resource.builtin.trim(o)
 		e.object = o
 		r.buffer = appendStable(r.buffer, o)
 	}
@@ -144,83 +138,4 @@ func metaOf(m *metav1.ObjectMeta) metav1.ObjectMeta {
 // nameOf is what counts of all others.
 func nameOf(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: m.Name, Namespace: intern(m.Namespace)}
-}
-
-// trim drops from a built-in object what nobody to the right of a source reads. A test compares what both mean.
-func trim(o metav1.Object) {
-	switch o := o.(type) {
-	case *corev1.Namespace:
-		*o = corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.Labels}}
-	case *corev1.Node:
-		*o = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: topology(o.Labels)}}
-	case *corev1.ConfigMap:
-		*o = corev1.ConfigMap{ObjectMeta: nameOf(&o.ObjectMeta), Data: o.Data}
-	case *corev1.Service:
-		meta := metaOf(&o.ObjectMeta)
-		meta.Annotations = annotations(o.Annotations)
-		*o = corev1.Service{ObjectMeta: meta, Spec: o.Spec}
-	case *discoveryv1.EndpointSlice:
-		trimSlice(o)
-	case *corev1.Pod:
-		trimPod(o)
-	case *networkingk8s.Ingress:
-		meta := metaOf(&o.ObjectMeta)
-		meta.Annotations = annotations(o.Annotations)
-		*o = networkingk8s.Ingress{ObjectMeta: meta, Spec: o.Spec}
-	case *networkingk8s.IngressClass:
-		*o = networkingk8s.IngressClass{ObjectMeta: nameOf(&o.ObjectMeta), Spec: networkingk8s.IngressClassSpec{Controller: o.Spec.Controller}}
-	case *corev1.Secret:
-		*o = corev1.Secret{ObjectMeta: nameOf(&o.ObjectMeta), Type: o.Type, Data: only(o.Data, usedSecretKeys)}
-	}
-}
-
-func trimSlice(o *discoveryv1.EndpointSlice) {
-	meta := nameOf(&o.ObjectMeta)
-	if service, set := o.Labels[discoveryv1.LabelServiceName]; set {
-		meta.Labels = map[string]string{discoveryv1.LabelServiceName: service}
-	}
-	for i := range o.Endpoints {
-		e := &o.Endpoints[i]
-		e.DeprecatedTopology = nil
-		if e.Hints != nil {
-			if e.Hints.ForNodes = nil; len(e.Hints.ForZones) == 0 {
-				e.Hints = nil
-			}
-		}
-		if e.TargetRef != nil {
-			e.TargetRef = &corev1.ObjectReference{Kind: e.TargetRef.Kind, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}
-		}
-	}
-	*o = discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: o.AddressType, Endpoints: o.Endpoints, Ports: o.Ports}
-}
-
-// trimPod leaves a Pod's labels and addresses, where it runs and as whom, the names of its ports, and whether it is being deleted. Nothing
-// of it competes with others, so its age and UID do not count.
-func trimPod(o *corev1.Pod) {
-	meta := nameOf(&o.ObjectMeta)
-	meta.DeletionTimestamp = o.DeletionTimestamp
-	meta.Labels, meta.Annotations = o.Labels, annotations(o.Annotations)
-	if name, set := o.Labels[appsv1.StatefulSetPodNameLabel]; set && name == meta.Name {
-		o.Labels[appsv1.StatefulSetPodNameLabel] = meta.Name // one string in place of two
-	}
-	spec := corev1.PodSpec{ServiceAccountName: intern(o.Spec.ServiceAccountName), NodeName: intern(o.Spec.NodeName)}
-	for _, c := range o.Spec.Containers {
-		spec.Containers = append(spec.Containers, corev1.Container{Ports: ports(c.Ports)})
-	}
-	for _, c := range o.Spec.InitContainers {
-		spec.InitContainers = append(spec.InitContainers, corev1.Container{Ports: ports(c.Ports), RestartPolicy: c.RestartPolicy})
-	}
-	status := corev1.PodStatus{Phase: o.Status.Phase, PodIP: o.Status.PodIP, PodIPs: o.Status.PodIPs}
-	if status.Phase != corev1.PodSucceeded && status.Phase != corev1.PodFailed {
-		status.Phase = "" // all others mean the same
-	}
-	*o = corev1.Pod{ObjectMeta: meta, Spec: spec, Status: status}
-}
-
-func ports(list []corev1.ContainerPort) []corev1.ContainerPort {
-	var out []corev1.ContainerPort
-	for _, p := range list {
-		out = append(out, corev1.ContainerPort{Name: intern(p.Name), ContainerPort: p.ContainerPort, Protocol: p.Protocol})
-	}
-	return out
 }

@@ -22,7 +22,7 @@ func (w *watcher) failed(ctx context.Context, err error) {
 			w.failures = 1
 			return
 		}
-	case apierrors.IsNotFound(err) && w.resource.custom():
+	case apierrors.IsNotFound(err) && w.resource.custom:
 		w.version = ""
 		w.absent(ctx)
 		return
@@ -33,7 +33,7 @@ func (w *watcher) failed(ctx context.Context, err error) {
 			if w.resource.kind == "" {
 				w.source.board.live(false)
 			}
-			if w.resource.optional {
+			if w.resource.watch.Optional {
 				w.skip()
 			}
 		}

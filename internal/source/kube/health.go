@@ -93,7 +93,7 @@ func (w *watcher) meaning() string {
 		return "; definitions that appear are noticed within " + unknownCRDsMost.String()
 	case w.read:
 		return "; the last known state stays in force"
-	case w.resource.optional:
+	case w.resource.watch.Optional:
 		return "; what depends on it is not in force"
 	}
 	return "; nothing is served before it is read"

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -118,7 +119,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 func (s *Source) news(delivered []source.Change) {
 	var changes []source.Change
 	for _, c := range delivered {
-		if c.Key.Kind == source.Namespace || c.Key.Kind == source.ConfigMap {
+		if c.Key.Kind == kinds.Namespace || c.Key.Kind == kinds.ConfigMap {
 			changes = append(changes, c)
 		}
 	}

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // prints are the fingerprints of what was delivered of one resource, by namespace and name. An object has one watcher at a time, so
 // the lock orders only the maps, not the deliveries.
 type prints struct {
-	kind source.Kind
+	kind kinds.Kind
 
 	mu          sync.Mutex
 	byNamespace map[string][]delivered // by name
@@ -23,7 +24,7 @@ type delivered struct {
 	print print
 }
 
-func newPrints(kind source.Kind) *prints {
+func newPrints(kind kinds.Kind) *prints {
 	return &prints{kind: kind, byNamespace: map[string][]delivered{}}
 }
 

@@ -26,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
@@ -179,6 +180,7 @@ type writer struct {
 	t          *testing.T
 	client     dynamic.Interface
 	resources  map[string]schema.GroupVersionResource
+	kinds      map[string]kinds.Kind // by resource
 	home       string
 	label      string
 	namespaces []string
@@ -189,11 +191,11 @@ func newWriter(t *testing.T, r *rapid.T, api *kubeapi.Server) *writer {
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	w := &writer{t: t, client: client, resources: map[string]schema.GroupVersionResource{}, home: api.Namespace(t, nil)}
+	w := &writer{t: t, client: client, resources: map[string]schema.GroupVersionResource{}, kinds: map[string]kinds.Kind{}, home: api.Namespace(t, nil)}
 	w.label = "mesh-" + w.home
 	w.namespaces = []string{api.Namespace(t, map[string]string{w.label: "in"}), api.Namespace(t, map[string]string{w.label: "in"}), w.home}
-	for _, read := range kube.Reads(w.home) {
-		w.resources[read.Resource] = read.GroupVersionResource
+	for _, d := range kinds.Watched() {
+		w.resources[d.Resource], w.kinds[d.Resource] = d.GroupVersionResource(), d.Kind
 	}
 	t.Cleanup(func() {
 		for _, cluster := range []string{"nodes", "ingressclasses"} {
@@ -265,7 +267,7 @@ func (w *writer) put(in dynamic.ResourceInterface, resource, name, content strin
 	}
 	created := &unstructured.Unstructured{Object: o}
 	created.SetName(name)
-	created.SetGroupVersionKind(w.resources[resource].GroupVersion().WithKind(kinds[resource]))
+	created.SetGroupVersionKind(w.resources[resource].GroupVersion().WithKind(string(w.kinds[resource])))
 	_, err = in.Create(w.t.Context(), created, metav1.CreateOptions{})
 	return w.outcome("created", err)
 }

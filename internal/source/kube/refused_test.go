@@ -20,20 +20,11 @@ func (c cluster) rights(t *testing.T, user string, without ...string) {
 		denied[name] = true
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
-	for group, names := range map[string][]string{
-		"": {"namespaces", "configmaps", "nodes", "services", "pods", "secrets"}, "discovery.k8s.io": {"endpointslices"}, "networking.k8s.io": {"ingresses", "ingressclasses"},
-		"networking.istio.io":  {"gateways", "virtualservices", "destinationrules", "serviceentries", "sidecars"},
-		"security.istio.io":    {"authorizationpolicies", "peerauthentications"},
-		"apiextensions.k8s.io": {"customresourcedefinitions"},
-	} {
-		rule := rbacv1.PolicyRule{APIGroups: []string{group}, Verbs: []string{"get", "list", "watch"}}
-		for _, name := range names {
-			if !denied[name] {
-				rule.Resources = append(rule.Resources, name)
-			}
-		}
-		if len(rule.Resources) > 0 {
-			role.Rules = append(role.Rules, rule)
+	for _, read := range kube.Reads("istio-system") {
+		if !denied[read.Resource] {
+			role.Rules = append(role.Rules, rbacv1.PolicyRule{
+				APIGroups: []string{read.Group}, Verbs: []string{"get", "list", "watch"}, Resources: []string{read.Resource},
+			})
 		}
 	}
 	roles, ctx := c.RbacV1().ClusterRoles(), t.Context()

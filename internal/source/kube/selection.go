@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -28,12 +29,12 @@ type selection struct {
 // take notes namespaces and the mesh configuration as they are now, and gives a report on the selectors if that was told.
 func (s *selection) take(c source.Change) (report *source.Report) {
 	switch c.Key.Kind {
-	case source.Namespace:
+	case kinds.Namespace:
 		delete(s.namespaces, c.Key.Name)
 		if c.Object != nil {
 			s.namespaces[c.Key.Name] = maps.Clone(c.Object.GetLabels())
 		}
-	case source.ConfigMap:
+	case kinds.ConfigMap:
 		var problems []source.Problem
 		s.selectors = nil
 		if config, ok := c.Object.(*corev1.ConfigMap); ok {

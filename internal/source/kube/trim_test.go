@@ -1,9 +1,7 @@
 package kube
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
 	"slices"
@@ -20,28 +18,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/randfill"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// builtins are the kinds that are trimmed by hand.
-func builtins() []*resource {
-	return slices.DeleteFunc(resources(&Options{RootNamespace: "istio-system", ConfigMap: "istio"}), (*resource).custom)
+// builtinResources are those whose objects are trimmed by hand.
+func builtinResources() []*resource {
+	all := resources(&Options{RootNamespace: "istio-system", ConfigMap: "istio"})
+	return slices.DeleteFunc(all, func(r *resource) bool { return r.custom })
 }
 
 // TestWhatIsTrimmedMeansNothing fills objects at random, every field of them, and compares what ingest makes of them as they are
 // and trimmed. It fails when somebody begins to read a field that is dropped here.
 func TestWhatIsTrimmedMeansNothing(t *testing.T) {
 	convert := ingest.New(ingest.Options{Selected: true})
-	for _, r := range builtins() {
+	for _, r := range builtinResources() {
 		meaningful := 0
 		for seed := range 400 {
 			whole := filled(r.kind, int64(seed))
 			change := source.Change{Key: (&reader{resource: r}).keyOf(whole), Object: whole, ObservedAt: time.Unix(1700000000, 0)}
 			want := convert.Convert(change, model.DefaultMesh())
 			trimmed := whole.(runtime.Object).DeepCopyObject().(metav1.Object)
-			trim(trimmed)
+			r.builtin.trim(trimmed)
 			change.Object = trimmed
 			got := convert.Convert(change, model.DefaultMesh())
 			require.Equal(t, want.Problems, got.Problems, "%s, seed %d", r.kind, seed)
@@ -77,7 +77,7 @@ func withoutAge(o model.Object) {
 }
 
 // filled is an object with everything set at random; what must be well formed to mean anything is, mostly.
-func filled(k source.Kind, seed int64) metav1.Object {
+func filled(k kinds.Kind, seed int64) metav1.Object {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }
 	o := k.NewObject()
@@ -158,7 +158,7 @@ func filled(k source.Kind, seed int64) metav1.Object {
 // An entry's print is that of its content: equal for equal objects, whatever else they say.
 func TestPrintsAreOfWhatIsUsed(t *testing.T) {
 	seed := maphash.MakeSeed()
-	for _, r := range builtins() {
+	for _, r := range builtinResources() {
 		read := func(o metav1.Object) print {
 			e, ours := (&reader{resource: r, seed: seed}).read(o)
 			require.True(t, ours)
@@ -187,11 +187,11 @@ func TestPrintsAreOfWhatIsUsed(t *testing.T) {
 
 // Annotations that are used are delivered of Istio's kinds, too, and only those.
 func TestAnnotationsOfCustomResources(t *testing.T) {
-	resource := &resource{kind: source.ServiceEntry, revisioned: true}
+	resource := &resource{kind: kinds.ServiceEntry, watch: kinds.Of(kinds.ServiceEntry).Watch}
 	seed, prints := maphash.MakeSeed(), map[print]bool{}
 	read := func(all map[string]string) entry {
 		e, ours := (&reader{resource: resource, seed: seed}).read(&custom{
-			ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: all}, object: source.ServiceEntry.NewObject(),
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: all}, object: kinds.ServiceEntry.NewObject(),
 		})
 		require.True(t, ours)
 		prints[e.print] = true
@@ -215,28 +215,26 @@ func merge(m map[string]string, name, value string) map[string]string {
 	return out
 }
 
-// TestEveryKindHasAResource fails when a kind is added to source and not here.
-func TestEveryKindHasAResource(t *testing.T) {
-	elsewhere := []string{"ServiceAccount", "Deployment"} // what a directory has that is others' business in a cluster
-	watched := map[string]bool{}
-	for _, r := range resources(&Options{}) {
-		watched[string(r.kind)] = true
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), "../source.go", nil, 0)
+// TestTablesCoverTheKindsTheyAreFor fails when a kind is added to package kinds that this package has
+// to know more of.
+func TestTablesCoverTheKindsTheyAreFor(t *testing.T) {
+	standard, err := standardCodecs()
 	require.NoError(t, err)
-	known := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
+	trimmed, protecting := builtins(), closed()
+	for _, d := range kinds.Watched() {
+		_, known := trimmed[d.Kind]
+		require.Equal(t, !d.Custom, known, "%s: a line in builtins", d.Kind)
+		delete(trimmed, d.Kind)
+		_, known = protecting[d.Kind]
+		require.Equal(t, d.Protects, known, "%s: a line in closed", d.Kind)
+		delete(protecting, d.Kind)
+		if !d.Custom {
+			head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q}`, d.APIVersions()[0], d.Kind)
+			object, _, err := standard.UniversalDeserializer().Decode(head, nil, nil)
+			require.NoError(t, err, "the codecs do not know the kind")
+			require.IsType(t, d.New(), object)
 		}
-		if of, ok := spec.Type.(*ast.Ident); !ok || of.Name != "Kind" {
-			return true
-		}
-		name := spec.Names[0].Name
-		known++
-		require.True(t, watched[name] != slices.Contains(elsewhere, name), "%s has no line in resources.go", name)
-		return true
-	})
-	require.Equal(t, len(watched)+len(elsewhere), known)
+	}
+	require.Empty(t, trimmed, "lines for kinds that are not watched")
+	require.Empty(t, protecting, "lines for kinds that are not watched")
 }

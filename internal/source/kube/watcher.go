@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -79,7 +80,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		}
 	}
 	o := metav1.ListOptions{
-		Watch: true, AllowWatchBookmarks: true, ResourceVersion: w.version, FieldSelector: w.resource.fields, TimeoutSeconds: watchTimeout(),
+		Watch: true, AllowWatchBookmarks: true, ResourceVersion: w.version, FieldSelector: w.resource.watch.Fields, TimeoutSeconds: watchTimeout(),
 	}
 	var p *pass
 	if w.version == "" { // the most recent state, as a stream
@@ -211,16 +212,11 @@ func (w *watcher) update(e entry) {
 	w.count(result)
 }
 
-// registryTypes are the values of pilot_k8s_reg_events' label type.
-var registryTypes = map[source.Kind]string{
-	source.Service: "Services", source.Pod: "Pods", source.EndpointSlice: "EndpointSlice",
-}
-
 func (w *watcher) count(result string) {
 	m := w.source.o.Metrics
 	m.Watched.WithLabelValues(string(w.resource.kind), result).Inc()
-	if t := registryTypes[w.resource.kind]; t != "" && result == "same" {
-		m.RegistryEvents.WithLabelValues(t, "updatesame").Inc()
+	if w.resource.watch.CountsSame && result == "same" {
+		m.RegistryEvents.WithLabelValues(kinds.Of(w.resource.kind).RegistryType, "updatesame").Inc()
 	}
 }
 
@@ -255,7 +251,7 @@ const pageSize = 500
 // list reads pages, from a server that cannot stream lists.
 func (w *watcher) list(ctx context.Context) error {
 	p := newPass()
-	o := metav1.ListOptions{FieldSelector: w.resource.fields, Limit: pageSize}
+	o := metav1.ListOptions{FieldSelector: w.resource.watch.Fields, Limit: pageSize}
 	for {
 		page, err := w.request(o, metadataList).Do(ctx).Get()
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 )
@@ -75,14 +75,17 @@ func (r *recorder) about(resource string) []exchange {
 	})
 }
 
-var (
-	builtInResources = []string{
-		"namespaces", "nodes", "configmaps", "services", "endpointslices", "pods", "secrets", "ingresses", "ingressclasses",
+const builtIn, custom = false, true
+
+// resourcesOf are the names of what is read, of custom resources or of those that are built in.
+func resourcesOf(custom bool) (names []string) {
+	for _, d := range kinds.Watched() {
+		if d.Custom == custom {
+			names = append(names, d.Resource)
+		}
 	}
-	customResources = []string{
-		"gateways", "virtualservices", "destinationrules", "serviceentries", "sidecars", "authorizationpolicies", "peerauthentications",
-	}
-)
+	return names
+}
 
 const asProtobuf = "application/vnd.kubernetes.protobuf;stream=watch"
 
@@ -93,12 +96,12 @@ func TestListsAreStreamedInProtobuf(t *testing.T) {
 	config, record := recorded(api.Config())
 	s := run(t, kube.Options{Config: config})
 	s.awaitSync()
-	for _, resource := range slices.Concat(builtInResources, customResources) {
+	for _, resource := range slices.Concat(resourcesOf(builtIn), resourcesOf(custom)) {
 		seen := record.about(resource)
 		require.NotEmpty(t, seen, resource)
 		require.True(t, seen[0].streams(), "%s: %+v", resource, seen[0])
 		content := asProtobuf
-		if slices.Contains(customResources, resource) {
+		if slices.Contains(resourcesOf(custom), resource) {
 			content = "application/json"
 		}
 		for _, e := range seen {
@@ -119,21 +122,21 @@ func TestAServerThatStreamsNoListsIsAskedForPages(t *testing.T) {
 	s := run(t, kube.Options{Config: config})
 	s.awaitSync()
 	require.Equal(t, everything, s.in(ns))
-	for _, resource := range slices.Concat(builtInResources, customResources) {
+	for _, resource := range slices.Concat(resourcesOf(builtIn), resourcesOf(custom)) {
 		eventually(t, func() bool { return slices.ContainsFunc(record.about(resource), exchange.continues) })
 		seen := record.about(resource)
 		require.GreaterOrEqual(t, len(seen), 3, resource)
 		require.True(t, seen[0].streams() && seen[0].status == http.StatusUnprocessableEntity, "%s: %+v", resource, seen[0])
 		require.True(t, seen[1].lists() && seen[1].status == http.StatusOK, "%s: %+v", resource, seen[1])
 		require.True(t, seen[2].continues() && seen[2].status == http.StatusOK, "%s: %+v", resource, seen[2])
-		if slices.Contains(builtInResources, resource) {
+		if slices.Contains(resourcesOf(builtIn), resource) {
 			require.Equal(t, "application/vnd.kubernetes.protobuf", seen[1].content, resource)
 			require.Equal(t, asProtobuf, seen[2].content, resource)
 		}
 	}
 	_, err := c.CoreV1().Services(ns).Create(t.Context(), service("late"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	eventually(t, func() bool { return s.get(key(source.Service, ns, "late")) != nil })
+	eventually(t, func() bool { return s.get(key(kinds.Service, ns, "late")) != nil })
 	require.Empty(t, s.problem(""))
 }
 
@@ -148,7 +151,7 @@ func TestAServerWithoutProtobufIsReadInJSON(t *testing.T) {
 	s := run(t, kube.Options{Config: config})
 	s.awaitSync()
 	require.Equal(t, everything, s.in(ns))
-	for _, resource := range builtInResources {
+	for _, resource := range resourcesOf(builtIn) {
 		seen := record.about(resource)
 		require.NotEmpty(t, seen, resource)
 		require.Equal(t, "application/json", seen[0].content, resource)

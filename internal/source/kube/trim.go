@@ -1,0 +1,135 @@
+package kube
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingk8s "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+)
+
+// builtin is how the objects of a kind of Kubernetes itself are read.
+type builtin struct {
+	// trim drops from an object what nobody to the right of a source reads. A test compares what
+	// both mean.
+	trim func(metav1.Object)
+	// means tells whether the object may mean anything; nil if all may.
+	means func(metav1.Object) bool
+}
+
+// builtins has all kinds that are watched and not custom.
+func builtins() map[kinds.Kind]builtin {
+	return map[kinds.Kind]builtin{
+		kinds.Namespace:     {trim: trimmed(trimNamespace)},
+		kinds.ConfigMap:     {trim: trimmed(trimConfigMap)},
+		kinds.Node:          {trim: trimmed(trimNode)},
+		kinds.Service:       {trim: trimmed(trimService)},
+		kinds.EndpointSlice: {trim: trimmed(trimSlice)},
+		kinds.Pod:           {trim: trimmed(trimPod)},
+		kinds.Ingress:       {trim: trimmed(trimIngress)},
+		kinds.IngressClass:  {trim: trimmed(trimIngressClass)},
+		kinds.Secret:        {trim: trimmed(trimSecret), means: meaning(hasCertificates)},
+	}
+}
+
+// trimmed makes a function for objects of one type one for all. It leaves other types alone.
+func trimmed[T metav1.Object](trim func(T)) func(metav1.Object) {
+	return func(o metav1.Object) {
+		if typed, ok := o.(T); ok {
+			trim(typed)
+		}
+	}
+}
+
+// meaning does likewise with a question. Objects of other types may mean anything.
+func meaning[T metav1.Object](means func(T) bool) func(metav1.Object) bool {
+	return func(o metav1.Object) bool {
+		typed, ok := o.(T)
+		return !ok || means(typed)
+	}
+}
+
+func trimNamespace(o *corev1.Namespace) {
+	*o = corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.Labels}}
+}
+
+func trimConfigMap(o *corev1.ConfigMap) {
+	*o = corev1.ConfigMap{ObjectMeta: nameOf(&o.ObjectMeta), Data: o.Data}
+}
+
+func trimNode(o *corev1.Node) {
+	*o = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: topology(o.Labels)}}
+}
+
+func trimService(o *corev1.Service) {
+	meta := metaOf(&o.ObjectMeta)
+	meta.Annotations = annotations(o.Annotations)
+	*o = corev1.Service{ObjectMeta: meta, Spec: o.Spec}
+}
+
+func trimIngress(o *networkingk8s.Ingress) {
+	meta := metaOf(&o.ObjectMeta)
+	meta.Annotations = annotations(o.Annotations)
+	*o = networkingk8s.Ingress{ObjectMeta: meta, Spec: o.Spec}
+}
+
+func trimIngressClass(o *networkingk8s.IngressClass) {
+	*o = networkingk8s.IngressClass{ObjectMeta: nameOf(&o.ObjectMeta), Spec: networkingk8s.IngressClassSpec{Controller: o.Spec.Controller}}
+}
+
+func trimSecret(o *corev1.Secret) {
+	*o = corev1.Secret{ObjectMeta: nameOf(&o.ObjectMeta), Type: o.Type, Data: only(o.Data, usedSecretKeys)}
+}
+
+func trimSlice(o *discoveryv1.EndpointSlice) {
+	meta := nameOf(&o.ObjectMeta)
+	if service, set := o.Labels[discoveryv1.LabelServiceName]; set {
+		meta.Labels = map[string]string{discoveryv1.LabelServiceName: service}
+	}
+	for i := range o.Endpoints {
+		e := &o.Endpoints[i]
+		e.DeprecatedTopology = nil
+		if e.Hints != nil {
+			if e.Hints.ForNodes = nil; len(e.Hints.ForZones) == 0 {
+				e.Hints = nil
+			}
+		}
+		if e.TargetRef != nil {
+			e.TargetRef = &corev1.ObjectReference{Kind: e.TargetRef.Kind, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}
+		}
+	}
+	*o = discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: o.AddressType, Endpoints: o.Endpoints, Ports: o.Ports}
+}
+
+// trimPod leaves a Pod's labels and addresses, where it runs and as whom, the names of its ports, and whether it is being deleted. Nothing
+// of it competes with others, so its age and UID do not count.
+func trimPod(o *corev1.Pod) {
+	meta := nameOf(&o.ObjectMeta)
+	meta.DeletionTimestamp = o.DeletionTimestamp
+	meta.Labels, meta.Annotations = o.Labels, annotations(o.Annotations)
+	if name, set := o.Labels[appsv1.StatefulSetPodNameLabel]; set && name == meta.Name {
+		o.Labels[appsv1.StatefulSetPodNameLabel] = meta.Name // one string in place of two
+	}
+	spec := corev1.PodSpec{ServiceAccountName: intern(o.Spec.ServiceAccountName), NodeName: intern(o.Spec.NodeName)}
+	for _, c := range o.Spec.Containers {
+		spec.Containers = append(spec.Containers, corev1.Container{Ports: ports(c.Ports)})
+	}
+	for _, c := range o.Spec.InitContainers {
+		spec.InitContainers = append(spec.InitContainers, corev1.Container{Ports: ports(c.Ports), RestartPolicy: c.RestartPolicy})
+	}
+	status := corev1.PodStatus{Phase: o.Status.Phase, PodIP: o.Status.PodIP, PodIPs: o.Status.PodIPs}
+	if status.Phase != corev1.PodSucceeded && status.Phase != corev1.PodFailed {
+		status.Phase = "" // all others mean the same
+	}
+	*o = corev1.Pod{ObjectMeta: meta, Spec: spec, Status: status}
+}
+
+func ports(list []corev1.ContainerPort) []corev1.ContainerPort {
+	var out []corev1.ContainerPort
+	for _, p := range list {
+		out = append(out, corev1.ContainerPort{Name: intern(p.Name), ContainerPort: p.ContainerPort, Protocol: p.Protocol})
+	}
+	return out
+}
