@@ -121,7 +121,7 @@ func virtual(t *testing.T, c *Converter, name, spec string) *model.VirtualServic
 }
 
 func written(t *testing.T, kind source.Kind, name, spec string) source.Change {
-	object := newObject(kind)
+	object := kind.NewObject()
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":`+spec+`}`), object))
 	object.SetNamespace("default")
 	object.SetName(name)

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
 // serviceEntry gives a Service for each host.
-func (r *reader) serviceEntry(spec *networking.ServiceEntry) []Object {
+func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
+	spec := &in.Spec
 	p := path("spec")
 	common := model.Service{
 		Meta:     r.meta,

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,13 +12,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
-	security "istio.io/api/security/v1beta1"
-	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	securityv1 "istio.io/client-go/pkg/apis/security/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
 // TestEveryFieldIsUsedOrReported changes each field of each message of Istio's API, in the cases of testdata, until the
@@ -75,10 +74,7 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 			}
 		}
 	}
-	for _, m := range []proto.Message{
-		&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.Sidecar{},
-		&networking.ServiceEntry{}, &mesh.MeshConfig{}, &security.AuthorizationPolicy{}, &security.PeerAuthentication{},
-	} {
+	for _, m := range specs() {
 		visit(m.ProtoReflect().Descriptor())
 	}
 	return open
@@ -105,7 +101,7 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 	}}
 	for _, file := range cases {
 		for _, d := range documents(t, file) {
-			if spec := specOf(d); spec != nil {
+			if spec := specOf(d.Object); spec != nil {
 				specs = append(specs, spec)
 			}
 		}
@@ -113,54 +109,51 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 	return specs
 }
 
-func specOf(d manifest.Document) proto.Message {
-	switch o := d.Object.(type) {
-	case *networkingv1.VirtualService:
-		return &o.Spec
-	case *networkingv1.DestinationRule:
-		return &o.Spec
-	case *networkingv1.Gateway:
-		return &o.Spec
-	case *networkingv1.Sidecar:
-		return &o.Spec
-	case *networkingv1.ServiceEntry:
-		return &o.Spec
-	case *securityv1.AuthorizationPolicy:
-		return &o.Spec
-	case *securityv1.PeerAuthentication:
-		return &o.Spec
+// specOf is the spec of an object of Istio's API, and nil for all others.
+func specOf(o metav1.Object) proto.Message {
+	field := reflect.ValueOf(o).Elem().FieldByName("Spec")
+	if !field.IsValid() {
+		return nil
 	}
-	return nil
+	spec, _ := field.Addr().Interface().(proto.Message)
+	return spec
+}
+
+// specs are empty specifications of all kinds that have one, and a mesh configuration.
+func specs() []proto.Message {
+	all := []proto.Message{&mesh.MeshConfig{}}
+	for _, d := range kinds.All() {
+		if spec := specOf(d.New()); spec != nil {
+			all = append(all, spec)
+		}
+	}
+	return all
+}
+
+// objectOf is an object with a specification.
+func objectOf(spec proto.Message) (kinds.Kind, metav1.Object) {
+	for _, d := range kinds.All() {
+		object := d.New()
+		if own := specOf(object); own != nil && own.ProtoReflect().Descriptor() == spec.ProtoReflect().Descriptor() {
+			proto.Merge(own, spec)
+			return d.Kind, object
+		}
+	}
+	return "", nil
 }
 
 // readSpec converts a specification as that of the object default/case.
 func readSpec(c *Converter, spec proto.Message) Result {
 	key := source.Key{Namespace: "default", Name: "case"}
-	r := &reader{report: report{object: key}, mesh: model.DefaultMesh(), pools: c.pools}
-	r.meta = model.Meta{Namespace: key.Namespace, Name: key.Name}
-	var objects []Object
-	switch s := spec.(type) {
-	case *networking.VirtualService:
-		objects = r.virtualService(s)
-	case *networking.DestinationRule:
-		objects = r.destinationRule(s)
-	case *networking.Gateway:
-		objects = r.gateway(s)
-	case *networking.Sidecar:
-		objects = r.sidecar(s)
-	case *networking.ServiceEntry:
-		objects = r.serviceEntry(s)
-	case *security.AuthorizationPolicy:
-		objects = r.authorizationPolicy(s)
-	case *security.PeerAuthentication:
-		objects = r.peerAuthentication(s)
-	case *mesh.MeshConfig:
-		out := model.DefaultMesh()
+	if s, ok := spec.(*mesh.MeshConfig); ok {
+		r, out := &reader{report: report{object: key}, mesh: model.DefaultMesh(), pools: c.pools}, model.DefaultMesh()
 		r.meshOf("data.mesh", s, &out)
 		r.unused("data.mesh", s.ProtoReflect())
-		objects = []Object{&out}
+		return Result{Objects: []Object{&out}, Problems: r.problems}
 	}
-	return Result{Objects: objects, Problems: r.problems}
+	kind, object := objectOf(spec)
+	key.Kind = kind
+	return c.Convert(source.Change{Key: key, Object: object}, model.DefaultMesh())
 }
 
 // outcome is a result in comparable parts.

@@ -5,62 +5,22 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
-	mesh "istio.io/api/mesh/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
-	security "istio.io/api/security/v1beta1"
-	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	securityv1 "istio.io/client-go/pkg/apis/security/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
-// kinds are those that give something.
-func kinds() []source.Kind {
-	return []source.Kind{
-		source.VirtualService, source.DestinationRule, source.Gateway, source.Sidecar, source.ServiceEntry,
-		source.Service, source.EndpointSlice, source.Pod, source.Namespace, source.Node, source.ConfigMap,
-		source.AuthorizationPolicy, source.PeerAuthentication,
-	}
-}
-
-func newObject(kind source.Kind) metav1.Object {
-	switch kind {
-	case source.VirtualService:
-		return &networkingv1.VirtualService{}
-	case source.DestinationRule:
-		return &networkingv1.DestinationRule{}
-	case source.Gateway:
-		return &networkingv1.Gateway{}
-	case source.Sidecar:
-		return &networkingv1.Sidecar{}
-	case source.AuthorizationPolicy:
-		return &securityv1.AuthorizationPolicy{}
-	case source.PeerAuthentication:
-		return &securityv1.PeerAuthentication{}
-	case source.ServiceEntry:
-		return &networkingv1.ServiceEntry{}
-	case source.Service:
-		return &corev1.Service{}
-	case source.EndpointSlice:
-		return &discoveryv1.EndpointSlice{}
-	case source.Pod:
-		return &corev1.Pod{}
-	case source.Namespace:
-		return &corev1.Namespace{}
-	case source.Node:
-		return &corev1.Node{}
-	}
-	return &corev1.ConfigMap{}
+// converted are the kinds that give something, in an order that does not change.
+func converted() []*kinds.Descriptor {
+	return slices.DeleteFunc(kinds.All(), func(d *kinds.Descriptor) bool { return d.LocalOnly })
 }
 
 // FuzzConvert converts whatever an API server or a directory may hand over.
@@ -72,8 +32,8 @@ func FuzzConvert(f *testing.F) {
 		require.NoError(f, err)
 		list, _ := manifest.Read(file, data)
 		for _, d := range list {
-			for i, kind := range kinds() {
-				if kind == d.Key.Kind {
+			for i, known := range converted() {
+				if known.Kind == d.Key.Kind {
 					object, err := json.Marshal(d.Object)
 					require.NoError(f, err)
 					f.Add(uint8(i), object)
@@ -82,13 +42,13 @@ func FuzzConvert(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, n uint8, data []byte) {
-		kind := kinds()[int(n)%len(kinds())]
-		object := newObject(kind)
+		kind := converted()[int(n)%len(converted())].Kind
+		object := kind.NewObject()
 		if json.Unmarshal(data, object) != nil {
 			return
 		}
 		key := source.Key{Kind: kind, Namespace: "default", Name: "case"}
-		if kind == source.ConfigMap {
+		if kind == kinds.ConfigMap {
 			key.Namespace, key.Name = "istio-system", "istio"
 		}
 		c, converter := source.Change{Key: key, Object: object}, New(Options{})
@@ -100,12 +60,6 @@ func FuzzConvert(f *testing.F) {
 
 // FuzzConvertProto reaches values that JSON cannot spell: unknown enum numbers, NaN, durations out of range.
 func FuzzConvertProto(f *testing.F) {
-	specs := func() []proto.Message {
-		return []proto.Message{
-			&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.Sidecar{},
-			&networking.ServiceEntry{}, &mesh.MeshConfig{}, &security.AuthorizationPolicy{}, &security.PeerAuthentication{},
-		}
-	}
 	cases, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(f, err)
 	for _, file := range cases {
@@ -114,7 +68,7 @@ func FuzzConvertProto(f *testing.F) {
 		list, _ := manifest.Read(file, data)
 		for _, d := range list {
 			for i, s := range specs() {
-				if spec := specOf(d); spec != nil && spec.ProtoReflect().Descriptor() == s.ProtoReflect().Descriptor() {
+				if spec := specOf(d.Object); spec != nil && spec.ProtoReflect().Descriptor() == s.ProtoReflect().Descriptor() {
 					wire, err := proto.Marshal(spec)
 					require.NoError(f, err)
 					f.Add(uint8(i), wire)

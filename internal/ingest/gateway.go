@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
 // gateway is left out when its selector selects nobody; read otherwise, it would open ports on more proxies than it names.
-func (r *reader) gateway(spec *networking.Gateway) []Object {
+func (r *reader) gateway(in *networkingv1.Gateway) []Object {
+	spec := &in.Spec
 	p := path("spec")
 	g := &model.Gateway{Meta: r.meta}
 	if r.meta.Name == model.Mesh {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	security "istio.io/api/security/v1beta1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
@@ -14,7 +15,8 @@ import (
 const refusesInstead = "is not supported yet; instead, all calls to the workloads that it is for are refused"
 
 // authorizationPolicy is left out when it is for no workload that Lateen serves.
-func (r *reader) authorizationPolicy(spec *security.AuthorizationPolicy) []Object {
+func (r *reader) authorizationPolicy(in *securityv1.AuthorizationPolicy) []Object {
+	spec := &in.Spec
 	p := path("spec")
 	g := &model.Guard{Meta: r.meta}
 	selector, usable := r.selector(p.dot("selector.matchLabels"), spec.GetSelector().GetMatchLabels())
@@ -71,7 +73,8 @@ func isForAll(rule *security.Rule) bool {
 }
 
 // peerAuthentication says whether calls are let in that are not encrypted: all calls are that, unless the mesh turns TLS on.
-func (r *reader) peerAuthentication(spec *security.PeerAuthentication) []Object {
+func (r *reader) peerAuthentication(in *securityv1.PeerAuthentication) []Object {
+	spec := &in.Spec
 	p := path("spec")
 	g := &model.Guard{Meta: r.meta}
 	selector, usable := r.selector(p.dot("selector.matchLabels"), spec.GetSelector().GetMatchLabels())

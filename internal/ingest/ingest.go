@@ -2,15 +2,10 @@ package ingest
 
 import (
 	"cmp"
-	"fmt"
+	"sync"
+	"time"
 
-	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	securityv1 "istio.io/client-go/pkg/apis/security/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingk8s "k8s.io/api/networking/v1"
-
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -58,6 +53,11 @@ type Converter struct {
 	selected  bool
 	unready   bool
 	pools     *pools
+	// conversions is not changed once built.
+	conversions map[kinds.Kind]conversion
+	// readers keeps those that are not in use. Conversions are called through a table, so escape
+	// analysis would allocate a reader for each.
+	readers sync.Pool
 }
 
 // New makes a Converter.
@@ -67,12 +67,13 @@ func New(o Options) *Converter {
 	}
 	return &Converter{
 		defaults: o.Defaults, configMap: cmp.Or(o.ConfigMap, meshConfigMap), selected: o.Selected, unready: o.Unready, pools: newPools(),
+		conversions: conversions(), readers: sync.Pool{New: func() any { return &reader{} }},
 	}
 }
 
 // MeshKey names the ConfigMap with the mesh configuration.
 func (c *Converter) MeshKey() source.Key {
-	return source.Key{Kind: source.ConfigMap, Namespace: c.defaults.RootNamespace, Name: c.configMap}
+	return source.Key{Kind: kinds.ConfigMap, Namespace: c.defaults.RootNamespace, Name: c.configMap}
 }
 
 // Convert says what a change means in a mesh that is configured so. A deletion gives nothing.
@@ -80,15 +81,26 @@ func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result 
 	if change.Object == nil {
 		return Result{}
 	}
-	r := &reader{
-		report:  report{object: change.Key, origin: change.Origin},
-		meta:    metaOf(change),
-		mesh:    mesh,
-		unready: c.unready, annotations: change.Object.GetAnnotations(),
-		pools: c.pools,
+	r := c.readers.Get().(*reader)
+	defer c.putBack(r)
+	*r = reader{
+		report:      report{object: change.Key, origin: change.Origin},
+		meta:        metaOf(change),
+		mesh:        mesh,
+		converter:   c,
+		observed:    change.ObservedAt,
+		unready:     c.unready,
+		annotations: change.Object.GetAnnotations(),
+		pools:       c.pools,
 	}
-	objects, used := r.read(change, c)
-	return Result{Objects: objects, Problems: r.problems, Ignored: !used, Ending: r.ending}
+	objects := r.convert(change.Object)
+	return Result{Objects: objects, Problems: r.problems, Ignored: r.ignored, Ending: r.ending}
+}
+
+// putBack keeps a reader for the next conversion, and nothing that it holds.
+func (c *Converter) putBack(r *reader) {
+	*r = reader{}
+	c.readers.Put(r)
 }
 
 // reader reads one object. It lives for one conversion and collects its problems.
@@ -96,6 +108,9 @@ type reader struct {
 	report
 	meta model.Meta
 	mesh model.MeshConfig
+
+	converter *Converter
+	observed  time.Time // when the change reached this process
 	// unready keeps endpoints that are not ready.
 	unready     bool
 	annotations map[string]string
@@ -103,6 +118,7 @@ type reader struct {
 	// meshWide is set while a Sidecar is read that is for all namespaces: "." is then the namespace of each proxy.
 	meshWide bool
 	ending   bool // of the Result
+	ignored  bool // of the Result
 }
 
 func metaOf(c source.Change) model.Meta {
@@ -111,49 +127,4 @@ func metaOf(c source.Change) model.Meta {
 		m.Created = t.Unix()
 	}
 	return m
-}
-
-// read tells with its second result whether objects like this one are used at all.
-func (r *reader) read(change source.Change, c *Converter) ([]Object, bool) {
-	switch o := change.Object.(type) {
-	case *corev1.Namespace:
-		return r.namespace(o), true
-	case *corev1.Node:
-		return r.node(o), true
-	case *corev1.Service:
-		return r.service(o), true
-	case *discoveryv1.EndpointSlice:
-		return r.endpointSlice(o)
-	case *corev1.Pod:
-		return r.pod(o), true
-	case *corev1.ConfigMap:
-		if r.object != c.MeshKey() {
-			return nil, false
-		}
-		return r.meshConfig(o, c), true
-	case *networkingk8s.Ingress:
-		return r.kubernetesIngress(o)
-	case *networkingk8s.IngressClass:
-		return r.kubernetesIngressClass(o)
-	case *corev1.Secret:
-		return r.secret(o, change.ObservedAt)
-	case *networkingv1.Gateway:
-		return r.gateway(&o.Spec), true
-	case *networkingv1.VirtualService:
-		return r.virtualService(&o.Spec), true
-	case *networkingv1.DestinationRule:
-		return r.destinationRule(&o.Spec), true
-	case *networkingv1.ServiceEntry:
-		return r.serviceEntry(&o.Spec), true
-	case *networkingv1.Sidecar:
-		return r.sidecar(&o.Spec), true
-	case *securityv1.AuthorizationPolicy:
-		return r.authorizationPolicy(&o.Spec), true
-	case *securityv1.PeerAuthentication:
-		return r.peerAuthentication(&o.Spec), true
-	case *appsv1.Deployment, *corev1.ServiceAccount:
-		return nil, false
-	}
-	r.fail("", fmt.Sprintf("%T", change.Object), "objects of this type cannot be read", "a kind that Lateen reads")
-	return nil, true
 }

@@ -20,11 +20,11 @@ const (
 )
 
 // kubernetesIngressClass tells other Ingresses what the class means. One of another controller means nothing.
-func (r *reader) kubernetesIngressClass(in *networkingk8s.IngressClass) ([]Object, bool) {
+func (r *reader) kubernetesIngressClass(in *networkingk8s.IngressClass) []Object {
 	if in.Spec.Controller != controller {
-		return nil, false
+		return r.ignore()
 	}
-	return []Object{&model.IngressClass{Meta: r.meta}}, true
+	return []Object{&model.IngressClass{Meta: r.meta}}
 }
 
 // taken tells whether an Ingress is for the mesh's gateways.
@@ -43,9 +43,9 @@ func (r *reader) taken(in *networkingk8s.Ingress) bool {
 }
 
 // kubernetesIngress reads an Ingress as what it means: a Gateway, and a VirtualService for each of its hosts.
-func (r *reader) kubernetesIngress(in *networkingk8s.Ingress) ([]Object, bool) {
+func (r *reader) kubernetesIngress(in *networkingk8s.Ingress) []Object {
 	if !r.taken(in) {
-		return nil, false
+		return r.ignore()
 	}
 	p := path("spec")
 	meta := r.meta
@@ -63,7 +63,7 @@ func (r *reader) kubernetesIngress(in *networkingk8s.Ingress) ([]Object, bool) {
 		v.Gateways, v.ExportTo = []string{meta.Namespace + "/" + meta.Name}, model.Exports{All: true}
 		objects = append(objects, v)
 	}
-	return objects, true
+	return objects
 }
 
 // wildcardsLast makes names of hosts such that, where routes of several hosts meet, those of wildcards come last.

@@ -27,10 +27,14 @@ const (
 // idleTimeoutMetadata is where Istio keeps the idle timeout of inbound connections.
 const idleTimeoutMetadata = "ISTIO_META_IDLE_TIMEOUT"
 
-// meshConfig reads field by field, so that one that is wrong keeps only itself out of force. A configuration that cannot be
-// read at all may have closed the way out, so it is closed.
-func (r *reader) meshConfig(in *corev1.ConfigMap, c *Converter) []Object {
-	out := c.defaults
+// configMap reads the mesh configuration field by field, so that one that is wrong keeps only itself
+// out of force. A configuration that cannot be read at all may have closed the way out, so it is
+// closed. Other ConfigMaps are ignored.
+func (r *reader) configMap(in *corev1.ConfigMap) []Object {
+	if r.object != r.converter.MeshKey() {
+		return r.ignore()
+	}
+	out := r.converter.defaults
 	p := path("data." + meshConfigKey)
 	for _, key := range sortedKeys(in.Data) {
 		if key != meshConfigKey {
@@ -48,7 +52,7 @@ func (r *reader) meshConfig(in *corev1.ConfigMap, c *Converter) []Object {
 		return []Object{&out}
 	}
 	r.meshOf(p, spec, &out)
-	if c.selected {
+	if r.converter.selected {
 		spec.DiscoverySelectors = nil // the source has the say
 	}
 	r.unused(p, spec.ProtoReflect())

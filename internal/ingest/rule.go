@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
 // destinationRule is left out when nobody can say which host or which workloads it is for.
-func (r *reader) destinationRule(spec *networking.DestinationRule) []Object {
+func (r *reader) destinationRule(in *networkingv1.DestinationRule) []Object {
+	spec := &in.Spec
 	p := path("spec")
 	host, named := r.resolve(p.dot("host"), spec.GetHost(), true)
 	selector, usable := r.selector(p.dot("workloadSelector.matchLabels"), spec.GetWorkloadSelector().GetMatchLabels())

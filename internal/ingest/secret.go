@@ -21,9 +21,9 @@ const (
 	istioChain, istioKey, istioAuthorities, istioCRL = "cert", "key", "cacert", "crl"
 )
 
-// secret reads what a Secret holds for TLS; the second result is false for one that has nothing to do with it. Its content
-// is told nowhere: not what is wrong with it, only that it is.
-func (r *reader) secret(in *corev1.Secret, observed time.Time) ([]Object, bool) {
+// secret reads what a Secret holds for TLS, and ignores one that has nothing to do with it. Its
+// content is told nowhere: not what is wrong with it, only that it is.
+func (r *reader) secret(in *corev1.Secret) []Object {
 	data := func(key string) string {
 		if text, ok := in.StringData[key]; ok { // of a directory; an API server has put it into data
 			return text
@@ -42,18 +42,18 @@ func (r *reader) secret(in *corev1.Secret, observed time.Time) ([]Object, bool) 
 	}
 	paired := in.Type == corev1.SecretTypeTLS || chain != "" && key != ""
 	if !paired && authorities == "" || in.Type == corev1.SecretTypeServiceAccountToken {
-		return nil, false
+		return r.ignore()
 	}
 	c := &model.Credential{Meta: r.meta}
 	if paired {
-		c.Pair = r.keyPair(pem64{chain, chainAt}, pem64{key, keyAt}, observed)
+		c.Pair = r.keyPair(pem64{chain, chainAt}, pem64{key, keyAt}, r.observed)
 		c.BadPair = c.Pair == nil
 	}
 	if authorities != "" {
-		c.Authorities = r.authorities(pem64{authorities, authoritiesAt}, pem64{revoked, revokedAt}, observed)
+		c.Authorities = r.authorities(pem64{authorities, authoritiesAt}, pem64{revoked, revokedAt}, r.observed)
 		c.BadAuthorities = c.Authorities == nil
 	}
-	return []Object{c}, true
+	return []Object{c}
 }
 
 // pem64 is a value of a Secret and where it stands.

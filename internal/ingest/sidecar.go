@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
 // sidecar is left out when its selector selects nobody.
-func (r *reader) sidecar(spec *networking.Sidecar) []Object {
+func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
+	spec := &in.Spec
 	p := path("spec")
 	s := &model.Sidecar{Meta: r.meta}
 	selector, usable := r.selector(p.dot("workloadSelector.labels"), spec.GetWorkloadSelector().GetLabels())

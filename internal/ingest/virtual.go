@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
 // virtualService is left out when nobody can say which hosts or gateways it is for.
-func (r *reader) virtualService(spec *networking.VirtualService) []Object {
+func (r *reader) virtualService(in *networkingv1.VirtualService) []Object {
+	spec := &in.Spec
 	p := path("spec")
 	v := &model.VirtualService{Meta: r.meta, Gateways: []string{model.Mesh}}
 	if len(spec.GetGateways()) > 0 {

@@ -138,18 +138,18 @@ func ServiceOf(c source.Change) source.Key {
 }
 
 // endpointSlice gives nothing for a slice that belongs to no service.
-func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) ([]Object, bool) {
+func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) []Object {
 	service := in.Labels[discoveryv1.LabelServiceName]
 	if service == "" {
-		return nil, false
+		return r.ignore()
 	}
 	if in.AddressType == discoveryv1.AddressTypeFQDN {
 		r.fail("addressType", in.AddressType, "slices of names are not used", "IPv4 or IPv6; for names, a ServiceEntry with resolution DNS")
-		return nil, true
+		return nil
 	}
 	if !isName(service) {
 		r.fail(path("metadata.labels").key(discoveryv1.LabelServiceName), service, "is no name of a Service", wantLabel)
-		return nil, true
+		return nil
 	}
 	return []Object{&model.EndpointSlice{
 		Meta:    r.meta,
@@ -157,7 +157,7 @@ func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) ([]Object, bool) {
 		Ports:   r.slicePorts(in.Ports),
 		Hosts:   r.sliceHosts(in.Endpoints),
 		Unready: r.unreadyPods(in.Endpoints),
-	}}, true
+	}}
 }
 
 // slicePorts reads the ports of TCP; proxies do not handle others.
