@@ -84,10 +84,10 @@ func (h *History) Next(t *rapid.T) Change {
 // kindsFor are those that a sort of change may be drawn of: of what has gone something may return, and focused it is a kind of
 // the focus, if it can be.
 func (h *History) kindsFor(verb Verb, focused bool) []source.Kind {
-	kinds := verb.Kinds()
+	all := verb.Kinds()
 	narrow := func(to func(source.Kind) bool) {
-		if left := slices.DeleteFunc(slices.Clone(kinds), func(k source.Kind) bool { return !to(k) }); len(left) > 0 {
-			kinds = left
+		if left := slices.DeleteFunc(slices.Clone(all), func(k source.Kind) bool { return !to(k) }); len(left) > 0 {
+			all = left
 		}
 	}
 	if verb == Return {
@@ -98,7 +98,7 @@ func (h *History) kindsFor(verb Verb, focused bool) []source.Kind {
 	if focused {
 		narrow(func(k source.Kind) bool { return slices.Contains(h.focus, k) })
 	}
-	return kinds
+	return all
 }
 
 // plain takes away what hides an object, or holds for some proxies only.
