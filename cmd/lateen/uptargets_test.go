@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
-	meta := func(k source.Kind, name string) model.Meta {
+	meta := func(k kinds.Kind, name string) model.Meta {
 		return model.Meta{Kind: k, Namespace: "default", Name: name}
 	}
 	path := func(p string, gateways ...string) *model.HTTPRoute {
@@ -25,20 +25,20 @@ func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
 	add := func(m model.Meta, o model.Object) {
 		updates = append(updates, state.Update{Key: m.Key(), Objects: []model.Object{o}})
 	}
-	svc := meta(source.Service, "gw")
+	svc := meta(kinds.Service, "gw")
 	add(svc, &model.Service{Meta: svc, Host: "gw.default.svc.cluster.local", Ports: []model.ServicePort{{Name: "http", Port: 80}}})
 	for name, port := range map[string]uint16{"public": 80, "inner": 81} {
-		m := meta(source.Gateway, name)
+		m := meta(kinds.Gateway, name)
 		add(m, &model.Gateway{Meta: m, Servers: []model.GatewayServer{
 			{Port: port, Protocol: model.HTTP, Hosts: []model.ScopedHost{{Namespace: "*", Host: "*.example.com"}}},
 		}})
 	}
-	shop := meta(source.VirtualService, "shop")
+	shop := meta(kinds.VirtualService, "shop")
 	add(shop, &model.VirtualService{
 		Meta: shop, Hosts: []model.Host{"shop.default.svc.cluster.local", "shop.example.com"}, Gateways: []string{model.Mesh, "default/public"},
 		HTTP: []*model.HTTPRoute{path("/a"), path("/mesh", model.Mesh), cookie},
 	})
-	other := meta(source.VirtualService, "other")
+	other := meta(kinds.VirtualService, "other")
 	add(other, &model.VirtualService{Meta: other, Hosts: []model.Host{"*"}, Gateways: []string{"default/inner"}, HTTP: []*model.HTTPRoute{path("/b")}})
 	w, _ := state.NewWriter().Apply(updates)
 

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -274,7 +275,7 @@ func TestConnectionsShowWatchesAndIdentity(t *testing.T) {
 
 func TestProblemsAreListed(t *testing.T) {
 	p := source.Problem{
-		Severity: source.Error, Object: source.Key{Kind: source.VirtualService, Namespace: "default", Name: "reviews"},
+		Severity: source.Error, Object: source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: "reviews"},
 		Origin: "reviews.yaml:12", Path: "spec.http[0].route[0].destination.subset", Value: "v9", Message: "subset is not defined", Want: "v1",
 	}
 	h := admin.NewHandler(admin.Options{Fleet: fleet{}, Problems: func() []source.Problem { return []source.Problem{p} }})

@@ -18,13 +18,13 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/admission"
 	"github.com/lateen-mesh/lateen/internal/admission/registration"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/certs"
 	"github.com/lateen-mesh/lateen/internal/deploy"
 	"github.com/lateen-mesh/lateen/internal/leader"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/status"
 )
 
@@ -203,7 +203,7 @@ func (c *Cluster) lead(ctx context.Context) {
 func (c *Cluster) compiled(w *state.World, d *state.Delta) {
 	var changes []status.IngressChange
 	for _, g := range d.Gateways {
-		if at := g.Either(); at.Kind == source.Ingress {
+		if at := g.Either(); at.Kind == kinds.Ingress {
 			changes = append(changes, status.IngressChange{Key: at.Key(), UID: at.UID, Taken: g.New != nil})
 		}
 	}

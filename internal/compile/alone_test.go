@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
@@ -69,14 +70,14 @@ func TestOnePartAloneChanges(t *testing.T) {
 // One part of a clash changes alone: what is told is what is so, though the proxy gets the same. Random lives hardly ever bring these.
 func TestOnePartOfAClashChanges(t *testing.T) {
 	type claim struct {
-		kind source.Kind
+		kind kinds.Kind
 		name string
 		port model.ServicePort
 	}
 	claims := func(target uint16) [2]claim {
 		return [2]claim{
-			{source.Service, "a", model.ServicePort{Port: 80, Protocol: model.HTTP, Target: target}},
-			{source.ServiceEntry, "b", model.ServicePort{Port: 90, Protocol: model.TCP, Target: target}},
+			{kinds.Service, "a", model.ServicePort{Port: 80, Protocol: model.HTTP, Target: target}},
+			{kinds.ServiceEntry, "b", model.ServicePort{Port: 90, Protocol: model.TCP, Target: target}},
 		}
 	}
 	labels := model.LabelsOf(map[string]string{"app": "p"})
@@ -93,8 +94,8 @@ func TestOnePartOfAClashChanges(t *testing.T) {
 		"its port":                func(first, _ *claim) { first.port.Port = 81 },
 		"its protocol":            func(first, _ *claim) { first.port.Protocol = model.GRPC },
 		"the next":                func(_, next *claim) { next.name = "bb" },
-		"its kind":                func(_, next *claim) { next.kind = source.Service },
-		"the first one's kind":    func(first, _ *claim) { first.kind = source.ServiceEntry },
+		"its kind":                func(_, next *claim) { next.kind = kinds.Service },
+		"the first one's kind":    func(first, _ *claim) { first.kind = kinds.ServiceEntry },
 		"its port, as the next":   func(_, next *claim) { next.port.Port = 91 },
 		"its protocol likewise":   func(_, next *claim) { next.port.Protocol = model.TLS },
 		"the port that they mean": func(first, next *claim) { first.port.Target, next.port.Target = 8081, 8081 },
@@ -122,7 +123,7 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 	labels := model.LabelsOf(map[string]string{"app": "a"})
 	entry := func(namespace string, prefers model.TrafficDistribution) state.Update {
 		s := &model.Service{
-			Meta: model.Meta{Kind: source.ServiceEntry, Namespace: namespace, Name: "e"}, Host: "a.example.com", ExportTo: model.Exports{Own: true},
+			Meta: model.Meta{Kind: kinds.ServiceEntry, Namespace: namespace, Name: "e"}, Host: "a.example.com", ExportTo: model.Exports{Own: true},
 			Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 80}}, Selector: labels, Distribution: prefers,
 		}
 		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
@@ -140,7 +141,7 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 			return s.Set(resource.Endpoint).Get("outbound|80||a.example.com")
 		}
 		require.Same(t, assignment(placed["ns1"].State), assignment(placed["ns2"].State))
-		pod := &model.Workload{Meta: model.Meta{Kind: source.Pod, Namespace: "ns2", Name: "a"}, Addresses: []string{"127.1.0.1"}, Labels: labels}
+		pod := &model.Workload{Meta: model.Meta{Kind: kinds.Pod, Namespace: "ns2", Name: "a"}, Addresses: []string{"127.1.0.1"}, Labels: labels}
 		m.apply(state.Update{Key: pod.Key(), Objects: []model.Object{pod}})
 		require.Len(t, m.last.Changed, 1)
 		require.Equal(t, placed["ns2"].Class, m.last.Changed[0].Class)
@@ -153,7 +154,7 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 func TestTheNameOfASliceCounts(t *testing.T) {
 	service := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
 	slice := func(name, zone string) state.Update {
-		s := &model.EndpointSlice{Meta: aloneMeta(source.EndpointSlice, name), Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}}
+		s := &model.EndpointSlice{Meta: aloneMeta(kinds.EndpointSlice, name), Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}}
 		s.Hosts = []model.SliceHost{{Address: "127.1.0.1", Zone: zone}}
 		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
 	}
@@ -179,26 +180,26 @@ var (
 	gatewayLabels = model.LabelsOf(map[string]string{"app": "gw"})
 )
 
-func aloneMeta(kind source.Kind, name string) model.Meta {
+func aloneMeta(kind kinds.Kind, name string) model.Meta {
 	return model.Meta{Kind: kind, Namespace: "default", Name: name}
 }
 
 func aloneService(name string, ports ...model.ServicePort) *model.Service {
-	s := &model.Service{Meta: aloneMeta(source.Service, name), ExportTo: everywhere, Ports: ports}
+	s := &model.Service{Meta: aloneMeta(kinds.Service, name), ExportTo: everywhere, Ports: ports}
 	s.Host = model.Resolve(name, "default", "cluster.local")
 	return s
 }
 
 // aloneGateway is a Gateway with a server for any host, and a VirtualService for a.com that is bound to it.
 func aloneGateway(port uint16, protocol model.Protocol) (*model.Gateway, *model.VirtualService) {
-	g := &model.Gateway{Meta: aloneMeta(source.Gateway, "gw"), Selector: gatewayLabels}
+	g := &model.Gateway{Meta: aloneMeta(kinds.Gateway, "gw"), Selector: gatewayLabels}
 	g.Servers = []model.GatewayServer{{Port: port, Protocol: protocol, Hosts: []model.ScopedHost{{Namespace: "*", Host: "a.com"}}}}
-	return g, &model.VirtualService{Meta: aloneMeta(source.VirtualService, "v"), ExportTo: everywhere, Hosts: []model.Host{"a.com"}, Gateways: []string{"default/gw"}}
+	return g, &model.VirtualService{Meta: aloneMeta(kinds.VirtualService, "v"), ExportTo: everywhere, Hosts: []model.Host{"a.com"}, Gateways: []string{"default/gw"}}
 }
 
 func endpointOfWeight(weight uint32) []model.Object {
 	s := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
-	s.Kind, s.Host = source.ServiceEntry, "a.example.com"
+	s.Kind, s.Host = kinds.ServiceEntry, "a.example.com"
 	s.Endpoints = []model.Endpoint{{Address: "127.1.0.1", Port: 80, PortName: "http", Weight: weight}}
 	return []model.Object{s}
 }
@@ -211,7 +212,7 @@ func zoneOfWeight(weight uint32) []model.Object {
 	s.Endpoints = append(s.Endpoints, model.Endpoint{
 		Address: "127.1.0.2", Port: 80, PortName: "http", Weight: 10, Locality: model.Locality{Region: "r", Zone: "b"},
 	})
-	r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
+	r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
 	r.Policy = &model.TrafficPolicy{LB: &model.LoadBalancer{Locality: &model.LocalityLB{Distribute: []model.Distribute{{
 		From: model.LocalityPattern{Region: "q"}, To: []model.LocalityShare{{To: model.LocalityPattern{Region: "r"}, Percent: 100}},
 	}}}}}
@@ -221,7 +222,7 @@ func zoneOfWeight(weight uint32) []model.Object {
 func weightedTo(first uint32) []model.Object {
 	a := aloneService("a", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
 	b := aloneService("b", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
-	v := &model.VirtualService{Meta: aloneMeta(source.VirtualService, "a"), ExportTo: everywhere, Hosts: []model.Host{a.Host}, Gateways: []string{model.Mesh}}
+	v := &model.VirtualService{Meta: aloneMeta(kinds.VirtualService, "a"), ExportTo: everywhere, Hosts: []model.Host{a.Host}, Gateways: []string{model.Mesh}}
 	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: a.Host, Weight: first}, {Host: b.Host, Weight: 50}}}}
 	return []model.Object{a, b, v}
 }
@@ -245,7 +246,7 @@ func calledByTCP(policy model.TrafficPolicy) []model.Object {
 	s := aloneService("a", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
 	g, v := aloneGateway(3306, model.TCP)
 	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: s.Host}}}}
-	r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host, Policy: &policy}
+	r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host, Policy: &policy}
 	return []model.Object{s, g, v, r}
 }
 
@@ -265,9 +266,9 @@ func calledWith(authorities *model.Authorities) []model.Object {
 	s := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
 	g, v := aloneGateway(80, model.HTTP)
 	v.HTTP = []*model.HTTPRoute{{Destinations: []model.Destination{{Host: s.Host}}}}
-	r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
+	r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
 	r.Policy = &model.TrafficPolicy{TLS: &model.ClientTLS{Mode: model.Simple, Credential: "c"}}
-	return []model.Object{s, g, v, r, &model.Credential{Meta: aloneMeta(source.Secret, "c"), Authorities: authorities}}
+	return []model.Object{s, g, v, r, &model.Credential{Meta: aloneMeta(kinds.Secret, "c"), Authorities: authorities}}
 }
 
 // placed is a proxy with a compiler of its own.

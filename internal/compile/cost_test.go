@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -41,7 +41,7 @@ func newMeshOf(tb testing.TB, services int) *meshOf {
 }
 
 func serviceNumber(i int, timeoutSeed uint16) state.Update {
-	s := &model.Service{Meta: model.Meta{Kind: source.Service, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true}}
+	s := &model.Service{Meta: model.Meta{Kind: kinds.Service, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true}}
 	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
 	s.Ports = []model.ServicePort{{Name: "http", Port: 80 + timeoutSeed, Protocol: model.HTTP}}
 	return state.Update{Key: s.Key(), Objects: []model.Object{s}}
@@ -49,7 +49,7 @@ func serviceNumber(i int, timeoutSeed uint16) state.Update {
 
 func endpointOf(i, host int) state.Update {
 	e := &model.EndpointSlice{
-		Meta:    model.Meta{Kind: source.EndpointSlice, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
+		Meta:    model.Meta{Kind: kinds.EndpointSlice, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
 		Service: fmt.Sprint("svc", i), Ports: []model.SlicePort{{Name: "http", Port: 8080}},
 		Hosts: []model.SliceHost{{Address: fmt.Sprintf("127.1.%d.%d", host/250, 1+host%250)}},
 	}
@@ -58,7 +58,7 @@ func endpointOf(i, host int) state.Update {
 
 func routesOfService(i, weight int) state.Update {
 	v := &model.VirtualService{
-		Meta:  model.Meta{Kind: source.VirtualService, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
+		Meta:  model.Meta{Kind: kinds.VirtualService, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
 		Hosts: []model.Host{model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i%namespaces), "cluster.local")}, Gateways: []string{model.Mesh},
 		ExportTo: model.Exports{All: true},
 	}

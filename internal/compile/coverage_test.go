@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
@@ -49,29 +49,29 @@ func TestEveryKindOfChangeOccurs(t *testing.T) {
 }
 
 // hasEffect tells whether a sort of change can make a difference to proxies at all.
-func hasEffect(verb meshlife.Verb, kind source.Kind) bool {
+func hasEffect(verb meshlife.Verb, kind kinds.Kind) bool {
 	switch {
 	case verb == meshlife.Resend || verb == meshlife.Relist:
 		return false
-	case verb == meshlife.Younger && (kind == source.Sidecar || kind == source.PeerAuthentication): // only the first of those that select the same is in force
+	case verb == meshlife.Younger && (kind == kinds.Sidecar || kind == kinds.PeerAuthentication): // only the first of those that select the same is in force
 		return false
 	}
-	return kind != source.Namespace // which no resource reads
+	return kind != kinds.Namespace // which no resource reads
 }
 
 // isRare tells that an effect may not show: inbound ports alone show what guards do, and the simpler changes suffice; that the name of a
 // slice counts is a case of its own (TestTheNameOfASliceCounts).
-func isRare(verb meshlife.Verb, kind source.Kind) bool {
-	if verb == meshlife.Rename && kind == source.EndpointSlice {
+func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
+	if verb == meshlife.Rename && kind == kinds.EndpointSlice {
 		return true
 	}
 	simple := []meshlife.Verb{meshlife.Create, meshlife.Delete, meshlife.Tweak, meshlife.Replace, meshlife.Relabel}
-	return (kind == source.AuthorizationPolicy || kind == source.PeerAuthentication) && !slices.Contains(simple, verb)
+	return (kind == kinds.AuthorizationPolicy || kind == kinds.PeerAuthentication) && !slices.Contains(simple, verb)
 }
 
 // movesProxies tells whether classes depend on objects of a kind.
-func movesProxies(kind source.Kind) bool {
-	return !slices.Contains([]source.Kind{source.Secret, source.EndpointSlice, source.Namespace, source.Node, source.ConfigMap}, kind)
+func movesProxies(kind kinds.Kind) bool {
+	return !slices.Contains([]kinds.Kind{kinds.Secret, kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap}, kind)
 }
 
 // setFlag sets a flag of the test binary until the test ends.
@@ -93,7 +93,7 @@ type tally map[event]counts
 
 type event struct {
 	verb meshlife.Verb
-	kind source.Kind
+	kind kinds.Kind
 }
 
 // counts are steps with an effect on some proxy, without one, and those that moved a proxy to another class.

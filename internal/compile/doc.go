@@ -8,5 +8,5 @@
 //
 // What leaves it are the States and Resources of xds/resource, which never change.
 //
-// It may import source, model, world, scope, translate and xds/resource. It knows nothing of gRPC or of sessions.
+// It may import api/kinds, source, model, world, scope, translate and xds/resource. It knows nothing of gRPC or of sessions.
 package compile

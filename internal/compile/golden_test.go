@@ -22,12 +22,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
@@ -79,7 +79,7 @@ func compileCase(t *testing.T, path string) string {
 		describe(t, &out, placed)
 		checkRefs(t, placed.State)
 	})
-	elsewhere := &model.Namespace{Meta: model.Meta{Kind: source.Namespace, Name: "elsewhere"}}
+	elsewhere := &model.Namespace{Meta: model.Meta{Kind: kinds.Namespace, Name: "elsewhere"}}
 	_, delta = writer.Apply([]state.Update{{Key: elsewhere.Key(), Objects: []model.Object{elsewhere}}}) // a step, so that conflicts are told
 	compiler.Advance(delta, func(s compile.Step) { step = s })
 	for _, c := range step.Appeared {

@@ -3,9 +3,9 @@ package compile
 import (
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -35,7 +35,7 @@ type serviceID struct {
 
 func serviceIDOf(svc *model.Service) serviceID {
 	id := serviceID{host: svc.Host, namespace: svc.Namespace}
-	if svc.Kind == source.ServiceEntry {
+	if svc.Kind == kinds.ServiceEntry {
 		id.entry = svc.Name
 	}
 	return id

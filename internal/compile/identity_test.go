@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
@@ -20,7 +21,7 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 	m := newMeshOf(t, 100)
 	mesh := model.DefaultMesh()
 	mesh.AutoTLS = true
-	m.apply(state.Update{Key: source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}, Objects: []model.Object{&mesh}})
+	m.apply(state.Update{Key: source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}, Objects: []model.Object{&mesh}})
 	var placed Placement
 	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
 		Namespace: "ns0", Name: "secured", Settings: scope.Settings{HTTPProxyPort: 15080, Agent: true},
@@ -36,7 +37,7 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 	}
 	podOf := func(i int, account string) state.Update {
 		p := &model.Workload{
-			Meta: model.Meta{Kind: source.Pod, Namespace: "ns7", Name: fmt.Sprint("pod", i)}, ServiceAccount: account,
+			Meta: model.Meta{Kind: kinds.Pod, Namespace: "ns7", Name: fmt.Sprint("pod", i)}, ServiceAccount: account,
 			Labels: model.LabelsOf(map[string]string{model.TLSModeLabel: model.TLSModeIstio}),
 		}
 		return state.Update{Key: p.Key(), Objects: []model.Object{p}}

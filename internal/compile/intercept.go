@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
@@ -166,7 +167,7 @@ func (c compiler) vipSlots(s *scope.Scope, u unit, report func(source.Problem)) 
 
 func vipClash(svc *model.Service, u unit, owner *model.Service) source.Problem {
 	path := "spec.addresses"
-	if svc.Kind == source.Service {
+	if svc.Kind == kinds.Service {
 		path = "spec" // clusterIPs or externalIPs
 	}
 	return problemOf(&svc.Meta, source.Problem{

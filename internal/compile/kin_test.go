@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -39,7 +39,7 @@ func TestKinThatSeeARuleOtherwise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
-			r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere}
+			r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere}
 			r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: 7 * time.Second}}
 			c.rule(r)
 			requireKinDiffer(t, []model.Object{s, r}, c.first, c.then)
@@ -56,7 +56,7 @@ func TestKinThatSeeARouteOtherwise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
-			v := &model.VirtualService{Meta: aloneMeta(source.VirtualService, "v"), ExportTo: exports, Hosts: []model.Host{s.Host}, Gateways: []string{model.Mesh}}
+			v := &model.VirtualService{Meta: aloneMeta(kinds.VirtualService, "v"), ExportTo: exports, Hosts: []model.Host{s.Host}, Gateways: []string{model.Mesh}}
 			v.HTTP = []*model.HTTPRoute{{Redirect: &model.Redirect{Authority: "b.com"}}}
 			requireKinDiffer(t, []model.Object{s, v}, a, b)
 		})
@@ -72,7 +72,7 @@ func TestPodsOfAStatefulSetThatAreMeantByName(t *testing.T) {
 	for i, name := range []string{"db-0", "db-1"} {
 		pod := kinIn("default")
 		pod.Labels = model.LabelsOf(map[string]string{"app": "db", model.PodNameLabel: name})
-		r := &model.DestinationRule{Meta: aloneMeta(source.DestinationRule, name), Host: s.Host, ExportTo: everywhere}
+		r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, name), Host: s.Host, ExportTo: everywhere}
 		r.Selector = model.LabelsOf(map[string]string{model.PodNameLabel: name})
 		r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: time.Duration(i+1) * time.Second}}
 		objects, pods = append(objects, r), append(pods, pod)
@@ -119,7 +119,7 @@ func TestKinOfAnotherNamespaceHaveTheSameProblems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &model.DestinationRule{
-				Meta: aloneMeta(source.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere, Policy: &model.TrafficPolicy{TLS: tls},
+				Meta: aloneMeta(kinds.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere, Policy: &model.TrafficPolicy{TLS: tls},
 			}
 			w := state.NewWriter()
 			w.Apply(updatesOf([]model.Object{s, r}))

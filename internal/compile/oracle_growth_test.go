@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
@@ -43,7 +43,7 @@ func amidGrowth(t *rapid.T, h *meshlife.History) []meshlife.Change {
 		return []meshlife.Change{h.Next(t)}
 	}
 	verb := rapid.SampledFrom([]meshlife.Verb{meshlife.Tweak, meshlife.Replace, meshlife.Shift, meshlife.Create, meshlife.Delete}).Draw(t, "verb")
-	return []meshlife.Change{h.Make(t, verb, source.EndpointSlice)}
+	return []meshlife.Change{h.Make(t, verb, kinds.EndpointSlice)}
 }
 
 // empty lets all proxies go, and all that only they had.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
@@ -53,7 +54,7 @@ func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
 			o.Namespace = fmt.Sprint("far", i%10)
 			o.Host = model.Resolve(o.Name, o.Namespace, "cluster.local")
 			rule := &model.DestinationRule{Meta: o.Meta, Host: o.Host, ExportTo: o.ExportTo}
-			rule.Kind = source.DestinationRule
+			rule.Kind = kinds.DestinationRule
 			updates = append(updates, state.Update{Key: o.Key(), Objects: []model.Object{o, rule}})
 		}
 		m.apply(updates...)
@@ -72,7 +73,7 @@ func TestAChangeOfTheMeshIsWorkedOutOnce(t *testing.T) {
 	m := newMeshOf(t, services)
 	mesh := model.DefaultMesh()
 	mesh.AccessLogFile = "/dev/stdout"
-	key := source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}
+	key := source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}
 	work := m.workOf(func() { m.apply(state.Update{Key: key, Objects: []model.Object{&mesh}}) })
 	require.Len(t, m.last.Changed, namespaces)
 	require.EqualValues(t, services+1+(namespaces-1)*(2*each+1), work.Units)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -196,7 +197,7 @@ func (c compiler) outbound(s *scope.Scope, svc *model.Service, p model.ServicePo
 }
 
 func serviceName(svc *model.Service) string {
-	if svc.Kind == source.ServiceEntry {
+	if svc.Kind == kinds.ServiceEntry {
 		return svc.Namespace + "/" + string(svc.Host)
 	}
 	return svc.Namespace + "/" + svc.Name

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -19,7 +20,7 @@ import (
 // is made of it; then the bytes that each proxy gets are searched for the marks of objects that are not exported to it. The
 // search knows nothing of scopes and classes.
 func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
-	seen := map[source.Kind]int{}
+	seen := map[kinds.Kind]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w, c := state.NewWriter(), NewCompiler(Refusals{
 			Endpoint: func(e model.Endpoint, err error) { t.Errorf("endpoint %v: %v", e, err) },
@@ -60,7 +61,7 @@ func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 		}
 	})
 	t.Logf("found, by kind: %v", seen)
-	for _, kind := range []source.Kind{source.ServiceEntry, source.VirtualService, source.DestinationRule, source.EndpointSlice} {
+	for _, kind := range []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.EndpointSlice} {
 		if seen[kind] == 0 {
 			t.Errorf("no %s was ever found: its mark does not work", kind)
 		}
@@ -72,11 +73,11 @@ func markOf(key source.Key) string {
 	ns := slices.Index([]string{"default", "shop", "istio-system"}, key.Namespace)
 	name := slices.Index([]string{"a", "b", "c"}, key.Name)
 	switch key.Kind {
-	case source.EndpointSlice:
+	case kinds.EndpointSlice:
 		return fmt.Sprintf("127.101.%d.%d0", 10+ns, 10+name)
-	case source.ServiceEntry:
+	case kinds.ServiceEntry:
 		return fmt.Sprintf("127.102.%d.%d0", 10+ns, 10+name)
-	case source.Service: // of one that stands for another name
+	case kinds.Service: // of one that stands for another name
 		return fmt.Sprintf("127.103.%d.%d0", 10+ns, 10+name)
 	}
 	return fmt.Sprintf("x-%s-%s-%s", key.Kind, key.Namespace, key.Name)
@@ -114,7 +115,7 @@ func exportedTo(present map[source.Key]model.Object, o model.Object, namespace s
 	case *model.Service:
 		return o.ExportTo.Visible(o.Namespace, namespace)
 	case *model.EndpointSlice:
-		svc := present[source.Key{Kind: source.Service, Namespace: o.Namespace, Name: o.Service}]
+		svc := present[source.Key{Kind: kinds.Service, Namespace: o.Namespace, Name: o.Service}]
 		return svc != nil && exportedTo(present, svc, namespace)
 	}
 	return true

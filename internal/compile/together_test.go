@@ -5,10 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -16,11 +16,11 @@ import (
 // neither the Gateway as it is nor the VirtualService, which is gone, leads to it. Random lives hardly ever bring this.
 func TestGatewayAndItsRoutesChangeTogether(t *testing.T) {
 	gateway := func(name string, host model.Host) state.Update {
-		g := &model.Gateway{Meta: model.Meta{Kind: source.Gateway, Namespace: "default", Name: name}}
+		g := &model.Gateway{Meta: model.Meta{Kind: kinds.Gateway, Namespace: "default", Name: name}}
 		g.Servers = []model.GatewayServer{{Port: 80, Protocol: model.HTTP, Hosts: []model.ScopedHost{{Namespace: "*", Host: host}}}}
 		return state.Update{Key: g.Key(), Objects: []model.Object{g}}
 	}
-	v := &model.VirtualService{Meta: model.Meta{Kind: source.VirtualService, Namespace: "default", Name: "v"}, ExportTo: model.Exports{All: true}}
+	v := &model.VirtualService{Meta: model.Meta{Kind: kinds.VirtualService, Namespace: "default", Name: "v"}, ExportTo: model.Exports{All: true}}
 	v.Hosts, v.Gateways = []model.Host{"a.com"}, []string{"default/a"}
 	v.HTTP = []*model.HTTPRoute{{Direct: &model.DirectResponse{Status: 200}}}
 	routes := state.Update{Key: v.Key(), Objects: []model.Object{v}}

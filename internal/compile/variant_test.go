@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -59,7 +59,7 @@ func zonedEndpoints(i int, port uint16) state.Update {
 
 func failingOver(i int, ejects bool) state.Update {
 	r := &model.DestinationRule{
-		Meta: model.Meta{Kind: source.DestinationRule, Namespace: fmt.Sprint("ns", i), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true},
+		Meta: model.Meta{Kind: kinds.DestinationRule, Namespace: fmt.Sprint("ns", i), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true},
 		Host: model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i), "cluster.local"), Policy: &model.TrafficPolicy{},
 	}
 	if ejects {
@@ -69,7 +69,7 @@ func failingOver(i int, ejects bool) state.Update {
 }
 
 func nodeAt(n int, at model.Locality) state.Update {
-	node := &model.Node{Meta: model.Meta{Kind: source.Node, Name: fmt.Sprint("n", n)}, Locality: at}
+	node := &model.Node{Meta: model.Meta{Kind: kinds.Node, Name: fmt.Sprint("n", n)}, Locality: at}
 	return state.Update{Key: node.Key(), Objects: []model.Object{node}}
 }
 
@@ -130,7 +130,7 @@ func TestPlacesThatCeaseToCountAreForgotten(t *testing.T) {
 func TestALateNodeMovesWhatIsOnIt(t *testing.T) {
 	m := newZonedMesh(t)
 	pod := func(name string, node int) state.Update {
-		w := &model.Workload{Meta: model.Meta{Kind: source.Pod, Namespace: "ns0", Name: name}, Node: fmt.Sprint("n", node), Addresses: []string{"127.2.0.1"}}
+		w := &model.Workload{Meta: model.Meta{Kind: kinds.Pod, Namespace: "ns0", Name: name}, Node: fmt.Sprint("n", node), Addresses: []string{"127.2.0.1"}}
 		return state.Update{Key: w.Key(), Objects: []model.Object{w}}
 	}
 	m.apply(pod("p0", 0), pod("p1", 7)) // now it is what their nodes say, which are not known

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -101,8 +102,8 @@ func TestRoutesAreSharedAcrossObjects(t *testing.T) {
 func TestHashPoliciesAreShared(t *testing.T) {
 	const hash = `"trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x-user"}}}`
 	converter := New(Options{})
-	one := converter.Convert(written(t, source.DestinationRule, "one", `{"host":"a",`+hash+`}`), model.DefaultMesh())
-	two := converter.Convert(written(t, source.DestinationRule, "two", `{"host":"b",`+hash+`}`), model.DefaultMesh())
+	one := converter.Convert(written(t, kinds.DestinationRule, "one", `{"host":"a",`+hash+`}`), model.DefaultMesh())
+	two := converter.Convert(written(t, kinds.DestinationRule, "two", `{"host":"b",`+hash+`}`), model.DefaultMesh())
 	a, b := one.Objects[0].(*model.DestinationRule), two.Objects[0].(*model.DestinationRule)
 	require.Same(t, a.Policy, b.Policy)
 	require.NotNil(t, a.Policy.LB.Hash)
@@ -110,17 +111,17 @@ func TestHashPoliciesAreShared(t *testing.T) {
 }
 
 func TestDeletionGivesNothing(t *testing.T) {
-	result := New(Options{}).Convert(source.Change{Key: source.Key{Kind: source.Service, Namespace: "a", Name: "b"}}, model.DefaultMesh())
+	result := New(Options{}).Convert(source.Change{Key: source.Key{Kind: kinds.Service, Namespace: "a", Name: "b"}}, model.DefaultMesh())
 	require.Equal(t, Result{}, result)
 }
 
 func virtual(t *testing.T, c *Converter, name, spec string) *model.VirtualService {
-	result := c.Convert(written(t, source.VirtualService, name, spec), model.DefaultMesh())
+	result := c.Convert(written(t, kinds.VirtualService, name, spec), model.DefaultMesh())
 	require.Len(t, result.Objects, 1)
 	return result.Objects[0].(*model.VirtualService)
 }
 
-func written(t *testing.T, kind source.Kind, name, spec string) source.Change {
+func written(t *testing.T, kind kinds.Kind, name, spec string) source.Change {
 	object := kind.NewObject()
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":`+spec+`}`), object))
 	object.SetNamespace("default")

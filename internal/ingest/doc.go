@@ -8,5 +8,5 @@
 // it more rather than less, and a connection that was meant to be encrypted is closed (docs/architecture.md, Bad objects).
 // A field of Istio's API that is not translated is reported when it is set; the table in used.go says which fields are.
 //
-// It may import source and model.
+// It may import api/kinds, source and model.
 package ingest

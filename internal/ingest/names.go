@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 const (
@@ -194,7 +194,7 @@ func (r *reader) exports(p path, list []string, byDefault model.Exports) model.E
 // unreadableExports is what a list means that holds nothing readable: nobody sees a service, but the rules for calling one
 // hold where they stand, since without them a call might be less protected.
 func (r *reader) unreadableExports() model.Exports {
-	if r.meta.Kind == source.Service || r.meta.Kind == source.ServiceEntry {
+	if r.meta.Kind == kinds.Service || r.meta.Kind == kinds.ServiceEntry {
 		return model.Exports{None: true}
 	}
 	return model.Exports{Own: true}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
@@ -18,7 +19,7 @@ func readSecret(kind corev1.SecretType, data map[string]string) Result {
 	for k, v := range data {
 		in.Data[k] = []byte(v)
 	}
-	key := source.Key{Kind: source.Secret, Namespace: "default", Name: "s"}
+	key := source.Key{Kind: kinds.Secret, Namespace: "default", Name: "s"}
 	return New(Options{}).Convert(source.Change{Key: key, Object: in, ObservedAt: time.Now()}, model.DefaultMesh())
 }
 

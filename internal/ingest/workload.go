@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -134,7 +135,7 @@ func ServiceOf(c source.Change) source.Key {
 	if !ok {
 		return source.Key{}
 	}
-	return source.Key{Kind: source.Service, Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+	return source.Key{Kind: kinds.Service, Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 }
 
 // endpointSlice gives nothing for a slice that belongs to no service.
@@ -193,7 +194,7 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 	for i, in := range list {
 		health, known := r.health(in.Conditions)
 		host := model.SliceHost{Health: health}
-		if ref := in.TargetRef; ref != nil && ref.Kind == string(source.Pod) {
+		if ref := in.TargetRef; ref != nil && ref.Kind == string(kinds.Pod) {
 			host.Pod = ref.Name
 		}
 		if in.NodeName != nil {
@@ -234,7 +235,7 @@ func hints(in *discoveryv1.EndpointHints) model.Zones {
 func (r *reader) unreadyPods(list []discoveryv1.Endpoint) []string {
 	var out []string
 	for _, in := range list {
-		if ref := in.TargetRef; ref != nil && ref.Kind == string(source.Pod) {
+		if ref := in.TargetRef; ref != nil && ref.Kind == string(kinds.Pod) {
 			if _, known := r.health(in.Conditions); !known {
 				out = append(out, ref.Name)
 			}

@@ -107,11 +107,11 @@ func settle(t *testing.T, r *Relay) []string {
 }
 
 func namespace(name string) source.Change {
-	return source.Change{Key: source.Key{Kind: source.Namespace, Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	return source.Change{Key: source.Key{Kind: kinds.Namespace, Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
 
 func deleted(name string) source.Change {
-	return source.Change{Key: source.Key{Kind: source.Namespace, Name: name}}
+	return source.Change{Key: source.Key{Kind: kinds.Namespace, Name: name}}
 }
 
 func deliver(r *Relay, changes ...source.Change) { r.Deliver(source.Event{Changes: changes}) }
@@ -257,17 +257,17 @@ func TestWhatFollowsChangesNothingThatWasDelivered(t *testing.T) {
 	r, _ := newRelay(t, nil)
 	p := connect(t, r, names)
 	secret := source.Change{
-		Key:    source.Key{Kind: source.Secret, Namespace: "b", Name: "b"},
+		Key:    source.Key{Kind: kinds.Secret, Namespace: "b", Name: "b"},
 		Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "b"}, Data: map[string][]byte{"b": []byte("bbbb")}},
 	}
 	deliver(r, namespace("a"), secret)
 	require.ElementsMatch(t, []string{"a", "b"}, settle(t, r))
 	deliver(r, deleted("a"), source.Change{
-		Key:    source.Key{Kind: source.Sidecar, Namespace: "c", Name: "c"},
+		Key:    source.Key{Kind: kinds.Sidecar, Namespace: "c", Name: "c"},
 		Object: &networkingv1.Sidecar{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "c"}}, Origin: "c.yaml:1",
 	})
 	require.ElementsMatch(t, []string{"b", "c"}, settle(t, r), "no encoding of what was there before")
-	deliver(r, namespace("d"), namespace("e"), source.Change{Key: source.Key{Kind: source.Sidecar, Namespace: "c", Name: "c"}})
+	deliver(r, namespace("d"), namespace("e"), source.Change{Key: source.Key{Kind: kinds.Sidecar, Namespace: "c", Name: "c"}})
 	require.ElementsMatch(t, []string{"b", "d", "e"}, settle(t, r))
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -285,8 +285,8 @@ func TestEveryKindCanBeDecoded(t *testing.T) {
 	}
 	_, err := change{Key: source.Key{Kind: "Widget", Name: "a"}, Object: []byte("{}")}.decode(time.Time{})
 	require.ErrorContains(t, err, "Widget a")
-	_, err = change{Key: source.Key{Kind: source.Pod, Name: "a"}, Proto: []byte{0xff}}.decode(time.Time{})
+	_, err = change{Key: source.Key{Kind: kinds.Pod, Name: "a"}, Proto: []byte{0xff}}.decode(time.Time{})
 	require.ErrorContains(t, err, "Pod a")
-	_, err = change{Key: source.Key{Kind: source.Sidecar, Name: "a"}, Proto: []byte("x")}.decode(time.Time{})
+	_, err = change{Key: source.Key{Kind: kinds.Sidecar, Name: "a"}, Proto: []byte("x")}.decode(time.Time{})
 	require.ErrorContains(t, err, "Sidecar a")
 }

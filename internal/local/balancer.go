@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -59,7 +60,7 @@ func (l *loop) openEntrances(backends map[string][]backend) {
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 			return
 		}
-		service := source.Key{Kind: source.Service, Namespace: s.Namespace, Name: s.Name}
+		service := source.Key{Kind: kinds.Service, Namespace: s.Namespace, Name: s.Name}
 		for _, p := range s.Spec.Ports {
 			if cmp.Or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP {
 				continue

@@ -7,7 +7,7 @@
 //	                 └── balancers: a Service of type LoadBalancer listens on 127.0.0.1
 //
 // One goroutine, the loop, owns all state: which pods there are, where they stand, what was published. Planning
-// (roll-outs, endpoints, environments, bootstraps) is pure functions beside it. The package imports source and
+// (roll-outs, endpoints, environments, bootstraps) is pure functions beside it. The package imports api/kinds, source and
 // nothing else of Lateen.
 //
 // # Addresses

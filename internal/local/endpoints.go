@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // backend is a pod as endpoints see it.
@@ -99,7 +99,7 @@ func endpointOf(s *corev1.Service, b backend, ports []discoveryv1.EndpointPort) 
 		Addresses:  []string{b.pod.Status.PodIP},
 		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &b.terminating},
 		TargetRef: &corev1.ObjectReference{
-			Kind: string(source.Pod), Namespace: b.pod.Namespace, Name: b.pod.Name, UID: b.pod.UID,
+			Kind: string(kinds.Pod), Namespace: b.pod.Namespace, Name: b.pod.Name, UID: b.pod.UID,
 		},
 		NodeName: &b.pod.Spec.NodeName,
 	}

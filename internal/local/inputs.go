@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -45,22 +46,22 @@ func newInputs() *inputs {
 // apply takes one change in. It is true when the runtime publishes the object itself: a Pod gets its status first.
 func (in *inputs) apply(c source.Change) (own bool) {
 	switch c.Key.Kind {
-	case source.Deployment:
+	case kinds.Deployment:
 		declare(in.deployments, c)
-	case source.Pod:
+	case kinds.Pod:
 		declare(in.pods, c)
 		return true
-	case source.Service:
+	case kinds.Service:
 		byName(in.services, c)
 		in.serviceOrigins[c.Key] = c.Origin
 		if c.Object == nil {
 			delete(in.serviceOrigins, c.Key)
 		}
-	case source.ConfigMap:
+	case kinds.ConfigMap:
 		byName(in.configMaps, c)
-	case source.Namespace:
+	case kinds.Namespace:
 		in.namespaces[c.Key.Name], _ = c.Object.(*corev1.Namespace)
-	case source.ServiceAccount:
+	case kinds.ServiceAccount:
 		in.accounts[c.Key] = c.Object != nil
 	}
 	return false
@@ -111,7 +112,7 @@ func (in *inputs) eachService(visit func(*corev1.Service)) {
 
 // hasAccount reports whether pods may run as the service account; every namespace has one named default.
 func (in *inputs) hasAccount(namespace, name string) bool {
-	return name == "default" || in.accounts[source.Key{Kind: source.ServiceAccount, Namespace: namespace, Name: name}]
+	return name == "default" || in.accounts[source.Key{Kind: kinds.ServiceAccount, Namespace: namespace, Name: name}]
 }
 
 // owner is a Deployment or a bare Pod, as something that pods are made from.

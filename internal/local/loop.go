@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -300,7 +301,7 @@ func (l *loop) addObjects(out *source.Event, now time.Time) {
 	}
 	l.in.eachService(func(s *corev1.Service) {
 		for _, slice := range endpointSlices(s, backends[s.Namespace]) {
-			objects[source.Key{Kind: source.EndpointSlice, Namespace: slice.Namespace, Name: slice.Name}] = slice
+			objects[source.Key{Kind: kinds.EndpointSlice, Namespace: slice.Namespace, Name: slice.Name}] = slice
 		}
 	})
 	for _, key := range slices.SortedFunc(maps.Keys(objects), source.Key.Compare) {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -110,7 +111,7 @@ func (p *pod) assign(a addresses) {
 }
 
 func (p *pod) key() source.Key {
-	return source.Key{Kind: source.Pod, Namespace: p.object.Namespace, Name: p.object.Name}
+	return source.Key{Kind: kinds.Pod, Namespace: p.object.Namespace, Name: p.object.Name}
 }
 
 func (p *pod) name() string { return p.object.Namespace + "/" + p.object.Name }

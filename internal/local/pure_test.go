@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -329,7 +330,7 @@ func TestRestartPolicy(t *testing.T) {
 }
 
 func TestOriginsOfReportsAreTheRuntimesOwn(t *testing.T) {
-	require.Equal(t, "running Pod default/web", reportOrigin(source.Key{Kind: source.Pod, Namespace: "default", Name: "web"}))
+	require.Equal(t, "running Pod default/web", reportOrigin(source.Key{Kind: kinds.Pod, Namespace: "default", Name: "web"}))
 }
 
 func TestPathsAreResolvedOnce(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/sample"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
@@ -80,7 +81,7 @@ func (w *world) await(t *testing.T, condition func() bool) {
 func (w *world) endpoints(service string) (out []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slice, ok := w.objects[source.Key{Kind: source.EndpointSlice, Namespace: "default", Name: service + "-local"}].(*discoveryv1.EndpointSlice)
+	slice, ok := w.objects[source.Key{Kind: kinds.EndpointSlice, Namespace: "default", Name: service + "-local"}].(*discoveryv1.EndpointSlice)
 	if !ok {
 		return nil
 	}
@@ -177,7 +178,7 @@ func deployment(name string, replicas int32, edit func(*appsv1.Deployment)) sour
 	if edit != nil {
 		edit(d)
 	}
-	c := memory.Upsert(source.Deployment, d)
+	c := memory.Upsert(kinds.Deployment, d)
 	c.Origin = name + ".yaml:1"
 	return c
 }
@@ -191,7 +192,7 @@ func bare(name, script string) source.Change {
 }
 
 func service(name string) source.Change {
-	return memory.Upsert(source.Service, &corev1.Service{
+	return memory.Upsert(kinds.Service, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Name: "http", Port: 9080}}},
 	})
@@ -222,7 +223,7 @@ func TestPodsServeAndAreAnnounced(t *testing.T) {
 	}
 	m.world.mu.Lock()
 	defer m.world.mu.Unlock()
-	published := m.world.objects[source.Key{Kind: source.Pod, Namespace: "default", Name: s.Pods[0].Name}].(*corev1.Pod)
+	published := m.world.objects[source.Key{Kind: kinds.Pod, Namespace: "default", Name: s.Pods[0].Name}].(*corev1.Pod)
 	require.Equal(t, s.Pods[0].App.String(), published.Annotations[AppAddress])
 	require.Equal(t, s.Pods[0].Outbound.String(), published.Annotations[OutboundAddress])
 	require.Equal(t, corev1.PodRunning, published.Status.Phase)

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -129,7 +130,7 @@ func (p *pod) serves(port int32) check {
 
 // ownerURI is the OWNER of Istio's node metadata.
 func ownerURI(o source.Key) string {
-	if o.Kind == source.Pod {
+	if o.Kind == kinds.Pod {
 		return fmt.Sprintf("kubernetes://apis/v1/namespaces/%s/pods/%s", o.Namespace, o.Name)
 	}
 	return fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/deployments/%s", o.Namespace, o.Name)

@@ -3,12 +3,13 @@ package model
 import (
 	"cmp"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // Meta is what all objects have. Created and UID decide conflicts.
 type Meta struct {
-	Kind      source.Kind
+	Kind      kinds.Kind
 	Namespace string
 	Name      string
 	Created   int64 // Unix seconds; 0 when unknown, as in a directory
@@ -35,8 +36,8 @@ func (m *Meta) Compare(o *Meta) int {
 	)
 }
 
-func rank(k source.Kind) int {
-	if k == source.ServiceEntry {
+func rank(k kinds.Kind) int {
+	if k == kinds.ServiceEntry {
 		return 1
 	}
 	return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 func TestHostCovers(t *testing.T) {
@@ -66,12 +66,12 @@ func TestLabelsAreValues(t *testing.T) {
 
 func TestOlderObjectsComeFirstInTheTotalOrder(t *testing.T) {
 	ordered := []Meta{
-		{Kind: source.Service, Namespace: "z", Name: "z", Created: 9},
-		{Kind: source.ServiceEntry, Namespace: "z", Name: "z", Created: 1},
-		{Kind: source.ServiceEntry, Namespace: "a", Name: "b", Created: 2},
-		{Kind: source.ServiceEntry, Namespace: "a", Name: "c", Created: 2, UID: "1"},
-		{Kind: source.ServiceEntry, Namespace: "a", Name: "c", Created: 2, UID: "2"},
-		{Kind: source.ServiceEntry, Namespace: "b", Name: "a", Created: 2},
+		{Kind: kinds.Service, Namespace: "z", Name: "z", Created: 9},
+		{Kind: kinds.ServiceEntry, Namespace: "z", Name: "z", Created: 1},
+		{Kind: kinds.ServiceEntry, Namespace: "a", Name: "b", Created: 2},
+		{Kind: kinds.ServiceEntry, Namespace: "a", Name: "c", Created: 2, UID: "1"},
+		{Kind: kinds.ServiceEntry, Namespace: "a", Name: "c", Created: 2, UID: "2"},
+		{Kind: kinds.ServiceEntry, Namespace: "b", Name: "a", Created: 2},
 	}
 	shuffled := slices.Clone(ordered)
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })

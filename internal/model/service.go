@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // Protocol is how the bytes on a port are to be understood, from the port's name or appProtocol.
@@ -88,7 +88,7 @@ func (s *Service) VIPs() []string {
 func (s *Service) HasVIP() bool { return len(s.VIPs()) > 0 }
 
 // IsAlias tells that it is a Service of type ExternalName: another name of something, without an address of its own.
-func (s *Service) IsAlias() bool { return s.Kind == source.Service && s.Resolution == StrictDNS }
+func (s *Service) IsAlias() bool { return s.Kind == kinds.Service && s.Resolution == StrictDNS }
 
 // Port finds a port by its number.
 func (s *Service) Port(number uint16) (ServicePort, bool) {

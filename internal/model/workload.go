@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -90,7 +91,7 @@ type SliceHost struct {
 
 // ServiceKey is the Kubernetes Service that the slice belongs to.
 func (e *EndpointSlice) ServiceKey() source.Key {
-	return source.Key{Kind: source.Service, Namespace: e.Namespace, Name: e.Service}
+	return source.Key{Kind: kinds.Service, Namespace: e.Namespace, Name: e.Service}
 }
 
 // Share takes from another workload, nil if there is none, the memory of strings that are equal. It is for one that nobody else has yet.

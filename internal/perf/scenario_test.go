@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
@@ -118,7 +119,7 @@ func TestAChangeWaitsForTheOneBefore(t *testing.T) {
 func TestAChangeThatNeverArrivesFailsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		f.swallows = func(c source.Change) bool { return c.Key.Kind == source.VirtualService }
+		f.swallows = func(c source.Change) bool { return c.Key.Kind == kinds.VirtualService }
 		r, err := Run(t.Context(), f.options(load.Shape{Namespaces: 1, Services: 1}, 3), Steady(Routes))
 		require.ErrorIs(t, err, errStill)
 		require.ErrorContains(t, err, "routes: nothing has happened for 1m0s: 0 of 3 are done")

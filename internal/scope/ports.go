@@ -5,9 +5,9 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // Inbound is a port of a sidecar's workload that services lead to, and what is spoken there.
@@ -30,7 +30,7 @@ type Clash struct {
 
 // Claim is what one service says of a port of a workload in its namespace.
 type Claim struct {
-	Kind     source.Kind
+	Kind     kinds.Kind
 	Name     string
 	Port     uint16 // of the service
 	Protocol model.Protocol

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 type objects []state.Update
@@ -20,7 +20,7 @@ func (o *objects) add(m model.Meta, v model.Object) {
 }
 
 func (o *objects) service(namespace, name string, export model.Exports) {
-	m := model.Meta{Kind: source.Service, Namespace: namespace, Name: name}
+	m := model.Meta{Kind: kinds.Service, Namespace: namespace, Name: name}
 	o.add(m, &model.Service{
 		Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), ExportTo: export, Selector: model.LabelsOf(map[string]string{"app": name}),
 		Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 8080}},
@@ -28,17 +28,17 @@ func (o *objects) service(namespace, name string, export model.Exports) {
 }
 
 func (o *objects) sidecar(namespace, name string, selector model.Labels, hosts ...model.ScopedHost) {
-	m := model.Meta{Kind: source.Sidecar, Namespace: namespace, Name: name}
+	m := model.Meta{Kind: kinds.Sidecar, Namespace: namespace, Name: name}
 	o.add(m, &model.Sidecar{Meta: m, Selector: selector, Egress: []model.EgressListener{{Hosts: hosts}}})
 }
 
 func (o *objects) rule(namespace, name string, host model.Host, selector model.Labels) {
-	m := model.Meta{Kind: source.DestinationRule, Namespace: namespace, Name: name}
+	m := model.Meta{Kind: kinds.DestinationRule, Namespace: namespace, Name: name}
 	o.add(m, &model.DestinationRule{Meta: m, Host: host, Selector: selector, ExportTo: model.Exports{All: true}})
 }
 
 func (o *objects) routes(namespace, name string, host, to model.Host, gateways ...string) {
-	m := model.Meta{Kind: source.VirtualService, Namespace: namespace, Name: name}
+	m := model.Meta{Kind: kinds.VirtualService, Namespace: namespace, Name: name}
 	o.add(m, &model.VirtualService{
 		Meta: m, Hosts: []model.Host{host}, Gateways: gateways, ExportTo: model.Exports{All: true},
 		HTTP: []*model.HTTPRoute{{Destinations: []model.Destination{{Host: to}}}},
@@ -109,7 +109,7 @@ func TestAGatewaySeesWhatItsRoutesLeadTo(t *testing.T) {
 	var o objects
 	o.service("shop", "a", everyone)
 	o.service("shop", "b", everyone)
-	m := model.Meta{Kind: source.Gateway, Namespace: "istio-system", Name: "gw"}
+	m := model.Meta{Kind: kinds.Gateway, Namespace: "istio-system", Name: "gw"}
 	o.add(m, &model.Gateway{Meta: m, Selector: appA})
 	o.routes("shop", "v", "example.com", "b.shop.svc.cluster.local", "istio-system/gw")
 	gateway := scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gw", Labels: appA}
@@ -180,7 +180,7 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	}
 	var o objects
 	serve := func(app, name string, ports ...model.ServicePort) {
-		m := model.Meta{Kind: source.Service, Namespace: "shop", Name: name}
+		m := model.Meta{Kind: kinds.Service, Namespace: "shop", Name: name}
 		selector := model.LabelsOf(map[string]string{"app": app})
 		o.add(m, &model.Service{Meta: m, Host: model.Resolve(name, "shop", "cluster.local"), ExportTo: everyone, Selector: selector, Ports: ports})
 	}
@@ -207,8 +207,8 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	contested := class(scope.Sidecar, "contested")
 	require.Equal(t, one.Inbound, contested.Inbound, "the first counts")
 	require.Equal(t, []scope.Clash{{
-		Port: 8080, First: scope.Claim{Kind: source.Service, Name: "c1", Port: 80, Protocol: model.HTTP},
-		Next: scope.Claim{Kind: source.Service, Name: "c2", Port: 70, Protocol: model.TCP},
+		Port: 8080, First: scope.Claim{Kind: kinds.Service, Name: "c1", Port: 80, Protocol: model.HTTP},
+		Next: scope.Claim{Kind: kinds.Service, Name: "c2", Port: 70, Protocol: model.TCP},
 	}}, slices.Collect(contested.Clashes.All()))
 
 	gateway := class(scope.Router, "one")
@@ -244,7 +244,7 @@ func TestTheMeshWideRuleDoesNotHideThatOfAService(t *testing.T) {
 		return s.DestinationRule(s.Service("s.other.svc.cluster.local")).Name
 	}
 	require.Equal(t, "exact", inForce())
-	m := model.Meta{Kind: source.DestinationRule, Namespace: "istio-system", Name: "private"}
+	m := model.Meta{Kind: kinds.DestinationRule, Namespace: "istio-system", Name: "private"}
 	o.add(m, &model.DestinationRule{Meta: m, Host: "*.svc.cluster.local", ExportTo: model.Exports{Own: true}})
 	require.Equal(t, "private", inForce(), "its own namespace has it for itself")
 }
@@ -264,7 +264,7 @@ func TestRulesForOneHostAreMerged(t *testing.T) {
 	var o objects
 	o.service("other", "s", everyone)
 	rule := func(name string, export model.Exports, policy *model.TrafficPolicy, subsets ...string) {
-		m := model.Meta{Kind: source.DestinationRule, Namespace: "other", Name: name}
+		m := model.Meta{Kind: kinds.DestinationRule, Namespace: "other", Name: name}
 		r := &model.DestinationRule{Meta: m, Host: "s.other.svc.cluster.local", ExportTo: export, Policy: policy}
 		for _, s := range subsets {
 			r.Subsets = append(r.Subsets, model.Subset{Name: s, Labels: model.LabelsOf(map[string]string{"rule": name})})

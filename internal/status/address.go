@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -86,9 +87,9 @@ func (w *AddressWriter) Run(ctx context.Context) {
 
 // learn reads what stands in statuses, so that nothing is written twice.
 func (w *AddressWriter) learn(ctx context.Context) bool {
-	return w.read(ctx, source.Ingress, func() error {
-		return w.API.list(ctx, source.Ingress, func(l *live) {
-			k := source.Key{Kind: source.Ingress, Namespace: l.Metadata.Namespace, Name: l.Metadata.Name}
+	return w.read(ctx, kinds.Ingress, func() error {
+		return w.API.list(ctx, kinds.Ingress, func(l *live) {
+			k := source.Key{Kind: kinds.Ingress, Namespace: l.Metadata.Namespace, Name: l.Metadata.Name}
 			if _, ours := w.Ingresses.uid(k); ours {
 				w.known[k] = told{l.Metadata.UID, ofLoadBalancer(l.Status.LoadBalancer.Ingress)}
 			}

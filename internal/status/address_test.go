@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -73,7 +74,7 @@ func (f *ingressAPI) addresses(name string) addresses {
 }
 
 func ingressKey(name string) source.Key {
-	return source.Key{Kind: source.Ingress, Namespace: "default", Name: name}
+	return source.Key{Kind: kinds.Ingress, Namespace: "default", Name: name}
 }
 
 func taken(name, uid string) []IngressChange {

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
@@ -150,7 +151,7 @@ func (h *harness) lead(scope Scope) (resign func()) {
 }
 
 func key(name string) source.Key {
-	return source.Key{Kind: source.VirtualService, Namespace: "default", Name: name}
+	return source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: name}
 }
 
 func change(name string, generation int64) source.Change {

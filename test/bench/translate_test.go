@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -65,7 +66,7 @@ func inputsOf(tb testing.TB, s *scope.Scope, host model.Host) inputs {
 	vs, rule := s.VirtualService(host), s.DestinationRule(svc)
 	mesh := s.World.Mesh
 	port := svc.Ports[0]
-	refs := []route.RouteRef{{Owner: source.Key{Kind: source.VirtualService, Namespace: vs.Namespace, Name: vs.Name}, Route: vs.HTTP[0]}}
+	refs := []route.RouteRef{{Owner: source.Key{Kind: kinds.VirtualService, Namespace: vs.Namespace, Name: vs.Name}, Route: vs.HTTP[0]}}
 	var facts []route.DestinationFact
 	for _, d := range vs.HTTP[0].Destinations {
 		facts = append(facts, route.DestinationFact{Host: d.Host, Port: d.Port, Subset: d.Subset, Resolved: port.Port})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 )
@@ -96,7 +97,7 @@ func (d *directory) catchUp(m *mesh) {
 	m.settle()
 	for range 2 {
 		name := fmt.Sprintf("marker-%d", d.writes)
-		passed := m.expect(source.Key{Kind: source.ConfigMap, Namespace: "marker", Name: name})
+		passed := m.expect(source.Key{Kind: kinds.ConfigMap, Namespace: "marker", Name: name})
 		d.write("zz-marker.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+", namespace: marker}\n")
 		select {
 		case <-passed:

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -56,7 +57,7 @@ func TestANewServiceLeavesWithItsEndpoints(t *testing.T) {
 func TestANewServiceWithoutEndpointsWaitsForAQuietAtMost(t *testing.T) {
 	for name, meanwhile := range map[string][]source.Change{
 		"nothing comes":              nil,
-		"endpoints of others":        {memory.Delete(source.EndpointSlice, "default", "b-1")},
+		"endpoints of others":        {memory.Delete(kinds.EndpointSlice, "default", "b-1")},
 		"the Service changes":        {service("a", 81)},
 		"configuration that changes": {alias("b", 80)},
 	} {

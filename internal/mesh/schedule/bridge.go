@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -48,7 +49,7 @@ func (b *bridges) empty() bool { return len(b.spans) == 0 }
 
 // learn notes of a Pod what is not in the world.
 func (b *bridges) learn(k source.Key, said ingest.Result) {
-	if k.Kind != source.Pod {
+	if k.Kind != kinds.Pod {
 		return
 	}
 	delete(b.ending, k)
@@ -117,7 +118,7 @@ func hostOf(e *model.Endpoint, namespace string) model.SliceHost {
 // of an endpoint counts first.
 func (b *bridges) span(service source.Key, p model.SlicePort) (source.Key, *bridge) {
 	k := source.Key{
-		Kind: source.EndpointSlice, Namespace: service.Namespace, Name: fmt.Sprintf("~%s (lost, port %s %d)", service.Name, p.Name, p.Port),
+		Kind: kinds.EndpointSlice, Namespace: service.Namespace, Name: fmt.Sprintf("~%s (lost, port %s %d)", service.Name, p.Name, p.Port),
 	}
 	if b.spans[k] == nil {
 		b.spans[k] = &bridge{service: service, port: p, hosts: map[string]crossing{}}
@@ -161,7 +162,7 @@ func (l *Loop) selectorOf(w *state.World, service source.Key) model.Labels {
 
 func kubernetesService(w *state.World, host model.Host, namespace string) *model.Service {
 	for s := range w.Claims(host) {
-		if s.Kind == source.Service && s.Namespace == namespace {
+		if s.Kind == kinds.Service && s.Namespace == namespace {
 			return s
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -31,7 +32,7 @@ func selecting(app string, edits ...func(*corev1.Service)) source.Change {
 	for _, edit := range edits {
 		edit(s)
 	}
-	return memory.Upsert(source.Service, s)
+	return memory.Upsert(kinds.Service, s)
 }
 
 // runs is a Pod of app a at the address of its name, which may be edited.
@@ -43,7 +44,7 @@ func runs(name string, edits ...func(*corev1.Pod)) source.Change {
 	for _, edit := range edits {
 		edit(p)
 	}
-	return memory.Upsert(source.Pod, p)
+	return memory.Upsert(kinds.Pod, p)
 }
 
 func addressOf(pod string) string { return "127.0.0." + pod[1:] }
@@ -76,7 +77,7 @@ func listsAt(port int32, name string, pods ...string) source.Change {
 		}
 		s.Endpoints = append(s.Endpoints, e)
 	}
-	return memory.Upsert(source.EndpointSlice, s)
+	return memory.Upsert(kinds.EndpointSlice, s)
 }
 
 func removed(c source.Change) source.Change { return source.Change{Key: c.Key} }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
@@ -29,7 +30,7 @@ func (l *Loop) convert(batch []source.Change) []state.Update {
 		if c.Key == l.o.Converter.MeshKey() {
 			observed = c.ObservedAt
 		}
-		if dependsOnMesh(c.Key.Kind) { // it may have been converted before the mesh configuration was
+		if kinds.Of(c.Key.Kind).DependsOnMesh { // it may have been converted before the mesh configuration was
 			updates[i] = l.convertOne(c)
 		}
 	}
@@ -50,19 +51,10 @@ func (l *Loop) meshNow() model.MeshConfig {
 	return m
 }
 
-func dependsOnMesh(k source.Kind) bool {
-	switch k {
-	case source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.Ingress,
-		source.PeerAuthentication:
-		return true
-	}
-	return false
-}
-
 func (l *Loop) convertOne(c source.Change) state.Update {
 	u := state.Update{Key: c.Key, Observed: c.ObservedAt}
 	delete(l.kept, c.Key)
-	if c.Key.Kind == source.IngressClass {
+	if c.Key.Kind == kinds.IngressClass {
 		delete(l.ingressClasses, c.Key.Name)
 	}
 	l.o.Problems.NoteOrigin(c)
@@ -83,10 +75,10 @@ func (l *Loop) convertOne(c source.Change) state.Update {
 			l.mesh = *mesh
 		}
 	}
-	if c.Key.Kind == source.IngressClass && len(u.Objects) > 0 {
+	if c.Key.Kind == kinds.IngressClass && len(u.Objects) > 0 {
 		l.ingressClasses[c.Key.Name] = true
 	}
-	if dependsOnMesh(c.Key.Kind) {
+	if kinds.Of(c.Key.Kind).DependsOnMesh {
 		l.kept[c.Key] = c
 	}
 	return u

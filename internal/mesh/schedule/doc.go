@@ -3,5 +3,5 @@
 //
 //	source.Event ─► Loop (debounce, ingest) ─► state.Writer.Apply ─► validate.Checker.Check ─► publish
 //
-// It may import source, model, ingest, mesh/state and mesh/validate. It knows nothing of proxies and of Envoy.
+// It may import api/kinds, source, model, ingest, mesh/state and mesh/validate. It knows nothing of proxies and of Envoy.
 package schedule

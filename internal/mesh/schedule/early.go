@@ -3,6 +3,7 @@ package schedule
 import (
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -31,7 +32,7 @@ type heldBatch struct {
 // await notes what a step lacks that was applied. An alias has its name for an endpoint.
 func (b *heldBatch) await(w *state.World, d *state.Delta) {
 	for _, p := range d.Services {
-		if p.Old != nil || p.New.Kind != source.Service || !w.Endpoints(p.New).IsEmpty() {
+		if p.Old != nil || p.New.Kind != kinds.Service || !w.Endpoints(p.New).IsEmpty() {
 			continue
 		}
 		if b.awaited == nil {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -52,7 +53,7 @@ func (l *Loop) told(batch []source.Change) []source.Change {
 	}
 	var told []source.Change
 	for _, c := range batch {
-		if _, istio := c.Key.Kind.Istio(); istio {
+		if kinds.Of(c.Key.Kind).Status == kinds.Conditions {
 			told = append(told, c)
 		}
 	}

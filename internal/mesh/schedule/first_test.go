@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
@@ -38,8 +39,8 @@ func TestALongInitialStateIsAsOneThatComesAtOnce(t *testing.T) {
 			r.sink(source.Event{Changes: []source.Change{service(fmt.Sprintf("s-%d", i), 80)}})
 		}
 		r.sink(source.Event{Changes: []source.Change{
-			routeTo("late"), service("twice", 81), {Key: source.Key{Kind: source.Service, Namespace: "default", Name: "gone"}, ObservedAt: time.Now()},
-			memory.Upsert(source.ConfigMap, &corev1.ConfigMap{
+			routeTo("late"), service("twice", 81), {Key: source.Key{Kind: kinds.Service, Namespace: "default", Name: "gone"}, ObservedAt: time.Now()},
+			memory.Upsert(kinds.ConfigMap, &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"}, Data: map[string]string{"mesh": "defaultServiceExportTo: [.]"},
 			}),
 		}})
@@ -60,7 +61,7 @@ func TestALongInitialStateIsAsOneThatComesAtOnce(t *testing.T) {
 			}
 		}
 		require.Equal(t, 81, port)
-		virtual := source.Key{Kind: source.VirtualService, Namespace: "default", Name: "a"}
+		virtual := source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: "a"}
 		require.Equal(t, []source.Key{virtual}, told, "once")
 
 		r.sink(source.Event{Changes: []source.Change{service("twice", 82)}})

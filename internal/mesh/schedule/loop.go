@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
@@ -274,7 +275,7 @@ func (l *Loop) endpointsDue(now time.Time) time.Duration {
 	return wait
 }
 
-func isEndpoints(k source.Kind) bool { return k == source.EndpointSlice || k == source.Pod }
+func isEndpoints(k kinds.Kind) bool { return k == kinds.EndpointSlice || k == kinds.Pod }
 
 // takeEndpoints takes those that leave without anything else, and tells when the oldest came, zero for none, and whether they are of storms
 // alone.

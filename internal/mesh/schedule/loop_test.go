@@ -17,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
@@ -105,7 +106,7 @@ func advance(d time.Duration) {
 var istio = schedule.Debounce{After: 100 * time.Millisecond, Max: 10 * time.Second, Endpoints: true}
 
 func service(name string, port int32) source.Change {
-	return memory.Upsert(source.Service, &corev1.Service{
+	return memory.Upsert(kinds.Service, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: port}}},
 	})
@@ -121,7 +122,7 @@ func alias(name string, port int32) source.Change {
 
 func slice(name, address string) source.Change {
 	port, portName := int32(8080), "http"
-	return memory.Upsert(source.EndpointSlice, &discoveryv1.EndpointSlice{
+	return memory.Upsert(kinds.EndpointSlice, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"kubernetes.io/service-name": "a"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}}},
@@ -229,7 +230,7 @@ func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 		}
 		r.sink(source.Event{Changes: changes, Synced: true})
 		advance(time.Hour)
-		mesh := memory.Upsert(source.ConfigMap, &corev1.ConfigMap{
+		mesh := memory.Upsert(kinds.ConfigMap, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"}, Data: map[string]string{"mesh": "defaultServiceExportTo: [.]"},
 		})
 		mesh.ObservedAt = time.Now()
@@ -252,7 +253,7 @@ func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 var early = schedule.Debounce{After: 100 * time.Millisecond, Early: 20 * time.Millisecond, Max: 10 * time.Second, Endpoints: true}
 
 func routeTo(subset string) source.Change {
-	return memory.Upsert(source.VirtualService, &networkingv1.VirtualService{
+	return memory.Upsert(kinds.VirtualService, &networkingv1.VirtualService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 		Spec: networking.VirtualService{Hosts: []string{"a"}, Http: []*networking.HTTPRoute{{
 			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a", Subset: subset}}},
@@ -261,7 +262,7 @@ func routeTo(subset string) source.Change {
 }
 
 func subsetOf(name string) source.Change {
-	return memory.Upsert(source.DestinationRule, &networkingv1.DestinationRule{
+	return memory.Upsert(kinds.DestinationRule, &networkingv1.DestinationRule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 		Spec:       networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: name, Labels: map[string]string{"version": name}}}},
 	})
@@ -335,7 +336,7 @@ func TestWhatGoesMayComeBack(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		advance(time.Minute)
-		r.sink(source.Event{Changes: []source.Change{memory.Delete(source.Service, "default", "a")}})
+		r.sink(source.Event{Changes: []source.Change{memory.Delete(kinds.Service, "default", "a")}})
 		advance(10 * time.Millisecond)
 		r.sink(source.Event{Changes: []source.Change{service("a", 81)}})
 		advance(time.Second)
@@ -468,7 +469,7 @@ func TestWhatIsTakenBackWhileItIsHeldIsNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := withRouteWithoutSubset(t)
 		advance(50 * time.Millisecond)
-		r.sink(source.Event{Changes: []source.Change{memory.Delete(source.VirtualService, "default", "a")}})
+		r.sink(source.Event{Changes: []source.Change{memory.Delete(kinds.VirtualService, "default", "a")}})
 		advance(time.Minute)
 		require.Len(t, r.published(), 1)
 	})

@@ -4,5 +4,5 @@
 //
 //	[]Update ─► Writer.Apply ─► World N+1, Delta
 //
-// It may import source and model. It knows nothing of when a batch leaves (schedule), of proxies and of Envoy.
+// It may import api/kinds, source and model. It knows nothing of when a batch leaves (schedule), of proxies and of Envoy.
 package state

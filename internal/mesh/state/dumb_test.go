@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
@@ -87,7 +87,7 @@ func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 		for _, e := range s.Endpoints {
 			add("entry", e)
 		}
-		if s.Kind != source.ServiceEntry || s.Selector.IsEmpty() {
+		if s.Kind != kinds.ServiceEntry || s.Selector.IsEmpty() {
 			continue
 		}
 		for _, w := range pods {
@@ -127,7 +127,7 @@ func (d dumbWorld) accounts(id serviceID) []string {
 			found[e.Account] = e.Account != ""
 		}
 		for _, w := range pods {
-			if s.Kind == source.ServiceEntry && !s.Selector.IsEmpty() && s.Selector.Selects(w.Labels) {
+			if s.Kind == kinds.ServiceEntry && !s.Selector.IsEmpty() && s.Selector.Selects(w.Labels) {
 				ofPod(w.Name)
 			}
 		}
@@ -137,7 +137,7 @@ func (d dumbWorld) accounts(id serviceID) []string {
 }
 
 func dumbID(s *model.Service) serviceID {
-	if s.Kind == source.ServiceEntry {
+	if s.Kind == kinds.ServiceEntry {
 		return serviceID{host: s.Host, namespace: s.Namespace, entry: s.Name}
 	}
 	return serviceID{host: s.Host, namespace: s.Namespace}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // EndpointSet are the endpoints of one service. Several contributors (slices, workloads, a ServiceEntry's own list) may
@@ -59,7 +59,7 @@ type serviceID struct {
 
 func serviceIDOf(s *model.Service) serviceID {
 	id := serviceID{host: s.Host, namespace: s.Namespace}
-	if s.Kind == source.ServiceEntry {
+	if s.Kind == kinds.ServiceEntry {
 		id.entry = s.Name
 	}
 	return id
@@ -155,5 +155,5 @@ func ofSelector(s *model.Service, w *model.Workload, at *World) contribution {
 // selectsEndpoints tells whether the endpoints of a service are the workloads of its namespace that it selects; those of
 // Kubernetes come from slices.
 func selectsEndpoints(s *model.Service) bool {
-	return s.Kind == source.ServiceEntry && !s.Selector.IsEmpty()
+	return s.Kind == kinds.ServiceEntry && !s.Selector.IsEmpty()
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // index is a persistent map in the order of its keys. Keys are made by join and order: parts end with a zero byte, so that a
@@ -99,7 +99,7 @@ func appendParts(k []byte, parts ...string) []byte {
 // meets the winner of a conflict first.
 func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
 	rank := byte(0)
-	if m.Kind == source.ServiceEntry {
+	if m.Kind == kinds.ServiceEntry {
 		rank = 1
 	}
 	k := slices.Grow(prefix, 1+8+4+len(m.Namespace)+len(m.Name)+len(m.UID)+len(host))

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -97,7 +98,7 @@ func (b *batch) leftOver(s Pair[model.EndpointSlice], changed map[source.Key]boo
 	}
 	had, has := byAddress(old.Hosts), byAddress(now.Hosts)
 	gives := func(h model.SliceHost) bool {
-		return had[h.Address] != h || has[h.Address] != h || changed[source.Key{Kind: source.Pod, Namespace: now.Namespace, Name: h.Pod}]
+		return had[h.Address] != h || has[h.Address] != h || changed[source.Key{Kind: kinds.Pod, Namespace: now.Namespace, Name: h.Pod}]
 	}
 	return Pair[model.EndpointSlice]{Old: withHosts(old, gives), New: withHosts(now, gives)}
 }

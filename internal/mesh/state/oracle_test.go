@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
@@ -82,11 +82,11 @@ func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
 		requireList(t, "services in "+n, services, w.ServicesIn(n))
 		requireList(t, "Sidecars of "+n, of(d, func(s *model.Sidecar) bool { return s.Namespace == n }), w.Sidecars(n))
 		requireApart(t, d, w, n)
-		of := func(k source.Kind) []*model.Guard {
+		of := func(k kinds.Kind) []*model.Guard {
 			return of(d, func(g *model.Guard) bool { return g.Namespace == n && g.Kind == k })
 		}
-		requireList(t, "AuthorizationPolicies of "+n, of(source.AuthorizationPolicy), w.AuthorizationPolicies(n))
-		requireList(t, "PeerAuthentications of "+n, of(source.PeerAuthentication), w.PeerAuthentications(n))
+		requireList(t, "AuthorizationPolicies of "+n, of(kinds.AuthorizationPolicy), w.AuthorizationPolicies(n))
+		requireList(t, "PeerAuthentications of "+n, of(kinds.PeerAuthentication), w.PeerAuthentications(n))
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, w, n, name)
 		}
@@ -145,7 +145,7 @@ func looseOn(d dumbWorld, port uint16, want Loose) []*model.Service {
 			kind = LooseRange
 		case p.Protocol == model.TLS:
 			kind = LooseTLS
-		case s.Kind == source.Service && s.Resolution == model.StrictDNS: // of type ExternalName
+		case s.Kind == kinds.Service && s.Resolution == model.StrictDNS: // of type ExternalName
 			return false
 		}
 		return kind == want

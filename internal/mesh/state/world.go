@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // World is the mesh at one generation. It never changes; worlds that follow each other share what stayed equal.
@@ -204,12 +204,12 @@ func (w *World) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
 
 // AuthorizationPolicies yields those of a namespace.
 func (w *World) AuthorizationPolicies(namespace string) iter.Seq[*model.Guard] {
-	return w.guards.by(guardsByNamespace).under(join(namespace, string(source.AuthorizationPolicy)))
+	return w.guards.by(guardsByNamespace).under(join(namespace, string(kinds.AuthorizationPolicy)))
 }
 
 // PeerAuthentications yields those of a namespace.
 func (w *World) PeerAuthentications(namespace string) iter.Seq[*model.Guard] {
-	return w.guards.by(guardsByNamespace).under(join(namespace, string(source.PeerAuthentication)))
+	return w.guards.by(guardsByNamespace).under(join(namespace, string(kinds.PeerAuthentication)))
 }
 
 // Workload finds a workload by name, nil if there is none.

@@ -9,11 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-func meta(k source.Kind, namespace, name string) model.Meta {
+func meta(k kinds.Kind, namespace, name string) model.Meta {
 	return model.Meta{Kind: k, Namespace: namespace, Name: name}
 }
 
@@ -22,17 +23,17 @@ func update(o model.Object, m model.Meta) Update {
 }
 
 func kubeService(namespace, name string) Update {
-	m := meta(source.Service, namespace, name)
+	m := meta(kinds.Service, namespace, name)
 	return update(&model.Service{Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
 }
 
 func pod(name string, labels map[string]string) Update {
-	m := meta(source.Pod, "default", name)
+	m := meta(kinds.Pod, "default", name)
 	return update(&model.Workload{Meta: m, Labels: model.LabelsOf(labels), Addresses: []string{"127.0.0.7"}}, m)
 }
 
 func endpointSlice(name string, hosts ...model.SliceHost) Update {
-	m := meta(source.EndpointSlice, "default", name)
+	m := meta(kinds.EndpointSlice, "default", name)
 	return update(&model.EndpointSlice{Meta: m, Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}, Hosts: hosts}, m)
 }
 
@@ -89,7 +90,7 @@ func TestApplyKeepsThePointersOfWhatIsEqual(t *testing.T) {
 func TestClaimsAreInTheTotalOrder(t *testing.T) {
 	w := NewWriter()
 	entry := func(namespace, name string, created int64) Update {
-		m := meta(source.ServiceEntry, namespace, name)
+		m := meta(kinds.ServiceEntry, namespace, name)
 		m.Created = created
 		return update(&model.Service{Meta: m, Host: "a.default.svc.cluster.local"}, m)
 	}
@@ -115,12 +116,12 @@ func TestCauseNamesWhatChanged(t *testing.T) {
 	d := &Delta{}
 	for i, want := range []string{"nothing", "Service default/a", "Service default/a, Service default/b", "Service default/a and 2 more"} {
 		require.Equal(t, want, d.Cause())
-		d.Changed = append(d.Changed, source.Key{Kind: source.Service, Namespace: "default", Name: string(rune('a' + i))})
+		d.Changed = append(d.Changed, source.Key{Kind: kinds.Service, Namespace: "default", Name: string(rune('a' + i))})
 	}
 }
 
 func selectingEntry(name string, selector map[string]string) Update {
-	m := meta(source.ServiceEntry, "default", name)
+	m := meta(kinds.ServiceEntry, "default", name)
 	return update(&model.Service{
 		Meta: m, Host: "a.default.svc.cluster.local", Selector: model.LabelsOf(selector), Ports: []model.ServicePort{{Name: "http", Port: 80, Target: 8080}},
 	}, m)

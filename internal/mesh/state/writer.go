@@ -3,6 +3,7 @@ package state
 import (
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -51,7 +52,7 @@ func (w *Writer) Apply(updates []Update) (*World, *Delta) {
 
 // gave is what a source object gave so far.
 func (w *Writer) gave(k source.Key) []model.Object {
-	if k.Kind != source.Pod {
+	if k.Kind != kinds.Pod {
 		return w.given[k]
 	}
 	if pod := w.world.Workload(k.Namespace, k.Name); pod != nil {
@@ -100,7 +101,7 @@ func lastOfEach(updates []Update) []Update {
 // remember keeps what an object gave, with the pointers that are in the world.
 func (w *Writer) remember(k source.Key, gave []model.Object) {
 	switch {
-	case k.Kind == source.Pod:
+	case k.Kind == kinds.Pod:
 	case len(gave) == 0:
 		delete(w.given, k)
 	default:

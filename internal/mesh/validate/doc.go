@@ -5,5 +5,5 @@
 // A VirtualService names a Gateway that does not exist, two objects claim one host, a Secret of a Gateway is missing: no object
 // shows that by itself, so ingest cannot. A check costs what the Delta holds.
 //
-// It may import source, model and mesh/state.
+// It may import api/kinds, source, model and mesh/state.
 package validate

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -72,7 +73,7 @@ func toldNotInForce(problems []source.Problem) []string {
 // notInForce are the Sidecars and PeerAuthentications for the workloads of one that comes before them.
 func notInForce(present []meshlife.Update) []string {
 	type claim struct {
-		kind      source.Kind
+		kind      kinds.Kind
 		namespace string
 		selector  model.Labels
 	}
@@ -84,7 +85,7 @@ func notInForce(present []meshlife.Update) []string {
 			case *model.Sidecar:
 				selectors[m], metas = o.Selector, append(metas, m)
 			case *model.Guard:
-				if o.Kind == source.PeerAuthentication {
+				if o.Kind == kinds.PeerAuthentication {
 					selectors[m], metas = o.Selector, append(metas, m)
 				}
 			}

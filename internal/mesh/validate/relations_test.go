@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -30,7 +31,7 @@ func (c *checked) apply(updates ...state.Update) []source.Problem {
 	return c.store.Problems()
 }
 
-func meta(k source.Kind, namespace, name string) model.Meta {
+func meta(k kinds.Kind, namespace, name string) model.Meta {
 	return model.Meta{Kind: k, Namespace: namespace, Name: name}
 }
 
@@ -41,19 +42,19 @@ func update(o model.Object, m model.Meta) state.Update {
 func gone(u state.Update) state.Update { return state.Update{Key: u.Key} }
 
 func kubeService(namespace, name string) state.Update {
-	m := meta(source.Service, namespace, name)
+	m := meta(kinds.Service, namespace, name)
 	return update(&model.Service{Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
 }
 
 func virtualService(subset string) state.Update {
-	m := meta(source.VirtualService, "default", "v")
+	m := meta(kinds.VirtualService, "default", "v")
 	return update(&model.VirtualService{Meta: m, Hosts: []model.Host{"a.default.svc.cluster.local"}, Gateways: []string{"default/gw"}, HTTP: []*model.HTTPRoute{
 		{Destinations: []model.Destination{{Host: "a.default.svc.cluster.local", Subset: subset}}},
 	}}, m)
 }
 
 func rule(subsets ...string) state.Update {
-	m := meta(source.DestinationRule, "default", "r")
+	m := meta(kinds.DestinationRule, "default", "r")
 	r := &model.DestinationRule{Meta: m, Host: "a.default.svc.cluster.local"}
 	for _, s := range subsets {
 		r.Subsets = append(r.Subsets, model.Subset{Name: s})
@@ -83,7 +84,7 @@ func TestRelationsAreChecked(t *testing.T) {
 		"spec.http[0].route[0].destination.subset = v3: one of v1, v2",
 		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
 	}, apply(rule("v2", "v1")))
-	m := meta(source.Gateway, "default", "gw")
+	m := meta(kinds.Gateway, "default", "gw")
 	require.Len(t, apply(update(&model.Gateway{Meta: m}, m)), 1)
 	require.Empty(t, apply(rule("v3")))
 	require.Len(t, apply(rule("v1")), 1)

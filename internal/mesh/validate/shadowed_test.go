@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 func TestWhatIsShadowedIsTold(t *testing.T) {
@@ -20,11 +20,11 @@ func TestWhatIsShadowedIsTold(t *testing.T) {
 		return objects
 	}
 	routes := func(name string, gateway string, hosts ...model.Host) state.Update {
-		m := meta(source.VirtualService, "default", name)
+		m := meta(kinds.VirtualService, "default", name)
 		return update(&model.VirtualService{Meta: m, Hosts: hosts, Gateways: []string{gateway}, ExportTo: model.Exports{All: true}}, m)
 	}
 	ruleFor := func(name string, host model.Host) state.Update {
-		m := meta(source.DestinationRule, "default", name)
+		m := meta(kinds.DestinationRule, "default", name)
 		return update(&model.DestinationRule{Meta: m, Host: host, Policy: &model.TrafficPolicy{}, Subsets: []model.Subset{{Name: name}, {Name: "v1"}}}, m)
 	}
 	require.Empty(t, told(routes("b", model.Mesh, "x.test", "y.test"), routes("c", model.Mesh, "z.test"), ruleFor("s", "x.test")))
@@ -38,7 +38,7 @@ func TestWhatIsShadowedIsTold(t *testing.T) {
 	require.Empty(t, told(gone(ruleFor("r", "x.test"))))
 
 	peers := func(name, app string) state.Update {
-		m := meta(source.PeerAuthentication, "default", name)
+		m := meta(kinds.PeerAuthentication, "default", name)
 		return update(&model.Guard{Meta: m, Selector: model.LabelsOf(map[string]string{"app": app})}, m)
 	}
 	require.Empty(t, told(peers("b", "web"), peers("c", "db")))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -53,7 +54,7 @@ func (c *Checker) shortName(w *state.World, h model.Host) {
 		return
 	}
 	var meant *model.Service
-	if s := winner(w.Claims(full)); s != nil && s.Kind == source.Service {
+	if s := winner(w.Claims(full)); s != nil && s.Kind == kinds.Service {
 		meant = s
 	}
 	var problems []source.Problem

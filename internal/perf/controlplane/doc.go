@@ -6,6 +6,6 @@
 //
 // So what a control plane uses is told apart from what the load and the simulated sidecars use.
 //
-// It may import source, link, local (whose tokens a link carries), perf/measure, perf/load (whose names it knows its objects by)
+// It may import api/kinds, source, link, local (whose tokens a link carries), perf/measure, perf/load (whose names it knows its objects by)
 // and perf/port.
 package controlplane

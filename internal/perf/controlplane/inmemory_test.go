@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/link"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -98,7 +99,7 @@ func play() error {
 }
 
 func namespace(name string) source.Change {
-	return source.Change{Key: source.Key{Kind: source.Namespace, Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	return source.Change{Key: source.Key{Kind: kinds.Namespace, Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
 
 func started(t *testing.T) *InMemory {

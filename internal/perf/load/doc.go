@@ -6,5 +6,5 @@
 // Everything is a function of a Shape and of numbers: two runs make equal objects. What should be recognised on its way to the
 // proxies carries a Marker: a number that stands in the bytes of what Envoy is sent, whatever control plane has translated it.
 //
-// It imports source, and nothing else of Lateen.
+// It imports api/kinds and source, and nothing else of Lateen.
 package load

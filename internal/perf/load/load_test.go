@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -46,7 +47,7 @@ func TestAMeshIsAFunctionOfItsShape(t *testing.T) {
 
 func TestUnmanagedNamespacesMayBeApart(t *testing.T) {
 	s := Shape{Namespaces: 1, Services: 2, Pods: 3, UnmanagedNamespaces: 1, UnmanagedServices: 2, UnmanagedPods: 4}
-	key := source.Key{Kind: source.Sidecar, Namespace: NewPods(s).Pod(s.Pods).Namespace, Name: "default"}
+	key := source.Key{Kind: kinds.Sidecar, Namespace: NewPods(s).Pod(s.Pods).Namespace, Name: "default"}
 	require.NotEqual(t, s.Namespace(0), key.Namespace)
 	require.NotContains(t, all(s, NewPods(s)), key)
 	s.UnmanagedApart = true
@@ -102,7 +103,7 @@ func check(t *rapid.T, s Shape, objects map[source.Key]source.Change) {
 			for _, e := range o.Endpoints {
 				require.Empty(t, endpoints[e.Addresses[0]], "it is an endpoint already")
 				endpoints[e.Addresses[0]] = o.Namespace + "/" + o.Labels[discoveryv1.LabelServiceName]
-				require.NotNil(t, objects[source.Key{Kind: source.Pod, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}].Object)
+				require.NotNil(t, objects[source.Key{Kind: kinds.Pod, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}].Object)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -77,7 +78,7 @@ func (s Shape) gateway(service int) source.Change {
 	o.Spec.Servers = []*networking.Server{{
 		Port: &networking.Port{Number: servicePort, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*"},
 	}}
-	return upsert(source.Gateway, o)
+	return upsert(kinds.Gateway, o)
 }
 
 // gatewaysOf are what a route of a service is bound to: nothing without gateways, which is the mesh alone.

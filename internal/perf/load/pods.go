@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -65,7 +66,7 @@ func (s Shape) Nodes() int { return (s.AllPods() + nodeSize - 1) / nodeSize }
 func (p *Pods) Objects() []source.Change {
 	all := make([]source.Change, 0, p.shape.AllPods())
 	for place := range p.shape.AllPods() {
-		all = append(all, upsert(source.Pod, p.Pod(place).object()))
+		all = append(all, upsert(kinds.Pod, p.Pod(place).object()))
 	}
 	for service := range p.shape.AllServices() {
 		for n := 0; ; n++ {
@@ -81,7 +82,7 @@ func (p *Pods) Objects() []source.Change {
 // Remove takes a pod away: first out of the endpoints, as a controller does when it is being deleted.
 func (p *Pods) Remove(place int) []source.Change {
 	p.gone[place] = true
-	return []source.Change{p.sliceOf(place), deleted(upsert(source.Pod, p.Pod(place).object()))}
+	return []source.Change{p.sliceOf(place), deleted(upsert(kinds.Pod, p.Pod(place).object()))}
 }
 
 // Replace puts a new pod where one was removed. Its address is the mark.
@@ -90,7 +91,7 @@ func (p *Pods) Replace(place int, m Marker) (Pod, []source.Change) {
 	p.generations[place]++
 	p.marks[place] = m
 	pod := p.Pod(place)
-	return pod, []source.Change{upsert(source.Pod, pod.object()), p.sliceOf(place)}
+	return pod, []source.Change{upsert(kinds.Pod, pod.object()), p.sliceOf(place)}
 }
 
 // sliceOf is the EndpointSlice that has a place.
@@ -116,7 +117,7 @@ func (p *Pods) slice(service, n int) source.Change {
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
 		})
 	}
-	return upsert(source.EndpointSlice, o)
+	return upsert(kinds.EndpointSlice, o)
 }
 
 func (p Pod) object() *corev1.Pod {

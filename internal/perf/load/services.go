@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -52,14 +53,14 @@ func (s Shape) Route(service int, m Marker) source.Change {
 		Name:  m.text(),
 		Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Port: &networking.PortSelector{Number: servicePort}}}},
 	}}
-	return upsert(source.VirtualService, o)
+	return upsert(kinds.VirtualService, o)
 }
 
 // Endpoint is an EndpointSlice with one endpoint besides the pods of a service. The endpoint's address is the mark.
 func (s Shape) Endpoint(service int, m Marker) source.Change {
 	o := slice(s.Namespace(service), ServiceName(service), "perf")
 	o.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{m.address()}, Conditions: ready()}}
-	return upsert(source.EndpointSlice, o)
+	return upsert(kinds.EndpointSlice, o)
 }
 
 // gusts is from which address on gusts have theirs, in 10.0.0.0/8 behind all others.
@@ -77,7 +78,7 @@ func (s Shape) Gusts(from, number, every int) (changes []source.Change) {
 		service := 1 + n%services*every
 		o := slice(s.Namespace(service), ServiceName(service), fmt.Sprint("gust-", n%slices/services))
 		o.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address(gusts + n%(1<<16))}, Conditions: ready()}}
-		changes = append(changes, upsert(source.EndpointSlice, o))
+		changes = append(changes, upsert(kinds.EndpointSlice, o))
 	}
 	return changes
 }
@@ -89,7 +90,7 @@ func (s Shape) NewService(m Marker) []source.Change {
 	o.Namespace, o.Name, o.Spec.Selector = s.Namespace(0), m.text(), nil
 	endpoints := slice(o.Namespace, o.Name, "perf")
 	endpoints.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{m.address()}, Conditions: ready()}}
-	return []source.Change{upsert(source.EndpointSlice, endpoints), upsert(source.Service, o)}
+	return []source.Change{upsert(kinds.EndpointSlice, endpoints), upsert(kinds.Service, o)}
 }
 
 // Who made an EndpointSlice: this package, or a cluster's own controller of the pods that a Service selects.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -92,20 +93,20 @@ func (s Shape) namespaces() (names []string) {
 
 // Objects are all objects of the mesh but its pods and their endpoints, in an order in which nothing waits for what comes later.
 func (s Shape) Objects() []source.Change {
-	all := []source.Change{upsert(source.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Root}})}
+	all := []source.Change{upsert(kinds.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Root}})}
 	for _, name := range s.namespaces() {
-		all = append(all, upsert(source.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		all = append(all, upsert(kinds.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	if s.Isolated {
-		all = append(all, upsert(source.Sidecar, isolation()))
+		all = append(all, upsert(kinds.Sidecar, isolation()))
 	}
 	if s.UnmanagedApart {
 		for n := range s.UnmanagedNamespaces {
-			all = append(all, upsert(source.Sidecar, sidecar(otherNamespace(n), "./*")))
+			all = append(all, upsert(kinds.Sidecar, sidecar(otherNamespace(n), "./*")))
 		}
 	}
 	for i := range s.AllServices() {
-		all = append(all, upsert(source.Service, s.service(i)))
+		all = append(all, upsert(kinds.Service, s.service(i)))
 	}
 	for i := s.gateways().service; i < s.AllServices(); i++ {
 		all = append(all, s.gateway(i))
@@ -116,7 +117,7 @@ func (s Shape) Objects() []source.Change {
 	return all
 }
 
-func upsert(kind source.Kind, o metav1.Object) source.Change {
+func upsert(kind kinds.Kind, o metav1.Object) source.Change {
 	return source.Change{Key: source.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}, Object: o}
 }
 

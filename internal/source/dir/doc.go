@@ -24,5 +24,5 @@
 //   - A directory that cannot be read keeps all of its objects in force until it is back.
 //   - Of several documents that define one object, the first by file path, then by position, is in force.
 //
-// The package may import source and source/manifest, and nothing else of Lateen.
+// The package may import api/kinds, source and source/manifest, and nothing else of Lateen.
 package dir

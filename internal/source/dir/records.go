@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
@@ -34,7 +35,7 @@ type record struct {
 }
 
 type recordObject struct {
-	Kind      source.Kind     `json:"kind"`
+	Kind      kinds.Kind      `json:"kind"`
 	Namespace string          `json:"namespace,omitempty"`
 	Name      string          `json:"name"`
 	Line      int             `json:"line"`

@@ -34,5 +34,5 @@
 // There are none: a watcher hands each event to the sink itself. While the sink blocks, it does not read, and HTTP/2's flow
 // control holds the API server. A watch that falls too far behind is ended by the server and listed again.
 //
-// The package may import source and observe.
+// The package may import api/kinds, source and observe.
 package kube

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
@@ -57,7 +58,7 @@ var everything = []string{
 	"Service web", "ServiceEntry web", "Sidecar web", "VirtualService web",
 }
 
-func key(kind source.Kind, namespace, name string) source.Key {
+func key(kind kinds.Kind, namespace, name string) source.Key {
 	return source.Key{Kind: kind, Namespace: namespace, Name: name}
 }
 
@@ -69,12 +70,12 @@ func TestObjectsOfEveryKindComeAndGo(t *testing.T) {
 	s := run(t, kube.Options{Config: api.Config()})
 	s.awaitSync()
 	require.Equal(t, everything, s.in(early))
-	require.NotNil(t, s.get(key(source.Namespace, "", early)))
+	require.NotNil(t, s.get(key(kinds.Namespace, "", early)))
 
 	c.createAll(t, late)
 	eventually(t, func() bool { return len(s.in(late)) == len(everything) })
 	require.Equal(t, everything, s.in(late))
-	vs := s.get(key(source.VirtualService, late, "web")).(*networkingv1.VirtualService)
+	vs := s.get(key(kinds.VirtualService, late, "web")).(*networkingv1.VirtualService)
 	require.Equal(t, []string{"web"}, vs.Spec.Hosts)
 	require.NotEmpty(t, vs.UID)
 	require.EqualValues(t, 1, vs.Generation)
@@ -164,19 +165,19 @@ func TestAnObjectThatCannotBeReadIsRefusedAlone(t *testing.T) {
 	eventually(t, func() bool {
 		return s.problem("VirtualService "+ns+"/late") != "" && s.problem("PeerAuthentication") != "" && s.problem("AuthorizationPolicy") != ""
 	})
-	policy := s.get(key(source.AuthorizationPolicy, ns, "closed")).(*securityv1.AuthorizationPolicy)
+	policy := s.get(key(kinds.AuthorizationPolicy, ns, "closed")).(*securityv1.AuthorizationPolicy)
 	require.Equal(t, map[string]string{"app": "web"}, policy.Spec.GetSelector().GetMatchLabels())
 	require.Equal(t, "ALLOW", policy.Spec.GetAction().String())
 	require.Empty(t, policy.Spec.GetRules())
 	require.Contains(t, s.problem("AuthorizationPolicy"), "calls are refused until it can be read")
-	peers := s.get(key(source.PeerAuthentication, ns, "closed")).(*securityv1.PeerAuthentication)
+	peers := s.get(key(kinds.PeerAuthentication, ns, "closed")).(*securityv1.PeerAuthentication)
 	require.Equal(t, "STRICT", peers.Spec.GetMtls().GetMode().String())
 
 	require.NoError(t, c.istio.NetworkingV1().VirtualServices(ns).Delete(t.Context(), "late", metav1.DeleteOptions{}))
 	_, err := c.istio.NetworkingV1().VirtualServices(ns).Patch(t.Context(), "early", types.MergePatchType, []byte(`{"spec":{"hosts":["early"]}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool {
-		return s.problem("VirtualService") == "" && s.get(key(source.VirtualService, ns, "early")) != nil
+		return s.problem("VirtualService") == "" && s.get(key(kinds.VirtualService, ns, "early")) != nil
 	})
 }
 
@@ -203,7 +204,7 @@ func TestAListThatIsReadAgainDeliversTheDifferenceAlone(t *testing.T) {
 	require.NoError(t, err)
 	api.Compact(t)
 	gate.open()
-	eventually(t, func() bool { return s.get(key(source.Service, ns, "new")) != nil && s.problem("") == "" })
+	eventually(t, func() bool { return s.get(key(kinds.Service, ns, "new")) != nil && s.problem("") == "" })
 	require.Equal(t, []string{"Service new", "Service other", "Service same"}, s.in(ns))
 	events := s.since(before, ns)
 	require.Len(t, events, 1)
@@ -221,7 +222,7 @@ func definitionsThatComeLate(t *testing.T, api *kubeapi.Server, s *sink) {
 
 	definitions := c.CoreV1().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualservices.networking.istio.io")
 	require.NoError(t, definitions.Do(t.Context()).Error())
-	eventually(t, func() bool { return s.get(key(source.VirtualService, ns, "web")) == nil })
+	eventually(t, func() bool { return s.get(key(kinds.VirtualService, ns, "web")) == nil })
 	eventually(t, func() bool {
 		_, err := c.istio.NetworkingV1().VirtualServices(ns).List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err)
@@ -232,7 +233,7 @@ func definitionsThatComeLate(t *testing.T, api *kubeapi.Server, s *sink) {
 		ObjectMeta: metav1.ObjectMeta{Name: "back"}, Spec: networking.VirtualService{Hosts: []string{"back"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	eventually(t, func() bool { return s.get(key(source.VirtualService, ns, "back")) != nil })
+	eventually(t, func() bool { return s.get(key(kinds.VirtualService, ns, "back")) != nil })
 	require.Empty(t, s.problem(""))
 	require.True(t, s.isSynced(), "once")
 }

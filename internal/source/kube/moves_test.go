@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
@@ -61,7 +62,7 @@ func TestASliceThatIsMadeAgainTakesNothingAway(t *testing.T) {
 		Arrived: func(c source.Change) {
 			mu.Lock()
 			defer mu.Unlock()
-			if c.Key.Kind == source.EndpointSlice && c.Key.Namespace == namespace {
+			if c.Key.Kind == kinds.EndpointSlice && c.Key.Namespace == namespace {
 				listed[c.Key] = c.Object != nil
 			}
 		},

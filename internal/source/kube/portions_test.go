@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 )
@@ -37,7 +38,7 @@ func TestALongFirstListComesInPortions(t *testing.T) {
 	var gone string
 	stop := s.start(kube.Options{Config: config}, func(e source.Event) {
 		s.take(e)
-		at := slices.IndexFunc(e.Changes, func(c source.Change) bool { return c.Key.Kind == source.Service && c.Key.Namespace == ns })
+		at := slices.IndexFunc(e.Changes, func(c source.Change) bool { return c.Key.Kind == kinds.Service && c.Key.Namespace == ns })
 		if gone != "" || at < 0 {
 			return
 		}
@@ -51,7 +52,7 @@ func TestALongFirstListComesInPortions(t *testing.T) {
 	defer stop()
 	s.awaitSync()
 	require.NotEmpty(t, gone)
-	eventually(t, func() bool { return s.get(key(source.Service, ns, gone)) == nil }) // what was received before it broke off may have been all
+	eventually(t, func() bool { return s.get(key(kinds.Service, ns, gone)) == nil }) // what was received before it broke off may have been all
 	services := slices.DeleteFunc(s.in(ns), func(name string) bool { return !strings.HasPrefix(name, "Service ") })
 	require.Len(t, services, many-1)
 }

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 )
 
@@ -64,5 +64,5 @@ func TestWhatMayNotBeReadIsNotTakenForEmpty(t *testing.T) {
 	require.Empty(t, s.problem(policies))
 	require.Contains(t, s.problem(nodes), "what depends on it is not in force")
 	require.Equal(t, everything, s.in(ns))
-	require.NotNil(t, s.get(key(source.AuthorizationPolicy, ns, "web")))
+	require.NotNil(t, s.get(key(kinds.AuthorizationPolicy, ns, "web")))
 }

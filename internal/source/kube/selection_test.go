@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 )
@@ -47,7 +47,7 @@ func nudge(t *testing.T, c cluster, namespace, mark string) {
 }
 
 func (s *sink) nudged(namespace string) string {
-	if o, ok := s.get(key(source.Service, namespace, "web")).(*corev1.Service); ok {
+	if o, ok := s.get(key(kinds.Service, namespace, "web")).(*corev1.Service); ok {
 		return o.Annotations["networking.istio.io/exportTo"]
 	}
 	return ""
@@ -66,7 +66,7 @@ func TestNamespacesComeAndGoByTheirLabels(t *testing.T) {
 	s.awaitSync()
 	require.Equal(t, everything, s.in(first))
 	require.Empty(t, s.in(second))
-	require.NotNil(t, s.get(key(source.Namespace, "", second)), "its own object is all that is known of it")
+	require.NotNil(t, s.get(key(kinds.Namespace, "", second)), "its own object is all that is known of it")
 	require.Equal(t, []string{"ConfigMap istio"}, s.in(home))
 
 	before := s.count()

@@ -7,5 +7,5 @@
 // directory source reads files with it, and the admission webhook the objects that an API server asks about, so that both
 // say the same.
 //
-// The package may import source, and nothing else of Lateen.
+// The package may import api/kinds and source, and nothing else of Lateen.
 package manifest

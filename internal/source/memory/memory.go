@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -41,12 +42,12 @@ func (s *Source) Send(ctx context.Context, changes ...source.Change) {
 }
 
 // Upsert makes the change that creates or updates an object.
-func Upsert(kind source.Kind, object metav1.Object) source.Change {
+func Upsert(kind kinds.Kind, object metav1.Object) source.Change {
 	key := source.Key{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 	return source.Change{Key: key, Object: object, ObservedAt: time.Now()}
 }
 
 // Delete makes the change that deletes an object.
-func Delete(kind source.Kind, namespace, name string) source.Change {
+func Delete(kind kinds.Kind, namespace, name string) source.Change {
 	return source.Change{Key: source.Key{Kind: kind, Namespace: namespace, Name: name}, ObservedAt: time.Now()}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -108,7 +109,7 @@ func (m *Mesh) mark(ctx context.Context) *local.Snapshot {
 	m.markers++
 	name := fmt.Sprintf("marker-%d", m.markers)
 	m.mu.Unlock()
-	passed := m.tap.expect(source.Key{Kind: source.ConfigMap, Namespace: "livemesh", Name: name})
+	passed := m.tap.expect(source.Key{Kind: kinds.ConfigMap, Namespace: "livemesh", Name: name})
 	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: livemesh\n"
 	m.Write(markerFile, manifest)
 	select {

@@ -14,5 +14,5 @@
 // What is listed whole in one resource of Envoy grows with the mesh by nature: the TLS services on one port are filter chains
 // of one listener. So there are as many of them at every size (in the first 1,000 services).
 //
-// It may be imported by tests alone, and imports source.
+// It may be imported by tests alone, and imports api/kinds and source.
 package meshgen

@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -88,26 +89,26 @@ func Delete(o metav1.Object) source.Change {
 	return c
 }
 
-func kindOf(o metav1.Object) source.Kind {
+func kindOf(o metav1.Object) kinds.Kind {
 	switch o.(type) {
 	case *corev1.Namespace:
-		return source.Namespace
+		return kinds.Namespace
 	case *corev1.Service:
-		return source.Service
+		return kinds.Service
 	case *corev1.Pod:
-		return source.Pod
+		return kinds.Pod
 	case *discoveryv1.EndpointSlice:
-		return source.EndpointSlice
+		return kinds.EndpointSlice
 	case *networkingv1.VirtualService:
-		return source.VirtualService
+		return kinds.VirtualService
 	case *networkingv1.DestinationRule:
-		return source.DestinationRule
+		return kinds.DestinationRule
 	case *networkingv1.ServiceEntry:
-		return source.ServiceEntry
+		return kinds.ServiceEntry
 	case *networkingv1.Sidecar:
-		return source.Sidecar
+		return kinds.Sidecar
 	case *networkingv1.Gateway:
-		return source.Gateway
+		return kinds.Gateway
 	}
 	panic(fmt.Sprintf("meshgen: %T", o))
 }

@@ -2,5 +2,5 @@
 // object, with names, hosts, ports and labels so few that objects meet. Property tests of world and compile compare what they
 // keep up step by step with what they make from nothing.
 //
-// It may import source and model, and is for tests alone.
+// It may import api/kinds, source and model, and is for tests alone.
 package meshlife

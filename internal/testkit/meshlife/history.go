@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -20,7 +21,7 @@ type Update struct {
 // Change is what happens to a mesh at once: of what sort, to which kind of object, and the updates that say so.
 type Change struct {
 	Verb    Verb
-	Kind    source.Kind
+	Kind    kinds.Kind
 	Updates []Update
 }
 
@@ -30,7 +31,7 @@ type History struct {
 	gone    map[source.Key]bool
 	pools   *pools
 	// focus are two kinds of objects that more than others happen to, so that what happens to both at once is met.
-	focus []source.Kind
+	focus []kinds.Kind
 	// plain meshes have little in them that hides things from proxies, so that most changes have an effect.
 	plain bool
 }
@@ -51,11 +52,11 @@ func (h *History) Present() []Update {
 
 // howMany objects of each kind a mesh may begin with: endpoints matter where there are services and pods, and a Sidecar hides
 // most of what happens.
-var howMany = map[source.Kind][]int{
-	source.Service: {0, 6, 12}, source.ServiceEntry: {0, 2, 4}, source.VirtualService: {0, 3, 6}, source.DestinationRule: {0, 2, 4}, source.Sidecar: {0, 1, 3},
-	source.Gateway: {0, 2, 3}, source.Pod: {0, 6, 12}, source.EndpointSlice: {0, 5, 10}, source.Namespace: {0, 2}, source.Node: {0, 2, 2}, source.ConfigMap: {0, 1},
-	source.AuthorizationPolicy: {0, 0, 1}, source.PeerAuthentication: {0, 2, 5},
-	source.Secret: {0, 3, 6}, source.Ingress: {0, 1, 2},
+var howMany = map[kinds.Kind][]int{
+	kinds.Service: {0, 6, 12}, kinds.ServiceEntry: {0, 2, 4}, kinds.VirtualService: {0, 3, 6}, kinds.DestinationRule: {0, 2, 4}, kinds.Sidecar: {0, 1, 3},
+	kinds.Gateway: {0, 2, 3}, kinds.Pod: {0, 6, 12}, kinds.EndpointSlice: {0, 5, 10}, kinds.Namespace: {0, 2}, kinds.Node: {0, 2, 2}, kinds.ConfigMap: {0, 1},
+	kinds.AuthorizationPolicy: {0, 0, 1}, kinds.PeerAuthentication: {0, 2, 5},
+	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -83,20 +84,20 @@ func (h *History) Next(t *rapid.T) Change {
 
 // kindsFor are those that a sort of change may be drawn of: of what has gone something may return, and focused it is a kind of
 // the focus, if it can be.
-func (h *History) kindsFor(verb Verb, focused bool) []source.Kind {
+func (h *History) kindsFor(verb Verb, focused bool) []kinds.Kind {
 	all := verb.Kinds()
-	narrow := func(to func(source.Kind) bool) {
-		if left := slices.DeleteFunc(slices.Clone(all), func(k source.Kind) bool { return !to(k) }); len(left) > 0 {
+	narrow := func(to func(kinds.Kind) bool) {
+		if left := slices.DeleteFunc(slices.Clone(all), func(k kinds.Kind) bool { return !to(k) }); len(left) > 0 {
 			all = left
 		}
 	}
 	if verb == Return {
-		narrow(func(k source.Kind) bool {
+		narrow(func(k kinds.Kind) bool {
 			return slices.ContainsFunc(h.free(k), func(key source.Key) bool { return h.gone[key] })
 		})
 	}
 	if focused {
-		narrow(func(k source.Kind) bool { return slices.Contains(h.focus, k) })
+		narrow(func(k kinds.Kind) bool { return slices.Contains(h.focus, k) })
 	}
 	return all
 }
@@ -126,7 +127,7 @@ func plain(o model.Object) {
 }
 
 // Make draws a change of a sort to a kind of object; where there is nothing to change in this way yet, one on the way there.
-func (h *History) Make(t *rapid.T, wanted Verb, kind source.Kind) Change {
+func (h *History) Make(t *rapid.T, wanted Verb, kind kinds.Kind) Change {
 	for _, verb := range []Verb{wanted, verbs[wanted].before, Create, Return, Tweak} { // one of the last three is always possible
 		if verb == "" || !slices.Contains(verb.Kinds(), kind) {
 			continue
@@ -160,20 +161,20 @@ func (h *History) set(k source.Key, objects []model.Object) Update {
 }
 
 // keys are those of a kind that are present.
-func (h *History) keys(kind source.Kind) []source.Key {
+func (h *History) keys(kind kinds.Kind) []source.Key {
 	return slices.DeleteFunc(slices.SortedFunc(maps.Keys(h.present), source.Key.Compare), func(k source.Key) bool { return k.Kind != kind })
 }
 
 // free are keys of a kind that are not present.
-func (h *History) free(kind source.Kind) []source.Key {
+func (h *History) free(kind kinds.Kind) []source.Key {
 	var all []source.Key
 	for _, namespace := range namespaces {
 		switch kind {
-		case source.ConfigMap:
+		case kinds.ConfigMap:
 			all = []source.Key{meshKey}
-		case source.Namespace:
+		case kinds.Namespace:
 			all = append(all, source.Key{Kind: kind, Name: namespace})
-		case source.Node:
+		case kinds.Node:
 			all = nil
 			for _, name := range nodes {
 				all = append(all, source.Key{Kind: kind, Name: name})
@@ -208,7 +209,7 @@ func contest(o model.Object) string {
 	case *model.Sidecar:
 		return "sidecar " + o.Namespace + " " + o.Selector.String()
 	case *model.Guard:
-		if o.Kind == source.PeerAuthentication {
+		if o.Kind == kinds.PeerAuthentication {
 			return "plaintext " + o.Namespace + " " + o.Selector.String()
 		}
 	case *model.Gateway:

@@ -7,40 +7,41 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // Kinds are all kinds of objects that meshes are made of.
-var Kinds = []source.Kind{
-	source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.Pod,
-	source.EndpointSlice, source.Namespace, source.Node, source.ConfigMap, source.AuthorizationPolicy, source.PeerAuthentication,
-	source.Secret, source.Ingress,
+var Kinds = []kinds.Kind{
+	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.Pod,
+	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy, kinds.PeerAuthentication,
+	kinds.Secret, kinds.Ingress,
 }
 
 // meshKey is where the mesh configuration stands.
-var meshKey = source.Key{Kind: source.ConfigMap, Namespace: "istio-system", Name: "istio"}
+var meshKey = source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}
 
-func drawKey(t *rapid.T, k source.Kind) source.Key {
+func drawKey(t *rapid.T, k kinds.Kind) source.Key {
 	switch k {
-	case source.ConfigMap:
+	case kinds.ConfigMap:
 		return meshKey
-	case source.Namespace:
+	case kinds.Namespace:
 		return source.Key{Kind: k, Name: one(t, "name", namespaces...)}
-	case source.Node:
+	case kinds.Node:
 		return source.Key{Kind: k, Name: one(t, "name", nodes...)}
 	}
 	namespace := one(t, "namespace", namespaces...)
 	return source.Key{Kind: k, Namespace: namespace, Name: one(t, "name", namesOf(k, namespace)...)}
 }
 
-func namesOf(k source.Kind, namespace string) []string {
+func namesOf(k kinds.Kind, namespace string) []string {
 	switch k {
-	case source.Secret:
+	case kinds.Secret:
 		return secrets
-	case source.Service:
+	case kinds.Service:
 		return services[namespace]
-	case source.Gateway:
+	case kinds.Gateway:
 		return gatewayNames[namespace]
 	}
 	return names
@@ -50,31 +51,31 @@ func namesOf(k source.Kind, namespace string) []string {
 func drawObjects(t *rapid.T, k source.Key) []model.Object {
 	m := model.Meta{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Created: one(t, "created", created...), UID: one(t, "uid", "", "u1", "u2")}
 	switch k.Kind {
-	case source.Service:
+	case kinds.Service:
 		return []model.Object{drawService(t, m)}
-	case source.ServiceEntry:
+	case kinds.ServiceEntry:
 		return drawEntry(t, m)
-	case source.VirtualService:
+	case kinds.VirtualService:
 		return []model.Object{drawVirtualService(t, m)}
-	case source.DestinationRule:
+	case kinds.DestinationRule:
 		return []model.Object{drawDestinationRule(t, m)}
-	case source.Sidecar:
+	case kinds.Sidecar:
 		return []model.Object{drawSidecar(t, m)}
-	case source.Gateway:
+	case kinds.Gateway:
 		return []model.Object{drawGateway(t, m)}
-	case source.AuthorizationPolicy, source.PeerAuthentication:
+	case kinds.AuthorizationPolicy, kinds.PeerAuthentication:
 		return []model.Object{drawGuard(t, m)}
-	case source.Secret:
+	case kinds.Secret:
 		return []model.Object{drawCredential(t, m)}
-	case source.Ingress:
+	case kinds.Ingress:
 		return drawIngress(t, m)
-	case source.Pod:
+	case kinds.Pod:
 		return []model.Object{drawWorkload(t, m)}
-	case source.EndpointSlice:
+	case kinds.EndpointSlice:
 		return []model.Object{drawSlice(t, m)}
-	case source.Namespace:
+	case kinds.Namespace:
 		return []model.Object{&model.Namespace{Meta: m, Labels: one(t, "labels", labelSets...)}}
-	case source.Node:
+	case kinds.Node:
 		return []model.Object{&model.Node{Meta: m, Locality: one(t, "locality", localities...)}}
 	default:
 		return []model.Object{drawMesh(t)}
@@ -200,7 +201,7 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 
 func drawGuard(t *rapid.T, m model.Meta) *model.Guard {
 	g := &model.Guard{Meta: m, Selector: one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...)}
-	if m.Kind == source.AuthorizationPolicy { // one that refuses hides whatever else happens
+	if m.Kind == kinds.AuthorizationPolicy { // one that refuses hides whatever else happens
 		g.Effect = one(t, "effect", model.GuardSilent, model.GuardAdmits, model.GuardAdmits, model.GuardAdmitsNone, model.GuardRefuses)
 		return g
 	}

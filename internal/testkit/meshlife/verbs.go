@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -41,8 +42,8 @@ var Verbs = slices.Sorted(maps.Keys(verbs))
 // verb says which kinds a sort of change is for, and how one is drawn; nil when the mesh has nothing to change in this way,
 // and then what would make it have something is drawn before.
 type verb struct {
-	kinds  []source.Kind
-	draw   func(*History, *rapid.T, source.Kind) []Update
+	kinds  []kinds.Kind
+	draw   func(*History, *rapid.T, kinds.Kind) []Update
 	before Verb
 }
 
@@ -51,24 +52,24 @@ var verbs = map[Verb]verb{
 	Tweak: {Kinds, (*History).tweak, ""}, Replace: {Kinds, (*History).replace, ""}, Delete: {Kinds, (*History).remove, ""},
 	Resend: {Kinds, (*History).resend, ""}, Relist: {Kinds, (*History).relist, ""},
 	Older: {contested, (*History).older, ""}, Younger: {contested, (*History).younger, ""}, Abdicate: {contested, (*History).abdicate, Younger},
-	Rename: {renamed, (*History).rename, ""}, Reroute: {[]source.Kind{source.VirtualService, source.Gateway, source.Ingress}, (*History).reroute, ""},
-	Relabel: {labelled, (*History).relabel, ""}, Shift: {[]source.Kind{source.EndpointSlice}, (*History).shift, ""},
-	Crowd: {[]source.Kind{source.EndpointSlice}, (*History).crowd, ""},
+	Rename: {renamed, (*History).rename, ""}, Reroute: {[]kinds.Kind{kinds.VirtualService, kinds.Gateway, kinds.Ingress}, (*History).reroute, ""},
+	Relabel: {labelled, (*History).relabel, ""}, Shift: {[]kinds.Kind{kinds.EndpointSlice}, (*History).shift, ""},
+	Crowd: {[]kinds.Kind{kinds.EndpointSlice}, (*History).crowd, ""},
 }
 
 var (
-	contested = []source.Kind{source.Service, source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.PeerAuthentication}
-	labelled  = []source.Kind{source.Pod, source.Namespace, source.Service, source.ServiceEntry, source.DestinationRule, source.Sidecar, source.Gateway,
-		source.AuthorizationPolicy, source.PeerAuthentication, source.Ingress}
+	contested = []kinds.Kind{kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.PeerAuthentication}
+	labelled  = []kinds.Kind{kinds.Pod, kinds.Namespace, kinds.Service, kinds.ServiceEntry, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
+		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.Ingress}
 	// renamed are kinds whose names say nothing of what they are for.
-	renamed = []source.Kind{source.ServiceEntry, source.VirtualService, source.DestinationRule, source.Sidecar, source.Gateway, source.EndpointSlice,
-		source.AuthorizationPolicy, source.PeerAuthentication}
+	renamed = []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.EndpointSlice,
+		kinds.AuthorizationPolicy, kinds.PeerAuthentication}
 )
 
 // Kinds are those that it can happen to.
-func (v Verb) Kinds() []source.Kind { return verbs[v].kinds }
+func (v Verb) Kinds() []kinds.Kind { return verbs[v].kinds }
 
-func (h *History) create(t *rapid.T, kind source.Kind) []Update {
+func (h *History) create(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, slices.DeleteFunc(h.free(kind), func(k source.Key) bool { return h.gone[k] }))
 	if !ok {
 		return nil
@@ -76,7 +77,7 @@ func (h *History) create(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, drawObjects(t, k))}
 }
 
-func (h *History) bringBack(t *rapid.T, kind source.Kind) []Update {
+func (h *History) bringBack(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, slices.DeleteFunc(h.free(kind), func(k source.Key) bool { return !h.gone[k] }))
 	if !ok {
 		return nil
@@ -84,7 +85,7 @@ func (h *History) bringBack(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, drawObjects(t, k))}
 }
 
-func (h *History) recreate(t *rapid.T, kind source.Kind) []Update {
+func (h *History) recreate(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil
@@ -92,7 +93,7 @@ func (h *History) recreate(t *rapid.T, kind source.Kind) []Update {
 	return []Update{{Key: k}, h.set(k, h.tweaked(t, k))}
 }
 
-func (h *History) tweak(t *rapid.T, kind source.Kind) []Update {
+func (h *History) tweak(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil
@@ -115,7 +116,7 @@ func (h *History) tweaked(t *rapid.T, k source.Key) []model.Object {
 	return objects
 }
 
-func (h *History) replace(t *rapid.T, kind source.Kind) []Update {
+func (h *History) replace(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil
@@ -123,7 +124,7 @@ func (h *History) replace(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, drawObjects(t, k))}
 }
 
-func (h *History) remove(t *rapid.T, kind source.Kind) []Update {
+func (h *History) remove(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil
@@ -131,7 +132,7 @@ func (h *History) remove(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, nil)}
 }
 
-func (h *History) resend(t *rapid.T, kind source.Kind) []Update {
+func (h *History) resend(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil
@@ -139,7 +140,7 @@ func (h *History) resend(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, h.present[k])}
 }
 
-func (h *History) relist(t *rapid.T, kind source.Kind) []Update {
+func (h *History) relist(t *rapid.T, kind kinds.Kind) []Update {
 	var list []Update
 	for _, k := range h.keys(kind) {
 		list = append(list, h.set(k, h.present[k]))
@@ -150,19 +151,19 @@ func (h *History) relist(t *rapid.T, kind source.Kind) []Update {
 	return rapid.Permutation(list).Draw(t, "order")
 }
 
-func (h *History) younger(t *rapid.T, kind source.Kind) []Update {
+func (h *History) younger(t *rapid.T, kind kinds.Kind) []Update {
 	victim, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil
 	}
-	if kind == source.Service {
-		kind = source.ServiceEntry // another Service of Kubernetes cannot have its host
+	if kind == kinds.Service {
+		kind = kinds.ServiceEntry // another Service of Kubernetes cannot have its host
 	}
 	return h.rival(t, kind, h.present[victim][0], 1)
 }
 
-func (h *History) older(t *rapid.T, kind source.Kind) []Update {
-	if kind == source.Service {
+func (h *History) older(t *rapid.T, kind kinds.Kind) []Update {
+	if kind == kinds.Service {
 		return h.beforeEntry(t)
 	}
 	victim, ok := some(t, h.keys(kind))
@@ -175,12 +176,12 @@ func (h *History) older(t *rapid.T, kind source.Kind) []Update {
 // beforeEntry creates a Service of Kubernetes, which comes before the ServiceEntry that has its host.
 func (h *History) beforeEntry(t *rapid.T) []Update {
 	taken := map[model.Host]bool{}
-	for _, k := range h.keys(source.ServiceEntry) {
+	for _, k := range h.keys(kinds.ServiceEntry) {
 		for _, o := range h.present[k] {
 			taken[o.(*model.Service).Host] = true
 		}
 	}
-	k, ok := some(t, slices.DeleteFunc(h.free(source.Service), func(k source.Key) bool { return !taken[model.Resolve(k.Name, k.Namespace, "cluster.local")] }))
+	k, ok := some(t, slices.DeleteFunc(h.free(kinds.Service), func(k source.Key) bool { return !taken[model.Resolve(k.Name, k.Namespace, "cluster.local")] }))
 	if !ok {
 		return nil
 	}
@@ -188,7 +189,7 @@ func (h *History) beforeEntry(t *rapid.T) []Update {
 }
 
 // rival creates an object that claims what another of its kind claims, with another age.
-func (h *History) rival(t *rapid.T, kind source.Kind, victim model.Object, age int64) []Update {
+func (h *History) rival(t *rapid.T, kind kinds.Kind, victim model.Object, age int64) []Update {
 	meta := MetaOf(victim)
 	k, ok := some(t, slices.DeleteFunc(h.free(kind), func(k source.Key) bool {
 		return contestedWithin(kind) && k.Namespace != meta.Namespace
@@ -208,8 +209,8 @@ func (h *History) rival(t *rapid.T, kind source.Kind, victim model.Object, age i
 }
 
 // contestedWithin tells whether only objects of one namespace contest something.
-func contestedWithin(kind source.Kind) bool {
-	return kind == source.DestinationRule || kind == source.Sidecar || kind == source.PeerAuthentication
+func contestedWithin(kind kinds.Kind) bool {
+	return kind == kinds.DestinationRule || kind == kinds.Sidecar || kind == kinds.PeerAuthentication
 }
 
 // claim makes o contest what other has.
@@ -231,7 +232,7 @@ func claim(o, other model.Object) {
 	}
 }
 
-func (h *History) abdicate(t *rapid.T, kind source.Kind) []Update {
+func (h *History) abdicate(t *rapid.T, kind kinds.Kind) []Update {
 	var first []source.Key
 	claimants := h.claimants()
 	for _, c := range slices.Sorted(maps.Keys(claimants)) {
@@ -246,7 +247,7 @@ func (h *History) abdicate(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, nil)}
 }
 
-func (h *History) relabel(t *rapid.T, kind source.Kind) []Update {
+func (h *History) relabel(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil
@@ -274,7 +275,7 @@ func (h *History) relabel(t *rapid.T, kind source.Kind) []Update {
 	return []Update{h.set(k, objects)}
 }
 
-func (h *History) rename(t *rapid.T, kind source.Kind) []Update {
+func (h *History) rename(t *rapid.T, kind kinds.Kind) []Update {
 	old, k, ok := h.besideSome(t, kind)
 	if !ok {
 		return nil
@@ -285,7 +286,7 @@ func (h *History) rename(t *rapid.T, kind source.Kind) []Update {
 
 // Twin draws an object that is another one under a name of its own, but for one part, so that their names alone decide which of the two
 // counts, and a Rename has an effect; false where there is none, or no name. Lives are not drawn of it.
-func (h *History) Twin(t *rapid.T, kind source.Kind) (c Change, ok bool) {
+func (h *History) Twin(t *rapid.T, kind kinds.Kind) (c Change, ok bool) {
 	old, k, ok := h.besideSome(t, kind)
 	if !ok {
 		return c, false
@@ -294,7 +295,7 @@ func (h *History) Twin(t *rapid.T, kind source.Kind) (c Change, ok bool) {
 }
 
 // besideSome draws an object and a name of its namespace that is free.
-func (h *History) besideSome(t *rapid.T, kind source.Kind) (object, free source.Key, ok bool) {
+func (h *History) besideSome(t *rapid.T, kind kinds.Kind) (object, free source.Key, ok bool) {
 	if object, ok = some(t, h.keys(kind)); !ok {
 		return object, free, false
 	}
@@ -309,13 +310,13 @@ func named(name string, objects []model.Object) []model.Object {
 	return objects
 }
 
-func (h *History) reroute(t *rapid.T, kind source.Kind) []Update {
-	k, ok := some(t, slices.DeleteFunc(h.keys(kind), func(k source.Key) bool { return kind != source.Gateway && len(leads(h.present[k])) == 0 }))
+func (h *History) reroute(t *rapid.T, kind kinds.Kind) []Update {
+	k, ok := some(t, slices.DeleteFunc(h.keys(kind), func(k source.Key) bool { return kind != kinds.Gateway && len(leads(h.present[k])) == 0 }))
 	if !ok {
 		return nil
 	}
 	objects := Clone(h.present[k])
-	if g, ok := objects[0].(*model.Gateway); ok && kind == source.Gateway {
+	if g, ok := objects[0].(*model.Gateway); ok && kind == kinds.Gateway {
 		g.Servers[rapid.IntRange(0, len(g.Servers)-1).Draw(t, "server")].Port = one(t, "port", ports...)
 		return []Update{h.set(k, objects)}
 	}
@@ -330,7 +331,7 @@ func (h *History) reroute(t *rapid.T, kind source.Kind) []Update {
 		d.Weight = other.Weight
 	case 1:
 		d.Port, d.PortName = other.Port, ""
-		if kind == source.Ingress && rapid.Bool().Draw(t, "by name") {
+		if kind == kinds.Ingress && rapid.Bool().Draw(t, "by name") {
 			d.Port, d.PortName = 0, one(t, "port name", portNames...)
 		}
 	default:
@@ -374,7 +375,7 @@ func destinations(v *model.VirtualService) []*model.Destination {
 }
 
 // shift takes an endpoint out of a slice and puts it into another of the same service, in one batch; for a while it may be in both.
-func (h *History) shift(t *rapid.T, kind source.Kind) []Update {
+func (h *History) shift(t *rapid.T, kind kinds.Kind) []Update {
 	var full []source.Key
 	for _, k := range h.keys(kind) {
 		if len(h.present[k][0].(*model.EndpointSlice).Hosts) > 0 {
@@ -463,7 +464,7 @@ func distinct[T any](list []T, key func(T) any) bool {
 // the form of collections, or brings into it.
 var crowds = []int{1, 2, 3, 3, 105, 210}
 
-func (h *History) crowd(t *rapid.T, kind source.Kind) []Update {
+func (h *History) crowd(t *rapid.T, kind kinds.Kind) []Update {
 	k, ok := some(t, h.keys(kind))
 	if !ok {
 		return nil

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
@@ -97,7 +97,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		Stack:   translatetest.Stacks[h.Stack],
 		Service: service.Namespace + "/" + service.Name, ConnectTimeout: model.DefaultMesh().ConnectTimeout,
 	}
-	if service.Kind == source.ServiceEntry {
+	if service.Kind == kinds.ServiceEntry {
 		in.Service = service.Namespace + "/" + string(service.Host)
 	}
 	if service.Resolution == model.StrictDNS || service.Resolution == model.LogicalDNS {

@@ -12,5 +12,5 @@
 // it could not read is Broken and answers 503. What slips through all the same must never become another route's traffic:
 // it is answered with 503 too.
 //
-// It may import source, model and translate/pb. Equal inputs have equal bytes in every process.
+// It may import api/kinds, source, model and translate/pb. Equal inputs have equal bytes in every process.
 package route

@@ -18,6 +18,7 @@ import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -104,7 +105,7 @@ func ingested(t testing.TB, manifest []byte) *model.VirtualService {
 	object := &networkingv1.VirtualService{}
 	require.NoError(t, yaml.UnmarshalStrict(manifest, object))
 	result := ingest.New(ingest.Options{}).Convert(source.Change{
-		Key:    source.Key{Kind: source.VirtualService, Namespace: object.Namespace, Name: object.Name},
+		Key:    source.Key{Kind: kinds.VirtualService, Namespace: object.Namespace, Name: object.Name},
 		Object: object,
 	}, model.DefaultMesh())
 	require.Len(t, result.Objects, 1, "%v", result.Problems)

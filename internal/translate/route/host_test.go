@@ -6,6 +6,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
@@ -21,7 +22,7 @@ func names(vh *routev3.VirtualHost) []string {
 
 func owned(owner, name string, match *model.HTTPMatch) route.RouteRef {
 	return route.RouteRef{
-		Owner: source.Key{Kind: source.VirtualService, Namespace: "default", Name: owner},
+		Owner: source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: owner},
 		Route: &model.HTTPRoute{Name: name, Destinations: []model.Destination{{Host: "a.test"}}},
 		Match: match,
 	}

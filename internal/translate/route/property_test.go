@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -81,7 +82,7 @@ func drawInput(t *rapid.T) route.VirtualHostInput {
 }
 
 func drawRef(t *rapid.T) route.RouteRef {
-	owner := source.Key{Kind: source.VirtualService, Namespace: "default", Name: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "owner")}
+	owner := source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "owner")}
 	return route.RouteRef{Owner: owner, Route: drawRoute(t), Match: optional(drawMatch).Draw(t, "match")}
 }
 
