@@ -15,7 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
 
-// withNewService is a loop that after a minute of calm got a Service whose EndpointSlices have yet to be written.
+// withNewService is a loop that after a minute of calm got a Service whose EndpointSlices have yet
+// to be written.
 func withNewService(t *testing.T, with ...source.Change) *rig {
 	r := newRig(t, early)
 	r.sink(source.Event{Changes: with, Synced: true})
@@ -97,7 +98,8 @@ func TestAServiceWhoseEndpointsAreThereDoesNotWait(t *testing.T) {
 	})
 }
 
-// What else is wrong with it takes the time that it does, and endpoints that come do not send it off.
+// What else is wrong with it takes the time that it does, and endpoints that come do not send it
+// off.
 func TestANewServiceAndSomethingWrongWaitForBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := withNewService(t)

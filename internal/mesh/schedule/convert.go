@@ -12,14 +12,40 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// convert is what the objects of a batch give, and those whose meaning changes with the mesh configuration in it.
-func (l *Loop) convert(batch []source.Change) []state.Update {
-	meshBefore := l.meshNow()
+// reconverter converts changes, and converts objects again when the mesh configuration changes on
+// which their meaning depends.
+type reconverter struct {
+	converter *ingest.Converter
+	// converted is told of each conversion; of an object that went away it gets the zero Result.
+	converted func(source.Change, ingest.Result)
+
+	// defaults hold until an object says otherwise, and mesh holds now, but for the classes.
+	defaults, mesh model.MeshConfig
+	// ingressClasses are those of Istio's controller: which Ingresses are for the mesh depends on
+	// them.
+	ingressClasses map[string]bool
+	// kept are the latest changes of the objects to convert again.
+	kept map[source.Key]source.Change
+}
+
+func newReconverter(
+	c *ingest.Converter, defaults model.MeshConfig, converted func(source.Change, ingest.Result),
+) reconverter {
+	return reconverter{
+		converter: c, converted: converted, defaults: defaults, mesh: defaults,
+		ingressClasses: map[string]bool{}, kept: map[source.Key]source.Change{},
+	}
+}
+
+// convert gives what the objects of a batch mean, and those whose meaning changes with the mesh
+// configuration in it.
+func (r *reconverter) convert(batch []source.Change) []state.Update {
+	meshBefore := r.meshNow()
 	updates := make([]state.Update, len(batch))
 	for i, c := range batch {
-		updates[i] = l.convertOne(c)
+		updates[i] = r.convertOne(c)
 	}
-	meshNow := l.meshNow()
+	meshNow := r.meshNow()
 	if model.Same(&meshBefore, &meshNow) {
 		return updates
 	}
@@ -27,16 +53,16 @@ func (l *Loop) convert(batch []source.Change) []state.Update {
 	fresh := map[source.Key]bool{}
 	for i, c := range batch {
 		fresh[c.Key] = true
-		if c.Key == l.o.Converter.MeshKey() {
+		if c.Key == r.converter.MeshKey() {
 			observed = c.ObservedAt
 		}
-		if kinds.Of(c.Key.Kind).DependsOnMesh { // it may have been converted before the mesh configuration was
-			updates[i] = l.convertOne(c)
+		if kinds.Of(c.Key.Kind).DependsOnMesh { // it may have been converted before the mesh configuration
+			updates[i] = r.convertOne(c)
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(l.kept), source.Key.Compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(r.kept), source.Key.Compare) {
 		if !fresh[k] {
-			u := l.convertOne(l.kept[k])
+			u := r.convertOne(r.kept[k])
 			u.Observed = observed // it changes because of the mesh configuration
 			updates = append(updates, u)
 		}
@@ -44,42 +70,48 @@ func (l *Loop) convert(batch []source.Change) []state.Update {
 	return updates
 }
 
-// meshNow is the mesh configuration by which objects are converted, with what else all of them depend on.
-func (l *Loop) meshNow() model.MeshConfig {
-	m := l.mesh
-	m.Ingress.Classes = slices.Sorted(maps.Keys(l.ingressClasses))
+// meshNow is the mesh configuration by which objects are converted, with what else all of them
+// depend on.
+func (r *reconverter) meshNow() model.MeshConfig {
+	m := r.mesh
+	m.Ingress.Classes = slices.Sorted(maps.Keys(r.ingressClasses))
 	return m
 }
 
-func (l *Loop) convertOne(c source.Change) state.Update {
+func (r *reconverter) convertOne(c source.Change) state.Update {
 	u := state.Update{Key: c.Key, Observed: c.ObservedAt}
-	delete(l.kept, c.Key)
+	delete(r.kept, c.Key)
 	if c.Key.Kind == kinds.IngressClass {
-		delete(l.ingressClasses, c.Key.Name)
+		delete(r.ingressClasses, c.Key.Name)
 	}
-	l.o.Problems.NoteOrigin(c)
 	if c.Object == nil {
-		l.bridges.learn(c.Key, ingest.Result{})
-		l.o.Problems.SetIngest(c.Key, nil)
-		if c.Key == l.o.Converter.MeshKey() {
-			l.mesh = l.o.Mesh
+		r.converted(c, ingest.Result{})
+		if c.Key == r.converter.MeshKey() {
+			r.mesh = r.defaults
 		}
 		return u
 	}
-	result := l.o.Converter.Convert(c, l.meshNow())
-	l.bridges.learn(c.Key, result)
-	l.o.Problems.SetIngest(c.Key, result.Problems)
+	result := r.preview(c)
+	r.converted(c, result)
 	u.Objects = result.Objects
 	for _, o := range u.Objects {
 		if mesh, ok := o.(*model.MeshConfig); ok {
-			l.mesh = *mesh
+			r.mesh = *mesh
 		}
 	}
 	if c.Key.Kind == kinds.IngressClass && len(u.Objects) > 0 {
-		l.ingressClasses[c.Key.Name] = true
+		r.ingressClasses[c.Key.Name] = true
 	}
 	if kinds.Of(c.Key.Kind).DependsOnMesh {
-		l.kept[c.Key] = c
+		r.kept[c.Key] = c
 	}
 	return u
 }
+
+// preview gives what a change means, and remembers nothing of it.
+func (r *reconverter) preview(c source.Change) ingest.Result {
+	return r.converter.Convert(c, r.meshNow())
+}
+
+// move notes where an object stands now.
+func (r *reconverter) move(p source.Place) { move(r.kept, p) }

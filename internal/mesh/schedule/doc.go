@@ -1,7 +1,8 @@
-// Package schedule decides when changes leave, as batches, and takes each batch through the Writer: it converts, applies, checks and
-// publishes it.
+// Package schedule decides when changes leave, as batches, and takes each batch through the Writer:
+// it converts, applies, checks and publishes it.
 //
-//	source.Event ─► Loop (debounce, ingest) ─► state.Writer.Apply ─► validate.Checker.Check ─► publish
+//	source.Event ─► queues ─► reconverter ─► state.Writer ─► validate.Checker ─► Publish
 //
-// It may import api/kinds, source, model, ingest, mesh/state and mesh/validate. It knows nothing of proxies and of Envoy.
+// It may import api/kinds, source, model, ingest, mesh/state and mesh/validate. It knows nothing of proxies
+// and of Envoy.
 package schedule

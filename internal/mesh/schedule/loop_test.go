@@ -35,7 +35,8 @@ type rig struct {
 	took  time.Duration // from a generation to the proxies; negative is for ever
 	moves time.Duration // it comes to more of them so often before; 0 is never
 
-	// mu guards what follows: the bubble's clock orders the loop after the test, and the race detector does not know of it.
+	// mu guards what follows: the bubble's clock orders the loop after the test, and the race
+	// detector does not know of it.
 	mu    sync.Mutex
 	noted []publication
 	seen  []*state.Delta
@@ -376,7 +377,8 @@ func TestManyObjectsAtOnceWaitAsEver(t *testing.T) {
 	})
 }
 
-// withRouteWithoutSubset is a loop that after a minute of calm got a route to a subset that there is none of.
+// withRouteWithoutSubset is a loop that after a minute of calm got a route to a subset that there
+// is none of.
 func withRouteWithoutSubset(t *testing.T) *rig {
 	r := newRig(t, early)
 	r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})

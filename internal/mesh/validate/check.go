@@ -8,13 +8,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Checker checks objects against each other, generation by generation, and sets what it finds in a ProblemStore. It is used by
-// one goroutine.
+// Checker checks objects against each other, generation by generation, and sets what it finds in a
+// ProblemStore. It is used by one goroutine.
 type Checker struct {
 	store *ProblemStore
 
-	// lost are VirtualServices with a destination that does not exist, by namespace: what they are told to try instead
-	// depends on the services of their namespace.
+	// lost are VirtualServices with a destination that does not exist, by namespace: what they are
+	// told to try instead depends on the services of their namespace.
 	lost map[string]map[source.Key]bool
 	// ways are where the workloads of Gateways run.
 	ways ways
@@ -25,8 +25,9 @@ func NewChecker(store *ProblemStore) *Checker {
 	return &Checker{store: store, lost: map[string]map[source.Key]bool{}, ways: ways{}}
 }
 
-// Check checks again what objects say about each other where the delta could have changed it. Its cost follows the delta, not the
-// mesh. What it finds stands in the store, and is told with the next ProblemStore.Publish.
+// Check checks again what objects say about each other where the delta could have changed it. Its
+// cost follows the delta, not the mesh. What it finds stands in the store, and is told with the
+// next ProblemStore.Publish.
 func (c *Checker) Check(w *state.World, d *state.Delta) {
 	c.checkRelations(w, d)
 	c.checkServices(w, d)

@@ -12,9 +12,10 @@ import (
 // secrets is the aspect of the Secrets that a Gateway names.
 const secrets = "secrets"
 
-// ways are where the workloads of Gateways with credentials run, by what selects them. What a Gateway lacks there is the same on
-// every replica, whichever proxies are connected to it. One of which the selector is empty is for all gateways of the mesh, and
-// which workloads these are only they know (compile).
+// ways are where the workloads of Gateways with credentials run, by what selects them. What a
+// Gateway lacks there is the same on every replica, whichever proxies are connected to it. One of
+// which the selector is empty is for all gateways of the mesh, and which workloads these are only
+// they know (compile).
 type ways map[model.Labels]*way
 
 // way is one selector.
@@ -23,8 +24,9 @@ type way struct {
 	namespaces map[string]int  // how many workloads it selects in each
 }
 
-// checkCredentials says which Secrets are missing or bad where a Gateway's workloads run. Its cost follows the delta, but for a
-// Gateway with a selector that none had before: that looks at all workloads.
+// checkCredentials says which Secrets are missing or bad where a Gateway's workloads run. Its cost
+// follows the delta, but for a Gateway with a selector that none had before: that looks at all
+// workloads.
 func (c *Checker) checkCredentials(w *state.World, d *state.Delta) {
 	dirty := map[string]bool{}
 	for _, p := range d.Workloads {
@@ -58,7 +60,8 @@ func (c *Checker) checkCredentials(w *state.World, d *state.Delta) {
 
 func nameOf(g *model.Gateway) string { return g.Namespace + "/" + g.Name }
 
-// secretsOf names what is said of a Gateway's Secrets: of several that stand for one Ingress each has its own say.
+// secretsOf names what is said of a Gateway's Secrets: of several that stand for one Ingress each
+// has its own say.
 func secretsOf(g *model.Gateway) relation {
 	if g.Owner != "" {
 		return relation{g.Key(), secrets + " " + g.Name}
@@ -66,7 +69,8 @@ func secretsOf(g *model.Gateway) relation {
 	return relation{g.Key(), secrets}
 }
 
-// move counts a workload that came, went or changed its labels, and notes the Gateways to which that makes a difference.
+// move counts a workload that came, went or changed its labels, and notes the Gateways to which
+// that makes a difference.
 func (ws ways) move(w *state.World, p state.Pair[model.Workload], dirty map[string]bool) {
 	if len(ws) == 0 || p.Old != nil && p.New != nil && p.Old.Labels == p.New.Labels {
 		return

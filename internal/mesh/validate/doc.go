@@ -2,8 +2,9 @@
 //
 //	World, Delta ─► Checker.Check ─► ProblemStore ◄── Report (sources), SetIngest (conversion), Conflicts (views)
 //
-// A VirtualService names a Gateway that does not exist, two objects claim one host, a Secret of a Gateway is missing: no object
-// shows that by itself, so ingest cannot. A check costs what the Delta holds.
+// A VirtualService names a Gateway that does not exist, two objects claim one host, a Secret of a
+// Gateway is missing: no object shows that by itself, so ingest cannot. A check costs what the
+// Delta holds.
 //
 // It may import api/kinds, source, model and mesh/state.
 package validate

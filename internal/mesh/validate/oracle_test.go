@@ -15,7 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
-// Whatever changes came in whatever steps, what is said of objects is what a checker without a past says of all of them at once.
+// Whatever changes came in whatever steps, what is said of objects is what a checker without a past
+// says of all of them at once.
 func TestProblemsEqualFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, c := meshlife.NewHistory(), newChecked()
@@ -58,7 +59,8 @@ func texts(problems []source.Problem) []string {
 	return list
 }
 
-// toldNotInForce are the objects of which the problems say that another one is for the same workloads.
+// toldNotInForce are the objects of which the problems say that another one is for the same
+// workloads.
 func toldNotInForce(problems []source.Problem) []string {
 	told := []string{}
 	for _, p := range problems {
@@ -70,7 +72,8 @@ func toldNotInForce(problems []source.Problem) []string {
 	return told
 }
 
-// notInForce are the Sidecars and PeerAuthentications for the workloads of one that comes before them.
+// notInForce are the Sidecars and PeerAuthentications for the workloads of one that comes before
+// them.
 func notInForce(present []meshlife.Update) []string {
 	type claim struct {
 		kind      kinds.Kind

@@ -13,8 +13,8 @@ import (
 // routes is the aspect of what a VirtualService names.
 const routes = "routes"
 
-// checkRelations checks the VirtualServices that the delta may concern: destinations that no service or subset answers to,
-// and gateways that do not exist.
+// checkRelations checks the VirtualServices that the delta may concern: destinations that no
+// service or subset answers to, and gateways that do not exist.
 func (c *Checker) checkRelations(w *state.World, d *state.Delta) {
 	dirty := map[*model.VirtualService]bool{}
 	for _, p := range d.VirtualServices {
@@ -52,8 +52,8 @@ func (c *Checker) checkRelations(w *state.World, d *state.Delta) {
 	}
 }
 
-// addLost adds the VirtualServices with a destination that does not exist, in namespaces where a service came or went: what
-// they are told to try instead may be another now.
+// addLost adds the VirtualServices with a destination that does not exist, in namespaces where a
+// service came or went: what they are told to try instead may be another now.
 func (c *Checker) addLost(w *state.World, d *state.Delta, dirty map[*model.VirtualService]bool) {
 	for _, p := range d.Services {
 		if p.Old != nil && p.New != nil {
@@ -71,7 +71,8 @@ func (c *Checker) addLost(w *state.World, d *state.Delta, dirty map[*model.Virtu
 	}
 }
 
-// routesOf names what is said of a VirtualService's routes: of several that stand for one Ingress each has its own say.
+// routesOf names what is said of a VirtualService's routes: of several that stand for one Ingress
+// each has its own say.
 func routesOf(v *model.VirtualService) relation {
 	if v.Owner != "" {
 		return relation{v.Key(), routes + " " + v.Name}

@@ -9,9 +9,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// checkShadowed reports what another object for the same host keeps out of force: routes of the mesh, and parts of
-// DestinationRules of one namespace; and Sidecars for workloads that another one is for. It looks at the hosts and namespaces
-// that the delta names.
+// checkShadowed reports what another object for the same host keeps out of force: routes of the
+// mesh, and parts of DestinationRules of one namespace; and Sidecars for workloads that another one
+// is for. It looks at the hosts and namespaces that the delta names.
 func (c *Checker) checkShadowed(w *state.World, d *state.Delta) {
 	for _, p := range d.VirtualServices {
 		for _, v := range []*model.VirtualService{p.Old, p.New} {
@@ -51,7 +51,8 @@ func (c *Checker) checkShadowed(w *state.World, d *state.Delta) {
 	}
 }
 
-// sameWorkloads is the aspect of who else is for the workloads of an object of which one alone can be in force.
+// sameWorkloads is the aspect of who else is for the workloads of an object of which one alone can
+// be in force.
 const sameWorkloads = "shadow of workloads"
 
 func (c *Checker) shadowedSidecars(w *state.World, namespace string) {
@@ -102,8 +103,8 @@ func (c *Checker) shadowedRoutes(w *state.World, h model.Host) {
 	}
 }
 
-// shadowedRules reports what an earlier rule of the same namespace says in place of a later one: rules for one host and the
-// same workloads are merged (model.MergeRules).
+// shadowedRules reports what an earlier rule of the same namespace says in place of a later one:
+// rules for one host and the same workloads are merged (model.MergeRules).
 func (c *Checker) shadowedRules(w *state.World, h model.Host) {
 	type place struct {
 		namespace string

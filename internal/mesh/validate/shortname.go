@@ -11,8 +11,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// checkShortNames reports ServiceEntries and VirtualServices for a host as "web.default", by which a Kubernetes service is
-// called too: such a host comes before the short name of another, and hardly anybody means it so.
+// checkShortNames reports ServiceEntries and VirtualServices for a host as "web.default", by which
+// a Kubernetes service is called too: such a host comes before the short name of another, and
+// hardly anybody means it so.
 func (c *Checker) checkShortNames(w *state.World, d *state.Delta) {
 	for _, p := range d.Services {
 		for _, s := range []*model.Service{p.Old, p.New} {

@@ -8,9 +8,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// ProblemStore keeps every problem that stands now: what sources could not read, what ingest refused, what objects say about each
-// other, and what views see contested. A problem goes as soon as its cause does. A change costs the problems that it touches,
-// however many stand. Writers are the loop and the sources; readers get a snapshot.
+// ProblemStore keeps every problem that stands now: what sources could not read, what ingest
+// refused, what objects say about each other, and what views see contested. A problem goes as soon
+// as its cause does. A change costs the problems that it touches, however many stand. Writers are
+// the loop and the sources; readers get a snapshot.
 type ProblemStore struct {
 	mu       sync.Mutex
 	tally    *source.Tally
@@ -29,7 +30,8 @@ type subject struct {
 	conflicts map[source.Problem]*source.Tallied // from views
 }
 
-// NewProblemStore makes an empty store. changed, if not nil, is told which problems appeared and which were mended.
+// NewProblemStore makes an empty store. changed, if not nil, is told which problems appeared and
+// which were mended.
 func NewProblemStore(logger *slog.Logger, changed func(appeared, mended []source.Problem)) *ProblemStore {
 	return &ProblemStore{
 		tally: source.NewTally(), reports: map[string][]*source.Tallied{}, subjects: map[source.Key]*subject{},
@@ -87,8 +89,8 @@ func (st *ProblemStore) Conflicts(appeared, mended []source.Problem) {
 	st.Publish()
 }
 
-// NoteOrigin notes where an object stands, or that it is gone. What views see contested about one that is gone goes at once: they
-// are told later.
+// NoteOrigin notes where an object stands, or that it is gone. What views see contested about one
+// that is gone goes at once: they are told later.
 func (st *ProblemStore) NoteOrigin(c source.Change) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

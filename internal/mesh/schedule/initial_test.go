@@ -19,8 +19,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
 
-// What a long initial state has converted already is as if it had come at once: the last of an object counts, what was deleted
-// is not there, and the mesh configuration is that of the end. Who is told of what was applied is told of all of Istio's kinds.
+// What a long initial state has converted already is as if it had come at once: the last of an
+// object counts, what was deleted is not there, and the mesh configuration is that of the end. Who
+// is told of what was applied is told of all of Istio's kinds.
 func TestALongInitialStateIsAsOneThatComesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 3000
@@ -72,7 +73,8 @@ func TestALongInitialStateIsAsOneThatComesAtOnce(t *testing.T) {
 	})
 }
 
-// Of an initial state that is still being read, no more objects are in memory than are converted at a time.
+// Of an initial state that is still being read, no more objects are in memory than are converted at
+// a time.
 func TestWhatIsConvertedOfTheInitialStateIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, debounce := range map[string]schedule.Debounce{"as Istio": istio, "endpoints by themselves": early} {

@@ -25,8 +25,8 @@ type churned struct {
 	longest     time.Duration // that a change waited for its generation
 }
 
-// churn changes endpoints so often for so long. A generation takes so long to the proxies, negative is for ever, and comes to some of
-// them every so often before; 0 is never.
+// churn changes endpoints so often for so long. A generation takes so long to the proxies, negative
+// is for ever, and comes to some of them every so often before; 0 is never.
 func churn(t *testing.T, debounce schedule.Debounce, every, long, took, moves time.Duration) (c churned) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, debounce)
@@ -70,7 +70,8 @@ func TestEndpointsThatNeverRestLeaveAtThePaceOfTheProxies(t *testing.T) {
 	}
 }
 
-// A generation that takes long, as it may amid a storm or while garbage is collected, does not delay the next change.
+// A generation that takes long, as it may amid an overload or while garbage is collected, does not
+// delay the next change.
 func TestOneSlowGenerationDelaysNoneAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
@@ -92,7 +93,7 @@ func TestEndpointsThatNeverRestWaitWithAllOthers(t *testing.T) {
 	require.Equal(t, churned{6, 10 * time.Second}, churn(t, istio, often, time.Minute, 0, 0))
 }
 
-func TestAfterAStormEndpointsLeaveAtTheirPaceAgain(t *testing.T) {
+func TestAfterAnOverloadEndpointsLeaveAtTheirPaceAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})

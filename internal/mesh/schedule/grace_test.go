@@ -51,8 +51,8 @@ func addressOf(pod string) string { return "127.0.0." + pod[1:] }
 
 func ends(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1700000000, 0)} }
 
-// lists is a slice of service a with pods: p7 is one that is ready, p7- one that is not, p7/ one that serves and terminates, 127.0.0.7 the
-// address without a Pod.
+// lists is a slice of service a with pods: p7 is one that is ready, p7- one that is not, p7/ one
+// that serves and terminates, 127.0.0.7 the address without a Pod.
 func lists(name string, pods ...string) source.Change { return listsAt(8080, name, pods...) }
 
 func listsAt(port int32, name string, pods ...string) source.Change {
@@ -142,7 +142,8 @@ type said struct {
 
 func at(after time.Duration, changes ...source.Change) said { return said{after, changes} }
 
-// What a slice has lost goes as soon as anything says that it has gone, and after a while if nothing does.
+// What a slice has lost goes as soon as anything says that it has gone, and after a while if
+// nothing does.
 func TestWhatIsLostGoes(t *testing.T) {
 	const later, kept = 50 * time.Millisecond, 2 * time.Second
 	headless := func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }
@@ -249,7 +250,8 @@ func TestAnAddressThatWasLostMayBeAnothers(t *testing.T) {
 	})
 }
 
-// A Pod that is deleted is said to end first; then its slices say so; in the end both are without it. Nothing of that is kept.
+// A Pod that is deleted is said to end first; then its slices say so; in the end both are without
+// it. Nothing of that is kept.
 func TestAScaleDownIsNotDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begin(t, moving, selecting("a"), runs("p7"), runs("p8"), lists("a", "p7", "p8"))
@@ -294,7 +296,8 @@ func TestWhatIsLostNeedNotBeKept(t *testing.T) {
 	})
 }
 
-// Where endpoints wait with all others, the slice that has what was lost may be among those that wait.
+// Where endpoints wait with all others, the slice that has what was lost may be among those that
+// wait.
 func TestWhatIsLostIsKeptForWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		debounce := istio

@@ -19,8 +19,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// TestWhatIsOfferedIsWhatIsListedOrKept has Pods, slices and a Service change at random, and compares what callers are offered with what a
-// simple reading of the rules says: what slices list, and what they have lost as long as nothing says why.
+// TestWhatIsOfferedIsWhatIsListedOrKept has Pods, slices and a Service change at random, and
+// compares what callers are offered with what a simple reading of the rules says: what slices list,
+// and what they have lost as long as nothing says why.
 func TestWhatIsOfferedIsWhatIsListedOrKept(t *testing.T) {
 	someKept := false
 	rapid.Check(t, func(rt *rapid.T) {

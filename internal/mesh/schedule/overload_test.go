@@ -16,15 +16,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// weather is what changes in a minute.
-type weather struct {
+// load is what changes in a minute.
+type load struct {
 	every time.Duration
 	kinds []func(n int) source.Change // that change each time
 	burst int                         // so many one after the other; 0 is one
 	apart time.Duration               // of a burst
 }
 
-// ofMany are changes that are made once: of each sort there are more than come in a batch of any but a storm.
+// ofMany are changes that are made once: of each sort there are more than come in a batch of any
+// but an overload.
 func ofMany(change func(n int) source.Change) func(n int) source.Change {
 	var all [1600]source.Change
 	for n := range all {
@@ -34,24 +35,24 @@ func ofMany(change func(n int) source.Change) func(n int) source.Change {
 }
 
 // batches is how many generations a minute of changes leads to.
-func (w weather) batches(t *testing.T, debounce schedule.Debounce, took time.Duration) (n int) {
+func (l load) batches(t *testing.T, debounce schedule.Debounce, took time.Duration) (n int) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, debounce)
 		r.took = took
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		advance(time.Minute)
-		for i := range int(time.Minute / w.every) {
-			rest := w.every
-			for range max(1, w.burst) {
+		for i := range int(time.Minute / l.every) {
+			rest := l.every
+			for range max(1, l.burst) {
 				var e source.Event
-				for _, change := range w.kinds {
+				for _, change := range l.kinds {
 					e.Changes = append(e.Changes, change(i))
 					i++
 				}
 				r.sink(e)
-				if w.burst > 1 {
-					advance(w.apart)
-					rest -= w.apart
+				if l.burst > 1 {
+					advance(l.apart)
+					rest -= l.apart
 				}
 			}
 			advance(rest)
@@ -62,36 +63,37 @@ func (w weather) batches(t *testing.T, debounce schedule.Debounce, took time.Dur
 	return n
 }
 
-// TestHowManyBatchesThereAre says how many more than istiod's. A change that goes at once is a batch more where others follow it before it
-// has been quiet: one in a storm, which is the same as never being quiet. Endpoints that merely come and go have a pace of their own.
+// TestHowManyBatchesThereAre says how many more than istiod's. A change that goes at once is a
+// batch more where others follow it before it has been quiet: one in an overload, which is the same
+// as never being quiet. Endpoints that merely come and go have a pace of their own.
 func TestHowManyBatchesThereAre(t *testing.T) {
 	endpoint, config := ofMany(endpointAt), ofMany(func(n int) source.Change { return alias("b", int32(1+n)) })
 	endpoints, services := []func(int) source.Change{endpoint}, []func(int) source.Change{config}
-	storm := slices.Repeat(endpoints, 20)
+	overload := slices.Repeat(endpoints, 20)
 	const slow, quick = 30 * time.Millisecond, 10 * time.Millisecond
-	both := slices.Concat(storm[:10], services)
+	both := slices.Concat(overload[:10], services)
 	for name, c := range map[string]struct {
-		weather
+		load
 		istiod, early int
 	}{
-		"one a second":                           {weather{time.Second, services, 0, 0}, 60, 60},
-		"one a second, endpoints":                {weather{time.Second, endpoints, 0, 0}, 60, 60},
-		"five a second":                          {weather{200 * time.Millisecond, services, 0, 0}, 300, 300},
-		"five a second, endpoints":               {weather{200 * time.Millisecond, endpoints, 0, 0}, 300, 300},
-		"three at a time, one burst a second":    {weather{time.Second, services, 3, slow}, 60, 70},
-		"three at a time, four bursts a second":  {weather{250 * time.Millisecond, services, 3, slow}, 240, 280},
-		"three in a moment, once a second":       {weather{time.Second, services, 3, quick}, 60, 70},
-		"three in a moment, four times a second": {weather{250 * time.Millisecond, services, 3, quick}, 240, 280},
-		"three in a moment, once in two seconds": {weather{2 * time.Second, services, 3, quick}, 30, 60},
-		"a dozen a second, each of three":        {weather{80 * time.Millisecond, services, 3, quick}, 6, 8},
-		"never quiet: 11 a second":               {weather{90 * time.Millisecond, services, 0, 0}, 6, 7},
-		"never quiet: 33 a second":               {weather{30 * time.Millisecond, services, 0, 0}, 6, 7},
-		"a storm: 1,000 a second":                {weather{time.Millisecond, services, 0, 0}, 6, 7},
-		"a storm: 2,100 endpoints a second":      {weather{time.Second / 2100, endpoints, 0, 0}, 6, 7},
-		"a storm: 10,000 endpoints a second":     {weather{2 * time.Millisecond, storm, 0, 0}, 6, 6},
-		"a storm of both":                        {weather{2 * time.Millisecond, both, 0, 0}, 6, 7},
-		"40 endpoints a second":                  {weather{25 * time.Millisecond, endpoints, 0, 0}, 6, 2400},
-		"200 endpoints a second":                 {weather{5 * time.Millisecond, endpoints, 0, 0}, 6, 3001},
+		"one a second":                           {load{time.Second, services, 0, 0}, 60, 60},
+		"one a second, endpoints":                {load{time.Second, endpoints, 0, 0}, 60, 60},
+		"five a second":                          {load{200 * time.Millisecond, services, 0, 0}, 300, 300},
+		"five a second, endpoints":               {load{200 * time.Millisecond, endpoints, 0, 0}, 300, 300},
+		"three at a time, one burst a second":    {load{time.Second, services, 3, slow}, 60, 70},
+		"three at a time, four bursts a second":  {load{250 * time.Millisecond, services, 3, slow}, 240, 280},
+		"three in a moment, once a second":       {load{time.Second, services, 3, quick}, 60, 70},
+		"three in a moment, four times a second": {load{250 * time.Millisecond, services, 3, quick}, 240, 280},
+		"three in a moment, once in two seconds": {load{2 * time.Second, services, 3, quick}, 30, 60},
+		"a dozen a second, each of three":        {load{80 * time.Millisecond, services, 3, quick}, 6, 8},
+		"never quiet: 11 a second":               {load{90 * time.Millisecond, services, 0, 0}, 6, 7},
+		"never quiet: 33 a second":               {load{30 * time.Millisecond, services, 0, 0}, 6, 7},
+		"an overload: 1,000 a second":            {load{time.Millisecond, services, 0, 0}, 6, 7},
+		"an overload: 2,100 endpoints a second":  {load{time.Second / 2100, endpoints, 0, 0}, 6, 7},
+		"an overload: 10,000 endpoints a second": {load{2 * time.Millisecond, overload, 0, 0}, 6, 6},
+		"an overload of both":                    {load{2 * time.Millisecond, both, 0, 0}, 6, 7},
+		"40 endpoints a second":                  {load{25 * time.Millisecond, endpoints, 0, 0}, 6, 2400},
+		"200 endpoints a second":                 {load{5 * time.Millisecond, endpoints, 0, 0}, 6, 3001},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.istiod, c.batches(t, istio, 0))
@@ -100,11 +102,11 @@ func TestHowManyBatchesThereAre(t *testing.T) {
 	}
 }
 
-// However long generations take to the proxies, a storm is gathered.
-func TestAStormOfEndpointsIsGathered(t *testing.T) {
-	storm := weather{every: time.Millisecond, kinds: slices.Repeat([]func(int) source.Change{ofMany(endpointAt)}, 5)}
+// However long generations take to the proxies, an overload is gathered.
+func TestAnOverloadOfEndpointsIsGathered(t *testing.T) {
+	overload := load{every: time.Millisecond, kinds: slices.Repeat([]func(int) source.Change{ofMany(endpointAt)}, 5)}
 	for _, took := range []time.Duration{49 * time.Millisecond, -1} {
-		require.Equal(t, 6, storm.batches(t, early, took), "it took %v", took)
+		require.Equal(t, 6, overload.batches(t, early, took), "it took %v", took)
 	}
 }
 
@@ -125,8 +127,8 @@ func TestManyEndpointsAtOnceLeaveSoon(t *testing.T) {
 	})
 }
 
-// gusts are changes of endpoints in a namespace, so many each time.
-func gusts(namespace string, each int) []func(n int) source.Change {
+// bursts are changes of endpoints in a namespace, so many each time.
+func bursts(namespace string, each int) []func(n int) source.Change {
 	return slices.Repeat([]func(int) source.Change{ofMany(func(n int) source.Change { return inNamespace(namespace, endpointAt(n)) })}, each)
 }
 
@@ -136,35 +138,37 @@ func inNamespace(namespace string, c source.Change) source.Change {
 	return c
 }
 
-// TestStormsOfNamespacesAreGatheredTogether counts generations: what rages is gathered, in however many namespaces.
-func TestStormsOfNamespacesAreGatheredTogether(t *testing.T) {
-	wild := gusts("wild", 10)
+// TestOverloadedNamespacesAreGatheredTogether counts generations: what is overloaded is gathered,
+// in however many namespaces.
+func TestOverloadedNamespacesAreGatheredTogether(t *testing.T) {
+	busy := bursts("busy", 10)
 	for name, c := range map[string]struct {
 		kinds []func(int) source.Change
 		every time.Duration
 		want  int
 	}{
-		"one namespace":                 {wild, time.Millisecond, 6},
-		"two namespaces":                {slices.Concat(wild, gusts("mad", 10)), 2 * time.Millisecond, 6},
-		"ten namespaces, each a little": {slices.Concat(wild[:1], gusts("n1", 1), gusts("n2", 1), gusts("n3", 1), gusts("n4", 1)), time.Millisecond, 6},
+		"one namespace":                 {busy, time.Millisecond, 6},
+		"two namespaces":                {slices.Concat(busy, bursts("busier", 10)), 2 * time.Millisecond, 6},
+		"ten namespaces, each a little": {slices.Concat(busy[:1], bursts("n1", 1), bursts("n2", 1), bursts("n3", 1), bursts("n4", 1)), time.Millisecond, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, weather{every: c.every, kinds: c.kinds}.batches(t, early, 0))
-			require.Equal(t, 6, weather{every: c.every, kinds: c.kinds}.batches(t, istio, 0))
+			require.Equal(t, c.want, load{every: c.every, kinds: c.kinds}.batches(t, early, 0))
+			require.Equal(t, 6, load{every: c.every, kinds: c.kinds}.batches(t, istio, 0))
 		})
 	}
 }
 
-// TestAStormDelaysNoOtherNamespace lets endpoints of a namespace rage for a minute, and some of another one change as ever.
-func TestAStormDelaysNoOtherNamespace(t *testing.T) {
+// TestAnOverloadDelaysNoOtherNamespace lets endpoints of a namespace overload the loop for a
+// minute, and some of another one change as ever.
+func TestAnOverloadDelaysNoOtherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		advance(time.Minute)
-		wild, before := gusts("wild", 10), len(r.published())
+		busy, before := bursts("busy", 10), len(r.published())
 		for n := range 60_000 {
 			var e source.Event
-			for i, change := range wild {
+			for i, change := range busy {
 				e.Changes = append(e.Changes, change(10*n+i))
 			}
 			if n%100 == 50 {
@@ -183,17 +187,17 @@ func TestAStormDelaysNoOtherNamespace(t *testing.T) {
 	})
 }
 
-// Nor does what a storm has come to, while it is on its way to the proxies.
-func TestWhatAStormComesToDelaysNoOtherNamespace(t *testing.T) {
+// Nor does what an overload has come to, while it is on its way to the proxies.
+func TestTheDeliveryOfAnOverloadDelaysNoOtherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
 		r.took = 60 * time.Millisecond
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
 		advance(time.Minute)
-		wild, before, flushes := gusts("wild", 10), 0, 0
+		busy, before, flushes := bursts("busy", 10), 0, 0
 		for n := range 25_000 {
 			var e source.Event
-			for i, change := range wild {
+			for i, change := range busy {
 				e.Changes = append(e.Changes, change(10*n+i))
 			}
 			r.sink(e)
@@ -210,8 +214,9 @@ func TestWhatAStormComesToDelaysNoOtherNamespace(t *testing.T) {
 	})
 }
 
-// What a storm takes along when it breaks arrives with it, and the storm is counted no more with what is no part of it.
-func TestAStormTakesAlongWhatWaits(t *testing.T) {
+// What an overload takes along when it begins arrives with it, and the overload is counted no more
+// with what is no part of it.
+func TestAnOverloadTakesAlongWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80), serviceOf("calm")}, Synced: true})
@@ -230,14 +235,14 @@ func TestAStormTakesAlongWhatWaits(t *testing.T) {
 	})
 }
 
-// TestChangesOfAnObjectStayInOrder has endpoints change at random, in storms and beside them: what is published of an object is never
-// older than what was, and the latest in the end.
+// TestChangesOfAnObjectStayInOrder has endpoints change at random, in overloads and beside them:
+// what is published of an object is never older than what was, and the latest in the end.
 func TestChangesOfAnObjectStayInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		gusts := rapid.SliceOfN(rapid.Custom(drawGust), 10, 30).Draw(rt, "gusts")
+		bursts := rapid.SliceOfN(rapid.Custom(drawBurst), 10, 30).Draw(rt, "bursts")
 		took := rapid.SampledFrom([]time.Duration{-1, 0, 40 * time.Millisecond}).Draw(rt, "took")
 		latest, seen := map[string]int{}, map[string]int{}
-		for _, d := range blow(t, gusts, took, latest) {
+		for _, d := range play(t, bursts, took, latest) {
 			for namespace := range latest {
 				if now := number(d.To, namespace); now != seen[namespace] {
 					require.Greater(rt, now, seen[namespace])
@@ -249,14 +254,14 @@ func TestChangesOfAnObjectStayInOrder(t *testing.T) {
 	})
 }
 
-// blow lets gusts blow, and notes the number of the latest change in each namespace.
-func blow(t *testing.T, gusts []gust, took time.Duration, latest map[string]int) (deltas []*state.Delta) {
+// play lets bursts of changes come, and notes the number of the latest change in each namespace.
+func play(t *testing.T, bursts []burstOf, took time.Duration, latest map[string]int) (deltas []*state.Delta) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
 		r.took = took
 		r.sink(source.Event{Changes: []source.Change{serviceOf("one"), serviceOf("two"), serviceOf("three")}, Synced: true})
 		advance(time.Minute)
-		for n, g := range gusts {
+		for n, g := range bursts {
 			for i := range g.changes {
 				namespace := g.namespace
 				if namespace == "" {
@@ -274,15 +279,15 @@ func blow(t *testing.T, gusts []gust, took time.Duration, latest map[string]int)
 	return deltas
 }
 
-// gust are changes of endpoints in a moment, and how long nothing changes then.
-type gust struct {
+// burstOf are changes of endpoints in a moment, and how long nothing changes then.
+type burstOf struct {
 	namespace string // empty for many
 	changes   int
 	then      time.Duration
 }
 
-func drawGust(t *rapid.T) gust {
-	return gust{
+func drawBurst(t *rapid.T) burstOf {
+	return burstOf{
 		namespace: rapid.SampledFrom([]string{"one", "two", "three", "", "", ""}).Draw(t, "namespace"),
 		changes:   rapid.SampledFrom([]int{1, 300, 30, 300, 1}).Draw(t, "changes"),
 		then:      rapid.SampledFrom([]time.Duration{0, 30 * time.Millisecond, 0, 110 * time.Millisecond, time.Millisecond, time.Second}).Draw(t, "then"),

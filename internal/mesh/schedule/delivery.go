@@ -1,0 +1,88 @@
+package schedule
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// deliveryPace knows how fast generations reach the proxies. Endpoints of a large mesh never cease
+// to change, so that waiting for a quiet period would be waiting for the maximum. An endpoint
+// stands for itself: nothing must come with it. So changed endpoints leave at the pace of the
+// proxies that get them.
+type deliveryPace struct {
+	generation  uint64        // the latest one that was published
+	publishedAt time.Time     // when it was
+	progressAt  time.Time     // when it last reached more proxies
+	delivered   bool          // it has reached nearly all proxies
+	took        time.Duration // how long that took
+	// restedAt is when endpoints have waited for each delivered generation as long again as it
+	// took: pushing takes half of the time then.
+	restedAt time.Time
+}
+
+const (
+	// longestWait is the longest that endpoints wait for a generation on its way. One that comes
+	// after it takes its place wherever it has not arrived, so that proxies, however many, do not
+	// queue for more than one.
+	longestWait = 1500 * time.Millisecond
+	// stuckAfter is how long a generation reaches nobody else before the proxies that do not have
+	// it are taken to be stuck.
+	stuckAfter = 500 * time.Millisecond
+	// restAllowance is how much of the rest may be left for later: what a single generation takes
+	// longer than others delays none after it.
+	restAllowance = 250 * time.Millisecond
+)
+
+func (p *deliveryPace) published(generation uint64, now time.Time) {
+	p.generation, p.publishedAt, p.progressAt, p.delivered = generation, now, now, false
+}
+
+// progressed notes the latest generations that more proxies have, and that nearly all have.
+func (p *deliveryPace) progressed(more, nearlyAll uint64, now time.Time) {
+	if more >= p.generation {
+		p.progressAt = now
+	}
+	if !p.delivered && nearlyAll >= p.generation {
+		p.delivered, p.took = true, now.Sub(p.publishedAt)
+		p.restedAt = earlier(later(p.restedAt, p.publishedAt).Add(2*p.took), now.Add(restAllowance+longestWait))
+	}
+}
+
+// next is the earliest that endpoints may follow the latest generation: when that is delivered, and
+// when pushing has taken half of the time at most, but for the allowance. The other half is for
+// proxies that come and for what they ask for. least is the least time between two generations.
+func (p *deliveryPace) next(least time.Duration) time.Time {
+	latest := p.publishedAt.Add(longestWait)
+	if !p.delivered {
+		return earlier(p.progressAt.Add(stuckAfter), latest)
+	}
+	return earlier(later(p.publishedAt.Add(max(least, p.took)), p.restedAt.Add(-restAllowance)), latest)
+}
+
+// deliveryReports are how far generations have come, as other goroutines tell it.
+type deliveryReports struct {
+	more      atomic.Uint64 // the latest generation that reached more proxies since the last look
+	nearlyAll atomic.Uint64 // the latest that nearly all have
+	news      chan struct{} // holds one while the loop has not looked
+}
+
+func newDeliveryReports() deliveryReports { return deliveryReports{news: make(chan struct{}, 1)} }
+
+func (r *deliveryReports) report(generation uint64, nearlyAll bool) {
+	raise(&r.more, generation)
+	if nearlyAll {
+		raise(&r.nearlyAll, generation)
+	}
+	select {
+	case r.news <- struct{}{}:
+	default: // the loop has yet to look
+	}
+}
+
+func raise(known *atomic.Uint64, to uint64) {
+	for was := known.Load(); was < to; was = known.Load() {
+		if known.CompareAndSwap(was, to) {
+			return
+		}
+	}
+}
