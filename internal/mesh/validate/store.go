@@ -11,7 +11,7 @@ import (
 // ProblemStore keeps every problem that stands now: what sources could not read, what ingest
 // refused, what objects say about each other, and what views see contested. A problem goes as soon
 // as its cause does. A change costs the problems that it touches, however many stand. Writers are
-// the loop and the sources; readers get a snapshot.
+// the loop and the sources; readers get a list that does not change.
 type ProblemStore struct {
 	mu       sync.Mutex
 	tally    *source.Tally
@@ -19,7 +19,7 @@ type ProblemStore struct {
 	subjects map[source.Key]*subject      // with what is wrong
 	origins  map[source.Key]string        // of the objects that have one: those of an API server have none
 	logger   *slog.Logger
-	snapshot atomic.Pointer[[]source.Problem] // nil when it is to be made anew
+	listed   atomic.Pointer[[]source.Problem] // nil when it is to be made anew
 	changed  func([]source.Problem, []source.Problem)
 }
 
@@ -41,13 +41,13 @@ func NewProblemStore(logger *slog.Logger, changed func(appeared, mended []source
 
 // Problems are those that stand, in a fixed order.
 func (st *ProblemStore) Problems() []source.Problem {
-	if s := st.snapshot.Load(); s != nil {
+	if s := st.listed.Load(); s != nil {
 		return *s
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	all := st.tally.Told()
-	st.snapshot.Store(&all)
+	st.listed.Store(&all)
 	return all
 }
 
@@ -239,7 +239,7 @@ func (st *ProblemStore) Publish() {
 	st.mu.Lock()
 	appeared, mended := st.tally.Tell()
 	if len(appeared)+len(mended) > 0 {
-		st.snapshot.Store(nil)
+		st.listed.Store(nil)
 	}
 	st.mu.Unlock()
 	for _, p := range appeared {
