@@ -46,7 +46,7 @@ type edits struct {
 	turned map[uint16]bool
 	varied map[string]*varied // by name; nil: the assignment is none, or the same at all places
 	lane   *lane              // what is edited for all classes at once; nil for nothing
-	work   *work              // what began it, for others too; nil if the class did so itself
+	shared *sharedEdit        // what began it, for others too; nil if the class did so itself
 }
 
 func newEdits(l *lane) *edits {
@@ -103,7 +103,7 @@ func (c *class) apply(st *resource.Store, e *edits) {
 	for t := range sets {
 		sets[t] = e.on(st, resource.Type(t), sets[t])
 	}
-	c.state = c.state.WithSets(resource.NewEndpointPart(c.scope.World.Generation, sets[resource.Endpoint]), sets)
+	c.state = c.state.WithSets(resource.NewEndpointPart(c.scope.Generation(), sets[resource.Endpoint]), sets)
 }
 
 // editTables makes the edits of route tables.
@@ -169,7 +169,7 @@ func (c *class) step(comp compiler, m *impact, changed []resource.ClassState) (_
 	if m.quiet {
 		return c.drift(comp, m, changed), false
 	}
-	to := m.bench.next(&c.scope, m.delta.To)
+	to := m.steps.next(&c.scope, m.delta.To)
 	if m.delta.Mesh || len(m.delta.Sidecars) > 0 {
 		to = comp.scope(m.delta.To, c)
 	}
@@ -181,16 +181,16 @@ func (c *class) step(comp compiler, m *impact, changed []resource.ClassState) (_
 		c.sow(comp, to)
 		return changed, false
 	}
-	return c.anew(comp, m.bench, to, changed)
+	return c.anew(comp, m, to, changed)
 }
 
 // anew compiles all of the class, from nothing or as a kin of one that was compiled so in this step.
-func (c *class) anew(comp compiler, b *bench, to *scope.Scope, changed []resource.ClassState) (_ []resource.ClassState, rekeyed bool) {
-	keys, own := c.keys, c.variants
-	if kin := kinAmong(b.anew, to); kin != nil && !b.alone {
+func (c *class) anew(comp compiler, m *impact, to *scope.Scope, changed []resource.ClassState) (_ []resource.ClassState, rekeyed bool) {
+	b, keys, own := m.steps, c.keys, c.variants
+	if kin := kinAmong(b.anew, &c.key, to); kin != nil && !b.alone {
 		c.settledAll(comp)
 		c.variants = variants{} // they have nothing in common with the kin's
-		c.follow(comp, kin, to)
+		c.follow(comp, kin, m.delta.To, to)
 		c.variants = own
 	} else {
 		c.fill(comp, to)
@@ -207,7 +207,7 @@ func (c *class) anew(comp compiler, b *bench, to *scope.Scope, changed []resourc
 
 // stepTo is step for what the impact may touch.
 func (c *class) stepTo(comp compiler, m *impact, to *scope.Scope, changed []resource.ClassState) (_ []resource.ClassState, rekeyed bool) {
-	w := m.bench.workFor(comp, m, &c.scope, to)
+	w := m.steps.editFor(comp, m, &c.scope, to)
 	if w != nil {
 		if next, replaced := c.replace(comp, m, w); replaced {
 			c.look(to)
@@ -216,7 +216,7 @@ func (c *class) stepTo(comp compiler, m *impact, to *scope.Scope, changed []reso
 	}
 	e := c.compile(comp, m, w, to)
 	c.editTables(comp, to, e)
-	if to.Class.Type == scope.Sidecar {
+	if to.Type() == scope.Sidecar {
 		ports := maps.Clone(e.turned)
 		for port := range m.ports {
 			ports[port] = true
@@ -239,12 +239,12 @@ func (c *class) stepTo(comp compiler, m *impact, to *scope.Scope, changed []reso
 // look makes a scope the class's own.
 func (c *class) look(at *scope.Scope) {
 	c.scope = *at
-	c.scope.Glance = nil
+	c.scope.Cache = nil
 }
 
 // drift takes the class to a world in which nothing that it sees is another but endpoints.
 func (c *class) drift(comp compiler, m *impact, changed []resource.ClassState) []resource.ClassState {
-	c.scope.World = m.delta.To
+	c.scope.MoveTo(m.delta.To)
 	if len(m.delta.Endpoints) == 0 {
 		return changed
 	}
@@ -260,7 +260,7 @@ func (c *class) drift(comp compiler, m *impact, changed []resource.ClassState) [
 	if endpoints == before {
 		return changed
 	}
-	return c.enter(c.state.WithEndpoints(m.bench.stage(endpoints)), changed)
+	return c.enter(c.state.WithEndpoints(m.steps.stage(endpoints)), changed)
 }
 
 func listed(slots []slot, o slot) bool {

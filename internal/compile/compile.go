@@ -112,7 +112,7 @@ func (c *Compiler) home(m *Member) (key scope.Class, has bool) {
 	if c.alone || c.classes[key] != nil || c.grown(key) != nil {
 		return key, true
 	}
-	return key, kinAmong(c.list, scope.New(c.world, &key)) != nil
+	return key, kinAmong(c.list, &key, scope.New(c.world, &key)) != nil
 }
 
 // Leave removes a proxy; a class without proxies is forgotten.
@@ -176,8 +176,8 @@ func (c *Compiler) enlist(cl *class) {
 // begin compiles a class that is new.
 func (c *Compiler) begin(cl *class) {
 	s := c.comp.scope(c.world, cl)
-	if kin := kinAmong(c.list, s); kin != nil && !c.alone {
-		cl.follow(c.comp, kin, s)
+	if kin := kinAmong(c.list, &cl.key, s); kin != nil && !c.alone {
+		cl.follow(c.comp, kin, c.world, s)
 		return
 	}
 	cl.fill(c.comp, s)
@@ -219,8 +219,8 @@ func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	c.world = d.To
 	step := Step{Generation: d.To.Generation, Changed: c.changed}
 	m := impactOf(d, c.comp.lane(d))
-	m.bench = newBench(m)
-	m.bench.alone = c.alone
+	m.steps = newStepCache(m)
+	m.steps.alone = c.alone
 	rekeyed := map[*class]bool{}
 	for _, cl := range c.list {
 		var again bool
@@ -231,7 +231,7 @@ func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	if c.growing != nil {
 		c.growing.step(c.comp, m, nil)
 	}
-	m.bench.close()
+	m.steps.close()
 	step.Moved = c.move(d, rekeyed)
 	step.Appeared, step.Mended = c.comp.conflicts.Tell()
 	c.sweep()

@@ -117,7 +117,7 @@ func (b *doorBuilder) addServer(sv server) {
 
 // filesByAgent tells that a server's certificates are files, which an agent serves.
 func (b *doorBuilder) filesByAgent(sv server) bool {
-	return b.scope.Class.Settings.Agent && sv.TLS != nil && (len(sv.TLS.Files) > 0 || sv.TLS.CAFile != "")
+	return b.scope.Settings().Agent && sv.TLS != nil && (len(sv.TLS.Files) > 0 || sv.TLS.CAFile != "")
 }
 
 // claim gives each server name to the first server that lists it.
@@ -151,16 +151,16 @@ func (b *doorBuilder) claimed(sv server) []string {
 // certified tells whether a server may be open: all that it needs of Secrets and of an agent is there, or is bad, which keeps those
 // closed that have had nothing better.
 func (b *doorBuilder) certified(sv server) bool {
-	if sv.TLS.Mode.OwnCertificate() && !b.scope.Class.Settings.Agent {
+	if sv.TLS.Mode.OwnCertificate() && !b.scope.Settings().Agent {
 		b.report(problemOf(&sv.gateway.Meta, source.Problem{
 			Severity: source.Error, Path: fmt.Sprintf("spec.servers[%d].tls.mode", sv.index), Value: "ISTIO_MUTUAL",
-			Message: "the gateway's workload in namespace " + b.scope.Class.Namespace + " has no agent that serves it a certificate of the mesh (" + noAgent + "); the server stays closed",
+			Message: "the gateway's workload in namespace " + b.scope.Namespace() + " has no agent that serves it a certificate of the mesh (" + noAgent + "); the server stays closed",
 			Want:    "a gateway that an agent of Istio runs, or mode MUTUAL with a credentialName",
 		}))
 		return false
 	}
 	if sv.gateway.Selector.IsEmpty() { // else the world says so
-		if p, lacks := b.scope.World.LackOf(sv.gateway, sv.index, b.scope.Class.Namespace); lacks {
+		if p, lacks := b.scope.LackOf(sv.gateway, sv.index); lacks {
 			b.report(problemOf(&sv.gateway.Meta, p))
 		}
 	}
@@ -232,8 +232,8 @@ func (b *doorBuilder) addTCPServer(sv server, names []string) {
 // bound are the VirtualServices of a server's Gateway that the class sees, in the total order.
 func (b *doorBuilder) bound(sv server) []*model.VirtualService {
 	var found []*model.VirtualService
-	for vs := range b.scope.World.VirtualServicesAt(sv.name()) {
-		if vs.ExportTo.Visible(vs.Namespace, b.scope.Class.Namespace) {
+	for vs := range b.scope.VirtualServicesAt(sv.name()) {
+		if b.scope.IsExported(vs.ExportTo, vs.Namespace) {
 			found = append(found, vs)
 		}
 	}

@@ -16,7 +16,7 @@ func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
 	if m.delta.Mesh {
 		return m, false
 	}
-	if from.Sidecar == to.Sidecar {
+	if from.Sidecar() == to.Sidecar() {
 		return m, true
 	}
 	if from.Intercepts() && from.RegistryOnly() != to.RegistryOnly() {
@@ -28,7 +28,7 @@ func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
 	}
 	of = m.clone()
 	of.own = true
-	of.bench = nil
+	of.steps = nil
 	for _, h := range changed {
 		for _, w := range m.both() {
 			of.listed(w, h)

@@ -101,7 +101,7 @@ func addForwarded(s *scope.Scope, server *model.GatewayServer, units map[unit]bo
 func (m *impact) forwards(s *scope.Scope, units map[unit]bool) {
 	for sv := range s.ForwardingServers() {
 		if m.touches(sv.Hosts) {
-			units[unit{kind: unitGateway, port: s.Class.BoundPort(sv.Port)}] = true
+			units[unit{kind: unitGateway, port: s.BoundPort(sv.Port)}] = true
 		}
 	}
 }

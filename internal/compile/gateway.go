@@ -18,7 +18,7 @@ func serversOn(s *scope.Scope, port uint16) []server {
 	for g := range s.Gateways() {
 		for i := range g.Servers {
 			sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
-			if s.Class.BoundPort(sv.Port) == port {
+			if s.BoundPort(sv.Port) == port {
 				found = append(found, sv)
 			}
 		}
@@ -93,7 +93,7 @@ func (c compiler) gatewaySlots(s *scope.Scope, port uint16, report func(source.P
 	}
 	in := listener.GatewayInput{
 		Name: "0.0.0.0_" + portText(port), Port: port, Doors: c.doors.List(open.doors), Refuses: s.Refuses(port),
-		Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+		Common: c.of(s.Mesh()).listeners(s.Settings()),
 	}
 	if open.http {
 		in.RouteTable = "http." + portText(port)
@@ -142,8 +142,8 @@ func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
 	var owners []bound
 	seen := map[*model.VirtualService]bool{}
 	for pattern := range host.Patterns() {
-		for vs := range s.World.VirtualServicesOf(pattern) {
-			if seen[vs] || !vs.ExportTo.Visible(vs.Namespace, s.Class.Namespace) {
+		for vs := range s.VirtualServicesOf(pattern) {
+			if seen[vs] || !s.IsExported(vs.ExportTo, vs.Namespace) {
 				continue
 			}
 			if b := boundAt(servers, vs, pattern, host); len(b.at.gateways) > 0 {
@@ -187,7 +187,7 @@ func gatewayUnits(s *scope.Scope) []unit {
 func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for i := range g.Servers {
 		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
-		port := s.Class.BoundPort(sv.Port)
+		port := s.BoundPort(sv.Port)
 		units[unit{kind: unitGateway, port: port}] = true
 		addForwarded(s, sv.GatewayServer, units)
 		if table := sv.tableOn(port); table != "" {
@@ -199,7 +199,7 @@ func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for _, name := range g.Credentials() {
 		units[secretUnit(name)] = true
 	}
-	for vs := range s.World.VirtualServicesAt(g.Namespace + "/" + g.Name) {
+	for vs := range s.VirtualServicesAt(g.Namespace + "/" + g.Name) {
 		addBound(s, g, vs, units)
 	}
 }
@@ -208,7 +208,7 @@ func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 func addBound(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, units map[unit]bool) {
 	for i := range g.Servers {
 		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
-		port := s.Class.BoundPort(sv.Port)
+		port := s.BoundPort(sv.Port)
 		table := sv.tableOn(port)
 		if table == "" {
 			units[unit{kind: unitGateway, port: port}] = true

@@ -6,6 +6,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -82,15 +83,15 @@ func newGroups(w *workshop) *groups {
 	return g
 }
 
-// get finds or makes the endpoints of a key in a world.
-func (g *groups) get(w *state.World, svc *model.Service, key groupKey) *groupList {
+// get finds or makes the endpoints of a key, which are the same for every class.
+func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupList {
 	id := serviceIDOf(svc)
 	key.service = id
 	if l := g.known[key]; l != nil {
 		return l
 	}
 	var edits []siteEdit
-	for eid, e := range w.Endpoints(svc).All() {
+	for eid, e := range s.Endpoints(svc).All() {
 		if key.takes(e) {
 			if r := g.member(&key, eid, e); r != nil {
 				edits = append(edits, key.put(eid, e, r))

@@ -77,7 +77,7 @@ func (c *class) fill(comp compiler, s *scope.Scope) {
 func (c *class) sow(comp compiler, s *scope.Scope) {
 	c.varied, c.wants, c.keys = map[string]*varied{}, map[string]int{}, nil
 	c.settledAll(comp)
-	c.scope, c.state = *s, c.state.Emptied(comp.store, s.World.Generation)
+	c.scope, c.state = *s, c.state.Emptied(comp.store, s.Generation())
 	c.tables, c.owners, c.conflicts = map[string]table{}, map[uint16]*model.Service{}, map[unit][]*source.Tallied{}
 	c.lacks = &growth{}
 	c.lacks.units, c.lacks.ports = comp.units(s)

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 )
 
@@ -14,7 +14,7 @@ const identityScheme = "spiffe://"
 
 // serverNames are the names of which those who serve a cluster must have one, where its rule leaves that to others: what the
 // ServiceEntry demands, and in TLS of the mesh the identities of those who run the service, whichever subset or port they serve.
-func (c compiler) serverNames(w *state.World, svc *model.Service, in cluster.OutboundInput, t *model.ClientTLS) *model.List[string] {
+func (c compiler) serverNames(s *scope.Scope, svc *model.Service, in cluster.OutboundInput, t *model.ClientTLS) *model.List[string] {
 	switch {
 	case in.Forwarded || t == nil && !in.AutoTLS:
 		return nil
@@ -26,10 +26,10 @@ func (c compiler) serverNames(w *state.World, svc *model.Service, in cluster.Out
 		return c.workshop.names.List(svc.SubjectAltNames)
 	}
 	names := slices.Clone(svc.SubjectAltNames)
-	for _, account := range w.Accounts(svc) {
-		names = append(names, identityScheme+w.Mesh.TrustDomain+"/ns/"+svc.Namespace+"/sa/"+account)
+	for _, account := range s.Accounts(svc) {
+		names = append(names, identityScheme+s.Mesh().TrustDomain+"/ns/"+svc.Namespace+"/sa/"+account)
 	}
-	return c.workshop.names.List(withAliases(names, w.Mesh.TrustDomainAliases))
+	return c.workshop.names.List(withAliases(names, s.Mesh().TrustDomainAliases))
 }
 
 // withAliases are names and, of the identities among them, those that mean the same in other trust domains; sorted.

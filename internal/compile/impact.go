@@ -14,7 +14,7 @@ import (
 type impact struct {
 	delta *state.Delta
 	lane  *lane
-	bench *bench // nil where the impact is of one class alone
+	steps *stepCache // nil where the impact is of one class alone
 	hosts map[model.Host]bool
 	// endpoints are hosts of which nothing but endpoints changed, and that the lane leaves to the classes.
 	endpoints   map[model.Host]bool
@@ -171,11 +171,13 @@ func (m *impact) calledByName(host model.Host) bool {
 	return false
 }
 
-// none tells that nothing is touched.
+// none tells that no class has a unit to compile, so that hundreds need not be asked. Whatever else
+// is in a delta counts as something, until it is known here as what no unit reads.
 func (m *impact) none() bool {
-	d := m.delta
-	return !d.Mesh && !m.own && len(m.hosts) == 0 && len(m.endpoints) == 0 && len(m.ports) == 0 && len(m.vips) == 0 &&
-		len(d.VirtualServices) == 0 && len(d.DestinationRules) == 0 && len(d.Gateways) == 0 && len(d.Sidecars) == 0 && len(d.Guards) == 0 && len(d.Credentials) == 0
+	rest := *m.delta
+	rest.Workloads, rest.Nodes = nil, nil    // they move proxies from class to class
+	rest.Endpoints, rest.Accounts = nil, nil // of which the hosts are found
+	return rest.IsEmpty() && !m.own && len(m.hosts)+len(m.endpoints)+len(m.ports)+len(m.vips) == 0
 }
 
 // units are the parts of a class that the delta may touch.
@@ -183,8 +185,8 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	units := map[unit]bool{}
 	for h := range m.hosts {
 		units[unit{kind: unitHost, host: h}] = true
-		for _, full := range aliasOf(h, to.Class.Namespace, to.World.Mesh.Domain) {
-			if !m.hosts[full] && to.World.Names(full) {
+		for _, full := range aliasOf(to, h) {
+			if !m.hosts[full] && to.Names(full) {
 				units[unit{kind: unitHost, host: full}] = true
 			}
 		}
@@ -198,10 +200,10 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 		maps.Copy(units, m.vips)
 	}
 	m.secrets(to, units)
-	if m.own || to.Class.Type == scope.Sidecar && m.guards(from, to) {
+	if m.own || to.Type() == scope.Sidecar && m.guards(from, to) {
 		units[unit{kind: unitOwn}] = true
 	}
-	if to.Class.Type == scope.Sidecar {
+	if to.Type() == scope.Sidecar {
 		return sortedUnits(units)
 	}
 	m.gatewayUnits(from, units)
@@ -211,7 +213,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	if m.guards(from, to) {
 		for g := range to.Gateways() {
 			for i := range g.Servers {
-				units[unit{kind: unitGateway, port: to.Class.BoundPort(g.Servers[i].Port)}] = true
+				units[unit{kind: unitGateway, port: to.BoundPort(g.Servers[i].Port)}] = true
 			}
 		}
 	}
@@ -236,7 +238,7 @@ func (m *impact) gatewayUnits(s *scope.Scope, units map[unit]bool) {
 	}
 	for vs := range m.virtual {
 		for _, name := range vs.Gateways {
-			if g := s.World.Gateway(name); g != nil && s.Applies(g) {
+			if g := s.Gateway(name); g != nil && s.Applies(g) {
 				addBound(s, g, vs, units)
 			}
 		}
@@ -245,7 +247,7 @@ func (m *impact) gatewayUnits(s *scope.Scope, units map[unit]bool) {
 
 // gatewayHosts adds the destinations behind a Gateway that changed: a gateway sees what its routes lead to.
 func (m *impact) gatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
-	for vs := range s.World.VirtualServicesAt(g.Namespace + "/" + g.Name) {
+	for vs := range s.VirtualServicesAt(g.Namespace + "/" + g.Name) {
 		for _, h := range state.DestinationHosts(vs) {
 			units[unit{kind: unitHost, host: h}] = true
 		}

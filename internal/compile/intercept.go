@@ -27,11 +27,11 @@ import (
 
 // virtualSlots are the listeners that intercepted connections come to first, and the clusters of the workload's own ports.
 func (c compiler) virtualSlots(s *scope.Scope, ports []inbound) []slot {
-	mesh := s.World.Mesh
-	common := c.of(mesh).listeners(s.Class.Settings)
+	mesh := s.Mesh()
+	common := c.of(mesh).listeners(s.Settings())
 	slots := []slot{
 		{typ: resource.Cluster, name: cluster.InboundPassthroughName, get: func() *resource.Resource {
-			return c.passthrough.get(cluster.PassthroughInput{Inbound: true, Stack: s.Class.Settings.Stack, ConnectTimeout: mesh.ConnectTimeout})
+			return c.passthrough.get(cluster.PassthroughInput{Inbound: true, Stack: s.Settings().Stack, ConnectTimeout: mesh.ConnectTimeout})
 		}},
 		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() *resource.Resource {
 			return c.virtualOut.get(listener.VirtualOutboundInput{RegistryOnly: s.RegistryOnly(), Common: common})
@@ -41,7 +41,7 @@ func (c compiler) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 			for _, in := range ports {
 				list = append(list, in.listenerPort(s))
 			}
-			closed := s.Sidecar != nil && s.Sidecar.IngressClosed
+			closed := s.Sidecar() != nil && s.Sidecar().IngressClosed
 			return c.virtualIn.get(listener.VirtualInboundInput{Ports: c.ports.List(list), Refuses: closed || s.Refuses(0), Common: common})
 		}},
 	}
@@ -100,7 +100,7 @@ func isRequest(p model.Protocol) bool { return p.IsHTTP() }
 
 // atVIP is the first service with a virtual IP that the class sees, of those with such a protocol on the port.
 func atVIP(s *scope.Scope, address string, port uint16, speaks func(model.Protocol) bool) *model.Service {
-	for svc := range s.World.ServicesAt(address, port) {
+	for svc := range s.ServicesAt(address, port) {
 		if p, _ := svc.Port(port); speaks(p.Protocol) && s.Service(svc.Host) == svc {
 			return svc
 		}
@@ -139,14 +139,14 @@ func (c compiler) vipSlots(s *scope.Scope, u unit, report func(source.Problem)) 
 	if owner == nil {
 		return nil
 	}
-	for svc := range s.World.ServicesAt(address, u.port) {
+	for svc := range s.ServicesAt(address, u.port) {
 		if p, _ := svc.Port(u.port); svc != owner && explicit(p.Protocol) && s.Service(svc.Host) == svc {
 			report(vipClash(svc, u, owner))
 		}
 	}
 	p, _ := owner.Port(u.port)
 	in := listener.TCPInput{
-		Name: address + "_" + portText(u.port), Bind: address, Port: u.port, Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+		Name: address + "_" + portText(u.port), Bind: address, Port: u.port, Common: c.of(s.Mesh()).listeners(s.Settings()),
 	}
 	b := c.chainsOn(s, u.port)
 	switch p.Protocol {
@@ -181,12 +181,12 @@ func vipClash(svc *model.Service, u unit, owner *model.Service) source.Problem {
 // interceptedSlots is the listener for connections to a port, wherever they go.
 func (c compiler) interceptedSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	b := c.chainsOn(s, port)
-	for svc := range s.World.LooseServicesOn(port, state.LooseTLS) {
+	for svc := range s.LooseServicesOn(port, state.LooseTLS) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
 			b.addTLS(svc)
 		}
 	}
-	for svc := range s.World.LooseServicesOn(port, state.LooseRange) {
+	for svc := range s.LooseServicesOn(port, state.LooseRange) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
 			b.addRanges(svc)
 		}
@@ -200,7 +200,7 @@ func (c compiler) interceptedSlots(s *scope.Scope, port uint16, owner *model.Ser
 		b.addUnknown()
 	}
 	in := listener.TCPInput{
-		Name: portListener(s, port), Port: port, Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+		Name: portListener(s, port), Port: port, Common: c.of(s.Mesh()).listeners(s.Settings()),
 	}
 	if requests {
 		in.RouteTable = portText(port)

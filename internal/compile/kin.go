@@ -16,18 +16,18 @@ import (
 
 // kinAmong finds a class that a new one may begin as: of the same namespace, or else of any other, if neither has a Sidecar that
 // limits what it sees. Nil if there is none.
-func kinAmong(classes []*class, s *scope.Scope) (kin *class) {
-	if s.Class.Type != scope.Sidecar {
+func kinAmong(classes []*class, key *scope.Class, s *scope.Scope) (kin *class) {
+	if key.Type != scope.Sidecar {
 		return nil
 	}
 	for _, other := range classes {
 		switch {
-		case other.key.Type != s.Class.Type || other.key.Settings != s.Class.Settings || other.scope.RegistryOnly() != s.RegistryOnly():
-		case other.key.Namespace != s.Class.Namespace:
+		case other.key.Type != key.Type || other.key.Settings != key.Settings || other.scope.RegistryOnly() != s.RegistryOnly():
+		case other.key.Namespace != key.Namespace:
 			if kin == nil && unlimited(s) && unlimited(&other.scope) {
 				kin = other
 			}
-		case other.scope.Sidecar == s.Sidecar:
+		case other.scope.Sidecar() == s.Sidecar():
 			return other
 		}
 	}
@@ -39,8 +39,8 @@ func unlimited(s *scope.Scope) bool {
 	return all
 }
 
-// follow makes a class of its kin, as if it were new.
-func (c *class) follow(comp compiler, kin *class, s *scope.Scope) {
+// follow makes a class of its kin in a world, as if it were new.
+func (c *class) follow(comp compiler, kin *class, w *state.World, s *scope.Scope) {
 	c.scope, c.keys = kin.scope, kin.keys
 	c.state = kin.state.Fork()
 	c.tables, c.owners = maps.Clone(kin.tables), maps.Clone(kin.owners)
@@ -52,16 +52,14 @@ func (c *class) follow(comp compiler, kin *class, s *scope.Scope) {
 		}
 		c.conflicts[u] = slices.Clone(list)
 	}
-	m, _ := difference(&kin.scope, s).of(&kin.scope, s)
+	m, _ := difference(w, &kin.key, &c.key).of(&kin.scope, s)
 	c.stepTo(comp, m, s, nil)
 }
 
 // difference is what two classes of sidecars may see otherwise in one world, but for what their Sidecars let in.
-func difference(from, to *scope.Scope) *impact {
-	w := to.World
+func difference(w *state.World, a, b *scope.Class) *impact {
 	m := impactOf(&state.Delta{From: w, To: w}, nil)
 	m.own = true
-	a, b := from.Class, to.Class
 	if a.Namespace == b.Namespace && a.Selectors == b.Selectors {
 		return m
 	}
@@ -80,7 +78,7 @@ func difference(from, to *scope.Scope) *impact {
 	for vs := range w.VirtualServicesBySource() {
 		m.differingRoutes(vs)
 	}
-	m.differingSecrets(to)
+	m.differingSecrets(b.Namespace)
 	return m
 }
 
@@ -129,11 +127,11 @@ func (m *impact) differingRoutes(vs *model.VirtualService) {
 }
 
 // differingSecrets adds what depends on credentials: each namespace has its own.
-func (m *impact) differingSecrets(to *scope.Scope) {
-	for r := range to.World.DestinationRulesWithAny() {
+func (m *impact) differingSecrets(namespace string) {
+	for r := range m.delta.To.DestinationRulesWithAny() {
 		m.rule(r)
 		for _, name := range r.Credentials() {
-			m.credentials = append(m.credentials, changedCredential{namespace: to.Class.Namespace, name: name})
+			m.credentials = append(m.credentials, changedCredential{namespace: namespace, name: name})
 		}
 	}
 }

@@ -51,16 +51,16 @@ func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 // contenders yields the services that may contend for a port, and contendersAfter those that come after one of them.
 func contenders(s *scope.Scope, port uint16) iter.Seq[*model.Service] {
 	if s.Intercepts() {
-		return s.World.LooseServicesOn(port, state.LooseTCP)
+		return s.LooseServicesOn(port, state.LooseTCP)
 	}
-	return s.World.TCPServicesOn(port)
+	return s.TCPServicesOn(port)
 }
 
 func contendersAfter(s *scope.Scope, port uint16, svc *model.Service) iter.Seq[*model.Service] {
 	if s.Intercepts() {
-		return s.World.LooseServicesAfter(port, state.LooseTCP, svc)
+		return s.LooseServicesAfter(port, state.LooseTCP, svc)
 	}
-	return s.World.TCPServicesAfter(port, svc)
+	return s.TCPServicesAfter(port, svc)
 }
 
 // proxyPort is the HTTP proxy port where it and the TCP listeners are in each other's way; 0 where they are not.
@@ -133,7 +133,7 @@ func (c *class) reportPort(comp compiler, s *scope.Scope, port uint16, owner *mo
 		c.reportLoser(comp, s, svc.Host, port, owner)
 	}
 	if port == proxyPort(s) {
-		for svc := range s.World.TLSServicesOn(port) {
+		for svc := range s.TLSServicesOn(port) {
 			c.reportLoser(comp, s, svc.Host, port, owner)
 		}
 	}

@@ -47,7 +47,7 @@ func statesOf(t *testing.T) string {
 		require.Len(t, c.variants.list, 1)
 		versions := dump(c.state)
 		for _, name := range slices.Sorted(maps.Keys(versions)) {
-			lines = append(lines, fmt.Sprint(c.scope.Class.Namespace, " ", name, " ", versions[name]))
+			lines = append(lines, fmt.Sprint(c.key.Namespace, " ", name, " ", versions[name]))
 		}
 		lines = append(lines, fmt.Sprintf("%x", sha256.Sum256(everything(c.state))))
 	}

@@ -17,7 +17,7 @@ func secretUnit(credential string) unit { return unit{kind: unitSecret, name: cr
 // secretUnits are the credentials that DestinationRules of the class name; those of Gateways are gatewayUnits'.
 func secretUnits(s *scope.Scope) []unit {
 	units := map[unit]bool{}
-	for r := range s.World.DestinationRulesWithAny() {
+	for r := range s.DestinationRulesWithAny() {
 		if s.MayCallBy(r) {
 			for _, name := range r.Credentials() {
 				units[secretUnit(name)] = true
@@ -78,7 +78,7 @@ func (c compiler) reportClosed(s *scope.Scope, host model.Host, report func(sour
 		if s.Secured(tls) == model.Bad {
 			report(problemOf(&rule.Meta, source.Problem{
 				Severity: source.Error, Path: path, Value: tls.Credential, Want: model.WantCredential,
-				Message: fmt.Sprintf("the Secret of this name in namespace %s, that of the calling workload, cannot be used; proxies keep what it held before, and the destination is closed to those that have none", s.Class.Namespace),
+				Message: fmt.Sprintf("the Secret of this name in namespace %s, that of the calling workload, cannot be used; proxies keep what it held before, and the destination is closed to those that have none", s.Namespace()),
 			}))
 			return
 		}
@@ -112,7 +112,7 @@ func missingCredential(s *scope.Scope, rule *model.DestinationRule, path, creden
 		p.Want = "a workloadSelector, or an exportTo or a Sidecar that keeps the rule or the host from them"
 		return p
 	}
-	p.Message = fmt.Sprintf("there is no Secret of this name with what the mode needs in namespace %s, that of the calling workload; the destination is closed", s.Class.Namespace)
+	p.Message = fmt.Sprintf("there is no Secret of this name with what the mode needs in namespace %s, that of the calling workload; the destination is closed", s.Namespace())
 	p.Want = model.WantCredential
 	return p
 }
@@ -135,7 +135,7 @@ type changedCredential struct{ namespace, name string }
 // secrets adds the secrets that the delta may touch: because they changed, or what names them.
 func (m *impact) secrets(to *scope.Scope, units map[unit]bool) {
 	for _, c := range m.credentials {
-		if c.namespace == to.Class.Namespace {
+		if to.IsOwn(c.namespace) {
 			units[secretUnit(c.name)] = true
 		}
 	}
@@ -154,15 +154,15 @@ func (m *impact) secrets(to *scope.Scope, units map[unit]bool) {
 // openedBy adds the gateway's ports that are open or closed because of a credential that changed.
 func (m *impact) openedBy(s *scope.Scope, units map[unit]bool) {
 	for _, c := range m.credentials {
-		if c.namespace != s.Class.Namespace {
+		if !s.IsOwn(c.namespace) {
 			continue
 		}
-		for g := range s.World.GatewaysWith(c.name) {
+		for g := range s.GatewaysWith(c.name) {
 			if !s.Applies(g) {
 				continue
 			}
 			for i := range g.Servers {
-				units[unit{kind: unitGateway, port: s.Class.BoundPort(g.Servers[i].Port)}] = true
+				units[unit{kind: unitGateway, port: s.BoundPort(g.Servers[i].Port)}] = true
 			}
 		}
 	}

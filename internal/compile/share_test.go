@@ -58,11 +58,10 @@ func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
 			updates = append(updates, state.Update{Key: o.Key(), Objects: []model.Object{o, rule}})
 		}
 		m.apply(updates...)
-		from := &m.compiler.list[0].scope
-		class := scope.Class{Namespace: "ns7", Settings: from.Class.Settings}
-		before := from.World.Lookups()
-		require.Len(t, difference(from, scope.New(from.World, &class)).hosts, 2*200/namespaces)
-		return from.World.Lookups() - before
+		w, from := m.compiler.world, &m.compiler.list[0].key
+		before := w.Lookups()
+		require.Len(t, difference(w, from, &scope.Class{Namespace: "ns7", Settings: from.Settings}).hosts, 2*200/namespaces)
+		return w.Lookups() - before
 	}
 	require.Equal(t, lookups(10), lookups(1000))
 }

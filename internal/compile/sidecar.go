@@ -20,9 +20,9 @@ const httpProxyTable = "http_proxy"
 
 // own are the slots of unitOwn.
 func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
-	mesh := s.World.Mesh
+	mesh := s.Mesh()
 	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: c.blackHole}
-	if s.Class.Type == scope.Router {
+	if s.Type() == scope.Router {
 		return []slot{hole}
 	}
 	slots := []slot{
@@ -47,7 +47,7 @@ func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
 			return c.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: !s.Intercepts(), Common: c.of(mesh).listeners(s.Class.Settings),
+				ProxyUnknown: !s.Intercepts(), Common: c.of(mesh).listeners(s.Settings()),
 			})
 		}},
 		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte { return tableHead(route.TableInput{Name: httpProxyTable}) }},
@@ -76,19 +76,19 @@ func tableHead(in route.TableInput) []byte {
 // lead to is as the first of them says.
 func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 	var ports []inbound
-	if s.Sidecar != nil && (len(s.Sidecar.Ingress) > 0 || s.Sidecar.IngressClosed) {
-		for _, in := range s.Sidecar.Ingress {
+	if sidecar := s.Sidecar(); sidecar != nil && (len(sidecar.Ingress) > 0 || sidecar.IngressClosed) {
+		for _, in := range sidecar.Ingress {
 			if !slices.ContainsFunc(ports, func(o inbound) bool { return o.port == in.Port }) {
 				ports = append(ports, inbound{in.Port, in.Protocol, in.EndpointAddress, in.EndpointPort})
 			}
 		}
 		return ports
 	}
-	for in := range s.Class.Inbound.All() {
+	for in := range s.Inbound().All() {
 		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port})
 	}
-	for clash := range s.Class.Clashes.All() {
-		report(inboundClash(s.Class.Namespace, clash))
+	for clash := range s.Clashes().All() {
+		report(inboundClash(s.Namespace(), clash))
 	}
 	return ports
 }
@@ -122,8 +122,8 @@ func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
 func (c compiler) inboundCluster(s *scope.Scope, in inbound) slot {
 	return slot{typ: resource.Cluster, name: cluster.InboundName(in.port), get: func() *resource.Resource {
 		input := cluster.InboundInput{
-			Port: in.port, Address: in.address, EndpointPort: in.endpointPort, Protocol: in.protocol, ConnectTimeout: s.World.Mesh.ConnectTimeout,
-			Intercepted: s.Intercepts(), Stack: s.Class.Settings.Stack,
+			Port: in.port, Address: in.address, EndpointPort: in.endpointPort, Protocol: in.protocol, ConnectTimeout: s.Mesh().ConnectTimeout,
+			Intercepted: s.Intercepts(), Stack: s.Settings().Stack,
 		}
 		if !input.Intercepted && input.Address == "" {
 			input.Address = model.OwnApp
@@ -137,7 +137,7 @@ func (c compiler) inboundPair(s *scope.Scope, in inbound) []slot {
 	port := in.listenerPort(s)
 	return []slot{c.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
 		return c.inbounds.get(listener.InboundInput{
-			InboundPort: port, Bind: model.OwnPod, Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+			InboundPort: port, Bind: model.OwnPod, Common: c.of(s.Mesh()).listeners(s.Settings()),
 		})
 	}}}
 }
@@ -173,17 +173,17 @@ func (c compiler) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly bo
 func (c compiler) outbound(s *scope.Scope, svc *model.Service, p model.ServicePort, rule *model.DestinationRule) cluster.OutboundInput {
 	in := cluster.OutboundInput{
 		Host: svc.Host, Port: p.Port, Protocol: p.Protocol, Resolution: svc.Resolution, External: svc.External,
-		Gateway: s.Class.Type == scope.Router && p.Protocol == model.Auto,
-		Service: serviceName(svc), ConnectTimeout: s.World.Mesh.ConnectTimeout,
+		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
+		Service: serviceName(svc), ConnectTimeout: s.Mesh().ConnectTimeout,
 		Endpoints: c.dnsEndpoints(svc, p, model.Labels{}),
 	}
 	if svc.Resolution != model.EDS {
-		in.Stack = s.Class.Settings.Stack
+		in.Stack = s.Settings().Stack
 	}
 	if svc.Headless && s.Intercepts() {
 		in.Resolution = model.Passthrough // whoever calls has picked a pod by its address
 	} else if svc.Resolution == model.Passthrough && !s.Intercepts() {
-		if s.World.Endpoints(svc).IsEmpty() {
+		if s.Endpoints(svc).IsEmpty() {
 			in.ForwardProxy = true
 		} else {
 			in.Resolution = model.EDS
@@ -223,7 +223,7 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 	prefer := c.preference(s, svc, policy.LB, policy.Outlier != nil)
 	in.LocalityWeights = prefer.HasWeights()
 	in.AutoTLS = autoTLS(s, in, policy)
-	in.Names = c.serverNames(s.World, svc, in, policy.TLS)
+	in.Names = c.serverNames(s, svc, in, policy.TLS)
 	r := c.clusters.get(in)
 	if r == nil {
 		return slots
@@ -234,12 +234,12 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 	if !r.IsEDS() {
 		return slots
 	}
-	stack := s.Class.Settings.Stack
+	stack := s.Settings().Stack
 	key := groupKey{
 		portName: p.Name, subset: subset, family: stack.Calls(svc), dual: svc.TwoFamilies && stack == model.DualStack, tls: in.AutoTLS,
 	}
 	assignment := func() assignmentKey {
-		return assignmentKey{cluster: r.Name(), prefer: prefer, list: c.groups.get(s.World, svc, key)}
+		return assignmentKey{cluster: r.Name(), prefer: prefer, list: c.groups.get(s, svc, key)}
 	}
 	if !prefer.IsNone() {
 		key.marks = c.labels.List(prefer.Marks())

@@ -88,7 +88,7 @@ func (c compiler) units(s *scope.Scope) (units []unit, ports map[uint16]bool) {
 	ports = map[uint16]bool{}
 	for h := range s.Hosts() {
 		units = append(units, unit{kind: unitHost, host: h})
-		if svc := s.Service(h); svc != nil && s.Class.Type == scope.Sidecar {
+		if svc := s.Service(h); svc != nil && s.Type() == scope.Sidecar {
 			for _, p := range svc.Ports {
 				if explicit(p.Protocol) {
 					ports[p.Port] = true
@@ -98,7 +98,7 @@ func (c compiler) units(s *scope.Scope) (units []unit, ports map[uint16]bool) {
 		}
 	}
 	units = append(units, secretUnits(s)...)
-	if s.Class.Type == scope.Sidecar {
+	if s.Type() == scope.Sidecar {
 		return append(sortedUnique(units), unit{kind: unitOwn}), ports
 	}
 	return append(units, gatewayUnits(s)...), nil

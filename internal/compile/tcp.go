@@ -19,7 +19,7 @@ func (c compiler) portSlots(s *scope.Scope, port uint16, owner *model.Service, r
 		return nil
 	}
 	b := c.chainsOn(s, port)
-	for svc := range s.World.TLSServicesOn(port) {
+	for svc := range s.TLSServicesOn(port) {
 		if seen, p := onPort(s, svc.Host, port); seen == svc && p.Protocol == model.TLS {
 			b.addTLS(svc)
 		}
@@ -34,14 +34,14 @@ func (c compiler) portSlots(s *scope.Scope, port uint16, owner *model.Service, r
 	return []slot{{typ: resource.Listener, name: name, get: func() *resource.Resource {
 		return c.tcp.get(listener.TCPInput{
 			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.chains.List(b.found),
-			Common: c.of(s.World.Mesh).listeners(s.Class.Settings),
+			Common: c.of(s.Mesh()).listeners(s.Settings()),
 		})
 	}}}
 }
 
 func portListener(s *scope.Scope, port uint16) string {
 	if s.Intercepts() {
-		return s.Class.Settings.Stack.Wildcards()[0] + "_" + portText(port)
+		return s.Settings().Stack.Wildcards()[0] + "_" + portText(port)
 	}
 	return "127.0.0.1_" + portText(port)
 }
@@ -138,7 +138,7 @@ func (b *chainBuilder) direct(svc *model.Service, sni []string) listener.Chain {
 	chain := listener.Chain{
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
-	if !b.scope.Intercepts() && svc.Host.IsWildcard() && svc.Resolution == model.Passthrough && b.scope.World.Endpoints(svc).IsEmpty() {
+	if !b.scope.Intercepts() && svc.Host.IsWildcard() && svc.Resolution == model.Passthrough && b.scope.Endpoints(svc).IsEmpty() {
 		chain.ForwardPort = b.port // which of the names is meant, the connection says
 	}
 	return b.tuned(chain, model.Destination{Host: svc.Host, Port: b.port})

@@ -62,7 +62,7 @@ func (v *varied) at(w *workshop, near model.Labels) *resource.Resource {
 // the mesh. Priorities need somebody who finds endpoints to fail, or else calls that were to fail over would not.
 func (c compiler) preference(s *scope.Scope, svc *model.Service, lb *model.LoadBalancer, ejects bool) endpoint.Preference {
 	prefer := endpoint.Preference{NodeLocal: svc.NodeLocal}
-	locality := s.World.Mesh.Locality
+	locality := s.Mesh().Locality
 	switch {
 	case lb != nil && lb.Locality != nil:
 		locality = lb.Locality

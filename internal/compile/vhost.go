@@ -46,7 +46,7 @@ func calledAt(s *scope.Scope, host model.Host) []called {
 // vhostSlots are the virtual hosts of a host, one for each port that can be HTTP, in the table of the HTTP proxy port, and
 // in those of intercepted requests.
 func (c compiler) vhostSlots(s *scope.Scope, host model.Host) []slot {
-	if s.Class.Type != scope.Sidecar || !s.Intercepts() && s.HTTPProxyPort() == 0 {
+	if s.Type() != scope.Sidecar || !s.Intercepts() && s.HTTPProxyPort() == 0 {
 		return nil
 	}
 	var slots []slot
@@ -82,7 +82,7 @@ func (c compiler) vhostSlot(s *scope.Scope, table string, h called, domains func
 // vhostInput gathers all that the routes depend on, but for the domains.
 func (c compiler) vhostInput(s *scope.Scope, refs []route.RouteRef, to route.Target, port uint16) route.VirtualHostInput {
 	return route.VirtualHostInput{
-		Routes: c.refs.List(refs), Default: to, Facts: c.facts.List(c.factsOf(s, refs, to, port)), Retries: c.of(s.World.Mesh).retries, Port: port,
+		Routes: c.refs.List(refs), Default: to, Facts: c.facts.List(c.factsOf(s, refs, to, port)), Retries: c.of(s.Mesh()).retries, Port: port,
 	}
 }
 
@@ -195,7 +195,7 @@ func named(svc *model.Service, name string) uint16 {
 // table in which a domain stands twice.
 func (c compiler) names(s *scope.Scope, host model.Host, port uint16) []string {
 	names := []string{string(host)}
-	for _, alias := range aliases(host, s.IsOwn, s.World.Mesh.Domain) {
+	for _, alias := range aliases(host, s.IsOwn, s.Mesh().Domain) {
 		if !takenByOther(s, model.Host(alias), port) {
 			names = append(names, alias)
 		}
@@ -236,11 +236,12 @@ func aliases(host model.Host, calls func(namespace string) bool, domain string) 
 }
 
 // aliasOf are the hosts for which a name may be an alias: the other direction of aliases.
-func aliasOf(name model.Host, namespace, domain string) []model.Host {
+func aliasOf(s *scope.Scope, name model.Host) []model.Host {
+	domain := s.Mesh().Domain
 	n := strings.TrimPrefix(string(name), "*.") // names below a headless service are its own too
 	hosts := []model.Host{model.Host(strings.TrimSuffix(n, "."))}
 	if !strings.Contains(n, ".") {
-		hosts = append(hosts, model.Host(n+"."+namespace+".svc."+domain))
+		hosts = append(hosts, model.Host(n+"."+s.Namespace()+".svc."+domain))
 	}
 	return append(hosts, model.Host(n+".svc."+domain), model.Host(n+"."+domain))
 }

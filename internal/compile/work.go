@@ -3,26 +3,23 @@ package compile
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// Most classes see most things alike. What the units that a delta touches come to depends on what the class's scope answers
-// (scope.Answers), so it is worked out once, and taken over by each class whose scopes, before and after, answer the same.
+// Most classes see most things alike. What the units that a delta touches come to depends on what
+// the class's scope answers (scope.ReadSet), so it is worked out once, and taken over by each class
+// whose scopes, before and after, answer the same.
 
-// bench has the work of one step.
-type bench struct {
-	before, after *scope.Glance
+// stepCache has what was worked out in one step.
+type stepCache struct {
+	before, after *scope.LookupCache
 	to            scope.Scope // of the class that takes the step
-	// common tells that the units are the same for all sidecars.
-	common bool
-	done   map[alike][]*work
-	known  map[outlook]*work
+	done          map[scope.Alike][]*sharedEdit
+	known         map[scope.Outlook]*sharedEdit
 	// anew are the classes that were compiled as a whole; alone tells that each is, from nothing.
 	anew  []*class
 	alone bool
@@ -33,7 +30,7 @@ type bench struct {
 }
 
 // stage is that of the step with some endpoints. Hundreds of classes may have the same.
-func (b *bench) stage(endpoints *resource.Set) *resource.EndpointPart {
+func (b *stepCache) stage(endpoints *resource.Set) *resource.EndpointPart {
 	if b.last != nil && b.last.Set() == endpoints {
 		return b.last
 	}
@@ -45,23 +42,9 @@ func (b *bench) stage(endpoints *resource.Set) *resource.EndpointPart {
 	return b.last
 }
 
-// alike is what classes have in common, before their scopes are asked.
-type alike struct {
-	settings         scope.Settings
-	openWas, openNow bool // to unknown destinations
-}
-
-// outlook is all that answers depend on.
-type outlook struct {
-	alike
-	namespace string
-	selectors *model.List[model.Labels]
-	was, now  *model.Sidecar
-}
-
-// work is what the units come to for some classes.
-type work struct {
-	was, is *scope.Answers
+// sharedEdit is what the units come to for some classes.
+type sharedEdit struct {
+	was, is *scope.ReadSet
 	units   []unit
 	told    []told
 	edits   *edits
@@ -75,26 +58,24 @@ type told struct {
 	problem source.Problem
 }
 
-// mostWorks is how many works are tried for one class. Where more differ, each class does its own.
-const mostWorks = 8
+// mostEdits is how many sharedEdits are tried for one class. Where more differ, each class compiles
+// its own units.
+const mostEdits = 8
 
-func newBench(m *impact) *bench {
-	b := &bench{generation: m.delta.To.Generation, stages: map[*resource.Set]*resource.EndpointPart{}}
+func newStepCache(m *impact) *stepCache {
+	b := &stepCache{generation: m.delta.To.Generation, stages: map[*resource.Set]*resource.EndpointPart{}}
 	if m.quiet {
-		return b // there is no work
+		return b // nothing is worked out
 	}
-	b.before, b.after, b.done, b.known = scope.NewGlance(), scope.NewGlance(), map[alike][]*work{}, map[outlook]*work{}
-	b.common = !m.own && len(m.credentials) == 0 && len(m.delta.Guards) == 0
-	for h := range m.hosts {
-		b.common = b.common && strings.Contains(strings.TrimPrefix(string(h), "*."), ".") // else it is a short name in each namespace
-	}
+	b.before, b.after = scope.NewLookupCache(), scope.NewLookupCache()
+	b.done, b.known = map[scope.Alike][]*sharedEdit{}, map[scope.Outlook]*sharedEdit{}
 	return b
 }
 
 // close ends the step.
-func (b *bench) close() {
-	for _, works := range b.done {
-		for _, w := range works {
+func (b *stepCache) close() {
+	for _, all := range b.done {
+		for _, w := range all {
 			for _, batch := range w.batches {
 				batch.Release()
 			}
@@ -103,45 +84,48 @@ func (b *bench) close() {
 }
 
 // next is the scope of a class in another world, until the next class asks.
-func (b *bench) next(s *scope.Scope, w *state.World) *scope.Scope {
+func (b *stepCache) next(s *scope.Scope, w *state.World) *scope.Scope {
 	b.to = *s
-	b.to.World = w
+	b.to.MoveTo(w)
 	return &b.to
 }
 
-// workFor finds or does the work for a class; nil if it does its own.
-func (b *bench) workFor(comp compiler, m *impact, from, to *scope.Scope) *work {
+// editFor finds or works out the edit for a class; nil if the class compiles its own units.
+// Gateways do: few are alike, and what each looks at is much.
+func (b *stepCache) editFor(comp compiler, m *impact, from, to *scope.Scope) *sharedEdit {
 	if b == nil {
 		return nil
 	}
-	from.Glance, to.Glance = b.before, b.after
-	if !b.common || to.Class.Type != scope.Sidecar {
+	from.Cache, to.Cache = b.before, b.after
+	if to.Type() != scope.Sidecar {
 		return nil
 	}
-	key := alike{to.Class.Settings, !from.RegistryOnly(), !to.RegistryOnly()}
-	by := outlook{key, to.Class.Namespace, to.Class.Selectors, from.Sidecar, to.Sidecar}
+	by := scope.OutlookOf(from, to)
 	w, ok := b.known[by]
 	if !ok {
-		w = b.likeWork(comp, m, key, from, to)
-		b.known[by] = w
+		w = b.editLike(comp, m, by.Alike, from, to)
+		if w == nil || w.was.HoldsForOutlook() && w.is.HoldsForOutlook() {
+			b.known[by] = w
+		}
 	}
 	return w
 }
 
-// likeWork finds the work of classes whose scopes answer the same, or begins one.
-func (b *bench) likeWork(comp compiler, m *impact, key alike, from, to *scope.Scope) *work {
+// editLike finds the edit of classes whose scopes answer the same, or works one out.
+func (b *stepCache) editLike(comp compiler, m *impact, key scope.Alike, from, to *scope.Scope) *sharedEdit {
 	for _, w := range b.done[key] {
-		if w.was.Given(from) && w.is.Given(to) {
+		if w.was.HoldsFor(from) && w.is.HoldsFor(to) {
 			return w
 		}
 	}
-	if len(b.done[key]) >= mostWorks {
+	if len(b.done[key]) >= mostEdits {
 		return nil
 	}
-	w := &work{was: scope.NewAnswers(), is: scope.NewAnswers(), units: m.units(from, to), edits: newEdits(nil)}
-	from.Answers, to.Answers = w.was, w.is
+	w := &sharedEdit{was: scope.NewReadSet(), is: scope.NewReadSet(), edits: newEdits(nil)}
+	from.Reads, to.Reads = w.was, w.is
+	w.units = m.units(from, to)
 	comp.stepUnits(w.units, from, to, w.edits, func(u unit, p source.Problem) { w.told = append(w.told, told{u, p}) })
-	from.Answers, to.Answers = nil, nil
+	from.Reads, to.Reads = nil, nil
 	for t, list := range w.edits.sets {
 		w.batches[t] = comp.store.Batch(list)
 	}
@@ -156,7 +140,7 @@ func (b *bench) likeWork(comp compiler, m *impact, key alike, from, to *scope.Sc
 }
 
 // compile is what the units that the impact touches come to for the class.
-func (c *class) compile(comp compiler, m *impact, w *work, to *scope.Scope) *edits {
+func (c *class) compile(comp compiler, m *impact, w *sharedEdit, to *scope.Scope) *edits {
 	e := newEdits(m.lane)
 	if w != nil {
 		c.take(comp, w, e)
@@ -187,8 +171,8 @@ func (c compiler) stepUnits(units []unit, from, to *scope.Scope, e *edits, tell 
 	}
 }
 
-// adopt tells of the class what a work found wrong.
-func (c *class) adopt(comp compiler, w *work) {
+// adopt tells of the class what a shared edit found wrong.
+func (c *class) adopt(comp compiler, w *sharedEdit) {
 	for _, u := range w.units {
 		c.settled(comp, u)
 	}
@@ -197,9 +181,9 @@ func (c *class) adopt(comp compiler, w *work) {
 	}
 }
 
-// replace is the state of a class with what a work came to, if that takes the place of resources that the class has and touches
-// nothing else.
-func (c *class) replace(comp compiler, m *impact, w *work) (next resource.State, ok bool) {
+// replace is the state of a class with a shared edit, if that takes the place of resources that the
+// class has and touches nothing else.
+func (c *class) replace(comp compiler, m *impact, w *sharedEdit) (next resource.State, ok bool) {
 	if !w.plain || len(m.ports) > 0 || len(c.varied) > 0 {
 		return resource.State{}, false
 	}
@@ -212,7 +196,7 @@ func (c *class) replace(comp compiler, m *impact, w *work) (next resource.State,
 		return resource.State{}, false
 	}
 	c.adopt(comp, w)
-	return c.state.WithSets(m.bench.stage(sets[resource.Endpoint]), sets), true
+	return c.state.WithSets(m.steps.stage(sets[resource.Endpoint]), sets), true
 }
 
 // enter takes the class and all its variants, which have the same, to a state.
@@ -224,10 +208,10 @@ func (c *class) enter(next resource.State, changed []resource.ClassState) []reso
 	return changed
 }
 
-// take gives the class what a work came to.
-func (c *class) take(comp compiler, w *work, e *edits) {
+// take gives the class a shared edit.
+func (c *class) take(comp compiler, w *sharedEdit, e *edits) {
 	c.adopt(comp, w)
-	e.work = w
+	e.shared = w
 	for t, list := range w.edits.sets {
 		e.sets[t] = slices.Clip(list)
 	}
@@ -238,9 +222,10 @@ func (c *class) take(comp compiler, w *work, e *edits) {
 	}
 }
 
-// on makes the edits of a type in a set. Those that are a work's are made once for all sets that have something in common.
+// on makes the edits of a type in a set. Those that are shared are made once for all sets that have
+// something in common.
 func (e *edits) on(st *resource.Store, t resource.Type, s *resource.Set) *resource.Set {
-	switch w := e.work; {
+	switch w := e.shared; {
 	case w == nil:
 	case t == resource.VirtualHost:
 		if maps.EqualFunc(e.vhosts, w.edits.vhosts, maps.Equal[map[string]*resource.Resource, map[string]*resource.Resource]) {

@@ -1,31 +1,36 @@
 package scope
 
-import "github.com/lateen-mesh/lateen/internal/model"
+import (
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
 
 // Certificate is the pair that the proxies of the class have under the name of a credential: that of their own namespace,
 // whoever named it. It is nil unless it is Good.
 func (s *Scope) Certificate(credential string) (*model.KeyPair, model.Holding) {
 	s.evaluated()
-	s.unlike()
-	return s.World.Certificate(s.Class.Namespace, credential)
+	return s.world.Certificate(s.Namespace(), credential)
 }
 
 // Authorities are those that go with a credential: of the Secret that is for them alone, or of its own. They are nil unless Good.
 func (s *Scope) Authorities(credential string) (*model.Authorities, model.Holding) {
 	s.evaluated()
-	s.unlike()
-	return s.World.Authorities(s.Class.Namespace, credential)
+	return s.world.Authorities(s.Namespace(), credential)
+}
+
+// LackOf is what a server of a Gateway lacks of Secrets in the class's namespace.
+func (s *Scope) LackOf(g *model.Gateway, server int) (source.Problem, bool) {
+	return s.world.LackOf(g, server, s.Namespace())
 }
 
 // Uses tells whether the class's own configuration may name a credential: only then its proxies get it.
 func (s *Scope) Uses(credential string) bool {
-	s.unlike()
-	for g := range s.World.GatewaysWith(credential) {
+	for g := range s.world.GatewaysWith(credential) {
 		if s.Applies(g) {
 			return true
 		}
 	}
-	for r := range s.World.DestinationRulesWith(credential) {
+	for r := range s.world.DestinationRulesWith(credential) {
 		if s.MayCallBy(r) {
 			return true
 		}
@@ -37,21 +42,17 @@ func (s *Scope) Uses(credential string) bool {
 // sidecars those of rules that select them. Else every workload of a namespace could have what one of them calls with.
 func (s *Scope) MayCallBy(r *model.DestinationRule) bool {
 	s.evaluated()
-	s.unlike()
-	if !r.ExportTo.Visible(r.Namespace, s.Class.Namespace) {
-		return false
-	}
 	if r.Selector.IsEmpty() {
-		return s.Class.Type == Router
+		return s.class.Type == Router && s.IsExported(r.ExportTo, r.Namespace)
 	}
-	return r.Namespace == s.Class.Namespace && s.Class.Selected(r.Selector)
+	return s.IsOwn(r.Namespace) && s.IsExported(r.ExportTo, r.Namespace) && s.Selected(r.Selector)
 }
 
 // Secured tells whether all is there that a client's TLS needs of the credential that it names, or of the proxy's agent: the
 // worst of it.
 func (s *Scope) Secured(t *model.ClientTLS) model.Holding {
 	switch {
-	case t != nil && t.Mode == model.IstioMutual && s.Class.Settings.Agent:
+	case t != nil && t.Mode == model.IstioMutual && s.class.Settings.Agent:
 		return model.Good
 	case t == nil || t.Credential == "" || !s.Uses(t.Credential):
 		return model.Missing

@@ -7,5 +7,8 @@
 // A Class never holds what only one proxy has (its addresses, its labels as such): proxies that should get the same
 // configuration must come out equal. Moves tells whether a delta may change a proxy's class.
 //
+// What is compiled for one class is shared with others whose scopes answer the same (ReadSet), so
+// all that is read of a class goes through the methods of Scope.
+//
 // It may import model and world. It knows nothing of Envoy.
 package scope

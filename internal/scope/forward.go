@@ -10,10 +10,10 @@ import (
 // ForwardingServers yields the servers of the class's gateways that hand connections of the mesh on (AUTO_PASSTHROUGH).
 func (s *Scope) ForwardingServers() iter.Seq[*model.GatewayServer] {
 	return func(yield func(*model.GatewayServer) bool) {
-		if s.Class.Type != Router {
+		if s.class.Type != Router {
 			return
 		}
-		for g := range s.World.ForwardingGateways() {
+		for g := range s.world.ForwardingGateways() {
 			if !s.Applies(g) {
 				continue
 			}
@@ -44,7 +44,7 @@ func (s *Scope) ForwardedBy(server *model.GatewayServer, host model.Host) *model
 	}
 	svc := first(s.claimsTo(host), func(claim *model.Service) bool {
 		s.evaluated()
-		return claim.ExportTo.Visible(claim.Namespace, s.Class.Namespace)
+		return s.IsExported(claim.ExportTo, claim.Namespace)
 	})
 	if svc == nil || svc.External || !serves(server, svc) {
 		return nil
@@ -61,22 +61,6 @@ func (s *Scope) forwardedHosts() iter.Seq[model.Host] {
 	return func(yield func(model.Host) bool) {
 		for server := range s.ForwardingServers() {
 			for host := range s.HostsForwardedBy(server) {
-				if !yield(host) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// HostsForwardedBy yields the hosts that a server may hand connections on to, some of them several times.
-func (s *Scope) HostsForwardedBy(server *model.GatewayServer) iter.Seq[model.Host] {
-	return func(yield func(model.Host) bool) {
-		if !server.Forwards() {
-			return
-		}
-		for _, h := range server.Hosts {
-			for host := range s.World.HostsUnder(h.Host) {
 				if !yield(host) {
 					return
 				}

@@ -8,25 +8,29 @@ import (
 
 // Refuses tells whether the guards in force refuse calls in plaintext to a port of the class's workloads.
 func (s *Scope) Refuses(port uint16) bool {
-	return s.Unauthorized() || s.Class.Type == Sidecar && s.wantsTLS(port)
+	refuses := s.unauthorized() || s.class.Type == Sidecar && s.wantsTLS(port)
+	s.asked(question{kind: whetherRefuses, port: port}, answer{yes: refuses})
+	return refuses
 }
-
-// HasMeshTLS tells that mutual TLS is on among workloads that can, and the class's proxies have an agent that gives them a
-// certificate for it.
-func (s *Scope) HasMeshTLS() bool { return s.World.Mesh.AutoTLS && s.Class.Settings.Agent }
 
 // Guarded tells whether a guard is for the class.
 func (s *Scope) Guarded(g *model.Guard) bool {
-	return (g.Namespace == s.Class.Namespace || g.Namespace == s.World.Mesh.RootNamespace) && s.Class.Selected(g.Selector)
+	return (g.Namespace == s.world.Mesh.RootNamespace || s.IsOwn(g.Namespace)) && s.Selected(g.Selector)
 }
 
 // Unauthorized tells whether AuthorizationPolicies refuse calls: one that denies does, and those that allow do if none of
 // them admits.
 func (s *Scope) Unauthorized() bool {
+	is := s.unauthorized()
+	s.asked(question{kind: whetherUnauthorized}, answer{yes: is})
+	return is
+}
+
+func (s *Scope) unauthorized() bool {
 	var admitted, restricted bool
 	for _, namespace := range s.guardingNamespaces() {
-		for g := range s.World.AuthorizationPolicies(namespace) {
-			if !s.Guarded(g) {
+		for g := range s.world.AuthorizationPolicies(namespace) {
+			if !s.class.Selected(g.Selector) {
 				continue
 			}
 			switch g.Effect {
@@ -44,20 +48,20 @@ func (s *Scope) Unauthorized() bool {
 }
 
 func (s *Scope) guardingNamespaces() []string {
-	return slices.Compact([]string{s.World.Mesh.RootNamespace, s.Class.Namespace})
+	return slices.Compact([]string{s.world.Mesh.RootNamespace, s.class.Namespace})
 }
 
 // wantsTLS tells whether the PeerAuthentication in force refuses calls in plaintext: the one that selects the workload, for
 // the port or at all, then the namespace's, then the mesh's. Of several on one level the first in the total order counts.
 func (s *Scope) wantsTLS(port uint16) bool {
-	own, wide := s.peerAuthentications(s.Class.Namespace)
+	own, wide := s.peerAuthentications(s.class.Namespace)
 	if own != nil {
 		i := slices.IndexFunc(own.Ports, func(p model.GuardedPort) bool { return p.Port == port })
 		if i >= 0 && own.Ports[i].Effect != model.GuardSilent {
 			return own.Ports[i].Effect == model.GuardRefuses
 		}
 	}
-	_, mesh := s.peerAuthentications(s.World.Mesh.RootNamespace)
+	_, mesh := s.peerAuthentications(s.world.Mesh.RootNamespace)
 	for _, g := range []*model.Guard{own, wide, mesh} {
 		if g != nil && g.Effect != model.GuardSilent {
 			return g.Effect == model.GuardRefuses
@@ -68,13 +72,13 @@ func (s *Scope) wantsTLS(port uint16) bool {
 
 // peerAuthentications are those of a namespace in force: the one that selects the class's workloads, and the one for all.
 func (s *Scope) peerAuthentications(namespace string) (own, wide *model.Guard) {
-	for g := range s.World.PeerAuthentications(namespace) {
+	for g := range s.world.PeerAuthentications(namespace) {
 		switch {
 		case g.Selector.IsEmpty():
 			if wide == nil {
 				wide = g
 			}
-		case own == nil && s.Class.Selected(g.Selector):
+		case own == nil && s.class.Selected(g.Selector):
 			own = g
 		}
 	}

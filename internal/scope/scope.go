@@ -10,16 +10,24 @@ import (
 )
 
 // Scope is what one class sees of one world. It is a view: making one costs next to nothing.
+//
+// Only Scope reads its world and its class, because compiled units are shared between classes
+// (read.go). Each method is one of three, which TestEveryMethodIsOneOfThree holds to:
+//
+//	same      depends on the world alone: the same for every class (snapshot.go)
+//	alike     depends on the class by its Alike alone, which classes that share have in common
+//	recorded  depends on more of the class: Reads takes down the question and its answer, or
+//	          that the answer is for this class only
 type Scope struct {
-	World *state.World
-	Class *Class
-	// Sidecar is the one in force, nil if none is.
-	Sidecar *model.Sidecar
+	world   *state.World
+	class   *Class
+	sidecar *model.Sidecar // in force; nil if none is
 	// Evaluations, unless it is nil, counts how often it was evaluated whether the class sees something.
 	Evaluations *uint64
-	// Glance and Answers, unless they are nil, remember what the world says, and take down what the scope answers.
-	Glance  *Glance
-	Answers *Answers
+	// Cache, unless it is nil, remembers what the world says.
+	Cache *LookupCache
+	// Reads, unless it is nil, takes down what the scope is asked and what it answers.
+	Reads *ReadSet
 }
 
 func (s *Scope) evaluated() {
@@ -30,15 +38,11 @@ func (s *Scope) evaluated() {
 
 // New looks at a world as a class does.
 func New(w *state.World, c *Class) *Scope {
-	return &Scope{World: w, Class: c, Sidecar: sidecarFor(w, c)}
+	return &Scope{world: w, class: c, sidecar: sidecarFor(w, c)}
 }
 
-// At is the scope in another world in which no Sidecar is another.
-func (s *Scope) At(w *state.World) *Scope {
-	next := *s
-	next.World = w
-	return &next
-}
+// MoveTo takes the scope to another world in which no Sidecar is another.
+func (s *Scope) MoveTo(w *state.World) { s.world = w }
 
 // sidecarFor picks the Sidecar in force: one that selects the workload, then the namespace's, then the root namespace's.
 func sidecarFor(w *state.World, c *Class) *model.Sidecar {
@@ -67,27 +71,10 @@ func sidecarFor(w *state.World, c *Class) *model.Sidecar {
 	return nil
 }
 
-// HTTPProxyPort is where sidecars take requests as an HTTP proxy, as the proxy asks or else the mesh (proxyHttpPort); 0 for
-// nowhere.
-func (s *Scope) HTTPProxyPort() uint16 {
-	return cmp.Or(s.Class.Settings.HTTPProxyPort, s.World.Mesh.ProxyHTTPPort)
-}
-
-// Intercepts tells whether the class's proxies get connections that their workloads opened to others.
-func (s *Scope) Intercepts() bool { return s.Class.Type == Sidecar && s.Class.Settings.Intercepted }
-
-// RegistryOnly tells whether traffic to unknown hosts is refused.
-func (s *Scope) RegistryOnly() bool {
-	if s.Sidecar != nil && s.Sidecar.Outbound != nil {
-		return s.Sidecar.Outbound.RegistryOnly
-	}
-	return s.World.Mesh.Outbound.RegistryOnly
-}
-
 // Service is the service that the class calls by a host: the first visible claimant, nil if there is none.
 func (s *Scope) Service(host model.Host) *model.Service {
 	found := s.serviceOf(host)
-	s.answered(question{kind: whichService, host: host}, answer{service: found})
+	s.asked(question{kind: whichService, name: string(host)}, answer{is: found})
 	return found
 }
 
@@ -103,7 +90,7 @@ func first[T any](list iter.Seq[*T], so func(*T) bool) *T {
 
 func (s *Scope) sees(svc *model.Service) bool {
 	s.evaluated()
-	if !svc.ExportTo.Visible(svc.Namespace, s.Class.Namespace) {
+	if !svc.ExportTo.Visible(svc.Namespace, s.class.Namespace) {
 		return false
 	}
 	if s.routesOnly() {
@@ -113,7 +100,7 @@ func (s *Scope) sees(svc *model.Service) bool {
 }
 
 // routesOnly tells that the class sees no services but those that its routes lead to (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
-func (s *Scope) routesOnly() bool { return s.Class.Type == Router && !s.Class.Settings.AllClusters }
+func (s *Scope) routesOnly() bool { return s.class.Type == Router && !s.class.Settings.AllClusters }
 
 // egress tells whether the Sidecar in force lets a host of a namespace in; without one everything is.
 func (s *Scope) egress(namespace string, host model.Host) bool {
@@ -129,10 +116,10 @@ func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
 }
 
 func (s *Scope) listed(matches func(model.ScopedHost) bool) bool {
-	if s.Sidecar == nil || len(s.Sidecar.Egress) == 0 {
+	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
 		return true
 	}
-	for _, l := range s.Sidecar.Egress {
+	for _, l := range s.sidecar.Egress {
 		for _, h := range l.Hosts {
 			if matches(s.own(h)) {
 				return true
@@ -144,10 +131,11 @@ func (s *Scope) listed(matches func(model.ScopedHost) bool) bool {
 
 // Egress are the hosts that the Sidecar in force lets in, "." read as the class's own namespace; all when it limits nothing.
 func (s *Scope) Egress() (hosts []model.ScopedHost, all bool) {
-	if s.Sidecar == nil || len(s.Sidecar.Egress) == 0 {
+	s.classOnly()
+	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
 		return nil, true
 	}
-	for _, l := range s.Sidecar.Egress {
+	for _, l := range s.sidecar.Egress {
 		for _, h := range l.Hosts {
 			hosts = append(hosts, s.own(h))
 		}
@@ -158,28 +146,28 @@ func (s *Scope) Egress() (hosts []model.ScopedHost, all bool) {
 // own reads "." as the class's own namespace: a Sidecar of the root namespace says so for each namespace that it is for.
 func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
 	if h.Namespace == "." {
-		h.Namespace = s.Class.Namespace
+		h.Namespace = s.class.Namespace
 	}
 	return h
 }
 
 // routed tells whether a route that the class has leads to a host: such a destination is seen, listed or not.
 func (s *Scope) routed(host model.Host) bool {
-	for v := range s.World.VirtualServicesTo(host) {
-		if s.HasRoutes(v) {
+	for v := range s.world.VirtualServicesTo(host) {
+		if s.hasRoutes(v) {
 			return true
 		}
 	}
 	return false
 }
 
-// HasRoutes tells whether the class has the routes of a VirtualService.
-func (s *Scope) HasRoutes(v *model.VirtualService) bool {
+// hasRoutes tells whether the class has the routes of a VirtualService.
+func (s *Scope) hasRoutes(v *model.VirtualService) bool {
 	s.evaluated()
-	if !v.ExportTo.Visible(v.Namespace, s.Class.Namespace) {
+	if !v.ExportTo.Visible(v.Namespace, s.class.Namespace) {
 		return false
 	}
-	if s.Class.Type == Router {
+	if s.class.Type == Router {
 		return slices.ContainsFunc(v.Gateways, s.servesGateway)
 	}
 	if !slices.Contains(v.Gateways, model.Mesh) {
@@ -190,17 +178,17 @@ func (s *Scope) HasRoutes(v *model.VirtualService) bool {
 
 // servesGateway tells whether the gateway of a "namespace/name" selects the class.
 func (s *Scope) servesGateway(name string) bool {
-	g := s.World.Gateway(name)
+	g := s.world.Gateway(name)
 	return g != nil && s.Applies(g)
 }
 
 // Gateways yields the Gateways that select the class, in the total order.
 func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
 	return func(yield func(*model.Gateway) bool) {
-		if s.Class.Type != Router {
+		if s.class.Type != Router {
 			return
 		}
-		for g := range s.World.Gateways() {
+		for g := range s.world.Gateways() {
 			if !s.Applies(g) {
 				continue
 			}
@@ -214,13 +202,13 @@ func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
 // Applies tells whether a Gateway selects the class.
 func (s *Scope) Applies(g *model.Gateway) bool {
 	s.evaluated()
-	return s.Class.Type == Router && s.Class.Selected(g.Selector)
+	return s.class.Type == Router && s.Selected(g.Selector)
 }
 
 // VirtualService is the one that routes calls of the class to a host: the most specific host wins, then the total order.
 func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
 	found := s.routesOf(host)
-	s.answered(question{kind: whichRoutes, host: host}, answer{routes: found})
+	s.asked(question{kind: whichRoutes, name: string(host)}, answer{is: found})
 	return found
 }
 
@@ -229,7 +217,7 @@ func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
 // is meant for the whole mesh, and does not come first for the proxies that happen to be in it, as gateways.
 func (s *Scope) DestinationRule(svc *model.Service) *model.DestinationRule {
 	found := s.ruleFor(svc)
-	s.answered(question{kind: whichRule, service: svc}, answer{rule: found})
+	s.asked(question{kind: whichRule, service: svc}, answer{is: found})
 	return found
 }
 
@@ -238,7 +226,7 @@ func (s *Scope) ruleFor(svc *model.Service) *model.DestinationRule {
 	if len(rules) == 0 {
 		return nil
 	}
-	own, root := s.Class.Namespace, s.World.Mesh.RootNamespace
+	own, root := s.class.Namespace, s.world.Mesh.RootNamespace
 	if r := s.ruleIn(own, rules, own == root); r != nil {
 		return r
 	}
@@ -259,10 +247,10 @@ func (s *Scope) ruleIn(namespace string, byPattern [][]*model.DestinationRule, p
 		for _, r := range rules {
 			s.evaluated()
 			switch {
-			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.Class.Namespace) || private && !isPrivate(r):
+			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.class.Namespace) || private && !isPrivate(r):
 			case r.Selector.IsEmpty():
 				general = append(general, r)
-			case namespace != s.Class.Namespace || !s.Class.Selected(r.Selector):
+			case namespace != s.class.Namespace || !s.class.Selected(r.Selector):
 			case len(selecting) == 0 || selecting[0].Selector == r.Selector:
 				selecting = append(selecting, r)
 			}
@@ -286,6 +274,7 @@ func isPrivate(r *model.DestinationRule) bool {
 // Hosts yields every host that the class may have something for, each once: those of visible services, and those of its
 // routes. It is for compiling from nothing.
 func (s *Scope) Hosts() iter.Seq[model.Host] {
+	s.classOnly()
 	return func(yield func(model.Host) bool) {
 		seen := map[model.Host]bool{}
 		once := func(h model.Host) bool {
@@ -305,8 +294,8 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 				return
 			}
 		}
-		for v := range s.World.VirtualServices() {
-			if !s.HasRoutes(v) {
+		for v := range s.world.VirtualServices() {
+			if !s.hasRoutes(v) {
 				continue
 			}
 			for _, hosts := range [][]model.Host{v.Hosts, state.DestinationHosts(v)} {
@@ -327,11 +316,11 @@ func (s *Scope) candidates() iter.Seq[*model.Service] {
 	}
 	namespaces, all := s.egressNamespaces()
 	if all {
-		return s.World.Services()
+		return s.world.Services()
 	}
 	return func(yield func(*model.Service) bool) {
 		for _, n := range namespaces {
-			for svc := range s.World.ServicesIn(n) {
+			for svc := range s.world.ServicesIn(n) {
 				if !yield(svc) {
 					return
 				}

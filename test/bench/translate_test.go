@@ -64,7 +64,7 @@ func inputsOf(tb testing.TB, s *scope.Scope, host model.Host) inputs {
 	svc := s.Service(host)
 	require.NotNil(tb, svc)
 	vs, rule := s.VirtualService(host), s.DestinationRule(svc)
-	mesh := s.World.Mesh
+	mesh := s.Mesh()
 	port := svc.Ports[0]
 	refs := []route.RouteRef{{Owner: source.Key{Kind: kinds.VirtualService, Namespace: vs.Namespace, Name: vs.Name}, Route: vs.HTTP[0]}}
 	var facts []route.DestinationFact

@@ -30,11 +30,12 @@ type checker struct {
 }
 
 // The checkers, by what they look at.
-func checkers() (model, world, problems, loop, view, session *checker) {
+func checkers() (model, world, problems, loop, reads, view, session *checker) {
 	model = &checker{pkg: "model", tests: []string{"TestEveryFieldCountsInTheFingerprint"}}
 	world = &checker{pkg: "state", tests: []string{"TestWorldEqualsFromNothing"}, checks: 300}
 	problems = &checker{pkg: "validate", tests: []string{"TestProblemsEqualFromNothing"}, checks: 300}
 	loop = &checker{pkg: "schedule", checks: 30, within: 40 * time.Second}
+	reads = &checker{pkg: "scope", tests: []string{"TestNoMethodReadsMoreThanItRecords"}, checks: 100}
 	view = &checker{pkg: "compile", tests: []string{
 		"TestGatewayAndItsRoutesChangeTogether",
 		"TestOnePartAloneChanges",
@@ -47,9 +48,10 @@ func checkers() (model, world, problems, loop, view, session *checker) {
 		"TestKinThatSeeARouteOtherwise",
 		"TestPodsOfAStatefulSetThatAreMeantByName",
 		"TestProxiesThatAskForOtherThings",
+		"TestWhatClassesShareIsWhatEachComesTo",
 	}, checks: 300}
 	session = &checker{pkg: "session", tests: []string{"TestScripts", "TestClientEndsWithTheSet"}, sub: "/^(p14_ahead|p1[89]|leds$)", checks: 300}
-	return model, world, problems, loop, view, session
+	return model, world, problems, loop, reads, view, session
 }
 
 // find finds the directory of the checker's tests.
@@ -94,8 +96,8 @@ func TestEveryFaultHasItsPlace(t *testing.T) {
 // TestEveryCheckerHasItsTests finds the tests that are to find faults.
 func TestEveryCheckerHasItsTests(t *testing.T) {
 	tr := readTree(t)
-	model, world, problems, loop, view, session := checkers()
-	for _, c := range []*checker{model, world, problems, loop, view, session} {
+	model, world, problems, loop, reads, view, session := checkers()
+	for _, c := range []*checker{model, world, problems, loop, reads, view, session} {
 		c.find(t, tr)
 	}
 }
@@ -107,19 +109,19 @@ func TestEveryFaultIsFound(t *testing.T) {
 		t.Skip("builds tests, and runs them hundreds of times")
 	}
 	edges := faults()
-	model, world, problems, loop, view, session := checkers()
+	model, world, problems, loop, reads, view, session := checkers()
 	watch(t)
 	tr := readTree(t)
 	overlay := writeOverlay(t, tr, edges)
 	built := map[string]string{}
-	for _, c := range []*checker{model, world, problems, loop, view, session} {
+	for _, c := range []*checker{model, world, problems, loop, reads, view, session} {
 		c.find(t, tr)
 		if built[c.dir] == "" {
 			built[c.dir] = c.build(t, overlay)
 		}
 		c.binary = built[c.dir]
 	}
-	by := map[string][]*checker{"state": {world, problems, view}, "validate": {problems}, "schedule": {loop}, "scope": {view}, "compile": {view}, "session": {session}}
+	by := map[string][]*checker{"state": {world, problems, view}, "validate": {problems}, "schedule": {loop}, "scope": {reads, view}, "compile": {view}, "session": {session}}
 	for i, f := range edges {
 		if !chosen(f.what) {
 			continue

@@ -8,17 +8,18 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// Glance remembers what a world says of hosts, whoever asks, so that many classes that look at the same hosts one after another
-// look it up once. It is used by one goroutine, for as long as one change takes.
-type Glance struct {
+// LookupCache remembers what a world says of hosts, so that many classes that ask for the same
+// hosts in one step look them up once. It holds only what is the same for every class. It is used
+// by one goroutine, for as long as one change takes.
+type LookupCache struct {
 	claims map[model.Host][]*model.Service
 	routes map[model.Host][]*model.VirtualService
 	rules  map[model.Host][][]*model.DestinationRule
 }
 
-// NewGlance returns a Glance for Scopes of one world.
-func NewGlance() *Glance {
-	return &Glance{
+// NewLookupCache returns a LookupCache for Scopes of one world.
+func NewLookupCache() *LookupCache {
+	return &LookupCache{
 		claims: map[model.Host][]*model.Service{}, routes: map[model.Host][]*model.VirtualService{}, rules: map[model.Host][][]*model.DestinationRule{},
 	}
 }
@@ -35,25 +36,26 @@ func recall[T any](known map[model.Host]T, host model.Host, look func() T) T {
 
 // claimsTo yields the services that claim a host.
 func (s *Scope) claimsTo(host model.Host) iter.Seq[*model.Service] {
-	if s.Glance == nil {
-		return s.World.Claims(host)
+	if s.Cache == nil {
+		return s.world.Claims(host)
 	}
-	return slices.Values(s.Glance.claimsTo(s.World, host))
+	return slices.Values(s.Cache.claimsTo(s.world, host))
 }
 
-func (g *Glance) claimsTo(w *state.World, host model.Host) []*model.Service {
-	return recall(g.claims, host, func() []*model.Service { return slices.Collect(w.Claims(host)) })
+func (c *LookupCache) claimsTo(w *state.World, host model.Host) []*model.Service {
+	return recall(c.claims, host, func() []*model.Service { return slices.Collect(w.Claims(host)) })
 }
 
 // serviceOf is the first visible claimant of a host, nil if there is none.
 func (s *Scope) serviceOf(host model.Host) *model.Service {
-	if s.Glance == nil {
-		return first(s.World.Claims(host), s.sees)
+	if s.Cache == nil {
+		return first(s.world.Claims(host), s.sees)
 	}
-	return firstOf(s.Glance.claimsTo(s.World, host), s, (*Scope).sees)
+	return firstOf(s.Cache.claimsTo(s.world, host), s, (*Scope).sees)
 }
 
-// firstOf is first for what is remembered, without a function for each look: it is asked once for each class and change.
+// firstOf is first for what is remembered, without a function for each look: it is asked once for
+// each class and change.
 func firstOf[T any](list []*T, s *Scope, so func(*Scope, *T) bool) *T {
 	for _, t := range list {
 		if so(s, t) {
@@ -63,14 +65,15 @@ func firstOf[T any](list []*T, s *Scope, so func(*Scope, *T) bool) *T {
 	return nil
 }
 
-// routesOf is the first VirtualService with routes for calls of the class to a host, the most specific first; nil if there is none.
+// routesOf is the first VirtualService with routes for calls of the class to a host, the most
+// specific first; nil if there is none.
 func (s *Scope) routesOf(host model.Host) *model.VirtualService {
-	if s.Glance == nil {
-		return first(routesIn(s.World, host), s.HasRoutes)
+	if s.Cache == nil {
+		return first(routesIn(s.world, host), s.hasRoutes)
 	}
-	w := s.World
-	known := recall(s.Glance.routes, host, func() []*model.VirtualService { return slices.Collect(routesIn(w, host)) })
-	return firstOf(known, s, (*Scope).HasRoutes)
+	w := s.world
+	known := recall(s.Cache.routes, host, func() []*model.VirtualService { return slices.Collect(routesIn(w, host)) })
+	return firstOf(known, s, (*Scope).hasRoutes)
 }
 
 func routesIn(w *state.World, host model.Host) iter.Seq[*model.VirtualService] {
@@ -85,13 +88,14 @@ func routesIn(w *state.World, host model.Host) iter.Seq[*model.VirtualService] {
 	}
 }
 
-// rulesFor are the DestinationRules that may be for a host, those for one pattern together, the most specific first.
+// rulesFor are the DestinationRules that may be for a host, those for one pattern together, the
+// most specific first.
 func (s *Scope) rulesFor(host model.Host) [][]*model.DestinationRule {
-	if s.Glance == nil {
-		return rulesIn(s.World, host)
+	if s.Cache == nil {
+		return rulesIn(s.world, host)
 	}
-	w := s.World
-	return recall(s.Glance.rules, host, func() [][]*model.DestinationRule { return rulesIn(w, host) })
+	w := s.world
+	return recall(s.Cache.rules, host, func() [][]*model.DestinationRule { return rulesIn(w, host) })
 }
 
 func rulesIn(w *state.World, host model.Host) (found [][]*model.DestinationRule) {

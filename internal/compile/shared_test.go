@@ -1,0 +1,234 @@
+package compile
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// What a class takes over from another is what it comes to when it compiles the units itself:
+// whatever one of them depends on is recorded.
+func TestWhatClassesShareIsWhatEachComesTo(t *testing.T) {
+	if raced && !isGiven("rapid.checks") {
+		setFlag(t, "rapid.checks", "10")
+	}
+	takenOver := 0
+	rapid.Check(t, func(r *rapid.T) {
+		o := newOracle(t)
+		for _, f := range proxiesAlike() {
+			o.join(f)
+		}
+		o.stepShared(r, worldUpdates(o.history.Begin(r)))
+		for range rapid.IntRange(1, 12).Draw(r, "steps") {
+			var updates []state.Update
+			for _, c := range random(r, o.history) {
+				updates = append(updates, worldUpdates(c.Updates)...)
+			}
+			takenOver += o.stepShared(r, updates)
+		}
+	})
+	t.Logf("taken over: %d", takenOver)
+	require.NotZero(t, takenOver)
+}
+
+// proxiesAlike are of three namespaces, and differ in one thing or another.
+func proxiesAlike() []Facts {
+	var list []Facts
+	for _, namespace := range []string{"default", "shop", "istio-system"} {
+		for _, labels := range []map[string]string{nil, {"app": "a", "version": "v1"}} {
+			for _, settings := range []scope.Settings{
+				{HTTPProxyPort: 15080}, {HTTPProxyPort: 9080}, {HTTPProxyPort: 15080, HTTP10: true},
+				{HTTPProxyPort: 15080, Agent: true}, {HTTPProxyPort: 15080, Stack: model.DualStack},
+				{HTTPProxyPort: 15080, Intercepted: true},
+			} {
+				p := scope.Proxy{Namespace: namespace, Name: "none", Labels: model.LabelsOf(labels), Settings: settings}
+				list = append(list, Facts{Address: fmt.Sprintf("127.5.0.%d", 1+len(list)), Proxy: p})
+			}
+		}
+	}
+	return list
+}
+
+// stepShared takes a step, and compares what classes share in it. It returns how many took
+// something over from another.
+func (o *oracle) stepShared(t *rapid.T, updates []state.Update) (takenOver int) {
+	before := map[*class]scope.Scope{}
+	for _, c := range o.comp.list {
+		before[c] = c.scope
+	}
+	_, d := o.applyHeld(t, updates)
+	if d.IsEmpty() {
+		return 0
+	}
+	o.comp.Advance(d, func(Step) {})
+	m := impactOf(d, &lane{})
+	m.steps = newStepCache(m)
+	defer m.steps.close()
+	first := map[*sharedEdit]bool{}
+	for _, c := range o.comp.list {
+		from, was := before[c]
+		if !was || m.quiet {
+			continue
+		}
+		to := o.comp.comp.scope(d.To, c)
+		if narrowed, narrow := m.of(&from, to); !narrow || narrowed != m {
+			continue
+		}
+		e := m.steps.editFor(o.comp.comp, m, &from, to)
+		if e != nil && first[e] {
+			takenOver++
+			requireShared(t, o.comp.comp, m, e, &from, to)
+		}
+		first[e] = true
+	}
+	return takenOver
+}
+
+// requireShared compares a shared edit with what a class comes to.
+func requireShared(t *rapid.T, comp compiler, m *impact, shared *sharedEdit, from, to *scope.Scope) {
+	own := &sharedEdit{units: m.units(from, to), edits: newEdits(nil)}
+	comp.stepUnits(own.units, from, to, own.edits, func(u unit, p source.Problem) {
+		own.told = append(own.told, told{u, p})
+	})
+	require.Equal(t, own.units, shared.units)
+	require.Equal(t, own.told, shared.told)
+	require.Equal(t, textOfEdits(own.edits), textOfEdits(shared.edits))
+}
+
+// textOfEdits are the edits, sorted.
+func textOfEdits(e *edits) []string {
+	var lines []string
+	line := func(parts ...any) { lines = append(lines, fmt.Sprintln(parts...)) }
+	version := func(r *resource.Resource) string {
+		if r == nil {
+			return "goes"
+		}
+		return r.Version().String()
+	}
+	for typ, list := range e.sets {
+		for _, edit := range list {
+			line(resource.Type(typ), edit.Name, version(edit.Resource))
+		}
+	}
+	for table, vhosts := range e.vhosts {
+		for name, r := range vhosts {
+			line(table, name, version(r))
+		}
+	}
+	for name, head := range e.heads {
+		line("head", name, head)
+	}
+	for name, v := range e.varied {
+		if v == nil {
+			line("varied", name)
+			continue
+		}
+		line("varied", name, v.key, slices.Collect(v.keys.All()))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// What turns units into resources reaches no world and no class but by the Scope that it is given.
+func TestCompilersHoldNoWorldAndNoClass(t *testing.T) {
+	forbidden := []reflect.Type{
+		reflect.TypeFor[state.World](), reflect.TypeFor[scope.Class](), reflect.TypeFor[class](), reflect.TypeFor[Compiler](),
+	}
+	seen := map[reflect.Type]bool{reflect.TypeFor[scope.Scope](): true}
+	var look func(at reflect.Type, path string)
+	look = func(at reflect.Type, path string) {
+		if seen[at] {
+			return
+		}
+		seen[at] = true
+		require.NotContains(t, forbidden, at, path)
+		switch at.Kind() {
+		case reflect.Struct:
+			for i := range at.NumField() {
+				look(at.Field(i).Type, path+"."+at.Field(i).Name)
+			}
+		case reflect.Map:
+			look(at.Key(), path+" key")
+			look(at.Elem(), path+" element")
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan:
+			look(at.Elem(), path)
+		}
+	}
+	look(reflect.TypeFor[compiler](), "compiler")
+	look(reflect.TypeFor[chainBuilder](), "chainBuilder")
+	look(reflect.TypeFor[doorBuilder](), "doorBuilder")
+}
+
+// All that is in a delta makes classes look, but what is known to be in no unit, or is looked for
+// by its hosts.
+func TestOnlyWhatNoUnitReadsLeavesClassesInPeace(t *testing.T) {
+	quiet := []string{"Workloads", "Nodes", "Endpoints", "Accounts"}
+	about := []string{"From", "To", "Changed", "Observed"} // the delta itself
+	var loud []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[state.Delta]()) {
+		var d state.Delta
+		switch v := reflect.ValueOf(&d).Elem().FieldByIndex(f.Index); v.Kind() {
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(f.Type, 1, 1))
+		case reflect.Bool:
+			v.SetBool(true)
+		}
+		if m := (&impact{delta: &d}); !m.none() {
+			loud = append(loud, f.Name)
+		} else {
+			require.Contains(t, slices.Concat(quiet, about), f.Name)
+		}
+	}
+	require.NotEmpty(t, loud)
+	for _, name := range quiet {
+		require.NotContains(t, loud, name)
+	}
+}
+
+// A policy for the whole mesh is worked out once for the workloads that serve the same ports,
+// whatever their namespaces.
+func TestAMeshWidePolicyIsWorkedOutOnce(t *testing.T) {
+	m := newMeshOf(t, 100)
+	g := &model.Guard{
+		Meta:   model.Meta{Kind: kinds.PeerAuthentication, Namespace: model.DefaultMesh().RootNamespace, Name: "default"},
+		Effect: model.GuardRefuses,
+	}
+	work := m.workOf(func() { m.apply(state.Update{Key: g.Key(), Objects: []model.Object{g}}) })
+	require.EqualValues(t, 1, work.Units)
+}
+
+// What a host that is a short name comes to depends on the namespace: the classes of one share it,
+// those of others do not.
+func TestAShortNameIsSharedWithinANamespace(t *testing.T) {
+	m := newMeshOf(t, 100)
+	selecting := serviceNumber(1, 0)
+	changed := selecting.Objects[0].(*model.Service)
+	changed.Selector, changed.Ports[0].Target = model.LabelsOf(map[string]string{"app": "a"}), 8080
+	m.apply(selecting)
+	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
+		Namespace: "ns1", Name: "q", Labels: changed.Selector, Settings: scope.Settings{HTTPProxyPort: 15080},
+	}}, func(*Member, Placement) {})
+	require.Equal(t, namespaces+1, m.compiler.Stats().Classes)
+	short := &model.Service{
+		Meta: model.Meta{Kind: kinds.ServiceEntry, Namespace: "ns7", Name: "short"}, Host: "svc1",
+		ExportTo: model.Exports{All: true}, Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}},
+	}
+	work := m.workOf(func() { m.apply(state.Update{Key: short.Key(), Objects: []model.Object{short}}) })
+	require.EqualValues(t, namespaces+1, work.Units, "the host for each namespace, and in ns1 who has had the name so far")
+	for _, c := range m.compiler.list {
+		name := resource.VirtualHostName(httpProxyTable, "svc1.ns1.svc.cluster.local:80")
+		before := c.state.Set(resource.VirtualHost).Get(name)
+		require.NotContains(t, before.Domains(), "svc1", c.key.Namespace)
+	}
+}
