@@ -20,7 +20,7 @@ type lane struct {
 	varying map[string]bool
 	// slow are hosts whose classes have to be asked after all.
 	slow map[model.Host]bool
-	made map[resource.Version]*resource.Set // by the root of what they were made of
+	made map[resource.Identity]*resource.Set // by what they were made of
 	// last are the assignments that were asked for last, and what they are now: those of the next class are mostly the same.
 	last, lastTo *resource.Set
 }
@@ -29,7 +29,7 @@ type lane struct {
 func (c compiler) lane(d *state.Delta) *lane {
 	l := &lane{
 		assignments: c.assignments, store: c.store, next: map[*resource.Resource]*assignmentKey{},
-		lists: map[*groupList]*groupList{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[resource.Version]*resource.Set{},
+		lists: map[*groupList]*groupList{}, varying: map[string]bool{}, slow: map[model.Host]bool{}, made: map[resource.Identity]*resource.Set{},
 	}
 	for _, e := range d.Endpoints {
 		for _, m := range c.groups.update(e) {
@@ -77,7 +77,7 @@ func (l *lane) of(s *resource.Set) *resource.Set {
 
 // apply is of for a set that is not the last.
 func (l *lane) apply(s *resource.Set) *resource.Set {
-	if known := l.made[s.Root()]; known != nil {
+	if known := l.made[s.Identity()]; known != nil {
 		return known
 	}
 	var edits []resource.Edit
@@ -87,7 +87,7 @@ func (l *lane) apply(s *resource.Set) *resource.Set {
 		}
 	}
 	to := l.store.Apply(s, edits)
-	l.made[s.Root()] = to
+	l.made[s.Identity()] = to
 	return to
 }
 

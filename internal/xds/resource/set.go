@@ -42,6 +42,13 @@ func (s *Set) Root() Version {
 	return s.root.version
 }
 
+// Identity is the content of a Set, as a key of maps: sets of one Store have the same Identity if their content is
+// equal. It is as small as a pointer, where a Version takes 12 bytes.
+type Identity struct{ root *node }
+
+// Identity is the set's content as a key.
+func (s *Set) Identity() Identity { return Identity{s.root} }
+
 // Equal tells whether two sets hold the same resources at the same versions.
 func (s *Set) Equal(o *Set) bool { return s == o || s.Root() == o.Root() }
 

@@ -67,6 +67,7 @@ func TestSetIsAMapWithoutHistory(t *testing.T) {
 			applyToMap(want, edits)
 			require.Equal(t, versions(want), contents(set))
 			require.Equal(t, len(want), set.Len())
+			require.Equal(t, before.Equal(set), before.Identity() == set.Identity())
 			if before.Equal(set) {
 				require.Same(t, before, set)
 			}
