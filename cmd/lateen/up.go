@@ -117,7 +117,7 @@ type mesh struct {
 	tokens          *local.Tokens
 	runtime         *local.Runtime
 	plane           plane
-	world           func() *state.World // nil if the control plane is another process
+	world           func() *state.Snapshot // nil if the control plane is another process
 	notices         chan local.Notice
 	problems        chan problemChange
 }
@@ -225,7 +225,7 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 		Authenticator: app.TokenAuthenticator{Lookup: m.tokens.Account}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version,
 		Problems: m.problemsChanged,
 	})
-	m.plane, m.world = pipeline, pipeline.World
+	m.plane, m.world = pipeline, pipeline.Snapshot
 	return nil
 }
 

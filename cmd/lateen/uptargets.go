@@ -13,7 +13,7 @@ import (
 type target struct{ url, host, path string }
 
 // checkTargets are the paths that routes name for a host that they have at an entrance's port.
-func checkTargets(entrances []local.Entrance, w *state.World) []target {
+func checkTargets(entrances []local.Entrance, w *state.Snapshot) []target {
 	var targets []target
 	for _, e := range entrances {
 		if !e.Address.IsValid() || !e.HTTP {
@@ -37,7 +37,7 @@ func checkTargets(entrances []local.Entrance, w *state.World) []target {
 }
 
 // portOf is the service port behind an entrance, a zero one if there is none.
-func portOf(w *state.World, e local.Entrance) model.ServicePort {
+func portOf(w *state.Snapshot, e local.Entrance) model.ServicePort {
 	for svc := range w.Claims(model.Resolve(e.Service, e.Namespace, w.Mesh.Domain)) {
 		for _, p := range svc.Ports {
 			if p.Name == e.Port {

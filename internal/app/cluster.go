@@ -200,7 +200,7 @@ func (c *Cluster) lead(ctx context.Context) {
 }
 
 // compiled takes which Ingresses a generation has made the mesh's: those that Gateways stand for.
-func (c *Cluster) compiled(w *state.World, d *state.Delta) {
+func (c *Cluster) compiled(w *state.Snapshot, d *state.Delta) {
 	var changes []status.IngressChange
 	for _, g := range d.Gateways {
 		if at := g.Either(); at.Kind == kinds.Ingress {
@@ -227,7 +227,7 @@ func (c *Cluster) meter(ctx context.Context) {
 
 // meshConfig is the configuration of the mesh now.
 func (p *Pipeline) meshConfig() model.MeshConfig {
-	if w := p.world.Load(); w != nil {
+	if w := p.snapshot.Load(); w != nil {
 		return *w.Mesh
 	}
 	return p.o.Mesh

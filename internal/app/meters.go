@@ -44,7 +44,7 @@ func (m *meters) arrived(c source.Change) {
 	}
 }
 
-func (m *meters) world(w *state.World, d *state.Delta) {
+func (m *meters) snapshot(w *state.Snapshot, d *state.Delta) {
 	counts := w.Counts()
 	m.metrics.World.Generation.Set(float64(w.Generation))
 	m.metrics.World.Services.Set(float64(counts.Services))

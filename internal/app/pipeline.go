@@ -74,7 +74,7 @@ type Pipeline struct {
 	registry     *registrar
 	monitor      *http.Server
 	meters       *meters
-	world        atomic.Pointer[state.World]
+	snapshot     atomic.Pointer[state.Snapshot]
 }
 
 // New puts the stages together.
@@ -174,10 +174,10 @@ func ignoreClosed(err error) error {
 }
 
 // advance takes the proxies to a new generation. It runs in the loop's goroutine.
-func (p *Pipeline) advance(w *state.World, d *state.Delta) {
+func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	start := time.Now()
-	p.world.Store(w)
-	p.meters.world(w, d)
+	p.snapshot.Store(w)
+	p.meters.snapshot(w, d)
 	p.differ.Advance()
 	p.compiler.Advance(d, func(step compile.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
@@ -229,8 +229,8 @@ func (p *Pipeline) Problems() []source.Problem { return p.problemStore.Problems(
 // Clients are the connected proxies.
 func (p *Pipeline) Clients() []serve.Client { return p.server.Clients() }
 
-// World is the present generation, nil before the first.
-func (p *Pipeline) World() *state.World { return p.world.Load() }
+// Snapshot is the present generation, nil before the first.
+func (p *Pipeline) Snapshot() *state.Snapshot { return p.snapshot.Load() }
 
 // Settle waits until everything that was delivered before has reached every connected proxy and was acknowledged.
 func (p *Pipeline) Settle(ctx context.Context) error {

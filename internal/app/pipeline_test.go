@@ -58,7 +58,7 @@ func TestAPipelineIsReadyWithItsFirstStateAndLeavesNothingBehind(t *testing.T) {
 	settle, stop := context.WithTimeout(ctx, 3*time.Minute)
 	defer stop()
 	require.NoError(t, p.Settle(settle))
-	require.Equal(t, uint64(1), p.World().Generation)
+	require.Equal(t, uint64(1), p.Snapshot().Generation)
 	resp, err := client.Get(url + "/ready")
 	require.NoError(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)

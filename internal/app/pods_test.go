@@ -108,7 +108,7 @@ func retained(t *testing.T, pods *crowd) int64 {
 	go func() { ended <- p.Run(ctx) }()
 	<-p.Opened()
 	if pods != nil {
-		require.NotNil(t, p.World().Workload(pods.last.Namespace, pods.last.Name))
+		require.NotNil(t, p.Snapshot().Workload(pods.last.Namespace, pods.last.Name))
 	}
 	kept := heap.InUse().Heap - before
 	goruntime.KeepAlive(p)

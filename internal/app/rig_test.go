@@ -187,8 +187,8 @@ func (r *rig) counts() cost {
 	s := r.pipeline.compiler.Stats()
 	t := s.Total()
 	return cost{
-		Hits: t.Hits, Misses: t.Misses, Equal: t.Equal, Lookups: r.pipeline.World().Lookups(), Units: s.Work.Units,
-		Evaluations: s.Work.Evaluations, Edits: s.Work.Edits, Generations: r.pipeline.World().Generation, Sent: r.sent(),
+		Hits: t.Hits, Misses: t.Misses, Equal: t.Equal, Lookups: r.pipeline.Snapshot().Lookups(), Units: s.Work.Units,
+		Evaluations: s.Work.Evaluations, Edits: s.Work.Edits, Generations: r.pipeline.Snapshot().Generation, Sent: r.sent(),
 	}
 }
 

@@ -46,7 +46,7 @@ func TestOnePartAloneChanges(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, stepped := state.NewWriter(), placeIn(t, state.NewWriter().World(), c.proxy)
+			w, stepped := state.NewWriter(), placeIn(t, state.NewWriter().Snapshot(), c.proxy)
 			var before map[string]resource.Version
 			for _, objects := range c.lives {
 				_, d := w.Apply(updatesOf(objects))
@@ -58,7 +58,7 @@ func TestOnePartAloneChanges(t *testing.T) {
 						stepped.state = changed.State
 					}
 				})
-				now := dump(placeIn(t, w.World(), c.proxy).state)
+				now := dump(placeIn(t, w.Snapshot(), c.proxy).state)
 				require.NotEqual(t, before, now, "the change shows")
 				require.Equal(t, now, dump(stepped.state))
 				before = now
@@ -106,13 +106,13 @@ func TestOnePartOfAClashChanges(t *testing.T) {
 			w := state.NewWriter()
 			w.Apply([]state.Update{update(was[0], false), update(was[1], false)})
 			p := scope.Proxy{Namespace: "default", Name: "p", Labels: labels}
-			stepped := placeIn(t, w.World(), p)
+			stepped := placeIn(t, w.Snapshot(), p)
 			before := stepped.comp.conflicts()
 			require.Len(t, before, 1)
 			_, d := w.Apply([]state.Update{update(was[0], true), update(was[1], true), update(is[0], false), update(is[1], false)})
 			stepped.comp.Advance(d, func(Step) {})
 			require.NotEqual(t, before, stepped.comp.conflicts())
-			require.Equal(t, placeIn(t, w.World(), p).comp.conflicts(), stepped.comp.conflicts())
+			require.Equal(t, placeIn(t, w.Snapshot(), p).comp.conflicts(), stepped.comp.conflicts())
 		})
 	}
 }
@@ -168,7 +168,7 @@ func TestTheNameOfASliceCounts(t *testing.T) {
 	require.Len(t, m.last.Changed, 1)
 	renamed := m.last.Changed[0].State
 	require.NotEqual(t, dump(first.State), dump(renamed))
-	require.Equal(t, dump(placeIn(t, m.writer.World(), sidecar).state), dump(renamed))
+	require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), sidecar).state), dump(renamed))
 
 	m.apply(state.Update{Key: slice("c", "").Key}, slice("e", "z2"))
 	require.Len(t, m.last.Changed, 1)
@@ -277,7 +277,7 @@ type placed struct {
 	state resource.State
 }
 
-func placeIn(t *testing.T, w *state.World, p scope.Proxy) *placed {
+func placeIn(t *testing.T, w *state.Snapshot, p scope.Proxy) *placed {
 	found := &placed{comp: NewCompiler(refuseNothing(t))}
 	found.comp.world = w
 	found.comp.Join(Facts{Proxy: p}, func(_ *Member, at Placement) { found.state = at.State })

@@ -17,7 +17,7 @@ import (
 type Compiler struct {
 	mu         sync.Mutex
 	one        sync.Mutex // is taken before mu by a proxy whose class grows
-	world      *state.World
+	world      *state.Snapshot
 	comp       compiler
 	classifier *scope.Classifier
 	classes    map[scope.Class]*class
@@ -73,7 +73,7 @@ type MemberMove struct {
 // NewCompiler starts with an empty world.
 func NewCompiler(refusals Refusals) *Compiler {
 	return &Compiler{
-		world: state.NewWriter().World(), comp: compiler{newWorkshop(resource.NewStore(), refusals)}, classifier: scope.NewClassifier(),
+		world: state.NewWriter().Snapshot(), comp: compiler{newWorkshop(resource.NewStore(), refusals)}, classifier: scope.NewClassifier(),
 		classes: map[scope.Class]*class{}, members: newMembers(), slice: sliceOfAClass,
 	}
 }
@@ -195,7 +195,7 @@ func (c *Compiler) variantOf(cl *class, near model.Labels) *variant {
 }
 
 // resolve prefers the Pod record to what a proxy says of itself: a compromised one may claim labels.
-func resolve(w *state.World, f Facts) (scope.Proxy, resource.Overlay) {
+func resolve(w *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
 	proxy, own := f.Proxy, resource.Overlay{Pod: f.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
 	pod := w.Workload(proxy.Namespace, proxy.Name)
 	if pod == nil {

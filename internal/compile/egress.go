@@ -75,7 +75,7 @@ func egressChange(from, to *scope.Scope) (changed []model.ScopedHost, narrow boo
 }
 
 // listed adds what comes into or out of sight when a Sidecar begins or ceases to list a host.
-func (m *impact) listed(w *state.World, h model.ScopedHost) {
+func (m *impact) listed(w *state.Snapshot, h model.ScopedHost) {
 	switch {
 	case !h.Host.IsWildcard():
 		m.claims(h.Host)

@@ -55,7 +55,7 @@ func TestGenerationsComeWhileAClassGrows(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, generations, services/slice)
 	require.Nil(t, m.compiler.growing)
-	require.Equal(t, dump(placeIn(t, m.writer.World(), first.facts.Proxy).state), dump(placed.State))
+	require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), first.facts.Proxy).state), dump(placed.State))
 	m.apply(endpointOf(services/2, 3))
 	require.Len(t, m.last.Changed, 1, "from here on it is as any class")
 }
@@ -94,7 +94,7 @@ func TestPortsChangeHandsWhileAClassGrows(t *testing.T) {
 		m.compiler.growFor(first)
 	}
 	m.apply(endpointOf(services/2, 3)) // a step, so that conflicts are told
-	fresh := placeIn(t, m.writer.World(), first.facts.Proxy)
+	fresh := placeIn(t, m.writer.Snapshot(), first.facts.Proxy)
 	require.Equal(t, dump(fresh.state), dump(m.compiler.list[0].state))
 	require.NotEmpty(t, m.compiler.conflicts())
 	require.Equal(t, fresh.comp.conflicts(), m.compiler.conflicts())
@@ -121,10 +121,10 @@ func TestVariedEndpointsChangeWhileAClassGrows(t *testing.T) {
 				m.compiler.forgetUnused()
 			}
 			for i := range services {
-				m.apply(zonedEndpoints(i, uint16(m.writer.World().Generation)))
+				m.apply(zonedEndpoints(i, uint16(m.writer.Snapshot().Generation)))
 			}
 		}
-		require.Equal(t, dump(placeIn(t, m.writer.World(), first.facts.Proxy).state), dump(placed.State))
+		require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), first.facts.Proxy).state), dump(placed.State))
 		m.apply(zonedEndpoints(7, 1))
 		require.Len(t, m.last.Changed, 1, "from here on it is as any class")
 	}
@@ -175,6 +175,6 @@ func TestProxiesOfNewClassesComeAtOnce(t *testing.T) {
 	all.Wait()
 	require.Len(t, classes, kinds*each)
 	for class, f := range classes {
-		require.Equal(t, dump(placeIn(t, m.writer.World(), f.Proxy).state), dump(at[class]))
+		require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), f.Proxy).state), dump(at[class]))
 	}
 }

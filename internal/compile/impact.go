@@ -71,7 +71,7 @@ func impactOf(d *state.Delta, l *lane) *impact {
 }
 
 // both yields the worlds before and after.
-func (m *impact) both() []*state.World { return []*state.World{m.delta.From, m.delta.To} }
+func (m *impact) both() []*state.Snapshot { return []*state.Snapshot{m.delta.From, m.delta.To} }
 
 // claims adds a host whose claimants changed, or that may come into or out of sight, with all that hangs on it.
 func (m *impact) claims(host model.Host) {
@@ -109,7 +109,7 @@ func (m *impact) routes(vs *model.VirtualService) {
 	}
 }
 
-func (m *impact) portsOf(w *state.World, host model.Host) {
+func (m *impact) portsOf(w *state.Snapshot, host model.Host) {
 	for svc := range w.Claims(host) {
 		for _, p := range svc.Ports {
 			if explicit(p.Protocol) {
@@ -121,7 +121,7 @@ func (m *impact) portsOf(w *state.World, host model.Host) {
 }
 
 // vipsOf adds what else has the virtual IPs of a service at a port: the first of all has it.
-func (m *impact) vipsOf(w *state.World, svc *model.Service, p model.ServicePort) {
+func (m *impact) vipsOf(w *state.Snapshot, svc *model.Service, p model.ServicePort) {
 	for _, address := range svc.VIPs() {
 		if explicit(p.Protocol) {
 			m.vips[vipUnit(address, p.Port)] = true

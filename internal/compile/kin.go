@@ -40,7 +40,7 @@ func unlimited(s *scope.Scope) bool {
 }
 
 // follow makes a class of its kin in a world, as if it were new.
-func (c *class) follow(comp compiler, kin *class, w *state.World, s *scope.Scope) {
+func (c *class) follow(comp compiler, kin *class, w *state.Snapshot, s *scope.Scope) {
 	c.scope, c.keys = kin.scope, kin.keys
 	c.state = kin.state.Fork()
 	c.tables, c.owners = maps.Clone(kin.tables), maps.Clone(kin.owners)
@@ -57,7 +57,7 @@ func (c *class) follow(comp compiler, kin *class, w *state.World, s *scope.Scope
 }
 
 // difference is what two classes of sidecars may see otherwise in one world, but for what their Sidecars let in.
-func difference(w *state.World, a, b *scope.Class) *impact {
+func difference(w *state.Snapshot, a, b *scope.Class) *impact {
 	m := impactOf(&state.Delta{From: w, To: w}, nil)
 	m.own = true
 	if a.Namespace == b.Namespace && a.Selectors == b.Selectors {

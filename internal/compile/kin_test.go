@@ -90,11 +90,11 @@ func requireKinDiffer(t *testing.T, objects []model.Object, first, then scope.Pr
 	t.Helper()
 	w := state.NewWriter()
 	w.Apply(updatesOf(objects))
-	before := placeIn(t, w.World(), first)
+	before := placeIn(t, w.Snapshot(), first)
 	var next resource.State
 	before.comp.Join(Facts{Proxy: then}, func(_ *Member, at Placement) { next = at.State })
 	require.NotEqual(t, dump(before.state), dump(next))
-	require.Equal(t, dump(placeIn(t, w.World(), then).state), dump(next))
+	require.Equal(t, dump(placeIn(t, w.Snapshot(), then).state), dump(next))
 }
 
 // Proxies that differ in one thing that they ask for alone are two classes, whoever comes first. Random lives hardly ever bring both.
@@ -124,7 +124,7 @@ func TestKinOfAnotherNamespaceHaveTheSameProblems(t *testing.T) {
 			w := state.NewWriter()
 			w.Apply(updatesOf([]model.Object{s, r}))
 			a, b := scope.Proxy{Namespace: "a", Name: "p"}, scope.Proxy{Namespace: "b", Name: "p"}
-			forth, back := placeIn(t, w.World(), a), placeIn(t, w.World(), b)
+			forth, back := placeIn(t, w.Snapshot(), a), placeIn(t, w.Snapshot(), b)
 			forth.comp.Join(Facts{Proxy: b}, func(*Member, Placement) {})
 			back.comp.Join(Facts{Proxy: a}, func(*Member, Placement) {})
 			require.NotEmpty(t, forth.comp.conflicts())

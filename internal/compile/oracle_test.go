@@ -191,7 +191,7 @@ func (o *oracle) members() []*Member {
 }
 
 // applyHeld applies updates in two steps at times, of which only the second is published.
-func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.World, *state.Delta) {
+func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.Snapshot, *state.Delta) {
 	n := 0
 	if len(updates) > 1 && rapid.IntRange(0, 3).Draw(t, "in two steps") == 3 {
 		n = len(updates) / 2
@@ -203,7 +203,7 @@ func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.World, *s
 
 // apply takes the world and the compiler a step further, as the pipeline does; published tells whether there was one to take.
 func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, published bool) {
-	from := o.writer.World()
+	from := o.writer.Snapshot()
 	to, d := o.applyHeld(t, worldUpdates(updates))
 	if d.IsEmpty() {
 		return step, false
@@ -245,7 +245,7 @@ func (o *oracle) compare(t *rapid.T) {
 	for _, u := range rapid.Permutation(worldUpdates(o.history.Present())).Draw(t, "order") {
 		w.Apply([]state.Update{u})
 	}
-	fresh.world = w.World()
+	fresh.world = w.Snapshot()
 	for _, m := range o.members() {
 		got := o.placed[m]
 		fresh.Join(m.facts, func(same *Member, p Placement) {

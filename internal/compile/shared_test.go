@@ -143,7 +143,7 @@ func textOfEdits(e *edits) []string {
 // What turns units into resources reaches no world and no class but by the Scope that it is given.
 func TestCompilersHoldNoWorldAndNoClass(t *testing.T) {
 	forbidden := []reflect.Type{
-		reflect.TypeFor[state.World](), reflect.TypeFor[scope.Class](), reflect.TypeFor[class](), reflect.TypeFor[Compiler](),
+		reflect.TypeFor[state.Snapshot](), reflect.TypeFor[scope.Class](), reflect.TypeFor[class](), reflect.TypeFor[Compiler](),
 	}
 	seen := map[reflect.Type]bool{reflect.TypeFor[scope.Scope](): true}
 	var look func(at reflect.Type, path string)

@@ -56,7 +56,7 @@ type slot struct {
 type compiler struct{ *workshop }
 
 // scope looks at a world as a class does.
-func (c compiler) scope(w *state.World, cl *class) *scope.Scope {
+func (c compiler) scope(w *state.Snapshot, cl *class) *scope.Scope {
 	s := scope.New(w, &cl.key)
 	s.Evaluations = &c.work.Evaluations
 	return s

@@ -84,7 +84,7 @@ func (b *stepCache) close() {
 }
 
 // next is the scope of a class in another world, until the next class asks.
-func (b *stepCache) next(s *scope.Scope, w *state.World) *scope.Scope {
+func (b *stepCache) next(s *scope.Scope, w *state.Snapshot) *scope.Scope {
 	b.to = *s
 	b.to.MoveTo(w)
 	return &b.to

@@ -49,7 +49,7 @@ type Place struct {
 }
 
 // PlaceOf is where a workload runs.
-func PlaceOf(w *state.World, workload *model.Workload) *Place {
+func PlaceOf(w *state.Snapshot, workload *model.Workload) *Place {
 	return &Place{Locality: w.LocalityOf(workload), Node: workload.Node}
 }
 
@@ -102,7 +102,7 @@ func NewClassifier() *Classifier {
 }
 
 // Classify finds the class of a proxy in a state.
-func (c *Classifier) Classify(w *state.World, p Proxy) Class {
+func (c *Classifier) Classify(w *state.Snapshot, p Proxy) Class {
 	class := Class{Type: p.Type, Namespace: p.Namespace, Settings: p.Settings, Selectors: c.selectors.List(matching(w, p.Labels))}
 	if p.Type == Router {
 		class.Binds = c.binds.List(binds(w, p))
@@ -113,7 +113,7 @@ func (c *Classifier) Classify(w *state.World, p Proxy) Class {
 	return class
 }
 
-func matching(w *state.World, labels model.Labels) []model.Labels {
+func matching(w *state.Snapshot, labels model.Labels) []model.Labels {
 	var found []model.Labels
 	for s := range w.SelectorsOf(labels) {
 		if len(found) == 0 || found[len(found)-1] != s {

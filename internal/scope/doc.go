@@ -1,8 +1,8 @@
 // Package scope owns who sees what: which Class a proxy belongs to, and which services, routes and rules a class sees in
-// a World (Sidecar, exportTo, workload selectors, gateways).
+// a Snapshot (Sidecar, exportTo, workload selectors, gateways).
 //
-//	World + Proxy ──► Classifier ──► Class   what tells proxies apart, made of match results, comparable
-//	World + Class ──► Scope                  a view: it answers questions by the world's indexes, and holds no copy
+//	Snapshot + Proxy ──► Classifier ──► Class   what tells proxies apart, made of match results, comparable
+//	Snapshot + Class ──► Scope                  a view: it answers questions by the world's indexes, and holds no copy
 //
 // A Class never holds what only one proxy has (its addresses, its labels as such): proxies that should get the same
 // configuration must come out equal. Moves tells whether a delta may change a proxy's class.

@@ -42,7 +42,7 @@ func (s *Scope) claimsTo(host model.Host) iter.Seq[*model.Service] {
 	return slices.Values(s.Cache.claimsTo(s.world, host))
 }
 
-func (c *LookupCache) claimsTo(w *state.World, host model.Host) []*model.Service {
+func (c *LookupCache) claimsTo(w *state.Snapshot, host model.Host) []*model.Service {
 	return recall(c.claims, host, func() []*model.Service { return slices.Collect(w.Claims(host)) })
 }
 
@@ -76,7 +76,7 @@ func (s *Scope) routesOf(host model.Host) *model.VirtualService {
 	return firstOf(known, s, (*Scope).hasRoutes)
 }
 
-func routesIn(w *state.World, host model.Host) iter.Seq[*model.VirtualService] {
+func routesIn(w *state.Snapshot, host model.Host) iter.Seq[*model.VirtualService] {
 	return func(yield func(*model.VirtualService) bool) {
 		for pattern := range host.Patterns() {
 			for v := range w.VirtualServicesOf(pattern) {
@@ -98,7 +98,7 @@ func (s *Scope) rulesFor(host model.Host) [][]*model.DestinationRule {
 	return recall(s.Cache.rules, host, func() [][]*model.DestinationRule { return rulesIn(w, host) })
 }
 
-func rulesIn(w *state.World, host model.Host) (found [][]*model.DestinationRule) {
+func rulesIn(w *state.Snapshot, host model.Host) (found [][]*model.DestinationRule) {
 	for pattern := range host.Patterns() {
 		if rules := slices.Collect(w.DestinationRulesOf(pattern)); len(rules) > 0 {
 			found = append(found, rules)

@@ -228,7 +228,7 @@ func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
 
 // requireRecorded asks a class by each method, and compares all others with it. It notes the
 // methods that differ.
-func requireRecorded(t *rapid.T, w *state.World, classes []scope.Class, about *arguments, differ map[string]int) {
+func requireRecorded(t *rapid.T, w *state.Snapshot, classes []scope.Class, about *arguments, differ map[string]int) {
 	asked := rapid.IntRange(0, len(classes)-1).Draw(t, "class")
 	for name, m := range methods {
 		if m.sort == setup {
@@ -260,7 +260,7 @@ func saysSame(by sort, asked, other *scope.Scope) bool {
 	}
 }
 
-func drawWorld(t *rapid.T) (*state.World, []model.Object) {
+func drawWorld(t *rapid.T) (*state.Snapshot, []model.Object) {
 	h := meshlife.NewHistory()
 	var present []model.Object
 	writer := state.NewWriter()
@@ -271,7 +271,7 @@ func drawWorld(t *rapid.T) (*state.World, []model.Object) {
 		writer.Apply([]state.Update{{Key: u.Key, Objects: u.Objects}})
 		present = append(present, u.Objects...)
 	}
-	return writer.World(), present
+	return writer.Snapshot(), present
 }
 
 // forwarded is seldom drawn: a service of one namespace behind a Gateway with AUTO_PASSTHROUGH.
@@ -286,7 +286,7 @@ func forwarded() objects {
 	return o
 }
 
-func drawArguments(t *rapid.T, w *state.World, present []model.Object) *arguments {
+func drawArguments(t *rapid.T, w *state.Snapshot, present []model.Object) *arguments {
 	a := &arguments{
 		host: "a.default.svc.cluster.local", address: "127.0.0.1", credential: "a",
 		port:      rapid.SampledFrom([]uint16{80, 443, 8080, 9080}).Draw(t, "port"),

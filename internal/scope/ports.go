@@ -44,7 +44,7 @@ type target struct {
 
 // inbound are the ports of a sidecar's workload, sorted, and what is contested of them. Which services lead to a port makes no
 // difference to the proxy; only a clash names them.
-func inbound(w *state.World, p Proxy) (ports []Inbound, clashes []Clash) {
+func inbound(w *state.Snapshot, p Proxy) (ports []Inbound, clashes []Clash) {
 	first := map[uint16]Claim{}
 	for t := range targets(w, p) {
 		of, contested := first[t.port]
@@ -61,7 +61,7 @@ func inbound(w *state.World, p Proxy) (ports []Inbound, clashes []Clash) {
 
 // binds are the ports of services that lead to another one of a gateway's workload, sorted. Of services that say otherwise the first
 // counts.
-func binds(w *state.World, p Proxy) []Bind {
+func binds(w *state.Snapshot, p Proxy) []Bind {
 	var found []Bind
 	seen := map[uint16]bool{}
 	for t := range targets(w, p) {
@@ -75,7 +75,7 @@ func binds(w *state.World, p Proxy) []Bind {
 }
 
 // targets yields what services claim of the ports of a workload, in the total order of the services.
-func targets(w *state.World, p Proxy) iter.Seq[target] {
+func targets(w *state.Snapshot, p Proxy) iter.Seq[target] {
 	return func(yield func(target) bool) {
 		workload := w.Workload(p.Namespace, p.Name)
 		for _, s := range serving(w, p) {
@@ -93,7 +93,7 @@ func targets(w *state.World, p Proxy) iter.Seq[target] {
 }
 
 // serving are the services that a workload serves, in the total order.
-func serving(w *state.World, p Proxy) []*model.Service {
+func serving(w *state.Snapshot, p Proxy) []*model.Service {
 	found := slices.Collect(w.ServicesSelecting(p.Namespace, p.Labels))
 	slices.SortFunc(found, func(a, b *model.Service) int {
 		return cmp.Or(a.Compare(&b.Meta), cmp.Compare(a.Host, b.Host))

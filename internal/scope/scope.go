@@ -19,7 +19,7 @@ import (
 //	recorded  depends on more of the class: Reads takes down the question and its answer, or
 //	          that the answer is for this class only
 type Scope struct {
-	world   *state.World
+	world   *state.Snapshot
 	class   *Class
 	sidecar *model.Sidecar // in force; nil if none is
 	// Evaluations, unless it is nil, counts how often it was evaluated whether the class sees something.
@@ -37,15 +37,15 @@ func (s *Scope) evaluated() {
 }
 
 // New looks at a world as a class does.
-func New(w *state.World, c *Class) *Scope {
+func New(w *state.Snapshot, c *Class) *Scope {
 	return &Scope{world: w, class: c, sidecar: sidecarFor(w, c)}
 }
 
 // MoveTo takes the scope to another world in which no Sidecar is another.
-func (s *Scope) MoveTo(w *state.World) { s.world = w }
+func (s *Scope) MoveTo(w *state.Snapshot) { s.world = w }
 
 // sidecarFor picks the Sidecar in force: one that selects the workload, then the namespace's, then the root namespace's.
-func sidecarFor(w *state.World, c *Class) *model.Sidecar {
+func sidecarFor(w *state.Snapshot, c *Class) *model.Sidecar {
 	if c.Type != Sidecar {
 		return nil
 	}

@@ -17,10 +17,10 @@ func BenchmarkScope(b *testing.B) {
 		u, _ := newUpstream(b, services)
 		facts := factsOf(meshgen.Proxies()[openProxy])
 		classifier := scope.NewClassifier()
-		class := classifier.Classify(u.writer.World(), facts.Proxy)
+		class := classifier.Classify(u.writer.Snapshot(), facts.Proxy)
 		change(b, "classify", func(b *testing.B) {
 			for b.Loop() {
-				classifier.Classify(u.writer.World(), facts.Proxy)
+				classifier.Classify(u.writer.Snapshot(), facts.Proxy)
 			}
 		})
 		change(b, "moves", func(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkScope(b *testing.B) {
 		change(b, "service", func(b *testing.B) {
 			host := model.Host(meshgen.Host(subject))
 			for b.Loop() {
-				s := scope.New(u.writer.World(), &class)
+				s := scope.New(u.writer.Snapshot(), &class)
 				svc := s.Service(host)
 				if svc == nil || s.VirtualService(host) == nil || s.DestinationRule(svc) == nil {
 					b.Fatal("the class does not see the service")
@@ -43,7 +43,7 @@ func BenchmarkScope(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				n = 0
-				for range scope.New(u.writer.World(), &class).Hosts() {
+				for range scope.New(u.writer.Snapshot(), &class).Hosts() {
 					n++
 				}
 			}

@@ -24,8 +24,8 @@ import (
 func BenchmarkTranslate(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		u, _ := newUpstream(b, services)
-		class := scope.NewClassifier().Classify(u.writer.World(), factsOf(meshgen.Proxies()[openProxy]).Proxy)
-		s := scope.New(u.writer.World(), &class)
+		class := scope.NewClassifier().Classify(u.writer.Snapshot(), factsOf(meshgen.Proxies()[openProxy]).Proxy)
+		s := scope.New(u.writer.Snapshot(), &class)
 		in := inputsOf(b, s, model.Host(meshgen.Host(subject)))
 		one := func(name string, translate func() proto.Message) {
 			change(b, name, func(b *testing.B) {

@@ -76,7 +76,7 @@ func start(t tester, s source.Source) *mesh {
 	}
 	m.loop = schedule.NewLoop(schedule.LoopOptions{
 		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Problems: m.store, Logger: quiet,
-		Publish: func(_ *state.World, d *state.Delta) { compiler.Advance(d, m.take) },
+		Publish: func(_ *state.Snapshot, d *state.Delta) { compiler.Advance(d, m.take) },
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {},
 	})
 	var running sync.WaitGroup

@@ -32,7 +32,7 @@ type checker struct {
 // The checkers, by what they look at.
 func checkers() (model, world, problems, loop, reads, view, session *checker) {
 	model = &checker{pkg: "model", tests: []string{"TestEveryFieldCountsInTheFingerprint"}}
-	world = &checker{pkg: "state", tests: []string{"TestWorldEqualsFromNothing"}, checks: 300}
+	world = &checker{pkg: "state", tests: []string{"TestSnapshotEqualsFromNothing"}, checks: 300}
 	problems = &checker{pkg: "validate", tests: []string{"TestProblemsEqualFromNothing"}, checks: 300}
 	loop = &checker{pkg: "schedule", checks: 30, within: 40 * time.Second}
 	reads = &checker{pkg: "scope", tests: []string{"TestNoMethodReadsMoreThanItRecords"}, checks: 100}

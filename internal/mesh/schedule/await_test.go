@@ -34,7 +34,7 @@ func (r *rig) leftAt() (at []time.Duration) {
 	return at
 }
 
-func endpointsIn(w *state.World, s model.Host) (n int) {
+func endpointsIn(w *state.Snapshot, s model.Host) (n int) {
 	for claim := range w.Claims(s) {
 		for range w.Endpoints(claim).All() {
 			n++

@@ -23,7 +23,7 @@ import (
 type endpointGrace struct {
 	keepFor time.Duration
 	// selector is what a Service selects, be that applied or about to be.
-	selector func(*state.World, source.Key) model.Labels
+	selector func(*state.Snapshot, source.Key) model.Labels
 
 	// kept are the endpoints, by the key of the slice that they stand in.
 	kept map[source.Key]*keptSlice
@@ -45,7 +45,7 @@ type keptHost struct {
 	until time.Time
 }
 
-func newEndpointGrace(keepFor time.Duration, selector func(*state.World, source.Key) model.Labels) endpointGrace {
+func newEndpointGrace(keepFor time.Duration, selector func(*state.Snapshot, source.Key) model.Labels) endpointGrace {
 	return endpointGrace{
 		keepFor: keepFor, selector: selector, kept: map[source.Key]*keptSlice{}, terminating: map[source.Key]bool{},
 	}
@@ -64,7 +64,7 @@ func (g *endpointGrace) converted(k source.Key, r ingest.Result) {
 
 // step gives the updates of the slices with kept endpoints after a step: what it took away and may
 // be about to come back is kept, and what need not be kept any more goes.
-func (g *endpointGrace) step(w *state.World, d *state.Delta, now time.Time) []state.Update {
+func (g *endpointGrace) step(w *state.Snapshot, d *state.Delta, now time.Time) []state.Update {
 	touched := map[source.Key]*keptSlice{}
 	for _, c := range d.Endpoints {
 		g.keepLost(w, c, now, touched)
@@ -83,7 +83,7 @@ func (g *endpointGrace) step(w *state.World, d *state.Delta, now time.Time) []st
 
 // keepLost keeps those endpoints of one service that were there before a step and are not after it.
 func (g *endpointGrace) keepLost(
-	w *state.World, c state.EndpointChange, now time.Time, touched map[source.Key]*keptSlice,
+	w *state.Snapshot, c state.EndpointChange, now time.Time, touched map[source.Key]*keptSlice,
 ) {
 	if g.keepFor == 0 || c.Entry != "" {
 		return
@@ -132,7 +132,7 @@ func (g *endpointGrace) sliceFor(service source.Key, p model.SlicePort) (source.
 
 // stays reports whether a host that a slice of a service has lost is one of its hosts still, for
 // all that is known.
-func (g *endpointGrace) stays(w *state.World, service source.Key, selector model.Labels, h model.SliceHost) bool {
+func (g *endpointGrace) stays(w *state.Snapshot, service source.Key, selector model.Labels, h model.SliceHost) bool {
 	pod := w.Workload(service.Namespace, h.Pod)
 	return pod != nil && slices.Contains(pod.Addresses, h.Address) && !g.terminating[pod.Key()] &&
 		!selector.IsEmpty() && selector.Selects(pod.Labels) && !g.listed(w, service, h)
@@ -140,7 +140,7 @@ func (g *endpointGrace) stays(w *state.World, service source.Key, selector model
 
 // listed reports whether a slice of a service lists a host, in whatever condition and on whatever
 // ports: then that holds.
-func (g *endpointGrace) listed(w *state.World, service source.Key, h model.SliceHost) bool {
+func (g *endpointGrace) listed(w *state.Snapshot, service source.Key, h model.SliceHost) bool {
 	same := func(o model.SliceHost) bool { return o.Pod == h.Pod && o.Address == h.Address }
 	for s := range w.SlicesNaming(service.Namespace, h.Pod) {
 		if s.Service != service.Name || g.kept[s.Key()] != nil {
@@ -153,7 +153,7 @@ func (g *endpointGrace) listed(w *state.World, service source.Key, h model.Slice
 	return false
 }
 
-func kubernetesService(w *state.World, host model.Host, namespace string) *model.Service {
+func kubernetesService(w *state.Snapshot, host model.Host, namespace string) *model.Service {
 	for s := range w.Claims(host) {
 		if s.Kind == kinds.Service && s.Namespace == namespace {
 			return s

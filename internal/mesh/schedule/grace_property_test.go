@@ -121,7 +121,7 @@ func whatNobodyWasTold(deltas []*state.Delta) (untold []state.EndpointID) {
 // serviceA is what endpoints of service a are known by, be there such a Service or not.
 var serviceA = &model.Service{Meta: model.Meta{Namespace: "default"}, Host: "a.default.svc.cluster.local"}
 
-func pods(w *state.World) map[state.EndpointID]string {
+func pods(w *state.Snapshot) map[state.EndpointID]string {
 	serve := map[state.EndpointID]string{}
 	for id, e := range w.Endpoints(serviceA).All() {
 		serve[id] = e.Workload[len("default/"):]

@@ -83,7 +83,7 @@ func listsAt(port int32, name string, pods ...string) source.Change {
 func removed(c source.Change) source.Change { return source.Change{Key: c.Key} }
 
 // offers tells whether callers of service a can come to an endpoint.
-func offers(w *state.World, id state.EndpointID) bool {
+func offers(w *state.Snapshot, id state.EndpointID) bool {
 	for s := range w.Claims("a.default.svc.cluster.local") {
 		_, there := w.Endpoints(s).Get(id)
 		return there

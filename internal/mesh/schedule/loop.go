@@ -23,7 +23,7 @@ type LoopOptions struct {
 	Mesh      model.MeshConfig // until a ConfigMap says otherwise
 	Debounce  Debounce
 	// Publish gets each generation, in order, in the loop's goroutine.
-	Publish func(*state.World, *state.Delta)
+	Publish func(*state.Snapshot, *state.Delta)
 	// Batched is told of each batch: how many changes, and how long the first of them waited.
 	Batched func(changes int, waited time.Duration)
 	// Arrived is told of each change as it comes.
@@ -140,7 +140,7 @@ func (l *Loop) answer() {
 		return
 	}
 	for _, done := range l.flushing {
-		done <- l.writer.World().Generation
+		done <- l.writer.Snapshot().Generation
 	}
 	l.flushing = nil
 }
@@ -158,7 +158,7 @@ func (l *Loop) take(e source.Event) {
 	for _, r := range e.Reports {
 		l.o.Problems.Report(r)
 	}
-	if l.o.Applied != nil && len(e.Reports) > 0 && l.queues.empty() && l.writer.World().Generation > 0 {
+	if l.o.Applied != nil && len(e.Reports) > 0 && l.queues.empty() && l.writer.Snapshot().Generation > 0 {
 		l.o.Applied(nil)
 	}
 	if e.Synced && !l.queues.synced {
@@ -187,7 +187,7 @@ func (l *Loop) converted(c source.Change, r ingest.Result) {
 
 // selectorOf is what a Service selects, be that applied or about to be; nothing if there is no such
 // Service.
-func (l *Loop) selectorOf(w *state.World, service source.Key) model.Labels {
+func (l *Loop) selectorOf(w *state.Snapshot, service source.Key) model.Labels {
 	if c, waits := l.queues.pending.changes[service]; waits {
 		if given := l.convert.preview(c).Objects; len(given) > 0 {
 			return given[0].(*model.Service).Selector
@@ -222,7 +222,7 @@ func (l *Loop) step(leave selection) {
 }
 
 // apply makes the next generation, with the endpoints in it that are in their grace.
-func (l *Loop) apply(updates []state.Update) (*state.World, *state.Delta) {
+func (l *Loop) apply(updates []state.Update) (*state.Snapshot, *state.Delta) {
 	w, d := l.writer.Apply(updates)
 	kept := l.grace.step(w, d, time.Now())
 	l.queues.graceEnds = l.grace.ends
@@ -235,7 +235,7 @@ func (l *Loop) apply(updates []state.Update) (*state.World, *state.Delta) {
 
 // withoutEndpoints are the new Services of a step that have none yet: whoever writes their
 // EndpointSlice sees the Service first. An alias has its name for an endpoint.
-func withoutEndpoints(w *state.World, d *state.Delta) (services []source.Key) {
+func withoutEndpoints(w *state.Snapshot, d *state.Delta) (services []source.Key) {
 	for _, p := range d.Services {
 		if p.Old == nil && p.New.Kind == kinds.Service && w.Endpoints(p.New).IsEmpty() {
 			services = append(services, p.New.Key())

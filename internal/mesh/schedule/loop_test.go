@@ -66,7 +66,7 @@ func newRig(t *testing.T, debounce schedule.Debounce, options ...func(*schedule.
 	log := slog.New(slog.DiscardHandler)
 	o := schedule.LoopOptions{
 		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
-		Publish: func(w *state.World, d *state.Delta) {
+		Publish: func(w *state.Snapshot, d *state.Delta) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.seen = append(r.seen, d)

@@ -300,7 +300,7 @@ func serviceOf(namespace string) source.Change { return inNamespace(namespace, s
 func numbered(n int) source.Change { return slice("a-0", fmt.Sprintf("127.1.%d.%d", n/250, 1+n%250)) }
 
 // number is what the slice of a namespace tells; 0 if it has no endpoint.
-func number(w *state.World, namespace string) (n int) {
+func number(w *state.Snapshot, namespace string) (n int) {
 	for s := range w.ServicesIn(namespace) {
 		for _, e := range w.Endpoints(s).All() {
 			a := netip.MustParseAddr(e.Address).As4()

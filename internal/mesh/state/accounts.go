@@ -26,7 +26,7 @@ type AccountsChange struct {
 
 // Accounts are the service accounts, in the service's own namespace, of those who serve a service: of its endpoints, and of pods that
 // are about to be some, or were. They are sorted, and not to be changed.
-func (w *World) Accounts(s *model.Service) []string {
+func (w *Snapshot) Accounts(s *model.Service) []string {
 	set, _ := w.accounts.get(serviceIDOf(s).key())
 	if set == nil {
 		return nil

@@ -4,9 +4,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/model"
 )
 
-// batch is one step of the Writer: the world that it leaves, which is its own until it is finished, and the delta.
+// batch is one step of the Writer: the snapshot that it leaves, which is its own until it is finished, and the delta.
 type batch struct {
-	from, next *World
+	from, next *Snapshot
 	tx         *txn
 	delta      *Delta
 
@@ -14,13 +14,13 @@ type batch struct {
 	keys        [][]byte // of the object in hand
 }
 
-func newBatch(from *World) *batch {
+func newBatch(from *Snapshot) *batch {
 	next := *from
 	return &batch{from: from, next: &next, tx: new(txn), delta: &Delta{From: from}}
 }
 
-// finish publishes the step: the same world when nothing changed.
-func (b *batch) finish() *World {
+// finish publishes the step: the same snapshot when nothing changed.
+func (b *batch) finish() *Snapshot {
 	switch {
 	case !b.delta.IsEmpty():
 		b.next.Generation++
@@ -33,7 +33,7 @@ func (b *batch) finish() *World {
 }
 
 // replace takes a source object's old model objects out and puts its new ones in. It tells whether anything differs that something
-// depends on, and with which pointers the new ones are in the world: where the content is equal, the old ones.
+// depends on, and with which pointers the new ones are in the snapshot: where the content is equal, the old ones.
 func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed bool) {
 	for _, o := range old {
 		if find(now, identity(o)) == nil {

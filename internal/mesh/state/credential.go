@@ -8,7 +8,7 @@ import (
 )
 
 // Certificate is the pair that the workloads of a namespace have under the name of a credential. It is nil unless it is Good.
-func (w *World) Certificate(namespace, credential string) (*model.KeyPair, model.Holding) {
+func (w *Snapshot) Certificate(namespace, credential string) (*model.KeyPair, model.Holding) {
 	c := w.Credential(namespace, credential)
 	holds := c.HoldsPair()
 	if holds != model.Good {
@@ -18,7 +18,7 @@ func (w *World) Certificate(namespace, credential string) (*model.KeyPair, model
 }
 
 // Authorities are those that go with a credential: of the Secret that is for them alone, or of its own. They are nil unless Good.
-func (w *World) Authorities(namespace, credential string) (*model.Authorities, model.Holding) {
+func (w *Snapshot) Authorities(namespace, credential string) (*model.Authorities, model.Holding) {
 	c := w.Credential(namespace, model.AuthoritiesOf(credential))
 	if c == nil {
 		c = w.Credential(namespace, credential)
@@ -31,7 +31,7 @@ func (w *World) Authorities(namespace, credential string) (*model.Authorities, m
 }
 
 // LackOf is what a server of a Gateway lacks in the namespace of a workload: of several Secrets the first.
-func (w *World) LackOf(g *model.Gateway, server int, namespace string) (source.Problem, bool) {
+func (w *Snapshot) LackOf(g *model.Gateway, server int, namespace string) (source.Problem, bool) {
 	t := g.Servers[server].TLS
 	if t == nil {
 		return source.Problem{}, false

@@ -21,7 +21,7 @@ func (p Pair[T]) Either() *T {
 
 // Delta is what differs between two generations. Objects that were sent again with equal content are not in it.
 type Delta struct {
-	From, To *World
+	From, To *Snapshot
 
 	Services         []Pair[model.Service]
 	VirtualServices  []Pair[model.VirtualService]

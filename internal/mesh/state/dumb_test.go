@@ -13,11 +13,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
-// dumbWorld answers what a World answers, by looking at all objects each time.
-type dumbWorld struct{ objects []model.Object }
+// dumbSnapshot answers what a Snapshot answers, by looking at all objects each time.
+type dumbSnapshot struct{ objects []model.Object }
 
-func dumbWorldOf(present []meshlife.Update) dumbWorld {
-	var d dumbWorld
+func dumbSnapshotOf(present []meshlife.Update) dumbSnapshot {
+	var d dumbSnapshot
 	for _, u := range present {
 		d.objects = append(d.objects, u.Objects...)
 	}
@@ -25,7 +25,7 @@ func dumbWorldOf(present []meshlife.Update) dumbWorld {
 }
 
 // of are all objects of a type that fit, in the total order of conflicts.
-func of[T any](d dumbWorld, fits func(*T) bool) []*T {
+func of[T any](d dumbSnapshot, fits func(*T) bool) []*T {
 	var found []*T
 	for _, o := range d.objects {
 		if t, ok := any(o).(*T); ok && fits(t) {
@@ -40,7 +40,7 @@ func of[T any](d dumbWorld, fits func(*T) bool) []*T {
 
 func all[T any](*T) bool { return true }
 
-func (d dumbWorld) mesh() model.MeshConfig {
+func (d dumbSnapshot) mesh() model.MeshConfig {
 	for _, m := range of(d, all[model.MeshConfig]) {
 		return *m
 	}
@@ -62,7 +62,7 @@ func names[T any](list []*T) []string {
 
 // endpoints are those of a service as people would say it, from each slice, or of a ServiceEntry from its list and each pod
 // that it selects; what several say of one endpoint, the first by name says.
-func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
+func (d dumbSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 	type claim struct {
 		by       string
 		endpoint model.Endpoint
@@ -106,7 +106,7 @@ func (d dumbWorld) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 }
 
 // accounts are those of the endpoints of a service, and of the pods that are beside them in its slices; sorted.
-func (d dumbWorld) accounts(id serviceID) []string {
+func (d dumbSnapshot) accounts(id serviceID) []string {
 	found := map[string]bool{}
 	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
 	ofPod := func(name string) {
@@ -143,12 +143,12 @@ func dumbID(s *model.Service) serviceID {
 	return serviceID{host: s.Host, namespace: s.Namespace}
 }
 
-func dumbServiceOf(d dumbWorld, s *model.EndpointSlice) serviceID {
+func dumbServiceOf(d dumbSnapshot, s *model.EndpointSlice) serviceID {
 	return serviceID{host: model.Host(s.Service + "." + s.Namespace + ".svc." + d.mesh().Domain), namespace: s.Namespace}
 }
 
 // withEndpoints are all services that may have some, be there such a Service or not.
-func (d dumbWorld) withEndpoints() map[serviceID]bool {
+func (d dumbSnapshot) withEndpoints() map[serviceID]bool {
 	ids := map[serviceID]bool{}
 	for _, s := range of(d, all[model.Service]) {
 		ids[dumbID(s)] = true
@@ -159,7 +159,7 @@ func (d dumbWorld) withEndpoints() map[serviceID]bool {
 	return ids
 }
 
-func (d dumbWorld) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
+func (d dumbSnapshot) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
 	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
 	if h.Pod == "" {
 		e.Locality = cmp.Or(d.standing(e.Node), model.Locality{Zone: h.Zone})
@@ -183,19 +183,19 @@ func (d dumbWorld) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e m
 	return e, false
 }
 
-func (d dumbWorld) localityOf(w *model.Workload) model.Locality {
+func (d dumbSnapshot) localityOf(w *model.Workload) model.Locality {
 	return cmp.Or(w.Locality, d.standing(w.Node))
 }
 
 // standing is where a node stands.
-func (d dumbWorld) standing(node string) model.Locality {
+func (d dumbSnapshot) standing(node string) model.Locality {
 	for _, n := range of(d, func(n *model.Node) bool { return n.Name == node }) {
 		return n.Locality
 	}
 	return model.Locality{}
 }
 
-func (d dumbWorld) selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
+func (d dumbSnapshot) selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
 	return model.Endpoint{
 		Address: w.Addresses[0], Port: cmp.Or(p.Target, w.Ports.Number(p.TargetName), p.Port), PortName: p.Name, Labels: w.Labels,
 		Locality: d.localityOf(w), Workload: w.Namespace + "/" + w.Name, Node: w.Node,
@@ -203,7 +203,7 @@ func (d dumbWorld) selectedEndpoint(p model.ServicePort, w *model.Workload) mode
 }
 
 // hostsNamed are all hosts that objects name anywhere, and one that none does.
-func (d dumbWorld) hostsNamed() []model.Host {
+func (d dumbSnapshot) hostsNamed() []model.Host {
 	hosts := map[model.Host]bool{"nobody.example.com": true}
 	for _, s := range of(d, all[model.Service]) {
 		hosts[s.Host] = true
@@ -245,7 +245,7 @@ func dumbDestinations(v *model.VirtualService) []model.Host {
 }
 
 // selectors are all selectors over workloads, each once.
-func (d dumbWorld) selectors() []model.Labels {
+func (d dumbSnapshot) selectors() []model.Labels {
 	found := map[model.Labels]bool{}
 	add := func(l model.Labels) {
 		if !l.IsEmpty() {
@@ -285,7 +285,7 @@ func (d dumbWorld) selectors() []model.Labels {
 }
 
 // counts are the sizes of the mesh.
-func (d dumbWorld) counts() Counts {
+func (d dumbSnapshot) counts() Counts {
 	c := Counts{VirtualServices: len(of(d, all[model.VirtualService]))}
 	hosts := map[model.Host]bool{}
 	services := of(d, all[model.Service])

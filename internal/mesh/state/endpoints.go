@@ -77,7 +77,7 @@ type contribution struct {
 
 // ofSlice joins a slice with its pods. A host whose pod is not known yet is left out and counted: its labels decide the
 // subsets that it belongs to. It comes with the pod.
-func (b *batch) ofSlice(s *model.EndpointSlice, at *World) (contribution, int) {
+func (b *batch) ofSlice(s *model.EndpointSlice, at *Snapshot) (contribution, int) {
 	c := contribution{
 		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.next.Mesh.Domain), namespace: s.Namespace},
 		contributor: "slice/" + s.Name,
@@ -130,7 +130,7 @@ func ofEntry(s *model.Service) contribution {
 }
 
 // ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads.
-func ofSelector(s *model.Service, w *model.Workload, at *World) contribution {
+func ofSelector(s *model.Service, w *model.Workload, at *Snapshot) contribution {
 	c := contribution{service: serviceIDOf(s), contributor: "pod/" + w.Name}
 	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c

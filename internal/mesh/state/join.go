@@ -80,7 +80,7 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 	return dirty
 }
 
-// changedPods are those of which the world knows another record, or none.
+// changedPods are those of which the snapshot knows another record, or none.
 func (b *batch) changedPods() map[source.Key]bool {
 	changed := make(map[source.Key]bool, len(b.delta.Workloads))
 	for _, w := range b.delta.Workloads {
@@ -130,7 +130,7 @@ func withHosts(s *model.EndpointSlice, which func(model.SliceHost) bool) *model.
 	return &some
 }
 
-func (b *batch) sliceGives(s *model.EndpointSlice, at *World, sign int) *contribution {
+func (b *batch) sliceGives(s *model.EndpointSlice, at *Snapshot, sign int) *contribution {
 	if s == nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func entryGives(s *model.Service) *contribution {
 // joiner collects the endpoint edits of a batch by service.
 type joiner struct {
 	b             *batch
-	before, after *World
+	before, after *Snapshot
 	touched       map[serviceID]*endpointEdit
 	order         []serviceID
 	accounts      map[serviceID]map[string]int // how much more often each is named
@@ -191,7 +191,7 @@ func (j *joiner) swapWorkload(w Pair[model.Workload]) {
 }
 
 // changeSelected tells what a workload gives to the ServiceEntries that select it.
-func (j *joiner) changeSelected(w *model.Workload, at *World, change func(*contribution)) {
+func (j *joiner) changeSelected(w *model.Workload, at *Snapshot, change func(*contribution)) {
 	if w == nil {
 		return
 	}

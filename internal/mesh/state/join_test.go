@@ -23,11 +23,11 @@ func TestAHostThatStaysIsNotJoinedAgain(t *testing.T) {
 		}
 		w.Apply(append(updates, endpointSlice("s", list...)))
 		of := func(u Update) uint64 {
-			before := w.World().Lookups()
+			before := w.Snapshot().Lookups()
 			_, d := w.Apply([]Update{u})
 			require.Len(t, d.Endpoints, 1)
 			require.Len(t, d.Endpoints[0].IDs, 1)
-			return w.World().Lookups() - before
+			return w.Snapshot().Lookups() - before
 		}
 		otherwise := slices.Clone(list)
 		otherwise[3].Health = model.Draining
@@ -50,11 +50,11 @@ func TestAnAddressMayStandTwiceInASlice(t *testing.T) {
 			w.Apply(append([]Update{endpointSlice("s", from...)}, pods...))
 			w.Apply([]Update{endpointSlice("s", to...)})
 			anew.Apply(append([]Update{endpointSlice("s", to...)}, pods...))
-			require.Equal(t, endpointsOf(anew.World()), endpointsOf(w.World()), "%d to %d", i, j)
+			require.Equal(t, endpointsOf(anew.Snapshot()), endpointsOf(w.Snapshot()), "%d to %d", i, j)
 			if len(to) > 0 {
 				w.Apply([]Update{gone(pod("p", nil))})
 				anew.Apply([]Update{gone(pod("p", nil))})
-				require.Equal(t, endpointsOf(anew.World()), endpointsOf(w.World()), "%d to %d", i, j)
+				require.Equal(t, endpointsOf(anew.Snapshot()), endpointsOf(w.Snapshot()), "%d to %d", i, j)
 			}
 		}
 	}

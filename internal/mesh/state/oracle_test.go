@@ -17,17 +17,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
-// Whatever changes came in whatever steps, the world answers as one that looks at all objects each time, and its delta is the
+// Whatever changes came in whatever steps, the snapshot answers as one that looks at all objects each time, and its delta is the
 // difference of what there was and is.
-func TestWorldEqualsFromNothing(t *testing.T) {
+func TestSnapshotEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, writer := meshlife.NewHistory(), NewWriter()
-		before, published := dumbWorld{}, dumbWorld{}
+		before, published := dumbSnapshot{}, dumbSnapshot{}
 		var held *Delta
 		step := func(updates []meshlife.Update) {
-			from := writer.World()
-			w, d := writer.Apply(worldUpdates(updates))
-			now := dumbWorldOf(h.Present())
+			from := writer.Snapshot()
+			w, d := writer.Apply(stateUpdates(updates))
+			now := dumbSnapshotOf(h.Present())
 			requireAnswers(t, now, w)
 			requireDelta(t, before, now, d)
 			if d.IsEmpty() {
@@ -51,7 +51,7 @@ func TestWorldEqualsFromNothing(t *testing.T) {
 	})
 }
 
-func worldUpdates(updates []meshlife.Update) []Update {
+func stateUpdates(updates []meshlife.Update) []Update {
 	var list []Update
 	for _, u := range updates {
 		list = append(list, Update{Key: u.Key, Objects: u.Objects})
@@ -61,7 +61,7 @@ func worldUpdates(updates []meshlife.Update) []Update {
 
 func requireSame[T any](t *rapid.T, what string, want, got T) {
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("%s (- of all objects, + of the world):\n%s", what, diff)
+		t.Fatalf("%s (- of all objects, + of the snapshot):\n%s", what, diff)
 	}
 }
 
@@ -69,7 +69,7 @@ func requireList[T any](t *rapid.T, what string, want []*T, got iter.Seq[*T]) {
 	requireSame(t, what, names(want), names(slices.Collect(got)))
 }
 
-func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
+func requireAnswers(t *rapid.T, d dumbSnapshot, w *Snapshot) {
 	mesh := d.mesh()
 	requireSame(t, "mesh", model.Fingerprint(&mesh), model.Fingerprint(w.Mesh))
 	requireSame(t, "counts", d.counts(), w.Counts())
@@ -128,13 +128,13 @@ func requireAnswers(t *rapid.T, d dumbWorld, w *World) {
 }
 
 // speaking are the services with a port of one of the protocols; hosts of one ServiceEntry by name.
-func speaking(d dumbWorld, port uint16, protocols ...model.Protocol) []*model.Service {
+func speaking(d dumbSnapshot, port uint16, protocols ...model.Protocol) []*model.Service {
 	return having(d, func(_ *model.Service, p model.ServicePort) bool {
 		return p.Port == port && slices.Contains(protocols, p.Protocol)
 	})
 }
 
-func looseOn(d dumbWorld, port uint16, want Loose) []*model.Service {
+func looseOn(d dumbSnapshot, port uint16, want Loose) []*model.Service {
 	return having(d, func(s *model.Service, p model.ServicePort) bool {
 		ranged := slices.ContainsFunc(s.Addresses, func(a string) bool { return strings.Contains(a, "/") })
 		kind := LooseTCP
@@ -152,14 +152,14 @@ func looseOn(d dumbWorld, port uint16, want Loose) []*model.Service {
 	})
 }
 
-func servicesAt(d dumbWorld, address string, port uint16) []*model.Service {
+func servicesAt(d dumbSnapshot, address string, port uint16) []*model.Service {
 	return having(d, func(s *model.Service, p model.ServicePort) bool {
 		return p.Port == port && p.Protocol != model.UDP && !strings.Contains(address, "/") && slices.Contains(s.Addresses, address)
 	})
 }
 
 // having are the services with such a port, in the total order.
-func having(d dumbWorld, match func(*model.Service, model.ServicePort) bool) []*model.Service {
+func having(d dumbSnapshot, match func(*model.Service, model.ServicePort) bool) []*model.Service {
 	found := of(d, func(s *model.Service) bool {
 		return slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return match(s, p) })
 	})
@@ -173,7 +173,7 @@ func having(d dumbWorld, match func(*model.Service, model.ServicePort) bool) []*
 }
 
 // requireSelecting checks what selects a workload.
-func requireSelecting(t *rapid.T, d dumbWorld, w *World, p *model.Workload) {
+func requireSelecting(t *rapid.T, d dumbSnapshot, w *Snapshot, p *model.Workload) {
 	selects := func(s *model.Service) bool {
 		return s.Namespace == p.Namespace && !s.Selector.IsEmpty() && s.Selector.Selects(p.Labels)
 	}
@@ -193,7 +193,7 @@ func requireSelecting(t *rapid.T, d dumbWorld, w *World, p *model.Workload) {
 }
 
 // requireApart compares what is not the same for all namespaces.
-func requireApart(t *rapid.T, d dumbWorld, w *World, n string) {
+func requireApart(t *rapid.T, d dumbSnapshot, w *Snapshot, n string) {
 	to := func(e model.Exports, owner string) bool { return !e.Visible("none", "of them") && e.Visible(owner, n) }
 	services := of(d, func(s *model.Service) bool { return to(s.ExportTo, s.Namespace) })
 	require.ElementsMatch(t, names(services), names(slices.Collect(w.ServicesExportedTo(n))), "services exported to "+n)
@@ -213,7 +213,7 @@ func compareHosts(a, b model.Host) int {
 	return 0
 }
 
-func requireHost(t *rapid.T, d dumbWorld, w *World, h model.Host) {
+func requireHost(t *rapid.T, d dumbSnapshot, w *Snapshot, h model.Host) {
 	claims := of(d, func(s *model.Service) bool { return s.Host == h })
 	routes := of(d, func(v *model.VirtualService) bool { return slices.Contains(v.Hosts, h) })
 	requireList(t, "claims", claims, w.Claims(h))
@@ -251,7 +251,7 @@ func endpointTexts(all iter.Seq2[EndpointID, model.Endpoint]) []string {
 	return list
 }
 
-func requireNamed(t *rapid.T, d dumbWorld, w *World, namespace, name string) {
+func requireNamed(t *rapid.T, d dumbSnapshot, w *Snapshot, namespace, name string) {
 	gateways := of(d, func(g *model.Gateway) bool { return g.Namespace == namespace && g.Name == name })
 	requireSame(t, "Gateway", names(gateways), names(present(w.Gateway(namespace+"/"+name))))
 	workloads := of(d, func(p *model.Workload) bool { return p.Namespace == namespace && p.Name == name })
@@ -270,7 +270,7 @@ func present[T any](o *T) []*T {
 }
 
 // requireDelta checks that a delta is the difference of what there was and what there is.
-func requireDelta(t *rapid.T, before, now dumbWorld, d *Delta) {
+func requireDelta(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.Services)
 	requirePairs(t, before, now, d.VirtualServices)
 	requirePairs(t, before, now, d.DestinationRules)
@@ -286,7 +286,7 @@ func requireDelta(t *rapid.T, before, now dumbWorld, d *Delta) {
 	requireAccountsChanges(t, before, now, d)
 }
 
-func requirePairs[T any](t *rapid.T, before, now dumbWorld, pairs []Pair[T]) {
+func requirePairs[T any](t *rapid.T, before, now dumbSnapshot, pairs []Pair[T]) {
 	count := map[string]int{}
 	add := func(list []*T, n int) {
 		for _, name := range names(list) {
@@ -308,7 +308,7 @@ func requirePairs[T any](t *rapid.T, before, now dumbWorld, pairs []Pair[T]) {
 	}
 }
 
-func requireEndpointChanges(t *rapid.T, before, now dumbWorld, d *Delta) {
+func requireEndpointChanges(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	got, want := map[string][]EndpointID{}, map[string][]EndpointID{}
 	for _, e := range d.Endpoints {
 		id := serviceID{e.Host, e.Namespace, e.Entry}
@@ -327,7 +327,7 @@ func requireEndpointChanges(t *rapid.T, before, now dumbWorld, d *Delta) {
 	requireSame(t, "changed endpoints", want, got)
 }
 
-func requireAccountsChanges(t *rapid.T, before, now dumbWorld, d *Delta) {
+func requireAccountsChanges(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	type sets struct{ was, is []string }
 	got, want := map[serviceID]sets{}, map[serviceID]sets{}
 	for _, a := range d.Accounts {

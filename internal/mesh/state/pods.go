@@ -23,12 +23,12 @@ func podNamed(namespace, name string) func(*model.Workload) int {
 }
 
 // Workloads yields all workloads by namespace and name.
-func (w *World) Workloads() iter.Seq[*model.Workload] {
+func (w *Snapshot) Workloads() iter.Seq[*model.Workload] {
 	return w.workloads.from(nil, func(*model.Workload) bool { return true })
 }
 
 // SlicesNaming yields the EndpointSlices that name a pod, be it as an endpoint or as one that is not ready.
-func (w *World) SlicesNaming(namespace, pod string) iter.Seq[*model.EndpointSlice] {
+func (w *Snapshot) SlicesNaming(namespace, pod string) iter.Seq[*model.EndpointSlice] {
 	return w.slices.by(slicesByPod).under(join(namespace, pod))
 }
 

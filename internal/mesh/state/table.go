@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// table is what a world has of the model objects of one type: its indexes, by column.
+// table is what a snapshot has of the model objects of one type: its indexes, by column.
 type table[T any] struct {
 	indexes []index[*T]
 	owner   *txn // may change the list of indexes in place
@@ -31,8 +31,8 @@ type selector struct {
 
 // schema declares a table. All that is done with every table (create, swap, compose deltas) is derived from it.
 type schema[T any] struct {
-	// table and changes are where a World and a Delta have what there is of the type. Either may be nil.
-	table   func(*World) *table[T]
+	// table and changes are where a Snapshot and a Delta have what there is of the type. Either may be nil.
+	table   func(*Snapshot) *table[T]
 	changes func(*Delta) *[]Pair[T]
 	// indexes are the keys of each index, by column.
 	indexes []keysOf[T]
@@ -57,8 +57,8 @@ func declare[T any, P object[T]](s schema[T]) anyTable { return &declared[T, P]{
 
 // anyTable is a schema, whatever the type.
 type anyTable interface {
-	// create makes the empty table of a first world.
-	create(w *World, lookups *atomic.Uint64)
+	// create makes the empty table of a first snapshot.
+	create(w *Snapshot, lookups *atomic.Uint64)
 	// swap puts an object in the place of another, nil is none. It returns false for objects of another type.
 	swap(b *batch, old, now model.Object) bool
 	// isEmpty tells that a delta has no object of the type.
@@ -69,7 +69,7 @@ type anyTable interface {
 	changedSelectors(d *Delta, found []model.Labels) []model.Labels
 }
 
-func (s *declared[T, P]) create(w *World, lookups *atomic.Uint64) {
+func (s *declared[T, P]) create(w *Snapshot, lookups *atomic.Uint64) {
 	if s.table == nil {
 		return
 	}

@@ -46,10 +46,10 @@ const (
 	slicesByNode                                    // node, namespace, slice
 )
 
-// tables are all model objects that a World keeps. A new type of object has a line here, a field in World and one in Delta.
+// tables are all model objects that a Snapshot keeps. A new type of object has a line here, a field in Snapshot and one in Delta.
 var tables = []anyTable{
 	declare(schema[model.Service]{
-		table:   func(w *World) *table[model.Service] { return &w.services },
+		table:   func(w *Snapshot) *table[model.Service] { return &w.services },
 		changes: func(d *Delta) *[]Pair[model.Service] { return &d.Services },
 		special: swapHosts,
 		indexes: []keysOf[model.Service]{
@@ -65,7 +65,7 @@ var tables = []anyTable{
 		},
 	}),
 	declare(schema[model.VirtualService]{
-		table:   func(w *World) *table[model.VirtualService] { return &w.virtualServices },
+		table:   func(w *Snapshot) *table[model.VirtualService] { return &w.virtualServices },
 		changes: func(d *Delta) *[]Pair[model.VirtualService] { return &d.VirtualServices },
 		indexes: []keysOf[model.VirtualService]{
 			virtualServicesByName:        one(func(v *model.VirtualService) []byte { return join(v.Namespace, v.Name) }),
@@ -82,7 +82,7 @@ var tables = []anyTable{
 		},
 	}),
 	declare(schema[model.DestinationRule]{
-		table:   func(w *World) *table[model.DestinationRule] { return &w.destinationRules },
+		table:   func(w *Snapshot) *table[model.DestinationRule] { return &w.destinationRules },
 		changes: func(d *Delta) *[]Pair[model.DestinationRule] { return &d.DestinationRules },
 		special: countSubsets,
 		indexes: []keysOf[model.DestinationRule]{
@@ -93,7 +93,7 @@ var tables = []anyTable{
 		selectors: selects(func(r *model.DestinationRule) (model.Labels, *model.Meta) { return r.Selector, &r.Meta }),
 	}),
 	declare(schema[model.Gateway]{
-		table:   func(w *World) *table[model.Gateway] { return &w.gateways },
+		table:   func(w *Snapshot) *table[model.Gateway] { return &w.gateways },
 		changes: func(d *Delta) *[]Pair[model.Gateway] { return &d.Gateways },
 		indexes: []keysOf[model.Gateway]{
 			gatewaysInOrder:      one(func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
@@ -104,7 +104,7 @@ var tables = []anyTable{
 		selectors: selects(func(g *model.Gateway) (model.Labels, *model.Meta) { return g.Selector, &g.Meta }),
 	}),
 	declare(schema[model.Sidecar]{
-		table:   func(w *World) *table[model.Sidecar] { return &w.sidecars },
+		table:   func(w *Snapshot) *table[model.Sidecar] { return &w.sidecars },
 		changes: func(d *Delta) *[]Pair[model.Sidecar] { return &d.Sidecars },
 		indexes: []keysOf[model.Sidecar]{
 			sidecarsByNamespace: one(func(s *model.Sidecar) []byte { return ordered(join(s.Namespace), &s.Meta, "") }),
@@ -112,7 +112,7 @@ var tables = []anyTable{
 		selectors: selects(func(s *model.Sidecar) (model.Labels, *model.Meta) { return s.Selector, &s.Meta }),
 	}),
 	declare(schema[model.Guard]{
-		table:   func(w *World) *table[model.Guard] { return &w.guards },
+		table:   func(w *Snapshot) *table[model.Guard] { return &w.guards },
 		changes: func(d *Delta) *[]Pair[model.Guard] { return &d.Guards },
 		indexes: []keysOf[model.Guard]{
 			guardsByNamespace: one(func(g *model.Guard) []byte { return ordered(join(g.Namespace, string(g.Kind)), &g.Meta, "") }),
@@ -120,14 +120,14 @@ var tables = []anyTable{
 		selectors: selects(func(g *model.Guard) (model.Labels, *model.Meta) { return g.Selector, &g.Meta }),
 	}),
 	declare(schema[model.Credential]{
-		table:   func(w *World) *table[model.Credential] { return &w.credentials },
+		table:   func(w *Snapshot) *table[model.Credential] { return &w.credentials },
 		changes: func(d *Delta) *[]Pair[model.Credential] { return &d.Credentials },
 		indexes: []keysOf[model.Credential]{
 			credentialsByName: one(func(c *model.Credential) []byte { return join(c.Namespace, c.Name) }),
 		},
 	}),
 	declare(schema[model.Node]{
-		table:   func(w *World) *table[model.Node] { return &w.nodes },
+		table:   func(w *Snapshot) *table[model.Node] { return &w.nodes },
 		changes: func(d *Delta) *[]Pair[model.Node] { return &d.Nodes },
 		indexes: []keysOf[model.Node]{
 			nodesByName: one(func(n *model.Node) []byte { return join(n.Name) }),
@@ -138,7 +138,7 @@ var tables = []anyTable{
 		special: swapWorkload,
 	}),
 	declare(schema[model.EndpointSlice]{
-		table:   func(w *World) *table[model.EndpointSlice] { return &w.slices },
+		table:   func(w *Snapshot) *table[model.EndpointSlice] { return &w.slices },
 		indexes: []keysOf[model.EndpointSlice]{slicesByPod: slicePodKeys, slicesByNode: sliceNodeKeys},
 		special: swapSlice,
 	}),

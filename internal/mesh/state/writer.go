@@ -15,25 +15,25 @@ type Update struct {
 	Observed time.Time
 }
 
-// Writer takes the world from generation to generation. It is used by one goroutine.
+// Writer takes the mesh from generation to generation, each a Snapshot. It is used by one goroutine.
 type Writer struct {
-	world *World
-	// given are the model objects of each source object; those of Pods are in the world under its name.
+	snapshot *Snapshot
+	// given are the model objects of each source object; those of Pods are in the snapshot under its name.
 	given map[source.Key][]model.Object
 }
 
-// NewWriter starts with an empty world at generation 0.
+// NewWriter starts with an empty snapshot at generation 0.
 func NewWriter() *Writer {
-	return &Writer{world: emptyWorld(), given: map[source.Key][]model.Object{}}
+	return &Writer{snapshot: emptySnapshot(), given: map[source.Key][]model.Object{}}
 }
 
-// World is the present generation.
-func (w *Writer) World() *World { return w.world }
+// Snapshot is the present generation.
+func (w *Writer) Snapshot() *Snapshot { return w.snapshot }
 
-// Apply makes a batch of updates in one step; of several of one object the last one counts. When nothing changes, the world
+// Apply makes a batch of updates in one step; of several of one object the last one counts. When nothing changes, the snapshot
 // stays the same pointer and the Delta is empty.
-func (w *Writer) Apply(updates []Update) (*World, *Delta) {
-	b := newBatch(w.world)
+func (w *Writer) Apply(updates []Update) (*Snapshot, *Delta) {
+	b := newBatch(w.snapshot)
 	for _, u := range lastOfEach(updates) {
 		kept, changed := b.replace(w.gave(u.Key), u.Objects)
 		if changed {
@@ -46,7 +46,7 @@ func (w *Writer) Apply(updates []Update) (*World, *Delta) {
 	}
 	b.joinEndpoints()
 	next := b.finish()
-	w.world = next
+	w.snapshot = next
 	return next, b.delta
 }
 
@@ -55,7 +55,7 @@ func (w *Writer) gave(k source.Key) []model.Object {
 	if k.Kind != kinds.Pod {
 		return w.given[k]
 	}
-	if pod := w.world.Workload(k.Namespace, k.Name); pod != nil {
+	if pod := w.snapshot.Workload(k.Namespace, k.Name); pod != nil {
 		return []model.Object{pod}
 	}
 	return nil
@@ -98,7 +98,7 @@ func lastOfEach(updates []Update) []Update {
 	return last.updates
 }
 
-// remember keeps what an object gave, with the pointers that are in the world.
+// remember keeps what an object gave, with the pointers that are in the snapshot.
 func (w *Writer) remember(k source.Key, gave []model.Object) {
 	switch {
 	case k.Kind == kinds.Pod:

@@ -28,7 +28,7 @@ func NewChecker(store *ProblemStore) *Checker {
 // Check checks again what objects say about each other where the delta could have changed it. Its
 // cost follows the delta, not the mesh. What it finds stands in the store, and is told with the
 // next ProblemStore.Publish.
-func (c *Checker) Check(w *state.World, d *state.Delta) {
+func (c *Checker) Check(w *state.Snapshot, d *state.Delta) {
 	c.checkRelations(w, d)
 	c.checkServices(w, d)
 	c.checkShadowed(w, d)

@@ -27,7 +27,7 @@ type way struct {
 // checkCredentials says which Secrets are missing or bad where a Gateway's workloads run. Its cost
 // follows the delta, but for a Gateway with a selector that none had before: that looks at all
 // workloads.
-func (c *Checker) checkCredentials(w *state.World, d *state.Delta) {
+func (c *Checker) checkCredentials(w *state.Snapshot, d *state.Delta) {
 	dirty := map[string]bool{}
 	for _, p := range d.Workloads {
 		c.ways.move(w, p, dirty)
@@ -71,7 +71,7 @@ func secretsOf(g *model.Gateway) relation {
 
 // move counts a workload that came, went or changed its labels, and notes the Gateways to which
 // that makes a difference.
-func (ws ways) move(w *state.World, p state.Pair[model.Workload], dirty map[string]bool) {
+func (ws ways) move(w *state.Snapshot, p state.Pair[model.Workload], dirty map[string]bool) {
 	if len(ws) == 0 || p.Old != nil && p.New != nil && p.Old.Labels == p.New.Labels {
 		return
 	}
@@ -99,7 +99,7 @@ func (w *way) count(namespace string, sign int) {
 // ofWay tells whether a Gateway is counted.
 func ofWay(g *model.Gateway) bool { return !g.Selector.IsEmpty() && len(g.Credentials()) > 0 }
 
-func (ws ways) learn(w *state.World, g *model.Gateway) {
+func (ws ways) learn(w *state.Snapshot, g *model.Gateway) {
 	if !ofWay(g) {
 		return
 	}
@@ -125,7 +125,7 @@ func (ws ways) forget(g *model.Gateway) {
 }
 
 // check looks at all that the servers of a Gateway name, in each namespace with workloads of it.
-func (ws ways) check(w *state.World, g *model.Gateway) []source.Problem {
+func (ws ways) check(w *state.Snapshot, g *model.Gateway) []source.Problem {
 	at := ws[g.Selector]
 	if at == nil {
 		return nil

@@ -1,6 +1,6 @@
 // Package validate checks what objects say about each other, and keeps every problem that stands.
 //
-//	World, Delta ─► Checker.Check ─► ProblemStore ◄─ Report, SetIngest, Conflicts
+//	Snapshot, Delta ─► Checker.Check ─► ProblemStore ◄─ Report, SetIngest, Conflicts
 //
 // Sources report what they could not read, the conversion sets what it refused, and views tell conflicts.
 //

@@ -15,7 +15,7 @@ const routes = "routes"
 
 // checkRelations checks the VirtualServices that the delta may concern: destinations that no
 // service or subset answers to, and gateways that do not exist.
-func (c *Checker) checkRelations(w *state.World, d *state.Delta) {
+func (c *Checker) checkRelations(w *state.Snapshot, d *state.Delta) {
 	dirty := map[*model.VirtualService]bool{}
 	for _, p := range d.VirtualServices {
 		if p.New == nil {
@@ -54,7 +54,7 @@ func (c *Checker) checkRelations(w *state.World, d *state.Delta) {
 
 // addLost adds the VirtualServices with a destination that does not exist, in namespaces where a
 // service came or went: what they are told to try instead may be another now.
-func (c *Checker) addLost(w *state.World, d *state.Delta, dirty map[*model.VirtualService]bool) {
+func (c *Checker) addLost(w *state.Snapshot, d *state.Delta, dirty map[*model.VirtualService]bool) {
 	for _, p := range d.Services {
 		if p.Old != nil && p.New != nil {
 			continue
@@ -118,7 +118,7 @@ func hostsNamed(d *state.Delta) []model.Host {
 	return slices.Compact(hosts)
 }
 
-func checkVirtualService(w *state.World, v *model.VirtualService) []source.Problem {
+func checkVirtualService(w *state.Snapshot, v *model.VirtualService) []source.Problem {
 	var problems []source.Problem
 	add := func(p source.Problem) { problems = append(problems, p) }
 	for i, g := range v.Gateways {
@@ -154,7 +154,7 @@ func checkVirtualService(w *state.World, v *model.VirtualService) []source.Probl
 	return problems
 }
 
-func checkDestination(w *state.World, v *model.VirtualService, d model.Destination, path string) []source.Problem {
+func checkDestination(w *state.Snapshot, v *model.VirtualService, d model.Destination, path string) []source.Problem {
 	if d.Host == "" {
 		return nil // ingest said so
 	}
@@ -186,7 +186,7 @@ func checkDestination(w *state.World, v *model.VirtualService, d model.Destinati
 	return problems
 }
 
-func checkSubset(w *state.World, d model.Destination, path string) []source.Problem {
+func checkSubset(w *state.Snapshot, d model.Destination, path string) []source.Problem {
 	var known []string
 	for pattern := range d.Host.Patterns() {
 		for r := range w.DestinationRulesOf(pattern) {
@@ -218,7 +218,7 @@ func ports(s *model.Service) string {
 }
 
 // nearestHosts suggests hosts of the same namespace, or with the same first label elsewhere.
-func nearestHosts(w *state.World, v *model.VirtualService, h model.Host) string {
+func nearestHosts(w *state.Snapshot, v *model.VirtualService, h model.Host) string {
 	first, _, _ := strings.Cut(string(h), ".")
 	var near []string
 	for s := range w.ServicesIn(v.Namespace) {
@@ -233,7 +233,7 @@ func nearestHosts(w *state.World, v *model.VirtualService, h model.Host) string 
 }
 
 // checkServices reports hosts that two objects claim where only one can have them.
-func (c *Checker) checkServices(w *state.World, d *state.Delta) {
+func (c *Checker) checkServices(w *state.Snapshot, d *state.Delta) {
 	for _, p := range d.Services {
 		if p.New == nil {
 			c.store.setRelation(relation{p.Old.Key(), string(p.Old.Host)}, nil)

@@ -12,7 +12,7 @@ import (
 // checkShadowed reports what another object for the same host keeps out of force: routes of the
 // mesh, and parts of DestinationRules of one namespace; and Sidecars for workloads that another one
 // is for. It looks at the hosts and namespaces that the delta names.
-func (c *Checker) checkShadowed(w *state.World, d *state.Delta) {
+func (c *Checker) checkShadowed(w *state.Snapshot, d *state.Delta) {
 	for _, p := range d.VirtualServices {
 		for _, v := range []*model.VirtualService{p.Old, p.New} {
 			if v == nil {
@@ -55,14 +55,14 @@ func (c *Checker) checkShadowed(w *state.World, d *state.Delta) {
 // be in force.
 const sameWorkloads = "shadow of workloads"
 
-func (c *Checker) shadowedSidecars(w *state.World, namespace string) {
+func (c *Checker) shadowedSidecars(w *state.Snapshot, namespace string) {
 	first := firstFor{}
 	for s := range w.Sidecars(namespace) {
 		c.store.setRelation(relation{s.Key(), sameWorkloads}, first.add(&s.Meta, s.Selector, "spec.workloadSelector"))
 	}
 }
 
-func (c *Checker) shadowedPeers(w *state.World, namespace string) {
+func (c *Checker) shadowedPeers(w *state.Snapshot, namespace string) {
 	first := firstFor{}
 	for g := range w.PeerAuthentications(namespace) {
 		c.store.setRelation(relation{g.Key(), sameWorkloads}, first.add(&g.Meta, g.Selector, "spec.selector"))
@@ -88,7 +88,7 @@ func (f firstFor) add(m *model.Meta, selector model.Labels, path string) []sourc
 // shadowOf is the aspect of who else is for a host.
 func shadowOf(h model.Host) string { return "shadow of " + string(h) }
 
-func (c *Checker) shadowedRoutes(w *state.World, h model.Host) {
+func (c *Checker) shadowedRoutes(w *state.Snapshot, h model.Host) {
 	var before []*model.VirtualService
 	for v := range w.VirtualServicesOf(h) {
 		var problems []source.Problem
@@ -105,7 +105,7 @@ func (c *Checker) shadowedRoutes(w *state.World, h model.Host) {
 
 // shadowedRules reports what an earlier rule of the same namespace says in place of a later one:
 // rules for one host and the same workloads are merged (model.MergeRules).
-func (c *Checker) shadowedRules(w *state.World, h model.Host) {
+func (c *Checker) shadowedRules(w *state.Snapshot, h model.Host) {
 	type place struct {
 		namespace string
 		selector  model.Labels

@@ -14,7 +14,7 @@ import (
 // checkShortNames reports ServiceEntries and VirtualServices for a host as "web.default", by which
 // a Kubernetes service is called too: such a host comes before the short name of another, and
 // hardly anybody means it so.
-func (c *Checker) checkShortNames(w *state.World, d *state.Delta) {
+func (c *Checker) checkShortNames(w *state.Snapshot, d *state.Delta) {
 	for _, p := range d.Services {
 		for _, s := range []*model.Service{p.Old, p.New} {
 			if s == nil {
@@ -49,7 +49,7 @@ func (c *Checker) checkShortNames(w *state.World, d *state.Delta) {
 func shortOf(h model.Host) string { return "short name " + string(h) }
 
 // shortName looks at those who have a host for their own.
-func (c *Checker) shortName(w *state.World, h model.Host) {
+func (c *Checker) shortName(w *state.Snapshot, h model.Host) {
 	full, ok := completed(h, w.Mesh.Domain)
 	if !ok {
 		return

@@ -45,7 +45,7 @@ func TestASliceThatIsMadeAgainTakesNothingAway(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	loop := schedule.NewLoop(schedule.LoopOptions{
 		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{Moves: time.Hour},
-		Publish: func(_ *state.World, d *state.Delta) {
+		Publish: func(_ *state.Snapshot, d *state.Delta) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, c := range d.Endpoints {

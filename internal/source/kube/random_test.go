@@ -112,7 +112,7 @@ func follow(t *testing.T, o kube.Options) *follower {
 	}
 	loop := schedule.NewLoop(schedule.LoopOptions{
 		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{After: 5 * time.Millisecond, Max: time.Second},
-		Publish: func(_ *state.World, d *state.Delta) { compiler.Advance(d, f.advance) },
+		Publish: func(_ *state.Snapshot, d *state.Delta) { compiler.Advance(d, f.advance) },
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Problems: f.problems, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -39,7 +39,7 @@ func endpointSlice(name string, hosts ...model.SliceHost) Update {
 
 func gone(u Update) Update { return Update{Key: u.Key} }
 
-func endpointsOf(w *World) map[EndpointID]model.Endpoint {
+func endpointsOf(w *Snapshot) map[EndpointID]model.Endpoint {
 	s := first(w.Claims("a.default.svc.cluster.local"))
 	return maps.Collect(w.Endpoints(s).All())
 }
@@ -131,7 +131,7 @@ func selectingEntry(name string, selector map[string]string) Update {
 func TestEntriesForOneHostSelectForThemselves(t *testing.T) {
 	w := NewWriter()
 	one, two := map[string]string{"app": "one"}, map[string]string{"app": "two"}
-	whose := func(now *World) string {
+	whose := func(now *Snapshot) string {
 		var labels []string
 		for _, e := range endpointsOf(now) {
 			labels = append(labels, e.Labels.String())
@@ -157,7 +157,7 @@ func TestAPodTouchesNoServiceOfKubernetes(t *testing.T) {
 	service.Objects[0].(*model.Service).Selector = model.LabelsOf(app)
 	w.Apply([]Update{service, pod("p", app)})
 
-	b := newBatch(w.World())
+	b := newBatch(w.Snapshot())
 	b.replace(nil, pod("q", app).Objects)
 	j := &joiner{b: b, touched: map[serviceID]*endpointEdit{}, before: b.from, after: b.next}
 	j.swapWorkload(b.delta.Workloads[0])
