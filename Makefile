@@ -78,10 +78,10 @@ bench: ## measure each stage: all, or as make bench BENCH=Apply COUNT=1
 bench-compare: $(BENCHSTAT) ## compare the latest make bench with the baseline
 	@hack/bench.sh compare
 
-bench-baseline: ## measure the baseline anew, and the table in docs/architecture.md from it
+bench-baseline: ## measure the baseline anew, and the table in docs/performance.md from it
 	@BENCH= COUNT='$(COUNT)' BENCHTIME='$(BENCHTIME)' hack/bench.sh run bin/baseline.txt
 	@cp bin/baseline.txt test/bench/baseline.txt
-	$(GO) test ./test/bench -run '^TestArchitectureShowsTheBaseline$$' -update
+	$(GO) test ./test/bench -run '^TestPerformancePageShowsTheBaseline$$' -update
 
 bench-wire: ## measure what a stream and a push cost, next to a bare server of grpc-go: make bench-wire STREAMS=5000
 	@mkdir -p bin

@@ -16,7 +16,7 @@ import (
 
 const (
 	baselineFile = "baseline.txt"
-	documentFile = "../../docs/architecture.md"
+	documentFile = "../../docs/performance.md"
 	begin        = "<!-- Written from test/bench/baseline.txt by make bench-baseline. -->\n"
 	end          = "<!-- End of what is written. -->\n"
 )
@@ -30,7 +30,7 @@ func readBaseline(t *testing.T) *results {
 	return rs
 }
 
-func TestArchitectureShowsTheBaseline(t *testing.T) {
+func TestPerformancePageShowsTheBaseline(t *testing.T) {
 	want, err := document(readBaseline(t))
 	require.NoError(t, err)
 	text, err := os.ReadFile(documentFile)
@@ -44,7 +44,7 @@ func TestArchitectureShowsTheBaseline(t *testing.T) {
 		return
 	}
 	require.Empty(t, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")),
-		"docs/architecture.md is not what the baseline says: go test ./test/bench -run TestArchitecture -update")
+		"docs/performance.md is not what the baseline says: go test ./test/bench -run TestPerformancePage -update")
 }
 
 // TestEachBenchmarkWorks runs each once in the smallest mesh, and requires that catalogue and baseline know just these.

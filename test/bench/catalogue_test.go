@@ -1,6 +1,6 @@
 package bench
 
-// row is one benchmark as docs/architecture.md shows it.
+// row is one benchmark as docs/performance.md shows it.
 type row struct {
 	stage, change string // as in its name
 	text          string // what is measured
@@ -18,10 +18,19 @@ const (
 		"The index of VirtualServices by host, asked for the hosts that the Sidecar names, would end it."
 )
 
-// titles are the stages as docs/architecture.md names them.
+// titles are the stages as docs/performance.md names them.
 var titles = map[string]string{
-	"Ingest": "ingest", "Apply": "world: apply", "Scope": "scope", "Translate": "translate", "Advance": "view: advance", "Compile": "view: compile",
-	"Diff": "view: diff", "Assemble": "view: assemble", "Session": "session", "Fanout": "fan-out", "EndToEnd": "end to end",
+	"Ingest":    "convert",
+	"Apply":     "mesh/state: apply",
+	"Scope":     "scope",
+	"Translate": "translate",
+	"Advance":   "compile: advance",
+	"Compile":   "compile: new class",
+	"Diff":      "xds/resource: diff",
+	"Assemble":  "xds/resource: assemble",
+	"Session":   "xds/session",
+	"Fanout":    "xds/fanout",
+	"EndToEnd":  "end to end",
 }
 
 var catalogue = []row{

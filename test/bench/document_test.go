@@ -19,7 +19,7 @@ const (
 	flatBytes  = 1.1
 )
 
-// document is the part of docs/architecture.md that shows the results. Every row of the catalogue must be there.
+// document is the part of docs/performance.md that shows the results. Every row of the catalogue must be there.
 func document(rs *results) (string, error) {
 	var b strings.Builder
 	b.WriteString("| stage | what | 100 services | 1,000 | 10,000 | growth | |\n|---|---|---:|---:|---:|---:|---|\n")
@@ -145,14 +145,14 @@ func valuesOf(rs *results, of id) (v [3]float64, err error) {
 	return v, nil
 }
 
-// wrapped is a paragraph in lines of at most 120 characters; the later lines of a list's item are indented.
+// wrapped is a paragraph in lines of at most 100 characters; the later lines of a list's item are indented.
 func wrapped(text string) string {
 	var b strings.Builder
 	column := 0
 	for i, word := range strings.Fields(text) {
 		switch {
 		case i == 0:
-		case column+1+utf8.RuneCountInString(word) > 120:
+		case column+1+utf8.RuneCountInString(word) > 100:
 			b.WriteString("\n")
 			column = 0
 			if text[0] >= '0' && text[0] <= '9' {

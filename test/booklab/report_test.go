@@ -89,23 +89,26 @@ func write(t *testing.T, all []result) {
 
 const introduction = `# The book lab
 
-Chapter 11 of "Istio in Action" measures istiod: 12 sidecars (a catalog, a web application, ten idle workloads) and one gateway; 200
-Services with a Gateway and a VirtualService each; then ten more of these, one every 2.5 seconds. First as is; then with a
-Sidecar for the whole mesh that lets everybody see the control plane and the monitoring alone; then with a debounce of 2.5 seconds
-besides (PILOT_DEBOUNCE_AFTER). test/booklab does the same with a real API server, "lateen serve" as a process, and proxies that
-are xDS clients without a data path. "make book-lab" writes this page; istiod's figures are from one run in the same lab on a machine
-of the same kind (2 vCPU).
+Chapter 11 of "Istio in Action" measures istiod: 12 sidecars (a catalog, a web application, ten idle
+workloads) and one gateway; 200 Services with a Gateway and a VirtualService each; then ten more of
+these, one every 2.5 seconds. First as is; then with a Sidecar for the whole mesh that lets
+everybody see the control plane and the monitoring alone; then with a debounce of 2.5 seconds
+besides (PILOT_DEBOUNCE_AFTER). test/booklab does the same with a real API server, "lateen serve" as
+a process, and proxies that are xDS clients without a data path. "make book-lab" writes this page;
+istiod's figures are from one run in the same lab on a machine of the same kind (2 vCPU).
 
 `
 
 const conclusion = `
-A sidecar behind the mesh-wide Sidecar gets nothing at all for the ten changes: the test counts that. As is, each sidecar gets each
-new cluster once, its endpoints, its virtual host, and no listener.
+A sidecar behind the mesh-wide Sidecar gets nothing at all for the ten changes: the test counts
+that. As is, each sidecar gets each new cluster once, its endpoints, its virtual host, and no
+listener.
 
-As is, Lateen sends %.2f %% of istiod's bytes: no list of anything is sent again for what is new in it
-([decision 019](decisions/019-virtual-hosts-on-their-own.md)).
+As is, Lateen sends %.2f %% of istiod's bytes: no list of anything is sent again for what is new in
+it ([decision 019](decisions/019-virtual-hosts-on-their-own.md)).
 
-The time to the last proxy contains the debounce, the convergence time does not. istiod waits for 100 ms of quiet. Lateen does not for a
-first change after a calm, and for 20 ms for what follows it without a pause ([decision 018](decisions/018-early-batches.md)): here it is the last
-of three objects that counts.
+The time to the last proxy contains the debounce, the convergence time does not. istiod waits for
+100 ms of quiet. Lateen does not for a first change after a calm, and for 20 ms for what follows it
+without a pause ([decision 018](decisions/018-early-batches.md)): here it is the last of three
+objects that counts.
 `

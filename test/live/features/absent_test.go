@@ -11,7 +11,7 @@ import (
 )
 
 // TestNothingFailsOpen is about mistakes that would open something if the object simply counted as absent. The outcome is that of
-// the table in docs/architecture.md; the others notice nothing.
+// the table in docs/bad-objects.md; the others notice nothing.
 func TestNothingFailsOpen(t *testing.T) {
 	m := badMesh(t, livemesh.Options{})
 	outside := newRecorder(t)

@@ -1,0 +1,3 @@
+// Package docs checks the Markdown of the repository: links between pages resolve, lines are short,
+// tests that a page names exist, and docs/README.md leads to every page.
+package docs
