@@ -8,13 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/mem"
 	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/xds/admission"
 )
 
 // What grpc-go reads of a response of many parts is what they say, however it reads, and it is told of when all is read.
 func TestPiecesAreTheParts(t *testing.T) {
 	var l lent
 	var total atomic.Int64
-	o := &outgoing{lent: &l, queue: queue{total: &total}}
+	o := &outgoing{lent: &l, queue: admission.SendQueue{Total: &total}}
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 300), rapid.IntRange(1, 3*pieceSize)), 3, 200).Draw(t, "sizes")
 		o.prepare(len(sizes))
@@ -48,7 +50,7 @@ func TestPiecesAreTheParts(t *testing.T) {
 // What is joined is joined when it is read, and only while somebody holds it.
 func TestPiecesHoldNothingBefore(t *testing.T) {
 	var total atomic.Int64
-	o := &outgoing{lent: &lent{}, queue: queue{total: &total}}
+	o := &outgoing{lent: &lent{}, queue: admission.SendQueue{Total: &total}}
 	large := make([]byte, joinBelow)
 	for range 3 * manyUpserts {
 		o.Parts = append(o.Parts, make([]byte, 200))
@@ -77,7 +79,7 @@ func TestBundlesAreLent(t *testing.T) {
 	var total atomic.Int64
 	var l lent
 	send := func() {
-		o := outgoing{lent: &l, queue: queue{total: &total}}
+		o := outgoing{lent: &l, queue: admission.SendQueue{Total: &total}}
 		o.prepare(parts)
 		for range parts {
 			o.Parts = append(o.Parts, body)
@@ -98,7 +100,7 @@ var _ mem.Buffer = (*piece)(nil)
 func TestAStreamKeepsNoLists(t *testing.T) {
 	var l lent
 	o := outgoing{lent: &l}
-	o.queue.total = new(atomic.Int64)
+	o.queue.Total = new(atomic.Int64)
 	for parts := range 4 {
 		o.prepare(manyUpserts)
 		o.Parts = append(o.Parts, make([][]byte, parts)...)

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"google.golang.org/grpc/status"
+
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
@@ -28,15 +30,15 @@ func (st *stream) driveRequest(r *request) error {
 	st.driving.Lock()
 	defer st.driving.Unlock()
 	if r.asks() {
-		if err := st.takeTurn(st.grpc.Context()); err != nil {
+		if err := st.acquireSlot(st.grpc.Context()); err != nil {
 			return err
 		}
 		st.first = st.asked.add(requestType(r))
 		defer func() { st.first = false }()
 	}
-	defer st.giveTurn()
+	defer st.releaseSlot()
 	if r.Nonce != "" {
-		st.server.entrance.arrived(&st.underway)
+		st.server.gate.Answered(&st.inFlight)
 	}
 	now := st.server.options.Now()
 	expired := st.session.ExpiredNonces()
@@ -164,7 +166,7 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 		st.out.Encode(st.protocol, r, &own)
 		size = st.out.Size
 		if st.first {
-			st.server.entrance.sent(&st.underway, size)
+			st.server.gate.Sent(&st.inFlight, size)
 		}
 		err = st.grpc.SendMsg(&st.out)
 		st.out.Release()
@@ -182,17 +184,21 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 	return nil
 }
 
-// awaitRoom waits until the client has taken what was sent to it before. While it waits it keeps no turn from others.
+// awaitRoom waits until the client has taken what was sent to it before. Meanwhile it gives its slots
+// to others.
 func (st *stream) awaitRoom() error {
-	if !st.out.queue.full() {
+	if !st.out.queue.IsFull() {
 		return nil
 	}
 	st.conn.Yield()
-	st.giveTurn()
-	if st.first { // else this may be a push, and it is not its to leave
-		st.leaveEntrance()
+	st.releaseSlot()
+	if st.first { // else this may be a push, and the gate is not its to leave
+		st.leaveGate()
 	}
-	return st.out.queue.wait(st.grpc.Context())
+	if err := st.out.queue.Wait(st.grpc.Context()); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	return nil
 }
 
 // logSent is for whoever wants to know what a proxy was sent, and why it was anything at all.

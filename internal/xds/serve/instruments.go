@@ -78,6 +78,16 @@ func requestType(r *request) resource.Type {
 	return t
 }
 
+// typeSet is a set of types, one bit for each. All types that are not served share one.
+type typeSet uint16
+
+// add adds a type and reports whether the set did not have it.
+func (s *typeSet) add(t resource.Type) bool {
+	before := *s
+	*s |= 1 << t
+	return *s != before
+}
+
 func (in *instruments) received(size int) {
 	for {
 		known := in.receiveMax.Load()

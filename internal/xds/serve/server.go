@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/xds/admission"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
@@ -36,8 +37,8 @@ type Options struct {
 	Registrar Registrar
 	// Authenticator proves who opens a stream. Without one, everybody is nobody in particular and believed.
 	Authenticator Authenticator
-	// Pushes tells of those under way, so that there is time for them when others come.
-	Pushes Pushes
+	// Pushes reports which pushes are under way, so that new streams give way to them.
+	Pushes admission.Pushes
 	// Differ is shared by all sessions of the process, so that those which make the same step share its result.
 	Differ  *resource.Differ
 	Metrics *observe.Metrics
@@ -61,6 +62,8 @@ type Limits struct {
 	// MemoryTight tells whether there is no memory for further streams: then they wait. It is called often, by one at a time; nil
 	// stands for never.
 	MemoryTight func() bool
+	// firstBytes of first responses may be in flight for all clients together; 0 is the gate's default.
+	firstBytes int
 	// Write is how long a client may take to take one response; then its stream is ended. 0 means 30 s.
 	Write time.Duration
 	// FirstRequest is how long a stream may be open without a request. 0 means 15 s.
@@ -105,20 +108,20 @@ func (l Limits) orDefaults() Limits {
 type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 
-	options     Options
-	limits      Limits
-	admission   *admission
-	entrance    *entrance
-	turns       turns
-	instruments *instruments
-	watch       *watch
-	scratch     session.Scratch // that the sessions borrow from
-	lent        lent            // that the streams do
-	distrust    distrust
-	grpc        *grpc.Server
-	draining    chan struct{} // closed when streams should end
-	drain       func()
-	ids         atomic.Uint64
+	options       Options
+	limits        Limits
+	streamLimiter *admission.StreamLimiter
+	gate          *admission.Gate
+	requestSlots  admission.Semaphore // of requests that ask for something
+	instruments   *instruments
+	watch         *watch
+	scratch       session.Scratch // that the sessions borrow from
+	lent          lent            // that the streams do
+	distrust      distrust
+	grpc          *grpc.Server
+	draining      chan struct{} // closed when streams should end
+	drain         func()
+	ids           atomic.Uint64
 
 	mu      sync.Mutex
 	streams map[*stream]struct{} // those with a node
@@ -127,14 +130,14 @@ type Server struct {
 // New returns a Server that does not listen yet.
 func New(o Options) *Server {
 	s := &Server{
-		options:     o,
-		limits:      o.Limits.orDefaults(),
-		admission:   newAdmission(o.Limits.StreamsPerSecond, o.Now(), o.Limits.MemoryTight),
-		entrance:    newEntrance(newCourtesy(o.Pushes)),
-		turns:       newTurns(),
-		instruments: newInstruments(o.Metrics),
-		draining:    make(chan struct{}),
-		streams:     map[*stream]struct{}{},
+		options:       o,
+		limits:        o.Limits.orDefaults(),
+		streamLimiter: admission.NewStreamLimiter(o.Limits.StreamsPerSecond, o.Limits.MemoryTight, o.Now()),
+		gate:          admission.NewGate(o.Pushes, o.Limits.firstBytes),
+		requestSlots:  admission.NewSemaphore(),
+		instruments:   newInstruments(o.Metrics),
+		draining:      make(chan struct{}),
+		streams:       map[*stream]struct{}{},
 	}
 	s.watch = newWatch(s.limits.Write, o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
@@ -145,7 +148,7 @@ func New(o Options) *Server {
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(newBulk(cmp.Or(s.options.Credentials, insecure.NewCredentials()))),
+		grpc.Creds(newCoalescing(cmp.Or(s.options.Credentials, insecure.NewCredentials()))),
 		grpc.ForceServerCodecV2(newCodec()),
 		experimental.BufferPool(&frames{}),
 		grpc.InTapHandle(cancellable),
@@ -172,7 +175,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 
 // Serve accepts connections until Stop, and then returns nil. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return s.grpc.Serve(newArrivals(frugal{l}, s.entrance.courtesy))
+	return s.grpc.Serve(s.gate.Listener(frugal{l}))
 }
 
 // Stop closes all connections, so that clients come back elsewhere, and returns when their streams have ended or ctx is

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lateen-mesh/lateen/internal/xds/admission"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
@@ -32,33 +33,33 @@ type stream struct {
 	in       incoming // the request that is being read
 	conn     *fanout.Conn
 	session  *session.Session
-	driving  sync.Mutex  // held while the session makes a step and its responses are sent, see drive.go
-	mu       sync.Mutex  // held while the session makes a step, since Clients reads it
-	missed   atomic.Bool // a push found somebody else driving
-	ticked   atomic.Bool // tick has fired
-	parting  atomic.Bool // the server waits for it to seal, see seal.go
-	sealed   bool        // it was told to
-	over     bool        // the stream has ended
-	turn     bool        // it has one of the server's turns
-	first    bool        // what is being sent is the first answer of its type
-	tickAt   time.Time   // when tick fires, zero if it does not
-	underway underway    // the entrance's
-	out      outgoing    // the one that is being sent
-	sending  sending     // the watch's
+	driving  sync.Mutex         // held while the session makes a step and its responses are sent, see drive.go
+	mu       sync.Mutex         // held while the session makes a step, since Clients reads it
+	missed   atomic.Bool        // a push found somebody else driving
+	ticked   atomic.Bool        // tick has fired
+	parting  atomic.Bool        // the server waits for it to seal, see seal.go
+	sealed   bool               // it was told to
+	over     bool               // the stream has ended
+	hasSlot  bool               // it has one of Server.requestSlots
+	first    bool               // what is being sent is the first answer of its type
+	tickAt   time.Time          // when tick fires, zero if it does not
+	inFlight admission.InFlight // the gate's
+	out      outgoing           // the one that is being sent
+	sending  sending            // the watch's
 
-	tick     *time.Timer // nil until the session wants one
-	used     allowance
-	asked    types // that it has asked for
-	entered  bool  // it is a newcomer that is being answered
-	held     bool  // it has asked for too much at some time
-	nacked   bool
-	protocol session.Protocol
-	kill     context.CancelCauseFunc // ends the stream even while a send is blocked
-	id       string
-	address  string
-	since    time.Time
-	node     *Node
-	identity Identity
+	tick      *time.Timer // nil until the session wants one
+	requests  admission.RequestBudget
+	asked     typeSet // that it has asked for
+	entered   bool    // it has entered the gate and not left
+	throttled bool    // it has asked for too much at some time
+	nacked    bool
+	protocol  session.Protocol
+	kill      context.CancelCauseFunc // ends the stream even while a send is blocked
+	id        string
+	address   string
+	since     time.Time
+	node      *Node
+	identity  Identity
 }
 
 var (
@@ -86,7 +87,7 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	}
 	st := &stream{server: s, grpc: g, protocol: p, kill: kill, since: s.options.Now()}
 	st.in = incoming{protocol: p, lent: &s.lent}
-	st.out.queue.total, st.out.lent = s.options.Metrics.XDS.Queued, &s.lent
+	st.out.queue.Total, st.out.lent = s.options.Metrics.XDS.Queued, &s.lent
 	if from, ok := peer.FromContext(ctx); ok {
 		st.address = from.Addr.String()
 	}
@@ -100,8 +101,8 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 }
 
 func (st *stream) live(ctx context.Context) error {
-	defer st.giveTurn()
-	defer st.leaveEntrance()
+	defer st.releaseSlot()
+	defer st.leaveGate()
 	if err := st.come(ctx); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (st *stream) live(ctx context.Context) error {
 	}
 	defer st.disconnect()
 	err := st.begin()
-	st.leaveEntrance()
+	st.leaveGate()
 	if err == nil {
 		err = st.read(ctx)
 	}
@@ -140,7 +141,7 @@ func (st *stream) come(ctx context.Context) error {
 	if err := st.arrive(ctx); err != nil {
 		return ignoreEnd(err)
 	}
-	if err := st.takeTurn(ctx); err != nil {
+	if err := st.acquireSlot(ctx); err != nil {
 		return ignoreEnd(err)
 	}
 	return st.connect(ctx, st.in.request)
@@ -151,20 +152,20 @@ func (st *stream) admitted(ctx context.Context) bool {
 	waiting := st.server.instruments.xds.Waiting
 	waiting.Inc()
 	defer waiting.Dec()
-	return st.server.admission.wait(ctx, st.server.options.Now())
+	return st.server.streamLimiter.Wait(ctx, st.server.options.Now())
 }
 
-// arrive waits for the first request, and until those are brought up that came before. Nobody's request is read before there is a place
-// in the hall.
+// arrive waits for the first request, and until the gate admits the stream. It reads no request before
+// the stream has a place in the gate's queue.
 func (st *stream) arrive(ctx context.Context) error {
-	e, waiting := st.server.entrance, st.server.instruments.xds.Waiting
+	gate, waiting := st.server.gate, st.server.instruments.xds.Waiting
 	waiting.Inc()
-	err := e.hall.take(ctx)
+	err := gate.Queue().Acquire(ctx)
 	waiting.Dec()
 	if err != nil {
 		return err
 	}
-	leave := sync.OnceFunc(e.hall.give)
+	leave := sync.OnceFunc(gate.Queue().Release)
 	defer leave()
 	if err := st.firstRequest(ctx, leave); err != nil {
 		return err
@@ -172,20 +173,20 @@ func (st *stream) arrive(ctx context.Context) error {
 	return st.enter(ctx)
 }
 
-// enter waits until those are brought up that came before.
+// enter waits until the gate admits the stream.
 func (st *stream) enter(ctx context.Context) error {
 	waiting := st.server.instruments.xds.Waiting
 	waiting.Inc()
 	defer waiting.Dec()
-	err := st.server.entrance.enter(ctx)
+	err := st.server.gate.Enter(ctx)
 	st.entered = err == nil
 	return err
 }
 
-func (st *stream) leaveEntrance() {
+func (st *stream) leaveGate() {
 	if st.entered {
 		st.entered = false
-		st.server.entrance.leave()
+		st.server.gate.Leave()
 	}
 }
 
@@ -218,7 +219,7 @@ func (st *stream) receive() error {
 func (st *stream) firstRequest(ctx context.Context, late func()) error {
 	limit := time.NewTimer(st.server.limits.FirstRequest)
 	defer limit.Stop()
-	soon := time.AfterFunc(st.server.entrance.patience, late)
+	soon := time.AfterFunc(admission.Patience, late)
 	defer soon.Stop()
 	received := make(chan error, 1)
 	go func() { received <- st.receive() }()
@@ -253,7 +254,7 @@ func (st *stream) read(ctx context.Context) error {
 		asks = asks || r.stale
 		st.in.done()
 		if asks {
-			st.hold(ctx)
+			st.throttle(ctx)
 		}
 	}
 }
@@ -370,8 +371,8 @@ func (st *stream) disconnect() {
 	st.driving.Lock()
 	defer st.driving.Unlock()
 	st.over = true
-	st.out.queue.end()
-	st.server.entrance.arrived(&st.underway)
+	st.out.queue.Close()
+	st.server.gate.Answered(&st.inFlight)
 	st.server.remove(st)
 	st.parting.Store(false) // which Server.seal sets only while it is there
 	st.conn.Close()

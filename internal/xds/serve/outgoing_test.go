@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -10,44 +9,40 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"github.com/lateen-mesh/lateen/internal/xds/admission"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-func TestQueueCountsWhatIsNotFreed(t *testing.T) {
+func TestSendQueueCountsWhatGRPCHasNotFreed(t *testing.T) {
 	var total atomic.Int64
-	o := outgoing{Frame: fanout.Frame{Parts: [][]byte{make([]byte, 3), make([]byte, queueLimit)}, Size: 3 + queueLimit}}
-	o.queue.total = &total
-	require.NoError(t, o.queue.wait(t.Context()))
+	o := outgoing{Frame: fanout.Frame{Parts: [][]byte{make([]byte, 3), make([]byte, admission.SendQueueLimit)}, Size: 3 + admission.SendQueueLimit}}
+	o.queue.Total = &total
+	require.NoError(t, o.queue.Wait(t.Context()))
 	b := o.buffers()
-	require.EqualValues(t, 3+queueLimit, total.Load())
-	require.True(t, o.queue.full())
-
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.Equal(t, codes.Canceled, status.Code(o.queue.wait(ended)))
+	require.EqualValues(t, 3+admission.SendQueueLimit, total.Load())
+	require.True(t, o.queue.IsFull())
 
 	waited := make(chan error)
-	go func() { waited <- o.queue.wait(t.Context()) }()
+	go func() { waited <- o.queue.Wait(t.Context()) }()
 	b.Ref()
 	b.Free()
-	require.True(t, o.queue.full(), "one holds it still")
+	require.True(t, o.queue.IsFull(), "one holds it still")
 	b.Free()
 	require.NoError(t, <-waited)
 	require.Zero(t, total.Load())
 
 	b = o.buffers()
-	o.queue.end()
+	o.queue.Close()
 	require.Zero(t, total.Load(), "the stream has ended")
 	b.Free()
 	require.Zero(t, total.Load())
 }
 
-// Nothing waits for a client that reads, and for one that does not never more than the limit and one response. Both are exact.
-func TestWhatIsQueuedIsBounded(t *testing.T) {
+// Nothing waits for a client that reads. For one that does not read, no more waits than the limit and
+// one response. Both are exact.
+func TestUnsentBytesOfAClientAreBounded(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
 	queued := func() int { return int(f.metrics.XDS.Queued.Load()) }
 	deaf := f.delta(slowNode())
@@ -59,11 +54,11 @@ func TestWhatIsQueuedIsBounded(t *testing.T) {
 		f.publish(f.clusters(2+i, size, "a", string(rune('b'+i))))
 		f.eventually("it is taken up, or waits", func() bool {
 			c := f.server.Clients()
-			return c[0].State.Generation() == 2+i || queued() > queueLimit
+			return c[0].State.Generation() == 2+i || queued() > admission.SendQueueLimit
 		})
-		require.LessOrEqual(t, queued(), queueLimit+largest)
+		require.LessOrEqual(t, queued(), admission.SendQueueLimit+largest)
 	}
-	require.Greater(t, queued(), queueLimit, "so that the limit was reached")
+	require.Greater(t, queued(), admission.SendQueueLimit, "so that the limit was reached")
 	for f.server.Clients()[0].State.Generation() < 1+responses || queued() > 0 {
 		deaf.ack(deaf.recv())
 	}
@@ -74,7 +69,7 @@ func TestWhatIsQueuedIsBounded(t *testing.T) {
 
 // Endpoints that change all the time are many responses that no acknowledgement has to come between (session.maxOutstanding): what waits
 // for a client that does not read is bounded by bytes all the same, however large they are. Then it gets the newest, not all.
-func TestWhatIsQueuedOfEndpointsIsBounded(t *testing.T) {
+func TestUnsentBytesOfEndpointChangesAreBounded(t *testing.T) {
 	const most = 64 << 10 // bytes, for one client
 	const changed, size, changes = 20, 2 << 10, 60
 	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
@@ -94,12 +89,12 @@ func TestWhatIsQueuedOfEndpointsIsBounded(t *testing.T) {
 	largest, reached := 0, false
 	for generation := uint64(2); generation <= changes; generation++ {
 		f.publish(crowd(generation))
-		f.eventually("it is taken up, or waits", func() bool { return taken() == generation || queued() > queueLimit })
+		f.eventually("it is taken up, or waits", func() bool { return taken() == generation || queued() > admission.SendQueueLimit })
 		largest = max(largest, queued())
 		reached = reached || taken() < generation
 	}
 	require.True(t, reached, "so that the limit was reached")
-	require.Greater(t, largest, queueLimit)
+	require.Greater(t, largest, admission.SendQueueLimit)
 	require.LessOrEqual(t, largest, most)
 
 	responses := 0

@@ -11,21 +11,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-func TestAllowanceIsABurstAndThenARate(t *testing.T) {
-	var a allowance
-	for range requestBurst {
-		require.Zero(t, a.take(time.Minute))
-	}
-	require.Equal(t, requestEvery, a.take(time.Minute))
-	require.Equal(t, 2*requestEvery, a.take(time.Minute))
-	require.Equal(t, 2*requestEvery, a.take(time.Minute+requestEvery))
-	require.Zero(t, a.take(2*time.Minute), "it has paused")
-	for range requestBurst - 1 {
-		require.Zero(t, a.take(2*time.Minute))
-	}
-	require.Equal(t, requestEvery, a.take(2*time.Minute), "what is not used is not saved for more than one burst")
-}
-
 // Requests and acknowledgements of nothing are counted, answers are not.
 func TestClientThatAsksForTooMuchWaits(t *testing.T) {
 	for name, needless := range map[string]*discoveryv3.DeltaDiscoveryRequest{
@@ -45,23 +30,23 @@ func TestClientThatAsksForTooMuchWaits(t *testing.T) {
 				}
 			}()
 			go func() {
-				for d.stream.Send(needless) == nil { // until it is held by flow control, and then ended
+				for d.stream.Send(needless) == nil { // until it is throttled by flow control, and then ended
 				}
 			}()
-			f.eventually("it is held", func() bool { return f.value("lateen_xds_held_requests_total") > 0 })
+			f.eventually("it is throttled", func() bool { return f.value("lateen_xds_held_requests_total") > 0 })
 			require.Contains(t, f.log.String(), "asks for more than it may")
 			d.cancel()
-			f.eventually("it ends while it is held", func() bool { return f.hub.Connections(class) == 0 })
+			f.eventually("it ends while it is throttled", func() bool { return f.hub.Connections(class) == 0 })
 		})
 	}
 }
 
-// Turns are given back by those who wait for their clients, and by those who have gone.
-func TestTurnsAreGivenBack(t *testing.T) {
+// A stream that waits for its client, or has ended, holds no slot.
+func TestStreamsThatWaitForTheirClientsHoldNoSlots(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
-	turns := cap(f.server.turns)
+	slots := cap(f.server.requestSlots)
 	var stuck []deltaStream
-	for range 2 * turns {
+	for range 2 * slots {
 		d := f.delta(slowNode())
 		d.ack(d.recv())
 		stuck = append(stuck, d)
@@ -73,25 +58,25 @@ func TestTurnsAreGivenBack(t *testing.T) {
 	}
 	reader := f.delta(nodeOf("sidecar~127.0.0.3~b.default~default.svc.cluster.local"))
 	require.NotEmpty(t, reader.recv().GetResources())
-	f.eventually("nobody keeps a turn", func() bool { return len(f.server.turns) == 0 })
+	f.eventually("nobody holds a slot", func() bool { return len(f.server.requestSlots) == 0 })
 	for _, d := range append(stuck, reader) {
 		d.cancel()
 	}
 	f.eventually("gone", func() bool { return f.hub.Connections(class) == 0 })
-	require.Empty(t, f.server.turns)
+	require.Empty(t, f.server.requestSlots)
 }
 
-func TestWhoWaitsForATurnMayGo(t *testing.T) {
+func TestStreamMayEndWhileItWaitsForASlot(t *testing.T) {
 	f := newFixture(t)
-	for range cap(f.server.turns) {
-		f.server.turns <- struct{}{}
+	for range cap(f.server.requestSlots) {
+		f.server.requestSlots <- struct{}{}
 	}
 	d := f.delta(nodeOf(reviewsID))
 	d.cancel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Error(t, (&stream{server: f.server}).takeTurn(ctx))
-	for range cap(f.server.turns) {
-		<-f.server.turns
+	require.Error(t, (&stream{server: f.server}).acquireSlot(ctx))
+	for range cap(f.server.requestSlots) {
+		<-f.server.requestSlots
 	}
 }

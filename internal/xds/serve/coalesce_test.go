@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/xds/admission"
 )
 
 // written is a connection that keeps what was written.
@@ -46,8 +48,8 @@ func (w *written) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func bulked(t require.TestingT, raw net.Conn) net.Conn {
-	conn, _, err := newBulk(insecure.NewCredentials()).ServerHandshake(raw)
+func coalesced(t require.TestingT, raw net.Conn) net.Conn {
+	conn, _, err := newCoalescing(insecure.NewCredentials()).ServerHandshake(raw)
 	require.NoError(t, err)
 	return conn
 }
@@ -61,46 +63,46 @@ func write(t require.TestingT, to net.Conn, p []byte) {
 	}
 }
 
-func TestLongResponsesAreWrittenAtOnce(t *testing.T) {
+func TestLongResponsesAreWrittenInPiecesOf32KiB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes between two writes
 		raw := &written{}
-		conn := bulked(t, raw)
+		conn := coalesced(t, raw)
 		write(t, conn, make([]byte, 300))
 		require.Equal(t, []int{300}, raw.lengths(), "a push is written as it is")
 		write(t, conn, make([]byte, 5*writeBuffer+1))
 		require.Equal(t, []int{300, 5*writeBuffer + 1}, raw.lengths())
-		write(t, conn, make([]byte, 2*bulkBytes+7))
-		require.Equal(t, []int{bulkBytes, bulkBytes, 7}, raw.lengths()[2:])
-		require.Nil(t, conn.(*bulkConn).pending, "who has written everything has no buffer")
+		write(t, conn, make([]byte, 2*coalesceBytes+7))
+		require.Equal(t, []int{coalesceBytes, coalesceBytes, 7}, raw.lengths()[2:])
+		require.Nil(t, conn.(*coalescingConn).pending, "who has written everything has no buffer")
 	})
 }
 
-func TestNothingTellsTheEndOfAResponse(t *testing.T) {
+func TestWriteThatLooksUnfinishedIsFlushedAfter5ms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := &written{}
-		conn := bulked(t, raw)
+		conn := coalesced(t, raw)
 		write(t, conn, make([]byte, 2*writeBuffer))
 		require.Empty(t, raw.pieces())
-		pause(t.Context(), bulkDelay)
+		admission.Pause(t.Context(), coalesceDelay)
 		synctest.Wait()
 		require.Equal(t, []int{2 * writeBuffer}, raw.lengths())
 
 		gone := &written{err: errors.New("it has gone")}
-		conn = bulked(t, gone)
+		conn = coalesced(t, gone)
 		write(t, conn, make([]byte, writeBuffer))
-		pause(t.Context(), bulkDelay)
+		admission.Pause(t.Context(), coalesceDelay)
 		synctest.Wait()
 		_, err := conn.Write([]byte("more"))
 		require.ErrorIs(t, err, gone.err)
 	})
 }
 
-func TestWhatIsPutTogetherIsWhatWasWritten(t *testing.T) {
+func TestCoalescedWritesHaveTheBytesOfAllWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := &written{}
-		conn := bulked(t, raw)
+		conn := coalesced(t, raw)
 		var want []byte
-		for i, size := range rapid.SliceOf(rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(0, 3*bulkBytes), rapid.Just(writeBuffer))).Draw(t, "sizes") {
+		for i, size := range rapid.SliceOf(rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(0, 3*coalesceBytes), rapid.Just(writeBuffer))).Draw(t, "sizes") {
 			p := bytes.Repeat([]byte{byte(i)}, size)
 			want = append(want, p...)
 			write(t, conn, p)
@@ -108,14 +110,14 @@ func TestWhatIsPutTogetherIsWhatWasWritten(t *testing.T) {
 		write(t, conn, []byte("end"))
 		require.Equal(t, append(want, "end"...), bytes.Join(raw.pieces(), nil))
 		for _, p := range raw.pieces() {
-			require.LessOrEqual(t, len(p), bulkBytes+writeBuffer)
+			require.LessOrEqual(t, len(p), coalesceBytes+writeBuffer)
 		}
 	})
 }
 
-func TestWhoFailsToProveWhoTheyAreHasNoConnection(t *testing.T) {
+func TestFailedHandshakeYieldsNoConnection(t *testing.T) {
 	raw := &written{}
-	b := newBulk(stranger{insecure.NewCredentials()})
+	b := newCoalescing(stranger{insecure.NewCredentials()})
 	_, _, err := b.ServerHandshake(raw)
 	require.ErrorIs(t, err, errStranger)
 	_, _, err = b.Clone().ServerHandshake(raw)
