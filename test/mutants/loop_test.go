@@ -101,7 +101,7 @@ var loopFaults = [][]fault{
 // aheadFaults: a virtual host goes before the client can follow it.
 var aheadFaults = [][]fault{
 	in("session.Session.advance", "ExprStmt 11", without("ExprStmt 7", "what is new goes ahead")),
-	in("session.emission.pushAhead", "BinaryExpr 10, CallExpr 11, Ident 6, UnaryExpr 4",
+	in("session.emission.pushNewHostsEarly", "BinaryExpr 10, CallExpr 11, Ident 6, UnaryExpr 4",
 		instead("CallExpr 2", "a client that comes back asks for clusters first", "false"),
 		instead("CallExpr 3", "a client that refused something gets it in order", "false"),
 		instead("Ident 3", "listeners and heads go first", "false"),
@@ -109,10 +109,10 @@ var aheadFaults = [][]fault{
 		instead("BinaryExpr 10", "nothing is replaced", "false"),
 		instead("UnaryExpr 4", "its clusters are warm", "false"),
 	),
-	in("session.Session.warm", "BinaryExpr 6, UnaryExpr 2",
+	in("session.Session.isWarm", "BinaryExpr 6, UnaryExpr 2",
 		instead("UnaryExpr 1", "a cluster that was sent may warm", "true"),
 		instead("BinaryExpr 5", "secrets are asked for", "true"),
 		instead("UnaryExpr 2", "members are asked for", "true"),
 	),
-	in("session.channel.offering", "BinaryExpr 3", instead("BinaryExpr 2", "a cluster that changes warms again", "true")),
+	in("session.typeState.offeringResponse", "BinaryExpr 3", instead("BinaryExpr 2", "a cluster that changes warms again", "true")),
 }

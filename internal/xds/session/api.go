@@ -24,14 +24,16 @@ type Request struct {
 	// Nack is set when the client refused the response with that nonce.
 	Nack *Nack
 
-	// Subscribe, Unsubscribe and InitialVersions are delta's fields; versions are as the client states them.
+	// Subscribe, Unsubscribe and InitialVersions are fields of delta requests. Versions are as the
+	// client reports them.
 	Subscribe, Unsubscribe []string
 	InitialVersions        map[string]string
-	// Lists, unless it is nil, has what would be in Subscribe and InitialVersions. These may be thousands, and are mostly names that
-	// the class has; so they are not copied before that is known. Nobody holds on to it when the session has taken the request.
+	// Lists, unless it is nil, has what would be in Subscribe and InitialVersions. There may be
+	// thousands of names, and mostly the class has them all; so they are not copied before that is
+	// known. Nobody keeps it after the session has taken the request.
 	Lists Lists
 
-	// Names and VersionInfo are state of the world's fields.
+	// Names and VersionInfo are fields of state-of-the-world requests.
 	Names       []string
 	VersionInfo string
 }
@@ -42,22 +44,23 @@ type Nack struct {
 	Message string
 }
 
-// Response is one response to send. The shell encodes it; it is fully described by values.
+// Response is one response to send. Values describe it in full; package fanout encodes it.
 type Response struct {
 	// Type is meaningful unless Unknown is set.
 	Type resource.Type
 	// Unknown is the type URL of an empty answer to a request for a type that is not served.
 	Unknown string
 	Nonce   string
-	// Version is version_info, unique on the stream, and not what the client brought to it. Delta has none: its system_version_info
-	// is for people who debug, and would be a tenth of what one endpoint's change costs on the wire.
+	// Version is version_info. It is unique on the stream, and differs from the version that the
+	// client brought to it. Delta responses have none: system_version_info only helps people who
+	// debug, and would add a tenth to the bytes of one endpoint's change.
 	Version string
-	// Upserts are the resources; what is sent of each is Overlay.Body under Overlay.Version.
+	// Upserts are the resources. Of each, Overlay.Body is sent under Overlay.Version.
 	Upserts []*resource.Resource
 	// Removed are names (delta only).
 	Removed []string
-	// Shared is set when Upserts are exactly Shared.Upserts and none is the proxy's own: then the encoded frame is shared
-	// among all sessions that make the same step.
+	// Shared is set when Upserts are exactly Shared.Upserts and none differs between proxies. All
+	// sessions that make the same step share the encoded frame.
 	Shared *resource.Change
 	// Generation is that of the state the response brings the client to.
 	Generation uint64
@@ -71,15 +74,16 @@ type TypeStatus struct {
 	SentAt      time.Time
 	// Generation of the state that the client accepted last in full.
 	Generation uint64
-	// Nack is the client's message on the latest refusal, empty after the next accepted response that covers it.
+	// Nack is the client's message on the latest refusal, empty after the next accepted response
+	// that covers it.
 	Nack string
 	// Quarantined are names kept from this client, because it refused their present version.
 	Quarantined []string
-	// Withheld are names of which this client keeps something older, whole or in part, or nothing, because the present version
-	// refers to something that is quarantined.
+	// Withheld are names of which this client keeps something older, in part or as a whole, or
+	// nothing. The present version refers to something that is quarantined.
 	Withheld  []string
 	Resources int
 	Bytes     int
-	// Settled tells that nothing of the type waits to be sent or to be answered.
+	// Settled is set if nothing of the type waits to be sent or to be answered.
 	Settled bool
 }

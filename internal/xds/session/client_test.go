@@ -18,9 +18,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// client is the model of Envoy at the other end of a session, and the wire between: it reads the frames that fanout writes, when
-// it pleases, and its requests arrive when they please. It is strict: it fails the test at what no server may send, and at
-// what an Envoy would answer with an outage.
+// client is the model of Envoy at the other end of a session, and the wire between: it reads the
+// frames that fanout writes, when it pleases, and its requests arrive when they please. It is
+// strict: it fails the test at what no server may send, and at what an Envoy would answer with an
+// outage.
 type client struct {
 	t        *rapid.T
 	protocol session.Protocol
@@ -36,20 +37,22 @@ type client struct {
 	opened   map[string]bool                      // of those that arrived
 	carried  map[string][]string                  // names by nonce, of this stream
 	versions [resource.NumTypes]map[string]string // of bodies that were sent
-	refused  [resource.NumTypes]map[string]bool   // names in responses that the client ever refused: whether the server was told
-	// unknowable are resources of which the client claims a version that it does not have, because it refused a response and
-	// the session cannot know (the server restarted, or the refusal was lost with its stream). They may stay wrong until a
-	// response with them is accepted.
+	// refused are names in responses that the client ever refused, and whether the server was told.
+	refused [resource.NumTypes]map[string]bool
+	// unknowable are resources of which the client claims a version that it does not have, because
+	// it refused a response and the session cannot know (the server restarted, or the refusal was
+	// lost with its stream). They may stay wrong until a response with them is accepted.
 	unknowable [resource.NumTypes]map[string]bool
 
-	// lenient tells that a hold may have ended before what it waits for: time passed while messages were under way, or
-	// something was refused.
+	// lenient tells that a hold may have ended before what it waits for: time passed while messages
+	// were under way, or something was refused.
 	lenient bool
-	// steady tells that no table of the class is ever without virtual hosts; then a table that has had any is not either.
+	// steady tells that no table of the class is ever without virtual hosts; then a table that has
+	// had any is not either.
 	steady bool
 	hosted map[string]bool
-	// left are route tables that the client gave up on this stream. If it takes one again, what the server does to the first may
-	// reach it after the second.
+	// left are route tables that the client gave up on this stream. If it takes one again, what the
+	// server does to the first may reach it after the second.
 	left map[string]bool
 }
 
@@ -101,7 +104,7 @@ func (c *client) connect(s *session.Session) {
 	c.says(said)
 }
 
-// hasWholeTables tells whether the client has a table that does without VHDS.
+// hasWholeTables reports whether the client has a table that does without VHDS.
 func (c *client) hasWholeTables() bool {
 	for _, body := range c.envoy.Bodies(envoymodel.Routes) {
 		var table routev3.RouteConfiguration
@@ -124,8 +127,9 @@ func (c *client) forgets() {
 	}
 }
 
-// hides tells that a client does not ask for clusters, because one of them warms, and that nothing it asks for shows that it had
-// a stream before: there is no way to tell it from one that wants no clusters at all.
+// hides reports whether a client does not ask for clusters, because one of them warms, and that
+// nothing it asks for shows that it had a stream before: there is no way to tell it from one that
+// wants no clusters at all.
 func hides(said []proto.Message) bool {
 	return !slices.ContainsFunc(said, func(m proto.Message) bool {
 		req := requestOf(m)
@@ -142,7 +146,8 @@ func (c *client) send(responses []session.Response) {
 		c.check(r)
 		c.carried[r.Nonce] = append(namesOf(r.Upserts), r.Removed...)
 		for _, u := range r.Upserts {
-			c.versions[r.Type][flat(r.Type, string(c.session.Overlay().Body(r.Type, u)))] = c.session.Overlay().Version(u).String()
+			own := c.session.Overlay()
+			c.versions[r.Type][flat(r.Type, string(own.Body(r.Type, u)))] = own.Version(u).String()
 		}
 		frame := fanout.Encode(c.protocol, r, c.session.Overlay())
 		c.down = append(c.down, arrival{r, bytes.Join(frame.Parts, nil)})
@@ -266,7 +271,8 @@ func (c *client) check(r session.Response) {
 		}
 		names[name] = true
 	}
-	if len(r.Removed) > 0 && (r.Type == resource.Endpoint || r.Type == resource.Route || c.protocol == session.StateOfTheWorld) {
+	if len(r.Removed) > 0 &&
+		(r.Type == resource.Endpoint || r.Type == resource.Route || c.protocol == session.StateOfTheWorld) {
 		c.t.Fatalf("removal of %s %v", r.Type, r.Removed)
 	}
 	if r.Shared != nil && (r.Shared.PerProxy || !slices.Equal(r.Shared.Upserts, r.Upserts)) {
@@ -274,8 +280,8 @@ func (c *client) check(r session.Response) {
 	}
 }
 
-// makesBeforeItBreaks finds clusters that are not there, and yet listeners that serve or drain name them; and clusters that
-// serve without endpoints.
+// makesBeforeItBreaks finds clusters that are not there, and yet listeners that serve or drain name
+// them; and clusters that serve without endpoints.
 func (c *client) makesBeforeItBreaks() {
 	if c.lenient {
 		return
@@ -306,10 +312,13 @@ func emptied(body string) bool {
 	if proto.Unmarshal([]byte(body), &a) != nil {
 		return false
 	}
-	return slices.ContainsFunc(a.GetEndpoints(), func(g *endpointv3.LocalityLbEndpoints) bool { return len(g.GetLbEndpoints()) == 0 })
+	return slices.ContainsFunc(a.GetEndpoints(), func(g *endpointv3.LocalityLbEndpoints) bool {
+		return len(g.GetLbEndpoints()) == 0
+	})
 }
 
-// findGaps finds tables that are in use and not there, or without a virtual host when they have had some.
+// findGaps finds tables that are in use and not there, or without a virtual host when they have had
+// some.
 func (c *client) findGaps() {
 	hosts := c.envoy.TablesInUse()
 	for table, n := range hosts {

@@ -14,9 +14,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// FuzzRequests lets a client say anything, in any order, while views change. Whatever it says, the session does not panic,
-// names nothing twice in a response (P9) and uses no nonce twice; it sends nothing of a type or a name that the client never
-// asked for (but the endpoints of a cluster), removes only what the client may have, and an answer for an unknown type is empty (P21).
+// FuzzRequests lets a client say anything, in any order, while views change. Whatever it says, the
+// session does not panic, names nothing twice in a response (P9) and uses no nonce twice; it sends
+// nothing of a type or a name that the client never asked for (but the endpoints of a cluster),
+// removes only what the client may have, and an answer for an unknown type is empty (P21).
 func FuzzRequests(f *testing.F) {
 	f.Add(false, []byte{0, 0, 0, 1, 5, 2, 2, 9, 3, 3})
 	f.Add(true, []byte{0, 0, 0, 1, 5, 2, 2, 9, 3, 3})
@@ -220,7 +221,8 @@ func (z *fuzzer) checkAsked(r session.Response) {
 	i := &z.said[r.Type]
 	require.True(z.t, i.asked, "%s was never asked for", r.Type)
 	for _, name := range namesOf(r.Upserts) {
-		behind := r.Type == resource.Endpoint && z.said[resource.Cluster].sent[name] // P10: endpoints go out with their cluster, unasked
+		// P10: endpoints go out with their cluster, unasked.
+		behind := r.Type == resource.Endpoint && z.said[resource.Cluster].sent[name]
 		require.True(z.t, i.wildcard || i.names[name] || behind, "%s %s was never asked for", r.Type, name)
 		i.mayHave[name], i.sent[name] = true, true
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// TestBytesOfASessionDoNotDependOnTheMesh measures the heap: whatever way a session took to where its class is, it then holds as
-// many bytes at 4,000 services as at 10.
+// TestBytesOfASessionDoNotDependOnTheMesh measures the heap: whatever way a session took to where
+// its class is, it then holds as many bytes at 4,000 services as at 10.
 func TestBytesOfASessionDoNotDependOnTheMesh(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol session.Protocol
@@ -71,9 +71,11 @@ func bytesPerSession(t *testing.T, services int, settle func(*large, *resource.D
 	return bytes
 }
 
-// converse sends a session the first requests of a client, and answers to everything. For types that are asked for by name, all names
-// are asked for.
-func converse(l *large, s *session.Session, first func(*session.Request), answer func(session.Response, *session.Request)) {
+// converse sends a session the first requests of a client, and answers to everything. For types
+// that are asked for by name, all names are asked for.
+func converse(
+	l *large, s *session.Session, first func(*session.Request), answer func(session.Response, *session.Request),
+) {
 	for _, t := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route} {
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
@@ -101,7 +103,9 @@ func fresh(_ *testing.T, l *large, s *session.Session) { converse(l, s, asIs, ac
 // reconnected is a client that states versions of everything, and all are right.
 func reconnected(t *testing.T, l *large, s *session.Session) {
 	sent := 0
-	converse(l, s, func(req *session.Request) { req.InitialVersions = maps.Clone(versionsOf(l, req.TypeURL, false)) }, func(r session.Response, _ *session.Request) {
+	converse(l, s, func(req *session.Request) {
+		req.InitialVersions = maps.Clone(versionsOf(l, req.TypeURL, false))
+	}, func(r session.Response, _ *session.Request) {
 		sent += len(r.Upserts) + len(r.Removed)
 	})
 	require.Zero(t, sent, "resources sent")
@@ -109,7 +113,9 @@ func reconnected(t *testing.T, l *large, s *session.Session) {
 
 // stale is a client that states another version of everything.
 func stale(_ *testing.T, l *large, s *session.Session) {
-	converse(l, s, func(req *session.Request) { req.InitialVersions = maps.Clone(versionsOf(l, req.TypeURL, true)) }, accept)
+	converse(l, s, func(req *session.Request) {
+		req.InitialVersions = maps.Clone(versionsOf(l, req.TypeURL, true))
+	}, accept)
 }
 
 // versionsOf are the versions of all resources, or others.

@@ -7,230 +7,237 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// answer takes a request's ACK or NACK of an outstanding response. A nonce that is not outstanding is ignored (P12). It
-// is that of the latest response in whatever a state-of-the-world client asks for later; any other has expired.
-func (s *Session) answer(c *channel, req Request, now time.Time) {
-	i := slices.IndexFunc(c.sent, func(r *sent) bool { return r.nonce == req.Nonce })
+// handleAnswer takes a request's ACK or NACK of an outstanding response. It ignores a nonce that is
+// not outstanding (P12). A state-of-the-world client repeats the nonce of the latest response in
+// whatever it asks for later; any other such nonce has expired.
+func (s *Session) handleAnswer(ts *typeState, req Request, now time.Time) {
+	i := slices.IndexFunc(ts.unanswered, func(r *sentResponse) bool { return r.nonce == req.Nonce })
 	if i < 0 {
-		if req.Nonce != "" && req.Nonce != c.nonce(c.lastSent) {
-			s.expired++
+		if req.Nonce != "" && req.Nonce != ts.nonce(ts.lastSent) {
+			s.expiredNonces++
 		}
 		return
 	}
-	r, first := c.sent[i], i
+	r, first := ts.unanswered[i], i
 	if s.opt.Protocol == StateOfTheWorld && req.VersionInfo == r.version {
-		req.Nack = nil // it accepted this one; what it refused is one before, which it could not say then, and this one replaced
+		req.Nack = nil // it accepted this response; it refused an earlier one, which this one replaced
 	}
-	unread := !c.typ.Wildcard() && len(req.Names) == 0 // Envoy takes note of the nonce alone
+	unread := !ts.typ.Wildcard() && len(req.Names) == 0 // Envoy then only repeats the nonce
 	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil && req.VersionInfo != r.version && !unread {
-		return // it has read the response and says something else before it accepts or refuses it
+		return // it says something else before it accepts or refuses the response
 	}
 	if s.opt.Protocol == StateOfTheWorld && req.Nack == nil {
 		first = 0 // such a client may answer only the last response it read
 	}
-	c.sent = slices.Delete(c.sent, first, i+1)
-	if len(c.sent) == 0 {
-		c.sent = nil // a settled session is small
-		s.awaits.remove(c.typ)
+	ts.unanswered = slices.Delete(ts.unanswered, first, i+1)
+	if len(ts.unanswered) == 0 {
+		ts.unanswered = nil // a settled session is small
+		s.awaitsAnswer.remove(ts.typ)
 	}
 	if req.Nack != nil {
-		c.troubled().nack = req.Nack.Message
-		if r.collected {
-			s.refuseCollections(r)
+		ts.ownNacks().message = req.Nack.Message
+		if r.isLEDS {
+			s.handleLEDSNack(r)
 			return
 		}
-		if c.typ == resource.VirtualHost {
-			s.refuseHosts(c, r, c.sent[first:])
+		if ts.typ == resource.VirtualHost {
+			s.handleVirtualHostNack(ts, r, ts.unanswered[first:])
 		} else {
-			s.refuse(c, r, c.sent[first:])
+			s.handleNack(ts, r, ts.unanswered[first:])
 		}
 		return
 	}
-	if c.typ == resource.VirtualHost && (r.retry || r.shrinks) {
-		c.appeal(r)
+	if ts.typ == resource.VirtualHost && (r.isRetry || r.hasRemovals) {
+		ts.retryQuarantined(r)
 	}
-	c.lastAcked = uint32(r.number)
-	c.accepted = max(c.accepted, r.generation)
-	if len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && !slices.ContainsFunc(c.sent, func(r *sent) bool { return r.retry }) && c.trouble.nack != "" {
-		c.troubled().nack = ""
+	ts.lastAcked = uint32(r.number)
+	ts.acceptedGeneration = max(ts.acceptedGeneration, r.generation)
+	if len(ts.nacks.quarantined) == 0 && len(ts.nacks.retries) == 0 && ts.nacks.message != "" &&
+		!slices.ContainsFunc(ts.unanswered, func(r *sentResponse) bool { return r.isRetry }) {
+		ts.ownNacks().message = ""
 	}
-	if r.sounding && s.trusted {
-		s.sounded(r.number)
+	if r.isProbe && s.trustsEndpoints {
+		s.handleProbeAnswer(r.number)
 	}
-	if c.typ == resource.Listener && len(r.upserts) > 0 {
-		s.routesAsked = now.Add(s.opt.Hold)
+	if ts.typ == resource.Listener && len(r.upserts) > 0 {
+		s.routesAskedUntil = now.Add(s.opt.Hold)
 	}
-	if c.typ == resource.Listener && s.replaces(r) {
-		s.drained = now.Add(s.opt.Drain)
+	if ts.typ == resource.Listener && s.replaces(r) {
+		s.drainedAt = now.Add(s.opt.Drain)
 	}
 	s.opt.Scratch.reuse(r)
 }
 
-// replaces tells whether a response for listeners changed or removed one that the client had.
-func (s *Session) replaces(r *sent) bool {
-	return r.shrinks || slices.ContainsFunc(r.upserts, func(u *resource.Resource) bool {
-		return !r.prior(u.Name(), &s.own).version.IsZero()
+// replaces reports whether a response for listeners changed or removed one that the client had.
+func (s *Session) replaces(r *sentResponse) bool {
+	return r.hasRemovals || slices.ContainsFunc(r.upserts, func(u *resource.Resource) bool {
+		return !r.heldBefore(u.Name(), &s.own).version.IsZero()
 	})
 }
 
-// refuse takes a NACK. The client may have taken any part of the response, so of none of its names it is known what the
-// client has. What surely caused it is quarantined; the rest is sent again, in smaller groups while the culprit is not
-// known, which ends with it alone. What a newer response carries as well is left to the answer to that one.
-func (s *Session) refuse(c *channel, r *sent, newer []*sent) {
+// handleNack takes a NACK. The client may have taken any part of the response. So of none of its
+// names it is known what the client has. What certainly caused the refusal is quarantined. The rest
+// is sent again, in smaller groups while the culprit is not known, until the culprit is alone. What
+// a newer response contains as well is left to the answer to that one.
+func (s *Session) handleNack(ts *typeState, r *sentResponse, newer []*sentResponse) {
 	stands := func(name string) bool {
-		return c.wants(name) && !carried(newer, name)
+		return ts.wants(name) && !anyContains(newer, name)
 	}
 	if len(r.upserts) == 0 {
-		return // nothing in it can be wrong, and repeated it would be refused again
+		return // nothing in it can be wrong, and it would be refused again
 	}
 	for _, name := range r.removed {
 		if stands(name) {
-			c.doubt(name, r.prior(name, &c.session.own), unsure)
+			ts.setHolding(name, r.heldBefore(name, &ts.session.own), uncertain)
 		}
 	}
-	c.passOn(r, newer)
-	if r.mixed {
-		c.troubled().unmixed = true
+	ts.correctNewer(r, newer)
+	if r.mixedTable {
+		ts.ownNacks().noMixedTables = true
 	}
-	guilty, innocent, groups := blame(c.trouble.nack, r.upserts)
+	guilty, innocent, groups := findCulprits(ts.nacks.message, r.upserts)
 	for _, u := range guilty {
 		if stands(u.Name()) {
-			c.quarantine(u, r)
+			ts.quarantine(u, r)
 		}
 	}
 	for _, u := range innocent {
 		if stands(u.Name()) {
-			c.reconsider(u, r, unsure)
+			ts.markUncertain(u, r, uncertain)
 		}
 	}
 	for _, group := range groups {
 		var names []string
 		for _, u := range group {
-			if stands(u.Name()) && c.reconsider(u, r, retrying) {
+			if stands(u.Name()) && ts.markUncertain(u, r, retrying) {
 				names = append(names, u.Name())
 			}
 		}
 		if len(names) > 0 {
-			c.troubled().retries = append(c.trouble.retries, names)
+			ts.ownNacks().retries = append(ts.nacks.retries, names)
 		}
 	}
-	if c.typ == resource.Endpoint && s.trusted {
-		s.distrust() // Envoy ends all warming with this, so that the missing ACK would not tell any more
+	if ts.typ == resource.Endpoint && s.trustsEndpoints {
+		s.resendEndpoints() // Envoy ends all warming with this, so a missing ACK says nothing any more
 	}
-	if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() {
-		c.troubled().shaken = slices.Concat(c.trouble.shaken, r.shaken, r.upserts)
-		c.owed = len(c.trouble.retries) == 0 && len(newer) == 0
+	if s.opt.Protocol == StateOfTheWorld && ts.typ.Wildcard() {
+		ts.ownNacks().unconfirmed = slices.Concat(ts.nacks.unconfirmed, r.unconfirmed, r.upserts)
+		ts.responseDue = len(ts.nacks.retries) == 0 && len(newer) == 0
 	}
 }
 
-// passOn tells the newer responses what the client had before the refused one, where they think that it had that. Where all that they
-// say of a name are heads and members, the client has those on top of whatever it had, and needs a list, with which it is also found
-// out what it refuses.
-func (c *channel) passOn(r *sent, newer []*sent) {
+// correctNewer tells the newer responses what the client had before the refused one, where they
+// assume that it has that. If all of them have only the head or members of a name, the client has
+// these on top of what it had. It then needs a list, which also shows what it refuses.
+func (ts *typeState) correctNewer(r *sentResponse, newer []*sentResponse) {
 	for _, u := range r.upserts {
-		i := slices.IndexFunc(newer, func(n *sent) bool { return n.carries(u.Name()) })
+		i := slices.IndexFunc(newer, func(n *sentResponse) bool { return n.contains(u.Name()) })
 		if i < 0 {
 			continue
 		}
-		newer[i].retry = true
-		if newer[i].prior(u.Name(), &c.session.own).version == c.session.own.Version(u) {
-			newer[i].remember(u.Name(), r.prior(u.Name(), &c.session.own).or(c.session.own.Version(u)))
+		newer[i].isRetry = true
+		if newer[i].heldBefore(u.Name(), &ts.session.own).version == ts.session.own.Version(u) {
+			newer[i].setHeldBefore(u.Name(), r.heldBefore(u.Name(), &ts.session.own).orVersion(ts.session.own.Version(u)))
 		}
-		if c.wants(u.Name()) && !spelledOut(newer, u.Name()) {
-			c.doubt(u.Name(), r.prior(u.Name(), &c.session.own).or(anything), unsure)
+		if ts.wants(u.Name()) && !anyInFull(newer, u.Name()) {
+			ts.setHolding(u.Name(), r.heldBefore(u.Name(), &ts.session.own).orVersion(anyVersion), uncertain)
 		}
 	}
 }
 
-// quarantine keeps the version from this client until the class has another. The client keeps what it had before; a
-// partial NACK leaves that in use.
-func (c *channel) quarantine(u *resource.Resource, r *sent) {
-	name, version, h := u.Name(), c.session.own.Version(u), r.prior(u.Name(), &c.session.own)
+// quarantine keeps the version from this client until the class has another one. The client keeps
+// what it had before; a partial NACK leaves that in use.
+func (ts *typeState) quarantine(u *resource.Resource, r *sentResponse) {
+	name, version, h := u.Name(), ts.session.own.Version(u), r.heldBefore(u.Name(), &ts.session.own)
 	if h.version == version { // sent before, and not accepted then either
-		h = holding{maybe: anything}
+		h = holding{alternative: anyVersion}
 	}
-	// Of endpoints that it reported and that cannot be sent again, a new form of the cluster may have none.
-	certain := c.typ != resource.Endpoint && (h.maybe.IsZero() || h.maybe == version)
-	current := c.set.Get(name)
+	// Of endpoints that it reported and that cannot be sent again, a new form of the cluster may
+	// have none.
+	certain := ts.typ != resource.Endpoint && (h.alternative.IsZero() || h.alternative == version)
+	current := ts.set.Get(name)
 	switch {
-	case current == nil && c.isStandIn(u):
-		c.held.forget(name) // there is nothing else to try
+	case current == nil && ts.isEmptyResource(u):
+		ts.held.reset(name) // there is nothing else to try
 		return
-	case current == nil || c.session.own.Version(current) != version:
-		c.doubt(name, h, unsure)
+	case current == nil || ts.session.own.Version(current) != version:
+		ts.setHolding(name, h, uncertain)
 		return
-	case c.typ == resource.Endpoint && (h.resource != nil || h.version.IsZero()):
-		c.doubt(name, h, asked) // the refused ones may have been for a new form of the cluster, which now has none
+	case ts.typ == resource.Endpoint && (h.resource != nil || h.version.IsZero()):
+		ts.setHolding(name, h, answerDue) // they may have been for a cluster that warms again, which now has none
 	case certain:
-		h.maybe = resource.Version{}
-		c.doubt(name, h, sure)
+		h.alternative = resource.Version{}
+		ts.setHolding(name, h, known)
 	default:
-		c.doubt(name, h, unsure)
+		ts.setHolding(name, h, uncertain)
 	}
-	t := c.troubled()
-	if t.refused == nil {
-		t.refused = map[string]resource.Version{}
+	t := ts.ownNacks()
+	if t.quarantined == nil {
+		t.quarantined = map[string]resource.Version{}
 	}
-	t.refused[name] = version
+	t.quarantined[name] = version
 }
 
-// reconsider notes that the client may or may not have taken the resource, and tells whether it may be sent again with
-// its group: what has changed since goes its normal way.
-func (c *channel) reconsider(u *resource.Resource, r *sent, d doubt) bool {
+// markUncertain records that the client may have taken the resource or not. It reports whether the
+// resource may be sent again with its group; what has changed since goes its normal way.
+func (ts *typeState) markUncertain(u *resource.Resource, r *sentResponse, d certainty) bool {
 	name := u.Name()
-	h := r.prior(name, &c.session.own).or(c.session.own.Version(u))
-	current := c.set.Get(name)
-	if current != nil && c.session.own.Version(current) == c.session.own.Version(u) {
-		c.doubt(name, h, d)
+	h := r.heldBefore(name, &ts.session.own).orVersion(ts.session.own.Version(u))
+	current := ts.set.Get(name)
+	if current != nil && ts.session.own.Version(current) == ts.session.own.Version(u) {
+		ts.setHolding(name, h, d)
 		return true
 	}
 	switch {
-	case current != nil || !c.isStandIn(u):
-		c.doubt(name, h, unsure)
-	case r.retry:
-		c.held.forget(name)
+	case current != nil || !ts.isEmptyResource(u):
+		ts.setHolding(name, h, uncertain)
+	case r.isRetry:
+		ts.held.reset(name)
 	default:
-		c.doubt(name, h, asked)
+		ts.setHolding(name, h, answerDue)
 	}
 	return false
 }
 
-// doubt notes what the client had before a response, and how far that is still known.
-func (c *channel) doubt(name string, h holding, d doubt) {
-	h.doubt = d
-	c.held.note(name, h)
+// setHolding records what the client had before a response, and how far that is still known.
+func (ts *typeState) setHolding(name string, h holding, d certainty) {
+	h.certainty = d
+	ts.held.set(name, h)
 }
 
-func carried(by []*sent, name string) bool {
-	return slices.ContainsFunc(by, func(r *sent) bool { return r.carries(name) })
+// anyContains reports whether one of the responses has the name.
+func anyContains(by []*sentResponse, name string) bool {
+	return slices.ContainsFunc(by, func(r *sentResponse) bool { return r.contains(name) })
 }
 
-// spelledOut tells whether one of the responses says what the client is to have of the name, whatever it had before.
-func spelledOut(by []*sent, name string) bool {
-	return slices.ContainsFunc(by, func(r *sent) bool { return !r.collected && r.carries(name) })
+// anyInFull reports whether one of the responses says what the client is to have of the name,
+// whatever it had before.
+func anyInFull(by []*sentResponse, name string) bool {
+	return slices.ContainsFunc(by, func(r *sentResponse) bool { return !r.isLEDS && r.contains(name) })
 }
 
-func (c *channel) isStandIn(u *resource.Resource) bool {
-	stand := c.standIn(u.Name())
+// isEmptyResource reports whether u is the empty resource of its name.
+func (ts *typeState) isEmptyResource(u *resource.Resource) bool {
+	stand := ts.emptyResource(u.Name())
 	return stand != nil && stand.Version() == u.Version()
 }
 
-// retry takes the next group of names that are sent again by themselves.
-func (c *channel) retry() batch {
-	t := c.troubled()
+// retry returns the next group of names that are sent again by themselves.
+func (ts *typeState) retry() batch {
+	t := ts.ownNacks()
 	group := t.retries[0]
 	t.retries = t.retries[1:]
 	if len(t.retries) == 0 {
 		t.retries = nil
 	}
-	b := batch{from: c.held.base, retry: true}
+	b := batch{base: ts.held.base, isRetry: true}
 	for _, name := range group {
-		if h := c.held.except[name]; h.doubt == retrying {
-			h.doubt = unsure
-			c.held.note(name, h)
-			c.apply(&b, name)
+		if h := ts.held.exceptions[name]; h.certainty == retrying {
+			h.certainty = uncertain
+			ts.held.set(name, h)
+			ts.apply(&b, name)
 		}
 	}
-	slices.SortFunc(b.others, byName)
+	slices.SortFunc(b.extras, byName)
 	return b
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// TestRefusalOfAnEarlierResponse: a state-of-the-world Envoy that withholds its answers while a cluster warms says a refusal
-// with the nonce and the version of a later response, which it accepted.
-func TestRefusalOfAnEarlierResponse(t *testing.T) {
+// TestNackOfAnEarlierResponseQuarantinesNothing: a state-of-the-world Envoy that withholds its
+// answers while a cluster warms says a refusal with the nonce and the version of a later response,
+// which it accepted.
+func TestNackOfAnEarlierResponseQuarantinesNothing(t *testing.T) {
 	resources := newResources()
 	state := func(generation uint64, clusters ...string) resource.State {
 		return resource.NewState(generation).With(resource.Cluster, resources.set(clusters))
@@ -26,15 +27,17 @@ func TestRefusalOfAnEarlierResponse(t *testing.T) {
 	require.Len(t, later, 1)
 
 	require.Empty(t, s.Request(session.Request{
-		TypeURL: resource.Cluster.URL(), Nonce: later[0].Nonce, VersionInfo: later[0].Version, Nack: &session.Nack{Message: "a: no"},
+		TypeURL: resource.Cluster.URL(), Nonce: later[0].Nonce, VersionInfo: later[0].Version,
+		Nack: &session.Nack{Message: "a: no"},
 	}, now.Add(session.DefaultHold)))
 	require.Empty(t, s.Status()[resource.Cluster].Quarantined)
 	require.True(t, s.InSync())
 }
 
-// TestRefusalWithTheVersionOfTheStreamBefore: a state-of-the-world client refuses with the version that it accepted last, be it on its
-// last stream, where a response with the same nonce was sent of the same state. It is a refusal all the same, however often it comes back.
-func TestRefusalWithTheVersionOfTheStreamBefore(t *testing.T) {
+// TestNackCountsWithTheVersionOfTheLastStream: a state-of-the-world client refuses with the version
+// that it accepted last, be it on its last stream, where a response with the same nonce was sent of
+// the same state. It is a refusal all the same, however often it comes back.
+func TestNackCountsWithTheVersionOfTheLastStream(t *testing.T) {
 	st := resource.NewState(1).With(resource.Endpoint, newResources().set([]string{"a:1"}))
 	now := time.Unix(1000, 0)
 	version := ""

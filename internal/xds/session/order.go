@@ -9,24 +9,29 @@ import (
 
 // The order of one step, make before break:
 //
-//	at once   clusters, then their endpoints, then secrets: one burst
-//	then      listeners, then routes, then virtual hosts, when the clusters are ACKed; Envoy withholds that ACK while a cluster
-//	          warms; virtual hosts of new services do not wait for it (ahead.go)
-//	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have drained; then
-//	          endpoints, virtual hosts of tables that go, routes and secrets
+//	at once   clusters, then their endpoints, then secrets, in one burst
+//	then      listeners, then routes, then virtual hosts, when the clusters are ACKed
+//	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have
+//	          drained; then endpoints, virtual hosts of tables that go, routes and secrets
 //
-// The phases and the types in each are the table in resource/type.go. What a phase does beside sending is here.
+// Envoy withholds the ACK of clusters while a cluster warms. Virtual hosts of new services do not
+// wait for it (early.go).
 //
-// Nothing waits for an ACK longer than Options.Hold: a cluster that never warms must not stop a proxy's routes.
+// The phases and the types in each are the table in resource/type.go. What a phase does beside
+// sending is here.
+//
+// Nothing waits for an ACK longer than Options.Hold: a cluster that never warms must not stop a
+// proxy's routes.
 
-// hold is the wait of one stage.
+// hold is the wait of one phase.
 type hold struct {
-	since time.Time // zero when nothing waits
-	until time.Time // when to look again; zero when only a request can end the wait
+	since time.Time // zero if nothing waits
+	until time.Time // when to look again; zero if only a request can end the wait
 }
 
-// over tells whether the wait is over: at the time wait, and a limit after it began at the latest.
-func (h *hold) over(now, wait time.Time, limit time.Duration) bool {
+// isOver reports whether the wait is over: at the time wait, or the limit after it began if that is
+// earlier.
+func (h *hold) isOver(now, wait time.Time, limit time.Duration) bool {
 	h.until = time.Time{}
 	if h.since.IsZero() {
 		h.since = now
@@ -48,53 +53,55 @@ func (s *Session) advance(now time.Time) []Response {
 		return nil
 	}
 	e := &emission{session: s, now: now}
-	e.rescue()
+	e.probe()
 	var clusters []emitted
-	if !s.still.has(resource.Cluster) && max(len(s.channels[resource.Endpoint].sent), len(s.channels[resource.LbEndpoint].sent)) < maxOutstanding { // no cluster without the endpoints it will wait for
+	// No cluster goes without its endpoints.
+	endpoints, members := &s.types[resource.Endpoint], &s.types[resource.LbEndpoint]
+	if !s.idle.has(resource.Cluster) && max(len(endpoints.unanswered), len(members.unanswered)) < maxOutstanding {
 		clusters = e.push(resource.Cluster, nil)
 	}
-	e.push(resource.Endpoint, s.oblige(clusters))
-	e.writeAsked()
+	e.push(resource.Endpoint, s.oweEndpoints(clusters))
+	e.writeRequestedMembers()
 	e.push(resource.Secret, nil)
-	if s.mayDependants(now) {
-		if listeners := e.push(resource.Listener, nil); slices.ContainsFunc(listeners, emitted.some) {
-			s.channels[resource.Route].replay = true
+	if s.maySendDependants(now) {
+		if listeners := e.push(resource.Listener, nil); slices.ContainsFunc(listeners, emitted.any) {
+			s.types[resource.Route].replay = true
 		}
 		e.push(resource.Route, nil)
-		e.pushHosts()
+		e.pushVirtualHosts()
 	} else {
-		e.pushAhead()
+		e.pushNewHostsEarly()
 	}
 	if s.mayRemove(now) {
 		if clusters := e.pushRemovals(resource.Cluster); len(clusters) > 0 {
-			e.push(resource.Endpoint, s.oblige(clusters)) // a full list may hold more than the removals
+			e.push(resource.Endpoint, s.oweEndpoints(clusters)) // a full list may have more than the removals
 		}
-		if s.mayEmpty(now) {
+		if s.mayRemoveRest(now) {
 			for _, t := range resource.RemovalsIn(resource.RemoveRest) {
 				e.pushRemovals(t)
 			}
 		}
 	}
 	s.seal(e, sealAfter)
-	s.account(now)
+	s.updateDerived(now)
 	return e.out
 }
 
-// mayDependants tells whether listeners and routes may go: when the clusters that they may name are ACKed, and asked for
-// before that.
-func (s *Session) mayDependants(now time.Time) bool {
+// maySendDependants reports whether listeners and routes may go: the client has asked for clusters
+// and has ACKed those that they may name.
+func (s *Session) maySendDependants(now time.Time) bool {
 	if !s.dependantsDue() {
 		s.dependants = hold{}
 		return true
 	}
-	wait := s.unanswered(resource.Cluster, all)
-	if due, _ := s.outlook(resource.Cluster); due { // kept back by maxOutstanding, or by the order of retries
+	wait := s.answerDeadline(resource.Cluster, anyResponse)
+	if due, _ := s.pending(resource.Cluster); due { // held back by maxOutstanding, or by the order of retries
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
-	if s.returns && s.opened.IsZero() {
+	if s.isReconnect && s.openedAt.IsZero() {
 		wait = latest(wait, now.Add(s.opt.Hold))
 	}
-	if !s.dependants.over(now, wait, s.opt.Hold) {
+	if !s.dependants.isOver(now, wait, s.opt.Hold) {
 		return false
 	}
 	s.dependants = hold{}
@@ -103,16 +110,17 @@ func (s *Session) mayDependants(now time.Time) bool {
 
 func (s *Session) dependantsDue() bool {
 	for _, t := range resource.UpsertsIn(resource.Refer) {
-		if due, _ := s.outlook(t); due {
+		if due, _ := s.pending(t); due {
 			return true
 		}
 	}
 	return false
 }
 
-// mayRemove tells whether what nothing names any more may go: when the client has accepted all listeners and routes, and
-// the listeners that were replaced have drained. The limit keeps a client that is never quite up to date from
-// keeping everything: one Hold for what removals wait for, to be sent, and one to be ACKed.
+// mayRemove reports whether what nothing names any more may be removed: the client has accepted all
+// listeners and routes, and replaced listeners have drained. The limit keeps a client that is never
+// quite up to date from keeping everything. It is two Holds and a Drain: one Hold for what removals
+// wait for to be sent, and one for its ACK.
 func (s *Session) mayRemove(now time.Time) bool {
 	if !s.removalsDue() {
 		s.removals = hold{}
@@ -120,22 +128,22 @@ func (s *Session) mayRemove(now time.Time) bool {
 	}
 	var wait time.Time
 	for _, t := range resource.UpsertsIn(resource.Refer) {
-		wait = latest(wait, s.unanswered(t, all))
+		wait = latest(wait, s.answerDeadline(t, anyResponse))
 	}
 	if !s.reconciledBy(now, wait) {
-		wait = latest(wait, s.opened.Add(s.opt.Hold))
+		wait = latest(wait, s.openedAt.Add(s.opt.Hold))
 	}
-	if routes := &s.channels[resource.Route]; !routes.sub.covers(routes.set) {
-		wait = latest(wait, s.routesAsked)
+	if routes := &s.types[resource.Route]; !routes.sub.covers(routes.set) {
+		wait = latest(wait, s.routesAskedUntil)
 	}
 	limit := 2*s.opt.Hold + s.opt.Drain
-	return s.removals.over(now, latest(wait, s.drained), limit) && !s.dependantsDue()
+	return s.removals.isOver(now, latest(wait, s.drainedAt), limit) && !s.dependantsDue()
 }
 
 func (s *Session) removalsDue() bool {
 	for _, phase := range []resource.Phase{resource.RemoveClusters, resource.RemoveRest} {
 		for _, t := range resource.RemovalsIn(phase) {
-			if _, removals := s.outlook(t); removals {
+			if _, removals := s.pending(t); removals {
 				return true
 			}
 		}
@@ -143,79 +151,86 @@ func (s *Session) removalsDue() bool {
 	return false
 }
 
-// reconciledBy tells whether a new stream's listeners and routes have been brought up to date once, or have had the time
-// for it: until then the client may use clusters that only its last stream knew.
+// reconciledBy reports whether a new stream's listeners and routes have been brought up to date
+// once, or have had a Hold for it. Until then the client may use clusters that only its last stream
+// knew.
 func (s *Session) reconciledBy(now, wait time.Time) bool {
-	if s.reconciled || s.opened.IsZero() {
+	if s.reconciled || s.openedAt.IsZero() {
 		return true
 	}
-	asked := s.channels[resource.Listener].started && s.channels[resource.Route].started && !s.awaitsHosts()
-	s.reconciled = asked && !wait.After(now) && !s.dependantsDue() || !s.opened.Add(s.opt.Hold).After(now)
+	asked := s.types[resource.Listener].started && s.types[resource.Route].started && !s.awaitsVirtualHosts()
+	s.reconciled = asked && !wait.After(now) && !s.dependantsDue() || !s.openedAt.Add(s.opt.Hold).After(now)
 	return s.reconciled
 }
 
-// mayEmpty tells whether what hangs on clusters may go: when their own removal is ACKed, with which a client ends its
-// subscription, so that mostly nothing is left to send.
-func (s *Session) mayEmpty(now time.Time) bool {
-	wait := s.unanswered(resource.Cluster, func(r *sent) bool { return r.shrinks })
-	return s.removals.over(now, wait, 2*s.opt.Hold+s.opt.Drain)
+// mayRemoveRest reports whether what depends on clusters may be removed: the removal of the
+// clusters is ACKed. With that the client ends its subscriptions, so that mostly nothing is left to
+// send.
+func (s *Session) mayRemoveRest(now time.Time) bool {
+	wait := s.answerDeadline(resource.Cluster, func(r *sentResponse) bool { return r.hasRemovals })
+	return s.removals.isOver(now, wait, 2*s.opt.Hold+s.opt.Drain)
 }
 
-// rescue is for a client that reported to have the right endpoints and then does not go on. It may have lost its last stream
-// between a cluster and the endpoints sent behind it: then the cluster warms, and will not ask for endpoints that it has asked
-// for before. Meanwhile Envoy ACKs no clusters, or, while it starts, does not ask for listeners. It is sent all endpoints again,
-// once a stream.
+// probe sends an empty response for endpoints to a client that reported the right endpoints and
+// then does not go on. The client may have lost its last stream between a cluster and the endpoints
+// sent behind it. Then the cluster warms, and the client does not ask again for endpoints that it
+// has asked for before. Meanwhile Envoy ACKs no clusters, or, while it starts, does not ask for
+// listeners. Such a client is sent all endpoints again, once a stream.
 //
-// But it may also have said long ago what this side, which is busy, has yet to read; and to send all to a whole mesh would keep it
-// busy. So the silence is sounded first: an empty response for endpoints is answered behind all that the client said before,
-// and only what it has not said by then it does not say. Half a Hold leaves it time before routes stop waiting.
-func (e *emission) rescue() {
-	c := &e.session.channels[resource.Endpoint]
-	at := e.session.rescueAt()
-	if at.IsZero() || at.After(e.now) || !e.may(c) {
+// But the client may also have gone on long ago, and this side is too busy to have read it; and
+// sending everything to a whole mesh would keep it busy. The client answers the probe behind all
+// that it said before. What it has not said by then, it does not say. Half a Hold leaves it time
+// before routes stop waiting.
+func (e *emission) probe() {
+	ts := &e.session.types[resource.Endpoint]
+	at := e.session.probeAt()
+	if at.IsZero() || at.After(e.now) || !e.maySend(ts) {
 		return
 	}
-	e.respond(c, sent{from: c.held.base, sounding: true}, Response{})
+	e.respond(ts, sentResponse{base: ts.held.base, isProbe: true}, Response{})
 }
 
-// sounded takes the answer to a sounding of the given number.
-func (s *Session) sounded(number uint64) {
-	clusters := s.channels[resource.Cluster].sent
-	if len(clusters) > 0 && clusters[0].number < number || s.yetToStart() {
-		s.distrust()
+// handleProbeAnswer takes the answer to the probe with the given nonce number.
+func (s *Session) handleProbeAnswer(number uint64) {
+	clusters := s.types[resource.Cluster].unanswered
+	if len(clusters) > 0 && clusters[0].number < number || s.isStarting() {
+		s.resendEndpoints()
 	}
 }
 
-func (s *Session) distrust() {
-	s.trusted = false
-	s.askAll(&s.channels[resource.Endpoint])
+// resendEndpoints sends all endpoints again, whatever the client reported.
+func (s *Session) resendEndpoints() {
+	s.trustsEndpoints = false
+	s.oweAll(&s.types[resource.Endpoint])
 }
 
-// rescueAt is when to sound a client's silence, the zero time if it is not silent, or will be heard of without that.
-func (s *Session) rescueAt() time.Time {
-	if !s.trusted {
+// probeAt returns when to probe the client. It is zero if the client is not silent, or will be
+// heard of anyway.
+func (s *Session) probeAt() time.Time {
+	if !s.trustsEndpoints {
 		return time.Time{}
 	}
-	clusters, endpoints := s.channels[resource.Cluster].sent, s.channels[resource.Endpoint].sent
+	clusters, endpoints := s.types[resource.Cluster].unanswered, s.types[resource.Endpoint].unanswered
 	switch {
-	case len(endpoints) == maxOutstanding, slices.ContainsFunc(endpoints, func(r *sent) bool { return r.sounding }):
+	case len(endpoints) == maxOutstanding, slices.ContainsFunc(endpoints, func(r *sentResponse) bool { return r.isProbe }):
 	case len(clusters) > 0:
 		return clusters[0].at.Add(s.opt.Hold / 2)
-	case s.yetToStart():
-		return s.opened.Add(s.opt.Hold / 2)
+	case s.isStarting():
+		return s.openedAt.Add(s.opt.Hold / 2)
 	}
 	return time.Time{}
 }
 
-// yetToStart tells that the client has asked for clusters and not for listeners.
-func (s *Session) yetToStart() bool {
-	return !s.opened.IsZero() && !s.channels[resource.Listener].started
+// isStarting reports whether the client has asked for clusters and not for listeners.
+func (s *Session) isStarting() bool {
+	return !s.openedAt.IsZero() && !s.types[resource.Listener].started
 }
 
-// unanswered is until when to wait for the ACK of the matching responses, the zero time if there are none.
-func (s *Session) unanswered(t resource.Type, match func(*sent) bool) time.Time {
+// answerDeadline returns until when to wait for the ACK of the matching responses. It is zero if
+// there are none.
+func (s *Session) answerDeadline(t resource.Type, match func(*sentResponse) bool) time.Time {
 	var until time.Time
-	for _, r := range s.channels[t].sent {
+	for _, r := range s.types[t].unanswered {
 		if match(r) {
 			until = latest(until, r.at.Add(s.opt.Hold))
 		}
@@ -223,7 +238,7 @@ func (s *Session) unanswered(t resource.Type, match func(*sent) bool) time.Time 
 	return until
 }
 
-func all(*sent) bool { return true }
+func anyResponse(*sentResponse) bool { return true }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -16,14 +16,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// TestClientEndsWithTheSet lets updates, class changes, reconnects, restarts of the server, refusals and the passing of time
-// happen in any order, with messages in flight; then it lets all come to rest. The client then has what its class has, but for
-// what it refuses; its session keeps nothing of its own; no cluster that was in use was ever missing or without endpoints.
+// TestClientEndsWithTheSet lets updates, class changes, reconnects, restarts of the server,
+// refusals and the passing of time happen in any order, with messages in flight; then it lets all
+// come to rest. The client then has what its class has, but for what it refuses; its session keeps
+// nothing of its own; no cluster that was in use was ever missing or without endpoints.
 //
-// The client is a model of Envoy that is held to the real one (internal/testkit/envoymodel), and reads the bytes that go on the
-// wire.
+// The client is a model of Envoy that is held to the real one (internal/testkit/envoymodel), and
+// reads the bytes that go on the wire.
 func TestClientEndsWithTheSet(t *testing.T) {
-	for name, k := range map[string]kind{"delta": {}, "sotw": {protocol: session.StateOfTheWorld}, "vhds": {virtualHosts: true}, "leds": {collections: 2}} {
+	for name, k := range map[string]kind{
+		"delta": {}, "sotw": {protocol: session.StateOfTheWorld}, "vhds": {virtualHosts: true}, "leds": {collections: 2},
+	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				m := newMesh(t, k)
@@ -54,23 +57,24 @@ type mesh struct {
 	notes      map[*resource.Resource]string
 	differ     *resource.Differ
 	newer      bool // the server speaks VHDS
-	pieces     bool // the session's tables go in pieces
+	vhds       bool // the session's tables go in pieces
 	generation uint64
 	state      resource.State
 	own        resource.Overlay
 	hostile    bool // there may be errors in resources
 	patient    bool // time passes only when no message is under way
 	steady     bool // no table is ever without virtual hosts
-	estate     estate
+	catalog    catalog
 	client     *client
 }
 
 func newMesh(t *rapid.T, k kind) *mesh {
 	m := &mesh{
-		t: t, kind: k, store: resource.NewStore(), names: model.NewInterner[string](), known: map[string]*resource.Resource{}, notes: map[*resource.Resource]string{},
+		t: t, kind: k, store: resource.NewStore(), names: model.NewInterner[string](),
+		known: map[string]*resource.Resource{}, notes: map[*resource.Resource]string{},
 		differ: resource.NewDiffer(8), own: resource.Overlay{Pod: "127.0.0.1"},
 		hostile: rapid.Bool().Draw(t, "hostile"), patient: rapid.Bool().Draw(t, "patient"),
-		steady: rapid.Bool().Draw(t, "steady"), estate: rapid.SampledFrom(estates).Draw(t, "estate"),
+		steady: rapid.Bool().Draw(t, "steady"), catalog: rapid.SampledFrom(catalogs).Draw(t, "catalog"),
 	}
 	if k.collections > 0 { // with fewer than half of that, an assignment leaves the form
 		m.collections = rapid.SampledFrom([]int{2, 4}).Draw(t, "collections")
@@ -119,7 +123,8 @@ func (m *mesh) step() {
 	}
 }
 
-// end has the server seal what the client has before the stream is lost. The client reads some of what is under way.
+// end has the server seal what the client has before the stream is lost. The client reads some of
+// what is under way.
 func (m *mesh) end() {
 	c := m.client
 	c.send(c.session.Seal(c.now))
@@ -128,7 +133,7 @@ func (m *mesh) end() {
 	}
 }
 
-// wrong tells that a client refuses the resource, or a part of it.
+// wrong reports whether a client refuses the resource, or a part of it.
 func (m *mesh) wrong(r *resource.Resource) bool {
 	if r.VirtualHosts() != nil {
 		for host := range r.VirtualHosts().All() {
@@ -143,7 +148,7 @@ func (m *mesh) wrong(r *resource.Resource) bool {
 // wanted is what a client should have of a type.
 func (m *mesh) wanted(t resource.Type) *resource.Set {
 	switch {
-	case m.pieces || t != resource.Route && t != resource.VirtualHost:
+	case m.vhds || t != resource.Route && t != resource.VirtualHost:
 		return m.state.Set(t)
 	case t == resource.Route:
 		return m.state.Tables()
@@ -152,7 +157,8 @@ func (m *mesh) wanted(t resource.Type) *resource.Set {
 }
 
 func (m *mesh) offer() {
-	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v", m.generation, m.own.Pod, m.all(resource.Cluster), m.all(resource.Endpoint),
+	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v", m.generation, m.own.Pod,
+		m.all(resource.Cluster), m.all(resource.Endpoint),
 		m.all(resource.Listener), m.all(resource.Route), m.all(resource.VirtualHost))
 	m.client.send(m.client.session.Update(m.state, m.own, m.client.now))
 }
@@ -166,8 +172,8 @@ func (m *mesh) all(t resource.Type) []string {
 	return out
 }
 
-// reconnect ends the stream, with what is under way, and opens one to a session of the same server, or to one that remembers
-// nothing.
+// reconnect ends the stream, with what is under way, and opens one to a session of the same server,
+// or to one that remembers nothing.
 func (m *mesh) reconnect(restarted bool) {
 	c := m.client
 	o := session.Options{Protocol: m.protocol, Differ: m.differ, Hold: 10 * time.Second, Drain: drain}
@@ -175,7 +181,7 @@ func (m *mesh) reconnect(restarted bool) {
 		m.newer = rapid.IntRange(0, 4).Draw(m.t, "old server") > 0
 	}
 	o.VirtualHosts = m.newer && m.virtualHosts
-	m.pieces = o.VirtualHosts && !c.hasWholeTables()
+	m.vhds = o.VirtualHosts && !c.hasWholeTables()
 	if m.newer {
 		o.Collections = m.collections
 	}
@@ -221,7 +227,7 @@ func (m *mesh) rest() {
 	m.t.Fatalf("it does not come to rest")
 }
 
-// stirs ends what the client put off, and tells whether there was any.
+// stirs ends what the client put off, and reports whether there was any.
 func (m *mesh) stirs() bool {
 	c := m.client
 	c.says(c.envoy.Resolve())
@@ -262,7 +268,8 @@ func (m *mesh) verify() {
 				refused = true
 				continue
 			}
-			if c.envoy.Watched(kind, r.Name()) && flat(t, has[r.Name()]) != flat(t, string(m.own.Body(t, r))) && !c.unknowable[t][r.Name()] {
+			if c.envoy.Watched(kind, r.Name()) && !c.unknowable[t][r.Name()] &&
+				flat(t, has[r.Name()]) != flat(t, string(m.own.Body(t, r))) {
 				m.t.Fatalf("%s: the client does not have %q\n%s", t, m.notes[r], c)
 			}
 		}
@@ -290,8 +297,8 @@ func (m *mesh) verify() {
 	}
 }
 
-// tied tells whether a virtual host hands a domain on, by way of others maybe, to or from one that the client refuses: those are
-// taken together or not at all.
+// tied reports whether a virtual host hands a domain on, by way of others maybe, to or from one
+// that the client refuses: those are taken together or not at all.
 func (m *mesh) tied(host *resource.Resource, has map[string]string) bool {
 	table, _ := resource.TableOf(host.Name())
 	domains := map[string][]string{}
@@ -319,7 +326,7 @@ func (m *mesh) tied(host *resource.Resource, has map[string]string) bool {
 func (m *mesh) emptyVersion(t resource.Type, name string) string {
 	bare := append([]byte{1<<3 | 2, byte(len(name))}, name...)
 	switch {
-	case t == resource.Route && m.pieces:
+	case t == resource.Route && m.vhds:
 		return resource.NewTableHead(name, bare).Version().String()
 	case t == resource.Route:
 		return resource.NewWholeTable(name, bare).Version().String()

@@ -14,12 +14,12 @@ import (
 //
 //	a:1             a resource and its content
 //	a:1!            one of the proxy's own
-//	l:1>r+$k+a      one that needs others: route tables if they begin with r, secrets with $, else clusters
+//	l:1>r+$k+a      one that refers to route tables (begin with r), secrets ($) or clusters
 //	r:1[x:1>a;y:1]  a whole route table and its virtual hosts
 //	r:1[vhds]       the head of a table
 //	r/x:1>a         a virtual host of a table
 //	x:1@d+e>a       a virtual host with domains other than its name
-//	c{a:1;b:1}      an assignment and its endpoints; with "open" or "sealed" behind it, the head with its endpoints in collections
+//	c{a:1;b:1}      an assignment and its endpoints; with "open" or "sealed" behind it, a head
 //	c/a:1           an endpoint of a collection, on the wire
 type resources struct {
 	store  *resource.Store
@@ -28,7 +28,9 @@ type resources struct {
 }
 
 func newResources() *resources {
-	return &resources{store: resource.NewStore(), names: model.NewInterner[string](), byNote: map[string]*resource.Resource{}}
+	return &resources{
+		store: resource.NewStore(), names: model.NewInterner[string](), byNote: map[string]*resource.Resource{},
+	}
 }
 
 func (r *resources) get(note string) *resource.Resource {

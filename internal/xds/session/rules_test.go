@@ -14,8 +14,8 @@ import (
 
 const protocolDoc = "../../../docs/protocol.md"
 
-// proofs are the rows of the table in docs/protocol.md that says what shows each rule: "| P1 | `p01_wildcard` |". A
-// script is named without .txt, a Go test as package.TestName.
+// proofs are the rows of the table in docs/protocol.md that says what shows each rule: "| P1 |
+// `p01_wildcard` |". A script is named without .txt, a Go test as package.TestName.
 func proofs(t *testing.T) (rules []string, of map[string][]string) {
 	t.Helper()
 	doc, err := os.ReadFile(protocolDoc)
@@ -34,8 +34,8 @@ func proofs(t *testing.T) (rules []string, of map[string][]string) {
 	return rules, of
 }
 
-// TestEveryRuleHasAScript: each rule is shown by a script, or by a test where it is not the session's; P20 is of a type that is not
-// served yet.
+// TestEveryRuleHasAScript: each rule is shown by a script, or by a test where it is not the
+// session's; P20 is of a type that is not served yet.
 func TestEveryRuleHasAScript(t *testing.T) {
 	rules, of := proofs(t)
 	var want []string
@@ -50,7 +50,8 @@ func TestEveryRuleHasAScript(t *testing.T) {
 	}
 }
 
-// TestRulesInProtocolDocMatchScripts: it names every script once under its own rule, and nothing that does not exist.
+// TestRulesInProtocolDocMatchScripts: it names every script once under its own rule, and nothing
+// that does not exist.
 func TestRulesInProtocolDocMatchScripts(t *testing.T) {
 	_, of := proofs(t)
 	listed := map[string]bool{}
@@ -75,8 +76,8 @@ func TestRulesInProtocolDocMatchScripts(t *testing.T) {
 	}
 }
 
-// TestScriptsSayTheirRule: a script begins with the rule in words.
-func TestScriptsSayTheirRule(t *testing.T) {
+// TestScriptsBeginWithTheirRule: a script begins with the rule in words.
+func TestScriptsBeginWithTheirRule(t *testing.T) {
 	_, of := proofs(t)
 	for rule, names := range of {
 		for _, name := range names {

@@ -15,18 +15,25 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// TestScripts replays conversations. A script in testdata is a sequence of blocks: lines of commands, `----`, what they put
-// out, an empty line. Lines that begin with # are comments.
+// TestScripts replays conversations. A script in testdata is a sequence of blocks: lines of
+// commands, `----`, what they put out, an empty line. Lines that begin with # are comments.
 //
-//	new delta|sotw [vhds] [leds=ENDPOINTS] [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]   a new stream; no State, no subscription; with
-//	                                                        vhds and leds the client speaks it, leds from so many endpoints on
-//	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]   a type that is not mentioned stays; resources as in resource_test.go
-//	request TYPE [+a] [-b] [init=a:1,b:?]                   delta; ? is a version of somebody else
-//	request TYPE [names=a,b] [nonce=N] [version=V]          state of the world; the nonce is the latest response's unless given
-//	ack NONCE [+a] [-b] [names=a,b]                         names are those of the last request unless given
+//	new delta|sotw [vhds] [leds=ENDPOINTS] [hold=10s] [drain=45s] [max=BYTES] [distrust=cds:a,b]
+//	    begins a stream, without State or subscription. With vhds and leds the client speaks these,
+//	    LEDS for clusters with that many endpoints or more.
+//	update GENERATION [cds=a:1,b:1] [eds=…] [own=ADDRESS]
+//	    A type that is not mentioned stays the same. Resources are noted as in resource_test.go.
+//	request TYPE [+a] [-b] [init=a:1,b:?]
+//	    delta; ? is a version of another control plane
+//	request TYPE [names=a,b] [nonce=N] [version=V]
+//	    state of the world; the nonce is the latest response's unless given
+//	ack NONCE [+a] [-b] [names=a,b]
+//	    The names are those of the last request unless given.
 //	nack NONCE [+a] [-b] MESSAGE
-//	tick DURATION                                           lets time pass, then calls Tick
-//	seal                                                    the stream is about to end
+//	tick DURATION
+//	    lets time pass, then calls Tick
+//	seal
+//	    The stream is about to end.
 //	status, sync
 func TestScripts(t *testing.T) { golden.Scripts(t, "*.txt", replay) }
 
@@ -57,7 +64,8 @@ func replay(t *testing.T, script string) string {
 		case expected:
 		case strings.HasPrefix(line, "#"):
 			flush()
-			if block.Len() == 0 && !strings.HasSuffix(out.String(), "\n\n") && out.Len() > 0 && !strings.HasPrefix(lastLine(out.String()), "#") {
+			if block.Len() == 0 && out.Len() > 0 && !strings.HasSuffix(out.String(), "\n\n") &&
+				!strings.HasPrefix(lastLine(out.String()), "#") {
 				out.WriteString("\n")
 			}
 			out.WriteString(line + "\n")
@@ -258,7 +266,9 @@ func (s *scripted) show(responses []session.Response) string {
 		}
 		upserts := r.Upserts
 		if r.Type == resource.LbEndpoint { // members are in the order of their chunks
-			upserts = slices.SortedFunc(slices.Values(upserts), func(a, b *resource.Resource) int { return strings.Compare(a.Name(), b.Name()) })
+			upserts = slices.SortedFunc(slices.Values(upserts), func(a, b *resource.Resource) int {
+				return strings.Compare(a.Name(), b.Name())
+			})
 		}
 		fmt.Fprintf(&b, "< %s %s g%d [%s]", r.Type, r.Nonce, r.Generation, strings.Join(notesOf(upserts), " "))
 		if len(r.Removed) > 0 {
@@ -290,7 +300,8 @@ func (s *scripted) status() string {
 		if !st.Subscribed {
 			continue
 		}
-		fmt.Fprintf(&b, "%s sent=%s acked=%s generation=%d resources=%d", resource.Type(typ), st.Sent, st.Acked, st.Generation, st.Resources)
+		fmt.Fprintf(&b, "%s sent=%s acked=%s generation=%d resources=%d",
+			resource.Type(typ), st.Sent, st.Acked, st.Generation, st.Resources)
 		if len(st.Quarantined) > 0 {
 			fmt.Fprintf(&b, " quarantined=%s", strings.Join(st.Quarantined, ","))
 		}

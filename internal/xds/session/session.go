@@ -12,92 +12,102 @@ import (
 // Options configure a Session.
 type Options struct {
 	Protocol Protocol
-	// Differ is required. Sessions that share it share the differences of their sets.
+	// Differ is required. Sessions that share it share the differences between their sets.
 	Differ *resource.Differ
-	// Scratch, unless it is nil, is what this session borrows from.
+	// Scratch, unless it is nil, is where this session borrows memory for events.
 	Scratch *Scratch
 
-	// Hold is the longest that listeners and routes wait for the ACK of the clusters they may name, and removals, once
-	// those are sent, for the ACK of what no longer names them. Zero means DefaultHold.
+	// Hold is the longest wait of listeners and routes for the ACK of the clusters that they may
+	// name. It is also the longest wait of removals, once they may be sent, for the ACK of what no
+	// longer names them. Zero means DefaultHold.
 	Hold time.Duration
-	// Drain is how long a replaced or removed listener goes on serving with its old configuration after its ACK, which
-	// is the proxy's own drain time; removals wait so much longer.
+	// Drain is how long a replaced or removed listener serves with its old configuration after its
+	// ACK, which is the proxy's drain time. Removals wait for that long in addition.
 	Drain time.Duration
-	// MaxBytes splits responses whose resources add up to more, for clients with a limit on message size; zero means
-	// never. One resource and a full state-of-the-world response are never split.
+	// MaxBytes splits responses whose resources add up to more, for clients with a limit on message
+	// size. Zero means never. One resource, and a full state-of-the-world response, are never
+	// split.
 	MaxBytes int
-	// VirtualHosts tells that the client speaks VHDS, as Envoy does: it gets route tables in pieces, on a delta stream. See hosts.go.
+	// VirtualHosts is set if the client speaks VHDS, as Envoy does. On a delta stream it then gets
+	// route tables and virtual hosts as resources of their own. See vhds.go.
 	VirtualHosts bool
-	// Collections is the number of endpoints from which on the client, which must speak LEDS, gets them as collections, on a delta
-	// stream; zero means never. See collections.go.
+	// Collections is the number of endpoints from which on an assignment goes in LEDS form, on a
+	// delta stream. Zero means never. See leds.go.
 	Collections int
-	// Distrust are names of which a client's reported versions do not count, nor their absence, from Session.Distrusted of
-	// the same proxy's stream before.
+	// Distrust are names whose reported versions, or absence from the report, do not count. They
+	// come from Session.Distrusted of the same proxy's last stream.
 	Distrust [resource.NumTypes]map[string]struct{}
 }
 
-// lasting are the Options that a session needs as long as it lives.
-type lasting struct {
+// keptOptions are the Options that a session needs as long as it lives.
+type keptOptions struct {
 	Protocol    Protocol
-	MaxBytes    int32 // here, where a word has room for both: elsewhere it would take one of its own
+	MaxBytes    int32 // beside Protocol, where it takes no word of its own
 	Differ      *resource.Differ
 	Scratch     *Scratch
 	Hold, Drain time.Duration
 }
 
-// DefaultHold outlasts the warming of clusters, other than those that will never be warm.
+// DefaultHold is longer than the warming of clusters takes, except for clusters that will never be
+// warm.
 const DefaultHold = 10 * time.Second
 
-// maxOutstanding is how many responses of one type may be without an answer. Then the session sends no more of that type
-// until the client answers; what changes meanwhile waits as a difference, and only the newest state is sent.
+// maxOutstanding is how many responses of one type may be unanswered. Above it the session sends no
+// more of that type until the client answers. What changes meanwhile waits as a difference, and
+// only the newest state is sent.
 const maxOutstanding = 32
 
 // Session is the protocol state of one stream. It is not safe for concurrent use.
 type Session struct {
-	opt   lasting
+	opt   keptOptions
 	own   resource.Overlay
 	state resource.State // none before the first Update
 
 	// These bytes stand together: apart from each other they would take 128 more.
 
-	still      typeSet // types of which nothing is to be done, see still.go
-	awaits     typeSet // types with responses that the client has not answered
-	marked     typeSet // state of the world: types whose responses have versions with a mark, see versionOf
-	begun      bool    // the client has asked for something that is served
-	reconciled bool    // a new stream's listeners and routes have been brought up to date once
-	pieces     bool    // the client's route tables are heads, and their virtual hosts resources of their own
-	// returns tells that the client has a stream behind it and asks for clusters later. Envoy asks for them first, unless one
-	// of them warms, with whose endpoints that ends.
-	returns bool
-	// trusted tells that the client was not sent endpoints that it reported to have, see emission.rescue.
-	trusted bool
+	idle           typeSet // types of which nothing is to be done, see idle.go
+	awaitsAnswer   typeSet // types with responses that the client has not answered
+	markedVersions typeSet // state of the world: types whose versions end in versionMark
+	hasSubscribed  bool    // the client has asked for something that is served
+	reconciled     bool    // a new stream's listeners and routes have been brought up to date once
+	vhds           bool    // the client gets route tables as heads, and virtual hosts as resources of their own
+	// isReconnect is set if the client had a stream before and has not asked for clusters yet.
+	// Envoy asks for them first, unless one of them warms; then it asks when it has that cluster's
+	// endpoints.
+	isReconnect bool
+	// trustsEndpoints is set while the session relies on the endpoints that the client reported to
+	// have, see emission.probe.
+	trustsEndpoints bool
 
-	doubted *[resource.NumTypes]map[string]struct{} // Options.Distrust, nil for none
-	nonces  uint64
-	// fresh are tables whose heads were sent to a client that may not have their virtual hosts, before it asked for any.
-	fresh map[string]struct{}
+	distrusted *[resource.NumTypes]map[string]struct{} // Options.Distrust, or nil
+	nonces     uint64
+	// unansweredTables are tables whose heads were sent before the client's first request for
+	// virtual hosts, to a client that may not have their virtual hosts.
+	unansweredTables map[string]struct{}
 
-	dependants hold // listeners and routes, for the ACK of clusters
-	removals   hold // what is removed, for the ACK of listeners and routes
+	dependants hold // of listeners and routes, for the ACK of clusters
+	removals   hold // of removals, for the ACK of listeners and routes
 
-	paced   time.Time // when a full response goes that waits for the answer to the one before
-	drained time.Time // when the listeners that were replaced last will have drained
-	// routesAsked is until when the client may still ask for routes that its newest listeners name: Envoy ACKs a listener at
-	// once, then asks, and until they are there the old listener goes on with the old routes.
-	routesAsked time.Time
-	opened      time.Time // first request for clusters
-	// collections are what the client has in that form.
-	collections collections
+	pacedUntil time.Time // when a full response goes even if the one before is unanswered
+	drainedAt  time.Time // when the listeners that were replaced last will have drained
+	// routesAskedUntil is until when the client may still ask for routes that its newest listeners
+	// name. Envoy ACKs a listener at once, then asks for its routes; until they are there the old
+	// listener goes on with the old routes.
+	routesAskedUntil time.Time
+	openedAt         time.Time // first request for clusters
+	// leds is which clusters the client has in LEDS form.
+	leds ledsState
 
-	// warming are clusters whose endpoints the client's next request for endpoints must be answered with. On a delta stream
-	// these are the ones sent before its first, which may report the right version (P10); in state of the world all that were
-	// sent since its last (P11).
+	// warming are clusters whose endpoints must be in the answer to the client's next request for
+	// endpoints. On a delta stream these are the clusters sent before the first such request, which
+	// may report the right version (P10). In state of the world they are all clusters sent since
+	// the last one (P11).
 	warming warming
 
-	acked   uint64
-	expired uint64
+	ackedGeneration uint64
+	expiredNonces   uint64
 
-	channels [resource.NumTypes]channel
+	types [resource.NumTypes]typeState
 }
 
 // New returns the session of a stream that has just been opened.
@@ -106,22 +116,27 @@ func New(o Options) *Session {
 		o.Hold = DefaultHold
 	}
 	s := &Session{
-		opt: lasting{
-			Protocol: o.Protocol, Differ: o.Differ, Scratch: o.Scratch, Hold: o.Hold, Drain: o.Drain, MaxBytes: int32(min(o.MaxBytes, math.MaxInt32)),
+		opt: keptOptions{
+			Protocol: o.Protocol,
+			MaxBytes: int32(min(o.MaxBytes, math.MaxInt32)),
+			Differ:   o.Differ,
+			Scratch:  o.Scratch,
+			Hold:     o.Hold,
+			Drain:    o.Drain,
 		},
-		pieces: o.VirtualHosts && o.Protocol == Delta,
+		vhds: o.VirtualHosts && o.Protocol == Delta,
 	}
 	if o.Protocol == Delta {
-		s.collections.from = int32(min(o.Collections, math.MaxInt32))
+		s.leds.minEndpoints = int32(min(o.Collections, math.MaxInt32))
 	}
 	if slices.ContainsFunc(o.Distrust[:], func(names map[string]struct{}) bool { return len(names) > 0 }) {
 		doubted := o.Distrust
-		s.doubted = &doubted
+		s.distrusted = &doubted
 	}
-	for t := range s.channels {
-		c := &s.channels[t]
-		c.typ, c.session, c.trouble = resource.Type(t), s, none
-		c.set, c.sub.base, c.held.base = resource.Empty(), resource.Empty(), resource.Empty()
+	for t := range s.types {
+		ts := &s.types[t]
+		ts.typ, ts.session, ts.nacks = resource.Type(t), s, noNacks
+		ts.set, ts.sub.base, ts.held.base = resource.Empty(), resource.Empty(), resource.Empty()
 	}
 	return s
 }
@@ -132,75 +147,76 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	if !ok {
 		return s.unknown(req)
 	}
-	c := &s.channels[t]
-	if s.acknowledges(c, &req) {
-		s.stir(t)
+	ts := &s.types[t]
+	if s.acknowledges(ts, &req) {
+		s.wake(t)
 	} else {
-		s.stirAll()
+		s.wakeAll()
 	}
-	if t == resource.Cluster && s.opened.IsZero() {
-		s.opened = now
+	if t == resource.Cluster && s.openedAt.IsZero() {
+		s.openedAt = now
 		s.warming.all = !req.reports()
 	}
-	if s.opened.IsZero() && !c.started && (req.VersionInfo != "" || req.reports()) {
-		s.returns = true
+	if s.openedAt.IsZero() && !ts.started && (req.VersionInfo != "" || req.reports()) {
+		s.isReconnect = true
 	}
 	switch {
 	case s.opt.Protocol == StateOfTheWorld:
-		s.requestSotw(c, req, now)
+		s.requestSotw(ts, req, now)
 	case t == resource.LbEndpoint:
-		s.requestMembers(c, req, now)
+		s.requestMembers(ts, req, now)
 	default:
-		s.requestDelta(c, req, now)
+		s.requestDelta(ts, req, now)
 	}
 	return s.advance(now)
 }
 
-// Update takes the newest State of the proxy's class, or the State of its new class, and the proxy's own addresses.
+// Update takes the newest State of the proxy's class, or the State of its new class, and the
+// proxy's own addresses.
 func (s *Session) Update(state resource.State, own resource.Overlay, now time.Time) []Response {
 	if own != s.own {
 		s.readdress(own)
-		s.stirAll()
+		s.wakeAll()
 	}
 	before := s.state
 	s.state = state
 	for t := range resource.NumTypes {
-		if s.keeps(t, before, state) {
+		if s.staysIdle(t, before, state) {
 			continue
 		}
-		s.stir(t)
-		c := &s.channels[t]
-		c.set = s.visible(t)
-		if c.started {
-			c.sub.settle(s.opt.Differ, c.typ, c.set)
+		s.wake(t)
+		ts := &s.types[t]
+		ts.set = s.visible(t)
+		if ts.started {
+			ts.sub.compact(s.opt.Differ, ts.typ, ts.set)
 		}
-		c.acquit()
+		ts.endQuarantine()
 	}
 	s.warming.settle(state.Set(resource.Cluster))
 	return s.advance(now)
 }
 
-// visible is what the client may have of a type.
+// visible returns what the client may have of a type.
 func (s *Session) visible(t resource.Type) *resource.Set {
 	switch {
-	case t == resource.Secret && !s.own.Trusted, t == resource.VirtualHost && !s.pieces, t == resource.LbEndpoint:
+	case t == resource.Secret && !s.own.Trusted, t == resource.VirtualHost && !s.vhds, t == resource.LbEndpoint:
 		return resource.Empty()
-	case t == resource.Route && !s.pieces:
+	case t == resource.Route && !s.vhds:
 		return s.state.Tables()
 	}
 	return s.state.Set(t)
 }
 
-// Tick lets pass what has waited long enough.
+// Tick releases what has waited long enough.
 func (s *Session) Tick(now time.Time) []Response {
-	s.stirAll()
+	s.wakeAll()
 	return s.advance(now)
 }
 
-// NextTick is when Tick should be called next; false when nothing waits for a time.
+// NextTick returns when Tick should be called next, or false if nothing waits for a time.
 func (s *Session) NextTick() (time.Time, bool) {
 	next := s.dependants.until
-	for _, at := range []time.Time{s.removals.until, s.rescueAt(), s.paced, s.sealAt(sealAfter)} {
+	for _, at := range []time.Time{s.removals.until, s.probeAt(), s.pacedUntil, s.sealAt(sealAfter)} {
 		if next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at
 		}
@@ -208,28 +224,28 @@ func (s *Session) NextTick() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// State is what the session brings the client to, none before the first Update.
+// State returns what the session brings the client to. It is none before the first Update.
 func (s *Session) State() resource.State { return s.state }
 
-// Overlay are the proxy's own addresses.
+// Overlay returns the proxy's own addresses.
 func (s *Session) Overlay() resource.Overlay { return s.own }
 
-// readdress notes under the old addresses what the client holds, so that it counts as changed. It walks all resources;
-// addresses hardly ever change on a live stream.
+// readdress records under the old addresses what the client holds, so that it counts as changed. It
+// walks all resources; addresses hardly ever change on a live stream.
 func (s *Session) readdress(own resource.Overlay) {
-	for t := range s.channels {
-		c := &s.channels[t]
-		for r := range c.held.base.All() {
-			if _, ok := c.held.except[r.Name()]; r.HasPlaceholders() && !ok && c.sub.has(r.Name()) {
-				c.held.note(r.Name(), holding{version: s.own.Version(r), resource: r})
+	for t := range s.types {
+		ts := &s.types[t]
+		for r := range ts.held.base.All() {
+			if _, ok := ts.held.exceptions[r.Name()]; r.HasPlaceholders() && !ok && ts.sub.has(r.Name()) {
+				ts.held.set(r.Name(), holding{version: s.own.Version(r), resource: r})
 			}
 		}
 	}
 	s.own = own
 }
 
-// unknown answers a request for a type that is not served, so that the client does not wait; there is nothing to remember,
-// and its ACK needs no answer (P21).
+// unknown answers a request for a type that is not served, so that the client does not wait.
+// Nothing has to be remembered, and the client's ACK needs no answer (P21).
 func (s *Session) unknown(req Request) []Response {
 	if req.Nonce != "" {
 		return nil
@@ -237,27 +253,28 @@ func (s *Session) unknown(req Request) []Response {
 	return []Response{{Unknown: req.TypeURL, Nonce: s.nonce("x")}}
 }
 
-// nonce is unique on the stream.
+// nonce returns the next nonce, which is unique on the stream.
 func (s *Session) nonce(letter string) string {
 	s.nonces++
 	return nonceOf(letter, s.nonces)
 }
 
-// nonceOf is the nonce of a number; the letter tells people the type.
+// nonceOf returns the nonce of a number. The letter shows people the type.
 func nonceOf(letter string, number uint64) string { return letter + strconv.FormatUint(number, 36) }
 
-// nonce is that of a number, empty for 0.
-func (c *channel) nonce(number uint64) string {
+// nonce returns the nonce of a number, or "" for 0.
+func (ts *typeState) nonce(number uint64) string {
 	if number == 0 {
 		return ""
 	}
-	return nonceOf(c.letter(), number)
+	return nonceOf(ts.letter(), number)
 }
 
-// letter is the first of the type's short name, and "m" for members, since that of "leds" is taken.
-func (c *channel) letter() string {
-	if c.typ == resource.LbEndpoint {
+// letter returns the first letter of the type's short name, and "m" for members, since "leds"
+// begins like "lds".
+func (ts *typeState) letter() string {
+	if ts.typ == resource.LbEndpoint {
 		return "m"
 	}
-	return c.typ.String()[:1]
+	return ts.typ.String()[:1]
 }

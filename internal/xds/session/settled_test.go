@@ -49,7 +49,9 @@ func serviceName(i int) string {
 func (l *large) next(i int) resource.State {
 	s := l.state.At(l.state.Generation() + 1)
 	r := resource.New(serviceName(i), fmt.Appendf(nil, "endpoints at %d", s.Generation()))
-	l.state = s.With(resource.Endpoint, l.store.Apply(s.Set(resource.Endpoint), []resource.Edit{{Name: r.Name(), Resource: r}}))
+	l.state = s.With(resource.Endpoint, l.store.Apply(
+		s.Set(resource.Endpoint), []resource.Edit{{Name: r.Name(), Resource: r}},
+	))
 	return l.state
 }
 
@@ -77,7 +79,8 @@ func (l *large) connect(tb testing.TB, o session.Options) *session.Session {
 	return s
 }
 
-// TestSettledSessionKeepsNoNames is the memory rule: a session that is where its class is keeps nothing per service.
+// TestSettledSessionKeepsNoNames is the memory rule: a session that is where its class is keeps
+// nothing per service.
 func TestSettledSessionKeepsNoNames(t *testing.T) {
 	for _, p := range []session.Protocol{session.Delta, session.StateOfTheWorld} {
 		for _, services := range []int{10, 4000} {
@@ -89,14 +92,16 @@ func TestSettledSessionKeepsNoNames(t *testing.T) {
 	}
 }
 
-// TestSettledSessionsShareAStep: what changed for the class is computed once, and is what every session sends.
+// TestSettledSessionsShareAStep: what changed for the class is computed once, and is what every
+// session sends.
 func TestSettledSessionsShareAStep(t *testing.T) {
 	l := newLarge(4000)
 	differ := resource.NewDiffer(16)
 	a := l.connect(t, session.Options{Differ: differ})
 	b := l.connect(t, session.Options{Differ: differ})
 	state := l.next(7)
-	x, y := a.Update(state, resource.Overlay{}, time.Unix(1001, 0)), b.Update(state, resource.Overlay{}, time.Unix(1001, 0))
+	x := a.Update(state, resource.Overlay{}, time.Unix(1001, 0))
+	y := b.Update(state, resource.Overlay{}, time.Unix(1001, 0))
 	require.Len(t, x, 1)
 	require.Len(t, y, 1)
 	require.NotNil(t, x[0].Shared)
@@ -105,8 +110,9 @@ func TestSettledSessionsShareAStep(t *testing.T) {
 	require.Zero(t, a.Exceptions())
 }
 
-// TestListsBesideCollectionsShareOneFrame: where the endpoints of large clusters go as collections, those of the others are one frame for all
-// sessions that make the step, from the first response on; and so are the members.
+// TestListsBesideCollectionsShareOneFrame: where the endpoints of large clusters go as collections,
+// those of the others are one frame for all sessions that make the step, from the first response
+// on; and so are the members.
 func TestListsBesideCollectionsShareOneFrame(t *testing.T) {
 	store, differ := resource.NewStore(), resource.NewDiffer(16)
 	assignment := func(name string, endpoints int) *resource.Resource {
@@ -114,16 +120,22 @@ func TestListsBesideCollectionsShareOneFrame(t *testing.T) {
 		for i := range endpoints {
 			members = append(members, resource.New(fmt.Sprint("e", i), fmt.Appendf(nil, "%s endpoint %d", name, i)))
 		}
-		return resource.NewAssignment(name, []byte(name), []resource.Group{{Head: []byte("locality"), Members: store.Build(members...)}})
+		return resource.NewAssignment(
+			name, []byte(name), []resource.Group{{Head: []byte("locality"), Members: store.Build(members...)}},
+		)
 	}
 	state := resource.NewState(1)
-	state = state.With(resource.Endpoint, store.Build(assignment("a", 1), assignment("b", 2), assignment("large", 3), assignment("z", 1)))
+	state = state.With(
+		resource.Endpoint, store.Build(assignment("a", 1), assignment("b", 2), assignment("large", 3), assignment("z", 1)),
+	)
 	now := time.Unix(1000, 0)
 	var changes [][]*resource.Change
 	for range 3 {
 		s := session.New(session.Options{Differ: differ, Collections: 3})
 		s.Update(state, resource.Overlay{}, now)
-		responses := s.Request(session.Request{TypeURL: resource.Endpoint.URL(), Subscribe: []string{"a", "b", "large", "z"}}, now)
+		responses := s.Request(
+			session.Request{TypeURL: resource.Endpoint.URL(), Subscribe: []string{"a", "b", "large", "z"}}, now,
+		)
 		require.Len(t, responses, 2)
 		require.Equal(t, []string{"a", "b", "z"}, namesOf(responses[0].Upserts))
 		require.Equal(t, []string{"large"}, namesOf(responses[1].Upserts))

@@ -8,130 +8,134 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// requestSotw takes a DiscoveryRequest. It states the whole subscription; only the one that answers the latest response, or
-// none, is read, because another one that answers the latest is on its way (P12).
-func (s *Session) requestSotw(c *channel, req Request, now time.Time) {
-	s.answer(c, req, now)
-	first := !c.started
-	if !first && req.Nonce != "" && req.Nonce != c.nonce(c.lastSent) {
+// requestSotw takes a DiscoveryRequest. It states the whole subscription. Only a request that
+// answers the latest response, or none, is read, because another one that answers the latest is on
+// its way (P12).
+func (s *Session) requestSotw(ts *typeState, req Request, now time.Time) {
+	s.handleAnswer(ts, req, now)
+	first := !ts.started
+	if !first && req.Nonce != "" && req.Nonce != ts.nonce(ts.lastSent) {
 		return
 	}
-	c.started = true
-	if first && req.VersionInfo != "" && !strings.HasSuffix(req.VersionInfo, mark) {
-		s.marked.add(c.typ)
+	ts.started = true
+	if first && req.VersionInfo != "" && !strings.HasSuffix(req.VersionInfo, versionMark) {
+		s.markedVersions.add(ts.typ)
 	}
-	if d := digestOf(req.Names); first || d != *c.digest {
-		c.digest = &d
-		s.restate(c, req.Names, first)
-	} else if req.Nonce == "" && c.lastSent != 0 {
-		s.askAll(c) // it forgot what it was sent
+	if d := digestOf(req.Names); first || d != *ts.digest {
+		ts.digest = &d
+		s.replaceSubscription(ts, req.Names, first)
+	} else if req.Nonce == "" && ts.lastSent != 0 {
+		s.oweAll(ts) // the client forgot what it was sent
 	}
-	s.again(c, first)
+	s.answerRepeated(ts, first)
 }
 
-// versionOf is the version of a response. An ACK is told from a refusal and from other requests by it, so no two responses have the
-// same: not those of a stream, and since nonces begin anew on the next, on that one not the version that the client brought along.
-func (c *channel) versionOf(nonce string) string {
-	v := c.set.Root().String() + "/" + nonce
-	if c.session.marked.has(c.typ) {
-		v += mark
+// versionOf returns the version of a response. A client's ACK is told from a refusal and from other
+// requests by it. So no two responses of a stream have the same version. Nonces begin anew on the
+// next stream; so no response there has the version that the client brought along.
+func (ts *typeState) versionOf(nonce string) string {
+	v := ts.set.Root().String() + "/" + nonce
+	if ts.session.markedVersions.has(ts.typ) {
+		v += versionMark
 	}
 	return v
 }
 
-// mark ends the versions of a stream to which the client brought one without.
-const mark = "'"
+// versionMark ends the versions of a stream to which the client brought a version without it.
+const versionMark = "'"
 
-// restate makes the names the subscription. No names at first are a wildcard, for types that have one; later they are none.
-func (s *Session) restate(c *channel, names []string, first bool) {
-	all := c.typ.Wildcard() && (slices.Contains(names, wildcard) || first && len(names) == 0)
+// replaceSubscription makes the names the subscription. No names in the first request are a
+// wildcard, for types that have one; later they are no subscription.
+func (s *Session) replaceSubscription(ts *typeState, names []string, first bool) {
+	all := ts.typ.Wildcard() && (slices.Contains(names, wildcard) || first && len(names) == 0)
 	switch {
-	case all && !c.sub.all:
-		s.subscribeAll(c)
-	case !all && c.sub.all:
-		s.unsubscribeAll(c)
+	case all && !ts.sub.all:
+		s.subscribeAll(ts)
+	case !all && ts.sub.all:
+		s.unsubscribeAll(ts)
 	}
 	wanted := make(map[string]struct{}, len(names))
 	for _, name := range names {
 		wanted[name] = struct{}{}
 	}
 	var gone []string
-	c.sub.each(func(name string) {
+	ts.sub.each(func(name string) {
 		if _, ok := wanted[name]; !ok {
 			gone = append(gone, name)
 		}
 	})
-	s.unsubscribe(c, gone)
+	s.unsubscribe(ts, gone)
 	for _, name := range names {
-		if name != wildcard && c.sub.add(name) && !c.sub.all {
-			c.ask(name, false)
+		if name != wildcard && ts.sub.add(name) && !ts.sub.all {
+			ts.oweAnswer(name, false)
 		}
 	}
-	c.owed = c.typ.Wildcard() // whatever changed: the answer is all there is
-	c.sub.settle(s.opt.Differ, c.typ, c.set)
+	ts.responseDue = ts.typ.Wildcard() // whatever changed, the answer is the full list
+	ts.sub.compact(s.opt.Differ, ts.typ, ts.set)
 }
 
-// again answers a request that follows a response of the type that this one hangs on, even if it looks like a plain ACK: a
-// cluster or listener that changed asks anew for what it hangs on, with the names that were there before (P11).
-func (s *Session) again(c *channel, first bool) {
+// answerRepeated answers a request that repeats what the client wants, even if it looks like a
+// plain ACK. A cluster or listener that changed asks again for what it refers to, with the same
+// names (P11).
+func (s *Session) answerRepeated(ts *typeState, first bool) {
 	switch {
-	case first && c.typ == resource.Endpoint:
-		s.warming = warming{} // all is answered anyway
-	case c.typ == resource.Endpoint:
-		s.rewarm(c)
-	case c.typ == resource.Route && c.replay && !first:
-		s.askAll(c)
+	case first && ts.typ == resource.Endpoint:
+		s.warming = warming{} // everything is answered anyway
+	case ts.typ == resource.Endpoint:
+		s.answerWarming(ts)
+	case ts.typ == resource.Route && ts.replay && !first:
+		s.oweAll(ts)
 	}
-	c.replay = false
+	ts.replay = false
 }
 
-func (s *Session) askAll(c *channel) {
-	c.owed = c.typ.Wildcard()
-	c.sub.each(func(name string) { c.ask(name, true) })
+func (s *Session) oweAll(ts *typeState) {
+	ts.responseDue = ts.typ.Wildcard()
+	ts.sub.each(func(name string) { ts.oweAnswer(name, true) })
 }
 
-// suspect adds to a full response's changes those of the responses before it that are not answered: it states them again,
-// so they may be why it is refused.
-func (c *channel) suspect(r *sent, list []*resource.Resource) {
-	for _, earlier := range c.sent {
+// addUnanswered adds to a full response's changes those of the unanswered responses before it. It
+// states them again, so they may be why it is refused.
+func (ts *typeState) addUnanswered(r *sentResponse, list []*resource.Resource) {
+	for _, earlier := range ts.unanswered {
 		var more []*resource.Resource
 		for _, u := range earlier.upserts {
 			name := u.Name()
 			if again := find(list, name); again != nil && find(r.upserts, name) == nil {
 				more = append(more, again)
-				h := earlier.prior(name, &c.session.own)
-				if c.session.own.Version(u) != c.session.own.Version(again) {
-					h = h.or(c.session.own.Version(u))
+				h := earlier.heldBefore(name, &ts.session.own)
+				if ts.session.own.Version(u) != ts.session.own.Version(again) {
+					h = h.orVersion(ts.session.own.Version(u))
 				}
-				r.remember(name, h)
+				r.setHeldBefore(name, h)
 			}
 		}
 		r.upserts = merge(r.upserts, more)
 	}
 }
 
-// full is all that the client is to have of a type of which absence removes (P16): what the class has, but for what the
-// client refused or is to get later, for which it keeps the old one; and what is still to be removed later. It is the
-// class's own list where there are no exceptions.
-func (c *channel) full(d *resource.Differ) (*resource.Change, []*resource.Resource) {
-	if c.sub.all && len(c.held.except) == 0 {
-		change := d.Diff(c.typ, resource.Empty(), c.set)
+// fullList returns all that the client is to have of a type of which absence removes (P16): what
+// the class has, but the older version where the client refused one or is to get it later, and what
+// is to be removed later. Without exceptions it is the class's own list.
+func (ts *typeState) fullList(d *resource.Differ) (*resource.Change, []*resource.Resource) {
+	if ts.sub.all && len(ts.held.exceptions) == 0 {
+		change := d.Diff(ts.typ, resource.Empty(), ts.set)
 		return change, change.Upserts
 	}
 	var list []*resource.Resource
-	for r := range c.set.All() {
-		if !c.wants(r.Name()) {
+	for r := range ts.set.All() {
+		if !ts.wants(r.Name()) {
 			continue
 		}
-		if h, ok := c.held.except[r.Name()]; ok {
+		if h, ok := ts.held.exceptions[r.Name()]; ok {
 			r = h.resource
 		}
 		if r != nil {
 			list = append(list, r)
 		}
 	}
-	for name, h := range c.held.except {
-		if h.resource != nil && c.set.Get(name) == nil {
+	for name, h := range ts.held.exceptions {
+		if h.resource != nil && ts.set.Get(name) == nil {
 			list = append(list, h.resource)
 		}
 	}

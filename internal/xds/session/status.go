@@ -8,63 +8,71 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// Status is where the session stands with each type.
+// Status returns where the session stands with each type.
 func (s *Session) Status() [resource.NumTypes]TypeStatus {
 	var out [resource.NumTypes]TypeStatus
-	for t := range s.channels {
-		c := &s.channels[t]
+	for t := range s.types {
+		ts := &s.types[t]
 		st := TypeStatus{
-			Subscribed: c.started, Sent: c.nonce(c.lastSent), Acked: c.nonce(uint64(c.lastAcked)), SentAt: timeOf(c.sentAt),
-			Generation: c.accepted, Nack: c.trouble.nack, Quarantined: slices.Sorted(maps.Keys(c.trouble.refused)), Withheld: c.withheld(),
+			Subscribed:  ts.started,
+			Sent:        ts.nonce(ts.lastSent),
+			Acked:       ts.nonce(uint64(ts.lastAcked)),
+			SentAt:      timeOf(ts.sentAt),
+			Generation:  ts.acceptedGeneration,
+			Nack:        ts.nacks.message,
+			Quarantined: slices.Sorted(maps.Keys(ts.nacks.quarantined)),
+			Withheld:    ts.withheld(),
 		}
-		if c.started && c.behind == 0 && len(c.sent) == 0 && !s.state.IsNone() {
+		if ts.started && ts.behindSince == 0 && len(ts.unanswered) == 0 && !s.state.IsNone() {
 			st.Generation, st.Settled = s.state.Generation(), true
 		}
-		if c.started {
-			st.Resources, st.Bytes = c.amount()
+		if ts.started {
+			st.Resources, st.Bytes = ts.count()
 		}
 		out[t] = st
 	}
 	return out
 }
 
-// withheld are the names of which the client keeps something older because of what it lacks, sorted.
-func (c *channel) withheld() []string {
+// withheld returns the names of which the client keeps something older because of what it lacks,
+// sorted.
+func (ts *typeState) withheld() []string {
 	var names []string
-	for _, name := range c.held.names() {
-		if c.withholds(name, c.held.except[name]) {
+	for _, name := range ts.held.exceptionNames() {
+		if ts.withholds(name, ts.held.exceptions[name]) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// amount is how many resources the client holds, and their bytes. Stand-ins do not count.
-func (c *channel) amount() (resources, size int) {
-	base := c.held.base
+// count returns how many resources the client holds, and their bytes. Empty resources for names
+// that the class lacks do not count.
+func (ts *typeState) count() (resources, size int) {
+	base := ts.held.base
 	switch {
-	case c.covers(base):
+	case ts.covers(base):
 		resources, size = base.Len(), base.Size()
-	case c.typ == resource.VirtualHost:
+	case ts.typ == resource.VirtualHost:
 		for r := range base.All() {
-			if c.wants(r.Name()) {
+			if ts.wants(r.Name()) {
 				resources, size = resources+1, size+r.Size()
 			}
 		}
-	case c.sub.base.Equal(base):
-		resources, size = base.Len()-len(c.sub.minus), base.Size()
-		for name := range c.sub.minus {
+	case ts.sub.base.Equal(base):
+		resources, size = base.Len()-len(ts.sub.minus), base.Size()
+		for name := range ts.sub.minus {
 			size -= base.Get(name).Size()
 		}
 	default:
-		c.sub.each(func(name string) {
+		ts.sub.each(func(name string) {
 			if r := base.Get(name); r != nil {
 				resources, size = resources+1, size+r.Size()
 			}
 		})
 	}
-	for name, h := range c.held.except {
-		if r := base.Get(name); r != nil && c.wants(name) {
+	for name, h := range ts.held.exceptions {
+		if r := base.Get(name); r != nil && ts.wants(name) {
 			resources, size = resources-1, size-r.Size()
 		}
 		if h.resource != nil {
@@ -74,32 +82,34 @@ func (c *channel) amount() (resources, size int) {
 	return resources, size
 }
 
-// InSync tells that the client has accepted all that it should have: nothing waits to be sent, to be answered, or is
-// kept from it because it refused it.
+// InSync reports whether the client has accepted all that it should have: nothing waits to be sent
+// or to be answered, and nothing is quarantined.
 func (s *Session) InSync() bool {
-	for t := range s.channels {
-		if c := &s.channels[t]; c.behind != 0 || len(c.sent) > 0 || len(c.trouble.refused) > 0 {
+	for t := range s.types {
+		if ts := &s.types[t]; ts.behindSince != 0 || len(ts.unanswered) > 0 || len(ts.nacks.quarantined) > 0 {
 			return false
 		}
 	}
 	return !s.state.IsNone()
 }
 
-// AckedGeneration is the newest generation of which the client has answered every response. One that had nothing for
-// this client counts at once. What the client refused and is kept from it counts as answered, when it has accepted
-// the rest; Status says so.
-func (s *Session) AckedGeneration() uint64 { return s.acked }
+// AckedGeneration returns the newest generation of which the client has answered every response. A
+// generation that had nothing for this client counts at once. What is quarantined counts as
+// answered when the client has accepted the rest; Status reports it.
+func (s *Session) AckedGeneration() uint64 { return s.ackedGeneration }
 
-// ExpiredNonces counts requests that answer a response which is not outstanding: it was answered before, or belongs to another
-// stream. They do no harm; many of them tell of a client with a mistake.
-func (s *Session) ExpiredNonces() uint64 { return s.expired }
+// ExpiredNonces counts requests that answer a response which is not outstanding: it was answered
+// before, or belongs to another stream. They do no harm; many of them are a sign of a client with a
+// bug.
+func (s *Session) ExpiredNonces() uint64 { return s.expiredNonces }
 
-// Exceptions is how many names the session keeps for itself rather than with its class: 0 once it is settled.
+// Exceptions returns how many names the session keeps for itself rather than with its class: 0 once
+// it is settled.
 func (s *Session) Exceptions() int {
-	n := len(s.warming.names) + len(s.fresh)
-	for t := range s.channels {
-		c := &s.channels[t]
-		n += c.sub.exceptions() + len(c.held.except) + len(c.trouble.refused) + len(c.trouble.retries)
+	n := len(s.warming.names) + len(s.unansweredTables)
+	for t := range s.types {
+		ts := &s.types[t]
+		n += ts.sub.exceptions() + len(ts.held.exceptions) + len(ts.nacks.quarantined) + len(ts.nacks.retries)
 	}
 	return n
 }
@@ -111,26 +121,27 @@ func timeOf(nanoseconds int64) time.Time {
 	return time.Unix(0, nanoseconds)
 }
 
-// account brings what is derived from the channels up to date.
-func (s *Session) account(now time.Time) {
+// updateDerived updates what is derived from the types: what is idle, and what the client has
+// acknowledged.
+func (s *Session) updateDerived(now time.Time) {
 	acked := s.state.Generation()
 	removals := false
-	s.paced = time.Time{}
+	s.pacedUntil = time.Time{}
 	for t := range resource.NumTypes {
-		c := &s.channels[t]
-		if !s.still.has(t) {
-			due, later := s.appraise(c, now)
+		ts := &s.types[t]
+		if !s.idle.has(t) {
+			due, later := s.updateType(ts, now)
 			removals = removals || later
-			s.begun = s.begun || c.started
-			if c.behind != 0 {
-				acked = min(acked, c.behind-1)
+			s.hasSubscribed = s.hasSubscribed || ts.started
+			if ts.behindSince != 0 {
+				acked = min(acked, ts.behindSince-1)
 			}
-			if c.isStill(due, later) {
-				s.still.add(t)
+			if ts.isIdle(due, later) {
+				s.idle.add(t)
 			}
 		}
-		if s.awaits.has(t) {
-			for _, r := range c.sent {
+		if s.awaitsAnswer.has(t) {
+			for _, r := range ts.unanswered {
 				acked = min(acked, r.generation-1)
 			}
 		}
@@ -138,28 +149,29 @@ func (s *Session) account(now time.Time) {
 	if !removals {
 		s.removals = hold{}
 	}
-	if s.begun {
-		s.acked = max(s.acked, acked)
+	if s.hasSubscribed {
+		s.ackedGeneration = max(s.ackedGeneration, acked)
 	}
 }
 
-// appraise brings what is derived from one channel up to date, and tells what outlook does.
-func (s *Session) appraise(c *channel, now time.Time) (due, later bool) {
-	due, later = c.outlook()
-	if s.opt.Protocol == StateOfTheWorld && c.typ.Wildcard() && (due || later) {
-		if at := s.unanswered(c.typ, all); at.After(now) {
-			s.paced = latest(s.paced, at)
+// updateType updates what is derived from one type, and returns what pending does.
+func (s *Session) updateType(ts *typeState, now time.Time) (due, later bool) {
+	due, later = ts.pending()
+	if s.opt.Protocol == StateOfTheWorld && ts.typ.Wildcard() && (due || later) {
+		if at := s.answerDeadline(ts.typ, anyResponse); at.After(now) {
+			s.pacedUntil = latest(s.pacedUntil, at)
 		}
 	}
 	switch {
 	case !due && !later:
-		c.behind = 0
-	case c.behind == 0:
-		c.behind = s.state.Generation()
+		ts.behindSince = 0
+	case ts.behindSince == 0:
+		ts.behindSince = s.state.Generation()
 	}
-	if c.behind == 0 && len(c.sent) == 0 && len(c.trouble.refused) == 0 && len(c.trouble.retries) == 0 && c.trouble.nack != "" {
-		c.troubled().nack = "" // what it refused is not asked of it any more: it has what it should, perhaps since before
+	if ts.behindSince == 0 && len(ts.unanswered) == 0 &&
+		len(ts.nacks.quarantined) == 0 && len(ts.nacks.retries) == 0 && ts.nacks.message != "" {
+		ts.ownNacks().message = "" // the client has all that it should, so what it refused is over
 	}
-	c.calm()
+	ts.trimNacks()
 	return due, later
 }

@@ -5,19 +5,20 @@ import "github.com/lateen-mesh/lateen/internal/xds/resource"
 // wildcard is the name that stands for all resources of a type.
 const wildcard = "*"
 
-// subscription is which names a client wants of one type: all (wildcard), and names of its own besides. The names are those
-// of a base set, and exceptions: plus are names that the base lacks, minus are names of the base that are not wanted. A
-// client that wants exactly what its class has keeps no name at all.
+// subscription is which names a client wants of one type: all (wildcard), and names of its own
+// besides. The names are those of a base set, and exceptions: plus are names that the base lacks,
+// minus are names of the base that are not wanted. A client that wants exactly what its class has
+// keeps no name at all.
 type subscription struct {
 	all         bool
 	base        *resource.Set
 	plus, minus map[string]struct{}
 }
 
-// has tells whether the client wants the name.
+// has reports whether the client wants the name.
 func (s *subscription) has(name string) bool { return s.all || s.named(name) }
 
-// named tells whether the client asked for the name as such, wildcard or not.
+// named reports whether the client subscribed to the name itself, wildcard or not.
 func (s *subscription) named(name string) bool {
 	if _, ok := s.plus[name]; ok {
 		return true
@@ -28,12 +29,13 @@ func (s *subscription) named(name string) bool {
 	return s.base.Len() > 0 && s.base.Get(name) != nil
 }
 
-// covers tells, at no cost, that the client wants every name of the set; false may also mean that it was not looked into.
+// covers reports, in constant time, whether the client wants every name of the set. It may also
+// return false if the client does.
 func (s *subscription) covers(set *resource.Set) bool {
 	return s.all || (len(s.minus) == 0 && s.base.Equal(set))
 }
 
-// add tells whether the name is new.
+// add subscribes to a name and reports whether it is new.
 func (s *subscription) add(name string) bool {
 	if s.named(name) {
 		return false
@@ -46,7 +48,7 @@ func (s *subscription) add(name string) bool {
 	return true
 }
 
-// remove tells whether the name was there.
+// remove unsubscribes from a name and reports whether it was there.
 func (s *subscription) remove(name string) bool {
 	if !s.named(name) {
 		return false
@@ -59,7 +61,7 @@ func (s *subscription) remove(name string) bool {
 	return true
 }
 
-// each calls f for every name asked for as such.
+// each calls f for every name that the client subscribed to itself.
 func (s *subscription) each(f func(name string)) {
 	for r := range s.base.All() {
 		if _, ok := s.minus[r.Name()]; !ok {
@@ -71,9 +73,10 @@ func (s *subscription) each(f func(name string)) {
 	}
 }
 
-// settle makes the class's set the base where that leaves fewer exceptions than the names themselves would be. It costs
-// the difference to the last set; only the change from names to a set, which is made once, costs the size of the set.
-func (s *subscription) settle(d *resource.Differ, t resource.Type, set *resource.Set) {
+// compact makes the class's set the base, if that leaves fewer exceptions than there are names. It
+// costs the difference to the last set. Only the change from names to a set, which is made once,
+// costs the size of the set.
+func (s *subscription) compact(d *resource.Differ, t resource.Type, set *resource.Set) {
 	switch {
 	case s.all && s.base.Len() == 0, s.base.Equal(set):
 	case s.base.Len() > 0 || s.mostOf(set):
@@ -84,8 +87,8 @@ func (s *subscription) settle(d *resource.Differ, t resource.Type, set *resource
 	}
 }
 
-// mostOf tells whether at least half of the set's names are wanted. It looks only when the counts leave it open, so that a
-// client with few names of many, or many of few, costs nothing.
+// mostOf reports whether at least half of the set's names are wanted. It looks at names only if the
+// counts leave that open. So a client with few names of many, or many of few, costs nothing.
 func (s *subscription) mostOf(set *resource.Set) bool {
 	if 2*len(s.plus) < set.Len() || len(s.plus) > 2*set.Len() {
 		return false
@@ -99,7 +102,7 @@ func (s *subscription) mostOf(set *resource.Set) bool {
 	return 2*common >= set.Len()
 }
 
-// rebase makes the change's target the base. What is subscribed stays the same.
+// rebase makes the change's target the base. The subscribed names stay the same.
 func (s *subscription) rebase(c *resource.Change) {
 	for _, r := range c.Upserts {
 		if c.From.Len() > 0 && c.From.Namesake(r) != nil {
@@ -121,7 +124,7 @@ func (s *subscription) rebase(c *resource.Change) {
 	s.base = c.To
 }
 
-// flatten gives up the base for the names themselves.
+// flatten replaces the base by the names themselves.
 func (s *subscription) flatten() {
 	var names map[string]struct{}
 	s.each(func(name string) { names = with(names, name) })
@@ -138,7 +141,8 @@ func with(m map[string]struct{}, name string) map[string]struct{} {
 	return m
 }
 
-// without gives the map back to the heap when it is empty: a map keeps the size that it once had.
+// without removes a name and returns nil when the map is empty, because a map keeps the size that
+// it once had.
 func without(m map[string]struct{}, name string) map[string]struct{} {
 	delete(m, name)
 	if len(m) == 0 {
@@ -147,9 +151,9 @@ func without(m map[string]struct{}, name string) map[string]struct{} {
 	return m
 }
 
-// digest tells lists of names apart, whatever their order: a state-of-the-world client repeats all its names in every
-// request, and nearly always they are those of the request before. A client that finds two lists with one digest fools
-// only itself.
+// digest distinguishes lists of names, whatever their order. A state-of-the-world client repeats
+// all its names in every request, and nearly always they are those of the request before. A client
+// that finds two lists with the same digest deceives only itself.
 type digest struct {
 	count int
 	sum   uint64
@@ -171,7 +175,8 @@ func fnv1a(s string) uint64 {
 	return h
 }
 
-// mix is MurmurHash3's finalizer. Without it the sum would be linear in the last letters: e1 and e4 would be e2 and e3.
+// mix is MurmurHash3's finalizer. Without it the sum would be linear in the last letters: e1 and e4
+// would equal e2 and e3.
 func mix(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

@@ -11,8 +11,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// TestSubscriptionIsItsNames compares a subscription with a plain set of names, while sets come and go.
-func TestSubscriptionIsItsNames(t *testing.T) {
+// TestSubscriptionEqualsASetOfNames compares a subscription with a plain set of names, while sets
+// come and go.
+func TestSubscriptionEqualsASetOfNames(t *testing.T) {
 	store, differ := resource.NewStore(), resource.NewDiffer(4)
 	rapid.Check(t, func(t *rapid.T) {
 		s := subscription{base: resource.Empty()}
@@ -33,7 +34,7 @@ func TestSubscriptionIsItsNames(t *testing.T) {
 				for _, n := range rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "set") {
 					set = append(set, resource.New(n, []byte(n)))
 				}
-				s.settle(differ, resource.Route, store.Build(set...))
+				s.compact(differ, resource.Route, store.Build(set...))
 			}
 			var got []string
 			s.each(func(n string) { got = append(got, n) })
@@ -47,7 +48,8 @@ func TestSubscriptionIsItsNames(t *testing.T) {
 	})
 }
 
-// TestSettledSubscriptionKeepsNoNames is the memory rule: who wants what its class has costs nothing, at any size.
+// TestSettledSubscriptionKeepsNoNames is the memory rule: who wants what its class has costs
+// nothing, at any size.
 func TestSettledSubscriptionKeepsNoNames(t *testing.T) {
 	store, differ := resource.NewStore(), resource.NewDiffer(4)
 	for _, size := range []int{10, 4000} {
@@ -61,9 +63,9 @@ func TestSettledSubscriptionKeepsNoNames(t *testing.T) {
 		for _, r := range list[:size] {
 			s.add(r.Name())
 		}
-		s.settle(differ, resource.Endpoint, before)
+		s.compact(differ, resource.Endpoint, before)
 		require.Zero(t, s.exceptions())
-		s.settle(differ, resource.Endpoint, after)
+		s.compact(differ, resource.Endpoint, after)
 		require.Equal(t, 2, s.exceptions(), "one name is new, one is gone")
 		require.True(t, s.add(list[size].Name()))
 		require.True(t, s.remove(list[0].Name()))
@@ -71,7 +73,7 @@ func TestSettledSubscriptionKeepsNoNames(t *testing.T) {
 	}
 }
 
-func TestDigestIsOfTheNamesInAnyOrder(t *testing.T) {
+func TestDigestIgnoresTheOrderOfNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-c][1-4]`)
 		a := rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "a")

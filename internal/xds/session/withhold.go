@@ -6,41 +6,48 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// What refers to something that the client refused, and of which it has nothing older, is withheld from that client (P15):
-// with it, the client would give up what works for what cannot. Withheld is as little as can be, since what is withheld is
-// behind, and others depend on it: of a route table the virtual hosts that refer to it, of listeners the whole one. In
-// their place the client keeps what it has, as long as that is sound, which is to say that everything it refers to is still
-// there. What the client has nothing older of is sent: a new virtual host whose cluster is missing answers 503 for itself
-// alone. The exception is a new listener whose route table is the missing one: it would answer 404 to everything.
+// A resource is withheld from a client (P15) if it refers to something that the client refused and
+// has nothing older of: with it, the client would replace what works by what cannot. As little as
+// possible is withheld, since what is withheld is outdated and others depend on it: of a route
+// table the virtual hosts that refer to it, of listeners the whole listener. In their place the
+// client keeps what it has, as long as everything that this refers to is still there. If the client
+// has nothing older, the new resource is sent: a new virtual host whose cluster is missing answers
+// 503 for itself alone. The exception is a new listener whose route table is missing: it would
+// answer 404 to everything.
 //
-// It ends with the quarantine, or with the soundness of the old. Nothing of this is looked at, and nothing kept, unless
-// something is quarantined.
+// It ends with the quarantine, or when something that the older resource refers to goes. Without a
+// quarantine none of this is looked at, and nothing is kept for it.
 
-// short tells whether there may be something that the client lacks.
-func (s *Session) short() bool {
-	return slices.ContainsFunc([]resource.Type{resource.Cluster, resource.Endpoint, resource.Route}, func(t resource.Type) bool {
-		return len(s.channels[t].trouble.refused) > 0
+// mayLackRefs reports whether the client may lack something that others refer to.
+func (s *Session) mayLackRefs() bool {
+	referredTo := []resource.Type{resource.Cluster, resource.Endpoint, resource.Route}
+	return slices.ContainsFunc(referredTo, func(t resource.Type) bool {
+		return len(s.types[t].nacks.quarantined) > 0
 	})
 }
 
-// instead is what the client gets in place of a resource of its class that it would take: mostly that one; what it holds,
-// or a table that is partly that, if it lacks what the resource needs; nil if it has nothing older and should have nothing.
-func (c *channel) instead(r *resource.Resource, h holding) *resource.Resource {
-	s := c.session
-	if c.typ != resource.Listener && c.typ != resource.Route && c.typ != resource.VirtualHost || !s.short() {
+// substitute returns what the client gets in place of a resource of its class that is not
+// quarantined. Mostly that is the resource itself. If the client lacks what the resource needs, it
+// is what the client holds, or a table that is partly that. It is nil if the client has nothing
+// older and should have nothing.
+func (ts *typeState) substitute(r *resource.Resource, h holding) *resource.Resource {
+	s := ts.session
+	if ts.typ != resource.Listener && ts.typ != resource.Route && ts.typ != resource.VirtualHost || !s.mayLackRefs() {
 		return r
 	}
 	old := h.resource
 	if old != nil && r.VirtualHosts() != nil {
-		if c.trouble.unmixed {
+		if ts.nacks.noMixedTables {
 			return r
 		}
-		return s.opt.Differ.Keeping(r, old, func(older, newer *resource.Resource) bool { return s.crippled(newer) && s.sound(older) })
+		return s.opt.Differ.Keeping(r, old, func(older, newer *resource.Resource) bool {
+			return s.hasMissingRefs(newer) && s.hasAllRefs(older)
+		})
 	}
 	switch {
-	case !s.crippled(r):
-	case c.typ == resource.VirtualHost && old != nil && !resource.SameDomains(old, r):
-	case old != nil && !c.isStandIn(old) && s.sound(old):
+	case !s.hasMissingRefs(r):
+	case ts.typ == resource.VirtualHost && old != nil && !resource.SameDomains(old, r):
+	case old != nil && !ts.isEmptyResource(old) && s.hasAllRefs(old):
 		return old
 	case h.version.IsZero() && s.lacksTable(r):
 		return nil
@@ -48,14 +55,15 @@ func (c *channel) instead(r *resource.Resource, h holding) *resource.Resource {
 	return r
 }
 
-// withholds tells whether the client is to keep something older under the name, whole or in part.
-func (c *channel) withholds(name string, h holding) bool {
-	r := c.set.Get(name)
-	return r != nil && !c.refuses(r) && c.wants(name) && c.instead(r, h) != r
+// withholds reports whether the client keeps something older under the name, in part or as a whole.
+func (ts *typeState) withholds(name string, h holding) bool {
+	r := ts.set.Get(name)
+	return r != nil && !ts.refuses(r) && ts.wants(name) && ts.substitute(r, h) != r
 }
 
-// crippled tells whether the resource needs something that the client lacks.
-func (s *Session) crippled(r *resource.Resource) bool {
+// hasMissingRefs reports whether a resource refers to a cluster or route table that the client has
+// refused.
+func (s *Session) hasMissingRefs(r *resource.Resource) bool {
 	for name := range r.Refs().Clusters.All() {
 		if s.lacksCluster(name) {
 			return true
@@ -64,45 +72,49 @@ func (s *Session) crippled(r *resource.Resource) bool {
 	return s.lacksTable(r)
 }
 
+// lacksTable reports whether the client has refused a route table of the listener.
 func (s *Session) lacksTable(listener *resource.Resource) bool {
 	for name := range listener.Refs().Routes.All() {
-		if s.channels[resource.Route].lacks(name) {
+		if s.types[resource.Route].lacks(name) {
 			return true
 		}
 	}
 	return false
 }
 
-// lacksCluster tells the same of a cluster, which is no better without its endpoints.
+// lacksCluster reports whether the client has refused a cluster, or its endpoints, without which it
+// is no better.
 func (s *Session) lacksCluster(name string) bool {
-	return s.channels[resource.Cluster].lacks(name) || s.channels[resource.Endpoint].lacks(name)
+	return s.types[resource.Cluster].lacks(name) || s.types[resource.Endpoint].lacks(name)
 }
 
-// sound tells whether all that the resource needs is there, for the class and for the client. A cluster that the class has no
-// more is about to go: what still names it must not be kept for it, or would keep its endpoints from going.
-func (s *Session) sound(r *resource.Resource) bool {
+// hasAllRefs reports whether all that the resource refers to is there, for the class and for the
+// client. A cluster that the class has no more is about to be removed. What still names it must not
+// be kept, or it would keep the cluster's endpoints from being removed.
+func (s *Session) hasAllRefs(r *resource.Resource) bool {
 	for name := range r.Refs().Clusters.All() {
-		if s.channels[resource.Cluster].set.Get(name) == nil {
+		if s.types[resource.Cluster].set.Get(name) == nil {
 			return false
 		}
 	}
 	for name := range r.Refs().Routes.All() {
-		if s.channels[resource.Route].set.Get(name) == nil {
+		if s.types[resource.Route].set.Get(name) == nil {
 			return false
 		}
 	}
-	return !s.crippled(r)
+	return !s.hasMissingRefs(r)
 }
 
-// lacks tells whether the client refused what the class has under the name, and has nothing older.
-func (c *channel) lacks(name string) bool {
-	if _, ok := c.trouble.refused[name]; !ok {
+// lacks reports whether the client refused what the class has under the name, and has nothing
+// older.
+func (ts *typeState) lacks(name string) bool {
+	if _, ok := ts.nacks.quarantined[name]; !ok {
 		return false
 	}
-	if r := c.set.Get(name); r == nil || !c.refuses(r) {
+	if r := ts.set.Get(name); r == nil || !ts.refuses(r) {
 		return false
 	}
-	h := c.held.except[name]
-	stand := c.standIn(name)
+	h := ts.held.exceptions[name]
+	stand := ts.emptyResource(name)
 	return h.version.IsZero() || stand != nil && h.version == stand.Version()
 }

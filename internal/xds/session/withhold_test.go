@@ -15,13 +15,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// TestWithholdingKeepsWhatWorked is the promise of withholding to a user, whatever a client refuses among its clusters:
-// what has worked and can go on working does, and everything else is as its class has it.
+// TestWithholdingKeepsWhatWorked is the promise of withholding to a user, whatever a client refuses
+// among its clusters: what has worked and can go on working does, and everything else is as its
+// class has it.
 func TestWithholdingKeepsWhatWorked(t *testing.T) {
 	for name, p := range map[string]session.Protocol{"delta": session.Delta, "sotw": session.StateOfTheWorld} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				c := newPicky(t, p)
+				c := newPickyClient(t, p)
 				for range rapid.IntRange(2, 20).Draw(t, "steps") {
 					before := c.uses()
 					c.update()
@@ -32,8 +33,8 @@ func TestWithholdingKeepsWhatWorked(t *testing.T) {
 	}
 }
 
-// picky is a client that answers at once, and refuses clusters with an X.
-type picky struct {
+// pickyClient is a client that answers at once, and refuses clusters with an X.
+type pickyClient struct {
 	t          *rapid.T
 	session    *session.Session
 	sotw       bool
@@ -44,20 +45,23 @@ type picky struct {
 	has        map[string]string // what the client has
 }
 
-func newPicky(t *rapid.T, p session.Protocol) *picky {
-	c := &picky{
-		t: t, sotw: p == session.StateOfTheWorld, now: time.Unix(1000, 0), resources: newResources(), has: map[string]string{},
+func newPickyClient(t *rapid.T, p session.Protocol) *pickyClient {
+	c := &pickyClient{
+		t: t, sotw: p == session.StateOfTheWorld, now: time.Unix(1000, 0),
+		resources: newResources(), has: map[string]string{},
 		session: session.New(session.Options{Protocol: p, Differ: resource.NewDiffer(8)}),
 	}
 	c.update()
 	c.take(c.session.Request(session.Request{TypeURL: resource.Cluster.URL()}, c.now))
 	c.take(c.session.Request(session.Request{TypeURL: resource.Listener.URL()}, c.now))
-	c.take(c.session.Request(session.Request{TypeURL: resource.Route.URL(), Subscribe: []string{"r"}, Names: []string{"r"}}, c.now))
+	c.take(c.session.Request(
+		session.Request{TypeURL: resource.Route.URL(), Subscribe: []string{"r"}, Names: []string{"r"}}, c.now,
+	))
 	return c
 }
 
 // update makes a new state and brings the client there.
-func (c *picky) update() {
+func (c *pickyClient) update() {
 	c.generation++
 	st := resource.NewState(c.generation)
 	c.want = map[string]string{}
@@ -76,7 +80,7 @@ func (c *picky) update() {
 }
 
 // notes draws which resources there are, and what of.
-func (c *picky) notes(typ string, names ...string) []string {
+func (c *pickyClient) notes(typ string, names ...string) []string {
 	var out []string
 	for _, name := range names {
 		if rapid.IntRange(0, 3).Draw(c.t, "without") == 0 {
@@ -85,7 +89,9 @@ func (c *picky) notes(typ string, names ...string) []string {
 		note := fmt.Sprintf("%s:%d", name, rapid.IntRange(1, 3).Draw(c.t, "version"))
 		switch {
 		case typ != "cds":
-			note += ">" + strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 2, rapid.ID).Draw(c.t, "to"), "+")
+			note += ">" + strings.Join(
+				rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 2, rapid.ID).Draw(c.t, "to"), "+",
+			)
 		case rapid.IntRange(0, 2).Draw(c.t, "bad") == 0:
 			note += "X"
 		}
@@ -96,7 +102,7 @@ func (c *picky) notes(typ string, names ...string) []string {
 }
 
 // take answers responses until there are none.
-func (c *picky) take(responses []session.Response) {
+func (c *pickyClient) take(responses []session.Response) {
 	for len(responses) > 0 {
 		r := responses[0]
 		c.t.Logf("< %s %s %v -%v", r.Type, r.Nonce, notesOf(r.Upserts), r.Removed)
@@ -113,7 +119,7 @@ func (c *picky) take(responses []session.Response) {
 }
 
 // apply takes what is good of a response and returns the names of what is not.
-func (c *picky) apply(r session.Response) (bad []string) {
+func (c *pickyClient) apply(r session.Response) (bad []string) {
 	typ := r.Type.String() + " "
 	if r.Type == resource.Route || c.sotw && r.Type.Wildcard() {
 		maps.DeleteFunc(c.has, func(key, _ string) bool {
@@ -144,14 +150,14 @@ func (c *picky) apply(r session.Response) (bad []string) {
 }
 
 // uses are the listeners and virtual hosts that the client has.
-func (c *picky) uses() map[string]string {
+func (c *pickyClient) uses() map[string]string {
 	uses := maps.Clone(c.has)
 	maps.DeleteFunc(uses, func(key, _ string) bool { return strings.HasPrefix(key, "cds ") })
 	return uses
 }
 
-// works tells whether all that something leads to is there and stays there.
-func (c *picky) works(note string) bool {
+// works reports whether all that something leads to is there and stays there.
+func (c *pickyClient) works(note string) bool {
 	for _, to := range strings.Split(target(note), "+") {
 		if to != "" && (c.want["cds "+to] == "" || c.has["cds "+to] == "") {
 			return false
@@ -160,8 +166,8 @@ func (c *picky) works(note string) bool {
 	return true
 }
 
-// lacks tells whether something leads to what the client refused without having anything older.
-func (c *picky) lacks(note string) bool {
+// lacks reports whether something leads to what the client refused without having anything older.
+func (c *pickyClient) lacks(note string) bool {
 	for _, to := range strings.Split(target(note), "+") {
 		if strings.Contains(c.want["cds "+to], "X") && c.has["cds "+to] == "" {
 			return true
@@ -170,7 +176,7 @@ func (c *picky) lacks(note string) bool {
 	return false
 }
 
-func (c *picky) verify(before map[string]string) {
+func (c *pickyClient) verify(before map[string]string) {
 	for key, want := range c.want {
 		if strings.HasPrefix(key, "cds ") {
 			continue

@@ -21,14 +21,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// estate is of what names and contents a mesh is made: few, so that what goes returns as it was, or more, so that more differs.
-type estate struct {
+// catalog is the names and contents of which a mesh is made. With few, what goes returns as it was;
+// with more, more differs.
+type catalog struct {
 	clusters, listeners, tables []string
 	contents                    int
 	own                         bool
 }
 
-var estates = []estate{
+var catalogs = []catalog{
 	{clusters: []string{"s1"}, listeners: []string{"l1", "l2"}, tables: []string{"r1", "r2"}, contents: 1},
 	{
 		clusters: []string{"e1", "e2", "e3", "e4", "s1", "d1"}, listeners: []string{"l1", "l2", "l3"},
@@ -36,7 +37,8 @@ var estates = []estate{
 	},
 }
 
-// change makes a new state: of the same class, or of another, which makes no difference to a session.
+// change makes a new state: of the same class, or of another, which makes no difference to a
+// session.
 func (m *mesh) change() {
 	m.generation++
 	if !m.state.IsNone() && rapid.Bool().Draw(m.t, "a part") {
@@ -46,12 +48,12 @@ func (m *mesh) change() {
 	m.state = resource.NewState(m.generation)
 	var clusters, endpoints []*resource.Resource
 	var names []string
-	for _, name := range m.some(m.estate.clusters...) {
+	for _, name := range m.some(m.catalog.clusters...) {
 		names = append(names, name)
 		clusters = append(clusters, m.resource(envoymodel.Clusters, m.note(name)))
 		endpoints = append(endpoints, m.endpoints(name)...)
 	}
-	if m.estate.own && rapid.Bool().Draw(m.t, "own") {
+	if m.catalog.own && rapid.Bool().Draw(m.t, "own") {
 		names = append(names, "o1")
 		clusters = append(clusters, m.ownCluster("o1"))
 		m.own.Pod = rapid.SampledFrom([]string{"127.0.0.1", "127.0.0.2"}).Draw(m.t, "pod")
@@ -61,7 +63,8 @@ func (m *mesh) change() {
 	m.route(names)
 }
 
-// changePart changes what is of one kind. All else is the same, as it mostly is, and shared with the state before.
+// changePart changes what is of one kind. All else is the same, as it mostly is, and shared with
+// the state before.
 func (m *mesh) changePart() {
 	names := m.state.Set(resource.Cluster).Names()
 	slices.Sort(names)
@@ -111,13 +114,13 @@ func (m *mesh) route(clusters []string) {
 // listeners come with the tables that they need, and these with their virtual hosts.
 func (m *mesh) listeners(clusters []string) (listeners, routes, hosts []*resource.Resource) {
 	used := map[string]bool{}
-	for _, name := range m.some(m.estate.listeners...) {
+	for _, name := range m.some(m.catalog.listeners...) {
 		if len(clusters) > 0 && rapid.IntRange(0, 4).Draw(m.t, "TCP") == 0 {
 			to := rapid.SampledFrom(clusters).Draw(m.t, "to")
 			listeners = append(listeners, m.resource(envoymodel.Listeners, fmt.Sprintf("%s:%d>>%s", name, m.content(), to)))
 			continue
 		}
-		table := rapid.SampledFrom(m.estate.tables).Draw(m.t, "route")
+		table := rapid.SampledFrom(m.catalog.tables).Draw(m.t, "route")
 		listeners = append(listeners, m.resource(envoymodel.Listeners, m.note(name)+">"+table))
 		if !used[table] {
 			used[table] = true
@@ -129,10 +132,12 @@ func (m *mesh) listeners(clusters []string) (listeners, routes, hosts []*resourc
 }
 
 func (m *mesh) some(names ...string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(string) bool { return rapid.IntRange(0, 2).Draw(m.t, "without") == 0 })
+	return slices.DeleteFunc(slices.Clone(names), func(string) bool {
+		return rapid.IntRange(0, 2).Draw(m.t, "without") == 0
+	})
 }
 
-func (m *mesh) content() int { return rapid.IntRange(1, m.estate.contents).Draw(m.t, "version") }
+func (m *mesh) content() int { return rapid.IntRange(1, m.catalog.contents).Draw(m.t, "version") }
 
 // note is a resource's name and content in the notation of envoymodel, with what is wrong with it.
 func (m *mesh) note(name string) string {
@@ -171,7 +176,10 @@ func (m *mesh) assignment(name string) *resource.Resource {
 				notes = append(notes, note)
 			}
 		}
-		groups = append(groups, resource.Group{Head: m.encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: strconv.Itoa(zone)}}), Members: m.store.Build(members...)})
+		groups = append(groups, resource.Group{
+			Head:    m.encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: strconv.Itoa(zone)}}),
+			Members: m.store.Build(members...),
+		})
 	}
 	note := name + "=" + strings.Join(notes, ",")
 	if m.known[note] == nil {
@@ -181,7 +189,8 @@ func (m *mesh) assignment(name string) *resource.Resource {
 	return m.known[note]
 }
 
-// member is one endpoint. What is wrong with it an Envoy can refuse: what would abort it does not get here.
+// member is one endpoint. What is wrong with it an Envoy can refuse: what would abort it does not
+// get here.
 func (m *mesh) member(note string) *resource.Resource {
 	if r := m.known[note]; r != nil {
 		return r
@@ -219,7 +228,8 @@ func (m *mesh) refs(k envoymodel.Kind, targets []string) resource.Refs {
 	return resource.Refs{Clusters: m.names.List(clusters), Routes: m.names.List(routes)}
 }
 
-// table has a virtual host for each of some clusters, and one for none. A table with an error has it in itself.
+// table has a virtual host for each of some clusters, and one for none. A table with an error has
+// it in itself.
 func (m *mesh) table(note string, clusters []string) (head *resource.Resource, hosts []*resource.Resource) {
 	if strings.ContainsAny(note, "XPU") {
 		return m.resource(envoymodel.Routes, note), nil
@@ -248,7 +258,8 @@ func (m *mesh) table(note string, clusters []string) (head *resource.Resource, h
 	return m.known["head "+note], hosts
 }
 
-// virtualHost is one that leads to the cluster which it has its name of: NAME:CONTENT[FLAG][+DOMAIN]….
+// virtualHost is one that leads to the cluster which it has its name of:
+// NAME:CONTENT[FLAG][+DOMAIN]….
 func (m *mesh) virtualHost(table, note string) *resource.Resource {
 	key := table + "/" + note
 	if r := m.known[key]; r != nil {

@@ -6,26 +6,30 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// blame finds out which of a refused response's resources caused the refusal. Either it is certain: then there are guilty
-// ones, and innocent ones; or it is not: then there are groups to be sent again by themselves, each smaller than the response
-// was.
+// findCulprits finds out which of a refused response's resources caused the refusal. Either that is
+// certain: then it returns culprits and innocent resources. Or it is not: then it returns groups to
+// be sent again by themselves, each smaller than the response was.
 //
-// Envoy has no field for the culprit. It names clusters and listeners in lists of a fixed form, listeners on a line each:
+// Envoy has no field for the culprit. It names clusters and listeners in lists of a fixed form,
+// listeners on a line each:
 //
 //	Error adding/updating cluster(s) NAME: why, NAME2: why
 //	Error adding/updating listener(s) NAME: why
 //	NAME2: why
 //
-// and other types in free text, or not at all. A name in free text only makes a suspect: it may be there for another reason.
-func blame(message string, upserts []*resource.Resource) (guilty, innocent []*resource.Resource, groups [][]*resource.Resource) {
+// Other types it names in free text, or not at all. A name in free text only makes a suspect: it
+// may be there for another reason.
+func findCulprits(
+	message string, upserts []*resource.Resource,
+) (culprits, innocent []*resource.Resource, groups [][]*resource.Resource) {
 	if len(upserts) == 1 {
 		return upserts, nil, nil
 	}
-	listed, rest := partition(upserts, func(name string) bool { return lists(message, name) })
+	listed, rest := partition(upserts, func(name string) bool { return isListed(message, name) })
 	if len(listed) > 0 {
 		return listed, rest, nil
 	}
-	suspects, rest := partition(upserts, func(name string) bool { return mentions(message, name) })
+	suspects, rest := partition(upserts, func(name string) bool { return isMentioned(message, name) })
 	if len(suspects) == 0 || len(rest) == 0 {
 		half := len(upserts) / 2
 		suspects, rest = upserts[:half], upserts[half:]
@@ -44,18 +48,19 @@ func partition(all []*resource.Resource, is func(name string) bool) (yes, no []*
 	return yes, no
 }
 
-// lists tells whether the message names the resource in Envoy's list.
-func lists(message, name string) bool {
+// isListed reports whether the message names the resource in Envoy's list.
+func isListed(message, name string) bool {
 	for _, prefix := range []string{"Error adding/updating cluster(s) ", "Error adding/updating listener(s) "} {
 		if list, ok := strings.CutPrefix(message, prefix); ok {
-			return strings.HasPrefix(list, name+": ") || strings.Contains(list, ", "+name+": ") || strings.Contains(list, "\n"+name+": ")
+			return strings.HasPrefix(list, name+": ") ||
+				strings.Contains(list, ", "+name+": ") || strings.Contains(list, "\n"+name+": ")
 		}
 	}
 	return false
 }
 
-// mentions tells whether the name stands in the message as a word of its own.
-func mentions(message, name string) bool {
+// isMentioned reports whether the name stands in the message as a word of its own.
+func isMentioned(message, name string) bool {
 	if name == "" {
 		return false
 	}
@@ -81,7 +86,8 @@ func inName(b byte) bool {
 
 func endsInName(s string) bool { return s != "" && inName(s[len(s)-1]) }
 
-// beginsInName tells whether a name goes on; a full stop or colon before a space ends a sentence instead.
+// beginsInName reports whether a name goes on. A full stop or colon before a space ends a sentence
+// instead.
 func beginsInName(s string) bool {
 	if s == "" || !inName(s[0]) {
 		return false

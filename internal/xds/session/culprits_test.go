@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-func TestBlameFindsResourcesInEnvoysMessage(t *testing.T) {
+func TestCulpritsAreFoundInEnvoysMessage(t *testing.T) {
 	type want struct{ guilty, innocent, first, second []string }
 	for name, c := range map[string]struct {
 		message string
@@ -25,9 +25,10 @@ func TestBlameFindsResourcesInEnvoysMessage(t *testing.T) {
 			want:    want{guilty: []string{"outbound|80||a.b", "outbound|80||a.b.c"}, innocent: []string{"outbound|80||a"}},
 		},
 		"listeners": {
-			message: "Error adding/updating listener(s) 0.0.0.0_80: Only a single wildcard domain is permitted in route 0.0.0.0_81",
-			names:   []string{"0.0.0.0_80", "0.0.0.0_81"},
-			want:    want{guilty: []string{"0.0.0.0_80"}, innocent: []string{"0.0.0.0_81"}},
+			message: "Error adding/updating listener(s) 0.0.0.0_80: " +
+				"Only a single wildcard domain is permitted in route 0.0.0.0_81",
+			names: []string{"0.0.0.0_80", "0.0.0.0_81"},
+			want:  want{guilty: []string{"0.0.0.0_80"}, innocent: []string{"0.0.0.0_81"}},
 		},
 		"several listeners": {
 			message: "Error adding/updating listener(s) 0.0.0.0_80: no\n0.0.0.0_81: neither\n",
@@ -59,7 +60,7 @@ func TestBlameFindsResourcesInEnvoysMessage(t *testing.T) {
 			for _, n := range c.names {
 				all = append(all, resource.New(n, []byte(n)))
 			}
-			guilty, innocent, groups := blame(c.message, all)
+			guilty, innocent, groups := findCulprits(c.message, all)
 			got := want{guilty: names(guilty), innocent: names(innocent)}
 			if groups != nil {
 				require.Len(t, groups, 2)

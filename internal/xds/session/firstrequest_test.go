@@ -14,7 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// wire has the lists of a request as they come from the wire: a name may stand twice, and what is yielded does not last.
+// wire has the lists of a request as they come from the wire: a name may stand twice, and what is
+// yielded does not last.
 type wire struct {
 	names    []string
 	versions [][2]string
@@ -47,13 +48,16 @@ func (w *wire) Reported() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// TestInitialVersionsAreComparedWithTheSetOrByName: a client's first request of a type is compared with what its class has, at once,
-// if that is mostly the same; else it is taken name by name, which one that gives up a name which it never had always is. The client
-// is sent the same either way, then and later.
+// TestInitialVersionsAreComparedWithTheSetOrByName: a client's first request of a type is
+// compared with what its class has, at once, if that is mostly the same; else it is taken name by
+// name, which one that gives up a name which it never had always is. The client is sent the same
+// either way, then and later.
 func TestInitialVersionsAreComparedWithTheSetOrByName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := newDoubles(t)
-		for _, typ := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route, resource.VirtualHost} {
+		d := newSessionPair(t)
+		for _, typ := range []resource.Type{
+			resource.Cluster, resource.Endpoint, resource.Listener, resource.Route, resource.VirtualHost,
+		} {
 			if rapid.IntRange(0, 9).Draw(t, "left out") > 0 {
 				d.open(typ)
 			}
@@ -72,8 +76,8 @@ func TestInitialVersionsAreComparedWithTheSetOrByName(t *testing.T) {
 	})
 }
 
-// doubles are two sessions that are told the same.
-type doubles struct {
+// sessionPair are two sessions that are told the same.
+type sessionPair struct {
 	t          *rapid.T
 	store      *resource.Store
 	differ     *resource.Differ
@@ -81,14 +85,17 @@ type doubles struct {
 	state      resource.State
 	generation uint64
 	own        resource.Overlay
-	pieces     bool
+	vhds       bool
 	now        time.Time
 }
 
-func newDoubles(t *rapid.T) *doubles {
-	d := &doubles{t: t, store: resource.NewStore(), differ: resource.NewDiffer(64), pieces: rapid.Bool().Draw(t, "vhds"), own: resource.Overlay{Pod: "127.0.0.1"}, now: start}
+func newSessionPair(t *rapid.T) *sessionPair {
+	d := &sessionPair{
+		t: t, store: resource.NewStore(), differ: resource.NewDiffer(64), vhds: rapid.Bool().Draw(t, "vhds"),
+		own: resource.Overlay{Pod: "127.0.0.1"}, now: start,
+	}
 	var o session.Options
-	o.Differ, o.VirtualHosts = d.differ, d.pieces
+	o.Differ, o.VirtualHosts = d.differ, d.vhds
 	if rapid.Bool().Draw(t, "distrust") {
 		o.Distrust[resource.Cluster] = map[string]struct{}{"a": {}}
 		o.Distrust[resource.Endpoint] = map[string]struct{}{"a": {}, "none": {}}
@@ -103,10 +110,12 @@ func newDoubles(t *rapid.T) *doubles {
 var manyNames = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 
 // update makes a new state.
-func (d *doubles) update() {
+func (d *sessionPair) update() {
 	d.generation++
 	d.state = resource.NewState(d.generation)
-	for _, typ := range []resource.Type{resource.Cluster, resource.Endpoint, resource.Listener, resource.Route, resource.VirtualHost} {
+	for _, typ := range []resource.Type{
+		resource.Cluster, resource.Endpoint, resource.Listener, resource.Route, resource.VirtualHost,
+	} {
 		var list []*resource.Resource
 		for _, name := range manyNames {
 			orphan := typ == resource.VirtualHost && d.state.Set(resource.Route).Get(tableOf(name)) == nil // no table has it
@@ -122,7 +131,7 @@ func (d *doubles) update() {
 // tableOf is the table of a virtual host.
 func tableOf(name string) string { return "abc"[name[0]%3:][:1] }
 
-func (d *doubles) resource(typ resource.Type, name string, content int) *resource.Resource {
+func (d *sessionPair) resource(typ resource.Type, name string, content int) *resource.Resource {
 	body := fmt.Appendf(nil, "%s %d", name, content)
 	switch {
 	case typ == resource.VirtualHost:
@@ -136,7 +145,7 @@ func (d *doubles) resource(typ resource.Type, name string, content int) *resourc
 }
 
 // open sends both sessions the first request of a type.
-func (d *doubles) open(typ resource.Type) {
+func (d *sessionPair) open(typ resource.Type) {
 	var w wire
 	if !typ.Wildcard() || rapid.IntRange(0, 9).Draw(d.t, "names") == 0 {
 		for _, name := range append(slices.Clone(manyNames), "none", "a", "*") {
@@ -153,13 +162,17 @@ func (d *doubles) open(typ resource.Type) {
 		}
 		for _, name := range []string{"gone", "a/gone"} {
 			if rapid.Bool().Draw(d.t, name) {
-				w.versions = append(w.versions, [2]string{name, rapid.SampledFrom([]string{"1", resource.New(name, nil).Version().String()}).Draw(d.t, "of")})
+				w.versions = append(w.versions, [2]string{
+					name, rapid.SampledFrom([]string{"1", resource.New(name, nil).Version().String()}).Draw(d.t, "of"),
+				})
 			}
 		}
 		w.versions = rapid.Permutation(w.versions).Draw(d.t, "order")
 	}
 	d.t.Logf("%s %+v", typ, w)
-	first := []session.Request{{TypeURL: typ.URL(), Lists: &w}, {TypeURL: typ.URL(), Subscribe: w.names, Unsubscribe: []string{"never had"}}}
+	first := []session.Request{
+		{TypeURL: typ.URL(), Lists: &w}, {TypeURL: typ.URL(), Subscribe: w.names, Unsubscribe: []string{"never had"}},
+	}
 	for _, e := range w.versions {
 		if first[1].InitialVersions == nil {
 			first[1].InitialVersions = map[string]string{}
@@ -175,7 +188,7 @@ func (d *doubles) open(typ resource.Type) {
 }
 
 // version is one that a client may report: mostly the right one.
-func (d *doubles) version(r *resource.Resource) string {
+func (d *sessionPair) version(r *resource.Resource) string {
 	switch rapid.IntRange(0, 11).Draw(d.t, "reported") {
 	case 0:
 		return "another control plane's"
@@ -185,8 +198,9 @@ func (d *doubles) version(r *resource.Resource) string {
 	return d.own.Version(r).String()
 }
 
-// exchange has both sessions take something, and all that they send acknowledged, until no hold is left. They have to send the same.
-func (d *doubles) exchange(take func(*session.Session) []session.Response) {
+// exchange has both sessions take something, and all that they send acknowledged, until no hold is
+// left. They have to send the same.
+func (d *sessionPair) exchange(take func(*session.Session) []session.Response) {
 	var sent [2]map[string]string
 	for i, s := range d.sessions {
 		sent[i] = map[string]string{}
@@ -205,7 +219,7 @@ func (d *doubles) exchange(take func(*session.Session) []session.Response) {
 }
 
 // answer acknowledges responses, and notes what they say.
-func (d *doubles) answer(s *session.Session, queue []session.Response, now time.Time, sent map[string]string) {
+func (d *sessionPair) answer(s *session.Session, queue []session.Response, now time.Time, sent map[string]string) {
 	for ; len(queue) > 0; queue = queue[1:] {
 		r := queue[0]
 		for _, u := range r.Upserts {
