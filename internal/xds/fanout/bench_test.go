@@ -41,8 +41,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkPublish offers new states of 400 classes to their connections, which then take and acknowledge them: publish-ns/op is
-// the time of the first alone.
+// BenchmarkPublish offers new states of 400 classes to their connections, which then take and
+// acknowledge them: publish-ns/op is the time of the first alone.
 func BenchmarkPublish(b *testing.B) {
 	const classes = 400
 	for _, members := range []int{1, 5, 40} {

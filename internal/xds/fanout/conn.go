@@ -18,8 +18,9 @@ type Push struct {
 	Offered time.Time
 }
 
-// Conn is one connection as the Hub sees it. It has no or one pending push: a newer state takes the place of one that is
-// still waiting, so a slow connection costs the pipeline nothing and gets the newest state when it is ready.
+// Conn is one connection as the Hub sees it. It has at most one pending push: a newer state
+// replaces one that is still waiting. So a slow connection costs the pipeline nothing, and gets the
+// newest state when it is ready.
 type Conn struct {
 	hub  *Hub
 	task task
@@ -29,26 +30,27 @@ type Conn struct {
 	index int
 	gone  bool
 
-	mu      sync.Mutex
-	pending resource.State // that is to be taken, none if nothing is
-	offered time.Time      // Push.Offered
-	own     resource.Overlay
-	open    []opening
-	first   uint64        // generation of the state that it was registered with
-	acked   uint64        // generation up to which it has acknowledged, the largest number when it has left
-	settled chan struct{} // closed when acked grows; nil while nobody waits for that
+	mu        sync.Mutex
+	pending   resource.State // what Take returns; none if nothing is pending
+	offered   time.Time      // Push.Offered
+	own       resource.Overlay
+	unsettled []openRecord
+	first     uint64        // the generation of the state at registration
+	acked     uint64        // the generation up to which it has acknowledged; the largest number when it has left
+	settled   chan struct{} // closed when acked grows; nil while nobody waits
 }
 
-// opening is a generation that this connection has not acknowledged. Conn.open is ordered by want, and no longer than
-// the ledger's list of open records.
-type opening struct {
-	record *record
-	want   uint64 // acknowledging a state of this generation settles it
-	nacked bool
+// openRecord is a generation that this connection has not acknowledged. Conn.unsettled is ordered
+// by generation, and no longer than the tracker's list of open records.
+type openRecord struct {
+	record     *record
+	generation uint64 // acknowledging a state of this generation settles it
+	nacked     bool
 }
 
-// Start makes the Hub call push whenever a push may be pending, and after each Poke: in a goroutine of the Hub's, one call at a
-// time, as many for all connections together as the throttle says. It is called once at most.
+// Start makes the Hub call push whenever a push may be pending, and after each Poke. A goroutine of
+// the Hub calls it, one call at a time for each connection, and for all together as many as the
+// throttle allows. Start is called at most once.
 func (c *Conn) Start(push func()) {
 	p := &c.hub.pool
 	p.mu.Lock()
@@ -62,10 +64,11 @@ func (c *Conn) Start(push func()) {
 // Poke has push called soon.
 func (c *Conn) Poke() { c.hub.pool.add(c) }
 
-// Yield lets others have the turn of a push that does not come to its end. Push goes on, and is not called again meanwhile.
+// Yield gives the slot of a stuck push to others. The push goes on, and is not called again
+// meanwhile.
 func (c *Conn) Yield() { c.hub.pool.yield(c) }
 
-// Take returns the pending push, if there is one, and the connection has none from then on.
+// Take returns the pending push, if there is one. The connection has none from then on.
 func (c *Conn) Take() (Push, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,22 +80,22 @@ func (c *Conn) Take() (Push, bool) {
 	return p, true
 }
 
-// Behind tells whether a push is pending.
+// Behind reports whether a push is pending.
 func (c *Conn) Behind() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.pending.IsNone()
 }
 
-// Class is the connection's class as of now.
+// Class returns the connection's class.
 func (c *Conn) Class() ClassID {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	return c.class
 }
 
-// offer replaces the pending push and returns 1 if the record did not know this connection yet, else 0. The caller
-// holds hub.mu.
+// offer replaces the pending push. It returns 1 if the record did not know this connection yet, and
+// 0 otherwise. The caller holds hub.mu.
 func (c *Conn) offer(state resource.State, own *resource.Overlay, r *record) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,43 +114,43 @@ func (c *Conn) offer(state resource.State, own *resource.Overlay, r *record) int
 }
 
 func (c *Conn) note(r *record, want uint64) int {
-	if n := len(c.open); n > 0 && c.open[n-1].record == r {
-		c.open[n-1].want = want
+	if n := len(c.unsettled); n > 0 && c.unsettled[n-1].record == r {
+		c.unsettled[n-1].generation = want
 		return 0
 	}
-	if len(c.open) >= maxOpen {
-		c.open = slices.Delete(c.open, 0, 1) // the ledger has let go of its record by now
+	if len(c.unsettled) >= maxOpen {
+		c.unsettled = slices.Delete(c.unsettled, 0, 1) // the tracker has given up its record by now
 	}
-	c.open = append(c.open, opening{record: r, want: want})
+	c.unsettled = append(c.unsettled, openRecord{record: r, generation: want})
 	return 1
 }
 
-// Sent counts bytes of a response that brings the client to the state of the given generation. Bytes of a push that
-// merged several generations count for the newest.
+// Sent counts bytes of a response that brings the client to the state of the given generation.
+// Bytes of a push that merged several generations count for the newest.
 func (c *Conn) Sent(generation uint64, bytes int) {
 	c.mu.Lock()
 	var r *record
-	for _, o := range c.open {
-		if o.want <= generation {
+	for _, o := range c.unsettled {
+		if o.generation <= generation {
 			r = o.record
 		}
 	}
 	c.mu.Unlock()
 	if r != nil {
-		c.hub.ledger.sent(r, bytes)
+		c.hub.tracker.sent(r, bytes)
 	}
 }
 
-// Acknowledged says that the client has answered all of the state of the given generation: it has accepted it, or all
-// that it did not refuse.
+// Acknowledged records that the client has answered all of the state of the given generation: it
+// has accepted it, or all that it did not refuse.
 func (c *Conn) Acknowledged(generation uint64) { c.settle(generation, acknowledged) }
 
-// Refused says that the client has refused something of the state of the given generation.
+// Refused records that the client has refused something of the state of the given generation.
 func (c *Conn) Refused(generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.open {
-		c.open[i].nacked = c.open[i].nacked || c.open[i].want <= generation
+	for i := range c.unsettled {
+		c.unsettled[i].nacked = c.unsettled[i].nacked || c.unsettled[i].generation <= generation
 	}
 }
 
@@ -160,20 +163,21 @@ func (c *Conn) settle(generation uint64, as outcome) {
 		c.settled = nil
 	}
 	n := 0
-	for n < len(c.open) && c.open[n].want <= generation {
+	for n < len(c.unsettled) && c.unsettled[n].generation <= generation {
 		n++
 	}
 	if n > 0 {
-		c.hub.ledger.settle(c.open[:n], as)
-		c.open = slices.Delete(c.open, 0, n)
+		c.hub.tracker.settle(c.unsettled[:n], as)
+		c.unsettled = slices.Delete(c.unsettled, 0, n)
 	}
-	if len(c.open) == 0 && cap(c.open) > keptOpenings {
-		c.open = nil
+	if len(c.unsettled) == 0 && cap(c.unsettled) > keptOpenRecords {
+		c.unsettled = nil
 	}
 }
 
-// keptOpenings is how much room for openings a connection keeps that has acknowledged everything: what one push takes.
-const keptOpenings = 1
+// keptOpenRecords is the capacity of Conn.unsettled that is kept when everything is acknowledged:
+// what one push takes.
+const keptOpenRecords = 1
 
 // wait waits until what was offered up to the generation is acknowledged.
 func (c *Conn) wait(ctx context.Context, generation uint64) error {
@@ -196,12 +200,13 @@ func (c *Conn) wait(ctx context.Context, generation uint64) error {
 	}
 }
 
-// hasSettled tells whether all that was offered up to the generation is acknowledged. The caller holds mu.
+// hasSettled reports whether all that was offered up to the generation is acknowledged. The caller
+// holds mu.
 func (c *Conn) hasSettled(generation uint64) bool {
-	return c.acked >= min(generation, c.first) && (len(c.open) == 0 || c.open[0].want > generation)
+	return c.acked >= min(generation, c.first) && (len(c.unsettled) == 0 || c.unsettled[0].generation > generation)
 }
 
-// Close takes the connection out of its class. Generations do not wait for it any longer.
+// Close takes the connection out of its class. Generations no longer wait for it.
 func (c *Conn) Close() {
 	c.hub.mu.Lock()
 	if c.gone {
@@ -212,7 +217,7 @@ func (c *Conn) Close() {
 	c.hub.remove(c)
 	c.hub.mu.Unlock()
 
-	c.settle(math.MaxUint64, departed)
+	c.settle(math.MaxUint64, left)
 	if c.hub.left != nil {
 		c.hub.left(c)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// Frame is one encoded DeltaDiscoveryResponse or DiscoveryResponse: parts to write one after another. Parts may be
-// shared with other frames and with resources, so nobody changes them.
+// Frame is one encoded DeltaDiscoveryResponse or DiscoveryResponse: parts to write one after
+// another. Parts may be shared with other frames and with resources, so they must not be changed.
 type Frame struct {
 	Parts [][]byte
 	Size  int // of all parts in bytes
@@ -36,19 +36,21 @@ const (
 	anyValue   protowire.Number = 2
 )
 
-// inlineLimit is the size from which on a body is not copied into the frame but becomes a part of its own.
+// inlineLimit is the size from which on a body becomes a part of its own instead of being copied
+// into the frame.
 const inlineLimit = 1024
 
-// Encode makes the frame of a response to one proxy. The fields that streams have in common come first, so that their
-// bytes can be shared; the fields of this stream (nonce, version, removals) follow, as protobuf allows.
+// Encode returns the frame of a response to one proxy. The fields that streams have in common come
+// first, so that their bytes can be shared. The fields of this stream (nonce, version, removals)
+// follow, as protobuf allows.
 func Encode(p session.Protocol, r session.Response, own resource.Overlay) Frame {
 	var f Frame
 	f.Encode(p, &r, &own)
 	return f
 }
 
-// Encode makes the frame that of a response, in the place of what it was; a stream that sends one after another needs no other
-// list of parts.
+// Encode encodes a response into the frame, in place of what it held. A stream that sends one
+// response after another needs only one list of parts.
 func (f *Frame) Encode(p session.Protocol, r *session.Response, own *resource.Overlay) {
 	w := frameWriter{parts: f.Parts[:0]}
 	if p == session.StateOfTheWorld {
@@ -56,11 +58,11 @@ func (f *Frame) Encode(p session.Protocol, r *session.Response, own *resource.Ov
 	} else {
 		w.delta(r, own)
 	}
-	w.cut()
+	w.endPart()
 	f.Parts, f.Size = w.parts, w.size
 }
 
-// Release lets go of all bytes.
+// Release drops all bytes.
 func (f *Frame) Release() {
 	if cap(f.Parts) > usualParts {
 		f.Parts = nil
@@ -69,13 +71,13 @@ func (f *Frame) Release() {
 	f.Parts, f.Size = f.Parts[:0], 0
 }
 
-// usualParts is how many a frame has whose first part is shared.
+// usualParts is how many parts a frame has whose first part is shared.
 const usualParts = 2
 
 func (w *frameWriter) delta(r *session.Response, own *resource.Overlay) {
 	removed := r.Removed
 	switch {
-	case r.Type == resource.LbEndpoint && r.Shared != nil: // all that differs between its streams is the nonce
+	case r.Type == resource.LbEndpoint && r.Shared != nil: // only the nonce differs between its streams
 		removed = nil
 		w.members(r.Shared)
 	case len(r.Upserts) >= manyResources:
@@ -99,9 +101,10 @@ func (w *frameWriter) resource(r *session.Response, res *resource.Resource, own 
 	w.body(body)
 }
 
-// manyResources is from how many resources on each is a part of its own, which is encoded once and kept with it. So are responses to clients
-// that come for the first time: thousands of resources, of which nearly all are those of other classes too, so that to keep
-// the whole for each class would cost far more memory.
+// manyResources is how many resources a response must have for each to be a part of its own, which
+// is encoded once and kept with the resource. First responses to new clients have thousands of
+// resources, which nearly all belong to other classes too. To keep the whole frame for each class
+// would cost far more memory.
 const manyResources = 64
 
 func (w *frameWriter) resources(r *session.Response, own *resource.Overlay) {
@@ -111,13 +114,14 @@ func (w *frameWriter) resources(r *session.Response, own *resource.Overlay) {
 			w.resource(r, res, own)
 			continue
 		}
-		w.cut()
-		w.part(res.Framed(r.Type, framed))
+		w.endPart()
+		w.part(res.Framed(r.Type, encodedResource))
 	}
 	w.buf = appendString(w.buf, deltaTypeURL, typeURL(r))
 }
 
-// members are those of collections. What a client gets when it has none comes in chunks, a change in one part.
+// members writes members of LEDS collections. What a client gets when it has none comes in chunks,
+// a change in one part.
 func (w *frameWriter) members(c *resource.Change) {
 	chunks := c.Chunks(encodedMembers)
 	if chunks == nil {
@@ -141,8 +145,8 @@ func encodedMembers(members []*resource.Resource) []byte {
 	return appendResources(make([]byte, 0, resourcesSize(url, members)), url, members)
 }
 
-// framed is a resource as it stands in a delta response.
-func framed(t resource.Type, res *resource.Resource) []byte {
+// encodedResource returns a resource as it stands in a delta response.
+func encodedResource(t resource.Type, res *resource.Resource) []byte {
 	return appendResource(make([]byte, 0, deltaSize(t.URL(), res)), t.URL(), res)
 }
 
@@ -155,7 +159,8 @@ func deltaSize(url string, res *resource.Resource) int {
 	return deltaHeadSize(url, res.Name(), res.Size()) + res.Size()
 }
 
-// sharedDelta is the part of a delta response that all streams have in common which make the same step.
+// sharedDelta returns the part of a delta response that is the same for all streams that make the
+// same step.
 func sharedDelta(c *resource.Change) []byte {
 	url := c.Type.URL()
 	b := make([]byte, 0, sizeOfString(deltaTypeURL, url)+resourcesSize(url, c.Upserts))
@@ -273,7 +278,7 @@ func (w *frameWriter) body(b []byte) {
 		w.buf = append(w.buf, b...)
 		return
 	}
-	w.cut()
+	w.endPart()
 	w.part(b)
 }
 
@@ -287,8 +292,8 @@ func (w *frameWriter) part(b []byte) {
 	}
 }
 
-// cut makes a part of what buf holds; later appends go behind it in the same array.
-func (w *frameWriter) cut() {
+// endPart makes a part of what buf holds. Later appends go behind it in the same array.
+func (w *frameWriter) endPart() {
 	w.part(w.buf[:len(w.buf):len(w.buf)])
 	w.buf = w.buf[len(w.buf):]
 }

@@ -64,7 +64,8 @@ func TestSharedFrameDecodesToTheResponse(t *testing.T) {
 	diff(t, plainDelta(r, resource.Overlay{}), got)
 }
 
-// The resources of a step are encoded once, whoever makes it: all streams write the very same bytes.
+// The resources of a step are encoded once, whoever makes it: all streams write the very same
+// bytes.
 func TestSharedFrameIsEncodedOnce(t *testing.T) {
 	store := resource.NewStore()
 	change := resource.NewDiffer(1).Diff(resource.Cluster, resource.Empty(), store.Build(cluster(t, "a", 10, false)))
@@ -83,7 +84,8 @@ func TestSharedFrameIsEncodedOnce(t *testing.T) {
 	require.Zero(t, encodings)
 }
 
-// Of many resources each is encoded once, whichever classes have it: here two that differ in one, which is their proxy's own.
+// Of many resources each is encoded once, whichever classes have it: here two that differ in one,
+// which is their proxy's own.
 func TestResourceOfManyClientsIsEncodedOnce(t *testing.T) {
 	var many []*resource.Resource
 	for i := range 100 {
@@ -91,7 +93,9 @@ func TestResourceOfManyClientsIsEncodedOnce(t *testing.T) {
 	}
 	var frames []fanout.Frame
 	for _, other := range []string{"x", "y"} {
-		r := session.Response{Type: resource.Cluster, Nonce: other, Upserts: append(slices.Clone(many), cluster(t, other, 10, true))}
+		r := session.Response{
+			Type: resource.Cluster, Nonce: other, Upserts: append(slices.Clone(many), cluster(t, other, 10, true)),
+		}
 		frames = append(frames, fanout.Encode(session.Delta, r, resource.Overlay{Pod: "127.0.0.1"}))
 	}
 	for i := range many {
@@ -103,8 +107,9 @@ func TestResourceOfManyClientsIsEncodedOnce(t *testing.T) {
 	require.NotEqual(t, encode(0, nil), many[0].Framed(resource.Cluster, encode))
 }
 
-// Members that a client gets for the first time come in parts, which those share who come later, but for the one that was changed.
-func TestMembersAreSharedAmongThoseWhoCome(t *testing.T) {
+// Members that a client gets for the first time come in parts, which those share who come later,
+// but for the one that was changed.
+func TestMembersForNewClientsAreEncodedOnce(t *testing.T) {
 	store, differ := resource.NewStore(), resource.NewDiffer(4)
 	var kept []*resource.Resource // as by sessions
 	frameOf := func(changed string) fanout.Frame {
@@ -135,7 +140,7 @@ func TestMembersAreSharedAmongThoseWhoCome(t *testing.T) {
 }
 
 // Of a change of members streams share all but the nonce, removals too, however many there are.
-func TestChangesOfMembersAreSharedWhole(t *testing.T) {
+func TestChangesOfMembersAreOneSharedPart(t *testing.T) {
 	store, differ := resource.NewStore(), resource.NewDiffer(4)
 	of := func(from, to int) *resource.Resource {
 		var members []*resource.Resource
@@ -146,8 +151,11 @@ func TestChangesOfMembersAreSharedWhole(t *testing.T) {
 	}
 	step := differ.Members(of(0, 300), of(100, 400))
 	require.Len(t, step.Removed, 100)
-	r := session.Response{Type: resource.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Removed: step.Removed, Shared: step}
-	first, second := fanout.Encode(session.Delta, r, resource.Overlay{}), fanout.Encode(session.Delta, r, resource.Overlay{})
+	r := session.Response{
+		Type: resource.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Removed: step.Removed, Shared: step,
+	}
+	first := fanout.Encode(session.Delta, r, resource.Overlay{})
+	second := fanout.Encode(session.Delta, r, resource.Overlay{})
 	got := &discoveryv3.DeltaDiscoveryResponse{}
 	decode(t, first, got)
 	diff(t, plainDelta(r, resource.Overlay{}), got)
@@ -157,7 +165,9 @@ func TestChangesOfMembersAreSharedWhole(t *testing.T) {
 
 func TestLargeBodiesAreNotCopied(t *testing.T) {
 	big := cluster(t, "big", 5000, false)
-	f := fanout.Encode(session.StateOfTheWorld, session.Response{Type: resource.Cluster, Upserts: []*resource.Resource{big}}, resource.Overlay{})
+	f := fanout.Encode(session.StateOfTheWorld, session.Response{
+		Type: resource.Cluster, Upserts: []*resource.Resource{big},
+	}, resource.Overlay{})
 	shared := false
 	for _, part := range f.Parts {
 		shared = shared || &part[0] == &big.Body()[0]

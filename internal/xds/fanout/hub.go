@@ -10,7 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// ClassID names a class of proxies that get the same configuration. The Compiler gives it out; here it is opaque.
+// ClassID names a class of proxies that get the same configuration. The Compiler gives it out; here
+// it is opaque.
 type ClassID = resource.ClassID
 
 // ClassChange is the new state of one class, as the Compiler tells it.
@@ -20,14 +21,14 @@ type ClassChange = resource.ClassState
 type Generation struct {
 	// Number grows from one Generation to the next.
 	Number uint64
-	// Cause tells a user what happened: "VirtualService default/reviews".
+	// Cause describes to a user what happened: "VirtualService default/reviews".
 	Cause string
 	// Observed is when the oldest of its events reached this process.
 	Observed time.Time
-	// Changed are the classes whose state is new. Each state's generation is at least that of any state that the class
-	// had before. The list is the caller's again when Publish returns.
+	// Changed are the classes whose state is new. Each state's generation is at least that of any
+	// state that the class had before. The list is the caller's again when Publish returns.
 	Changed []ClassChange
-	// Moved are connections whose class or own addresses are others from now on; they come before Changed.
+	// Moved are connections whose class or own addresses change. They are handled before Changed.
 	Moved []Move
 }
 
@@ -41,33 +42,35 @@ type Move struct {
 
 // Options are what a Hub needs.
 type Options struct {
-	// Throttle is how many pushes may be computed and sent at a time (PILOT_PUSH_THROTTLE); 0 takes it from the
-	// machine's size.
+	// Throttle is how many pushes may be computed and sent at a time (PILOT_PUSH_THROTTLE); 0 takes
+	// it from the machine's size.
 	Throttle int
 	Metrics  *observe.Metrics
 	Now      func() time.Time
-	// Left, unless it is nil, is called once for each connection when it has left its class, by the goroutine that closes
-	// it and without locks.
+	// Left, unless it is nil, is called once for each connection when it has left its class. The
+	// goroutine that closes the connection calls it, without locks.
 	Left func(*Conn)
-	// Progress, unless it is nil, is told of each generation whenever another one in 64 of the connections that it touches has settled it,
-	// until nearly all have: all but one in eight, so that those that are stuck do not count. It must not block, and must not call the Hub.
+	// Progress, unless it is nil, is called for each generation whenever another 64th of the
+	// connections that it touches has settled it, until all but one in eight have. The rest may be
+	// stuck, so they do not count. It must not block, and must not call the Hub.
 	Progress func(generation uint64, nearlyAll bool)
 }
 
 // Hub knows the connections by class and wakes those that a generation touches.
 //
-// Register and Publish are called where the Compiler orders them (from Join and from Advance), so that no connection
-// misses a generation between the choice of its class and its registration. All else may be called by anyone.
+// Register and Publish are called where the Compiler orders them (from Join and from Advance), so
+// that no connection misses a generation between the choice of its class and its registration. All
+// else may be called by anyone.
 type Hub struct {
 	now     func() time.Time
 	metrics *observe.Metrics
 	left    func(*Conn)
 	pool    pool
-	ledger  *ledger
+	tracker *tracker
 	latest  uint64 // number of the latest generation; only Publish uses it
 
-	// mu guards who is in which class. Publish holds it for one class at a time, so that streams that end do not wait for a publication
-	// to all others.
+	// mu guards who is in which class. Publish holds it for one class at a time, so that streams
+	// that end do not wait for a publication to all others.
 	mu      sync.Mutex
 	classes map[ClassID][]*Conn
 }
@@ -79,7 +82,7 @@ func NewHub(o Options) *Hub {
 		metrics: o.Metrics,
 		left:    o.Left,
 		pool:    pool{limit: throttle(o.Throttle), now: o.Now},
-		ledger:  newLedger(o),
+		tracker: newTracker(o),
 		classes: map[ClassID][]*Conn{},
 	}
 }
@@ -108,16 +111,17 @@ func (h *Hub) Register(class ClassID, state resource.State, own resource.Overlay
 	return c
 }
 
-// Calm returns what is closed when no push is under way; nil if none is. Pushes that are stuck do not count.
+// Calm returns a channel that is closed when no push is under way, or nil if none is. Pushes that
+// are stuck do not count.
 func (h *Hub) Calm() <-chan struct{} { return h.pool.calm() }
 
-// BusySince tells whether since a time there were pushes to many connections, one after the other.
+// BusySince reports whether there were pushes to many connections in succession since t.
 func (h *Hub) BusySince(t time.Time) bool { return h.pool.busySince(t) }
 
 // Publish offers a generation to all connections that it touches. It does not wait for any of them.
 func (h *Hub) Publish(g Generation) {
 	h.latest = max(h.latest, g.Number)
-	r := h.ledger.open(g)
+	r := h.tracker.open(g)
 	touched := 0
 	for _, m := range g.Moved {
 		touched += h.move(m, r)
@@ -125,7 +129,7 @@ func (h *Hub) Publish(g Generation) {
 	for _, change := range g.Changed {
 		touched += h.offer(change, r)
 	}
-	h.ledger.published(r, touched)
+	h.tracker.published(r, touched)
 }
 
 func (h *Hub) move(m Move, r *record) int {
@@ -139,21 +143,22 @@ func (h *Hub) move(m Move, r *record) int {
 	h.add(m.Conn)
 	state := m.State
 	if state.Generation() < h.latest {
-		// What a connection is told never goes back in number, or an ACK of the old class would count for the new one.
+		// A connection's generations never go back, or an ACK of the old class would count for the
+		// new one.
 		state = state.At(h.latest)
 	}
 	return m.Conn.offer(state, &m.Overlay, r)
 }
 
-// Connections is the number of connections of a class.
+// Connections returns the number of connections of a class.
 func (h *Hub) Connections(class ClassID) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.classes[class])
 }
 
-// Settle waits until each connection that is there now has acknowledged what it was offered up to the given
-// generation, or has left. It fails only with ctx.
+// Settle waits until each connection that is there now has acknowledged what it was offered up to
+// the given generation, or has left. It fails only with ctx.
 func (h *Hub) Settle(ctx context.Context, generation uint64) error {
 	for _, c := range h.all() {
 		if err := c.wait(ctx, generation); err != nil {
@@ -163,11 +168,11 @@ func (h *Hub) Settle(ctx context.Context, generation uint64) error {
 	return nil
 }
 
-// Finished delivers the account of each generation that touched a connection, once all of these have acknowledged it or
-// left. At most 256 wait to be read; then the oldest is dropped and counted.
-func (h *Hub) Finished() <-chan Record { return h.ledger.finished }
+// Finished delivers the record of each generation that touched a connection, once all of these have
+// acknowledged it or left. At most 256 wait to be read; then the oldest is dropped and counted.
+func (h *Hub) Finished() <-chan Record { return h.tracker.finished }
 
-// all are the connections that there are now.
+// all returns the connections that there are now.
 func (h *Hub) all() (conns []*Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

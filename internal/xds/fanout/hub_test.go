@@ -97,7 +97,7 @@ func (f *fixture) noRecord(t *testing.T) {
 	}
 }
 
-func TestFirstTakeIsTheStateToStartFrom(t *testing.T) {
+func TestFirstTakeReturnsTheStateOfRegistration(t *testing.T) {
 	f := newFixture(1)
 	own := resource.Overlay{Pod: "127.0.0.9"}
 	state := resource.NewState(3)

@@ -5,33 +5,36 @@ import (
 	"time"
 )
 
-// pool runs the pushes of all connections, so that a stream needs no goroutine of its own for them, and a push to a thousand
-// of them wakes a few. A connection stands in the queue at most once, so the queue is bounded by the number of
-// connections; it is first come, first served. At most limit pushes are under way at a time: who is stuck in one gives its
-// turn back (Conn.Yield). While there is nothing to push there is no goroutine.
+// pool runs the pushes of all connections. So a stream needs no goroutine of its own for them, and
+// a push to a thousand streams wakes a few goroutines. At most limit pushes run at a time, first
+// come, first served. A push that is stuck gives its slot back (Conn.Yield). A connection is in the
+// queue at most once, so the queue is bounded by the number of connections. While there is nothing
+// to push there is no goroutine.
 type pool struct {
 	limit int
 	now   func() time.Time
 
 	mu          sync.Mutex
 	first, last *Conn         // the queue, linked by task.next
-	turns       int           // that are taken
-	quiet       chan struct{} // closed when none is taken; nil while nobody waits for that
-	pushes      int           // that have ended since then
-	busy        time.Time     // when they were many
+	slots       int           // in use
+	calmed      chan struct{} // closed when no slot is in use; nil while nobody waits
+	pushes      int           // that have ended since no slot was in use
+	busyAt      time.Time     // when pushes last was a multiple of manyPushes
 }
 
-// many are so many pushes, one after the other, that they take a millisecond of CPU and more.
-const many = 64
+// manyPushes is how many pushes in succession keep newcomers back: so many take a millisecond of
+// CPU or more.
+const manyPushes = 64
 
-// task is a connection's part in the pool. All but push, which is set before anything else, is guarded by pool.mu.
+// task is a connection's part in the pool. pool.mu guards all of it but push, which is set before
+// anything else.
 type task struct {
-	push    func()
-	next    *Conn
-	queued  bool
-	running bool // push is under way
-	again   bool // to be queued again when push has returned
-	turn    bool // push holds a turn
+	push      func()
+	next      *Conn
+	queued    bool
+	running   bool // push is under way
+	pushAgain bool // queue it again when push has returned
+	hasSlot   bool // push holds a slot
 }
 
 // add puts a connection into the queue, unless it is there.
@@ -41,10 +44,10 @@ func (p *pool) add(c *Conn) {
 	switch t := &c.task; {
 	case t.push == nil || t.queued:
 	case t.running:
-		t.again = true
+		t.pushAgain = true
 	default:
 		p.enqueue(c)
-		p.hire()
+		p.startWorker()
 	}
 }
 
@@ -59,25 +62,26 @@ func (p *pool) enqueue(c *Conn) {
 	p.last = c
 }
 
-// hire starts a worker, if there is something to do and a turn to be had. The caller holds mu.
-func (p *pool) hire() {
-	if p.first != nil && p.turns < p.limit {
-		p.turns++
+// startWorker starts a worker, if there is something to push and a free slot. The caller holds mu.
+func (p *pool) startWorker() {
+	if p.first != nil && p.slots < p.limit {
+		p.slots++
 		go p.work()
 	}
 }
 
-// work pushes until nothing is left to push, or until its turn was given back while it was stuck.
+// work pushes until nothing is left to push, or until its slot was given back while it was stuck.
 func (p *pool) work() {
 	for c := p.next(); c != nil; c = p.next() {
 		c.task.push()
-		if !p.pushed(c) {
+		if !p.finish(c) {
 			return
 		}
 	}
 }
 
-// next takes the first connection out of the queue; nil, and the turn with it, if there is none.
+// next takes the first connection out of the queue. If there is none it gives the slot back and
+// returns nil.
 func (p *pool) next() *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,67 +95,67 @@ func (p *pool) next() *Conn {
 		p.last = nil
 	}
 	t.next = nil
-	t.queued, t.running, t.turn = false, true, true
+	t.queued, t.running, t.hasSlot = false, true, true
 	return c
 }
 
-// pushed notes the end of a push, and tells whether it still had its turn.
-func (p *pool) pushed(c *Conn) bool {
+// finish records the end of a push, and reports whether it still had its slot.
+func (p *pool) finish(c *Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := &c.task
-	kept := t.turn
-	t.running, t.turn = false, false
-	if p.pushes++; p.pushes%many == 0 {
-		p.busy = p.now()
+	kept := t.hasSlot
+	t.running, t.hasSlot = false, false
+	if p.pushes++; p.pushes%manyPushes == 0 {
+		p.busyAt = p.now()
 	}
-	if t.again {
-		t.again = false
+	if t.pushAgain {
+		t.pushAgain = false
 		p.enqueue(c)
-		p.hire()
+		p.startWorker()
 	}
 	return kept
 }
 
-// yield gives the turn of a push back that is under way.
+// yield gives back the slot of a push that is under way.
 func (p *pool) yield(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.task.turn {
-		c.task.turn = false
+	if c.task.hasSlot {
+		c.task.hasSlot = false
 		p.release()
-		p.hire()
+		p.startWorker()
 	}
 }
 
-// release gives a turn back. The caller holds mu.
+// release gives a slot back. The caller holds mu.
 func (p *pool) release() {
-	if p.turns--; p.turns > 0 {
+	if p.slots--; p.slots > 0 {
 		return
 	}
 	p.pushes = 0
-	if p.quiet != nil {
-		close(p.quiet)
-		p.quiet = nil
+	if p.calmed != nil {
+		close(p.calmed)
+		p.calmed = nil
 	}
 }
 
-// busySince tells whether many pushes followed each other since a time.
+// busySince reports whether many pushes followed each other since t.
 func (p *pool) busySince(t time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.busy.After(t)
+	return p.busyAt.After(t)
 }
 
-// calm returns what is closed when no push is under way; nil if none is.
+// calm returns a channel that is closed when no push is under way, or nil if none is.
 func (p *pool) calm() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.turns == 0 {
+	if p.slots == 0 {
 		return nil
 	}
-	if p.quiet == nil {
-		p.quiet = make(chan struct{})
+	if p.calmed == nil {
+		p.calmed = make(chan struct{})
 	}
-	return p.quiet
+	return p.calmed
 }

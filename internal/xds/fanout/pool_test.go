@@ -46,7 +46,7 @@ func TestPoolPushesInOrderAndNeverMoreThanTheThrottle(t *testing.T) {
 	all[3].end <- struct{}{}
 }
 
-func TestStuckPushGivesItsTurnToOthers(t *testing.T) {
+func TestYieldGivesTheSlotOfAStuckPushToOthers(t *testing.T) {
 	f := newFixture(1)
 	stuck, other := f.pusher(1), f.pusher(2)
 	f.publish(1, 1)
@@ -110,7 +110,7 @@ func TestStartPushesWhatIsPending(t *testing.T) {
 	require.True(t, pushed.Load())
 }
 
-func TestManyPushesOneAfterTheOtherAreTold(t *testing.T) {
+func TestBusySinceCountsPushesInSuccession(t *testing.T) {
 	const many = 64
 	f := newFixture(1)
 	var all []*pusher

@@ -7,17 +7,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe"
 )
 
-// Record is the account of one generation: whom it touched, what was sent for it, how long it took.
+// Record describes one generation: whom it touched, what was sent for it, how long it took.
 type Record struct {
 	Generation uint64
 	Cause      string
-	// Observed is when its oldest event reached this process, Published when it was offered to connections, Finished when
-	// the last of them had acknowledged it or left.
+	// Observed is when its oldest event reached this process. Published is when it was offered to
+	// connections. Finished is when the last of them had acknowledged it or left.
 	Observed, Published, Finished time.Time
 	// Proxies is how many connections it touched.
 	Proxies int
-	// Of these, Refused sent a NACK before they accepted the rest, Left went away before they accepted it, and Waiting were
-	// not waited for, because too many later generations were open too.
+	// Of these, Refused sent a NACK before they accepted the rest. Left disconnected before they
+	// accepted it. Waiting were given up, because too many later generations were open too.
 	Refused, Left, Waiting int
 	// Bytes is the size of all responses that were sent for it.
 	Bytes int64
@@ -27,7 +27,8 @@ type Record struct {
 func (r Record) Elapsed() time.Duration { return r.Finished.Sub(r.Observed) }
 
 const (
-	// maxOpen is how many generations may wait for ACKs at a time; for the oldest of more it is given up, and counted.
+	// maxOpen is how many generations may wait for ACKs at a time. Above it the oldest is given up,
+	// and counted.
 	maxOpen = 128
 	// maxFinished is how many records may wait for their reader.
 	maxFinished = 256
@@ -37,136 +38,139 @@ type outcome uint8
 
 const (
 	acknowledged outcome = iota
-	departed
+	left
 )
 
-// record is an open Record, guarded by the ledger's lock but for what is known from the start and does not change.
+// record is an open Record. The tracker's lock guards what changes.
 type record struct {
 	Record
-	touched bool // Proxies is known
-	told    int  // of settled, to Options.Progress
-	through bool // it was told that these are nearly all
-	closed  bool
-	settled int
+	isPublished bool // Proxies is known
+	reported    int  // value of settled at the last call of Options.Progress
+	nearlyDone  bool // Options.Progress was told that nearly all have settled
+	closed      bool
+	settled     int
 }
 
-// The progress of a generation is told in so many steps, until nearly all have it: all but one in so many, as those that are left may be stuck.
+// The progress of a generation is told in so many steps, until nearly all have it: all but one in
+// so many, as those that are left may be stuck.
 const (
+	// Options.Progress is called in at most progressSteps steps for each generation, until all but
+	// one in stragglers have it.
 	progressSteps = 64
 	stragglers    = 8
 )
 
-// ledger keeps the accounts of the generations that wait for ACKs.
-type ledger struct {
+// tracker keeps the records of the generations that wait for ACKs.
+type tracker struct {
 	now      func() time.Time
 	metrics  *observe.Metrics
 	progress func(generation uint64, nearlyAll bool) // Options.Progress; may be nil
 	finished chan Record
 
-	mu   sync.Mutex
-	live []*record // by age
+	mu          sync.Mutex
+	openRecords []*record // by age
 }
 
-func newLedger(o Options) *ledger {
-	return &ledger{now: o.Now, metrics: o.Metrics, progress: o.Progress, finished: make(chan Record, maxFinished)}
+func newTracker(o Options) *tracker {
+	return &tracker{now: o.Now, metrics: o.Metrics, progress: o.Progress, finished: make(chan Record, maxFinished)}
 }
 
-func (l *ledger) open(g Generation) *record {
-	now := l.now()
+func (t *tracker) open(g Generation) *record {
+	now := t.now()
 	r := &record{Record: Record{
 		Generation: g.Number, Cause: g.Cause, Observed: g.Observed, Published: now,
 	}}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.live) >= maxOpen {
-		l.metrics.Drops.WithLabelValues("open_push").Inc()
-		l.close(l.live[0])
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.openRecords) >= maxOpen {
+		t.metrics.Drops.WithLabelValues("open_push").Inc()
+		t.close(t.openRecords[0])
 	}
-	l.live = append(l.live, r)
+	t.openRecords = append(t.openRecords, r)
 	return r
 }
 
-// published says how many connections the generation touched; some may have settled by now.
-func (l *ledger) published(r *record, touched int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// published sets how many connections the generation touched. Some may have settled by now.
+func (t *tracker) published(r *record, touched int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	r.Proxies = touched
-	r.touched = true
-	l.closeIfSettled(r)
+	r.isPublished = true
+	t.closeIfSettled(r)
 }
 
-func (l *ledger) sent(r *record, bytes int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (t *tracker) sent(r *record, bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	r.Bytes += int64(bytes)
 }
 
-func (l *ledger) settle(settled []opening, as outcome) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (t *tracker) settle(settled []openRecord, as outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, o := range settled {
 		r := o.record
 		r.settled++
 		switch {
-		case as == departed:
+		case as == left:
 			r.Left++
 		case o.nacked:
 			r.Refused++
 		}
-		l.closeIfSettled(r)
+		t.closeIfSettled(r)
 	}
 }
 
-func (l *ledger) closeIfSettled(r *record) {
-	if !r.touched {
+func (t *tracker) closeIfSettled(r *record) {
+	if !r.isPublished {
 		return
 	}
-	l.tell(r)
+	t.reportProgress(r)
 	if !r.closed && r.settled == r.Proxies {
-		l.close(r)
+		t.close(r)
 	}
 }
 
-// tell says how far the generation has come, if that is news.
-func (l *ledger) tell(r *record) {
+// reportProgress calls Options.Progress, if the generation has come a step further.
+func (t *tracker) reportProgress(r *record) {
 	nearlyAll := r.settled >= r.Proxies-r.Proxies/stragglers
-	if l.progress == nil || r.through || !nearlyAll && r.settled < r.told+max(1, r.Proxies/progressSteps) {
+	if t.progress == nil || r.nearlyDone || !nearlyAll && r.settled < r.reported+max(1, r.Proxies/progressSteps) {
 		return
 	}
-	r.told, r.through = r.settled, nearlyAll
-	l.progress(r.Generation, nearlyAll)
+	r.reported, r.nearlyDone = r.settled, nearlyAll
+	t.progress(r.Generation, nearlyAll)
 }
 
-// close ends the account, settled or not, and delivers it unless nobody was touched.
-func (l *ledger) close(r *record) {
+// close ends the record, settled or not, and delivers it unless it touched nobody.
+func (t *tracker) close(r *record) {
 	r.closed = true
-	for i, o := range l.live {
+	for i, o := range t.openRecords {
 		if o == r {
-			l.live = append(l.live[:i], l.live[i+1:]...)
+			t.openRecords = append(t.openRecords[:i], t.openRecords[i+1:]...)
 			break
 		}
 	}
 	if r.Proxies == 0 {
 		return
 	}
-	r.Finished = l.now()
+	r.Finished = t.now()
 	r.Waiting = r.Proxies - r.settled
 	if r.Waiting+r.Refused == 0 && r.Left < r.Proxies {
-		l.metrics.Push.EventToLastAck.Observe(r.Elapsed().Seconds())
+		t.metrics.Push.EventToLastAck.Observe(r.Elapsed().Seconds())
 	}
-	l.deliver(r.Record)
+	t.deliver(r.Record)
 }
 
-func (l *ledger) deliver(r Record) {
+func (t *tracker) deliver(r Record) {
 	for {
 		select {
-		case l.finished <- r:
+		case t.finished <- r:
 			return
 		default:
 		}
 		select {
-		case <-l.finished:
-			l.metrics.Drops.WithLabelValues("push_record").Inc()
+		case <-t.finished:
+			t.metrics.Drops.WithLabelValues("push_record").Inc()
 		default:
 		}
 	}

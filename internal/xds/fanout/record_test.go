@@ -55,7 +55,7 @@ func TestGenerationIsThroughDespiteStragglers(t *testing.T) {
 }
 
 // Of few connections each counts.
-func TestAGenerationComesFurther(t *testing.T) {
+func TestProgressIsReportedInSteps(t *testing.T) {
 	f := newFixture(1)
 	a, b, c := f.connect(1), f.connect(1), f.connect(1)
 	f.publish(1, 1)
