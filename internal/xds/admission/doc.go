@@ -2,8 +2,8 @@
 // which connects at once nor a client that floods delays pushes to the streams that are already
 // served. It owns the limits and the waiting; package serve asks at each step of a stream:
 //
-//	Gate.Listener   accept a connection                    1,000 connections a second for each CPU
-//	StreamLimiter   begin a stream                         500 streams a second for each CPU, free memory
+//	Gate.Listener   accept a connection                    1,000 a second for each CPU
+//	StreamLimiter   begin a stream                         500 a second for each CPU; memory
 //	Gate.Queue      read the first request                 16 streams for each CPU
 //	Gate.Enter      send the first responses               for each CPU one stream, 2 MiB in flight
 //	Semaphore       answer a request that asks for more    one request for each CPU

@@ -8,17 +8,17 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Identity is who is at the other end of a stream, as far as it was proven. The zero Identity is nobody in
-// particular: a listener without an Authenticator, as the plaintext port.
+// Identity is who is at the other end of a stream, as far as it was proven. The zero Identity is
+// anonymous: a listener without an Authenticator, as the plaintext port.
 type Identity struct {
 	TrustDomain    string
 	Namespace      string
 	ServiceAccount string
-	// Pod is the one Pod that it is; empty if that was not proven.
+	// Pod is the client's Pod; empty if that was not proven.
 	Pod string
 }
 
-// String is the SPIFFE id, or "anonymous".
+// String returns the SPIFFE id, or "anonymous".
 func (i Identity) String() string {
 	if i == (Identity{}) {
 		return "anonymous"
@@ -26,15 +26,15 @@ func (i Identity) String() string {
 	return fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", i.TrustDomain, i.Namespace, i.ServiceAccount)
 }
 
-// Authenticator proves who opens a stream, by what the context knows of the connection (credentials, peer) and by
-// the metadata of the call ("authorization: Bearer …"). Its error is shown to the client, with its code if it is a
-// gRPC status, else as Unauthenticated.
+// Authenticator proves who opens a stream, by what the context knows of the connection
+// (credentials, peer) and by the metadata of the call ("authorization: Bearer …"). Its error is
+// shown to the client, with its code if it is a gRPC status, and else as Unauthenticated.
 type Authenticator interface {
 	Authenticate(ctx context.Context, md metadata.MD) (Identity, error)
 }
 
-// authorize checks what a node claims against who it is. Nobody in particular may claim anything: such a listener is
-// for those who trust their network.
+// authorize checks what a node claims against its identity. An anonymous client may claim anything:
+// such a listener is for those who trust their network.
 func authorize(n *Node, id Identity) error {
 	if id == (Identity{}) {
 		return nil
@@ -43,7 +43,8 @@ func authorize(n *Node, id Identity) error {
 		return fmt.Errorf("node %q claims namespace %q, but its identity is %s", n.ID, n.Namespace, id)
 	}
 	if !strings.HasSuffix(n.Name, "."+id.Namespace) {
-		return fmt.Errorf("node %q: the third field of its id must end in %q, as its identity is %s", n.ID, "."+id.Namespace, id)
+		return fmt.Errorf("node %q: the third field of its id must end in %q, as its identity is %s",
+			n.ID, "."+id.Namespace, id)
 	}
 	if id.Pod != "" && n.Pod != id.Pod {
 		return fmt.Errorf("node %q claims to be pod %q, but its token is that of pod %q", n.ID, n.Pod, id.Pod)

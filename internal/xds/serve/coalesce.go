@@ -8,13 +8,13 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// coalescing wraps credentials so that connections write long responses in large pieces: what grpc-go
-// writes 4 KiB at a time goes out up to 32 KiB at a time.
+// coalescing wraps credentials so that connections write long responses in large pieces: what
+// grpc-go writes 4 KiB at a time goes out up to 32 KiB at a time.
 //
-// Each write is a system call that goes through the kernel to the client and wakes it, and with TLS a
-// record. A first response of a megabyte was 250 of them, which were half of what a new stream cost. A
-// larger buffer of grpc-go's own would be held by each stream of a push until it is its turn to write,
-// however small the push is.
+// Each write is a system call that goes through the kernel to the client and wakes it, and with TLS
+// a record. A first response of a megabyte was 250 of them, which were half of what a new stream
+// cost. A larger buffer of grpc-go's own would be held by each stream of a push until it is its
+// turn to write, however small the push is.
 type coalescing struct {
 	credentials.TransportCredentials
 	buffers *sync.Pool // of *[]byte
@@ -23,8 +23,8 @@ type coalescing struct {
 const (
 	// coalesceBytes is how much is written at a time.
 	coalesceBytes = 8 * writeBuffer
-	// coalesceDelay is how long bytes wait at most. It counts for a response whose length is a multiple
-	// of grpc-go's buffer, which is one of 4,096: no shorter write marks its end.
+	// coalesceDelay is how long bytes wait at most. It counts for a response whose length is a
+	// multiple of grpc-go's buffer, which is one of 4,096: no shorter write marks its end.
 	coalesceDelay = 5 * time.Millisecond
 )
 
@@ -50,8 +50,9 @@ func (c *coalescing) Clone() credentials.TransportCredentials {
 	return &coalescing{c.TransportCredentials.Clone(), c.buffers}
 }
 
-// coalescingConn is one connection. A write as long as grpc-go's buffer is followed by more; a shorter
-// one ends what was written before. The connection has a buffer only while more is to follow.
+// coalescingConn is one connection. A write as long as grpc-go's buffer is followed by more; a
+// shorter one ends what was written before. The connection has a buffer only while more is to
+// follow.
 type coalescingConn struct {
 	net.Conn
 	buffers *sync.Pool

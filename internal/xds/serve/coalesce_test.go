@@ -102,7 +102,9 @@ func TestCoalescedWritesHaveTheBytesOfAllWrites(t *testing.T) {
 		raw := &written{}
 		conn := coalesced(t, raw)
 		var want []byte
-		for i, size := range rapid.SliceOf(rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(0, 3*coalesceBytes), rapid.Just(writeBuffer))).Draw(t, "sizes") {
+		for i, size := range rapid.SliceOf(
+			rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(0, 3*coalesceBytes), rapid.Just(writeBuffer)),
+		).Draw(t, "sizes") {
 			p := bytes.Repeat([]byte{byte(i)}, size)
 			want = append(want, p...)
 			write(t, conn, p)

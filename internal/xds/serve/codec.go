@@ -7,16 +7,17 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// codec lets ready-made frames go out without a copy and decodes requests straight into what a session takes; any
-// other message goes the usual way.
+// codec sends ready-made frames without a copy, and decodes requests into what a session takes. It
+// passes all other messages on to the standard codec.
 type codec struct{ proto encoding.CodecV2 }
 
-// fewBytes in each buffer are so few that what holds the buffers would be more than what is in them.
-const fewBytes = 256
+// minBytesPerBuffer is the mean size below which buffers are joined: what holds them would be
+// larger than their content.
+const minBytesPerBuffer = 256
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
-// Name is that of the usual codec, as it is on the wire.
+// Name implements encoding.CodecV2. It is the standard codec's, as it is on the wire.
 func (codec) Name() string { return "proto" }
 
 // Marshal is called for each message that is sent.
@@ -33,7 +34,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.proto.Unmarshal(data, v)
 	}
-	if len(data) > 1 && data.Len() < len(data)*fewBytes {
+	if len(data) > 1 && data.Len() < len(data)*minBytesPerBuffer {
 		whole := data.MaterializeToBuffer(mem.NopBufferPool{})
 		defer whole.Free()
 		data = mem.BufferSlice{whole}

@@ -9,10 +9,11 @@ import (
 // names are resource names by type.
 type names = [resource.NumTypes]map[string]struct{}
 
-// distrust remembers, from one stream of a proxy to its next, of which resources the versions that the proxy reports do
-// not count, because it may have refused what it says it has. It holds at most maxDistrust proxies and forgets the
-// oldest: that one may then keep a stale resource until its next change.
-type distrust struct {
+// distrustStore remembers, from one stream of a proxy to its next, the resources whose reported
+// versions do not count, because the proxy may have refused what it reports. It holds at most
+// maxDistrust proxies and forgets the oldest. Such a proxy may then keep a stale resource until its
+// next change.
+type distrustStore struct {
 	mu    sync.Mutex
 	known map[string]names // by node id
 	order []string         // of known, oldest first
@@ -20,7 +21,7 @@ type distrust struct {
 
 const maxDistrust = 4096
 
-func (d *distrust) remember(nodeID string, n names) {
+func (d *distrustStore) remember(nodeID string, n names) {
 	some := false
 	for _, of := range n {
 		some = some || len(of) > 0
@@ -41,8 +42,8 @@ func (d *distrust) remember(nodeID string, n names) {
 	d.order = append(d.order, nodeID)
 }
 
-// take returns what is remembered of a proxy; its new stream knows from then on.
-func (d *distrust) take(nodeID string) names {
+// take returns what is remembered of a proxy and forgets it: its new stream knows from then on.
+func (d *distrustStore) take(nodeID string) names {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.known[nodeID]
@@ -50,7 +51,7 @@ func (d *distrust) take(nodeID string) names {
 	return n
 }
 
-func (d *distrust) drop(nodeID string) {
+func (d *distrustStore) drop(nodeID string) {
 	if _, ok := d.known[nodeID]; !ok {
 		return
 	}

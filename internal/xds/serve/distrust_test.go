@@ -10,7 +10,7 @@ import (
 )
 
 func TestDistrustLastsToTheNextStream(t *testing.T) {
-	var d distrust
+	var d distrustStore
 	var some names
 	some[resource.Cluster] = map[string]struct{}{"a": {}}
 	d.remember("p", names{})
@@ -23,7 +23,7 @@ func TestDistrustLastsToTheNextStream(t *testing.T) {
 }
 
 func TestDistrustIsBounded(t *testing.T) {
-	var d distrust
+	var d distrustStore
 	var some names
 	some[resource.Route] = map[string]struct{}{"80": {}}
 	for i := range maxDistrust + 2 {

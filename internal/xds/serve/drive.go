@@ -12,15 +12,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// A session has two drivers: the stream's own goroutine, for requests, and a goroutine of the Hub's, for pushes and ticks. Who
-// holds stream.driving drives, sends included, so that responses leave in order. A push does not wait for that, because
-// the other may be stuck in a send: it says that it was there (stream.missed), and who drives sees to the rest. A
-// request does wait for a push that is stuck, and with it, by HTTP/2's flow control, the client.
+// Two goroutines drive a session: the stream's own for requests, and one of the Hub's for pushes
+// and ticks. Whoever holds stream.driving drives, sends included, so that responses leave in order.
+// A push does not wait for driving, because the other may be stuck in a send. It sets
+// stream.pushMissed, and the other does the rest. A request does wait for a push that is stuck, and
+// with it, by HTTP/2's flow control, the client.
 
 // request takes a request, and a push that found the session busy.
 func (st *stream) request(r *request) error {
 	err := st.driveRequest(r)
-	if err == nil && st.missed.Load() { // since driveRequest looked
+	if err == nil && st.pushMissed.Load() { // set after driveRequest looked
 		st.conn.Poke()
 	}
 	return err
@@ -33,8 +34,8 @@ func (st *stream) driveRequest(r *request) error {
 		if err := st.acquireSlot(st.grpc.Context()); err != nil {
 			return err
 		}
-		st.first = st.asked.add(requestType(r))
-		defer func() { st.first = false }()
+		st.isFirstOfType = st.asked.add(requestType(r))
+		defer func() { st.isFirstOfType = false }()
 	}
 	defer st.releaseSlot()
 	if r.Nonce != "" {
@@ -48,21 +49,21 @@ func (st *stream) driveRequest(r *request) error {
 	r.release()
 	if more := st.session.ExpiredNonces() - expired; more > 0 {
 		st.server.instruments.xds.ExpiredNonces.Add(float64(more))
-		r.stale = true
+		r.isStale = true
 	}
 	if err := st.conclude(responses, now, r.Nack != nil); err != nil {
 		return err
 	}
-	if st.missed.Load() {
+	if st.pushMissed.Load() {
 		return st.catchUp() // a client that never stops asking gets its pushes between its requests
 	}
 	return nil
 }
 
-// push is called by the Hub when the session may be behind, or its time may have come.
+// push is called by the Hub when the session may be behind, or its tick has fired.
 func (st *stream) push() {
 	if !st.driving.TryLock() {
-		st.missed.Store(true)
+		st.pushMissed.Store(true)
 		if !st.driving.TryLock() {
 			return
 		}
@@ -71,25 +72,25 @@ func (st *stream) push() {
 	defer func() {
 		if bug := recover(); bug != nil {
 			st.bug(bug)
-			st.kill(errBug)
+			st.cancel(errBug)
 		}
 	}()
-	if st.over {
+	if st.hasEnded {
 		return
 	}
 	if err := st.catchUp(); err != nil {
-		st.kill(err) // ends the stream's own goroutine, which tells of it
+		st.cancel(err) // ends the stream's own goroutine, which logs it
 	}
 }
 
-// catchUp brings the session to the newest state and to the present. The caller holds driving.
+// catchUp brings the session to the newest state and the present time. The caller holds driving.
 func (st *stream) catchUp() error {
-	st.missed.Store(false)
+	st.pushMissed.Store(false)
 	if p, ok := st.conn.Take(); ok {
 		began := st.server.options.Now()
 		metrics := &st.server.instruments.push
 		metrics.Queue.Observe(began.Sub(p.Offered).Seconds())
-		err := st.bring(p, began)
+		err := st.update(p, began)
 		metrics.Convergence.Observe(st.server.options.Now().Sub(p.Offered).Seconds())
 		if err != nil {
 			return err
@@ -108,16 +109,16 @@ func (st *stream) catchUp() error {
 	return st.seal()
 }
 
-// bring brings the session to a state. The caller holds driving.
-func (st *stream) bring(p fanout.Push, now time.Time) error {
+// update brings the session to a state. The caller holds driving.
+func (st *stream) update(p fanout.Push, now time.Time) error {
 	st.mu.Lock()
 	responses := st.session.Update(p.State, p.Overlay, now)
 	st.mu.Unlock()
 	return st.conclude(responses, now, false)
 }
 
-// conclude is the end of each step of the session: it keeps the account of pushes, sets the timer, and sends what the session
-// wants sent.
+// conclude ends each step of the session: it records what is acknowledged, sets the timer, and
+// sends the responses.
 func (st *stream) conclude(responses []session.Response, began time.Time, refused bool) error {
 	st.conn.Acknowledged(st.session.AckedGeneration())
 	if refused {
@@ -131,12 +132,12 @@ func (st *stream) conclude(responses []session.Response, began time.Time, refuse
 	}
 	st.server.scratch.Return(responses)
 	if st.sealed && st.session.EndpointsAnswered() {
-		st.parting.Store(false)
+		st.sealPending.Store(false)
 	}
 	return nil
 }
 
-// setTick has the Hub call push when the session wants it; soon, if that is past.
+// setTick has the Hub call push when the session wants a tick, or soon if that time is past.
 func (st *stream) setTick(now time.Time) {
 	at, ok := st.session.NextTick()
 	switch {
@@ -157,7 +158,7 @@ func (st *stream) setTick(now time.Time) {
 func (st *stream) send(r *session.Response, began time.Time) error {
 	in := st.server.instruments
 	before := st.server.options.Now()
-	st.server.watch.begin(st, before)
+	st.server.sendWatch.begin(st, before)
 	err := st.awaitRoom()
 	size := 0
 	if err == nil {
@@ -165,13 +166,13 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 		own := st.session.Overlay()
 		st.out.Encode(st.protocol, r, &own)
 		size = st.out.Size
-		if st.first {
+		if st.isFirstOfType {
 			st.server.gate.Sent(&st.inFlight, size)
 		}
 		err = st.grpc.SendMsg(&st.out)
 		st.out.Release()
 	}
-	st.server.watch.end(st)
+	st.server.sendWatch.end(st)
 	if err != nil {
 		in.sendFailed(r)
 		return err
@@ -184,15 +185,15 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 	return nil
 }
 
-// awaitRoom waits until the client has taken what was sent to it before. Meanwhile it gives its slots
-// to others.
+// awaitRoom waits until the client has taken what was sent to it before. Meanwhile it gives its
+// slots to others.
 func (st *stream) awaitRoom() error {
 	if !st.out.queue.IsFull() {
 		return nil
 	}
 	st.conn.Yield()
 	st.releaseSlot()
-	if st.first { // else this may be a push, and the gate is not its to leave
+	if st.isFirstOfType { // else this may be a push, and the gate is not its to leave
 		st.leaveGate()
 	}
 	if err := st.out.queue.Wait(st.grpc.Context()); err != nil {
@@ -201,7 +202,7 @@ func (st *stream) awaitRoom() error {
 	return nil
 }
 
-// logSent is for whoever wants to know what a proxy was sent, and why it was anything at all.
+// logSent logs what a proxy was sent.
 func (st *stream) logSent(r *session.Response, size int) {
 	if !st.server.options.Log.Enabled(context.Background(), slog.LevelDebug) {
 		return
@@ -210,10 +211,11 @@ func (st *stream) logSent(r *session.Response, size int) {
 	for _, u := range r.Upserts {
 		names = append(names, u.Name())
 	}
-	st.log().Debug("response sent", "type", shortName(responseType(r)), "resources", names, "removed", r.Removed, "bytes", size)
+	st.log().Debug("response sent", "type", shortName(responseType(r)),
+		"resources", names, "removed", r.Removed, "bytes", size)
 }
 
-// bug tells of a panic, which ends one stream.
+// bug logs and counts a panic, which ends one stream.
 func (st *stream) bug(panicked any) {
 	st.server.instruments.xds.InternalErrors.Inc()
 	st.log().Error("stream ended by a bug", "panic", panicked, "stack", string(debug.Stack()))

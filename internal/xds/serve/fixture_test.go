@@ -32,7 +32,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// fixture is a server on an in-memory listener; it is the Registrar too, and puts every proxy into one class.
+// fixture is a server on an in-memory listener; it is the Registrar too, and puts every proxy into
+// one class.
 type fixture struct {
 	t       testing.TB
 	hub     *fanout.Hub
@@ -57,7 +58,10 @@ func newFixture(t testing.TB, adjust ...func(*Options)) *fixture {
 	f.state = f.clusters(1, 1, "a", "b")
 	log, err := observe.NewLogger(f.log, slog.LevelInfo, observe.Text)
 	require.NoError(t, err)
-	o := Options{Registrar: f, Pushes: f.hub, Differ: resource.NewDiffer(64), Metrics: f.metrics, Log: log, Now: time.Now, Hold: time.Millisecond}
+	o := Options{
+		Registrar: f, Pushes: f.hub, Differ: resource.NewDiffer(64), Metrics: f.metrics,
+		Log: log, Now: time.Now, Hold: time.Millisecond,
+	}
 	for _, a := range adjust {
 		a(&o)
 	}
@@ -67,7 +71,8 @@ func newFixture(t testing.TB, adjust ...func(*Options)) *fixture {
 	go func() { served <- f.server.Serve(l) }()
 	// A static window, so that a client which does not read stops the server after 64 KiB.
 	conn, err := grpc.NewClient("passthrough:///lateen", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<24), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<26)),
+		grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<24),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<26)),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	require.NoError(t, err)
 	f.client = discoveryv3.NewAggregatedDiscoveryServiceClient(conn)

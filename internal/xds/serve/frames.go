@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// frames are the buffers that grpc-go reads DATA into. Those of its own pools are zeroed each time that they are used, 16 KiB for each
-// frame, and then written over.
-type frames struct {
+// framePool are the buffers into which grpc-go reads DATA. grpc-go's own pools zero a buffer of 16
+// KiB for each frame, just to overwrite it.
+type framePool struct {
 	small, large sync.Pool // of *[]byte
 }
 
@@ -17,10 +17,10 @@ const (
 	largeFrame = 16 << 10 // the largest that grpc-go takes
 )
 
-var _ mem.BufferPool = (*frames)(nil)
+var _ mem.BufferPool = (*framePool)(nil)
 
-// Get implements mem.BufferPool. What is in the buffer is what was in it.
-func (f *frames) Get(length int) *[]byte {
+// Get implements mem.BufferPool. The buffer keeps its old content.
+func (f *framePool) Get(length int) *[]byte {
 	pool, size := &f.small, smallFrame
 	switch {
 	case length > largeFrame:
@@ -39,7 +39,7 @@ func (f *frames) Get(length int) *[]byte {
 }
 
 // Put implements mem.BufferPool.
-func (f *frames) Put(b *[]byte) {
+func (f *framePool) Put(b *[]byte) {
 	*b = (*b)[:cap(*b)]
 	switch len(*b) {
 	case smallFrame:

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFramesAreAsLongAsTheyShouldBe(t *testing.T) {
-	var f frames
+func TestFramePoolReturnsBuffersOfTheLength(t *testing.T) {
+	var f framePool
 	for _, length := range []int{0, 1, smallFrame, smallFrame + 1, largeFrame, largeFrame + 1} {
 		for range 4 {
 			b := f.Get(length)

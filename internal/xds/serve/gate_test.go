@@ -13,8 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// A stream that connects while clients do not read is admitted all the same. Streams that end leave no
-// bytes in flight.
+// A stream that connects while clients do not read is admitted all the same. Streams that end leave
+// no bytes in flight.
 func TestClientsThatDoNotReadDelayNobody(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.Write, o.Limits.firstBytes = time.Hour, 1 })
 	f.publish(f.clusters(2, 20<<10, "a", "b"))

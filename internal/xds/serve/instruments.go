@@ -13,7 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// instruments are the metrics of streams with their labels resolved, so that a send does no look-up.
+// instruments are the metrics of streams with their labels resolved, so that a send looks nothing
+// up.
 type instruments struct {
 	xds   observe.XDS
 	push  observe.Push
@@ -115,7 +116,8 @@ func (in *instruments) forget(node *Node) {
 	}
 }
 
-// connected is the gauge that counts the proxies of a node's version. What a client states is cut to a sane length.
+// connected returns the gauge that counts the proxies of a node's version. What a client states is
+// cut to 64 bytes.
 func (in *instruments) connected(node *Node) prometheus.Gauge {
 	const limit = 64
 	version := node.Metadata.IstioVersion

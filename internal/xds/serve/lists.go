@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// lists are session.Lists in an encoded DeltaDiscoveryRequest, which has been read once without an error.
+// lists are session.Lists in an encoded DeltaDiscoveryRequest, which has been read once without an
+// error.
 type lists struct {
 	message         mem.BufferSlice
 	names, versions int
@@ -30,10 +31,10 @@ func (l *lists) Reported() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// each yields the fields of a number, of which there are so many.
+// each yields the count fields of a number.
 func (l *lists) each(number protowire.Number, count int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		s := scanner{left: l.message}
+		s := scanner{rest: l.message}
 		for left := count; left > 0 && s.next(); {
 			if s.n != number {
 				continue
@@ -45,7 +46,7 @@ func (l *lists) each(number protowire.Number, count int) iter.Seq[[]byte] {
 	}
 }
 
-// entry is one of a map of strings.
+// entry returns the key and value of an entry of a map of strings.
 func entry(b []byte) (key, value []byte) {
 	if key, value, ok := shortEntry(b); ok {
 		return key, value
@@ -67,7 +68,7 @@ func entry(b []byte) (key, value []byte) {
 	return key, value
 }
 
-// shortEntry is entry for one that has a short key and a short value, and nothing else.
+// shortEntry is entry for one with a short key and a short value, and nothing else.
 func shortEntry(b []byte) (key, value []byte, ok bool) {
 	n, size := shortField(b)
 	key, b = b[:size], b[size:]

@@ -10,8 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// metadataReader reads typed values out of a node's metadata and keeps the first error. Istio's agent sends numbers
-// and booleans as strings ("15007", "true"), others send them as such; both are read.
+// metadataReader reads typed values out of a node's metadata and keeps the first error. Istio's
+// agent sends numbers and booleans as strings ("15007", "true"), others send them as such; both are
+// read.
 type metadataReader struct {
 	fields map[string]*structpb.Value
 	err    error
@@ -19,12 +20,12 @@ type metadataReader struct {
 
 func (r *metadataReader) fail(key, want string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("metadata %s = %s: want %s", key, shown(r.fields[key]), want)
+		r.err = fmt.Errorf("metadata %s = %s: want %s", key, shorten(r.fields[key]), want)
 	}
 }
 
-// shown is a value as an error shows it, cut short if it is long.
-func shown(v *structpb.Value) string {
+// shorten is a value as an error shows it, cut short if it is long.
+func shorten(v *structpb.Value) string {
 	const limit = 80
 	b, err := v.MarshalJSON()
 	if err != nil {

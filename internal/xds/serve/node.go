@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// NodeType is what kind of proxy a node says it is: the first field of its id.
+// NodeType is the kind of proxy that a node claims to be: the first field of its id.
 type NodeType string
 
 // The kinds of proxies that Istio knows.
@@ -24,8 +24,8 @@ const (
 
 var nodeTypes = []NodeType{Sidecar, Router, Waypoint, Ztunnel, AgentGateway}
 
-// Node is what a proxy says of itself in its first request. All of it is a claim; what matters for security is
-// checked against the stream's Identity.
+// Node is what a proxy claims in its first request. What matters for security is checked against
+// the stream's Identity.
 type Node struct {
 	// ID is the whole id, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local".
 	ID string
@@ -34,7 +34,8 @@ type Node struct {
 	Address   netip.Addr
 	Name      string // pod.namespace
 	DNSDomain string
-	// Pod and Namespace are the workload's. Namespace is that of the metadata, else the first label of the DNS domain.
+	// Pod and Namespace are the workload's. Namespace is that of the metadata, else the first label
+	// of the DNS domain.
 	Pod, Namespace string
 
 	// Cluster is envoy's --service-cluster.
@@ -49,8 +50,9 @@ type Node struct {
 // Locality is where a node says it runs.
 type Locality struct{ Region, Zone, SubZone string }
 
-// nodeIDForm is shown to whoever gets a node id wrong.
-const nodeIDForm = `want "type~ip~pod.namespace~domain", as "sidecar~10.0.0.7~reviews-v1-0.default~default.svc.cluster.local"`
+// nodeIDForm describes node ids in errors.
+const nodeIDForm = `want "type~ip~pod.namespace~domain", ` +
+	`as "sidecar~10.0.0.7~reviews-v1-0.default~default.svc.cluster.local"`
 
 // ParseNode reads a node. Its errors say which field is wrong and what would be right.
 func ParseNode(n *corev3.Node) (*Node, error) {
@@ -73,7 +75,8 @@ func ParseNode(n *corev3.Node) (*Node, error) {
 		node.Namespace, _, _ = strings.Cut(node.DNSDomain, ".")
 	}
 	if node.Namespace == "" {
-		return nil, fmt.Errorf("node %q has no namespace: metadata NAMESPACE is not set, and the id's domain is empty", n.GetId())
+		return nil, fmt.Errorf("node %q has no namespace: metadata NAMESPACE is not set, and the id's domain is empty",
+			n.GetId())
 	}
 	node.Pod = strings.TrimSuffix(node.Name, "."+node.Namespace)
 	return node, nil
@@ -85,7 +88,7 @@ func parseID(id string) (*Node, error) {
 		return nil, fmt.Errorf("node id %q has %d fields between ~; %s", id, len(fields), nodeIDForm)
 	}
 	n := &Node{ID: id, Type: NodeType(fields[0]), Name: fields[2], DNSDomain: fields[3]}
-	if !n.Type.known() {
+	if !n.Type.isKnown() {
 		return nil, fmt.Errorf("node id %q: type %q does not exist; want one of %s", id, n.Type, joinTypes())
 	}
 	var err error
@@ -98,7 +101,7 @@ func parseID(id string) (*Node, error) {
 	return n, nil
 }
 
-func (t NodeType) known() bool {
+func (t NodeType) isKnown() bool {
 	for _, k := range nodeTypes {
 		if t == k {
 			return true
@@ -125,8 +128,8 @@ const (
 	None     InterceptionMode = "NONE"
 )
 
-// Metadata are the fields of a node's metadata that Istio's agent sends and that Lateen reads; each is named as there
-// in capitals.
+// Metadata are the fields of a node's metadata that Istio's agent sends and that Lateen reads; each
+// is named as there in capitals.
 type Metadata struct {
 	Namespace      string
 	Labels         map[string]string
@@ -155,15 +158,18 @@ type Metadata struct {
 	EnvoyStatusPort      uint16
 	EnvoyPrometheusPort  uint16
 
-	// raw is all that was sent, encoded: decoded it takes ten times the memory, of each connected proxy, and is read now and then.
+	// raw is all that was sent, encoded: decoded it would take ten times the memory for each proxy,
+	// and it is rarely read.
 	raw []byte
 }
 
-// HasAgent tells that an agent of Istio wrote the proxy's bootstrap: it serves the proxy its certificate over SDS, by the
-// static cluster sds-grpc. Such a bootstrap always has a port for the proxy's readiness, which its node tells.
+// HasAgent reports whether Istio's agent wrote the proxy's bootstrap. The agent serves the proxy
+// its certificate over SDS, by the static cluster sds-grpc. Such a bootstrap always has a port for
+// the proxy's readiness, which its node reports.
 func (m *Metadata) HasAgent() bool { return m.EnvoyStatusPort != 0 }
 
-// Raw is all that was sent, unknown keys too: EnvoyFilter's proxy match reads them. Each call decodes it.
+// Raw returns all that was sent, unknown keys too: EnvoyFilter's proxy match reads them. Each call
+// decodes it.
 func (m *Metadata) Raw() *structpb.Struct {
 	if m.raw == nil {
 		return nil

@@ -78,7 +78,8 @@ func TestParseNodeErrorsSayWhatWouldBeRight(t *testing.T) {
 		"no id":     {"", nil, `the stream's first request has no node id; ` + nodeIDForm},
 		"not an id": {"reviews", nil, `node id "reviews" has 1 fields between ~; ` + nodeIDForm},
 		"type": {"car~127.0.0.2~a.b~b.svc", nil,
-			`node id "car~127.0.0.2~a.b~b.svc": type "car" does not exist; want one of sidecar, router, waypoint, ztunnel, agentgateway`},
+			`node id "car~127.0.0.2~a.b~b.svc": type "car" does not exist; ` +
+				`want one of sidecar, router, waypoint, ztunnel, agentgateway`},
 		"address": {"sidecar~localhost~a.b~b.svc", nil,
 			`node id "sidecar~localhost~a.b~b.svc": "localhost" is not an IP address; ` + nodeIDForm},
 		"pod": {"sidecar~127.0.0.2~~b.svc", nil,
@@ -118,7 +119,8 @@ func TestAuthorize(t *testing.T) {
 	require.EqualError(t, authorize(node("a.default", "other", "reviews"), id),
 		`node "id" claims namespace "other", but its identity is spiffe://cluster.local/ns/default/sa/reviews`)
 	require.EqualError(t, authorize(node("a.other", "default", "reviews"), id),
-		`node "id": the third field of its id must end in ".default", as its identity is spiffe://cluster.local/ns/default/sa/reviews`)
+		`node "id": the third field of its id must end in ".default", `+
+			`as its identity is spiffe://cluster.local/ns/default/sa/reviews`)
 	require.EqualError(t, authorize(node("a.default", "default", "ratings"), id),
 		`node "id" claims service account "ratings", but its identity is spiffe://cluster.local/ns/default/sa/reviews`)
 }
@@ -143,7 +145,7 @@ func FuzzParseNode(f *testing.F) {
 			require.NotEmpty(t, err.Error())
 			return
 		}
-		require.True(t, n.Type.known())
+		require.True(t, n.Type.isKnown())
 		require.True(t, n.Address.IsValid())
 		require.NotEmpty(t, n.Namespace)
 		require.NotEmpty(t, n.Name)

@@ -12,45 +12,47 @@ import (
 // outgoing is a response on its way into the codec.
 type outgoing struct {
 	fanout.Frame
-	bundle *bundle // whose list of parts the frame's is; nil for a response of few resources
-	lent   *lent
-	queue  admission.SendQueue
-	usual  message // of the response, if it is not that of one before that is still on its way
+	partList *partList // whose list Frame.Parts is; nil for a response of few resources
+	pools    *pools
+	queue    admission.SendQueue
+	msg      message // used again for each response, unless grpc-go still has it
 }
 
-// prepare has the frame's list of parts be a lent one, if there will be many.
+// prepare has the frame use a list of parts from pools, if there will be many.
 func (o *outgoing) prepare(upserts int) {
 	if upserts >= manyUpserts {
-		o.bundle = o.lent.bundle()
-		o.Parts = o.bundle.parts
+		o.partList = o.pools.partList()
+		o.Parts = o.partList.parts
 	}
 }
 
-// message are the buffers of one response for grpc-go, used again when it has let go of them.
+// message are the buffers of one response for grpc-go. They are used again when grpc-go has freed
+// them.
 type message struct {
-	holds  atomic.Int32 // references to it
-	busy   atomic.Bool  // it is on its way
-	size   int
-	last   lastBuffer
-	first  mem.SliceBuffer
-	all    [2]mem.Buffer // of the usual response, which has two parts
-	of     *outgoing
-	bundle *bundle // nil if it has no more parts than usual
+	holds    atomic.Int32 // references
+	inUse    atomic.Bool  // grpc-go has it
+	size     int
+	last     lastBuffer
+	first    mem.SliceBuffer
+	all      [2]mem.Buffer // of the usual response, which has two parts
+	of       *outgoing
+	partList *partList // nil for two parts at most
 }
 
-// buffers are the frame's bytes for grpc-go, the last of which tells the queue when it lets go of them.
+// buffers returns the frame's bytes for grpc-go. When grpc-go frees the last one, the send queue is
+// told.
 func (o *outgoing) buffers() mem.BufferSlice {
-	b := o.bundle
-	o.bundle = nil // which is of this response, and others' when it is through
+	b := o.partList
+	o.partList = nil // the message has it, and returns it to pools
 	last := len(o.Parts) - 1
 	if last < 0 {
 		return nil
 	}
-	m := &o.usual
-	if m.busy.Load() {
+	m := &o.msg
+	if m.inUse.Load() {
 		m = &message{}
 	}
-	m.busy.Store(true)
+	m.inUse.Store(true)
 	m.holds.Store(1)
 	m.of, m.size, m.last = o, o.Size, lastBuffer{o.Parts[last], m}
 	o.queue.Add(o.Size)
@@ -60,28 +62,29 @@ func (o *outgoing) buffers() mem.BufferSlice {
 		m.first = o.Parts[0]
 		all = append(all, &m.first)
 	case last > 1:
-		if m.bundle = b; m.bundle == nil {
-			m.bundle = &bundle{}
+		if m.partList = b; m.partList == nil {
+			m.partList = &partList{}
 		}
-		m.bundle.parts = o.Parts
-		return m.bundle.buffers(o.lent, &m.last)
+		m.partList.parts = o.Parts
+		return m.partList.buffers(o.pools, &m.last)
 	}
 	return append(all, &m.last)
 }
 
-// done notes that grpc-go has written all of the response, or has given it up.
+// done records that grpc-go has written all of the response, or has given it up.
 func (m *message) done() {
 	m.of.queue.Add(-m.size)
 	m.first, m.last.SliceBuffer = nil, nil
-	if m.bundle != nil {
-		m.of.lent.giveBack(m.bundle)
-		m.bundle = nil
+	if m.partList != nil {
+		m.of.pools.returnPartList(m.partList)
+		m.partList = nil
 	}
-	m.busy.Store(false)
+	m.inUse.Store(false)
 }
 
-// lastBuffer is the end of a response. grpc-go frees it when it has written it to the kernel, or into the buffer before that; whoever
-// else holds it, as SendMsg does until it returns, has a reference too.
+// lastBuffer is the end of a response. grpc-go frees it when it has written it to the kernel, or
+// into the buffer before that. Whoever else holds it, as SendMsg does until it returns, has a
+// reference too.
 type lastBuffer struct {
 	mem.SliceBuffer
 	of *message

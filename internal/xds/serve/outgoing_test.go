@@ -17,7 +17,9 @@ import (
 
 func TestSendQueueCountsWhatGRPCHasNotFreed(t *testing.T) {
 	var total atomic.Int64
-	o := outgoing{Frame: fanout.Frame{Parts: [][]byte{make([]byte, 3), make([]byte, admission.SendQueueLimit)}, Size: 3 + admission.SendQueueLimit}}
+	o := outgoing{Frame: fanout.Frame{
+		Parts: [][]byte{make([]byte, 3), make([]byte, admission.SendQueueLimit)}, Size: 3 + admission.SendQueueLimit,
+	}}
 	o.queue.Total = &total
 	require.NoError(t, o.queue.Wait(t.Context()))
 	b := o.buffers()
@@ -40,8 +42,8 @@ func TestSendQueueCountsWhatGRPCHasNotFreed(t *testing.T) {
 	require.Zero(t, total.Load())
 }
 
-// Nothing waits for a client that reads. For one that does not read, no more waits than the limit and
-// one response. Both are exact.
+// Nothing waits for a client that reads. For one that does not read, no more waits than the limit
+// and one response. Both are exact.
 func TestUnsentBytesOfAClientAreBounded(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
 	queued := func() int { return int(f.metrics.XDS.Queued.Load()) }
@@ -67,8 +69,9 @@ func TestUnsentBytesOfAClientAreBounded(t *testing.T) {
 	require.Zero(t, queued())
 }
 
-// Endpoints that change all the time are many responses that no acknowledgement has to come between (session.maxOutstanding): what waits
-// for a client that does not read is bounded by bytes all the same, however large they are. Then it gets the newest, not all.
+// Endpoints that change all the time are many responses that no acknowledgement has to come between
+// (session.maxOutstanding): what waits for a client that does not read is bounded by bytes all the
+// same, however large they are. Then it gets the newest, not all.
 func TestUnsentBytesOfEndpointChangesAreBounded(t *testing.T) {
 	const most = 64 << 10 // bytes, for one client
 	const changed, size, changes = 20, 2 << 10, 60
@@ -89,7 +92,9 @@ func TestUnsentBytesOfEndpointChangesAreBounded(t *testing.T) {
 	largest, reached := 0, false
 	for generation := uint64(2); generation <= changes; generation++ {
 		f.publish(crowd(generation))
-		f.eventually("it is taken up, or waits", func() bool { return taken() == generation || queued() > admission.SendQueueLimit })
+		f.eventually("it is taken up, or waits", func() bool {
+			return taken() == generation || queued() > admission.SendQueueLimit
+		})
 		largest = max(largest, queued())
 		reached = reached || taken() < generation
 	}

@@ -14,38 +14,39 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// request is a DiscoveryRequest or DeltaDiscoveryRequest on its way to the session. It is decoded by hand, because most
-// requests are ACKs of 60 bytes, and because an Envoy which repeats its node in each one (up to 61 KB) should not
-// cost us the decoding of it: the node stays bytes until it is wanted.
+// request is a DiscoveryRequest or DeltaDiscoveryRequest on its way to the session. It is decoded
+// by hand, because most requests are ACKs of 60 bytes. Also, an Envoy that repeats its node in each
+// request (up to 61 KB) must not cost the decoding of it: the node stays bytes until it is wanted.
 type request struct {
 	session.Request
-	protocol session.Protocol // to be set before decode
-	node     []byte           // an encoded envoy.config.core.v3.Node, empty when the request has none
+	protocol session.Protocol // set before decode
+	node     []byte           // an encoded envoy.config.core.v3.Node, empty if the request has none
 	size     int              // of the message in bytes
-	skipNode bool             // to be set before decode, when the node is known
-	stale    bool             // it answers a response that is not waited for
+	skipNode bool             // set before decode, if the node is known
+	isStale  bool             // it answers a response that is not outstanding
 
 	lists lists
 }
 
-// incoming is what a stream reads a request into. The request itself is a lent one: a stream that waits has none.
+// incoming is what a stream reads a request into. The request comes from pools: a stream that waits
+// has none.
 type incoming struct {
 	request  *request // from when it is decoded until done
-	lent     *lent
+	pools    *pools
 	protocol session.Protocol
 	skipNode bool // the node is known
 }
 
-// decode is request.decode.
+// decode decodes a message into a request from pools.
 func (in *incoming) decode(message mem.BufferSlice) error {
-	in.request = in.lent.request()
+	in.request = in.pools.request()
 	in.request.protocol, in.request.skipNode = in.protocol, in.skipNode
 	return in.request.decode(message)
 }
 
 // done gives the request back, of which nobody keeps anything.
 func (in *incoming) done() {
-	in.lent.giveBackRequest(in.request)
+	in.pools.returnRequest(in.request)
 	in.request = nil
 }
 
@@ -71,10 +72,11 @@ const (
 
 var errUTF8 = errors.New("a string is not valid UTF-8")
 
-// listsFrom is the size from which on the lists of a delta request are left where they are.
+// listsFrom is the size from which on the lists of a delta request are read where they are.
 const listsFrom = 4 << 10
 
-// decode reads a message. If it sets Lists, then these are in the message, which release frees; nothing else keeps any of it.
+// decode reads a message. If it sets Lists, these are in the message, which release frees. Nothing
+// else of the message is kept.
 func (r *request) decode(message mem.BufferSlice) error {
 	r.size = message.Len()
 	take := r.deltaField
@@ -85,7 +87,7 @@ func (r *request) decode(message mem.BufferSlice) error {
 		take = r.largeField
 		r.lists = lists{message: message}
 	}
-	s := scanner{left: message}
+	s := scanner{rest: message}
 	for s.next() {
 		if err := take(s.n, s.v); err != nil {
 			return err
@@ -98,7 +100,7 @@ func (r *request) decode(message mem.BufferSlice) error {
 	return s.err
 }
 
-// release gives up the Lists.
+// release frees the Lists.
 func (r *request) release() {
 	if r.Lists != nil {
 		r.lists.message.Free()
@@ -116,7 +118,7 @@ func (r *request) deltaField(n protowire.Number, v []byte) error {
 	return r.commonField(n, v)
 }
 
-// largeField is deltaField for a request whose lists are left where they are.
+// largeField is deltaField for a request whose lists are read where they are.
 func (r *request) largeField(n protowire.Number, v []byte) error {
 	switch n {
 	case deltaSubscribe:
@@ -163,7 +165,7 @@ func (r *request) sotwField(n protowire.Number, v []byte) error {
 	return nil
 }
 
-// addNode keeps the node's bytes: a message that comes in pieces is their concatenation.
+// addNode keeps the node's bytes. A message that comes in parts is their concatenation.
 func (r *request) addNode(v []byte) error {
 	if !r.skipNode {
 		r.node = append(r.node, v...)
@@ -171,7 +173,7 @@ func (r *request) addNode(v []byte) error {
 	return nil
 }
 
-// setType keeps the type's URL, without a copy of one that is served.
+// setType sets the type's URL, without a copy if the type is served.
 func (r *request) setType(v []byte) error {
 	for t := range resource.NumTypes {
 		if url := t.URL(); string(v) == url {
@@ -192,7 +194,7 @@ func (r *request) addInitial(v []byte) error {
 	return err
 }
 
-// validEntry tells whether one of a map of strings can be read.
+// validEntry returns an error if an entry of a map of strings cannot be read.
 func validEntry(b []byte) error {
 	whole := ascii(b)
 	if _, _, ok := shortEntry(b); ok && whole {
@@ -211,7 +213,8 @@ func validEntry(b []byte) error {
 	return nil
 }
 
-// ascii tells whether all bytes are. What is in an entry with a short name is, its tags and lengths too.
+// ascii reports whether all bytes are ASCII. In an entry with a short name, tags and lengths are
+// too.
 func ascii(b []byte) bool {
 	var all uint64
 	for ; len(b) >= 8; b = b[8:] {
@@ -232,8 +235,8 @@ func (r *request) setNack(v []byte) error {
 	return nil
 }
 
-// field is the number and value of the field with which a message begins, and its size with the tag, which is an error of protowire's
-// if that is negative. The value is nil if it is not length-delimited.
+// field returns the number and value of the first field of a message, and its size with the tag. A
+// negative size is an error of protowire's. The value is nil if it is not length-delimited.
 func field(b []byte) (n protowire.Number, v []byte, size int) {
 	if n, size = shortField(b); size > 0 {
 		return n, b[2:size], size
@@ -253,8 +256,8 @@ func field(b []byte) (n protowire.Number, v []byte, size int) {
 	return n, v, tag + size
 }
 
-// shortField is field for what is length-delimited and has a tag and a length of one byte each, as nearly all have. The size is 0 for
-// others, and for what is not all there.
+// shortField is field for a length-delimited one with a tag and a length of one byte each, as
+// nearly all have. The size is 0 for others, and for a field that is incomplete.
 func shortField(b []byte) (n protowire.Number, size int) {
 	if len(b) < 2 || (b[0]|b[1])&0x80 != 0 || b[0]&7 != byte(protowire.BytesType) || b[0] < 8 || len(b)-2 < int(b[1]) {
 		return 0, 0

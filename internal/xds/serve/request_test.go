@@ -19,8 +19,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// FuzzDecodeRequest holds the decoder against the generated types: it must fail on the same bytes, except for errors
-// inside of the node, which is left for later, and read the same.
+// FuzzDecodeRequest holds the decoder against the generated types: it must fail on the same bytes,
+// except for errors inside of the node, which is left for later, and read the same.
 func FuzzDecodeRequest(f *testing.F) {
 	node := &corev3.Node{Id: reviewsID}
 	for _, m := range []proto.Message{
@@ -130,7 +130,9 @@ func compare(t *testing.T, want session.Request, nack *statusv1.Status, node *co
 // Short and long, in small requests and in large ones, wherever a frame ends.
 func TestDecodeRefusesWhatIsNotUTF8(t *testing.T) {
 	const bad = "\xff"
-	for _, text := range []string{"", "caf\u00e9", strings.Repeat("x", 7), strings.Repeat("x", 59), strings.Repeat("x", 200)} {
+	for _, text := range []string{
+		"", "caf\u00e9", strings.Repeat("x", 7), strings.Repeat("x", 59), strings.Repeat("x", 200),
+	} {
 		decodeAll(t, &discoveryv3.DeltaDiscoveryRequest{
 			TypeUrl: text, ResourceNamesSubscribe: []string{text}, InitialResourceVersions: map[string]string{text: text},
 		}, nil)
@@ -174,7 +176,9 @@ func encoded(m *discoveryv3.DeltaDiscoveryRequest) (b []byte) {
 
 // What ends in the middle of a field is refused, whether or not a frame ends there too.
 func TestDecodeRefusesWhatIsCutOff(t *testing.T) {
-	b := encoded(&discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: map[string]string{strings.Repeat("x", 200): "v"}})
+	b := encoded(&discoveryv3.DeltaDiscoveryRequest{
+		InitialResourceVersions: map[string]string{strings.Repeat("x", 200): "v"},
+	})
 	ends := []int{0, 2} // after the type
 	for n := range b {
 		for _, size := range []int{1, 5, 64, len(b)} {
@@ -189,10 +193,12 @@ func TestDecodeRefusesWhatIsCutOff(t *testing.T) {
 }
 
 // What waits is held in the frames that it came in, unless these are tiny.
-func TestARequestInTinyFramesIsPutTogether(t *testing.T) {
-	for size, want := range map[int]int{1: 1, fewBytes: 1, fewBytes + 1: len(large)/(fewBytes+1) + 1, 1 << 20: 1} {
+func TestDecodeJoinsTinyFrames(t *testing.T) {
+	for size, want := range map[int]int{
+		1: 1, minBytesPerBuffer: 1, minBytesPerBuffer + 1: len(large)/(minBytesPerBuffer+1) + 1, 1 << 20: 1,
+	} {
 		pieces := inPieces(large, size)[1:]
-		in := incoming{protocol: session.Delta, lent: &lent{}}
+		in := incoming{protocol: session.Delta, pools: &pools{}}
 		require.NoError(t, newCodec().Unmarshal(pieces, &in))
 		r := in.request
 		require.Len(t, r.lists.message, want)
@@ -202,11 +208,14 @@ func TestARequestInTinyFramesIsPutTogether(t *testing.T) {
 	}
 }
 
-// A group is read as often as it doubles, not with each frame that it is in; and what comes behind it is not lost.
+// A group is read as often as it doubles, not with each frame that it is in; and what comes behind
+// it is not lost.
 func TestDecodeReadsWhatIsBehindAGroup(t *testing.T) {
 	group := protowire.AppendTag(nil, 98, protowire.StartGroupType)
 	group = append(append(group, large...), protowire.AppendTag(nil, 98, protowire.EndGroupType)...)
-	want := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: "t", ResourceNamesSubscribe: []string{"a", strings.Repeat("b", 300), "c"}}
+	want := &discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl: "t", ResourceNamesSubscribe: []string{"a", strings.Repeat("b", 300), "c"},
+	}
 	for _, size := range []int{1, 5, 64, 1000, 1 << 20} {
 		r := request{protocol: session.Delta}
 		require.NoError(t, r.decode(inPieces(append(group, encoded(want)...), size)))
@@ -216,7 +225,7 @@ func TestDecodeReadsWhatIsBehindAGroup(t *testing.T) {
 	}
 }
 
-func TestDecodePassesOverAKnownNode(t *testing.T) {
+func TestDecodeSkipsAKnownNode(t *testing.T) {
 	b, err := proto.Marshal(&discoveryv3.DeltaDiscoveryRequest{
 		Node: &corev3.Node{Id: strings.Repeat("x", 60000)}, TypeUrl: "t", ResponseNonce: "n",
 	})

@@ -9,27 +9,29 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// scanner reads the length-delimited fields of a message, and passes over all others. The message stays in the buffers that it came in,
-// one for each frame: what a proxy says that comes back is hundreds of kilobytes, and to put them together would cost as much as to
-// read them. Only a field that ends in another buffer than it begins in is copied.
+// scanner reads the length-delimited fields of a message, and skips all others. The message stays
+// in the buffers in which it arrived, one for each frame. A proxy that reconnects reports hundreds
+// of kilobytes, and joining them would cost as much as reading them. Only a field that spans
+// buffers is copied.
 type scanner struct {
 	n   protowire.Number
-	v   []byte // valid until next is called again
+	v   []byte // valid until the next call of next
 	err error
 
-	b      []byte // what is read next
-	after  []byte // what comes behind that in the same buffer
-	left   mem.BufferSlice
-	joined []byte // what begins in one buffer and ends in another
+	buf    []byte // what is read next
+	tail   []byte // what follows buf in the same buffer
+	rest   mem.BufferSlice
+	joined []byte // a field that spans buffers
 }
 
-// atOnce is how many bytes are joined at least.
-const atOnce = 128
+// minJoined is how many bytes are joined at least.
+const minJoined = 128
 
-// next goes to the next field; false at the end or, with err, where the message cannot be read.
+// next goes to the next field. It returns false at the end, or with err set where the message
+// cannot be read.
 func (s *scanner) next() bool {
-	if n, size := shortField(s.b); size > 0 {
-		s.n, s.v, s.b = n, s.b[2:size], s.b[size:]
+	if n, size := shortField(s.buf); size > 0 {
+		s.n, s.v, s.buf = n, s.buf[2:size], s.buf[size:]
 		return true
 	}
 	return s.nextOfAny()
@@ -37,9 +39,9 @@ func (s *scanner) next() bool {
 
 func (s *scanner) nextOfAny() bool {
 	for s.more() {
-		n, v, size := field(s.b)
+		n, v, size := field(s.buf)
 		if size > 0 {
-			s.b = s.b[size:]
+			s.buf = s.buf[size:]
 		} else {
 			n, v, size = s.join(size)
 		}
@@ -55,32 +57,32 @@ func (s *scanner) nextOfAny() bool {
 	return false
 }
 
-// more tells whether anything is left.
+// more reports whether anything is left.
 func (s *scanner) more() bool {
-	if len(s.b) == 0 {
-		s.b = s.take(math.MaxInt)
+	if len(s.buf) == 0 {
+		s.buf = s.take(math.MaxInt)
 	}
-	return len(s.b) > 0
+	return len(s.buf) > 0
 }
 
-// take is up to n of the bytes behind s.b, none at the end.
+// take returns up to n of the bytes behind buf, none at the end.
 func (s *scanner) take(n int) (taken []byte) {
-	for len(s.after) == 0 && len(s.left) > 0 {
-		s.after, s.left = s.left[0].ReadOnlyData(), s.left[1:]
+	for len(s.tail) == 0 && len(s.rest) > 0 {
+		s.tail, s.rest = s.rest[0].ReadOnlyData(), s.rest[1:]
 	}
-	n = min(n, len(s.after))
-	taken, s.after = s.after[:n], s.after[n:]
+	n = min(n, len(s.tail))
+	taken, s.tail = s.tail[:n], s.tail[n:]
 	return taken
 }
 
-// join reads a field that does not end in s.b; size is what field said. What it looks at is twice as much each time, because to find the end
-// of a group takes reading all of it.
+// join reads a field that does not end in buf; size is what field returned. It doubles what it
+// looks at each time, because finding the end of a group takes reading all of it.
 func (s *scanner) join(size int) (n protowire.Number, v []byte, _ int) {
-	s.joined = append(s.joined[:0], s.b...)
+	s.joined = append(s.joined[:0], s.buf...)
 	var last []byte
-	for ends(size) {
+	for isTruncated(size) {
 		had := len(s.joined)
-		for want := max(2*had, atOnce); len(s.joined) < want; {
+		for want := max(2*had, minJoined); len(s.joined) < want; {
 			taken := s.take(want - len(s.joined))
 			if len(taken) == 0 {
 				break
@@ -92,12 +94,12 @@ func (s *scanner) join(size int) (n protowire.Number, v []byte, _ int) {
 		}
 		n, v, size = field(s.joined)
 	}
-	s.b = s.joined[max(size, 0):]
-	if left := len(s.b); left <= len(last) { // so it goes on in the buffer
-		s.b, s.after = last[len(last)-left:len(last)+len(s.after)], nil
+	s.buf = s.joined[max(size, 0):]
+	if left := len(s.buf); left <= len(last) { // go on in the buffer
+		s.buf, s.tail = last[len(last)-left:len(last)+len(s.tail)], nil
 	}
 	return n, v, size
 }
 
-// ends tells of an error of protowire's that it is the end of the bytes.
-func ends(size int) bool { return errors.Is(protowire.ParseError(size), io.ErrUnexpectedEOF) }
+// isTruncated reports whether an error of protowire means that the bytes end too early.
+func isTruncated(size int) bool { return errors.Is(protowire.ParseError(size), io.ErrUnexpectedEOF) }

@@ -7,32 +7,33 @@ import (
 	"time"
 )
 
-// sealLimit is how long Stop waits for clients to read their seals, and sealPoll how often it looks. Who has not read them by then gets
-// lists from whom it comes to, as it would have without.
+// sealLimit is how long Stop waits for clients to read their seals, and sealPoll how often it
+// looks. Clients that have not read them by then get lists from the next server, as without seals.
 const (
 	sealLimit = time.Second
 	sealPoll  = 5 * time.Millisecond
 )
 
-// seal has clients that have endpoints as resources of their own know a version for what they have, by which they go on from there with
-// the next server, rather than be sent all of it again (session.Session.Seal).
+// seal has each stream seal the endpoints that its client has as resources of their own
+// (session.Session.Seal). The client then reports a version for them to the next server, and is not
+// sent all of them again.
 func (s *Server) seal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sealLimit)
 	defer cancel()
 	s.mu.Lock()
-	parting := slices.Collect(maps.Keys(s.streams))
-	for _, st := range parting {
-		st.parting.Store(true)
+	streams := slices.Collect(maps.Keys(s.streams))
+	for _, st := range streams {
+		st.sealPending.Store(true)
 	}
 	s.mu.Unlock()
-	for _, st := range parting {
+	for _, st := range streams {
 		st.conn.Poke()
 	}
 	poll := time.NewTicker(sealPoll)
 	defer poll.Stop()
 	for {
-		parting = slices.DeleteFunc(parting, func(st *stream) bool { return !st.parting.Load() })
-		if len(parting) == 0 {
+		streams = slices.DeleteFunc(streams, func(st *stream) bool { return !st.sealPending.Load() })
+		if len(streams) == 0 {
 			return
 		}
 		select {
@@ -43,9 +44,9 @@ func (s *Server) seal(ctx context.Context) {
 	}
 }
 
-// seal sends what is left to say to a client that is about to lose its stream. The caller holds driving.
+// seal sends what the session has to say before the stream ends. The caller holds driving.
 func (st *stream) seal() error {
-	if !st.parting.Load() || st.sealed {
+	if !st.sealPending.Load() || st.sealed {
 		return nil
 	}
 	st.sealed = true
@@ -54,7 +55,7 @@ func (st *stream) seal() error {
 	responses := st.session.Seal(now)
 	st.mu.Unlock()
 	if len(responses) == 0 {
-		st.parting.Store(false)
+		st.sealPending.Store(false)
 		return nil
 	}
 	return st.conclude(responses, now, false)

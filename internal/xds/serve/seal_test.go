@@ -32,13 +32,19 @@ func (f *fixture) crowdOf(generation uint64, endpoints int, text func(i int) str
 	}
 	var members []*resource.Resource
 	for i := range endpoints {
-		members = append(members, resource.New(fmt.Sprint("e", i), encode(&endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
-			Endpoint: &endpointv3.Endpoint{Hostname: fmt.Sprint("e", i) + text(i)},
-		}})))
+		endpoint := &endpointv3.Endpoint{Hostname: fmt.Sprint("e", i) + text(i)}
+		members = append(members, resource.New(fmt.Sprint("e", i), encode(&endpointv3.LbEndpoint{
+			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: endpoint},
+		})))
 	}
 	head := encode(&endpointv3.ClusterLoadAssignment{ClusterName: "a"})
-	group := resource.Group{Head: encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: "z"}}), Members: f.store.Build(members...)}
-	return f.clusters(generation, 1, "a").With(resource.Endpoint, f.store.Build(resource.NewAssignment("a", head, []resource.Group{group})))
+	group := resource.Group{
+		Head:    encode(&endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: "z"}}),
+		Members: f.store.Build(members...),
+	}
+	return f.clusters(generation, 1, "a").With(
+		resource.Endpoint, f.store.Build(resource.NewAssignment("a", head, []resource.Group{group})),
+	)
 }
 
 // collect takes the crowd, with all its members.
@@ -48,7 +54,9 @@ func (d deltaStream) collect(f *fixture) *resource.Collections {
 	head := d.recv()
 	collection := f.state.Set(resource.Endpoint).Get("a").Collections()
 	require.Equal(d.t, collection.Open.Version().String(), head.GetResources()[0].GetVersion())
-	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.LbEndpoint.URL(), ResourceNamesSubscribe: collection.Names()})
+	d.send(&discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl: resource.LbEndpoint.URL(), ResourceNamesSubscribe: collection.Names(),
+	})
 	d.ack(head)
 	members := d.recv()
 	require.Len(d.t, members.GetResources(), collectionsFrom)
@@ -56,8 +64,8 @@ func (d deltaStream) collect(f *fixture) *resource.Collections {
 	return collection
 }
 
-// TestStopSealsWhatClientsHave: a client of a server that ends reports, to whom it comes to next, a version of what it has, although
-// that has just changed.
+// TestStopSealsWhatClientsHave: a client of a server that ends reports, to whom it comes to next, a
+// version of what it has, although that has just changed.
 func TestStopSealsWhatClientsHave(t *testing.T) {
 	f := newFixture(t)
 	f.publish(f.crowd(1, collectionsFrom))
@@ -101,6 +109,6 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	f.server.seal(ctx)
-	require.True(t, st.parting.Load())
+	require.True(t, st.sealPending.Load())
 	st.driving.Unlock()
 }

@@ -24,10 +24,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// Registrar is what serve needs of the pipeline: for a proxy that has just connected it finds the class and registers
-// the connection at the Hub. serve closes the connection when the stream ends.
+// Registrar is what serve needs of the pipeline: it finds the class of a proxy that has just
+// connected, and registers the connection at the Hub. serve closes the connection when the stream
+// ends.
 //
-// An error that is a gRPC status is sent as it is; any other is sent as Unavailable, as before the first state is there.
+// An error that is a gRPC status is sent unchanged; any other is sent as Unavailable, as before the
+// first state is there.
 type Registrar interface {
 	Connect(ctx context.Context, node *Node, id Identity) (*fanout.Conn, error)
 }
@@ -35,45 +37,53 @@ type Registrar interface {
 // Options are what a Server needs; zero limits have defaults.
 type Options struct {
 	Registrar Registrar
-	// Authenticator proves who opens a stream. Without one, everybody is nobody in particular and believed.
+	// Authenticator proves who opens a stream. Without one, every client is anonymous and believed.
 	Authenticator Authenticator
 	// Pushes reports which pushes are under way, so that new streams give way to them.
 	Pushes admission.Pushes
-	// Differ is shared by all sessions of the process, so that those which make the same step share its result.
+	// Differ is shared by all sessions of the process, so that sessions which make the same step
+	// share its result.
 	Differ  *resource.Differ
 	Metrics *observe.Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
 	Limits  Limits
-	// Hold and Drain are the session's: how long dependants wait for what they depend on, and how long a proxy's old
-	// listeners go on serving.
+	// Hold and Drain are the session's: how long dependants wait for what they depend on, and how
+	// long a proxy's old listeners keep serving.
 	Hold, Drain time.Duration
-	// WholeRoutes and WholeEndpoints have all clients get route tables, and the endpoints of a cluster, as one resource each. Without
-	// them, Envoys that are new enough get those of large ones as resources of their own.
+	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off: all clients get route tables, and the
+	// endpoints of a cluster, as one resource each. Otherwise Envoys that are new enough get
+	// virtual hosts, and the endpoints of large clusters, as resources of their own.
 	WholeRoutes, WholeEndpoints bool
-	// Credentials secure connections and prove who has opened them; nil leaves them in plaintext.
+	// Credentials secure connections and prove who has opened them. Without them connections are in
+	// plaintext.
 	Credentials credentials.TransportCredentials
 }
 
-// Limits are what keeps one client from harming others.
+// Limits keep one client from harming others.
 type Limits struct {
-	// StreamsPerSecond may begin (PILOT_MAX_REQUESTS_PER_SECOND); 0 takes it from the machine's size.
+	// StreamsPerSecond may begin (PILOT_MAX_REQUESTS_PER_SECOND); 0 takes it from the machine's
+	// size.
 	StreamsPerSecond float64
-	// MemoryTight tells whether there is no memory for further streams: then they wait. It is called often, by one at a time; nil
-	// stands for never.
+	// MemoryTight reports whether there is no memory for further streams, which then wait. It is
+	// called often, by one goroutine at a time. nil means never.
 	MemoryTight func() bool
-	// firstBytes of first responses may be in flight for all clients together; 0 is the gate's default.
+	// firstBytes of first responses may be in flight for all clients together; 0 is the gate's
+	// default.
 	firstBytes int
-	// Write is how long a client may take to take one response; then its stream is ended. 0 means 30 s.
+	// Write is how long a client may take to receive one response. Then its stream is ended. 0
+	// means 30 s.
 	Write time.Duration
 	// FirstRequest is how long a stream may be open without a request. 0 means 15 s.
 	FirstRequest time.Duration
 	// ReceiveBytes is the size of the largest request; 0 means 4 MiB.
 	ReceiveBytes int
-	// KeepaliveInterval and KeepaliveTimeout find dead connections; 0 means 30 s, and 10 s more than Write: grpc-go makes the timeout
-	// TCP_USER_TIMEOUT too, by which the kernel ends a connection whose client does not read, without telling the client.
+	// KeepaliveInterval and KeepaliveTimeout find dead connections. 0 means 30 s, and 10 s more
+	// than Write: grpc-go also sets the timeout as TCP_USER_TIMEOUT, with which the kernel ends a
+	// connection whose client does not read, without telling the client.
 	KeepaliveInterval, KeepaliveTimeout time.Duration
-	// ConnectionAge ends connections of that age, so that clients spread over replicas anew; 0 means never.
+	// ConnectionAge ends connections of that age, so that clients spread over replicas anew. 0
+	// means never.
 	ConnectionAge time.Duration
 }
 
@@ -87,11 +97,12 @@ const (
 )
 
 const (
-	// writeBuffer is small because each stream of a burst holds one, until its turn to write has come.
+	// writeBuffer is small because each stream of a burst holds one until it is its turn to write.
 	writeBuffer = 4 << 10
 	readBuffer  = 1 << 10
 	window      = 64<<10 - 1
-	// connWindow is granted again as fast as it is used, whether a stream reads or not, so it limits nobody: a larger one spares frames.
+	// connWindow is granted again as fast as it is used, whether a stream reads or not. So it
+	// limits nobody, and a larger one saves frames.
 	connWindow = 1 << 20
 )
 
@@ -114,10 +125,10 @@ type Server struct {
 	gate          *admission.Gate
 	requestSlots  admission.Semaphore // of requests that ask for something
 	instruments   *instruments
-	watch         *watch
-	scratch       session.Scratch // that the sessions borrow from
-	lent          lent            // that the streams do
-	distrust      distrust
+	sendWatch     *sendWatch
+	scratch       session.Scratch // that sessions borrow from
+	pools         pools           // that the streams do
+	distrust      distrustStore
 	grpc          *grpc.Server
 	draining      chan struct{} // closed when streams should end
 	drain         func()
@@ -139,7 +150,7 @@ func New(o Options) *Server {
 		draining:      make(chan struct{}),
 		streams:       map[*stream]struct{}{},
 	}
-	s.watch = newWatch(s.limits.Write, o.Now)
+	s.sendWatch = newWatch(s.limits.Write, o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
@@ -150,12 +161,13 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(newCoalescing(cmp.Or(s.options.Credentials, insecure.NewCredentials()))),
 		grpc.ForceServerCodecV2(newCodec()),
-		experimental.BufferPool(&frames{}),
-		grpc.InTapHandle(cancellable),
+		experimental.BufferPool(&framePool{}),
+		grpc.InTapHandle(withCancel),
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(s.limits.ReceiveBytes),
-		// Idle streams keep no buffers. Windows that are fixed spare the pings by which others are measured, two frames for each ACK;
-		// a request that is larger than its window has it widened while it is read.
+		// Idle streams keep no buffers. Windows that are fixed spare the pings by which others are
+		// measured, two frames for each ACK; a request that is larger than its window has it
+		// widened while it is read.
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.StaticStreamWindowSize(window),
@@ -173,13 +185,14 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 	}
 }
 
-// Serve accepts connections until Stop, and then returns nil. It may be called for several listeners.
+// Serve accepts connections until Stop, and then returns nil. It may be called for several
+// listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return s.grpc.Serve(s.gate.Listener(frugal{l}))
+	return s.grpc.Serve(s.gate.Listener(unsentLimitListener{l}))
 }
 
-// Stop closes all connections, so that clients come back elsewhere, and returns when their streams have ended or ctx is
-// done. Before that it has them seal what they have.
+// Stop closes all connections, so that clients reconnect elsewhere. Before that it has streams seal
+// what their clients have. It returns when the streams have ended or ctx is done.
 func (s *Server) Stop(ctx context.Context) {
 	s.drain()
 	s.seal(ctx)
@@ -195,12 +208,16 @@ func (s *Server) Stop(ctx context.Context) {
 }
 
 // StreamAggregatedResources serves the state of the world.
-func (s *Server) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (s *Server) StreamAggregatedResources(
+	g discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
+) error {
 	return s.serve(g, session.StateOfTheWorld)
 }
 
 // DeltaAggregatedResources serves delta.
-func (s *Server) DeltaAggregatedResources(g discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+func (s *Server) DeltaAggregatedResources(
+	g discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
+) error {
 	return s.serve(g, session.Delta)
 }
 
@@ -212,7 +229,7 @@ type Client struct {
 	Address      string
 	ConnectedAt  time.Time
 	Protocol     session.Protocol
-	// Behind tells that a newer state waits to be pushed.
+	// Behind is set if a newer state waits to be pushed.
 	Behind bool
 	// State and Overlay are what the proxy is being brought to.
 	State   resource.State
@@ -220,7 +237,7 @@ type Client struct {
 	Types   [resource.NumTypes]session.TypeStatus
 }
 
-// Clients are the connected proxies by name, and by connection for a proxy that has several.
+// Clients returns the connected proxies by name, and by connection for a proxy that has several.
 func (s *Server) Clients() []Client {
 	s.mu.Lock()
 	clients := make([]Client, 0, len(s.streams))

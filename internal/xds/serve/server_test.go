@@ -137,14 +137,18 @@ func TestNackIsCountedAndLogged(t *testing.T) {
 	})
 	f.eventually("counted", func() bool { return f.value("pilot_total_xds_rejects", "type", "cds") == 1 })
 	require.InDelta(t, 1, f.value("pilot_xds_cds_reject", "node", "reviews-v1-0.default", "err", "Internal"), 0)
-	f.eventually("logged", func() bool { return strings.Contains(f.log.String(), "Error adding/updating cluster(s) a: bad") })
+	f.eventually("logged", func() bool {
+		return strings.Contains(f.log.String(), "Error adding/updating cluster(s) a: bad")
+	})
 	d.cancel()
 	f.eventually("a node's series go with it", func() bool { return f.value("pilot_xds_cds_reject") == 0 })
 }
 
 func TestBadNodeIsToldWhatIsRight(t *testing.T) {
 	f := newFixture(t)
-	f.delta(nodeOf("reviews")).fails(codes.InvalidArgument, `node id "reviews" has 1 fields between ~; want "type~ip~pod.namespace~domain"`)
+	f.delta(nodeOf("reviews")).fails(
+		codes.InvalidArgument, `node id "reviews" has 1 fields between ~; want "type~ip~pod.namespace~domain"`,
+	)
 	f.delta(nil).fails(codes.InvalidArgument, "the stream's first request has no node id")
 	require.InDelta(t, 2, f.value("lateen_xds_refused_streams_total", "code", "InvalidArgument"), 0)
 	require.Zero(t, f.hub.Connections(class))
@@ -171,7 +175,9 @@ func (a tokens) Authenticate(_ context.Context, md metadata.MD) (Identity, error
 
 func TestIdentityIsProvenAndMustMatch(t *testing.T) {
 	f := newFixture(t, func(o *Options) {
-		o.Authenticator = tokens{"Bearer reviews": {TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "reviews"}}
+		o.Authenticator = tokens{
+			"Bearer reviews": {TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "reviews"},
+		}
 	})
 	f.delta(nodeOf(reviewsID)).fails(codes.Unauthenticated, "no credential is valid")
 
@@ -190,8 +196,8 @@ func TestIdentityIsProvenAndMustMatch(t *testing.T) {
 	require.Equal(t, "spiffe://cluster.local/ns/default/sa/reviews", f.server.Clients()[0].Identity.String())
 }
 
-// stuff publishes a state that a client which is not Envoy gets as three responses of 3 MB: the first is buffered, the
-// second waits until the client reads.
+// stuff publishes a state that a client which is not Envoy gets as three responses of 3 MB: the
+// first is buffered, the second waits until the client reads.
 func (f *fixture) stuff() {
 	f.publish(f.clusters(2, 3_000_000, "x", "y", "z"))
 	f.eventually("all have taken it up", func() bool {
@@ -213,7 +219,7 @@ func TestSendThatTakesTooLongEndsTheStream(t *testing.T) {
 }
 
 // The throttle has one turn here; a client that does not read must not keep it from others.
-func TestStalledClientGivesItsTurnBack(t *testing.T) {
+func TestStalledClientGivesItsSlotBack(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.Write = time.Hour })
 	stalled, reader := f.delta(slowNode()), f.delta(nodeOf("sidecar~127.0.0.3~b.default~default.svc.cluster.local"))
 	stalled.ack(stalled.recv())
@@ -254,7 +260,9 @@ func TestRequestOverTheLimitIsRefused(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.ReceiveBytes = 1000 })
 	d := f.delta(nodeOf(reviewsID))
 	d.ack(d.recv())
-	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.Endpoint.URL(), ResourceNamesSubscribe: []string{string(make([]byte, 2000))}})
+	d.send(&discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl: resource.Endpoint.URL(), ResourceNamesSubscribe: []string{string(make([]byte, 2000))},
+	})
 	d.fails(codes.ResourceExhausted, "received message larger than max")
 	require.Less(t, f.value("pilot_xds_recv_max"), 1000.0)
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // Server.requestSlots limits how many requests that ask for something are answered at a time to the
-// number of CPUs. Acknowledgements and pushes need no slot. So a push competes with that many requests
-// alone, however many clients connect at once or ask without end.
+// number of CPUs. Acknowledgements and pushes need no slot. So a push competes with that many
+// requests alone, however many clients connect at once or ask without end.
 
-// acquireSlot waits for a slot, unless the stream has one. It returns the cause if ctx ends before. The
-// caller holds driving, or the stream has not begun.
+// acquireSlot waits for a slot, unless the stream has one. It returns the cause if ctx ends before.
+// The caller holds driving, or the stream has not begun.
 func (st *stream) acquireSlot(ctx context.Context) error {
 	if st.hasSlot {
 		return nil
@@ -33,8 +33,9 @@ func (st *stream) releaseSlot() {
 // asks reports whether a request asks for something. Others only answer a response.
 func (r *request) asks() bool { return r.Nonce == "" || len(r.Subscribe) > 0 || r.Lists != nil }
 
-// throttle delays the next request if the client asks for too much. A request that is not read yet is
-// held back by HTTP/2's flow control, and the client's answers to pushes wait behind it. Pushes go on.
+// throttle delays the next request if the client asks for too much. A request that is not read yet
+// is held back by HTTP/2's flow control, and the client's answers to pushes wait behind it. Pushes
+// go on.
 func (st *stream) throttle(ctx context.Context) {
 	wait := st.requests.Take(st.server.options.Now().Sub(st.since))
 	if wait == 0 {

@@ -52,7 +52,9 @@ func TestStreamsThatWaitForTheirClientsHoldNoSlots(t *testing.T) {
 		stuck = append(stuck, d)
 	}
 	f.stuff()
-	again := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.Cluster.URL(), ResourceNamesSubscribe: []string{"x", "y", "z"}}
+	again := &discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl: resource.Cluster.URL(), ResourceNamesSubscribe: []string{"x", "y", "z"},
+	}
 	for _, d := range stuck {
 		d.send(again)
 	}

@@ -7,18 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsentLimit is from how many bytes on that the kernel could not send yet it takes no more for a connection. Without, it would take
-// megabytes for each client that does not read (net.ipv4.tcp_wmem), which are the process's memory as far as its cgroup is concerned.
-// What is under way and not acknowledged does not count, so a long way to the client is used as before. The kernel fills the segment
-// that it has begun: so there may be 64 KiB more.
+// unsentLimit is the number of unsent bytes from which on the kernel takes no more for a
+// connection. Without it the kernel would take megabytes for each client that does not read
+// (net.ipv4.tcp_wmem), which count as the process's memory for its cgroup. Bytes in flight do not
+// count, so a long way to the client is used as before. The kernel fills the segment that it has
+// begun, so there may be 64 KiB more.
 const unsentLimit = 16 << 10
 
-// frugal is a listener whose connections have the limit. A connection without a socket, or whose socket does not know the
-// option, is as it was.
-type frugal struct{ net.Listener }
+// unsentLimitListener is a listener whose connections have the limit. A connection without a
+// socket, or whose socket does not know the option, stays without.
+type unsentLimitListener struct{ net.Listener }
 
 // Accept implements net.Listener.
-func (f frugal) Accept() (net.Conn, error) {
+func (f unsentLimitListener) Accept() (net.Conn, error) {
 	conn, err := f.Listener.Accept()
 	if socket, ok := conn.(syscall.Conn); ok && err == nil {
 		if raw, err := socket.SyscallConn(); err == nil {

@@ -4,5 +4,5 @@ package serve
 
 import "net"
 
-// frugal is the listener as it is: the kernel's own limit holds.
-type frugal struct{ net.Listener }
+// unsentLimitListener returns connections unchanged: only Linux has the limit.
+type unsentLimitListener struct{ net.Listener }

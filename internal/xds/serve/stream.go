@@ -24,37 +24,39 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// stream is one client's stream. It has one goroutine of its own, the handler's, which reads; a goroutine of the Hub's pushes.
+// stream is one client's stream. Its own goroutine, the handler's, reads; a goroutine of the Hub's
+// pushes.
 //
-// What a push and its ACK look at comes first: with thousands of streams each of these cache lines has to be fetched anew.
+// The fields that a push and its ACK read come first: with thousands of streams each of these cache
+// lines is fetched anew.
 type stream struct {
-	server   *Server
-	grpc     grpc.ServerStream
-	in       incoming // the request that is being read
-	conn     *fanout.Conn
-	session  *session.Session
-	driving  sync.Mutex         // held while the session makes a step and its responses are sent, see drive.go
-	mu       sync.Mutex         // held while the session makes a step, since Clients reads it
-	missed   atomic.Bool        // a push found somebody else driving
-	ticked   atomic.Bool        // tick has fired
-	parting  atomic.Bool        // the server waits for it to seal, see seal.go
-	sealed   bool               // it was told to
-	over     bool               // the stream has ended
-	hasSlot  bool               // it has one of Server.requestSlots
-	first    bool               // what is being sent is the first answer of its type
-	tickAt   time.Time          // when tick fires, zero if it does not
-	inFlight admission.InFlight // the gate's
-	out      outgoing           // the one that is being sent
-	sending  sending            // the watch's
+	server        *Server
+	grpc          grpc.ServerStream
+	in            incoming // the request that is being read
+	conn          *fanout.Conn
+	session       *session.Session
+	driving       sync.Mutex         // held while the session makes a step and its responses are sent, see drive.go
+	mu            sync.Mutex         // held while the session makes a step, since Clients reads it
+	pushMissed    atomic.Bool        // a push found the session busy
+	ticked        atomic.Bool        // tick has fired
+	sealPending   atomic.Bool        // the server waits for the stream to seal, see seal.go
+	sealed        bool               // the session was told to seal
+	hasEnded      bool               // the stream has ended
+	hasSlot       bool               // it holds one of Server.requestSlots
+	isFirstOfType bool               // the first response of its type is being sent
+	tickAt        time.Time          // when tick fires; zero if it does not
+	inFlight      admission.InFlight // the gate's
+	out           outgoing           // the response that is being sent
+	sending       sending            // sendWatch's
 
 	tick      *time.Timer // nil until the session wants one
 	requests  admission.RequestBudget
-	asked     typeSet // that it has asked for
+	asked     typeSet // types that the client has asked for
 	entered   bool    // it has entered the gate and not left
 	throttled bool    // it has asked for too much at some time
 	nacked    bool
 	protocol  session.Protocol
-	kill      context.CancelCauseFunc // ends the stream even while a send is blocked
+	cancel    context.CancelCauseFunc // ends the stream even while a send is blocked
 	id        string
 	address   string
 	since     time.Time
@@ -69,25 +71,25 @@ var (
 	errEnded        = errors.New("the stream has ended")
 )
 
-type killKey struct{}
+type cancelKey struct{}
 
-// cancellable gives each stream a context that its handler can cancel: grpc-go has no other way to end a send which
-// waits for a client that does not read.
-func cancellable(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	ctx, kill := context.WithCancelCause(ctx)
-	return context.WithValue(ctx, killKey{}, kill), nil
+// withCancel gives each stream a context that its handler can cancel. grpc-go has no other way to
+// end a send that waits for a client which does not read.
+func withCancel(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return context.WithValue(ctx, cancelKey{}, cancel), nil
 }
 
 // serve is the life of one stream.
 func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	ctx := g.Context()
-	kill, ok := ctx.Value(killKey{}).(context.CancelCauseFunc)
+	cancel, ok := ctx.Value(cancelKey{}).(context.CancelCauseFunc)
 	if !ok {
 		return status.Error(codes.Internal, "the stream has no cancellable context")
 	}
-	st := &stream{server: s, grpc: g, protocol: p, kill: kill, since: s.options.Now()}
-	st.in = incoming{protocol: p, lent: &s.lent}
-	st.out.queue.Total, st.out.lent = s.options.Metrics.XDS.Queued, &s.lent
+	st := &stream{server: s, grpc: g, protocol: p, cancel: cancel, since: s.options.Now()}
+	st.in = incoming{protocol: p, pools: &s.pools}
+	st.out.queue.Total, st.out.pools = s.options.Metrics.XDS.Queued, &s.pools
 	if from, ok := peer.FromContext(ctx); ok {
 		st.address = from.Addr.String()
 	}
@@ -103,11 +105,11 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 func (st *stream) live(ctx context.Context) error {
 	defer st.releaseSlot()
 	defer st.leaveGate()
-	if err := st.come(ctx); err != nil {
+	if err := st.accept(ctx); err != nil {
 		return err
 	}
 	if st.conn == nil {
-		return nil // it went before it was there
+		return nil // the client left before it was registered
 	}
 	defer st.disconnect()
 	err := st.begin()
@@ -118,11 +120,12 @@ func (st *stream) live(ctx context.Context) error {
 	return st.ended(ctx, err)
 }
 
-// come is all that a stream does before it is registered. It stands for itself because of its frame: one that is used no more would lie
-// below what reads, and a goroutine that waits with little more than 4 KiB of its stack in use has 16.
+// accept is all that a stream does before it is registered. It is a function of its own because of
+// its frame, which would otherwise stay below the reading. A goroutine that waits with more than 4
+// KiB of its stack in use has 16 KiB.
 //
 //go:noinline
-func (st *stream) come(ctx context.Context) error {
+func (st *stream) accept(ctx context.Context) error {
 	if !st.admitted(ctx) {
 		return st.refuse(codes.ResourceExhausted, errors.New("too many streams begin at once; try again"))
 	}
@@ -138,7 +141,7 @@ func (st *stream) come(ctx context.Context) error {
 		}
 		st.identity = id
 	}
-	if err := st.arrive(ctx); err != nil {
+	if err := st.awaitFirstRequest(ctx); err != nil {
 		return ignoreEnd(err)
 	}
 	if err := st.acquireSlot(ctx); err != nil {
@@ -147,7 +150,7 @@ func (st *stream) come(ctx context.Context) error {
 	return st.connect(ctx, st.in.request)
 }
 
-// admitted waits for the stream's admission.
+// admitted waits until the stream may begin.
 func (st *stream) admitted(ctx context.Context) bool {
 	waiting := st.server.instruments.xds.Waiting
 	waiting.Inc()
@@ -155,9 +158,9 @@ func (st *stream) admitted(ctx context.Context) bool {
 	return st.server.streamLimiter.Wait(ctx, st.server.options.Now())
 }
 
-// arrive waits for the first request, and until the gate admits the stream. It reads no request before
-// the stream has a place in the gate's queue.
-func (st *stream) arrive(ctx context.Context) error {
+// awaitFirstRequest waits for the first request, and until the gate admits the stream. It reads no
+// request before the stream has a place in the gate's queue.
+func (st *stream) awaitFirstRequest(ctx context.Context) error {
 	gate, waiting := st.server.gate, st.server.instruments.xds.Waiting
 	waiting.Inc()
 	err := gate.Queue().Acquire(ctx)
@@ -167,7 +170,7 @@ func (st *stream) arrive(ctx context.Context) error {
 	}
 	leave := sync.OnceFunc(gate.Queue().Release)
 	defer leave()
-	if err := st.firstRequest(ctx, leave); err != nil {
+	if err := st.receiveFirst(ctx, leave); err != nil {
 		return err
 	}
 	return st.enter(ctx)
@@ -183,6 +186,7 @@ func (st *stream) enter(ctx context.Context) error {
 	return err
 }
 
+// leaveGate lets the next stream enter, if this one has entered.
 func (st *stream) leaveGate() {
 	if st.entered {
 		st.entered = false
@@ -190,7 +194,8 @@ func (st *stream) leaveGate() {
 	}
 }
 
-// log is the logger with what is known of the client. It is made when it is needed: a stream is silent most of its life.
+// log returns the logger with what is known of the client. It is made when needed: a stream logs
+// nothing most of its life.
 func (st *stream) log() *slog.Logger {
 	if st.node == nil {
 		return st.server.options.Log
@@ -214,9 +219,10 @@ func (st *stream) receive() error {
 	return nil
 }
 
-// firstRequest waits for the request that carries the node, in a goroutine beside this one, because only the end of this one
-// ends what waits for a client that says nothing. late is called if the request is not there soon.
-func (st *stream) firstRequest(ctx context.Context, late func()) error {
+// receiveFirst waits for the request that carries the node. It reads in a second goroutine, because
+// a read from a silent client ends only when the handler returns. late is called if the request
+// does not arrive within admission.Patience.
+func (st *stream) receiveFirst(ctx context.Context, late func()) error {
 	limit := time.NewTimer(st.server.limits.FirstRequest)
 	defer limit.Stop()
 	soon := time.AfterFunc(admission.Patience, late)
@@ -237,7 +243,7 @@ func (st *stream) firstRequest(ctx context.Context, late func()) error {
 
 var errDraining = status.Error(codes.Unavailable, "the control plane is shutting down; reconnect")
 
-// read takes requests until the stream ends, nil if it is the client that ended it.
+// read takes requests until the stream ends. It returns nil if the client ended it.
 func (st *stream) read(ctx context.Context) error {
 	for {
 		if err := st.receive(); err != nil {
@@ -251,7 +257,7 @@ func (st *stream) read(ctx context.Context) error {
 		if err := st.request(r); err != nil {
 			return err
 		}
-		asks = asks || r.stale
+		asks = asks || r.isStale
 		st.in.done()
 		if asks {
 			st.throttle(ctx)
@@ -259,7 +265,7 @@ func (st *stream) read(ctx context.Context) error {
 	}
 }
 
-// refused notes that the client has not taken what it was sent.
+// refused records that the client has refused what it was sent.
 //
 //go:noinline
 func (st *stream) refused(r *request) {
@@ -269,7 +275,7 @@ func (st *stream) refused(r *request) {
 	st.log().Warn("proxy refused its configuration", "type", shortName(t), "error", r.Nack.Message)
 }
 
-// ignoreEnd is what the end of reading means for the stream: nothing if the client went away.
+// ignoreEnd returns what the end of reading means for the stream: nothing if the client left.
 func ignoreEnd(err error) error {
 	if errors.Is(err, io.EOF) || status.Code(err) == codes.Canceled {
 		return nil
@@ -310,8 +316,8 @@ func registrarCode(err error) codes.Code {
 func (st *stream) begin() error {
 	st.session = session.New(st.sessionOptions())
 	st.server.instruments.connected(st.node).Inc()
-	st.log().Info("proxy connected", "address", st.address, "identity", st.identity, "version", st.node.Metadata.IstioVersion,
-		"agent", st.node.UserAgent, "release", st.node.Release)
+	st.log().Info("proxy connected", "address", st.address, "identity", st.identity,
+		"version", st.node.Metadata.IstioVersion, "agent", st.node.UserAgent, "release", st.node.Release)
 	if err := st.start(); err != nil {
 		return err
 	}
@@ -319,18 +325,18 @@ func (st *stream) begin() error {
 	err := st.request(st.in.request)
 	st.in.done()
 	st.conn.Start(st.push)
-	if st.ticked.Load() || st.parting.Load() { // before there was somebody to poke
+	if st.ticked.Load() || st.sealPending.Load() { // which came before push was known to the Hub
 		st.conn.Poke()
 	}
 	return err
 }
 
-// start brings the session to the state that it was registered with.
+// start brings the session to the state with which it was registered.
 func (st *stream) start() error {
 	st.driving.Lock()
 	defer st.driving.Unlock()
 	if p, ok := st.conn.Take(); ok {
-		return st.bring(p, st.server.options.Now())
+		return st.update(p, st.server.options.Now())
 	}
 	return nil
 }
@@ -347,7 +353,7 @@ func (st *stream) sessionOptions() session.Options {
 	if st.node.UserAgent != envoyAgent {
 		o.MaxBytes = maxResponse
 	}
-	if !st.node.capable() {
+	if !st.node.takesVHDSAndLEDS() {
 		return o
 	}
 	o.VirtualHosts = !st.server.options.WholeRoutes
@@ -358,23 +364,25 @@ func (st *stream) sessionOptions() session.Options {
 }
 
 const (
-	// collectionsFrom is how many endpoints a cluster has from which on a change of one is much less, in bytes, than the list of all;
-	// for small clusters the list is, and needs no subscription of its own.
+	// collectionsFrom is the number of endpoints from which on a cluster goes in LEDS form. One
+	// changed endpoint is then much smaller than the list of all. For small clusters the list is
+	// smaller, and needs no subscription of its own.
 	collectionsFrom = 200
-	// maxResponse keeps responses below the limit that gRPC libraries have by default, 4 MiB; Envoy has none.
+	// maxResponse keeps responses below the default limit of gRPC libraries, 4 MiB. Envoy has no
+	// limit.
 	maxResponse = 4<<20 - 64<<10
 )
 
-// disconnect ends what the stream has with others, and waits for a push that is under way.
+// disconnect ends what the stream shares with others, and waits for a push that is under way.
 func (st *stream) disconnect() {
-	st.kill(errEnded)
+	st.cancel(errEnded)
 	st.driving.Lock()
 	defer st.driving.Unlock()
-	st.over = true
+	st.hasEnded = true
 	st.out.queue.Close()
 	st.server.gate.Answered(&st.inFlight)
 	st.server.remove(st)
-	st.parting.Store(false) // which Server.seal sets only while it is there
+	st.sealPending.Store(false) // Server.seal sets it only for registered streams
 	st.conn.Close()
 	if st.tick != nil {
 		st.tick.Stop()
@@ -388,8 +396,8 @@ func (st *stream) disconnect() {
 	}
 }
 
-// ended tells what the client learns of its stream's end. Where the stream was killed it was told Canceled before: a send or
-// a read that fails tells it.
+// ended returns the error with which the handler ends. A stream that was cancelled has told its
+// client Canceled already, through a send or a read that failed.
 func (st *stream) ended(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errWriteTimeout):

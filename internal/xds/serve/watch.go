@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// watch finds sends that take too long, at the cost of one timer for all streams: one that is stuck for stallAfter gives its
-// turn of the throttle back, one that is stuck for the limit loses its stream. It looks at them at intervals, so that may be
-// half as late again.
-type watch struct {
+// sendWatch finds sends that take too long, with one timer for all streams. A stream that is stuck
+// for stallAfter gives its slot of the push throttle back. One that is stuck for the limit is
+// ended. It looks at intervals, so either may be half as late again.
+type sendWatch struct {
 	limit    time.Duration
 	interval time.Duration
 	now      func() time.Time
@@ -19,22 +19,22 @@ type watch struct {
 	armed       bool
 }
 
-// sending is a stream's part in the watch, guarded by watch.mu.
+// sending is a stream's part in sendWatch, guarded by sendWatch.mu.
 type sending struct {
 	before, after *stream
 	since         time.Time
 	stalled       bool
 }
 
-// stallAfter is how long a send may hold a turn of the throttle. A client that does not read is then on its own.
+// stallAfter is how long a send may hold a slot of the push throttle.
 const stallAfter = 100 * time.Millisecond
 
-func newWatch(limit time.Duration, now func() time.Time) *watch {
-	return &watch{limit: limit, interval: min(stallAfter, limit) / 2, now: now}
+func newWatch(limit time.Duration, now func() time.Time) *sendWatch {
+	return &sendWatch{limit: limit, interval: min(stallAfter, limit) / 2, now: now}
 }
 
-// begin says that a stream is in a send from now on.
-func (w *watch) begin(st *stream, now time.Time) {
+// begin records that a stream is in a send from now on.
+func (w *sendWatch) begin(st *stream, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st.sending = sending{before: w.last, since: now}
@@ -49,8 +49,8 @@ func (w *watch) begin(st *stream, now time.Time) {
 	}
 }
 
-// end says that it is not in a send any more.
-func (w *watch) end(st *stream) {
+// end records that the send is over.
+func (w *sendWatch) end(st *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := st.sending
@@ -68,7 +68,7 @@ func (w *watch) end(st *stream) {
 }
 
 // arm sets the timer. The caller holds mu.
-func (w *watch) arm() {
+func (w *sendWatch) arm() {
 	w.armed = true
 	if w.timer == nil {
 		w.timer = time.AfterFunc(w.interval, w.look)
@@ -77,8 +77,8 @@ func (w *watch) arm() {
 	w.timer.Reset(w.interval)
 }
 
-// look looks at all sends, and again later while there are some.
-func (w *watch) look() {
+// look checks all sends, and again later while there are some.
+func (w *sendWatch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.armed = false
@@ -86,7 +86,7 @@ func (w *watch) look() {
 	for st := w.first; st != nil; st = st.sending.after {
 		age := now.Sub(st.sending.since)
 		if age >= w.limit {
-			st.kill(errWriteTimeout)
+			st.cancel(errWriteTimeout)
 		}
 		if age >= stallAfter && !st.sending.stalled {
 			st.sending.stalled = true

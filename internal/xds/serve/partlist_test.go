@@ -12,11 +12,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/admission"
 )
 
-// What grpc-go reads of a response of many parts is what they say, however it reads, and it is told of when all is read.
-func TestPiecesAreTheParts(t *testing.T) {
-	var l lent
+// What grpc-go reads of a response of many parts is what they say, however it reads, and it is told
+// of when all is read.
+func TestPiecesHaveTheBytesOfTheParts(t *testing.T) {
+	var l pools
 	var total atomic.Int64
-	o := &outgoing{lent: &l, queue: admission.SendQueue{Total: &total}}
+	o := &outgoing{pools: &l, queue: admission.SendQueue{Total: &total}}
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 300), rapid.IntRange(1, 3*pieceSize)), 3, 200).Draw(t, "sizes")
 		o.prepare(len(sizes))
@@ -48,9 +49,9 @@ func TestPiecesAreTheParts(t *testing.T) {
 }
 
 // What is joined is joined when it is read, and only while somebody holds it.
-func TestPiecesHoldNothingBefore(t *testing.T) {
+func TestPiecesAreJoinedWhenRead(t *testing.T) {
 	var total atomic.Int64
-	o := &outgoing{lent: &lent{}, queue: admission.SendQueue{Total: &total}}
+	o := &outgoing{pools: &pools{}, queue: admission.SendQueue{Total: &total}}
 	large := make([]byte, joinBelow)
 	for range 3 * manyUpserts {
 		o.Parts = append(o.Parts, make([]byte, 200))
@@ -72,14 +73,15 @@ func TestPiecesHoldNothingBefore(t *testing.T) {
 	require.Same(t, &large[0], &whole.ReadOnlyData()[0], "a large part is not copied")
 }
 
-// A response of a thousand resources takes next to nothing beyond them when others have gone before it.
-func TestBundlesAreLent(t *testing.T) {
+// A response of a thousand resources takes next to nothing beyond them when others have gone before
+// it.
+func TestPartListsAreReused(t *testing.T) {
 	const parts = 1000
 	body := make([]byte, 300)
 	var total atomic.Int64
-	var l lent
+	var l pools
 	send := func() {
-		o := outgoing{lent: &l, queue: admission.SendQueue{Total: &total}}
+		o := outgoing{pools: &l, queue: admission.SendQueue{Total: &total}}
 		o.prepare(parts)
 		for range parts {
 			o.Parts = append(o.Parts, body)
@@ -98,8 +100,8 @@ var _ mem.Buffer = (*piece)(nil)
 
 // A stream that keeps the lists of its last large response would keep a hundred kilobytes.
 func TestAStreamKeepsNoLists(t *testing.T) {
-	var l lent
-	o := outgoing{lent: &l}
+	var l pools
+	o := outgoing{pools: &l}
 	o.queue.Total = new(atomic.Int64)
 	for parts := range 4 {
 		o.prepare(manyUpserts)
@@ -107,7 +109,7 @@ func TestAStreamKeepsNoLists(t *testing.T) {
 		for _, b := range o.buffers() {
 			b.Free()
 		}
-		require.Nil(t, o.bundle, "%d parts", parts)
+		require.Nil(t, o.partList, "%d parts", parts)
 		o.Release()
 	}
 }

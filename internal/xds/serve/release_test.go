@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Lists in pieces are for Envoys that are new enough, unless that is turned off; a limit on the size of responses is for what is no
-// Envoy.
-func TestWhoGetsListsInPieces(t *testing.T) {
+// Lists in pieces are for Envoys that are new enough, unless that is turned off; a limit on the
+// size of responses is for what is no Envoy.
+func TestVHDSAndLEDSAreForNewEnvoys(t *testing.T) {
 	for _, c := range []struct {
 		what        string
 		node        *corev3.Node

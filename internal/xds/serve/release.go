@@ -1,0 +1,45 @@
+package serve
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// envoyAgent is how Envoys call themselves: Node.user_agent_name.
+const envoyAgent = "envoy"
+
+// Release is a proxy's release by major and minor number: 1.40 for all of 1.40.x. The zero value is
+// unknown.
+type Release struct{ Major, Minor uint32 }
+
+// String returns "1.40", or "unknown".
+func (r Release) String() string {
+	if r == (Release{}) {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d.%d", r.Major, r.Minor)
+}
+
+// releaseOf reads Node.user_agent_build_version, which every Envoy since 1.13 sends.
+func releaseOf(n *corev3.Node) Release {
+	v := n.GetUserAgentBuildVersion().GetVersion()
+	return Release{Major: v.GetMajorNumber(), Minor: v.GetMinorNumber()}
+}
+
+// before reports whether r is older than o, or unknown.
+func (r Release) before(o Release) bool {
+	return r.Major < o.Major || r.Major == o.Major && r.Minor < o.Minor
+}
+
+// oldestWithVHDSAndLEDS is the oldest Envoy that gets virtual hosts and endpoints as resources of
+// their own. Envoys up to 1.37 refuse VHDS over aggregated discovery ("only 'DELTA_GRPC' is
+// supported as an api_type"), and with it the whole route table. LEDS is in Envoy since 1.21, but
+// hardly used, and docs/protocol.md was verified with newer ones alone. Releases that nobody has
+// looked at get what always worked.
+var oldestWithVHDSAndLEDS = Release{Major: 1, Minor: 38}
+
+// takesVHDSAndLEDS reports whether a node is an Envoy that gets lists as resources of their own.
+func (n *Node) takesVHDSAndLEDS() bool {
+	return n.UserAgent == envoyAgent && !n.Release.before(oldestWithVHDSAndLEDS)
+}
