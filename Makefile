@@ -26,7 +26,7 @@ modules: # fetches what everything is built from, before it is needed: networks 
 # method of every type, 21 MB that nobody calls (test/imports sees to it that it stays so).
 build: ## build bin/lateen
 	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
-	@$(GO) build -tags grpcnotrace -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/lateen
+	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
 
 envoy: ## fetch the pinned Envoy into .tools/
 	@hack/fetch-envoy.sh
@@ -104,7 +104,7 @@ scale: build ## 19,000 sidecars of 1,000 services, then two replicas with 15,000
 constants: build ## measure the constants of lateen perf model anew (two minutes of an idle machine), and the table in docs/performance.md
 	@$(BIN) perf constants --services 1000 --sidecars 2000 -o json > bin/constants.json
 	@cp bin/constants.json internal/perf/sizing/constants.json
-	$(GO) test ./cmd/lateen -run '^TestDocsShowTheModel$$' -update
+	$(GO) test ./internal/cli -run '^TestDocsShowTheModel$$' -update
 
 soak: ## an hour of pushes to proxies that come and go, or SOAK=10m; the heap must be flat
 	$(GO) test -count=1 -run '^TestSoak$$' -v -timeout 0 ./test/wire -soak $(SOAK)

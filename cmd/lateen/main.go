@@ -1,83 +1,11 @@
-// Command lateen is the whole product in one binary: the control plane (serve), a mesh on this machine (up), and the tools
-// to look at both (status, proxy-config) and to measure (perf).
+// Command lateen is the whole product in one binary: the control plane (serve), a mesh on this
+// machine (up), and the tools to look at both and to measure.
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli"
 )
 
-// version is set at build time.
-var version = "dev"
-
-// istioVersion is the API level that proxies are told and that tools see.
-const istioVersion = "1.31.0"
-
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
-
-// errFailed ends the command with exit code 1 after it has said itself what failed.
-var errFailed = errors.New("failed")
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
-}
-
-func run(ctx context.Context, args []string) int {
-	root := newRoot()
-	root.SetArgs(args)
-	started := false
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
-			return err
-		}
-		started = true
-		return nil
-	}
-	cmd, err := root.ExecuteContextC(ctx)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errFailed):
-		return exitFailed
-	case !started:
-		fmt.Fprintf(os.Stderr, "lateen: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
-		return exitUsage
-	}
-	fmt.Fprintf(os.Stderr, "lateen: %v\n", err)
-	return exitFailed
-}
-
-func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "lateen",
-		Short: "A service-mesh control plane: Istio's API, stock Envoy, and a cost that follows the size of the change",
-		Example: `  lateen up examples/bookinfo         # a mesh on this machine, without Kubernetes
-  lateen status                       # each proxy, in sync or not; what is wrong in the manifests
-  lateen proxy-config PROXY routes    # what a proxy was given`,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newUp(out), newServe(), newManifest(), newStatus(out), newProxyConfig(out), newSample(), newControlPlane(), newPerfServer(),
-		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
-	fitHelp(root)
-	root.SetUsageFunc(writeUsage)
-	return root
-}
+func main() { os.Exit(cli.Main()) }

@@ -12,11 +12,11 @@ import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/compile"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
@@ -52,7 +52,7 @@ func BenchmarkClasses(b *testing.B) {
 
 // classesOf is an estate with what its classes have.
 type classesOf struct {
-	converter *ingest.Converter
+	converter *convert.Converter
 	writer    *state.Writer
 	first     *state.Delta
 	compiler  *compile.Compiler
@@ -60,7 +60,7 @@ type classesOf struct {
 }
 
 func newClassesOf(e meshgen.Estate) *classesOf {
-	c := &classesOf{converter: ingest.New(ingest.Options{}), writer: state.NewWriter()}
+	c := &classesOf{converter: convert.New(convert.Options{}), writer: state.NewWriter()}
 	_, c.first = c.writer.Apply(c.updates(e.Objects()...))
 	return c
 }

@@ -16,22 +16,22 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/lateen-mesh/lateen/internal/admission"
-	"github.com/lateen-mesh/lateen/internal/admission/registration"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/certs"
-	"github.com/lateen-mesh/lateen/internal/deploy"
-	"github.com/lateen-mesh/lateen/internal/leader"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/cluster/certs"
+	"github.com/lateen-mesh/lateen/internal/cluster/install"
+	"github.com/lateen-mesh/lateen/internal/cluster/leader"
+	"github.com/lateen-mesh/lateen/internal/cluster/status"
+	"github.com/lateen-mesh/lateen/internal/cluster/webhook"
+	"github.com/lateen-mesh/lateen/internal/cluster/webhook/registration"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/status"
 )
 
 // ClusterOptions are what a Cluster needs.
 type ClusterOptions struct {
 	Config *rest.Config
-	Names  deploy.Names
+	Names  install.Names
 	// Revision is the control plane's own; empty and "default" stand for the only one.
 	Revision string
 	// Identity tells this replica from all others, for ever.
@@ -121,7 +121,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 			return s.Shutdown(stop)
 		})
 	}
-	webhook := admission.NewServer(admission.NewHandler(admission.Options{Mesh: p.meshConfig, Metrics: c.o.Metrics, Log: c.o.Log}))
+	webhook := webhook.NewServer(webhook.NewHandler(webhook.Options{Mesh: p.meshConfig, Metrics: c.o.Metrics, Log: c.o.Log}))
 	webhook.TLSConfig = c.certificates.TLS()
 	webhook.ErrorLog = slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug) // handshakes that fail are the clients' affair
 	serve(c.o.Webhook, webhook, func(l net.Listener) error { return webhook.ServeTLS(l, "", "") })

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
-	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/config"
-	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -89,7 +89,7 @@ func New(o Options) *Pipeline {
 
 	p.problemStore = validate.NewProblemStore(o.Log, p.problemsChanged)
 	p.loop = schedule.NewLoop(schedule.LoopOptions{
-		Converter: ingest.New(ingest.Options{
+		Converter: convert.New(convert.Options{
 			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		}),
 		Mesh: o.Mesh,
@@ -118,7 +118,7 @@ func New(o Options) *Pipeline {
 	})
 	p.monitor = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
-		Handler: admin.NewHandler(admin.Options{
+		Handler: debug.NewHandler(debug.Options{
 			Version: o.Version, Gatherer: p.metrics.Registry, Fleet: p.server, Problems: p.problemStore.Problems, Ready: p.registry.ready,
 		}),
 	}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/lateen-mesh/lateen/internal/tokenreview"
+	"github.com/lateen-mesh/lateen/internal/cluster/tokenreview"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 

@@ -22,12 +22,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/compile"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
@@ -62,7 +62,7 @@ func compileCase(t *testing.T, path string) string {
 	documents, problems := manifest.Read(path, manifests)
 	require.Empty(t, problems)
 
-	converter, writer := ingest.New(ingest.Options{}), state.NewWriter()
+	converter, writer := convert.New(convert.Options{}), state.NewWriter()
 	var updates []state.Update
 	for _, d := range documents {
 		result := converter.Convert(d.Change(d.Object.GetCreationTimestamp().Time), model.DefaultMesh())

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/sample"
+	"github.com/lateen-mesh/lateen/internal/local/sample"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"

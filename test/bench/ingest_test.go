@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/ingest"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
@@ -17,7 +17,7 @@ func BenchmarkIngest(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		mesh := model.DefaultMesh()
 		objects := meshgen.Mesh{Services: services}.Objects()
-		converter := ingest.New(ingest.Options{})
+		converter := convert.New(convert.Options{})
 		for _, o := range objects {
 			require.Empty(b, converter.Convert(o, mesh).Problems)
 		}

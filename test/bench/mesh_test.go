@@ -12,11 +12,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/compile"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -110,14 +110,14 @@ func editSidecar(variant int) source.Change {
 // upstream is a mesh as far as the world.
 type upstream struct {
 	tb        testing.TB
-	converter *ingest.Converter
+	converter *convert.Converter
 	writer    *state.Writer
 	variants  int
 }
 
 // newUpstream makes the world of a mesh, and returns with it the delta from nothing.
 func newUpstream(tb testing.TB, services int) (*upstream, *state.Delta) {
-	u := &upstream{tb: tb, converter: ingest.New(ingest.Options{}), writer: state.NewWriter()}
+	u := &upstream{tb: tb, converter: convert.New(convert.Options{}), writer: state.NewWriter()}
 	_, d := u.writer.Apply(u.convert(meshgen.Mesh{Services: services}.Objects()...))
 	return u, d
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cluster/tokenreview"
 	"github.com/lateen-mesh/lateen/internal/config"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
-	"github.com/lateen-mesh/lateen/internal/tokenreview"
 )
 
 // serve runs the pipeline as `lateen serve --kubeconfig` does, at the address that pods know.

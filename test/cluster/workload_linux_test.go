@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/sample"
+	"github.com/lateen-mesh/lateen/internal/local/sample"
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
 )
 

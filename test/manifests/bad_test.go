@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/lateen-mesh/lateen/internal/ingest"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
@@ -98,7 +98,7 @@ func TestABadObjectHarmsNobody(t *testing.T) {
 
 // richObjects are the objects of the golden cases of ingest, in a namespace of their own.
 func richObjects(t *testing.T) []map[string]any {
-	cases, err := filepath.Glob("../../internal/ingest/testdata/*.yaml")
+	cases, err := filepath.Glob("../../internal/api/convert/testdata/*.yaml")
 	require.NoError(t, err)
 	var objects []map[string]any
 	for _, file := range cases {
@@ -170,7 +170,7 @@ func claimsOfOthers(c source.Change) bool {
 	claims := func(h model.Host) bool {
 		return slices.ContainsFunc([]model.Host{"a.default.svc.cluster.local", "healthy.test", "in.healthy.test"}, h.Overlaps)
 	}
-	for _, o := range ingest.New(ingest.Options{}).Convert(c, model.DefaultMesh()).Objects {
+	for _, o := range convert.New(convert.Options{}).Convert(c, model.DefaultMesh()).Objects {
 		switch o := o.(type) {
 		case *model.Service:
 			_, port := o.Port(7777)

@@ -18,7 +18,7 @@ import (
 // hold for each resource, and the same manifests give the same resources and problems again, in the other order.
 func FuzzManifests(f *testing.F) {
 	for _, pattern := range []string{
-		"../../internal/ingest/testdata/*.yaml", "../../internal/compile/testdata/*.in.yaml", "../../internal/translate/route/testdata/*.in.yaml",
+		"../../internal/api/convert/testdata/*.yaml", "../../internal/compile/testdata/*.in.yaml", "../../internal/translate/route/testdata/*.in.yaml",
 		"../../internal/translate/cluster/testdata/*.in.yaml", "../../examples/*/*.yaml",
 	} {
 		cases, err := filepath.Glob(pattern)

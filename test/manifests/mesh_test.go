@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/compile"
-	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
-	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -75,7 +75,7 @@ func start(t tester, s source.Source) *mesh {
 		compiler.Join(f, func(member *compile.Member, p compile.Placement) { m.proxies[member], m.placed[member] = name, p })
 	}
 	m.loop = schedule.NewLoop(schedule.LoopOptions{
-		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Problems: m.store, Logger: quiet,
+		Converter: convert.New(convert.Options{}), Mesh: model.DefaultMesh(), Problems: m.store, Logger: quiet,
 		Publish: func(_ *state.Snapshot, d *state.Delta) { compiler.Advance(d, m.take) },
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {},
 	})

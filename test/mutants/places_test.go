@@ -22,9 +22,9 @@ const root = "../.."
 // packages are the directories below internal in which functions are looked for, by the word that names them here.
 // A package that moves, or is split, costs its line.
 var packages = map[string][]string{
-	"model":    {"model"},
+	"model":    {"api/model"},
 	"schedule": {"mesh/schedule"}, // the loop, which decides when changes leave: making worlds from nothing does not show its faults
-	"scope":    {"scope"},
+	"scope":    {"mesh/scope"},
 	"session":  {"xds/session"},
 	"compile":  {"compile", "xds/resource"},
 	"state":    {"mesh/state"},

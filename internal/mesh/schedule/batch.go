@@ -3,7 +3,7 @@ package schedule
 import (
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -44,7 +44,7 @@ func (b *batch) await(services []source.Key) {
 
 // endpointsCame notes that a slice has come, which need not be applied. One without endpoints says
 // that there are none to wait for.
-func (b *batch) endpointsCame(c source.Change) { delete(b.awaited, ingest.ServiceOf(c)) }
+func (b *batch) endpointsCame(c source.Change) { delete(b.awaited, convert.ServiceOf(c)) }
 
 // awaitsUntil is until when it is held for endpoints, that is at most for the usual quiet period.
 func (b *batch) awaitsUntil(longest time.Duration) time.Time {

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // reconverter converts changes, and converts objects again when the mesh configuration changes on
 // which their meaning depends.
 type reconverter struct {
-	converter *ingest.Converter
+	converter *convert.Converter
 	// converted is told of each conversion; of an object that went away it gets the zero Result.
-	converted func(source.Change, ingest.Result)
+	converted func(source.Change, convert.Result)
 
 	// defaults hold until an object says otherwise, and mesh holds now, but for the classes.
 	defaults, mesh model.MeshConfig
@@ -29,7 +29,7 @@ type reconverter struct {
 }
 
 func newReconverter(
-	c *ingest.Converter, defaults model.MeshConfig, converted func(source.Change, ingest.Result),
+	c *convert.Converter, defaults model.MeshConfig, converted func(source.Change, convert.Result),
 ) reconverter {
 	return reconverter{
 		converter: c, converted: converted, defaults: defaults, mesh: defaults,
@@ -85,7 +85,7 @@ func (r *reconverter) convertOne(c source.Change) state.Update {
 		delete(r.ingressClasses, c.Key.Name)
 	}
 	if c.Object == nil {
-		r.converted(c, ingest.Result{})
+		r.converted(c, convert.Result{})
 		if c.Key == r.converter.MeshKey() {
 			r.mesh = r.defaults
 		}
@@ -109,7 +109,7 @@ func (r *reconverter) convertOne(c source.Change) state.Update {
 }
 
 // preview gives what a change means, and remembers nothing of it.
-func (r *reconverter) preview(c source.Change) ingest.Result {
+func (r *reconverter) preview(c source.Change) convert.Result {
 	return r.converter.Convert(c, r.meshNow())
 }
 

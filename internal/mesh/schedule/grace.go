@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -52,7 +52,7 @@ func newEndpointGrace(keepFor time.Duration, selector func(*state.Snapshot, sour
 }
 
 // converted notes of a Pod what does not stand in the mesh.
-func (g *endpointGrace) converted(k source.Key, r ingest.Result) {
+func (g *endpointGrace) converted(k source.Key, r convert.Result) {
 	if k.Kind != kinds.Pod {
 		return
 	}

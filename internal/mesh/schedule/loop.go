@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -19,7 +19,7 @@ const inboxSize = 64
 
 // LoopOptions are what a Loop needs.
 type LoopOptions struct {
-	Converter *ingest.Converter
+	Converter *convert.Converter
 	Mesh      model.MeshConfig // until a ConfigMap says otherwise
 	Debounce  Debounce
 	// Publish gets each generation, in order, in the loop's goroutine.
@@ -179,7 +179,7 @@ func (l *Loop) move(places []source.Place) {
 }
 
 // converted notes what a change means beside its updates.
-func (l *Loop) converted(c source.Change, r ingest.Result) {
+func (l *Loop) converted(c source.Change, r convert.Result) {
 	l.o.Problems.NoteOrigin(c)
 	l.grace.converted(c.Key, r)
 	l.o.Problems.SetIngest(c.Key, r.Problems)

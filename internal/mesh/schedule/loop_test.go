@@ -17,12 +17,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
@@ -65,7 +65,7 @@ func newRig(t *testing.T, debounce schedule.Debounce, options ...func(*schedule.
 	r := &rig{start: time.Now()}
 	log := slog.New(slog.DiscardHandler)
 	o := schedule.LoopOptions{
-		Converter: ingest.New(ingest.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
+		Converter: convert.New(convert.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
 		Publish: func(w *state.Snapshot, d *state.Delta) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // accounts are the service accounts of those who serve a service, with how often contributors name each. They never change.

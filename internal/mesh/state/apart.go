@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // What two namespaces see otherwise is little in most meshes. These indexes find it without a look at what they see alike.

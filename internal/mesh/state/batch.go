@@ -1,7 +1,7 @@
 package state
 
 import (
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // batch is one step of the Writer: the snapshot that it leaves, which is its own until it is finished, and the delta.

@@ -3,7 +3,7 @@ package state
 import (
 	"fmt"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // EndpointSet are the endpoints of one service. Several contributors (slices, workloads, a ServiceEntry's own list) may

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // index is a persistent map in the order of its keys. Keys are made by join and order: parts end with a zero byte, so that a

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 

@@ -3,7 +3,7 @@ package state
 import (
 	"slices"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 func selectsPods(s *model.Service) bool { return !s.Selector.IsEmpty() }

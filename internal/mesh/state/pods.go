@@ -5,7 +5,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // byName and byNode are the orders of the trees of workloads.

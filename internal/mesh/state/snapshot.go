@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // Snapshot is the mesh at one generation. It never changes; snapshots that follow each other share what stayed equal.

@@ -1,6 +1,6 @@
 package state
 
-import "github.com/lateen-mesh/lateen/internal/model"
+import "github.com/lateen-mesh/lateen/internal/api/model"
 
 // swapHosts keeps the hosts that some service has, each once.
 func swapHosts(b *batch, old, now *model.Service) *model.Service {

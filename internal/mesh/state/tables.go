@@ -1,6 +1,6 @@
 package state
 
-import "github.com/lateen-mesh/lateen/internal/model"
+import "github.com/lateen-mesh/lateen/internal/api/model"
 
 // The indexes of each table. The comments give the parts of the keys; "order" is the place in model.Meta.Compare.
 const (

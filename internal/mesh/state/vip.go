@@ -3,7 +3,7 @@ package state
 import (
 	"encoding/binary"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // Where connections are intercepted, the address that they go to tells services apart, and not the port alone. Two indexes

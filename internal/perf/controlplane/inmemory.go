@@ -13,8 +13,8 @@ import (
 	"os/exec"
 	"sync"
 
-	"github.com/lateen-mesh/lateen/internal/link"
 	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/local/link"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 	"github.com/lateen-mesh/lateen/internal/source"

@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
-	"github.com/lateen-mesh/lateen/internal/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
@@ -44,7 +44,7 @@ func TestASliceThatIsMadeAgainTakesNothingAway(t *testing.T) {
 	host := model.Resolve("web", namespace, "cluster.local")
 	log := slog.New(slog.DiscardHandler)
 	loop := schedule.NewLoop(schedule.LoopOptions{
-		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{Moves: time.Hour},
+		Converter: convert.New(convert.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{Moves: time.Hour},
 		Publish: func(_ *state.Snapshot, d *state.Delta) {
 			mu.Lock()
 			defer mu.Unlock()

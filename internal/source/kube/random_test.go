@@ -26,14 +26,14 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/compile"
-	"github.com/lateen-mesh/lateen/internal/ingest"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
-	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
@@ -111,7 +111,7 @@ func follow(t *testing.T, o kube.Options) *follower {
 		compiler.Join(compile.Facts{Address: fmt.Sprintf("127.1.0.%d", i), Proxy: p}, func(m *compile.Member, at compile.Placement) { f.placed[m] = at })
 	}
 	loop := schedule.NewLoop(schedule.LoopOptions{
-		Converter: ingest.New(ingest.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{After: 5 * time.Millisecond, Max: time.Second},
+		Converter: convert.New(convert.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{After: 5 * time.Millisecond, Max: time.Second},
 		Publish: func(_ *state.Snapshot, d *state.Delta) { compiler.Advance(d, f.advance) },
 		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Problems: f.problems, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -149,7 +149,7 @@ func (f *follower) advance(s compile.Step) {
 
 // state is all that is known: what each object means, what is wrong, and what each proxy gets.
 func (f *follower) state() map[string]string {
-	out, convert := map[string]string{}, ingest.New(ingest.Options{Selected: true})
+	out, convert := map[string]string{}, convert.New(convert.Options{Selected: true})
 	f.sink.mu.Lock()
 	for k, o := range f.sink.objects {
 		result := convert.Convert(source.Change{Key: k, Object: o}, model.DefaultMesh())

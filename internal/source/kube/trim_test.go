@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/randfill"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -33,7 +33,7 @@ func builtinResources() []*resource {
 // TestWhatIsTrimmedMeansNothing fills objects at random, every field of them, and compares what ingest makes of them as they are
 // and trimmed. It fails when somebody begins to read a field that is dropped here.
 func TestWhatIsTrimmedMeansNothing(t *testing.T) {
-	convert := ingest.New(ingest.Options{Selected: true})
+	convert := convert.New(convert.Options{Selected: true})
 	for _, r := range builtinResources() {
 		meaningful := 0
 		for seed := range 400 {
@@ -90,7 +90,7 @@ func filled(k kinds.Kind, seed int64) metav1.Object {
 			if m.DeletionTimestamp = nil; random.IntN(2) == 0 {
 				m.DeletionTimestamp = &m.CreationTimestamp
 			}
-			for _, known := range slices.Concat(ingest.Annotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"}) {
+			for _, known := range slices.Concat(convert.Annotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"}) {
 				if m.Labels == nil || m.Annotations == nil || random.IntN(2) == 0 {
 					continue
 				}
@@ -200,11 +200,11 @@ func TestAnnotationsOfCustomResources(t *testing.T) {
 	require.Empty(t, read(nil).object.GetAnnotations())
 	require.Empty(t, read(map[string]string{"heartbeat": "1"}).object.GetAnnotations())
 	require.Len(t, prints, 1)
-	for _, name := range ingest.Annotations() {
+	for _, name := range convert.Annotations() {
 		used := map[string]string{name: "x"}
 		require.Equal(t, used, read(used).object.GetAnnotations())
 	}
-	require.Len(t, prints, 1+len(ingest.Annotations()))
+	require.Len(t, prints, 1+len(convert.Annotations()))
 }
 
 func merge(m map[string]string, name, value string) map[string]string {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/local"
-	"github.com/lateen-mesh/lateen/internal/sample"
+	"github.com/lateen-mesh/lateen/internal/local/sample"
 )
 
 // Answer is what came back.

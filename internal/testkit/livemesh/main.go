@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lateen-mesh/lateen/internal/sample"
+	"github.com/lateen-mesh/lateen/internal/local/sample"
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 

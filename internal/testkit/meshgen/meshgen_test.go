@@ -5,16 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/ingest"
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/model"
-	"github.com/lateen-mesh/lateen/internal/scope"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
 // The mesh is what its comment says: as many services as asked for, without mistakes, and a class for each proxy.
 func TestTheMeshIsAsItSays(t *testing.T) {
-	converter, mesh := ingest.New(ingest.Options{}), model.DefaultMesh()
+	converter, mesh := convert.New(convert.Options{}), model.DefaultMesh()
 	writer := state.NewWriter()
 	var updates []state.Update
 	for _, c := range (meshgen.Mesh{Services: meshgen.Block}).Objects() {

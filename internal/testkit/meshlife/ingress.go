@@ -3,7 +3,7 @@ package meshlife
 import (
 	"pgregory.net/rapid"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // generated ends the names of what stands for an Ingress, as ingest gives them.

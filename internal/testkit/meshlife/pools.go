@@ -1,6 +1,6 @@
 package meshlife
 
-import "github.com/lateen-mesh/lateen/internal/model"
+import "github.com/lateen-mesh/lateen/internal/api/model"
 
 // pools make parts of objects canonical as ingest does: equal content, one pointer.
 type pools struct {

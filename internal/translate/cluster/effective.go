@@ -1,6 +1,6 @@
 package cluster
 
-import "github.com/lateen-mesh/lateen/internal/model"
+import "github.com/lateen-mesh/lateen/internal/api/model"
 
 // Effective is the policy that is in force for one port of a destination or of a subset of it. Ports is nil in it, and its
 // other fields are nil where nothing was said. This is the one place where policies are merged:

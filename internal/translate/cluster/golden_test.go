@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
@@ -121,7 +121,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 func (h *header) read(t *testing.T, manifests string) (service *model.Service, rule *model.DestinationRule) {
 	t.Helper()
 	documents, problems := manifest.Read("case.yaml", []byte(manifests))
-	converter := ingest.New(ingest.Options{})
+	converter := convert.New(convert.Options{})
 	for _, d := range documents {
 		result := converter.Convert(d.Change(time.Time{}), model.DefaultMesh())
 		problems = append(problems, result.Problems...)

@@ -3,7 +3,7 @@ package cluster
 import (
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's key.

@@ -1,6 +1,6 @@
 package endpoint
 
-import "github.com/lateen-mesh/lateen/internal/model"
+import "github.com/lateen-mesh/lateen/internal/api/model"
 
 // Input is one endpoint as it stands in a cluster. It is comparable: it is the memo's key. What an LbEndpoint does not
 // show (node, port name, labels beyond those it needs) is cleared by the caller, so that it makes no difference.

@@ -3,7 +3,7 @@ package endpoint
 import (
 	"slices"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // Site is a group of endpoints that no caller tells apart: of one locality, with the same values of the labels that matter.

@@ -5,7 +5,7 @@ import (
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // inTLS is how a connection is known whose first bytes are those of TLS (FilterChainMatch.transport_protocol).

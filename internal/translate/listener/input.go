@@ -3,7 +3,7 @@ package listener
 import (
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // Common is what all listeners of a class share, canonical. A nil *Common is the zero value.

@@ -18,9 +18,9 @@ import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/ingest"
-	"github.com/lateen-mesh/lateen/internal/model"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
@@ -104,7 +104,7 @@ func readCase(t testing.TB, file string) (header caseHeader, services []*model.V
 func ingested(t testing.TB, manifest []byte) *model.VirtualService {
 	object := &networkingv1.VirtualService{}
 	require.NoError(t, yaml.UnmarshalStrict(manifest, object))
-	result := ingest.New(ingest.Options{}).Convert(source.Change{
+	result := convert.New(convert.Options{}).Convert(source.Change{
 		Key:    source.Key{Kind: kinds.VirtualService, Namespace: object.Namespace, Name: object.Name},
 		Object: object,
 	}, model.DefaultMesh())

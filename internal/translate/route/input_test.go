@@ -59,7 +59,7 @@ func (w walker) walk(typ reflect.Type, path string, inside bool) {
 	}
 }
 
-const modelPackage = "github.com/lateen-mesh/lateen/internal/model"
+const modelPackage = "github.com/lateen-mesh/lateen/internal/api/model"
 
 func (w walker) ours(typ reflect.Type, path string) {
 	switch typ.PkgPath() {

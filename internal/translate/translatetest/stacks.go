@@ -1,6 +1,6 @@
 package translatetest
 
-import "github.com/lateen-mesh/lateen/internal/model"
+import "github.com/lateen-mesh/lateen/internal/api/model"
 
 // Stacks are the families of addresses that a proxy may have, as golden cases name them.
 var Stacks = map[string]model.Stack{

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/sample"
+	"github.com/lateen-mesh/lateen/internal/local/sample"
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"

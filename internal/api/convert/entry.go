@@ -1,0 +1,256 @@
+package convert
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// serviceEntry gives a Service for each host.
+func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
+	spec := &in.Spec
+	p := path("spec")
+	common := model.Service{
+		Meta:     r.meta,
+		External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
+		Ports:    r.entryPorts(p.dot("ports"), spec.GetPorts()),
+		ExportTo: r.exports(p.dot("exportTo"), spec.GetExportTo(), r.mesh.ServiceExport),
+
+		Distribution: r.distribution(nil),
+	}
+	common.Resolution = r.resolution(p.dot("resolution"), spec.GetResolution())
+	common.Addresses = r.entryAddresses(p.dot("addresses"), spec)
+	common.Endpoints = r.entryEndpoints(p.dot("endpoints"), spec, common.Ports)
+	common.Selector = r.entrySelector(p.dot("workloadSelector"), spec)
+	common.SubjectAltNames = slices.Clone(spec.GetSubjectAltNames())
+	var out []Object
+	for i, host := range r.entryHosts(p.dot("hosts"), spec.GetHosts()) {
+		s := common
+		s.Host = host.name
+		s.Endpoints = r.hostEndpoints(p.dot("hosts").at(host.index), spec, s)
+		if i > 0 { // each Service owns its lists
+			s.Ports, s.Addresses, s.SubjectAltNames = slices.Clone(s.Ports), slices.Clone(s.Addresses), slices.Clone(s.SubjectAltNames)
+		}
+		out = append(out, &s)
+	}
+	r.unused(p, spec.ProtoReflect())
+	return out
+}
+
+type entryHost struct {
+	name  model.Host
+	index int
+}
+
+func (r *reader) entryHosts(p path, list []string) []entryHost {
+	var out []entryHost
+	if len(list) == 0 {
+		r.fail(p, nil, "is empty", wantWildcard)
+	}
+	for i, text := range list {
+		host, ok := r.literal(p.at(i), text, true)
+		switch {
+		case !ok:
+		case host == "*":
+			r.fail(p.at(i), text, "would stand for every host there is", wantWildcard)
+		case slices.ContainsFunc(out, func(o entryHost) bool { return o.name == host }):
+			r.warn(p.at(i), text, "is there twice", "")
+		default:
+			out = append(out, entryHost{host, i})
+		}
+	}
+	return out
+}
+
+func (r *reader) entryPorts(p path, list []*networking.ServicePort) []model.ServicePort {
+	var out []model.ServicePort
+	for i, in := range list {
+		at := p.at(i)
+		number, ok := r.port(at.dot("number"), int64(in.GetNumber()))
+		protocol, known := parseProtocol(in.GetProtocol())
+		if !known && in.GetProtocol() != "" {
+			r.fail(at.dot("protocol"), in.GetProtocol(), "is no protocol", wantProtocol)
+			ok = false
+		}
+		target := number
+		if in.GetTargetPort() != 0 {
+			var good bool
+			target, good = r.port(at.dot("targetPort"), int64(in.GetTargetPort()))
+			ok = ok && good
+		}
+		ok = ok && r.portName(at.dot("name"), in.GetName())
+		if slices.ContainsFunc(out, func(o model.ServicePort) bool { return o.Port == number }) && ok {
+			r.fail(at.dot("number"), number, "is the number of another port", "a number of its own")
+			ok = false
+		}
+		if slices.ContainsFunc(out, func(o model.ServicePort) bool { return o.Name == in.GetName() }) && ok {
+			r.fail(at.dot("name"), in.GetName(), "is the name of another port", "a name of its own")
+			ok = false
+		}
+		if ok {
+			out = append(out, model.ServicePort{Name: in.GetName(), Port: number, Protocol: protocol, Target: target})
+		}
+	}
+	return out
+}
+
+// resolution reads how endpoints become known. What Lateen cannot do leaves the hosts known and without endpoints: taken for
+// unknown hosts, they might be called in a way that nobody meant.
+func (r *reader) resolution(p path, in networking.ServiceEntry_Resolution) model.Resolution {
+	switch in {
+	case networking.ServiceEntry_NONE:
+		return model.Passthrough
+	case networking.ServiceEntry_STATIC:
+		return model.EDS
+	case networking.ServiceEntry_DNS:
+		return model.StrictDNS
+	case networking.ServiceEntry_DNS_ROUND_ROBIN:
+		return model.LogicalDNS
+	case networking.ServiceEntry_DYNAMIC_DNS:
+		r.fail(p, in, "is not supported yet; the hosts have no endpoints", "NONE, STATIC, DNS or DNS_ROUND_ROBIN")
+		return model.EDS
+	}
+	r.fail(p, in, "is no resolution; the hosts have no endpoints", "NONE, STATIC, DNS or DNS_ROUND_ROBIN")
+	return model.EDS
+}
+
+func isDNS(in networking.ServiceEntry_Resolution) bool {
+	return in == networking.ServiceEntry_DNS || in == networking.ServiceEntry_DNS_ROUND_ROBIN
+}
+
+func (r *reader) entryAddresses(p path, spec *networking.ServiceEntry) []string {
+	var out []string
+	for i, text := range spec.GetAddresses() {
+		known, ok := addressOrPrefix(text)
+		switch {
+		case !ok:
+			r.fail(p.at(i), text, "is no IP address or prefix", `an address as "240.0.0.1" or a prefix as "10.0.0.0/8"`)
+		case strings.Contains(known, "/") && isDNS(spec.GetResolution()):
+			r.fail(p.at(i), text, "is a prefix, which resolution DNS does not take", "an address, or resolution NONE or STATIC")
+		default:
+			out = append(out, known)
+		}
+	}
+	return sorted(out)
+}
+
+func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []model.ServicePort) []model.Endpoint {
+	list := spec.GetEndpoints()
+	switch spec.GetResolution() {
+	case networking.ServiceEntry_NONE:
+		if len(list) > 0 {
+			r.fail(p, nil, "is set, but resolution NONE has no endpoints", "resolution STATIC or DNS")
+		}
+		return nil
+	case networking.ServiceEntry_STATIC, networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
+	default:
+		return nil
+	}
+	if len(list) == 0 && spec.GetResolution() == networking.ServiceEntry_STATIC && spec.GetWorkloadSelector() == nil {
+		r.warn(p, nil, "is empty, so the hosts have no endpoints", "endpoints or workloadSelector")
+	}
+	var out []model.Endpoint
+	for i, in := range list {
+		if i > 0 && spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN {
+			r.fail(p.at(i), in.GetAddress(), "is one too many: resolution DNS_ROUND_ROBIN takes one endpoint", "resolution DNS, or one endpoint")
+			continue
+		}
+		out = append(out, r.entryEndpoint(p.at(i), in, ports, isDNS(spec.GetResolution()))...)
+	}
+	return out
+}
+
+// heaviest keeps the sum of the weights of all endpoints that an entry may have below Envoy's bound, 2^32.
+const heaviest = 1_000_000
+
+// entryEndpoint gives one endpoint for each port of the service.
+func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []model.ServicePort, names bool) []model.Endpoint {
+	start := r.mark()
+	e := model.Endpoint{Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality())}
+	e.Address = r.endpointAddress(p.dot("address"), in.GetAddress(), names)
+	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
+	if e.Account = in.GetServiceAccount(); e.Account != "" && !isObjectName(e.Account) {
+		r.fail(p.dot("serviceAccount"), e.Account, "is no name of a ServiceAccount", wantLabel)
+	}
+	if e.Weight > heaviest {
+		r.fail(p.dot("weight"), e.Weight, "is too large", "a number from 0 to 1000000")
+	}
+	numbers := map[string]uint16{}
+	for _, name := range sortedKeys(in.GetPorts()) {
+		if number, ok := r.port(p.dot("ports").key(name), int64(in.GetPorts()[name])); ok {
+			numbers[name] = number
+		}
+		if !slices.ContainsFunc(ports, func(s model.ServicePort) bool { return s.Name == name }) {
+			r.warn(p.dot("ports").key(name), in.GetPorts()[name], "is a port that the entry does not have", "the name of one of its ports")
+		}
+	}
+	if r.failure(start, p) != "" {
+		return nil
+	}
+	var out []model.Endpoint
+	for _, s := range ports {
+		e.Port, e.PortName = s.Target, s.Name
+		if number, set := numbers[s.Name]; set {
+			e.Port = number
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (r *reader) endpointAddress(p path, text string, names bool) string {
+	switch _, err := netip.ParseAddr(text); {
+	case text == "":
+		r.fail(p, text, "is empty", "an IP address")
+	case strings.HasPrefix(text, "unix:"):
+		r.fail(p, text, "Unix sockets as endpoints are not supported yet", "an IP address")
+	case err == nil || !names:
+		a, _ := r.reachable(p, text)
+		return a
+	default:
+		host, _ := r.literal(p, text, false)
+		return string(host)
+	}
+	return ""
+}
+
+func (r *reader) entrySelector(p path, spec *networking.ServiceEntry) model.Labels {
+	if spec.GetWorkloadSelector() == nil {
+		return model.Labels{}
+	}
+	switch {
+	case len(spec.GetEndpoints()) > 0:
+		r.fail(p, nil, "is set beside endpoints; the endpoints count", "workloadSelector or endpoints")
+		return model.Labels{}
+	case spec.GetResolution() != networking.ServiceEntry_STATIC:
+		r.fail(p, nil, "selects addresses, which resolution "+spec.GetResolution().String()+" does not take", "resolution STATIC")
+		return model.Labels{}
+	}
+	labels := spec.GetWorkloadSelector().GetLabels()
+	if len(labels) == 0 {
+		r.fail(p.dot("labels"), nil, "is empty, so it selects nothing", "at least one label")
+	}
+	selector, _ := r.selector(p.dot("labels"), labels)
+	return selector
+}
+
+// hostEndpoints are the endpoints of one host: of a DNS entry that lists none, the host itself.
+func (r *reader) hostEndpoints(p path, spec *networking.ServiceEntry, s model.Service) []model.Endpoint {
+	if !isDNS(spec.GetResolution()) || len(spec.GetEndpoints()) > 0 {
+		return slices.Clone(s.Endpoints)
+	}
+	if s.Host.IsWildcard() {
+		r.fail(p, s.Host, "is a wildcard, which cannot be resolved; it has no endpoints", "a plain name, or endpoints")
+		return nil
+	}
+	var out []model.Endpoint
+	for _, port := range s.Ports {
+		out = append(out, model.Endpoint{Address: string(s.Host), Port: port.Target, PortName: port.Name})
+	}
+	return out
+}

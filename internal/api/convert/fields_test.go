@@ -1,0 +1,317 @@
+package convert
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	mesh "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// TestEveryFieldIsUsedOrReported changes each field of each message of Istio's API, in the cases of testdata, until the
+// result differs: for a field that usedFields lists in the objects or by a problem of its own, for any other by the report
+// that it is not supported. A field that a new version of the API brings fails here until one of them is done.
+func TestEveryFieldIsUsedOrReported(t *testing.T) {
+	open := fieldsToProve(t)
+	for _, spec := range specsOfTestdata(t) {
+		base := resultOf(spec)
+		for i, m := range messagesIn(spec.ProtoReflect()) {
+			fields := m.Descriptor().Fields()
+			for j := range fields.Len() {
+				field := fields.Get(j)
+				if open[field.FullName()] && makesADifference(spec, i, field, base) {
+					delete(open, field.FullName())
+				}
+			}
+		}
+	}
+	var left []string
+	for name := range open {
+		left = append(left, string(name))
+	}
+	slices.Sort(left)
+	require.Empty(t, left, "fields that are set without any effect or report, or that no case of testdata leads to")
+}
+
+// fieldsToProve are the fields of all messages that conversions read.
+func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
+	open := map[protoreflect.FullName]bool{}
+	seen := map[protoreflect.FullName]bool{}
+	var visit func(m protoreflect.MessageDescriptor)
+	visit = func(m protoreflect.MessageDescriptor) {
+		used, known := usedFields(m.FullName())
+		if seen[m.FullName()] {
+			return
+		}
+		if !known {
+			require.True(t, isRefusedAsAWhole(m.FullName()) || m.ParentFile().Package() == "google.protobuf", "%s has no used fields", m.FullName())
+			return
+		}
+		seen[m.FullName()] = true
+		for word := range strings.FieldsSeq(used) {
+			require.NotNil(t, m.Fields().ByName(protoreflect.Name(word)), "%s has no field %s", m.FullName(), word)
+		}
+		for i := range m.Fields().Len() {
+			field := m.Fields().Get(i)
+			open[field.FullName()] = true
+			below := field.Message()
+			if field.IsMap() {
+				below = field.MapValue().Message()
+			}
+			if below != nil && hasWord(used, string(field.Name())) {
+				visit(below)
+			}
+		}
+	}
+	for _, m := range specs() {
+		visit(m.ProtoReflect().Descriptor())
+	}
+	return open
+}
+
+// isRefusedAsAWhole knows messages that close what they stand in, whatever they hold.
+func isRefusedAsAWhole(message protoreflect.FullName) bool {
+	switch message {
+	case "istio.type.v1beta1.PolicyTargetReference",
+		"istio.security.v1beta1.Rule.From", "istio.security.v1beta1.Rule.To", "istio.security.v1beta1.Condition":
+		return true
+	}
+	return false
+}
+
+func specsOfTestdata(t *testing.T) []proto.Message {
+	cases, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	specs := []proto.Message{&mesh.MeshConfig{
+		OutboundTrafficPolicy:  &mesh.MeshConfig_OutboundTrafficPolicy{Mode: mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
+		DefaultConfig:          &mesh.ProxyConfig{ProxyMetadata: map[string]string{idleTimeoutMetadata: "9s"}},
+		DefaultHttpRetryPolicy: &networking.HTTPRetry{Attempts: 1},
+		LocalityLbSetting:      &networking.LocalityLoadBalancerSetting{Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}}},
+	}}
+	for _, file := range cases {
+		for _, d := range documents(t, file) {
+			if spec := specOf(d.Object); spec != nil {
+				specs = append(specs, spec)
+			}
+		}
+	}
+	return specs
+}
+
+// specOf is the spec of an object of Istio's API, and nil for all others.
+func specOf(o metav1.Object) proto.Message {
+	field := reflect.ValueOf(o).Elem().FieldByName("Spec")
+	if !field.IsValid() {
+		return nil
+	}
+	spec, _ := field.Addr().Interface().(proto.Message)
+	return spec
+}
+
+// specs are empty specifications of all kinds that have one, and a mesh configuration.
+func specs() []proto.Message {
+	all := []proto.Message{&mesh.MeshConfig{}}
+	for _, d := range kinds.All() {
+		if spec := specOf(d.New()); spec != nil {
+			all = append(all, spec)
+		}
+	}
+	return all
+}
+
+// objectOf is an object with a specification.
+func objectOf(spec proto.Message) (kinds.Kind, metav1.Object) {
+	for _, d := range kinds.All() {
+		object := d.New()
+		if own := specOf(object); own != nil && own.ProtoReflect().Descriptor() == spec.ProtoReflect().Descriptor() {
+			proto.Merge(own, spec)
+			return d.Kind, object
+		}
+	}
+	return "", nil
+}
+
+// readSpec converts a specification as that of the object default/case.
+func readSpec(c *Converter, spec proto.Message) Result {
+	key := source.Key{Namespace: "default", Name: "case"}
+	if s, ok := spec.(*mesh.MeshConfig); ok {
+		r, out := &reader{report: report{object: key}, mesh: model.DefaultMesh(), pools: c.pools}, model.DefaultMesh()
+		r.meshOf("data.mesh", s, &out)
+		r.unused("data.mesh", s.ProtoReflect())
+		return Result{Objects: []Object{&out}, Problems: r.problems}
+	}
+	kind, object := objectOf(spec)
+	key.Kind = kind
+	return c.Convert(source.Change{Key: key, Object: object}, model.DefaultMesh())
+}
+
+// outcome is a result in comparable parts.
+type outcome struct {
+	objects, problems string
+	notYet            map[string]bool // paths
+}
+
+func resultOf(spec proto.Message) outcome {
+	result := readSpec(New(Options{}), spec)
+	o := outcome{notYet: map[string]bool{}}
+	for _, object := range result.Objects {
+		o.objects += dump(object)
+	}
+	for _, p := range result.Problems {
+		if p.Message == notYet {
+			o.notYet[p.Path] = true
+			continue
+		}
+		o.problems += p.String() + "\n"
+	}
+	return o
+}
+
+// makesADifference tries values for a field of the i-th message of a specification.
+func makesADifference(spec proto.Message, i int, field protoreflect.FieldDescriptor, base outcome) bool {
+	used, _ := usedFields(field.ContainingMessage().FullName())
+	for _, try := range changesOf(field) {
+		changed := proto.Clone(spec)
+		try(messagesIn(changed.ProtoReflect())[i])
+		now := resultOf(changed)
+		if hasWord(used, string(field.Name())) {
+			if now.objects != base.objects || now.problems != base.problems {
+				return true
+			}
+			continue
+		}
+		for p := range now.notYet {
+			if !base.notYet[p] && strings.HasSuffix(p, "."+field.JSONName()) {
+				return now.objects == base.objects
+			}
+		}
+	}
+	return false
+}
+
+// messagesIn are a message and all that stand in it and that conversions may read, in a fixed order.
+func messagesIn(m protoreflect.Message) []protoreflect.Message {
+	if _, known := usedFields(m.Descriptor().FullName()); !known {
+		return nil
+	}
+	list := []protoreflect.Message{m}
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		if !m.Has(field) {
+			continue
+		}
+		v := m.Get(field)
+		switch {
+		case field.IsMap():
+			if field.MapValue().Message() == nil {
+				continue
+			}
+			entries := map[string]protoreflect.Message{}
+			v.Map().Range(func(k protoreflect.MapKey, e protoreflect.Value) bool {
+				entries[k.String()] = e.Message()
+				return true
+			})
+			for _, k := range sortedKeys(entries) {
+				list = append(list, messagesIn(entries[k])...)
+			}
+		case field.Message() == nil:
+		case field.IsList():
+			for j := range v.List().Len() {
+				list = append(list, messagesIn(v.List().Get(j).Message())...)
+			}
+		default:
+			list = append(list, messagesIn(v.Message())...)
+		}
+	}
+	return list
+}
+
+type edit func(protoreflect.Message)
+
+// changesOf are edits that each set a field to something else than most have.
+func changesOf(field protoreflect.FieldDescriptor) []edit {
+	clearIt := func(m protoreflect.Message) { m.Clear(field) }
+	switch {
+	case field.IsMap():
+		return []edit{clearIt, func(m protoreflect.Message) {
+			entries := m.Mutable(field).Map()
+			v := entries.NewValue()
+			if kind := field.MapValue(); kind.Message() == nil {
+				v = scalarsOf(kind)[0]
+			}
+			key := protoreflect.ValueOfString("zz")
+			if field.MapKey().Kind() == protoreflect.Uint32Kind {
+				key = protoreflect.ValueOfUint32(7)
+			}
+			entries.Set(key.MapKey(), v)
+		}}
+	case field.IsList():
+		return []edit{clearIt, func(m protoreflect.Message) {
+			items := m.Mutable(field).List()
+			if field.Message() != nil {
+				items.AppendMutable()
+				return
+			}
+			items.Append(scalarsOf(field)[0])
+		}}
+	case field.Message() != nil:
+		return []edit{
+			func(m protoreflect.Message) { m.Mutable(field) },
+			func(m protoreflect.Message) { fill(m.Mutable(field).Message()) },
+			clearIt,
+		}
+	}
+	edits := []edit{clearIt}
+	for _, v := range scalarsOf(field) {
+		edits = append(edits, func(m protoreflect.Message) { m.Set(field, v) })
+	}
+	return edits
+}
+
+// fill sets what a wrapper or a duration holds.
+func fill(m protoreflect.Message) {
+	first := m.Descriptor().Fields().Get(0)
+	if first.Message() == nil && !first.IsList() && !first.IsMap() {
+		m.Set(first, scalarsOf(first)[0])
+	}
+}
+
+func scalarsOf(field protoreflect.FieldDescriptor) []protoreflect.Value {
+	switch field.Kind() {
+	case protoreflect.BoolKind:
+		return []protoreflect.Value{protoreflect.ValueOfBool(true), protoreflect.ValueOfBool(false)}
+	case protoreflect.EnumKind:
+		var all []protoreflect.Value
+		for i := field.Enum().Values().Len() - 1; i >= 0; i-- {
+			all = append(all, protoreflect.ValueOfEnum(field.Enum().Values().Get(i).Number()))
+		}
+		return all
+	case protoreflect.StringKind:
+		return []protoreflect.Value{protoreflect.ValueOfString("zz"), protoreflect.ValueOfString("zz.example.com")}
+	case protoreflect.BytesKind:
+		return []protoreflect.Value{protoreflect.ValueOfBytes([]byte("zz"))}
+	case protoreflect.DoubleKind:
+		return []protoreflect.Value{protoreflect.ValueOfFloat64(77)}
+	case protoreflect.Int32Kind:
+		return []protoreflect.Value{protoreflect.ValueOfInt32(77)}
+	case protoreflect.Int64Kind:
+		return []protoreflect.Value{protoreflect.ValueOfInt64(77)}
+	case protoreflect.Uint32Kind:
+		return []protoreflect.Value{protoreflect.ValueOfUint32(77)}
+	case protoreflect.Uint64Kind:
+		return []protoreflect.Value{protoreflect.ValueOfUint64(77)}
+	}
+	panic("no value for a field of kind " + field.Kind().String())
+}

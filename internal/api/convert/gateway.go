@@ -1,0 +1,151 @@
+package convert
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// gateway is left out when its selector selects nobody; read otherwise, it would open ports on more proxies than it names.
+func (r *reader) gateway(in *networkingv1.Gateway) []Object {
+	spec := &in.Spec
+	p := path("spec")
+	g := &model.Gateway{Meta: r.meta}
+	if r.meta.Name == model.Mesh {
+		r.warn("metadata.name", model.Mesh, "means the sidecars where a VirtualService lists it in gateways, not this Gateway",
+			fmt.Sprintf("another name, or %q in VirtualServices", r.meta.Namespace+"/"+model.Mesh))
+	}
+	selector, usable := r.selector(p.dot("selector"), spec.GetSelector())
+	g.Selector = selector
+	for i, server := range spec.GetServers() {
+		g.Servers = append(g.Servers, r.gatewayServer(p.dot("servers").at(i), server))
+		r.portNames(p.dot("servers").at(i), g.Servers)
+	}
+	if len(g.Servers) == 0 {
+		r.warn(p.dot("servers"), nil, "is empty, so the gateway opens nothing", "at least one server")
+	}
+	r.unused(p, spec.ProtoReflect())
+	if !usable {
+		return nil
+	}
+	return []Object{g}
+}
+
+func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServer {
+	start := r.mark()
+	out := model.GatewayServer{Name: in.GetName()}
+	r.bind(p.dot("bind"), in.GetBind())
+	if out.Name == "" {
+		out.Name = in.GetPort().GetName()
+	}
+	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
+	r.gatewayProtocol(p, in, &out)
+	out.Redirect = in.GetTls().GetHttpsRedirect()
+	out.Broken = r.failure(start, p)
+	out.Hosts = r.gatewayHosts(p.dot("hosts"), in.GetHosts())
+	if len(out.Hosts) == 0 && out.Broken == "" {
+		out.Broken = "hosts: none that can be taken"
+	}
+	return out
+}
+
+// portNames closes the last server if an earlier one of the Gateway has its port and name: together they name route tables.
+func (r *reader) portNames(p path, servers []model.GatewayServer) {
+	last := &servers[len(servers)-1]
+	if last.TLS == nil || last.Broken != "" {
+		return
+	}
+	for _, s := range servers[:len(servers)-1] {
+		if s.TLS != nil && s.Port == last.Port && s.Port != 0 && s.PortName == last.PortName {
+			r.fail(p.dot("port.name"), last.PortName, "is the name of an earlier server; the server stays closed", "a name that no other server of the Gateway has")
+			last.Broken = "port.name: is the name of an earlier server"
+			return
+		}
+	}
+}
+
+// gatewayHosts reads hosts. A bad one among good ones is left out, and closes nothing else.
+func (r *reader) gatewayHosts(p path, list []string) []model.ScopedHost {
+	if len(list) == 0 {
+		r.fail(p, nil, "is empty; the server stays closed", `at least one host, as "*" or "shop.example.com"`)
+	}
+	var out []model.ScopedHost
+	for i, text := range list {
+		if h, ok := r.scopedHost(p.at(i), text, "*"); ok {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// bind reads where a listener is to be opened. It is opened at the workload's own address; elsewhere it would take traffic
+// that it was not meant for, so it stays closed.
+func (r *reader) bind(p path, text string) {
+	if text == "" {
+		return
+	}
+	if address, err := netip.ParseAddr(text); err != nil || !address.IsUnspecified() {
+		r.fail(p, text, "cannot be bound yet; the listener stays closed", `"0.0.0.0", "::" or no bind: the workload's own address`)
+	}
+}
+
+// gatewayProtocol reads what a server speaks: the protocol that is seen, and the TLS around it. What is wrong stays closed:
+// served in plaintext it would give away what was meant to be protected.
+func (r *reader) gatewayProtocol(p path, in *networking.Server, out *model.GatewayServer) {
+	word := in.GetPort().GetProtocol()
+	protocol, known := parseProtocol(word)
+	out.Protocol = protocol
+	switch {
+	case !known || protocol == model.UDP:
+		r.fail(p.dot("port.protocol"), word, "is no protocol of gateways", "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO")
+	case protocol == model.TLS:
+		out.TLS = r.serverTLS(p.dot("tls"), in.GetTls())
+		if out.TLS != nil && out.TLS.Mode.Terminates() {
+			out.Protocol = model.TCP
+			if strings.EqualFold(word, "HTTPS") {
+				out.Protocol = model.HTTP
+			}
+		}
+		out.PortName = in.GetPort().GetName()
+		if strings.EqualFold(word, "HTTPS") && out.PortName == "" {
+			r.fail(p.dot("port.name"), "", "is empty; the server stays closed", "a name that no other server of the Gateway has")
+		}
+	case hasTLS(in.GetTls()), in.GetTls().GetHttpsRedirect() && !protocol.IsHTTP():
+		r.fail(p.dot("tls"), in.GetTls().GetMode(), "has settings for TLS on a server of plaintext; the server stays closed",
+			"httpsRedirect on a server of HTTP, or protocol HTTPS or TLS")
+	}
+}
+
+// hasTLS tells whether settings ask for more than a redirect to https.
+func hasTLS(in *networking.ServerTLSSettings) bool {
+	return in.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || in.GetCredentialName() != "" ||
+		len(in.GetCredentialNames()) > 0 || in.GetServerCertificate() != "" || in.GetPrivateKey() != "" ||
+		len(in.GetTlsCertificates()) > 0 || in.GetCaCertificates() != "" || in.GetCaCertCredentialName() != ""
+}
+
+// scopedHost reads "namespace/host" or "host", which stands for byDefault + "/host".
+func (r *reader) scopedHost(p path, text, byDefault string) (model.ScopedHost, bool) {
+	namespace, name, qualified := strings.Cut(text, "/")
+	if !qualified {
+		namespace, name = byDefault, text
+	}
+	switch {
+	case namespace == "." && r.meshWide:
+	case namespace == ".":
+		namespace = r.meta.Namespace
+	case namespace == "*" || namespace == "~" || isName(namespace):
+	default:
+		r.fail(p, text, "has a part before the slash that is no namespace", `"namespace/host", with "." for the own and "*" for any namespace`)
+		return model.ScopedHost{}, false
+	}
+	host, ok := r.literal(p, name, true)
+	if ok && host != "*" && !strings.Contains(string(host), ".") {
+		r.warn(p, text, "is a short name, which is not completed here", wantHost)
+	}
+	return model.ScopedHost{Namespace: namespace, Host: host}, ok
+}

@@ -1,0 +1,98 @@
+package convert
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// localityLB reads how locality decides. One that cannot be read is as if it were not there: requests go on, to more places.
+func (r *reader) localityLB(p path, in *networking.LocalityLoadBalancerSetting) *model.LocalityLB {
+	if in == nil {
+		return nil
+	}
+	start := r.mark()
+	if in.GetEnabled() != nil && !in.GetEnabled().GetValue() {
+		return r.pools.localities.Canonical(&model.LocalityLB{Off: true})
+	}
+	out := &model.LocalityLB{}
+	if len(in.GetDistribute()) > 0 && len(in.GetFailover())+len(in.GetFailoverPriority()) > 0 {
+		r.fail(p, nil, "has distribute beside failover or failoverPriority", "one of them")
+	}
+	for i, d := range in.GetDistribute() {
+		out.Distribute = append(out.Distribute, r.distribute(p.dot("distribute").at(i), d))
+	}
+	for i, f := range in.GetFailover() {
+		at := p.dot("failover").at(i)
+		r.region(at.dot("from"), f.GetFrom())
+		r.region(at.dot("to"), f.GetTo())
+		if f.GetFrom() == f.GetTo() {
+			r.fail(at.dot("to"), f.GetTo(), "is the region that fails", "another region")
+		}
+		out.Failover = append(out.Failover, model.Failover{From: f.GetFrom(), To: f.GetTo()})
+	}
+	for i, text := range in.GetFailoverPriority() {
+		key, value, fixed := strings.Cut(text, "=")
+		if key == "" {
+			r.fail(p.dot("failoverPriority").at(i), text, "is no label", `the name of a label, as "topology.kubernetes.io/zone", or "name=value"`)
+		}
+		out.FailoverPriority = append(out.FailoverPriority, model.PriorityLabel{Key: key, Value: value, Fixed: fixed})
+	}
+	if r.failure(start, p) != "" {
+		return nil
+	}
+	return r.pools.localities.Canonical(out)
+}
+
+func (r *reader) region(p path, name string) {
+	if name == "" || strings.ContainsAny(name, "*/") {
+		r.fail(p, name, "is no region", `the name of a region, as "us-east1"`)
+	}
+}
+
+// all is what the parts of a distribution add up to, in percent.
+const all = 100
+
+func (r *reader) distribute(p path, in *networking.LocalityLoadBalancerSetting_Distribute) model.Distribute {
+	out := model.Distribute{From: r.localityPattern(p.dot("from"), in.GetFrom())}
+	total := uint64(0)
+	for _, to := range sortedKeys(in.GetTo()) {
+		at, percent := p.dot("to").key(to), in.GetTo()[to]
+		if percent == 0 || percent > all {
+			r.fail(at, percent, "is no part in percent", "a number from 1 to 100")
+		}
+		total += uint64(percent)
+		out.To = append(out.To, model.LocalityShare{To: r.localityPattern(at, to), Percent: percent})
+	}
+	if total != all {
+		r.fail(p.dot("to"), total, "is the sum of the parts", "parts that add up to 100")
+	}
+	slices.SortStableFunc(out.To, func(a, b model.LocalityShare) int { return cmp.Compare(width(a.To), width(b.To)) })
+	return out
+}
+
+// width is how many parts of a pattern stand for any.
+func width(p model.LocalityPattern) int {
+	n := 0
+	for _, part := range []string{p.Region, p.Zone, p.Subzone} {
+		if part == "" || part == "*" {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *reader) localityPattern(p path, text string) model.LocalityPattern {
+	parts := strings.Split(text, "/")
+	if len(parts) > 3 || slices.Contains(parts, "") {
+		r.fail(p, text, "is no place", `"region/zone/subzone", where "*" stands for any and the later parts may be left out`)
+	}
+	if i := slices.Index(parts, "*"); i >= 0 && i < len(parts)-1 {
+		r.fail(p, text, "has something below any", `"*" as the last part`)
+	}
+	return model.LocalityPattern(model.ParseLocality(text))
+}

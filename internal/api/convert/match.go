@@ -1,0 +1,130 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// httpMatches reads conditions. One that is wrong is left out, so that the broken route which it makes covers more.
+func (r *reader) httpMatches(p path, list []*networking.HTTPMatchRequest) []*model.HTTPMatch {
+	var out []*model.HTTPMatch
+	for i, in := range list {
+		out = append(out, r.pools.httpMatches.Canonical(r.httpMatch(p.at(i), in)))
+	}
+	return out
+}
+
+func (r *reader) httpMatch(p path, in *networking.HTTPMatchRequest) *model.HTTPMatch {
+	m := &model.HTTPMatch{
+		Name:           in.GetName(),
+		URI:            r.stringMatch(p.dot("uri"), in.GetUri(), true),
+		IgnoreURICase:  in.GetIgnoreUriCase(),
+		Scheme:         r.stringMatch(p.dot("scheme"), in.GetScheme(), false),
+		Method:         r.stringMatch(p.dot("method"), in.GetMethod(), false),
+		Authority:      r.stringMatch(p.dot("authority"), in.GetAuthority(), false),
+		Headers:        r.headerMatches(p.dot("headers"), in.GetHeaders()),
+		WithoutHeaders: r.headerMatches(p.dot("withoutHeaders"), in.GetWithoutHeaders()),
+		Query:          r.queryMatches(p.dot("queryParams"), in.GetQueryParams()),
+	}
+	if in.GetPort() != 0 {
+		m.Port, _ = r.port(p.dot("port"), int64(in.GetPort()))
+	}
+	m.SourceLabels, _ = r.selector(p.dot("sourceLabels"), in.GetSourceLabels())
+	m.SourceNamespace = r.sourceNamespace(p.dot("sourceNamespace"), in.GetSourceNamespace())
+	m.Gateways = r.gateways(p.dot("gateways"), in.GetGateways())
+	return m
+}
+
+func (r *reader) sourceNamespace(p path, name string) string {
+	if name != "" && !isName(name) {
+		r.fail(p, name, "is no namespace", wantLabel)
+		return ""
+	}
+	return name
+}
+
+// stringMatch reads a condition on a part of the request line; nil, or one without a way to compare, is no condition.
+func (r *reader) stringMatch(p path, in *networking.StringMatch, emptyPrefix bool) *model.StringMatch {
+	switch m := in.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		return &model.StringMatch{Kind: model.Exact, Value: m.Exact}
+	case *networking.StringMatch_Prefix:
+		if m.Prefix == "" && !emptyPrefix {
+			r.fail(p.dot("prefix"), "", "is empty", "at least one character")
+			return nil
+		}
+		return &model.StringMatch{Kind: model.Prefix, Value: m.Prefix}
+	case *networking.StringMatch_Regex:
+		if !r.regex(p.dot("regex"), m.Regex) {
+			return nil
+		}
+		return &model.StringMatch{Kind: model.Regex, Value: m.Regex}
+	}
+	return nil
+}
+
+// headerMatches reads conditions on headers, sorted by name. An empty value asks for the header's presence.
+func (r *reader) headerMatches(p path, in map[string]*networking.StringMatch) []model.HeaderMatch {
+	var out []model.HeaderMatch
+	for _, name := range sortedKeys(in) {
+		at := p.key(name)
+		switch lower := strings.ToLower(name); {
+		case lower == "uri" || lower == "scheme" || lower == "method" || lower == "authority":
+			r.warn(at, nil, "is ignored, as Istio documents", "the field "+lower+" of the match")
+			continue
+		case strings.HasPrefix(lower, "@"):
+			r.fail(at, nil, "routing by claims of tokens is not supported yet", "the name of a header")
+			continue
+		case !isToken(lower) && !isPseudoHeader(lower):
+			r.fail(at, name, "is no name of a header", wantHeader)
+			continue
+		}
+		var match model.StringMatch
+		switch m := in[name]; {
+		case m.GetMatchType() == nil, m.GetRegex() == "*", isEmpty(m):
+			match.Kind = model.Present
+		default:
+			read := r.stringMatch(at, m, false)
+			if read == nil {
+				continue
+			}
+			match = *read
+		}
+		out = append(out, model.HeaderMatch{Name: strings.ToLower(name), Match: match})
+	}
+	slices.SortStableFunc(out, func(a, b model.HeaderMatch) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func isEmpty(m *networking.StringMatch) bool {
+	return m.GetExact() == "" && m.GetPrefix() == "" && m.GetRegex() == ""
+}
+
+func isPseudoHeader(name string) bool {
+	return name == ":authority" || name == ":method" || name == ":path" || name == ":scheme"
+}
+
+// queryMatches reads conditions on query parameters, sorted by name.
+func (r *reader) queryMatches(p path, in map[string]*networking.StringMatch) []model.HeaderMatch {
+	var out []model.HeaderMatch
+	for _, name := range sortedKeys(in) {
+		if name == "" {
+			r.fail(p.key(name), name, "is empty", "the name of a query parameter")
+			continue
+		}
+		match := model.StringMatch{Kind: model.Present}
+		if m := in[name]; m.GetMatchType() != nil && m.GetRegex() != "*" {
+			read := r.stringMatch(p.key(name), m, false)
+			if read == nil {
+				continue
+			}
+			match = *read
+		}
+		out = append(out, model.HeaderMatch{Name: name, Match: match})
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package convert
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	mesh "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source/istiojson"
+)
+
+// The mesh configuration is the key "mesh" of the ConfigMap "istio" in the root namespace, unless Options say otherwise.
+const (
+	meshConfigMap = "istio"
+	meshConfigKey = "mesh"
+)
+
+// idleTimeoutMetadata is where Istio keeps the idle timeout of inbound connections.
+const idleTimeoutMetadata = "ISTIO_META_IDLE_TIMEOUT"
+
+// configMap reads the mesh configuration field by field, so that one that is wrong keeps only itself
+// out of force. A configuration that cannot be read at all may have closed the way out, so it is
+// closed. Other ConfigMaps are ignored.
+func (r *reader) configMap(in *corev1.ConfigMap) []Object {
+	if r.object != r.converter.MeshKey() {
+		return r.ignore()
+	}
+	out := r.converter.defaults
+	p := path("data." + meshConfigKey)
+	for _, key := range sortedKeys(in.Data) {
+		if key != meshConfigKey {
+			r.warn(path("data").dot(key), nil, notYet, "")
+		}
+	}
+	text, set := in.Data[meshConfigKey]
+	if !set {
+		r.fail(p, nil, "is missing", "the mesh configuration in YAML")
+	}
+	spec, ok := r.parseMesh(p, text)
+	if !ok || !set {
+		out.Outbound.RegistryOnly = true
+		out.Retries, out.Locality = r.pools.retries.Canonical(out.Retries), r.pools.localities.Canonical(out.Locality)
+		return []Object{&out}
+	}
+	r.meshOf(p, spec, &out)
+	if r.converter.selected {
+		spec.DiscoverySelectors = nil // the source has the say
+	}
+	r.unused(p, spec.ProtoReflect())
+	return []Object{&out}
+}
+
+func (r *reader) parseMesh(p path, text string) (*mesh.MeshConfig, bool) {
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	var fields map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(data, &fields)
+	}
+	if err != nil {
+		r.fail(p, nil, "cannot be read: "+err.Error()+"; unknown destinations are refused", "the mesh configuration in YAML")
+		return nil, false
+	}
+	spec := &mesh.MeshConfig{}
+	for _, name := range sortedKeys(fields) {
+		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
+		part := &mesh.MeshConfig{}
+		if err == nil {
+			err = istiojson.Unmarshal(one, part, protojson.UnmarshalOptions{})
+		}
+		if err != nil {
+			r.fail(p.dot(name), bare(fields[name]), "cannot be read: "+plain(err), "a field of istio.mesh.v1alpha1.MeshConfig")
+			if name == "outboundTrafficPolicy" || name == "outbound_traffic_policy" {
+				spec.OutboundTrafficPolicy = &mesh.MeshConfig_OutboundTrafficPolicy{}
+			}
+			continue
+		}
+		proto.Merge(spec, part)
+	}
+	return spec, true
+}
+
+// position is where protojson puts an error in the one field that it was given, and the prefix of its messages, whose
+// white space differs from build to build.
+var position = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(?:\(line \d+:\d+\): )?`)
+
+// bare is a scalar without its quotes; what is larger may hold secrets and is not shown.
+func bare(value json.RawMessage) any {
+	if len(value) == 0 || value[0] == '{' || value[0] == '[' {
+		return nil
+	}
+	return strings.Trim(string(value), `"`)
+}
+
+func plain(err error) string {
+	return strings.ReplaceAll(position.ReplaceAllString(err.Error(), ""), "\u00a0", " ")
+}
+
+func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
+	if name := in.GetRootNamespace(); name != "" {
+		if isName(name) {
+			out.RootNamespace = name
+		} else {
+			r.fail(p.dot("rootNamespace"), name, "is no namespace", wantLabel)
+		}
+	}
+	if in.GetOutboundTrafficPolicy() != nil {
+		out.Outbound = r.meshOutbound(p.dot("outboundTrafficPolicy"), in.GetOutboundTrafficPolicy())
+	}
+	if d := r.duration(p.dot("connectTimeout"), in.GetConnectTimeout()); d != 0 {
+		out.ConnectTimeout = d
+	}
+	if in.GetDefaultHttpRetryPolicy() != nil {
+		at, start := p.dot("defaultHttpRetryPolicy"), r.mark()
+		retries := r.retryPolicy(at, in.GetDefaultHttpRetryPolicy())
+		if r.failure(start, at) == "" {
+			out.Retries = retries
+		}
+	}
+	out.Retries = r.pools.retries.Canonical(out.Retries)
+	if in.GetProxyHttpPort() != 0 {
+		out.ProxyHTTPPort, _ = r.port(p.dot("proxyHttpPort"), int64(in.GetProxyHttpPort()))
+	}
+	out.AutoTLS = in.GetEnableAutoMtls().GetValue()
+	r.trustDomains(p, in, out)
+	out.ServiceExport = r.exports(p.dot("defaultServiceExportTo"), in.GetDefaultServiceExportTo(), out.ServiceExport)
+	out.VirtualServiceExport = r.exports(p.dot("defaultVirtualServiceExportTo"), in.GetDefaultVirtualServiceExportTo(), out.VirtualServiceExport)
+	out.DestinationRuleExport = r.exports(p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport)
+	if file := in.GetAccessLogFile(); file != "" {
+		out.AccessLogFile = file
+	}
+	if in.GetLocalityLbSetting() != nil {
+		out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
+	}
+	out.Locality = r.pools.localities.Canonical(out.Locality)
+	r.ingressConfig(p, in, &out.Ingress)
+	r.proxyConfig(p.dot("defaultConfig"), in.GetDefaultConfig(), out)
+}
+
+// trustDomains reads whose identities are the mesh's. One that is wrong is nobody's.
+func (r *reader) trustDomains(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
+	ok := func(p path, name string) bool {
+		if !isTrustDomain(name) {
+			r.fail(p, name, "is no trust domain", wantTrustDomain)
+			return false
+		}
+		return true
+	}
+	if name := in.GetTrustDomain(); name != "" && ok(p.dot("trustDomain"), name) {
+		out.TrustDomain = name
+	}
+	for i, name := range in.GetTrustDomainAliases() {
+		if ok(p.dot("trustDomainAliases").at(i), name) {
+			out.TrustDomainAliases = append(out.TrustDomainAliases, name)
+		}
+	}
+}
+
+func (r *reader) ingressConfig(p path, in *mesh.MeshConfig, out *model.IngressConfig) {
+	switch in.GetIngressControllerMode() {
+	case mesh.MeshConfig_UNSPECIFIED, mesh.MeshConfig_STRICT:
+	case mesh.MeshConfig_DEFAULT:
+		out.Mode = model.IngressAll
+	case mesh.MeshConfig_OFF:
+		out.Mode = model.IngressOff
+	default:
+		r.fail(p.dot("ingressControllerMode"), in.GetIngressControllerMode(), "is no mode; STRICT is in force", "OFF, DEFAULT or STRICT")
+	}
+	out.Class = cmp.Or(in.GetIngressClass(), out.Class)
+	service := in.GetIngressService()
+	switch {
+	case service == "":
+	case !isName(service):
+		r.fail(p.dot("ingressService"), service, "is no name of a Service", wantLabel)
+	case service != out.Service: // as in Istio, its name stands for the label of the same value, but for that of the default one
+		out.Service, out.Selector = service, service
+	}
+	out.Selector = cmp.Or(in.GetIngressSelector(), out.Selector)
+}
+
+func (r *reader) meshOutbound(p path, in *mesh.MeshConfig_OutboundTrafficPolicy) model.OutboundPolicy {
+	if in.GetTls() != nil {
+		r.fail(p.dot("tls"), in.GetTls().GetMode(), "is not supported yet; unknown destinations are refused", "no tls")
+		return model.OutboundPolicy{RegistryOnly: true}
+	}
+	switch in.GetMode() {
+	case mesh.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY:
+		return model.OutboundPolicy{RegistryOnly: true}
+	case mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY:
+		return model.OutboundPolicy{}
+	case mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS:
+		r.warn(p.dot("mode"), in.GetMode(), "is taken for ALLOW_ANY; names are not resolved by the proxy yet", "ALLOW_ANY")
+		return model.OutboundPolicy{}
+	}
+	r.fail(p.dot("mode"), in.GetMode(), "is no mode; unknown destinations are refused", "REGISTRY_ONLY or ALLOW_ANY")
+	return model.OutboundPolicy{RegistryOnly: true}
+}
+
+func (r *reader) proxyConfig(p path, in *mesh.ProxyConfig, out *model.MeshConfig) {
+	at := p.dot("proxyMetadata")
+	for _, key := range sortedKeys(in.GetProxyMetadata()) {
+		if key != idleTimeoutMetadata {
+			r.warn(at.key(key), nil, notYet, "")
+			continue
+		}
+		text := in.GetProxyMetadata()[key]
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			r.fail(at.key(key), text, "is no duration", `a duration as "100s"`)
+			continue
+		}
+		out.IdleTimeout = r.optional(at.key(key), durationpb.New(d))
+	}
+}

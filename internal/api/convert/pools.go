@@ -1,0 +1,32 @@
+package convert
+
+import "github.com/lateen-mesh/lateen/internal/api/model"
+
+// pools make the parts of objects canonical that stand in input structs of translation: equal content, one pointer.
+type pools struct {
+	httpRoutes  *model.Pool[model.HTTPRoute]
+	httpMatches *model.Pool[model.HTTPMatch]
+	tlsRoutes   *model.Pool[model.TLSRoute]
+	tcpRoutes   *model.Pool[model.TCPRoute]
+	l4Matches   *model.Pool[model.L4Match]
+	retries     *model.Pool[model.Retries]
+	policies    *model.Pool[model.TrafficPolicy]
+	hashes      *model.Pool[model.HashPolicy]
+	serverTLS   *model.Pool[model.ServerTLS]
+	localities  *model.Pool[model.LocalityLB]
+}
+
+func newPools() *pools {
+	return &pools{
+		httpRoutes:  model.NewPool[model.HTTPRoute](),
+		httpMatches: model.NewPool[model.HTTPMatch](),
+		tlsRoutes:   model.NewPool[model.TLSRoute](),
+		tcpRoutes:   model.NewPool[model.TCPRoute](),
+		l4Matches:   model.NewPool[model.L4Match](),
+		retries:     model.NewPool[model.Retries](),
+		policies:    model.NewPool[model.TrafficPolicy](),
+		hashes:      model.NewPool[model.HashPolicy](),
+		serverTLS:   model.NewPool[model.ServerTLS](),
+		localities:  model.NewPool[model.LocalityLB](),
+	}
+}

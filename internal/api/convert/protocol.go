@@ -1,0 +1,68 @@
+package convert
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// parseProtocol knows the words by which Istio's API names protocols, in any case.
+func parseProtocol(word string) (model.Protocol, bool) {
+	switch strings.ToLower(word) {
+	case "http", "http_proxy":
+		return model.HTTP, true
+	case "http2":
+		return model.HTTP2, true
+	case "grpc", "grpc-web":
+		return model.GRPC, true
+	case "https", "tls":
+		return model.TLS, true
+	case "tcp", "mongo", "redis", "mysql":
+		return model.TCP, true
+	case "udp":
+		return model.UDP, true
+	}
+	return model.Auto, false
+}
+
+const wantProtocol = "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO, REDIS, MYSQL, UDP"
+
+// servicePortProtocol is Istio's protocol selection: the appProtocol if there is one, else the port name's prefix.
+func servicePortProtocol(p corev1.ServicePort) model.Protocol {
+	if p.Protocol == corev1.ProtocolUDP {
+		return model.UDP
+	}
+	word := p.Name
+	if p.AppProtocol != nil {
+		word = *p.AppProtocol
+		switch word {
+		case "kubernetes.io/h2c":
+			return model.HTTP2
+		case "kubernetes.io/ws":
+			return model.HTTP
+		case "kubernetes.io/wss":
+			return model.TLS
+		}
+	}
+	if strings.HasPrefix(strings.ToLower(word), "grpc-web") {
+		return model.GRPC
+	}
+	prefix, _, _ := strings.Cut(word, "-")
+	protocol, known := parseProtocol(prefix)
+	if !known && serverSpeaksFirst(p.Port) {
+		return model.TCP
+	}
+	return protocol
+}
+
+// serverSpeaksFirst knows ports on which waiting for the client's first bytes would wait for ever: SMTP, DNS, MySQL and
+// MongoDB.
+func serverSpeaksFirst(port int32) bool {
+	switch port {
+	case 25, 53, 3306, 27017:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,216 @@
+package convert
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// Annotations of Services: exportTo, a comma-separated list, and which endpoints are preferred. Kubernetes has the last two for
+// topology aware routing; the older one is asked first.
+const (
+	exportAnnotation       = "networking.istio.io/exportTo"
+	distributionAnnotation = "networking.istio.io/traffic-distribution"
+	topologyAnnotation     = "service.kubernetes.io/topology-mode"
+	hintsAnnotation        = "service.kubernetes.io/topology-aware-hints"
+)
+
+func (r *reader) service(in *corev1.Service) []Object {
+	host, ok := r.literal("metadata.name", r.meta.Name+"."+r.meta.Namespace+".svc."+r.mesh.Domain, false)
+	if !ok {
+		return nil
+	}
+	p := path("spec")
+	s := &model.Service{
+		Meta:     r.meta,
+		Host:     host,
+		Headless: in.Spec.ClusterIP == corev1.ClusterIPNone,
+		Ports:    r.servicePorts(p.dot("ports"), in.Spec.Ports),
+		ExportTo: r.exportAnnotation(in.Annotations),
+
+		NodeLocal:    nodeLocal(in.Spec.InternalTrafficPolicy),
+		Distribution: r.distribution(in.Spec.TrafficDistribution),
+		Family:       family(in.Spec.IPFamilies),
+		TwoFamilies:  len(in.Spec.IPFamilies) > 1,
+	}
+	s.Selector, _ = r.selector(p.dot("selector"), in.Spec.Selector)
+	if in.Spec.Type == corev1.ServiceTypeExternalName {
+		r.externalName(p.dot("externalName"), in.Spec.ExternalName, s)
+	} else {
+		s.Addresses = r.serviceAddresses(p, &in.Spec)
+	}
+	return []Object{s}
+}
+
+func (r *reader) exportAnnotation(annotations map[string]string) model.Exports {
+	var list []string
+	for name := range strings.SplitSeq(annotations[exportAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			list = append(list, name)
+		}
+	}
+	return r.exports(path("metadata.annotations").key(exportAnnotation), list, r.mesh.ServiceExport)
+}
+
+// externalName makes of the service an alias: its ports lead to those of the name. A name that is none leaves it without
+// endpoints, so that calls fail rather than go to where unknown hosts go.
+func (r *reader) externalName(p path, name string, s *model.Service) {
+	s.Resolution, s.External, s.Headless = model.StrictDNS, true, false
+	s.Selector = model.Labels{}
+	host, ok := r.literal(p, name, false)
+	if !ok {
+		return
+	}
+	for i := range s.Ports {
+		port := &s.Ports[i]
+		if port.TargetName != "" { // nobody can say what it would be
+			port.TargetName, port.Target = "", port.Port
+		}
+		if port.Protocol == model.UDP {
+			continue
+		}
+		s.Endpoints = append(s.Endpoints, model.Endpoint{Address: string(host), Port: port.Target, PortName: port.Name})
+	}
+}
+
+// serviceAddresses are the cluster IPs, and the external ones, by which a service is called too, from within as from without. As for
+// kube-proxy, a headless one has neither.
+func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) []string {
+	list, where := spec.ClusterIPs, func(i int) path { return p.dot("clusterIPs").at(i) }
+	if len(list) == 0 && spec.ClusterIP != "" {
+		list, where = []string{spec.ClusterIP}, func(int) path { return p.dot("clusterIP") }
+	}
+	var out []string
+	add := func(p path, text string) {
+		if a, ok := r.reachable(p, text); ok {
+			out = append(out, a)
+		}
+	}
+	for i, text := range list {
+		if text != corev1.ClusterIPNone && text != "" {
+			add(where(i), text)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	for i, text := range spec.ExternalIPs {
+		add(p.dot("externalIPs").at(i), text)
+	}
+	return sorted(out)
+}
+
+// servicePorts reads ports in their order, those of UDP last: where TCP and UDP share a number, it is TCP's that is found.
+func (r *reader) servicePorts(p path, list []corev1.ServicePort) []model.ServicePort {
+	var out []model.ServicePort
+	for i, in := range list {
+		port, ok := r.servicePort(p.at(i), in)
+		if !ok {
+			continue
+		}
+		same := func(o model.ServicePort) bool {
+			return o.Port == port.Port && (o.Protocol == model.UDP) == (port.Protocol == model.UDP)
+		}
+		if slices.ContainsFunc(out, same) {
+			r.fail(p.at(i).dot("port"), in.Port, "is the port of another entry", "a number of its own")
+			continue
+		}
+		if slices.ContainsFunc(out, func(o model.ServicePort) bool { return o.Name == port.Name }) {
+			r.fail(p.at(i).dot("name"), in.Name, "is the name of another port", "a name of its own")
+			continue
+		}
+		out = append(out, port)
+	}
+	slices.SortStableFunc(out, func(a, b model.ServicePort) int {
+		return cmp.Compare(isUDP(a), isUDP(b))
+	})
+	return out
+}
+
+func isUDP(p model.ServicePort) int {
+	if p.Protocol == model.UDP {
+		return 1
+	}
+	return 0
+}
+
+func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, bool) {
+	switch in.Protocol {
+	case "", corev1.ProtocolTCP, corev1.ProtocolUDP:
+	default:
+		r.fail(p.dot("protocol"), in.Protocol, "is a protocol that proxies do not handle", "TCP or UDP")
+		return model.ServicePort{}, false
+	}
+	number, ok := r.port(p.dot("port"), int64(in.Port))
+	if !ok || !r.portName(p.dot("name"), in.Name) {
+		return model.ServicePort{}, false
+	}
+	out := model.ServicePort{Name: in.Name, Port: number, Protocol: servicePortProtocol(in), Target: number}
+	switch {
+	case in.TargetPort.Type == intstr.String && in.TargetPort.StrVal != "":
+		if !isName(in.TargetPort.StrVal) {
+			r.fail(p.dot("targetPort"), in.TargetPort.StrVal, "is no name of a container's port", "a name as \"http\", or a number")
+			return model.ServicePort{}, false
+		}
+		out.Target, out.TargetName = 0, in.TargetPort.StrVal
+	case in.TargetPort.Type == intstr.Int && in.TargetPort.IntVal != 0:
+		out.Target, ok = r.port(p.dot("targetPort"), int64(in.TargetPort.IntVal))
+	}
+	return out, ok
+}
+
+// distribution reads what endpoints are preferred: Istio's annotation comes before the field, which is younger. Without either, those
+// that EndpointSlices hint at, if the Service asks for hints.
+func (r *reader) distribution(field *string) model.TrafficDistribution {
+	p, text := path("spec.trafficDistribution"), ""
+	if field != nil {
+		text = *field
+	}
+	if value, set := r.annotations[distributionAnnotation]; set {
+		p, text = path("metadata.annotations").key(distributionAnnotation), value
+	}
+	switch strings.ToLower(text) {
+	case "":
+		if r.wantsHints() {
+			return model.PreferHinted
+		}
+	case "any":
+	case "preferclose", "prefersamezone":
+		return model.PreferZone
+	case "prefersamenode":
+		return model.PreferNode
+	default:
+		r.fail(p, text, "is no preference that is known; there is none", "PreferClose, PreferSameZone or PreferSameNode")
+	}
+	return model.DistributeAny
+}
+
+// wantsHints tells whether a Service has topology aware routing. What else than Auto may turn it on is for those who make the hints to say.
+func (r *reader) wantsHints() bool {
+	mode, set := r.annotations[hintsAnnotation]
+	if !set {
+		mode = r.annotations[topologyAnnotation]
+	}
+	return mode != "" && !strings.EqualFold(mode, "disabled")
+}
+
+// family is the first one of the service, by which it is called unless the caller has no address of it.
+func family(list []corev1.IPFamily) model.Family {
+	if len(list) == 0 {
+		return model.AnyFamily
+	}
+	if list[0] == corev1.IPv6Protocol {
+		return model.IPv6
+	}
+	return model.IPv4
+}
+
+// nodeLocal tells whether calls stay on the caller's node.
+func nodeLocal(policy *corev1.ServiceInternalTrafficPolicy) bool {
+	return policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal
+}

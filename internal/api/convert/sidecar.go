@@ -1,0 +1,203 @@
+package convert
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// sidecar is left out when its selector selects nobody.
+func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
+	spec := &in.Spec
+	p := path("spec")
+	s := &model.Sidecar{Meta: r.meta}
+	selector, usable := r.selector(p.dot("workloadSelector.labels"), spec.GetWorkloadSelector().GetLabels())
+	s.Selector = selector
+	r.meshWide = selector.IsEmpty() && r.meta.Namespace == r.mesh.RootNamespace
+	for i, in := range spec.GetIngress() {
+		at := p.dot("ingress").at(i)
+		l, ok := r.ingress(at, in)
+		switch {
+		case !ok:
+		case slices.ContainsFunc(s.Ingress, func(o model.IngressListener) bool { return o.Port == l.Port }):
+			r.fail(at.dot("port.number"), l.Port, "has a listener already, which counts", "each port once")
+		default:
+			s.Ingress = append(s.Ingress, l)
+		}
+	}
+	s.IngressClosed = len(spec.GetIngress()) > 0 && len(s.Ingress) == 0
+	for i, in := range spec.GetEgress() {
+		if l, ok := r.egress(p.dot("egress").at(i), in); ok {
+			s.Egress = append(s.Egress, l)
+		}
+	}
+	if len(spec.GetEgress()) > 0 && len(s.Egress) == 0 {
+		s.Egress = []model.EgressListener{{Hosts: nothing()}}
+	}
+	s.Outbound = r.outboundPolicy(p.dot("outboundTrafficPolicy"), spec.GetOutboundTrafficPolicy())
+	r.unused(p, spec.ProtoReflect())
+	if !usable {
+		return nil
+	}
+	return []Object{s}
+}
+
+// nothing is the list of hosts that selects none; an empty list would select all.
+func nothing() []model.ScopedHost { return []model.ScopedHost{{Namespace: "~", Host: "*"}} }
+
+func (r *reader) egress(p path, in *networking.IstioEgressListener) (model.EgressListener, bool) {
+	start := r.mark()
+	if port := in.GetPort(); port != nil {
+		_, _ = r.port(p.dot("port.number"), int64(port.GetNumber()))
+		r.listenerProtocol(p.dot("port.protocol"), port.GetProtocol())
+		r.warn(p.dot("port"), port.GetNumber(), "does not make a listener of its own yet: the hosts are seen at all their ports", "no port")
+	}
+	r.egressBind(p.dot("bind"), in)
+	r.captureMode(p.dot("captureMode"), in.GetCaptureMode())
+	if r.failure(start, p) != "" {
+		return model.EgressListener{}, false
+	}
+	return model.EgressListener{Hosts: r.egressHosts(p.dot("hosts"), in.GetHosts())}, true
+}
+
+func (r *reader) egressBind(p path, in *networking.IstioEgressListener) {
+	text := in.GetBind()
+	switch {
+	case text == "":
+	case strings.HasPrefix(text, "unix:"):
+		r.fail(p, text, "Unix sockets of listeners are not supported yet", "no bind")
+	case in.GetPort() == nil:
+		r.fail(p, text, "is set without a port", "a port beside it")
+	default:
+		if _, ok := r.address(p, text); ok {
+			r.warn(p, text, notYet, "no bind")
+		}
+	}
+}
+
+func (r *reader) listenerProtocol(p path, word string) model.Protocol {
+	protocol, known := parseProtocol(word)
+	if !known && word != "" {
+		r.fail(p, word, "is no protocol", wantProtocol)
+	}
+	return protocol
+}
+
+// captureMode reports what is asked of the proxy's surroundings and not given.
+func (r *reader) captureMode(p path, mode networking.CaptureMode) {
+	if mode != networking.CaptureMode_DEFAULT && mode != networking.CaptureMode_NONE {
+		r.warn(p, mode, "is left to what surrounds the proxy", "DEFAULT or NONE")
+	}
+}
+
+// egressHosts reads what a listener shows. A host that is wrong is left out, and if none is left the listener shows nothing.
+// Exclusions ("~namespace/host") are not in the model yet: what they would take a part of is left out as a whole.
+func (r *reader) egressHosts(p path, list []string) []model.ScopedHost {
+	var shown, hidden []model.ScopedHost
+	for i, text := range list {
+		exclude, excluded := strings.CutPrefix(text, "~")
+		if excluded && strings.HasPrefix(exclude, "/") {
+			exclude = "*" + exclude
+		}
+		if !strings.Contains(text, "/") {
+			r.fail(p.at(i), text, "names no namespace", `"namespace/host", with "." for the own and "*" for any namespace`)
+			continue
+		}
+		h, ok := r.scopedHost(p.at(i), exclude, "")
+		switch {
+		case !ok:
+		case excluded:
+			hidden = append(hidden, h)
+		default:
+			shown = append(shown, h)
+		}
+	}
+	shown = r.exclude(p, shown, hidden)
+	if len(shown) == 0 {
+		return nothing()
+	}
+	return shown
+}
+
+func (r *reader) exclude(p path, shown, hidden []model.ScopedHost) []model.ScopedHost {
+	kept := shown[:0]
+	for _, h := range shown {
+		overlaps := func(o model.ScopedHost) bool {
+			return (h.Namespace == o.Namespace || isOpen(h.Namespace) || isOpen(o.Namespace)) && h.Host.Overlaps(o.Host)
+		}
+		i := slices.IndexFunc(hidden, overlaps)
+		if i < 0 {
+			kept = append(kept, h)
+			continue
+		}
+		if o := hidden[i]; !o.Host.Covers(h.Host) || (o.Namespace != "*" && h.Namespace == "*") {
+			r.fail(p, h.Namespace+"/"+string(h.Host), "cannot be shown in part: exclusions are not supported yet; it is left out as a whole",
+				"hosts that no exclusion overlaps")
+		}
+	}
+	return kept
+}
+
+// isOpen tells that a namespace of a ScopedHost may stand for any.
+func isOpen(namespace string) bool { return namespace == "*" || namespace == "." }
+
+func (r *reader) ingress(p path, in *networking.IstioIngressListener) (model.IngressListener, bool) {
+	start := r.mark()
+	out := model.IngressListener{Name: in.GetPort().GetName(), Protocol: r.listenerProtocol(p.dot("port.protocol"), in.GetPort().GetProtocol())}
+	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
+	r.bind(p.dot("bind"), in.GetBind())
+	if in.GetTls() != nil {
+		r.fail(p.dot("tls"), in.GetTls().GetMode(), "TLS on listeners of sidecars is not supported yet; the listener stays closed", "no tls")
+	}
+	r.captureMode(p.dot("captureMode"), in.GetCaptureMode())
+	out.EndpointAddress, out.EndpointPort = r.defaultEndpoint(p.dot("defaultEndpoint"), in.GetDefaultEndpoint(), out.Port)
+	return out, r.failure(start, p) == ""
+}
+
+// defaultEndpoint reads where the workload's process listens: on loopback ("127.0.0.1:8080"), on the pod's address
+// ("0.0.0.0:8080"), or on a Unix socket. Without one it is the listener's port, at no address in particular.
+func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint16) {
+	if text == "" {
+		return "", port
+	}
+	if socket, unix := strings.CutPrefix(text, "unix://"); unix {
+		if len(socket) < 2 || (socket[0] != '/' && socket[0] != '@') {
+			r.fail(p, text, "is no Unix socket", `"unix:///path/to/socket" or "unix://@name"`)
+		}
+		return text, 0
+	}
+	endpoint, err := netip.ParseAddrPort(text)
+	switch {
+	case err != nil || endpoint.Port() == 0:
+	case endpoint.Addr() == netip.MustParseAddr("127.0.0.1") || endpoint.Addr() == netip.IPv6Loopback():
+		return model.OwnApp, endpoint.Port()
+	case endpoint.Addr().IsUnspecified():
+		return model.OwnPod, endpoint.Port()
+	}
+	r.fail(p, text, "is no place that traffic can be handed to", `"127.0.0.1:PORT", "[::1]:PORT", "0.0.0.0:PORT", "[::]:PORT" or "unix:///path/to/socket"`)
+	return "", 0
+}
+
+// outboundPolicy reads what happens to unknown destinations. What cannot be followed closes them.
+func (r *reader) outboundPolicy(p path, in *networking.OutboundTrafficPolicy) *model.OutboundPolicy {
+	if in == nil {
+		return nil
+	}
+	if in.GetEgressProxy() != nil {
+		r.fail(p.dot("egressProxy"), in.GetEgressProxy().GetHost(), "is not supported yet; unknown destinations are refused", "no egressProxy")
+		return &model.OutboundPolicy{RegistryOnly: true}
+	}
+	switch in.GetMode() {
+	case networking.OutboundTrafficPolicy_ALLOW_ANY:
+		return &model.OutboundPolicy{}
+	case networking.OutboundTrafficPolicy_REGISTRY_ONLY:
+	default:
+		r.fail(p.dot("mode"), in.GetMode(), "is no mode; unknown destinations are refused", "REGISTRY_ONLY or ALLOW_ANY")
+	}
+	return &model.OutboundPolicy{RegistryOnly: true}
+}

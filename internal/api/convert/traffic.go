@@ -1,0 +1,232 @@
+package convert
+
+import (
+	"math/big"
+	"time"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// Istio's defaults of consistent hashing, and Envoy's bounds.
+const (
+	defaultRingSize   = 1024
+	largestRingSize   = 8 << 20
+	defaultMaglevSize = 65537
+	largestMaglevSize = 5_000_011
+)
+
+// loadBalancer reads how endpoints are picked. One that cannot be read leaves the default.
+func (r *reader) loadBalancer(p path, in *networking.LoadBalancerSettings) *model.LoadBalancer {
+	if in == nil {
+		return nil
+	}
+	out := &model.LoadBalancer{}
+	if hash := in.GetConsistentHash(); hash != nil {
+		if !r.consistentHash(p.dot("consistentHash"), hash, out) {
+			return nil
+		}
+	} else {
+		switch in.GetSimple() {
+		case networking.LoadBalancerSettings_UNSPECIFIED, networking.LoadBalancerSettings_LEAST_REQUEST,
+			networking.LoadBalancerSettings_LEAST_CONN: //nolint:staticcheck // deprecated, and in use
+		case networking.LoadBalancerSettings_RANDOM:
+			out.Kind = model.Random
+		case networking.LoadBalancerSettings_ROUND_ROBIN:
+			out.Kind = model.RoundRobin
+		case networking.LoadBalancerSettings_PASSTHROUGH:
+			out.Kind = model.PassthroughLB
+		default:
+			r.fail(p.dot("simple"), in.GetSimple(), "is no algorithm", "LEAST_REQUEST, ROUND_ROBIN, RANDOM or PASSTHROUGH")
+			return nil
+		}
+	}
+	out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
+	out.WarmupDuration = r.warmup(p, in)
+	if out.WarmupDuration > 0 && out.Kind != model.LeastRequest && out.Kind != model.RoundRobin {
+		r.warn(p.dot("warmup"), nil, "has no effect with this algorithm", "LEAST_REQUEST or ROUND_ROBIN")
+		out.WarmupDuration = 0
+	}
+	return out
+}
+
+func (r *reader) warmup(p path, in *networking.LoadBalancerSettings) time.Duration {
+	short, full := in.GetWarmupDurationSecs(), in.GetWarmup()
+	if short != nil && full != nil {
+		r.fail(p.dot("warmupDurationSecs"), nil, "is set beside warmup, which counts", "warmup alone")
+	}
+	if full != nil {
+		if full.GetDuration() == nil {
+			r.fail(p.dot("warmup.duration"), nil, "is missing", "a duration")
+		}
+		return r.duration(p.dot("warmup.duration"), full.GetDuration())
+	}
+	return r.duration(p.dot("warmupDurationSecs"), short)
+}
+
+func (r *reader) consistentHash(p path, in *networking.LoadBalancerSettings_ConsistentHashLB, out *model.LoadBalancer) bool {
+	start := r.mark()
+	out.Hash = r.pools.hashes.Canonical(r.hashPolicy(p, in))
+	if maglev := in.GetMaglev(); maglev != nil {
+		out.Kind, out.MaglevTableSize = model.Maglev, defaultMaglevSize
+		if size := maglev.GetTableSize(); size != 0 {
+			out.MaglevTableSize = size
+			if size > largestMaglevSize || !new(big.Int).SetUint64(size).ProbablyPrime(0) {
+				r.fail(p.dot("maglev.tableSize"), size, "is no prime below 5000012", "a prime number, as 65537")
+			}
+		}
+		return r.failure(start, p) == ""
+	}
+	out.Kind, out.MinimumRingSize = model.RingHash, defaultRingSize
+	size, at := in.GetMinimumRingSize(), p.dot("minimumRingSize") //nolint:staticcheck // deprecated, and in use
+	if in.GetRingHash() != nil {
+		size, at = in.GetRingHash().GetMinimumRingSize(), p.dot("ringHash.minimumRingSize")
+	}
+	if size > largestRingSize {
+		r.fail(at, size, "is too large", "at most 8388608")
+	}
+	if size != 0 {
+		out.MinimumRingSize = size
+	}
+	return r.failure(start, p) == ""
+}
+
+func (r *reader) hashPolicy(p path, in *networking.LoadBalancerSettings_ConsistentHashLB) *model.HashPolicy {
+	out := &model.HashPolicy{}
+	switch key := in.GetHashKey().(type) {
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
+		out.Header = r.headerName(p.dot("httpHeaderName"), key.HttpHeaderName)
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
+		out.Query = key.HttpQueryParameterName
+		if out.Query == "" {
+			r.fail(p.dot("httpQueryParameterName"), "", "is empty", "the name of a query parameter")
+		}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp:
+		out.SourceIP = key.UseSourceIp
+		if !out.SourceIP {
+			r.fail(p.dot("useSourceIp"), false, "hashes nothing", "true")
+		}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
+		r.cookie(p.dot("httpCookie"), key.HttpCookie, out)
+	default:
+		r.fail(p, nil, "says nothing to hash", "one of httpHeaderName, httpCookie, useSourceIp, httpQueryParameterName")
+	}
+	return out
+}
+
+func (r *reader) cookie(p path, in *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie, out *model.HashPolicy) {
+	out.Cookie, out.CookiePath = in.GetName(), in.GetPath()
+	if !isToken(out.Cookie) {
+		r.fail(p.dot("name"), out.Cookie, "is no name of a cookie", `a name as "session"`)
+	}
+	if hasControl(out.CookiePath) {
+		r.fail(p.dot("path"), out.CookiePath, "has control characters", `a path as "/"`)
+	}
+	out.CookieTTL, out.CookieTTLSet = r.optional(p.dot("ttl"), in.GetTtl()), in.GetTtl() != nil
+}
+
+// mostRequests is the bound of maxRequestsPerConnection that Istio documents.
+const mostRequests = 1 << 29
+
+// connectionPool reads limits. One that is wrong leaves its own default; the others hold.
+func (r *reader) connectionPool(p path, in *networking.ConnectionPoolSettings) *model.ConnectionPool {
+	if in == nil {
+		return nil
+	}
+	out := &model.ConnectionPool{}
+	tcp, at := in.GetTcp(), p.dot("tcp")
+	out.MaxConnections = r.natural(at.dot("maxConnections"), tcp.GetMaxConnections())
+	out.ConnectTimeout = r.duration(at.dot("connectTimeout"), tcp.GetConnectTimeout())
+	out.MaxConnectionDuration = r.duration(at.dot("maxConnectionDuration"), tcp.GetMaxConnectionDuration())
+	out.TCPIdleTimeout = r.optional(at.dot("idleTimeout"), tcp.GetIdleTimeout())
+	if tcp.GetIdleTimeout() != nil && out.TCPIdleTimeout == 0 && !r.refused(at.dot("idleTimeout")) {
+		r.warn(at.dot("idleTimeout"), "0s", "would switch the timeout off, which is not supported yet; the default is in force", "a duration, as 24h")
+	}
+	out.Keepalive = r.keepalive(at.dot("tcpKeepalive"), tcp.GetTcpKeepalive())
+	r.httpPool(p.dot("http"), in.GetHttp(), out)
+	return out
+}
+
+func (r *reader) httpPool(p path, in *networking.ConnectionPoolSettings_HTTPSettings, out *model.ConnectionPool) {
+	out.HTTP1MaxPending = r.natural(p.dot("http1MaxPendingRequests"), in.GetHttp1MaxPendingRequests())
+	out.HTTP2MaxRequests = r.natural(p.dot("http2MaxRequests"), in.GetHttp2MaxRequests())
+	out.MaxRequestsPerConn = r.natural(p.dot("maxRequestsPerConnection"), in.GetMaxRequestsPerConnection())
+	if out.MaxRequestsPerConn > mostRequests {
+		r.fail(p.dot("maxRequestsPerConnection"), out.MaxRequestsPerConn, "is too large", "at most 536870912")
+		out.MaxRequestsPerConn = 0
+	}
+	out.MaxRetries = r.natural(p.dot("maxRetries"), in.GetMaxRetries())
+	out.IdleTimeout = r.duration(p.dot("idleTimeout"), in.GetIdleTimeout())
+	out.MaxConcurrentStreams = r.natural(p.dot("maxConcurrentStreams"), in.GetMaxConcurrentStreams())
+	out.UseClientProtocol = in.GetUseClientProtocol()
+	switch in.GetH2UpgradePolicy() {
+	case networking.ConnectionPoolSettings_HTTPSettings_DEFAULT, networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
+	case networking.ConnectionPoolSettings_HTTPSettings_UPGRADE:
+		out.UpgradeHTTP2 = !out.UseClientProtocol
+	default:
+		r.fail(p.dot("h2UpgradePolicy"), in.GetH2UpgradePolicy(), "is no policy", "DEFAULT, DO_NOT_UPGRADE or UPGRADE")
+	}
+}
+
+func (r *reader) keepalive(p path, in *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) *model.Keepalive {
+	if in == nil {
+		return nil
+	}
+	out := &model.Keepalive{Probes: in.GetProbes(), Time: r.seconds(p.dot("time"), in.GetTime()), Interval: r.seconds(p.dot("interval"), in.GetInterval())}
+	const mostProbes = 127 // of Linux
+	if out.Probes > mostProbes {
+		r.fail(p.dot("probes"), out.Probes, "is too large", "at most 127")
+		out.Probes = 0
+	}
+	return out
+}
+
+// Istio's defaults of outlier detection, for what a policy that switches it on leaves out.
+const (
+	defaultConsecutive = 5
+	defaultInterval    = 10 * time.Second
+	defaultEjection    = 30 * time.Second
+	defaultMostEjected = 10 // percent
+)
+
+func (r *reader) outlierDetection(p path, in *networking.OutlierDetection) *model.OutlierDetection {
+	if in == nil {
+		return nil
+	}
+	out := &model.OutlierDetection{
+		Consecutive5xx: pointer(defaultConsecutive),
+		SplitLocal:     in.GetSplitExternalLocalOriginErrors(),
+		Interval:       r.duration(p.dot("interval"), in.GetInterval()),
+		BaseEjection:   r.duration(p.dot("baseEjectionTime"), in.GetBaseEjectionTime()),
+	}
+	if v := in.GetConsecutive_5XxErrors(); v != nil {
+		out.Consecutive5xx = pointer(v.GetValue())
+	}
+	if v := in.GetConsecutiveGatewayErrors(); v != nil {
+		out.ConsecutiveGateway = pointer(v.GetValue())
+	}
+	if out.SplitLocal {
+		out.ConsecutiveLocal = pointer(defaultConsecutive)
+		if v := in.GetConsecutiveLocalOriginFailures(); v != nil {
+			out.ConsecutiveLocal = pointer(v.GetValue())
+		}
+	} else if v := in.GetConsecutiveLocalOriginFailures(); v != nil {
+		r.warn(p.dot("consecutiveLocalOriginFailures"), v.GetValue(), "has no effect", "splitExternalLocalOriginErrors: true beside it")
+	}
+	out.MaxEjectionPercent = r.wholePercent(p.dot("maxEjectionPercent"), in.GetMaxEjectionPercent())
+	out.MinHealthPercent = r.wholePercent(p.dot("minHealthPercent"), in.GetMinHealthPercent())
+	out.Interval, out.BaseEjection = orDefault(out.Interval, defaultInterval), orDefault(out.BaseEjection, defaultEjection)
+	out.MaxEjectionPercent = orDefault(out.MaxEjectionPercent, defaultMostEjected)
+	return out
+}
+
+func orDefault[T comparable](v, byDefault T) T {
+	var zero T
+	if v == zero {
+		return byDefault
+	}
+	return v
+}
+
+func pointer(n uint32) *uint32 { return &n }

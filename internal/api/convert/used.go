@@ -1,0 +1,276 @@
+package convert
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// notYet is said of what is set and not translated.
+const notYet = "is not supported by Lateen yet and has no effect"
+
+// usedFields says, for each message of Istio's API, which fields conversions read. Fields that are not in it are reported
+// when they are set; a test proves of each field in it that it makes a difference.
+func usedFields(message protoreflect.FullName) (string, bool) {
+	const networking, mesh = "istio.networking.v1alpha3.", "istio.mesh.v1alpha1."
+	if name, ok := strings.CutPrefix(string(message), networking); ok {
+		if fields, known := routingFields(name); known {
+			return fields, true
+		}
+		if fields, known := policyFields(name); known {
+			return fields, true
+		}
+		return listenerFields(name)
+	}
+	if name, ok := strings.CutPrefix(string(message), "istio.security.v1beta1."); ok {
+		return securityFields(name)
+	}
+	if name, ok := strings.CutPrefix(string(message), mesh); ok {
+		return meshFields(name)
+	}
+	return "match_labels", message == "istio.type.v1beta1.WorkloadSelector"
+}
+
+// routingFields are those of messages under VirtualService.
+func routingFields(message string) (string, bool) {
+	switch message {
+	case "VirtualService":
+		return "hosts gateways http tls tcp export_to", true
+	case "HTTPRoute":
+		return "name match route redirect direct_response delegate rewrite timeout retries fault mirror mirrors " +
+			"mirror_percent mirror_percentage cors_policy headers", true
+	case "HTTPMatchRequest":
+		return "name uri scheme method authority headers port source_labels gateways query_params ignore_uri_case " +
+			"without_headers source_namespace", true
+	case "StringMatch":
+		return "exact prefix regex", true
+	case "HTTPRouteDestination":
+		return "destination weight headers", true
+	case "RouteDestination":
+		return "destination weight", true
+	case "Destination":
+		return "host subset port", true
+	case "PortSelector":
+		return "number", true
+	case "Headers":
+		return "request response", true
+	case "Headers.HeaderOperations":
+		return "set add remove", true
+	case "HTTPRedirect":
+		return "uri authority port derive_port scheme redirect_code prefix_rewrite", true
+	case "HTTPDirectResponse":
+		return "status body", true
+	case "HTTPBody":
+		return "string bytes", true
+	case "Delegate":
+		return "name namespace", true
+	case "HTTPRewrite":
+		return "uri authority uri_regex_rewrite", true
+	case "RegexRewrite":
+		return "match rewrite", true
+	case "HTTPRetry":
+		return "attempts per_try_timeout retry_on retry_remote_localities retry_ignore_previous_hosts backoff", true
+	case "CorsPolicy":
+		return "allow_origin allow_origins allow_methods allow_headers expose_headers max_age allow_credentials unmatched_preflights", true
+	case "HTTPFaultInjection":
+		return "delay abort", true
+	case "HTTPFaultInjection.Delay":
+		return "percent fixed_delay exponential_delay percentage", true
+	case "HTTPFaultInjection.Abort":
+		return "http_status grpc_status http2_error percentage", true
+	case "HTTPMirrorPolicy":
+		return "destination percentage", true
+	case "Percent":
+		return "value", true
+	case "TLSRoute", "TCPRoute":
+		return "match route", true
+	case "TLSMatchAttributes":
+		return "sni_hosts destination_subnets port source_labels gateways source_namespace", true
+	case "L4MatchAttributes":
+		return "destination_subnets port source_subnet source_labels gateways source_namespace", true
+	}
+	return "", false
+}
+
+// policyFields are those of messages under DestinationRule.
+func policyFields(message string) (string, bool) {
+	switch message {
+	case "DestinationRule":
+		return "host traffic_policy subsets export_to workload_selector", true
+	case "Subset":
+		return "name labels traffic_policy", true
+	case "TrafficPolicy":
+		return "load_balancer connection_pool outlier_detection tls port_level_settings", true
+	case "TrafficPolicy.PortTrafficPolicy":
+		return "port load_balancer connection_pool outlier_detection tls", true
+	case "LoadBalancerSettings":
+		return "simple consistent_hash warmup_duration_secs warmup locality_lb_setting", true
+	case "LocalityLoadBalancerSetting":
+		return "distribute failover enabled failover_priority", true
+	case "LocalityLoadBalancerSetting.Distribute", "LocalityLoadBalancerSetting.Failover":
+		return "from to", true
+	case "WarmupConfiguration":
+		return "duration", true
+	case "LoadBalancerSettings.ConsistentHashLB":
+		return "http_header_name http_cookie use_source_ip http_query_parameter_name ring_hash maglev minimum_ring_size", true
+	case "LoadBalancerSettings.ConsistentHashLB.RingHash":
+		return "minimum_ring_size", true
+	case "LoadBalancerSettings.ConsistentHashLB.MagLev":
+		return "table_size", true
+	case "LoadBalancerSettings.ConsistentHashLB.HTTPCookie":
+		return "name path ttl", true
+	case "ConnectionPoolSettings":
+		return "tcp http", true
+	case "ConnectionPoolSettings.TCPSettings":
+		return "max_connections connect_timeout tcp_keepalive max_connection_duration idle_timeout", true
+	case "ConnectionPoolSettings.TCPSettings.TcpKeepalive":
+		return "probes time interval", true
+	case "ConnectionPoolSettings.HTTPSettings":
+		return "http1_max_pending_requests http2_max_requests max_requests_per_connection max_retries idle_timeout " +
+			"h2_upgrade_policy use_client_protocol max_concurrent_streams", true
+	case "OutlierDetection":
+		return "split_external_local_origin_errors consecutive_local_origin_failures consecutive_gateway_errors " +
+			"consecutive_5xx_errors interval base_ejection_time max_ejection_percent min_health_percent", true
+	case "ClientTLSSettings":
+		return "mode client_certificate private_key ca_certificates credential_name subject_alt_names sni " +
+			"insecure_skip_verify ca_crl", true
+	}
+	return "", false
+}
+
+// listenerFields are those of messages under Gateway, Sidecar and ServiceEntry.
+func listenerFields(message string) (string, bool) {
+	switch message {
+	case "Gateway":
+		return "servers selector", true
+	case "Server":
+		return "port bind hosts tls name", true
+	case "Port":
+		return "number protocol name", true
+	case "ServerTLSSettings":
+		return "https_redirect mode server_certificate private_key ca_certificates credential_name credential_names " +
+			"ca_cert_credential_name tls_certificates ca_crl subject_alt_names verify_certificate_spki verify_certificate_hash " +
+			"min_protocol_version max_protocol_version cipher_suites insecure_skip_verify", true
+	case "ServerTLSSettings.TLSCertificate":
+		return "server_certificate private_key ca_certificates", true
+	case "Sidecar":
+		return "workload_selector ingress egress outbound_traffic_policy", true
+	case "WorkloadSelector":
+		return "labels", true
+	case "IstioIngressListener":
+		return "port bind capture_mode default_endpoint tls", true
+	case "IstioEgressListener":
+		return "port bind capture_mode hosts", true
+	case "SidecarPort":
+		return "number protocol name", true
+	case "OutboundTrafficPolicy":
+		return "mode egress_proxy", true
+	case "ServiceEntry":
+		return "hosts addresses ports location resolution endpoints workload_selector export_to subject_alt_names", true
+	case "ServicePort":
+		return "number protocol name target_port", true
+	case "WorkloadEntry":
+		return "address ports labels locality weight service_account", true
+	}
+	return "", false
+}
+
+// securityFields are those of messages under AuthorizationPolicy and PeerAuthentication. What a rule says of callers and
+// requests closes it, whatever it is.
+func securityFields(message string) (string, bool) {
+	switch message {
+	case "AuthorizationPolicy":
+		return "selector targetRef targetRefs rules action", true
+	case "Rule":
+		return "from to when", true
+	case "PeerAuthentication":
+		return "selector mtls port_level_mtls", true
+	case "PeerAuthentication.MutualTLS":
+		return "mode", true
+	}
+	return "", false
+}
+
+func meshFields(message string) (string, bool) {
+	switch message {
+	case "MeshConfig":
+		return "outbound_traffic_policy connect_timeout default_http_retry_policy proxy_http_port default_service_export_to " +
+			"default_virtual_service_export_to default_destination_rule_export_to root_namespace access_log_file default_config " +
+			"ingress_class ingress_service ingress_controller_mode ingress_selector locality_lb_setting enable_auto_mtls " +
+			"trust_domain trust_domain_aliases", true
+	case "MeshConfig.OutboundTrafficPolicy":
+		return "mode tls", true
+	case "ProxyConfig":
+		return "proxy_metadata", true
+	}
+	return "", false
+}
+
+// unused reports the fields below a message that are set and that nobody reads, unless what they stand in was refused.
+func (r *reader) unused(p path, m protoreflect.Message) {
+	used, known := usedFields(m.Descriptor().FullName())
+	if !known {
+		return // google.protobuf.Duration and the like
+	}
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		if !m.Has(field) {
+			continue
+		}
+		at := p.dot(field.JSONName())
+		if !hasWord(used, string(field.Name())) {
+			if !r.refused(at) {
+				r.warn(at, scalar(field, m.Get(field)), notYet, "")
+			}
+			continue
+		}
+		r.unusedBelow(at, field, m.Get(field))
+	}
+}
+
+func (r *reader) unusedBelow(p path, field protoreflect.FieldDescriptor, v protoreflect.Value) {
+	switch {
+	case field.IsMap():
+		if field.MapValue().Message() == nil {
+			return
+		}
+		entries := map[string]protoreflect.Message{}
+		v.Map().Range(func(k protoreflect.MapKey, e protoreflect.Value) bool {
+			entries[k.String()] = e.Message()
+			return true
+		})
+		for _, k := range sortedKeys(entries) {
+			r.unused(p.key(k), entries[k])
+		}
+	case field.Message() == nil:
+	case field.IsList():
+		for i := range v.List().Len() {
+			r.unused(p.at(i), v.List().Get(i).Message())
+		}
+	default:
+		r.unused(p, v.Message())
+	}
+}
+
+// scalar is the value of a field if it is short enough to be shown by itself.
+func scalar(field protoreflect.FieldDescriptor, v protoreflect.Value) any {
+	switch {
+	case field.IsList() || field.IsMap() || field.Message() != nil:
+		return nil
+	case field.Enum() != nil:
+		if known := field.Enum().Values().ByNumber(v.Enum()); known != nil {
+			return known.Name()
+		}
+	}
+	return v.Interface()
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.FieldsSeq(list) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/local/link"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+)
+
+// What a control plane of its own inherits from the mesh, by descriptor. The mesh keeps the listeners, so that the ports stay
+// its own while the process is started again, and who connects meanwhile waits.
+const (
+	linkDescriptor = 3 + iota
+	xdsDescriptor
+	monitoringDescriptor
+)
+
+// news is what a control plane of its own tells the mesh for its screen.
+type news struct {
+	Push *fanout.Record `json:"push,omitempty"`
+	// Problems are all that stand; nil if the news are about something else.
+	Problems *[]source.Problem `json:"problems,omitempty"`
+}
+
+func newControlPlane() *cobra.Command {
+	var level, format string
+	cmd := &cobra.Command{
+		Use:    "control-plane",
+		Short:  "What lateen up --separate-control-plane runs; it inherits its sockets",
+		Hidden: true,
+		Args:   arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, settings, err := surroundings(level, format)
+			if err != nil {
+				return err
+			}
+			xds, monitoring, err := inheritedListeners()
+			if err != nil {
+				return err
+			}
+			tokens := local.NewTokens()
+			line, err := link.Open(os.NewFile(linkDescriptor, "link"), tokens)
+			if err != nil {
+				return notInherited(err, "lateen up")
+			}
+			changed := make(chan struct{}, 1) // latest-value: the problems that stand are read when the signal is taken
+			pipeline := app.New(app.Options{
+				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring,
+				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, ProxyDrain: local.ListenerDrain, Log: log, Version: version,
+				MemoryTight: memoryTight(log),
+				Problems:    func(_, _ []source.Problem) { offer(changed, struct{}{}) },
+			})
+			line.Settled = pipeline.Settled
+			log.Info("serving", "xds", xds.Addr().String(), "monitoring", monitoring.Addr().String())
+			g, ctx := errgroup.WithContext(cmd.Context())
+			g.Go(func() error { return pipeline.Run(ctx) })
+			g.Go(func() error { tell(ctx, line, pipeline, changed); return nil })
+			return g.Wait()
+		},
+	}
+	bindLogFlags(cmd, &level, &format)
+	return cmd
+}
+
+func inheritedListeners() (xds, monitoring net.Listener, err error) {
+	if xds, err = inheritedListener(xdsDescriptor, "xds"); err != nil {
+		return nil, nil, err
+	}
+	if monitoring, err = inheritedListener(monitoringDescriptor, "monitoring"); err != nil {
+		_ = xds.Close()
+		return nil, nil, err
+	}
+	return xds, monitoring, nil
+}
+
+func inheritedListener(descriptor uintptr, name string) (net.Listener, error) {
+	f := os.NewFile(descriptor, name)
+	l, err := net.FileListener(f)
+	_ = f.Close() // the listener has a descriptor of its own
+	if err != nil {
+		return nil, notInherited(err, "lateen up")
+	}
+	return l, nil
+}
+
+// notInherited is for a person who runs what another command is to run.
+func notInherited(err error, parent string) error {
+	return fmt.Errorf("%w; this command is started by %s, which it inherits its sockets from. The control plane alone is lateen serve", err, parent)
+}
+
+// tell passes on what the mesh's screen shows, until ctx ends. What problems there are is told once the first state is there:
+// until then they are not complete.
+func tell(ctx context.Context, line *link.Source, p *app.Pipeline, changed <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-p.Opened():
+	}
+	standing := p.Problems()
+	n := news{Problems: &standing}
+	for line.Tell(n) == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-p.Pushes():
+			n = news{Push: &r}
+		case <-changed:
+			standing := p.Problems()
+			n = news{Problems: &standing}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/testkit/leak"
+)
+
+// TestMain lets the test binary be the program where a test starts it as such.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && slices.Contains([]string{perfServer, perfApart, "serve"}, os.Args[1]) {
+		os.Exit(Main())
+	}
+	leak.Main(m)
+}
+
+// said runs the command and returns its exit code and what it wrote to the standard error.
+func said(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	saved := os.Stderr
+	os.Stderr = write
+	code = run(context.Background(), args)
+	os.Stderr = saved
+	require.NoError(t, write.Close())
+	body, err := io.ReadAll(read)
+	require.NoError(t, err)
+	return code, string(body)
+}
+
+func TestMistakesInTheCommandLineAreTold(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"bogus"}, `unknown command "bogus"`},
+		{[]string{"up"}, "DIR is missing: want lateen up DIR"},
+		{[]string{"up", "a", "b"}, `"b" is one argument too many`},
+		{[]string{"serve", "--config-dir", "d", "--kubeconfig", "f"}, "none of the others can be"},
+		{[]string{"status", "-o", "xml"}, `"xml" for "-o, --output" flag: want table, json or yaml`},
+		{[]string{"status", "more"}, `"more" is one argument too many: want lateen status`},
+		{[]string{"status", "--monitoring-address", "15014"}, "want HOST:PORT"},
+		{[]string{"up", "a", "--check", "--requests", "0"}, `"0" for "--requests" flag: want 1 or more`},
+		{[]string{"up", "a", "--drain", "-1s"}, "want 0s or more"},
+		{[]string{"up", "a", "--log-level", "loud"}, "want debug, info, warn or error"},
+		{[]string{"serve", "--config-dir", "d", "--webhook-address", ":0"}, "none of the others can be"},
+		{[]string{"serve", "--webhook-failure-policy", "Maybe"}, "want Fail or Ignore"},
+		{[]string{"manifest"}, `"image" not set`},
+		{[]string{"manifest", "--image", "a b"}, "want the image of the control plane"},
+		{[]string{"manifest", "--image", "i", "--revision", "UP"}, "want a name of small letters"},
+		{[]string{"manifest", "--image", "i", "--replicas", "0"}, "want 1 or more"},
+		{[]string{"perf", "compare"}, "A.json is missing: want lateen perf compare"},
+		{[]string{"proxy-config", "p"}, "clusters|endpoints|listeners|routes is missing"},
+		{[]string{"proxy-config", "p", "bogus"}, `"bogus": want one of clusters, endpoints, listeners, routes`},
+	} {
+		code, text := said(t, c.args...)
+		require.Equal(t, exitUsage, code, "%v: %s", c.args, text)
+		require.Contains(t, text, c.want)
+		require.Regexp(t, `See 'lateen[a-z -]* --help'\.\n$`, text)
+	}
+}
+
+func TestWhatFailsIsNoMistakeInTheCommandLine(t *testing.T) {
+	code, text := said(t, "up", "no/such/directory")
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "lateen: no/such/directory: want a directory of manifests, as examples/bookinfo\n", text)
+}
+
+func TestAClusterThatCannotBeFoundIsTold(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	code, text := said(t, "serve")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, text, "want --kubeconfig FILE for one from outside, or --config-dir DIR")
+
+	code, text = said(t, "serve", "--kubeconfig", "no/such/file")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, text, "--kubeconfig no/such/file: ")
+}
+
+func TestACheckThatIsStoppedSaysSo(t *testing.T) {
+	var screen strings.Builder
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o := upOptions{
+		dir: t.TempDir(), stateDir: t.TempDir(), envoy: "/bin/true", level: "info", format: "text", check: true, freePorts: true,
+		requests: 1, timeout: time.Minute, listen: listenFlags{xds: "127.0.0.1:0", monitoring: "127.0.0.1:0"},
+	}
+	require.ErrorIs(t, runUp(ctx, o, terminal.New(&screen, os.Getenv)), errFailed)
+	require.Equal(t, "stopped before the check was done\n", screen.String())
+}
+
+// TestHelpFits: what a command says of itself has an example, and lines that a window shows.
+func TestHelpFits(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
+		require.NotEmpty(t, cmd.Example, cmd.CommandPath())
+		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.UsageString(), "\n") {
+			assert.LessOrEqual(t, utf8.RuneCountInString(line), helpWidth, "%s: %s", cmd.CommandPath(), line)
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(newRoot())
+}

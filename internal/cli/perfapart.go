@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/perf/apart"
+)
+
+// perfApart is the command that runs the sidecars which misbehave beside those that lateen perf measures.
+const perfApart = "perf-sidecars"
+
+func newPerfApart() *cobra.Command {
+	return &cobra.Command{
+		Use:    perfApart,
+		Short:  "Sidecars that misbehave beside those that lateen perf measures; it is told over the standard input what they do",
+		Hidden: true,
+		Args:   arguments(),
+		RunE:   func(*cobra.Command, []string) error { return apart.Serve(os.Stdin, os.Stdout) },
+	}
+}

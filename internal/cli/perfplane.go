@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
+	"github.com/lateen-mesh/lateen/internal/perf/measure"
+	"github.com/lateen-mesh/lateen/internal/perf/port"
+)
+
+// planeFlags say which control plane is measured.
+type planeFlags struct {
+	inMemory           bool
+	kubeconfig, target string
+	monitoring         string
+	pid                int
+	run, restarted     string
+	warmed, name       string
+	besideLateen       bool
+}
+
+func (f *planeFlags) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.bindCluster(flags)
+	flags.StringVar(&f.target, "target", "", "with --kubeconfig: where the control plane serves xDS in plaintext, host:port (default: lateen serve is run)")
+	flags.StringVar(&f.monitoring, "monitoring", "", "with --target: where the control plane serves /metrics, host:port")
+	flags.StringVar(&f.run, "run", "", "with --target: the command that runs the control plane there; it is started when the mesh is written, and ended")
+	flags.IntVar(&f.pid, "pid", 0, "with --target: the control plane's process, if it runs on this machine, without --run")
+	flags.StringVar(&f.restarted, "restart-command", "", "with --target: a shell command that restarts the control plane, without --run")
+	flags.StringVar(&f.warmed, "warm-command", "", "with --target: a shell command that lets the control plane send everything anew, before sidecars connect again (lateen perf all)")
+	flags.StringVar(&f.name, "name", "", "with --target: what to call the control plane (default: the name of its program, or its address)")
+	flags.BoolVar(&f.besideLateen, "beside-lateen", false, "with --target: measure lateen serve after it, with the same mesh and the same changes, and put both side by side")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("in-memory", "kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("run", "pid")
+	cmd.MarkFlagsMutuallyExclusive("run", "restart-command")
+	// The process is another one when it was restarted.
+	cmd.MarkFlagsMutuallyExclusive("pid", "restart-command")
+}
+
+func (f *planeFlags) bindCluster(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.inMemory, "in-memory", false, "measure Lateen with a mesh in memory (default without --kubeconfig)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "write the mesh to this cluster, for the control plane at --target; it is deleted at the end")
+}
+
+func (f *planeFlags) check() error {
+	switch {
+	case f.target != "" && f.kubeconfig == "":
+		return errors.New("--target is where a control plane serves that reads an API server: want --kubeconfig")
+	case f.target == "" && (f.monitoring != "" || f.pid != 0 || f.restarted+f.run+f.warmed+f.name != "" || f.besideLateen):
+		return errors.New("--run, --monitoring, --pid, --name, --restart-command, --warm-command and --beside-lateen are about a control plane " +
+			"that reads an API server: want --kubeconfig and --target")
+	}
+	return nil
+}
+
+// lateenInMemory makes the control plane that is measured if none is named.
+func lateenInMemory() (func() controlplane.Plane, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	return func() controlplane.Plane {
+		return controlplane.NewInMemory([]string{self, perfServer, "--log-level", "warn"}, log)
+	}, nil
+}
+
+// planes make the control planes that read the API server and are measured one after the other: one, or Lateen after it.
+func (f *planeFlags) planes(pods int) ([]func() controlplane.Plane, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	from := clusterFlags{kubeconfig: f.kubeconfig}
+	config, err := from.config()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := controlplane.NewCluster(config)
+	if err != nil {
+		return nil, err
+	}
+	behind := controlplane.External{Cluster: cluster, Pods: pods}
+	var planes []func() controlplane.Plane
+	if f.target != "" {
+		planes = append(planes, func() controlplane.Plane { return f.external(behind) })
+	}
+	if f.target == "" || f.besideLateen {
+		// They are kept until this process ends: the planes are run here, and again.
+		xds, err := port.Hold()
+		if err != nil {
+			return nil, err
+		}
+		monitoring, err := port.Hold()
+		if err != nil {
+			return nil, err
+		}
+		planes = append(planes, func() controlplane.Plane {
+			command := []string{self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address, "--monitoring-address", monitoring.Address, "--log-level", "warn"}
+			lateen := behind
+			lateen.Name = "lateen"
+			return lateen.Run(command, xds.Address, scrape(monitoring.Address))
+		})
+	}
+	return planes, nil
+}
+
+// external is the control plane at --target.
+func (f *planeFlags) external(e controlplane.External) controlplane.Plane {
+	e.Keep, e.Name, e.WarmCommand = f.besideLateen, f.name, f.warmed
+	s := scrape(f.monitoring)
+	if f.run != "" {
+		return e.Run(controlplane.Shell(f.run), f.target, s)
+	}
+	e.Target, e.RestartCommand, e.Scrape = f.target, f.restarted, s
+	switch {
+	case f.pid != 0 && s != nil:
+		e.Process = measure.Both{PID: measure.PID(f.pid), Scrape: *s}
+	case f.pid != 0:
+		e.Process = measure.PID(f.pid)
+	case s != nil:
+		e.Process = s
+	}
+	return &e
+}
+
+// scrape reads the metrics that are served at an address; nil if there is none.
+func scrape(address string) *measure.Scrape {
+	if address == "" {
+		return nil
+	}
+	return &measure.Scrape{URL: "http://" + address + "/metrics"}
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/perf"
+	"github.com/lateen-mesh/lateen/internal/perf/load"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+)
+
+// newPerfPressure is the command that measures sidecars beside others that misbehave.
+func newPerfPressure(out, progress *terminal.Writer) *cobra.Command {
+	var f perfFlags
+	var o perf.PressureOptions
+	var beside []string
+	cmd := &cobra.Command{
+		Use:   "pressure",
+		Short: "How soon changes arrive while other sidecars misbehave, or all is changed",
+		Long: `Endpoints change at a steady rate, and it is measured when they arrive at sidecars that are well: in turn alone, and beside
+
+  others that do not read; that acknowledge late; that flood with requests (--sick of them);
+  others that connect all in the same second (--crowd of them, in a namespace of their own, which
+  sees none of the changes);
+  a storm of changes to other services (--storm a second), in one namespace and in all of them.
+
+Told are the times with and without, what waits for clients in the control plane and in the kernel, memory and CPU.`,
+		Example: `  lateen perf pressure --sidecars 500 --runs 5
+  lateen perf pressure --beside storm --changes 600 --rate 10 --runs 1     # a storm of a minute`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.mesh.Pods == 0 {
+				f.mesh.Pods = max(f.sidecars+o.Sick, f.mesh.Services)
+			}
+			var err error
+			for _, name := range beside {
+				o.Only = append(o.Only, perf.ByName()[name])
+			}
+			if o.Options, err = f.options(cmd, progress); err != nil {
+				return err
+			}
+			if err := o.Check(); err != nil {
+				return err
+			}
+			report, err := perf.Pressure(cmd.Context(), o)
+			progress.Progress("")
+			report.Command, report.Lateen = commandLine(cmd), version
+			return errors.Join(err, printPressure(cmd, out, f.output, report))
+		},
+	}
+	f.mesh = load.Shape{Namespaces: 10, Services: 100}
+	f.bindMeasuring(cmd, perfDefaults{mesh: f.mesh, sidecars: 200, changes: 50, rate: 10})
+	flags := cmd.Flags()
+	flags.IntVar(&o.Sick, "sick", 1, "how many sidecars do not read, acknowledge late, or flood")
+	flags.IntVar(&o.Crowd, "crowd", 5000, "how many sidecars connect at once (each takes a file descriptor of both processes)")
+	flags.Float64Var(&o.StormRate, "storm", 10_000, "how many changes a second the storm has")
+	flags.StringSliceVar(&beside, "beside", nil, "what to measure, in this order, all if nothing is said: "+strings.Join(sicknessNames(), ", "))
+	restrict(flags, "beside", func() error {
+		for _, name := range beside {
+			if _, known := perf.ByName()[name]; !known {
+				return errors.New("want " + alternatives(sicknessNames()))
+			}
+		}
+		return nil
+	})
+	flags.IntVar(&o.Runs, "runs", 5, "how many pairs of runs there are of each")
+	for name, number := range map[string]*int{"sick": &o.Sick, "crowd": &o.Crowd, "runs": &o.Runs} {
+		atLeast(flags, name, number, 1)
+	}
+	atLeast(flags, "storm", &o.StormRate, 1)
+	return cmd
+}
+
+func sicknessNames() []string { return slices.Sorted(maps.Keys(perf.ByName())) }
+
+func printPressure(cmd *cobra.Command, out *terminal.Writer, format string, r perf.PressureReport) error {
+	if format != "table" {
+		return printAs(cmd.OutOrStdout(), format, r)
+	}
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	out.Line("%s", r.Title())
+	out.Line("")
+	out.Table(r.Table())
+	for _, n := range r.Notes() {
+		out.Paragraph("", terminal.Faint, n)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/perf"
+	"github.com/lateen-mesh/lateen/internal/perf/flame"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+)
+
+// printPerf shows a report, be it of a part of the phases.
+func printPerf(cmd *cobra.Command, out *terminal.Writer, format string, r perf.Report) error {
+	if format != "table" {
+		return printAs(cmd.OutOrStdout(), format, r)
+	}
+	if len(r.Phases) == 0 && len(r.Capacity) == 0 {
+		return nil
+	}
+	out.Line("%s", r.Title())
+	out.Line("")
+	printTables(out, r)
+	return nil
+}
+
+func printTables(out *terminal.Writer, r perf.Report) {
+	if len(r.Capacity) > 0 {
+		out.Table(r.CapacityTable())
+	}
+	if len(r.Capacity) > 0 && len(r.Phases) > 0 {
+		out.Line("")
+	}
+	if len(r.Phases) > 0 {
+		out.Table(r.PhaseTable())
+	}
+	for _, n := range r.Notes {
+		out.Paragraph("", terminal.Faint, n)
+	}
+}
+
+// worthDrawing is the share of all below which a flame graph leaves functions out.
+const worthDrawing = 0.005
+
+// keepProfile writes the profile of a phase, and its flame graph beside it.
+func keepProfile(dir, phase, command string, profile []byte) error {
+	base := filepath.Join(dir, phase)
+	if err := os.WriteFile(base+".pprof", profile, 0o644); err != nil {
+		return err
+	}
+	tree, err := flame.Read(profile)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(base+".svg", tree.Prune(worthDrawing).SVG(phase+": "+command), 0o644)
+}

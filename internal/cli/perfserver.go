@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/local/link"
+	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
+)
+
+// perfServer is the command that runs the control plane which lateen perf measures.
+const perfServer = "perf-control-plane"
+
+func newPerfServer() *cobra.Command {
+	var listen listenFlags
+	var level, format string
+	cmd := &cobra.Command{
+		Use:    perfServer,
+		Short:  "The control plane that lateen perf measures; it inherits where its objects come from",
+		Hidden: true,
+		Args:   arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, settings, err := surroundings(level, format)
+			if err != nil {
+				return err
+			}
+			line, err := link.Open(os.NewFile(controlplane.LinkDescriptor, "link"), local.NewTokens())
+			if err != nil {
+				return notInherited(err, "lateen perf")
+			}
+			xds, monitoring, err := listen.listen()
+			if err != nil {
+				return err
+			}
+			pipeline := app.New(app.Options{
+				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, ProxyDrain: defaultDrain, Log: log, Version: version,
+				MemoryTight: memoryTight(log),
+			})
+			line.Settled = pipeline.Settled
+			return servePerf(cmd.Context(), line, pipeline, controlplane.News{XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String()})
+		},
+	}
+	listen.bind(cmd)
+	bindLogFlags(cmd, &level, &format)
+	return cmd
+}
+
+// servePerf runs the pipeline until the link ends, and tells over it where it listens and when it takes proxies.
+func servePerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, news controlplane.News) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	news.Profiles = listener.Addr().String()
+	profiles := &http.Server{Handler: controlplane.Profiles(), ReadHeaderTimeout: time.Minute}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := pipeline.Run(ctx); !errors.Is(err, link.ErrEnded) {
+			return err
+		}
+		return nil // who measures has gone
+	})
+	g.Go(func() error {
+		if err := profiles.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error { <-ctx.Done(); return profiles.Close() })
+	g.Go(func() error { tellPerf(ctx, line, pipeline, news); return nil })
+	return g.Wait()
+}
+
+// tellPerf tells where the child listens, and then that it takes proxies. When nobody hears it, the pipeline ends.
+func tellPerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, news controlplane.News) {
+	if line.Tell(news) != nil {
+		return
+	}
+	select {
+	case <-pipeline.Opened():
+		news.Open = true
+		_ = line.Tell(news)
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/observe/memory"
+	"github.com/lateen-mesh/lateen/internal/source/dir"
+)
+
+// defaultDrain is Istio's --drain-time-s of proxies.
+const defaultDrain = 45 * time.Second
+
+// listenFlags are where the control plane listens: loopback, unless told otherwise.
+type listenFlags struct{ xds, monitoring string }
+
+func (f *listenFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.xds, "xds-address", "127.0.0.1:15010", "where to serve xDS, in plaintext")
+	cmd.Flags().StringVar(&f.monitoring, "monitoring-address", "127.0.0.1:15014", "where to serve /metrics and /debug")
+	hostPort(cmd.Flags(), "xds-address", &f.xds)
+	hostPort(cmd.Flags(), "monitoring-address", &f.monitoring)
+}
+
+func (f *listenFlags) listen() (xds, monitoring net.Listener, err error) {
+	if xds, err = listenAt(f.xds, "--xds-address"); err != nil {
+		return nil, nil, err
+	}
+	if monitoring, err = listenAt(f.monitoring, "--monitoring-address"); err != nil {
+		_ = xds.Close()
+		return nil, nil, err
+	}
+	return xds, monitoring, nil
+}
+
+func listenAt(address, flag string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s %s: %w; is another lateen running? Another address can be given with %s (port 0 takes a free one)", flag, address, err, flag)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w; want an address of this machine", flag, address, err)
+	}
+	return l, nil
+}
+
+// serveOptions are what lateen serve is told.
+type serveOptions struct {
+	listen              listenFlags
+	configDir, stateDir string
+	cluster             clusterFlags
+	drain               time.Duration
+	level, format       string
+}
+
+func newServe() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve [--config-dir DIR | --kubeconfig FILE]",
+		Short: "Run the control plane alone, for proxies that somebody else starts",
+		Long: `Serves what a Kubernetes cluster holds, the one that it runs in or the one of --kubeconfig; with --config-dir, what
+a directory of manifests does.`,
+		Example: `  lateen serve                                # in a cluster
+  lateen serve --kubeconfig ~/.kube/config    # of a cluster, from outside
+  lateen serve --config-dir manifests`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.listen.bind(cmd)
+	cmd.Flags().StringVar(&o.configDir, "config-dir", "", "directory of manifests, in place of a cluster")
+	cmd.Flags().StringVar(&o.stateDir, "state-dir", ".lateen/serve", "with --config-dir: where the last valid reading of each file is recorded")
+	o.cluster.bind(cmd, os.Getenv)
+	cmd.Flags().DurationVar(&o.drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
+	atLeast(cmd.Flags(), "proxy-drain", &o.drain, 0)
+	bindLogFlags(cmd, &o.level, &o.format)
+	_ = cmd.MarkFlagDirname("config-dir")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("config-dir", "kubeconfig")
+	o.cluster.presence.onlyWithout(cmd, "config-dir")
+	return cmd
+}
+
+func (o *serveOptions) run(cmd *cobra.Command) error {
+	log, settings, err := surroundings(o.level, o.format)
+	if err != nil {
+		return err
+	}
+	p := app.Options{Config: settings, Mesh: model.DefaultMesh(), ProxyDrain: o.drain, Log: log, Version: version}
+	if o.configDir != "" {
+		if err := haveManifests(o.configDir, o.stateDir); err != nil {
+			return err
+		}
+		p.Source = dir.New(dir.Options{Path: o.configDir, StateDir: o.stateDir, Logger: log})
+	} else if err := o.cluster.source(&p); err != nil {
+		return err
+	}
+	if p.XDS, p.Monitoring, err = o.listen.listen(); err != nil {
+		return err
+	}
+	if review, ok := p.Authenticator.(app.ReviewAuthenticator); ok {
+		review.Trusted = o.cluster.trusted(p.XDS)
+		p.Authenticator = review
+	}
+	if o.configDir == "" {
+		if err := o.cluster.join(&p); err != nil {
+			return err
+		}
+	}
+	p.MemoryTight = memoryTight(log)
+	log.Info("serving", "xds", p.XDS.Addr().String(), "monitoring", p.Monitoring.Addr().String())
+	return app.New(p).Run(cmd.Context())
+}
+
+// surroundings are where a control plane without a screen logs, and what the environment sets.
+func surroundings(level, format string) (*slog.Logger, config.Config, error) {
+	log, err := newLogger(os.Stderr, level, format)
+	if err != nil {
+		return nil, config.Config{}, err
+	}
+	settings, err := config.FromEnv(os.LookupEnv)
+	return log, settings, err
+}
+
+// memoryTight has the process be sparing with memory and keep the limit that it is given, and tells when that is near; nil if there is none.
+func memoryTight(log *slog.Logger) func() bool {
+	_ = memory.Spare(os.LookupEnv) // as long as the process lives
+	limit := memory.Honour(os.DirFS("/"), os.LookupEnv)
+	if limit == nil {
+		return nil
+	}
+	log.Info("memory is limited", "bytes", limit.Bytes, "by", limit.From)
+	return limit.Tight
+}
+
+func bindLogFlags(cmd *cobra.Command, level, format *string) {
+	cmd.Flags().StringVar(level, "log-level", "info", "debug, info, warn or error")
+	cmd.Flags().StringVar(format, "log-format", "text", "text or json")
+	restrict(cmd.Flags(), "log-level", func() error {
+		_, err := parseLevel(*level)
+		return err
+	})
+	oneOf(cmd, "log-format", format, string(observe.Text), string(observe.JSON))
+}
+
+func parseLevel(level string) (l slog.Level, err error) {
+	if l.UnmarshalText([]byte(level)) != nil {
+		return l, errors.New("want debug, info, warn or error")
+	}
+	return l, nil
+}
+
+func newLogger(out *os.File, level, format string) (*slog.Logger, error) {
+	l, err := parseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("log level %q: %w", level, err)
+	}
+	return observe.NewLogger(out, l, observe.LogFormat(format))
+}
+
+// haveManifests refuses a directory that was never there: an empty mesh would be served in place of the one that was meant. One
+// that has vanished since is another matter, its last state stays in force.
+func haveManifests(configDir, stateDir string) error {
+	if _, err := os.Stat(configDir); err == nil {
+		return nil
+	}
+	if records, err := os.ReadDir(stateDir); err == nil && len(records) > 0 {
+		return nil
+	}
+	return fmt.Errorf("--config-dir %s: there is no such directory, and no earlier reading of it in --state-dir %s", configDir, stateDir)
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestServeRefusesADirectoryThatWasNeverThere(t *testing.T) {
+	dir := t.TempDir()
+	missing, state := filepath.Join(dir, "missing"), filepath.Join(dir, "state")
+	require.ErrorContains(t, haveManifests(missing, state), missing)
+	require.NoError(t, haveManifests(dir, state))
+	require.NoError(t, os.MkdirAll(filepath.Join(state, "records"), 0o700))
+	require.NoError(t, haveManifests(missing, state), "it has vanished since: its last state stays in force")
+}
+
+// A control plane that is stopped in the middle of its work ends without an error; TestMain looks for what it leaves.
+func TestServeThatIsStoppedLeavesNothing(t *testing.T) {
+	manifests, state := t.TempDir(), t.TempDir()
+	manifest := "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(manifests, "a.yaml"), []byte(manifest), 0o644))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--config-dir", manifests, "--state-dir", state, "--xds-address", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0", "--log-level", "error"})
+	}()
+	require.Eventually(t, func() bool {
+		records, err := os.ReadDir(state)
+		return err == nil && len(records) > 0
+	}, 3*time.Minute, 5*time.Millisecond, "it has read the manifests")
+	cancel()
+	require.Zero(t, <-ended)
+}

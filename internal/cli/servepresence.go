@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cluster/certs"
+	"github.com/lateen-mesh/lateen/internal/cluster/install"
+	"github.com/lateen-mesh/lateen/internal/cluster/leader"
+	"github.com/lateen-mesh/lateen/internal/cluster/status"
+	"github.com/lateen-mesh/lateen/internal/config"
+)
+
+// presenceFlags are what a control plane is to its cluster: where it is asked, by which certificate it is known, and whether it
+// writes. Without them it only reads, and listens on loopback.
+type presenceFlags struct {
+	health, secureXDS, webhook string
+	certificate, key, ca       string
+	write                      bool
+	failurePolicy              string
+	leaseDuration              time.Duration
+}
+
+func (f *presenceFlags) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.health, "health-address", "", "where to serve /ready, in plaintext (as :8080; default: nowhere)")
+	flags.StringVar(&f.secureXDS, "secure-xds-address", "", "where to serve xDS over TLS (as :15012; default: nowhere)")
+	flags.StringVar(&f.webhook, "webhook-address", "", "where the API server asks whether Istio objects are right, over TLS (as :15017; default: nowhere)")
+	flags.StringVar(&f.certificate, "tls-cert", "", "a serving certificate of your own, in PEM; it is read again when it changes (default: one that Lateen keeps in a Secret)")
+	flags.StringVar(&f.key, "tls-key", "", "its key")
+	flags.StringVar(&f.ca, "tls-ca", "", "the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)")
+	flags.BoolVar(&f.write, "write", false, "write statuses, the certificate and the webhook's configuration, also into the cluster of --kubeconfig (always, in a cluster)")
+	flags.StringVar(&f.failurePolicy, "webhook-failure-policy", string(admissionregistrationv1.Fail), "what the API server does with Istio objects while no webhook answers, once one has: Fail or Ignore")
+	flags.DurationVar(&f.leaseDuration, "lease-duration", leader.DefaultTiming.Lease, "after which time another replica writes in place of one that has died")
+	oneOf(cmd, "webhook-failure-policy", &f.failurePolicy, string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore))
+	atLeast(flags, "lease-duration", &f.leaseDuration, time.Second)
+	hostPort(flags, "health-address", &f.health)
+	hostPort(flags, "secure-xds-address", &f.secureXDS)
+	hostPort(flags, "webhook-address", &f.webhook)
+	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	for _, file := range []string{"tls-cert", "tls-key", "tls-ca"} {
+		_ = cmd.MarkFlagFilename(file)
+	}
+}
+
+// onlyWithout refuses these flags beside one that says that there is no cluster: they would have no effect.
+func (f *presenceFlags) onlyWithout(cmd *cobra.Command, other string) {
+	for _, name := range []string{
+		"health-address", "secure-xds-address", "webhook-address", "tls-cert", "tls-key", "tls-ca", "write", "webhook-failure-policy", "lease-duration",
+	} {
+		cmd.MarkFlagsMutuallyExclusive(other, name)
+	}
+}
+
+// join makes the control plane present in the cluster that it serves.
+func (f *clusterFlags) join(p *app.Options) error {
+	rest, err := f.config()
+	if err != nil {
+		return err
+	}
+	o := app.ClusterOptions{
+		Config: rest, Names: install.NamesOf(f.namespace, f.revision), Revision: f.revision, Identity: identity(os.Getenv, os.Hostname),
+		Election: f.presence.election(), Writes: f.kubeconfig == "" || f.presence.write, Status: scopeOf(p.Config.Status),
+		IngressNamespace: p.Config.IngressNamespace,
+		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
+		FailurePolicy:    admissionregistrationv1.FailurePolicyType(f.presence.failurePolicy), Metrics: p.Metrics, Log: p.Log,
+	}
+	for _, l := range []struct {
+		listener      *net.Listener
+		address, flag string
+	}{
+		{&o.Health, f.presence.health, "--health-address"}, {&o.Webhook, f.presence.webhook, "--webhook-address"},
+		{&p.SecureXDS, f.presence.secureXDS, "--secure-xds-address"},
+	} {
+		if l.address == "" {
+			continue
+		}
+		if *l.listener, err = listenAt(l.address, l.flag); err != nil {
+			return err
+		}
+		p.Log.Info("listening", "flag", l.flag, "address", (*l.listener).Addr().String())
+	}
+	if p.Cluster, err = app.NewCluster(o); err != nil {
+		return err
+	}
+	if p.SecureXDS != nil {
+		p.SecureXDS = tls.NewListener(p.SecureXDS, p.Cluster.Certificates().TLS())
+	}
+	return nil
+}
+
+// election has the proportions of Kubernetes' own components.
+func (f *presenceFlags) election() leader.Timing {
+	part := f.leaseDuration / (leader.DefaultTiming.Lease / time.Second)
+	return leader.Timing{
+		Lease: f.leaseDuration, Renew: part * (leader.DefaultTiming.Renew / time.Second), Retry: part * (leader.DefaultTiming.Retry / time.Second),
+	}
+}
+
+// identity tells this process from all others: pods of a StatefulSet come back with the same name.
+func identity(env func(string) string, hostname func() (string, error)) string {
+	host, _ := hostname() // without one, the time alone must do
+	return fmt.Sprintf("%s_%d", cmp.Or(env("POD_NAME"), host), time.Now().UnixNano())
+}
+
+func scopeOf(s config.StatusOf) status.Scope {
+	switch s {
+	case config.StatusOfAll:
+		return status.Everything
+	case config.StatusOfNone:
+		return status.Nothing
+	}
+	return status.Problems
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/observe/debug"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// TestStatusShowsWhatIsRefused: of every type that a proxy has asked for, also of those that few proxies have.
+func TestStatusShowsWhatIsRefused(t *testing.T) {
+	synced := debug.TypeStatus{Type: "cds", State: debug.Synced}
+	report := statusReport{Proxies: []debug.SyncStatus{
+		{ProxyID: "a.default", ProxyType: "sidecar", Resources: map[string]debug.TypeStatus{resource.Cluster.URL(): synced}},
+		{ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]debug.TypeStatus{
+			resource.Cluster.URL():     synced,
+			resource.VirtualHost.URL(): {Type: "vhds", State: debug.Nack, LastError: "bad regex", Quarantined: []string{"http.80/a", "http.80/b"}},
+			resource.Secret.URL():      {Type: "sds", State: debug.Nack, Quarantined: []string{"cert"}},
+		}},
+	}}
+	var out strings.Builder
+	printStatus(terminal.New(&out, noEnv), report)
+	require.Equal(t, strings.Join([]string{
+		"PROXY      TYPE     CDS     EDS       LDS       RDS       VHDS      SDS       CONFIG",
+		"a.default  sidecar  SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  0 B",
+		"b.default  router   SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NACK      NACK      1.2 kB",
+		"b.default refused vhds: bad regex; it keeps its last version of http.80/a, http.80/b",
+		"b.default refused sds: it keeps its last version of cert",
+		"no problems in the manifests",
+		"",
+	}, "\n"), out.String())
+}

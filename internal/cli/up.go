@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+)
+
+type upOptions struct {
+	dir       string
+	listen    listenFlags
+	freePorts bool
+	envoy     string
+	stateDir  string
+	level     string
+	format    string
+	check     bool
+	requests  int
+	timeout   time.Duration
+	drain     time.Duration
+	separate  bool
+}
+
+func newUp(out *terminal.Writer) *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up DIR",
+		Short: "Run a mesh on this machine, from a directory of manifests",
+		Long: `Reads ordinary Kubernetes and Istio manifests from DIR, watches them, and plays the kubelet: each replica gets
+loopback addresses of its own, its containers run as local processes, each with an Envoy beside it. Nothing needs root,
+Docker or Kubernetes. Ctrl-C ends everything that it started.`,
+		Example: `  lateen up examples/bookinfo
+  lateen up examples/bookinfo --check         # send requests through its gateway, exit 0 or 1
+  lateen up examples/bookinfo --free-ports    # beside another mesh`,
+		Args: arguments("DIR"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.dir = args[0]
+			o.settle(cmd.Flags().Changed)
+			if o.check && o.stateDir == "" {
+				return checkInPassing(cmd.Context(), o, out)
+			}
+			return runUp(cmd.Context(), o, out)
+		},
+	}
+	o.listen.bind(cmd)
+	cmd.Flags().BoolVar(&o.freePorts, "free-ports", false, "take free ports for gateways, xDS and monitoring, to run beside another mesh (default with --check)")
+	cmd.Flags().StringVar(&o.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the binary, then PATH)")
+	cmd.Flags().StringVar(&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: .lateen/DIR; with --check a temporary one)")
+	cmd.Flags().BoolVar(&o.check, "check", false, "run until in sync, send requests through the gateway, print a table, exit 0 or 1")
+	cmd.Flags().IntVar(&o.requests, "requests", 300, "with --check: how many requests to send")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync")
+	cmd.Flags().DurationVar(&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that it still has, once every proxy knows that it goes (default 5s)")
+	cmd.Flags().BoolVar(&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is started again when it ends; the mesh serves on without it")
+	atLeast(cmd.Flags(), "requests", &o.requests, 1)
+	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
+	atLeast(cmd.Flags(), "drain", &o.drain, 0)
+	bindLogFlags(cmd, &o.level, &o.format)
+	cmd.MarkFlagsMutuallyExclusive("check", "separate-control-plane") // a check asks the world that it shares a process with
+	return cmd
+}
+
+// settle fills in what depends on other flags: a check never disturbs a mesh that runs.
+func (o *upOptions) settle(changed func(flag string) bool) {
+	o.freePorts = o.freePorts || o.check && !changed("free-ports")
+	if !o.freePorts {
+		return
+	}
+	if !changed("xds-address") {
+		o.listen.xds = "127.0.0.1:0"
+	}
+	if !changed("monitoring-address") {
+		o.listen.monitoring = "127.0.0.1:0"
+	}
+}
+
+// checkInPassing runs a check in a state directory of its own: what it finds depends on the manifests alone, and not on what
+// a mesh that runs recorded. The directory stays if the check failed, since the logs are in it.
+func checkInPassing(ctx context.Context, o upOptions, out *terminal.Writer) error {
+	var err error
+	if o.stateDir, err = os.MkdirTemp("", "lateen-check-"); err != nil {
+		return err
+	}
+	if err := runUp(ctx, o, out); err != nil {
+		out.Line("the logs are in %s", o.stateDir)
+		return err
+	}
+	return os.RemoveAll(o.stateDir)
+}
+
+// mesh is a local mesh that runs.
+type mesh struct {
+	o               upOptions
+	out             *terminal.Writer
+	log             *slog.Logger
+	xds, monitoring net.Listener // the control plane closes them
+	tokens          *local.Tokens
+	runtime         *local.Runtime
+	plane           plane
+	world           func() *state.Snapshot // nil if the control plane is another process
+	notices         chan local.Notice
+	problems        chan problemChange
+}
+
+type problemChange struct{ appeared, mended []source.Problem }
+
+// noticeBuffer bounds the lines that wait for the screen; what finds it full is dropped, since it stands in the logs and in
+// lateen status too.
+const noticeBuffer = 256
+
+func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
+	m, err := newMesh(o, out)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.plane.Run(ctx) })
+	var outcome error
+	g.Go(func() error {
+		defer cancel()
+		if o.check {
+			outcome = m.check(ctx)
+		} else {
+			outcome = m.show(ctx)
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return err // what ended the mesh, rather than what a check that it cut short has to say
+	}
+	return outcome
+}
+
+// newMesh puts a local mesh together:
+//
+//	source/dir ─► local (pods, endpoints) ─► control plane ─► Envoys, which local has started
+func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
+	if info, err := os.Stat(o.dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%s: want a directory of manifests, as examples/bookinfo", o.dir)
+	}
+	envoy, err := findEnvoy(o.envoy)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	settings, err := config.FromEnv(os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	if o.stateDir == "" {
+		if o.stateDir, err = stateDirOf(".lateen", o.dir); err != nil {
+			return nil, err
+		}
+	}
+	log, err := openLog(o)
+	if err != nil {
+		return nil, err
+	}
+	xds, monitoring, err := o.listen.listen()
+	if err != nil {
+		return nil, err
+	}
+	m := &mesh{
+		o: o, out: out, log: log, xds: xds, monitoring: monitoring, tokens: local.NewTokens(),
+		notices: make(chan local.Notice, noticeBuffer), problems: make(chan problemChange, noticeBuffer),
+	}
+	if err := m.assemble(local.Options{Envoy: envoy, Self: self}, settings); err != nil {
+		return nil, errors.Join(err, xds.Close(), monitoring.Close())
+	}
+	return m, nil
+}
+
+// assemble makes the runtime and the control plane.
+func (m *mesh) assemble(r local.Options, settings config.Config) error {
+	r.StateDir, r.WorkDir, r.Environ = filepath.Join(m.o.stateDir, "pods"), m.o.dir, os.Environ()
+	r.XDS, r.IstioVersion, r.Tokens = netip.MustParseAddrPort(m.xds.Addr().String()), istioVersion, m.tokens
+	r.Drain, r.FreePorts = m.o.drain, m.o.freePorts
+	r.Notify = func(n local.Notice) { offer(m.notices, n) }
+	r.Settled = func(ctx context.Context) ([]string, error) { return m.plane.Settled(ctx) }
+
+	var separate *separatePlane
+	if m.o.separate {
+		var err error
+		if separate, err = newSeparatePlane(m); err != nil {
+			return err
+		}
+		r.ControlPlane = separate.companion(r.Self)
+	}
+	manifests := dir.New(dir.Options{Path: m.o.dir, StateDir: filepath.Join(m.o.stateDir, "manifests"), Logger: m.log})
+	var err error
+	if m.runtime, err = local.New(manifests, r); err != nil {
+		return err
+	}
+	if m.o.separate {
+		m.plane = separate
+		return nil
+	}
+	pipeline := app.New(app.Options{
+		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: m.monitoring,
+		Authenticator: app.TokenAuthenticator{Lookup: m.tokens.Account}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version,
+		Problems: m.problemsChanged,
+	})
+	m.plane, m.world = pipeline, pipeline.Snapshot
+	return nil
+}
+
+func (m *mesh) problemsChanged(appeared, mended []source.Problem) {
+	offer(m.problems, problemChange{appeared, mended})
+}
+
+func offer[T any](c chan<- T, v T) {
+	select {
+	case c <- v:
+	default:
+	}
+}

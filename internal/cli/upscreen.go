@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+)
+
+// tableWait is how long the table waits for everything to be ready; then it shows what is not.
+const tableWait = 15 * time.Second
+
+// show prints what runs, and then a line for each thing that happens, until ctx ends.
+func (m *mesh) show(ctx context.Context) error {
+	m.out.Line("lateen %s: %s", version, m.o.dir)
+	printed := false
+	started := make(chan *local.Snapshot, 1)
+	go func() {
+		wait, cancel := context.WithTimeout(ctx, tableWait)
+		defer cancel()
+		s, _ := m.inSync(wait) // what is not ready stands in the table
+		started <- s
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			m.out.Line("stopping")
+			return nil
+		case s := <-started:
+			if ctx.Err() != nil {
+				continue
+			}
+			m.table(s)
+			m.out.Line("Edit the manifests and watch. Ctrl-C ends it all.")
+			m.out.Line("")
+			printed = true
+		case n := <-m.notices:
+			if printed || n.Bad { // until then the progress tells what is ready
+				m.notice(n)
+			}
+		case p := <-m.problems:
+			m.problem(p)
+		case r := <-m.plane.Pushes():
+			if printed {
+				m.push(r)
+			}
+		}
+	}
+}
+
+// inSync waits until everything is ready and every proxy has accepted what it should have, and meanwhile shows how far that is.
+func (m *mesh) inSync(ctx context.Context) (*local.Snapshot, error) {
+	showing, stop := context.WithCancel(ctx)
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		m.progress(showing)
+	}()
+	defer func() {
+		stop()
+		<-shown
+	}()
+	s, err := m.runtime.Await(ctx, (*local.Snapshot).Ready)
+	if err != nil {
+		return s, err
+	}
+	return s, m.runtime.Settle(ctx)
+}
+
+// progress shows how many pods are ready until ctx ends.
+func (m *mesh) progress(ctx context.Context) {
+	defer m.out.Progress("")
+	last := ""
+	for ctx.Err() == nil {
+		s, err := m.runtime.Await(ctx, func(s *local.Snapshot) bool { return progressText(s) != last })
+		if err != nil {
+			return
+		}
+		last = progressText(s)
+		m.out.Progress(last)
+	}
+}
+
+func progressText(s *local.Snapshot) string {
+	if !s.Synced {
+		return "reading manifests"
+	}
+	ready := 0
+	var waiting []string
+	for _, p := range s.Pods {
+		if p.Ready {
+			ready++
+		} else {
+			waiting = append(waiting, p.Name)
+		}
+	}
+	text := fmt.Sprintf("starting: %d of %d pods ready", ready, len(s.Pods))
+	if len(waiting) > 0 {
+		text += "; waiting for " + waiting[0]
+	}
+	return text
+}
+
+// table prints what runs and how to reach it.
+func (m *mesh) table(s *local.Snapshot) {
+	t := terminal.Table{Header: []string{"NAMESPACE", "POD", "READY", "ADDRESS", "PROCESS"}}
+	if c := s.ControlPlane; c != nil {
+		ready := terminal.Cell{Text: "yes", Style: terminal.Good}
+		if !c.Ready {
+			ready = terminal.Cell{Text: "no", Style: terminal.Warn}
+		}
+		t.Rows = append(t.Rows, []terminal.Cell{{Text: "-"}, {Text: c.Name}, ready, {Text: m.xds.Addr().String()}, {Text: processNumber(*c)}})
+	}
+	for _, p := range s.Pods {
+		ready := terminal.Cell{Text: "yes", Style: terminal.Good}
+		if !p.Ready {
+			ready = terminal.Cell{Text: string(p.State), Style: terminal.Warn}
+		}
+		t.Rows = append(t.Rows, []terminal.Cell{
+			{Text: p.Namespace}, {Text: p.Name}, ready, {Text: p.Pod.String()}, {Text: processOf(p)},
+		})
+	}
+	if len(t.Rows) > 0 {
+		m.out.Table(t)
+	}
+	if len(s.Pods) == 0 {
+		m.out.Line("%s: nothing to run yet: want a Deployment or a Pod", m.o.dir)
+	}
+	m.unready(s)
+	for _, e := range s.Entrances {
+		if e.Address.IsValid() && e.HTTP {
+			m.out.Line("gateway  %s   (%s/%s)", m.out.Paint(terminal.Bold, e.URL()), e.Namespace, e.Service)
+		}
+	}
+	m.out.Line("metrics  http://%s/metrics", m.monitoring.Addr())
+}
+
+// unready says what each pod that is not ready waits for.
+func (m *mesh) unready(s *local.Snapshot) {
+	for _, p := range s.Pods {
+		if !p.Ready {
+			m.out.Paragraph("  ", terminal.Warn, fmt.Sprintf("%s/%s: %s: %s", p.Namespace, p.Name, p.State, p.Why))
+		}
+	}
+}
+
+// processOf is the number of the process that a person would look at: the pod's first, which for a gateway is its Envoy.
+func processOf(p local.PodStatus) string {
+	if len(p.Processes) == 0 {
+		return "-"
+	}
+	return processNumber(p.Processes[0])
+}
+
+func processNumber(p local.ProcessStatus) string {
+	if p.PID == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.PID)
+}
+
+func (m *mesh) notice(n local.Notice) {
+	style := terminal.Faint
+	if n.Bad {
+		style = terminal.Bad
+	}
+	m.say(n.Time, style, n.String())
+	for _, line := range n.Tail {
+		m.out.Paragraph("          | ", terminal.Faint, line)
+	}
+}
+
+// say prints one thing that happened, with its time.
+func (m *mesh) say(at time.Time, style terminal.Style, text string) {
+	m.out.Paragraph(at.Format(time.TimeOnly)+"  ", style, text)
+}
+
+func (m *mesh) problem(p problemChange) {
+	for _, a := range p.appeared {
+		m.say(time.Now(), styleOf(a.Severity), a.String())
+	}
+	for _, a := range p.mended {
+		m.say(time.Now(), terminal.Good, "mended: "+placeOf(a))
+	}
+}
+
+// placeOf is a problem without what was wrong, where its place alone tells which it was.
+func placeOf(p source.Problem) string {
+	p.Want = ""
+	if p.Path != "" {
+		p.Message = ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(p.String(), p.Severity.String()+": "), ": ")
+}
+
+func styleOf(s source.Severity) terminal.Style {
+	if s == source.Error {
+		return terminal.Bad
+	}
+	return terminal.Warn
+}
+
+// push prints one line on a generation that every proxy it touched has settled.
+func (m *mesh) push(r fanout.Record) {
+	text := fmt.Sprintf("push %d: %s → %s, %s, last ACK after %s", r.Generation, r.Cause, count(r.Proxies, "proxy", "proxies"), bytes(r.Bytes), r.Elapsed().Round(time.Millisecond))
+	style := terminal.Plain
+	if r.Refused > 0 {
+		text += fmt.Sprintf("; %d refused something (lateen status)", r.Refused)
+		style = terminal.Bad
+	}
+	m.say(r.Finished, style, text)
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// bytes is a size for people: "512 B", "1.2 kB", "3.4 MB".
+func bytes(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1_000_000:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1000), ".0") + " kB"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + " MB"
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+)
+
+// target is one request that a gateway should answer, as its routes promise.
+type target struct{ url, host, path string }
+
+// checkTargets are the paths that routes name for a host that they have at an entrance's port.
+func checkTargets(entrances []local.Entrance, w *state.Snapshot) []target {
+	var targets []target
+	for _, e := range entrances {
+		if !e.Address.IsValid() || !e.HTTP {
+			continue
+		}
+		at := portOf(w, e)
+		for vs := range w.VirtualServices() {
+			for _, name := range vs.Gateways {
+				host, ok := hostAt(w.Gateway(name), at, vs)
+				if !ok {
+					continue
+				}
+				for _, path := range pathsOf(vs, name, at.Port) {
+					targets = append(targets, target{url: e.URL(), host: callable(host), path: path})
+				}
+				break
+			}
+		}
+	}
+	return targets
+}
+
+// portOf is the service port behind an entrance, a zero one if there is none.
+func portOf(w *state.Snapshot, e local.Entrance) model.ServicePort {
+	for svc := range w.Claims(model.Resolve(e.Service, e.Namespace, w.Mesh.Domain)) {
+		for _, p := range svc.Ports {
+			if p.Name == e.Port {
+				return p
+			}
+		}
+	}
+	return model.ServicePort{}
+}
+
+// hostAt is a host that a VirtualService and a Gateway's servers have in common; false if there is none. Servers name the
+// port of the gateway's Service, or the one that its workload binds.
+func hostAt(g *model.Gateway, at model.ServicePort, vs *model.VirtualService) (model.Host, bool) {
+	if g == nil {
+		return "", false
+	}
+	for _, sv := range g.Servers {
+		if sv.Broken != "" || sv.Port != at.Port && sv.Port != at.Target {
+			continue
+		}
+		for _, own := range sv.Hosts {
+			for _, h := range vs.Hosts {
+				switch {
+				case own.Covers(vs.Namespace, h):
+					return h, true
+				case own.Covers(vs.Namespace, own.Host) && h.Covers(own.Host):
+					return own.Host, true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
+// pathsOf are the paths that a plain GET through a gateway must find a route for.
+func pathsOf(vs *model.VirtualService, gateway string, port uint16) []string {
+	var paths []string
+	for _, r := range vs.HTTP {
+		if len(r.Matches) == 0 {
+			paths = append(paths, "/")
+		}
+		for _, m := range r.Matches {
+			switch {
+			case len(m.Gateways) > 0 && !slices.Contains(m.Gateways, gateway), m.Port != 0 && m.Port != port, !isPlain(m):
+			case m.URI == nil:
+				paths = append(paths, "/")
+			case m.URI.Kind != model.Regex:
+				paths = append(paths, m.URI.Value)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// isPlain tells whether a match asks for nothing but a path.
+func isPlain(m *model.HTTPMatch) bool {
+	return m.Method == nil && m.Scheme == nil && m.Authority == nil && len(m.Headers)+len(m.WithoutHeaders)+len(m.Query) == 0 &&
+		m.SourceLabels.IsEmpty() && m.SourceNamespace == ""
+}
+
+// callable is a name that a host of a VirtualService takes; empty means the address itself.
+func callable(h model.Host) string {
+	if h == "*" {
+		return ""
+	}
+	if suffix, ok := strings.CutPrefix(string(h), "*"); ok {
+		return "check" + suffix
+	}
+	return string(h)
+}

@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
+)
+
+// The reasons for which objects are refused, as galley_validation_failed has them.
+const (
+	unreadable = "yaml_decode_error"
+	invalid    = "invalid_resource"
+)
+
+// maxTold is how many errors, and how many warnings, of one object are told: nobody reads more.
+const maxTold = 20
+
+// verdict is what is said of one object.
+type verdict struct {
+	reason           string // why it is refused; empty if it is allowed
+	errors, warnings []source.Problem
+}
+
+// answer decides on one request. A dry run is decided on as any other, since nothing is written for it here.
+func (h *handler) answer(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
+	stored := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
+	if !slices.Contains(kinds.IstioGroups(), r.Kind.Group) || !stored || r.SubResource != "" {
+		// Who asks about other groups has set the webhook up for more than it is for.
+		return response
+	}
+	v := h.judge(r)
+	if v.reason != "" && r.Operation == admissionv1.Update && sameSpec(r.Object.Raw, r.OldObject.Raw) {
+		// It got in while nobody was there to refuse it. What is wrong with it is not this update's doing, and whoever removes a
+		// finalizer or sets a label must be able to.
+		v.reason, v.warnings, v.errors = "", append(v.errors, v.warnings...), nil
+	}
+	h.count(r, v)
+	response.Warnings = lines(v.warnings)
+	if v.reason != "" {
+		response.Allowed = false
+		key := source.Key{Kind: kinds.Kind(r.Kind.Kind), Namespace: r.Namespace, Name: r.Name}
+		response.Result = &metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,
+			Message: key.String() + " is refused:\n" + strings.Join(lines(v.errors), "\n"),
+		}
+	}
+	return response
+}
+
+// judge reads the object as the directory source does, and converts it as the pipeline does.
+func (h *handler) judge(r *admissionv1.AdmissionRequest) verdict {
+	apiVersion := metav1.GroupVersion{Group: r.Kind.Group, Version: r.Kind.Version}.String()
+	if !manifest.Reads(apiVersion, r.Kind.Kind) {
+		return verdict{warnings: []source.Problem{{Message: fmt.Sprintf("%s of %s is not used by Lateen (yet)", r.Kind.Kind, apiVersion)}}}
+	}
+	reading := manifest.ReadFile("object.json", r.Object.Raw)
+	v := verdict{}
+	v.add(reading.Problems)
+	if len(v.errors) > 0 {
+		v.reason = unreadable
+		return v
+	}
+	for _, d := range reading.Documents {
+		v.add(h.converter.Convert(d.Change(time.Time{}), h.Mesh()).Problems)
+	}
+	if len(v.errors) > 0 {
+		v.reason = invalid
+	}
+	return v
+}
+
+func (v *verdict) add(problems []source.Problem) {
+	for _, p := range problems {
+		if p.Severity == source.Error {
+			v.errors = append(v.errors, p)
+		} else {
+			v.warnings = append(v.warnings, p)
+		}
+	}
+}
+
+// sameSpec tells whether an update leaves what an object says as it was.
+func sameSpec(now, before []byte) bool {
+	var specs [2]struct {
+		Spec any `json:"spec"`
+	}
+	for i, raw := range [][]byte{now, before} {
+		if json.Unmarshal(raw, &specs[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(specs[0], specs[1])
+}
+
+// lines are the problems for somebody who knows which object they are about.
+func lines(problems []source.Problem) []string {
+	var out []string
+	for i, p := range problems {
+		if i == maxTold {
+			return append(out, fmt.Sprintf("and %d more", len(problems)-maxTold))
+		}
+		out = append(out, p.Detail())
+	}
+	return out
+}
+
+// count counts the decision. Labels are bounded whoever asks: objects of kinds that Lateen does not read count as one.
+func (h *handler) count(r *admissionv1.AdmissionRequest, v verdict) {
+	labels := []string{r.Resource.Group, r.Resource.Version, r.Resource.Resource}
+	if !manifest.Reads(metav1.GroupVersion{Group: r.Resource.Group, Version: r.Resource.Version}.String(), r.Kind.Kind) ||
+		labels[2] != kinds.Of(kinds.Kind(r.Kind.Kind)).Resource {
+		labels = []string{"", "", "other"}
+	}
+	if v.reason == "" {
+		h.Metrics.Admission.Passed.WithLabelValues(labels...).Inc()
+		return
+	}
+	h.Metrics.Admission.Failed.WithLabelValues(append(labels, v.reason)...).Inc()
+}

@@ -1,0 +1,176 @@
+package scope
+
+import (
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+)
+
+// ProxyType is the role of a proxy, the first part of its node id.
+type ProxyType uint8
+
+const (
+	// Sidecar runs beside one workload.
+	Sidecar ProxyType = iota
+	// Router is a gateway.
+	Router
+)
+
+// Settings are what translation reads of a proxy's metadata, normalised.
+type Settings struct {
+	HTTPProxyPort uint16
+	HTTP10        bool
+	// Intercepted tells that a sidecar's connections are redirected to it, with their original destination; else a workload
+	// calls its proxy's ports, and others call the proxy's where the workload's would be.
+	Intercepted bool
+	// Agent tells that an agent beside the proxy serves it the certificate that it has from the mesh (Istio's SDS, by the cluster
+	// "sds-grpc" of the proxy's bootstrap).
+	Agent bool
+	// Stack is which families of addresses the proxy has.
+	Stack model.Stack
+	// AllClusters gives a gateway what it takes to call all services that it may see, not only those that its routes lead to. It is a
+	// setting of the control plane.
+	AllClusters bool
+}
+
+// Proxy is what is known of one proxy, from its Pod record where there is one, else from its node metadata.
+type Proxy struct {
+	Namespace string
+	Name      string // of the workload
+	Labels    model.Labels
+	Settings  Settings
+	Type      ProxyType
+	Place     *Place // nil when it is not known; it is no part of the class
+}
+
+// Place is where a proxy runs. It decides on the order of some clusters' endpoints alone.
+type Place struct {
+	Locality model.Locality
+	Node     string
+}
+
+// PlaceOf is where a workload runs.
+func PlaceOf(w *state.Snapshot, workload *model.Workload) *Place {
+	return &Place{Locality: w.LocalityOf(workload), Node: workload.Node}
+}
+
+// Label is the value of a label of the proxy, or of one that names its place; empty if there is none.
+func (p *Proxy) Label(key string) string {
+	at := p.Place
+	if at == nil {
+		at = &Place{}
+	}
+	if v, place := at.Locality.Label(key); place {
+		return v
+	}
+	if key == model.HostnameLabel {
+		return at.Node
+	}
+	v, _ := p.Labels.Get(key)
+	return v
+}
+
+// Class is what tells proxies apart that should get different config. It is comparable, and made of match results, not of
+// label values, so that labels which nothing selects by split no class.
+type Class struct {
+	Type      ProxyType
+	Namespace string
+	Settings  Settings
+	// Selectors are those of all selectors in the world that match the proxies.
+	Selectors *model.List[model.Labels]
+	// Inbound are the ports of a sidecar's workload by number, and Clashes what services contest of them, in their total order. Which
+	// services lead to a port is no part of the class: workloads of a namespace that serve the same ports are alike.
+	Inbound *model.List[Inbound]
+	Clashes *model.List[Clash]
+	// Binds are the ports of a gateway's workload that are not those of its services, by number of the latter.
+	Binds *model.List[Bind]
+}
+
+// Classifier makes classes; it interns their lists, so that equal classes are equal values. It is used by one goroutine.
+type Classifier struct {
+	selectors *model.Interner[model.Labels]
+	inbound   *model.Interner[Inbound]
+	clashes   *model.Interner[Clash]
+	binds     *model.Interner[Bind]
+}
+
+// NewClassifier makes a classifier.
+func NewClassifier() *Classifier {
+	return &Classifier{
+		selectors: model.NewInterner[model.Labels](), inbound: model.NewInterner[Inbound](), clashes: model.NewInterner[Clash](),
+		binds: model.NewInterner[Bind](),
+	}
+}
+
+// Classify finds the class of a proxy in a state.
+func (c *Classifier) Classify(w *state.Snapshot, p Proxy) Class {
+	class := Class{Type: p.Type, Namespace: p.Namespace, Settings: p.Settings, Selectors: c.selectors.List(matching(w, p.Labels))}
+	if p.Type == Router {
+		class.Binds = c.binds.List(binds(w, p))
+		return class
+	}
+	ports, clashes := inbound(w, p)
+	class.Inbound, class.Clashes = c.inbound.List(ports), c.clashes.List(clashes)
+	return class
+}
+
+func matching(w *state.Snapshot, labels model.Labels) []model.Labels {
+	var found []model.Labels
+	for s := range w.SelectorsOf(labels) {
+		if len(found) == 0 || found[len(found)-1] != s {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// Selected tells whether a selector of the world matches the proxies of the class; the empty one matches all.
+func (c *Class) Selected(selector model.Labels) bool {
+	if selector.IsEmpty() {
+		return true
+	}
+	for s := range c.Selectors.All() {
+		if s == selector {
+			return true
+		}
+	}
+	return false
+}
+
+// Moves is what a delta may do to the classes of proxies, found once per delta.
+type Moves struct {
+	delta     *state.Delta
+	selectors []model.Labels // that appeared, changed or went away
+}
+
+// MovesOf looks at a delta.
+func MovesOf(d *state.Delta) Moves { return Moves{delta: d, selectors: d.ChangedSelectors()} }
+
+// Anywhere tells whether selectors of policies changed, which may be for any workload.
+func (m Moves) Anywhere() bool { return len(m.selectors) > 0 }
+
+// Concern tells whether the delta may put a proxy into another class.
+func (m Moves) Concern(p Proxy) bool {
+	for _, w := range m.delta.Workloads {
+		if w.Either().Namespace == p.Namespace && w.Either().Name == p.Name {
+			return true
+		}
+	}
+	for _, n := range m.delta.Nodes {
+		if p.Place != nil && n.Either().Name == p.Place.Node {
+			return true
+		}
+	}
+	for _, s := range m.delta.Services {
+		for _, v := range []*model.Service{s.Old, s.New} {
+			if v != nil && v.Namespace == p.Namespace && !v.Selector.IsEmpty() && v.Selector.Selects(p.Labels) {
+				return true
+			}
+		}
+	}
+	for _, l := range m.selectors {
+		if l.Selects(p.Labels) {
+			return true
+		}
+	}
+	return false
+}

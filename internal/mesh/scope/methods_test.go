@@ -1,0 +1,357 @@
+package scope_test
+
+import (
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
+)
+
+// sort says by what the answer of a method may differ between two classes in one world.
+type sort uint8
+
+const (
+	same     sort = iota // by nothing
+	alike                // by what is in their Alike
+	recorded             // by more, of which the ReadSet tells
+	setup                // it answers nothing
+)
+
+// method is one of Scope: its sort, and a call that returns all that it answers.
+type method struct {
+	sort sort
+	call func(*scope.Scope, *arguments) any
+}
+
+// arguments are what methods are asked about, as a world has it. Objects that it does not have are
+// nil.
+type arguments struct {
+	host       model.Host
+	port       uint16
+	address    string
+	namespace  string
+	credential string
+	selector   model.Labels
+	service    *model.Service
+	gateway    *model.Gateway
+	rule       *model.DestinationRule
+	guard      *model.Guard
+}
+
+func (a *arguments) server() *model.GatewayServer {
+	if a.gateway == nil || len(a.gateway.Servers) == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(a.gateway.Servers, func(s model.GatewayServer) bool { return s.Forwards() })
+	return &a.gateway.Servers[max(0, i)]
+}
+
+// ask calls what takes an object, if there is one.
+func ask[T any](of *T, call func(*T) any) any {
+	if of == nil {
+		return nil
+	}
+	return call(of)
+}
+
+// both are two results.
+func both(a, b any) any { return []any{a, b} }
+
+func all[T any](list iter.Seq[T]) any { return slices.Collect(list) }
+
+// methods are all methods of Scope. A new one has to be of one of the sorts.
+var methods = map[string]method{
+	"Generation": {same, func(s *scope.Scope, _ *arguments) any { return s.Generation() }},
+	"Mesh":       {same, func(s *scope.Scope, _ *arguments) any { return s.Mesh() }},
+	"Names":      {same, func(s *scope.Scope, a *arguments) any { return s.Names(a.host) }},
+	"ServicesAt": {same, func(s *scope.Scope, a *arguments) any {
+		return all(s.ServicesAt(a.address, a.port))
+	}},
+	"TCPServicesOn": {same, func(s *scope.Scope, a *arguments) any {
+		return all(s.TCPServicesOn(a.port))
+	}},
+	"TLSServicesOn": {same, func(s *scope.Scope, a *arguments) any {
+		return all(s.TLSServicesOn(a.port))
+	}},
+	"LooseServicesOn": {same, func(s *scope.Scope, a *arguments) any {
+		return all(s.LooseServicesOn(a.port, state.LooseTCP))
+	}},
+	"VirtualServicesOf": {same, func(s *scope.Scope, a *arguments) any {
+		return all(s.VirtualServicesOf(a.host))
+	}},
+	"DestinationRulesWithAny": {same, func(s *scope.Scope, _ *arguments) any {
+		return all(s.DestinationRulesWithAny())
+	}},
+	"GatewaysWith": {same, func(s *scope.Scope, a *arguments) any {
+		return all(s.GatewaysWith(a.credential))
+	}},
+	"Endpoints": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.Endpoints(svc) })
+	}},
+	"Accounts": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.Accounts(svc) })
+	}},
+	"TCPServicesAfter": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return all(s.TCPServicesAfter(a.port, svc)) })
+	}},
+	"LooseServicesAfter": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any {
+			return all(s.LooseServicesAfter(a.port, state.LooseTCP, svc))
+		})
+	}},
+	"VirtualServicesAt": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.gateway, func(g *model.Gateway) any {
+			return all(s.VirtualServicesAt(g.Namespace + "/" + g.Name))
+		})
+	}},
+	"Gateway": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.gateway, func(g *model.Gateway) any { return s.Gateway(g.Namespace + "/" + g.Name) })
+	}},
+	"HostsForwardedBy": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.server(), func(g *model.GatewayServer) any { return all(s.HostsForwardedBy(g)) })
+	}},
+
+	"Type":          {alike, func(s *scope.Scope, _ *arguments) any { return s.Type() }},
+	"Settings":      {alike, func(s *scope.Scope, _ *arguments) any { return s.Settings() }},
+	"HTTPProxyPort": {alike, func(s *scope.Scope, _ *arguments) any { return s.HTTPProxyPort() }},
+	"Intercepts":    {alike, func(s *scope.Scope, _ *arguments) any { return s.Intercepts() }},
+	"RegistryOnly":  {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
+	"HasMeshTLS":    {alike, func(s *scope.Scope, _ *arguments) any { return s.HasMeshTLS() }},
+
+	"Service":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
+	"VirtualService": {recorded, func(s *scope.Scope, a *arguments) any { return s.VirtualService(a.host) }},
+	"Selected":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},
+	"IsOwn":          {recorded, func(s *scope.Scope, a *arguments) any { return s.IsOwn(a.namespace) }},
+	"Namespace":      {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
+	"Sidecar":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
+	"Inbound":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
+	"Clashes":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Clashes() }},
+	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
+	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
+	"Unauthorized":   {recorded, func(s *scope.Scope, _ *arguments) any { return s.Unauthorized() }},
+	"Gateways":       {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.Gateways()) }},
+	"Uses":           {recorded, func(s *scope.Scope, a *arguments) any { return s.Uses(a.credential) }},
+	"Certificate": {recorded, func(s *scope.Scope, a *arguments) any {
+		return both(s.Certificate(a.credential))
+	}},
+	"Authorities": {recorded, func(s *scope.Scope, a *arguments) any {
+		return both(s.Authorities(a.credential))
+	}},
+	"ForwardingServers": {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.ForwardingServers()) }},
+	"Forwarded":         {recorded, func(s *scope.Scope, a *arguments) any { return s.Forwarded(a.host) }},
+	"Egress":            {recorded, func(s *scope.Scope, _ *arguments) any { return both(s.Egress()) }},
+	"Hosts":             {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.Hosts()) }},
+	"DestinationRule": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.DestinationRule(svc) })
+	}},
+	"IsExported": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.IsExported(svc.ExportTo, svc.Namespace) })
+	}},
+	"Applies": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.gateway, func(g *model.Gateway) any { return s.Applies(g) })
+	}},
+	"LackOf": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.server(), func(*model.GatewayServer) any { return both(s.LackOf(a.gateway, 0)) })
+	}},
+	"ForwardedBy": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.server(), func(g *model.GatewayServer) any {
+			var found []*model.Service
+			for host := range s.HostsForwardedBy(g) {
+				found = append(found, s.ForwardedBy(g, host))
+			}
+			return found
+		})
+	}},
+	"Guarded": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.guard, func(g *model.Guard) any { return s.Guarded(g) })
+	}},
+	"MayCallBy": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.rule, func(r *model.DestinationRule) any { return s.MayCallBy(r) })
+	}},
+	"Secured": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.Secured(&model.ClientTLS{Mode: model.Mutual, Credential: a.credential})
+	}},
+
+	"MoveTo": {sort: setup},
+}
+
+// Who adds a method says by what its answer may differ between classes, and the next test holds it
+// to that.
+func TestEveryMethodIsOneOfThree(t *testing.T) {
+	typ := reflect.TypeFor[*scope.Scope]()
+	var found []string
+	for i := range typ.NumMethod() {
+		found = append(found, typ.Method(i).Name)
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(methods)), found)
+	var fields []string
+	for _, f := range reflect.VisibleFields(typ.Elem()) {
+		if f.IsExported() {
+			fields = append(fields, f.Name)
+		}
+	}
+	require.ElementsMatch(t, []string{"Evaluations", "Cache", "Reads"}, fields, "only Scope reads world and class")
+}
+
+// Two classes of which the ReadSet says that they are answered the same are answered the same, by
+// each method.
+func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
+	differ := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		w, present := drawWorld(t)
+		classifier := scope.NewClassifier()
+		var classes []scope.Class
+		for _, p := range proxies() {
+			classes = append(classes, classifier.Classify(w, p))
+		}
+		for range 10 {
+			requireRecorded(t, w, classes, drawArguments(t, w, present), differ)
+		}
+	})
+	t.Log(differ)
+	for name, m := range methods {
+		if m.sort != setup && m.sort != same && differ[name] == 0 {
+			t.Errorf("%s never answered two classes differently", name)
+		}
+	}
+}
+
+// requireRecorded asks a class by each method, and compares all others with it. It notes the
+// methods that differ.
+func requireRecorded(t *rapid.T, w *state.Snapshot, classes []scope.Class, about *arguments, differ map[string]int) {
+	asked := rapid.IntRange(0, len(classes)-1).Draw(t, "class")
+	for name, m := range methods {
+		if m.sort == setup {
+			continue
+		}
+		one := scope.New(w, &classes[asked])
+		one.Reads = scope.NewReadSet()
+		answer := m.call(one, about)
+		for i := range classes {
+			other := scope.New(w, &classes[i])
+			if got := m.call(other, about); !reflect.DeepEqual(answer, got) {
+				differ[name]++
+				require.False(t, saysSame(m.sort, one, other), "%s: %v and %v", name, answer, got)
+			}
+		}
+	}
+}
+
+// saysSame tells whether two scopes have to answer the same.
+func saysSame(by sort, asked, other *scope.Scope) bool {
+	a, b := scope.OutlookOf(asked, asked), scope.OutlookOf(other, other)
+	switch by {
+	case same:
+		return true
+	case alike:
+		return a.Alike == b.Alike
+	default:
+		return a == b && asked.Reads.HoldsForOutlook() || a.Alike == b.Alike && asked.Reads.HoldsFor(other)
+	}
+}
+
+func drawWorld(t *rapid.T) (*state.Snapshot, []model.Object) {
+	h := meshlife.NewHistory()
+	var present []model.Object
+	writer := state.NewWriter()
+	if rapid.Bool().Draw(t, "forwards") {
+		writer.Apply(forwarded())
+	}
+	for _, u := range h.Begin(t) {
+		writer.Apply([]state.Update{{Key: u.Key, Objects: u.Objects}})
+		present = append(present, u.Objects...)
+	}
+	return writer.Snapshot(), present
+}
+
+// forwarded is seldom drawn: a service of one namespace behind a Gateway with AUTO_PASSTHROUGH.
+func forwarded() objects {
+	var o objects
+	o.service("shop", "seldom", model.Exports{Namespaces: []string{"shop"}})
+	m := model.Meta{Kind: kinds.Gateway, Namespace: "shop", Name: "seldom"}
+	o.add(m, &model.Gateway{Meta: m, Servers: []model.GatewayServer{{
+		Port: 15443, Protocol: model.TLS, TLS: &model.ServerTLS{Mode: model.ServerAutoPassthrough},
+		Hosts: []model.ScopedHost{{Namespace: "*", Host: "*"}},
+	}}})
+	return o
+}
+
+func drawArguments(t *rapid.T, w *state.Snapshot, present []model.Object) *arguments {
+	a := &arguments{
+		host: "a.default.svc.cluster.local", address: "127.0.0.1", credential: "a",
+		port:      rapid.SampledFrom([]uint16{80, 443, 8080, 9080}).Draw(t, "port"),
+		namespace: rapid.SampledFrom([]string{"default", "shop", "istio-system"}).Draw(t, "namespace"),
+		selector:  model.LabelsOf(map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")}),
+		service:   drawn(t, slices.Collect(w.Services())), gateway: drawn(t, slices.Collect(w.Gateways())),
+		rule: drawn(t, slices.Collect(w.DestinationRulesWithAny())), guard: drawn(t, kept[model.Guard](present)),
+	}
+	if g := drawn(t, slices.Collect(w.ForwardingGateways())); g != nil && rapid.Bool().Draw(t, "forwards") {
+		a.gateway = g
+	}
+	if a.service != nil {
+		a.host = a.service.Host
+		if len(a.service.Ports) > 0 {
+			a.port = a.service.Ports[0].Port
+		}
+		if vips := a.service.VIPs(); len(vips) > 0 {
+			a.address = vips[0]
+		}
+	} else if v := drawn(t, slices.Collect(w.VirtualServices())); v != nil {
+		a.host = v.Hosts[0]
+	}
+	var credentials []string
+	for _, g := range slices.Collect(w.Gateways()) {
+		credentials = append(credentials, g.Credentials()...)
+	}
+	for r := range w.DestinationRulesWithAny() {
+		credentials = append(credentials, r.Credentials()...)
+	}
+	if len(credentials) > 0 {
+		a.credential = rapid.SampledFrom(credentials).Draw(t, "credential")
+	}
+	return a
+}
+
+// kept are the objects of one type.
+func kept[T any](objects []model.Object) []*T {
+	var found []*T
+	for _, o := range objects {
+		if of, is := any(o).(*T); is {
+			found = append(found, of)
+		}
+	}
+	return found
+}
+
+func drawn[T any](t *rapid.T, of []*T) *T {
+	if len(of) == 0 {
+		return nil
+	}
+	return rapid.SampledFrom(of).Draw(t, "object")
+}
+
+// proxies differ in one thing or another.
+func proxies() []scope.Proxy {
+	var list []scope.Proxy
+	for _, namespace := range []string{"default", "shop", "istio-system"} {
+		for _, labels := range []map[string]string{nil, {"app": "a", "version": "v1"}, {"app": "b", "version": "v2"}} {
+			for _, settings := range []scope.Settings{{HTTPProxyPort: 15080}, {Intercepted: true, Agent: true}} {
+				p := scope.Proxy{Namespace: namespace, Name: "a", Labels: model.LabelsOf(labels), Settings: settings}
+				list = append(list, p)
+				p.Type = scope.Router
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,113 @@
+package scope
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+)
+
+// Inbound is a port of a sidecar's workload that services lead to, and what is spoken there.
+type Inbound struct {
+	Port     uint16
+	Protocol model.Protocol
+}
+
+// Bind is a port of a gateway's workload that services lead to by another number.
+type Bind struct {
+	Service uint16 // the port of the services
+	Port    uint16 // of the workload
+}
+
+// Clash is a port of a sidecar's workload that services lead to as if it spoke different protocols: it is as the first says.
+type Clash struct {
+	Port        uint16
+	First, Next Claim
+}
+
+// Claim is what one service says of a port of a workload in its namespace.
+type Claim struct {
+	Kind     kinds.Kind
+	Name     string
+	Port     uint16 // of the service
+	Protocol model.Protocol
+}
+
+// target is a claim to a port of a workload.
+type target struct {
+	Claim
+	port uint16
+}
+
+// inbound are the ports of a sidecar's workload, sorted, and what is contested of them. Which services lead to a port makes no
+// difference to the proxy; only a clash names them.
+func inbound(w *state.Snapshot, p Proxy) (ports []Inbound, clashes []Clash) {
+	first := map[uint16]Claim{}
+	for t := range targets(w, p) {
+		of, contested := first[t.port]
+		if !contested {
+			first[t.port] = t.Claim
+			ports = append(ports, Inbound{t.port, t.Protocol})
+		} else if of.Protocol != t.Protocol {
+			clashes = append(clashes, Clash{Port: t.port, First: of, Next: t.Claim})
+		}
+	}
+	slices.SortFunc(ports, func(a, b Inbound) int { return cmp.Compare(a.Port, b.Port) })
+	return ports, clashes
+}
+
+// binds are the ports of services that lead to another one of a gateway's workload, sorted. Of services that say otherwise the first
+// counts.
+func binds(w *state.Snapshot, p Proxy) []Bind {
+	var found []Bind
+	seen := map[uint16]bool{}
+	for t := range targets(w, p) {
+		if !seen[t.Port] && t.Port != t.port {
+			found = append(found, Bind{t.Port, t.port})
+		}
+		seen[t.Port] = true
+	}
+	slices.SortFunc(found, func(a, b Bind) int { return cmp.Compare(a.Service, b.Service) })
+	return found
+}
+
+// targets yields what services claim of the ports of a workload, in the total order of the services.
+func targets(w *state.Snapshot, p Proxy) iter.Seq[target] {
+	return func(yield func(target) bool) {
+		workload := w.Workload(p.Namespace, p.Name)
+		for _, s := range serving(w, p) {
+			for _, port := range s.Ports {
+				t := target{Claim{s.Kind, s.Name, port.Port, port.Protocol}, port.Target}
+				if t.port == 0 && workload != nil {
+					t.port = workload.Ports.Number(port.TargetName)
+				}
+				if t.port != 0 && t.Protocol != model.UDP && !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// serving are the services that a workload serves, in the total order.
+func serving(w *state.Snapshot, p Proxy) []*model.Service {
+	found := slices.Collect(w.ServicesSelecting(p.Namespace, p.Labels))
+	slices.SortFunc(found, func(a, b *model.Service) int {
+		return cmp.Or(a.Compare(&b.Meta), cmp.Compare(a.Host, b.Host))
+	})
+	return found
+}
+
+// BoundPort is the port that a gateway of the class binds for what is called at a port of its services: the one that they lead to
+// where they have the port, else the port itself.
+func (c *Class) BoundPort(service uint16) uint16 {
+	for b := range c.Binds.All() {
+		if b.Service == service {
+			return b.Port
+		}
+	}
+	return service
+}

@@ -1,0 +1,179 @@
+package scope
+
+import "github.com/lateen-mesh/lateen/internal/api/model"
+
+// What a unit of configuration comes to depends on a class only by what the class's scope answers.
+// So classes whose scopes give the same answers come to the same, and a scope can be asked for them
+// without compiling the unit again.
+
+// question is one look at a class.
+type question struct {
+	kind     questionKind
+	port     uint16
+	name     string // a host or a namespace
+	service  *model.Service
+	selector model.Labels
+}
+
+type questionKind uint8
+
+const (
+	whichService questionKind = iota
+	whichRoutes
+	whichRule
+	whichSidecar
+	whichInbound
+	whichClashes
+	whetherSelected
+	whetherOwn
+	whetherRefuses
+	whetherUnauthorized
+)
+
+// answer compares with ==, so that an object is compared as what it is: a pointer.
+type answer struct {
+	is  any
+	yes bool
+}
+
+// ReadSet records the questions that a Scope was asked, and what it answered.
+type ReadSet struct {
+	list []read
+	seen map[question]bool
+	// classOnly: something was read that two classes cannot be compared by.
+	classOnly bool
+	// ports: something was read that is not part of an Outlook.
+	ports bool
+}
+
+type read struct {
+	question
+	answer
+}
+
+// NewReadSet returns an empty ReadSet.
+func NewReadSet() *ReadSet { return &ReadSet{seen: map[question]bool{}} }
+
+func (s *Scope) asked(q question, a answer) {
+	if s.Reads == nil || s.Reads.seen[q] {
+		return
+	}
+	s.Reads.seen[q] = true
+	s.Reads.list = append(s.Reads.list, read{q, a})
+}
+
+// classOnly records that what is answered now is for this class only.
+func (s *Scope) classOnly() {
+	if s.Reads != nil {
+		s.Reads.classOnly = true
+	}
+}
+
+// byPorts records that what is answered now depends on the ports of the class's workloads.
+func (s *Scope) byPorts() {
+	if s.Reads != nil {
+		s.Reads.ports = true
+	}
+}
+
+// HoldsFor reports whether a scope answers all questions as they were answered. Its class must have
+// the same Alike.
+func (r *ReadSet) HoldsFor(s *Scope) bool {
+	if r.classOnly {
+		return false
+	}
+	for i := range r.list {
+		if s.answers(&r.list[i].question) != r.list[i].answer {
+			return false
+		}
+	}
+	return true
+}
+
+// HoldsForOutlook reports whether all scopes with the Outlook of the one that was asked answer the
+// same, unasked.
+func (r *ReadSet) HoldsForOutlook() bool { return !r.classOnly && !r.ports }
+
+func (s *Scope) answers(q *question) answer {
+	switch q.kind {
+	case whichService:
+		return answer{is: s.Service(model.Host(q.name))}
+	case whichRoutes:
+		return answer{is: s.VirtualService(model.Host(q.name))}
+	case whichRule:
+		return answer{is: s.DestinationRule(q.service)}
+	case whichSidecar:
+		return answer{is: s.Sidecar()}
+	case whichInbound:
+		return answer{is: s.Inbound()}
+	case whichClashes:
+		return answer{is: s.Clashes()}
+	case whetherSelected:
+		return answer{yes: s.Selected(q.selector)}
+	case whetherOwn:
+		return answer{yes: s.IsOwn(q.name)}
+	case whetherRefuses:
+		return answer{yes: s.Refuses(q.port)}
+	case whetherUnauthorized:
+		return answer{yes: s.Unauthorized()}
+	}
+	return answer{}
+}
+
+// Selected tells whether a selector of the world matches the proxies of the class.
+func (s *Scope) Selected(selector model.Labels) bool {
+	yes := s.class.Selected(selector)
+	if !selector.IsEmpty() {
+		s.asked(question{kind: whetherSelected, selector: selector}, answer{yes: yes})
+	}
+	return yes
+}
+
+// IsOwn tells whether a namespace is that of the class.
+func (s *Scope) IsOwn(namespace string) bool {
+	yes := s.class.Namespace == namespace
+	s.asked(question{kind: whetherOwn, name: namespace}, answer{yes: yes})
+	return yes
+}
+
+// Namespace is that of the class. Where a yes or no is enough, IsOwn lets classes of more
+// namespaces share.
+func (s *Scope) Namespace() string {
+	s.IsOwn(s.class.Namespace)
+	return s.class.Namespace
+}
+
+// IsExported tells whether what a namespace exports so is for the class.
+func (s *Scope) IsExported(to model.Exports, owner string) bool {
+	if to.All || to.None {
+		return !to.None
+	}
+	return to.Visible(owner, s.Namespace())
+}
+
+// Sidecar is the one in force, nil if none is.
+func (s *Scope) Sidecar() *model.Sidecar {
+	s.asked(question{kind: whichSidecar}, answer{is: s.sidecar})
+	return s.sidecar
+}
+
+// Inbound are the ports of a sidecar's workload by number.
+func (s *Scope) Inbound() *model.List[Inbound] {
+	s.byPorts()
+	s.asked(question{kind: whichInbound}, answer{is: s.class.Inbound})
+	return s.class.Inbound
+}
+
+// Clashes are what services contest of the ports of a sidecar's workload, in their total order.
+func (s *Scope) Clashes() *model.List[Clash] {
+	s.byPorts()
+	s.asked(question{kind: whichClashes}, answer{is: s.class.Clashes})
+	return s.class.Clashes
+}
+
+// BoundPort is the port that a gateway of the class binds for what is called at a port of its
+// services.
+func (s *Scope) BoundPort(service uint16) uint16 {
+	s.classOnly()
+	return s.class.BoundPort(service)
+}

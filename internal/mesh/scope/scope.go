@@ -1,0 +1,345 @@
+package scope
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+)
+
+// Scope is what one class sees of one world. It is a view: making one costs next to nothing.
+//
+// Only Scope reads its world and its class, because compiled units are shared between classes
+// (read.go). Each method is one of three, which TestEveryMethodIsOneOfThree holds to:
+//
+//	same      depends on the world alone: the same for every class (snapshot.go)
+//	alike     depends on the class by its Alike alone, which classes that share have in common
+//	recorded  depends on more of the class: Reads takes down the question and its answer, or
+//	          that the answer is for this class only
+type Scope struct {
+	world   *state.Snapshot
+	class   *Class
+	sidecar *model.Sidecar // in force; nil if none is
+	// Evaluations, unless it is nil, counts how often it was evaluated whether the class sees something.
+	Evaluations *uint64
+	// Cache, unless it is nil, remembers what the world says.
+	Cache *LookupCache
+	// Reads, unless it is nil, takes down what the scope is asked and what it answers.
+	Reads *ReadSet
+}
+
+func (s *Scope) evaluated() {
+	if s.Evaluations != nil {
+		*s.Evaluations++
+	}
+}
+
+// New looks at a world as a class does.
+func New(w *state.Snapshot, c *Class) *Scope {
+	return &Scope{world: w, class: c, sidecar: sidecarFor(w, c)}
+}
+
+// MoveTo takes the scope to another world in which no Sidecar is another.
+func (s *Scope) MoveTo(w *state.Snapshot) { s.world = w }
+
+// sidecarFor picks the Sidecar in force: one that selects the workload, then the namespace's, then the root namespace's.
+func sidecarFor(w *state.Snapshot, c *Class) *model.Sidecar {
+	if c.Type != Sidecar {
+		return nil
+	}
+	var wide *model.Sidecar
+	for s := range w.Sidecars(c.Namespace) {
+		switch {
+		case s.Selector.IsEmpty():
+			if wide == nil {
+				wide = s
+			}
+		case c.Selected(s.Selector):
+			return s
+		}
+	}
+	if wide != nil {
+		return wide
+	}
+	for s := range w.Sidecars(w.Mesh.RootNamespace) {
+		if s.Selector.IsEmpty() {
+			return s
+		}
+	}
+	return nil
+}
+
+// Service is the service that the class calls by a host: the first visible claimant, nil if there is none.
+func (s *Scope) Service(host model.Host) *model.Service {
+	found := s.serviceOf(host)
+	s.asked(question{kind: whichService, name: string(host)}, answer{is: found})
+	return found
+}
+
+// first is the first of a list for which it is so, nil if there is none.
+func first[T any](list iter.Seq[*T], so func(*T) bool) *T {
+	for t := range list {
+		if so(t) {
+			return t
+		}
+	}
+	return nil
+}
+
+func (s *Scope) sees(svc *model.Service) bool {
+	s.evaluated()
+	if !svc.ExportTo.Visible(svc.Namespace, s.class.Namespace) {
+		return false
+	}
+	if s.routesOnly() {
+		return s.routed(svc.Host)
+	}
+	return s.egress(svc.Namespace, svc.Host) || s.routed(svc.Host)
+}
+
+// routesOnly tells that the class sees no services but those that its routes lead to (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
+func (s *Scope) routesOnly() bool { return s.class.Type == Router && !s.class.Settings.AllClusters }
+
+// egress tells whether the Sidecar in force lets a host of a namespace in; without one everything is.
+func (s *Scope) egress(namespace string, host model.Host) bool {
+	return s.listed(func(h model.ScopedHost) bool { return h.Covers(namespace, host) })
+}
+
+// egressRoutes tells whether the Sidecar in force lets routes for a host in: those for "*.example.com" are in force for the
+// "a.example.com" that it lists.
+func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
+	return s.listed(func(h model.ScopedHost) bool {
+		return (h.Namespace == "*" || h.Namespace == namespace) && h.Host.Overlaps(host)
+	})
+}
+
+func (s *Scope) listed(matches func(model.ScopedHost) bool) bool {
+	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
+		return true
+	}
+	for _, l := range s.sidecar.Egress {
+		for _, h := range l.Hosts {
+			if matches(s.own(h)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Egress are the hosts that the Sidecar in force lets in, "." read as the class's own namespace; all when it limits nothing.
+func (s *Scope) Egress() (hosts []model.ScopedHost, all bool) {
+	s.classOnly()
+	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
+		return nil, true
+	}
+	for _, l := range s.sidecar.Egress {
+		for _, h := range l.Hosts {
+			hosts = append(hosts, s.own(h))
+		}
+	}
+	return hosts, false
+}
+
+// own reads "." as the class's own namespace: a Sidecar of the root namespace says so for each namespace that it is for.
+func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
+	if h.Namespace == "." {
+		h.Namespace = s.class.Namespace
+	}
+	return h
+}
+
+// routed tells whether a route that the class has leads to a host: such a destination is seen, listed or not.
+func (s *Scope) routed(host model.Host) bool {
+	for v := range s.world.VirtualServicesTo(host) {
+		if s.hasRoutes(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasRoutes tells whether the class has the routes of a VirtualService.
+func (s *Scope) hasRoutes(v *model.VirtualService) bool {
+	s.evaluated()
+	if !v.ExportTo.Visible(v.Namespace, s.class.Namespace) {
+		return false
+	}
+	if s.class.Type == Router {
+		return slices.ContainsFunc(v.Gateways, s.servesGateway)
+	}
+	if !slices.Contains(v.Gateways, model.Mesh) {
+		return false
+	}
+	return slices.ContainsFunc(v.Hosts, func(h model.Host) bool { return s.egressRoutes(v.Namespace, h) })
+}
+
+// servesGateway tells whether the gateway of a "namespace/name" selects the class.
+func (s *Scope) servesGateway(name string) bool {
+	g := s.world.Gateway(name)
+	return g != nil && s.Applies(g)
+}
+
+// Gateways yields the Gateways that select the class, in the total order.
+func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
+	return func(yield func(*model.Gateway) bool) {
+		if s.class.Type != Router {
+			return
+		}
+		for g := range s.world.Gateways() {
+			if !s.Applies(g) {
+				continue
+			}
+			if !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+// Applies tells whether a Gateway selects the class.
+func (s *Scope) Applies(g *model.Gateway) bool {
+	s.evaluated()
+	return s.class.Type == Router && s.Selected(g.Selector)
+}
+
+// VirtualService is the one that routes calls of the class to a host: the most specific host wins, then the total order.
+func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
+	found := s.routesOf(host)
+	s.asked(question{kind: whichRoutes, name: string(host)}, answer{is: found})
+	return found
+}
+
+// DestinationRule is the one in force for a service: of the class's own namespace, then of the service's, then of the root
+// namespace; within one, the most specific host first, then one that selects the workload. What the root namespace exports
+// is meant for the whole mesh, and does not come first for the proxies that happen to be in it, as gateways.
+func (s *Scope) DestinationRule(svc *model.Service) *model.DestinationRule {
+	found := s.ruleFor(svc)
+	s.asked(question{kind: whichRule, service: svc}, answer{is: found})
+	return found
+}
+
+func (s *Scope) ruleFor(svc *model.Service) *model.DestinationRule {
+	rules := s.rulesFor(svc.Host)
+	if len(rules) == 0 {
+		return nil
+	}
+	own, root := s.class.Namespace, s.world.Mesh.RootNamespace
+	if r := s.ruleIn(own, rules, own == root); r != nil {
+		return r
+	}
+	for _, namespace := range [...]string{svc.Namespace, root} {
+		if r := s.ruleIn(namespace, rules, false); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// ruleIn is the rule of a namespace, of those for a host by their patterns; with private only among those that the namespace has
+// for itself. Several that differ in nothing but their names and what they say are one.
+func (s *Scope) ruleIn(namespace string, byPattern [][]*model.DestinationRule, private bool) *model.DestinationRule {
+	for _, rules := range byPattern {
+		var forAll, forSome [2]*model.DestinationRule // mostly there is one
+		general, selecting := forAll[:0], forSome[:0]
+		for _, r := range rules {
+			s.evaluated()
+			switch {
+			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.class.Namespace) || private && !isPrivate(r):
+			case r.Selector.IsEmpty():
+				general = append(general, r)
+			case namespace != s.class.Namespace || !s.class.Selected(r.Selector):
+			case len(selecting) == 0 || selecting[0].Selector == r.Selector:
+				selecting = append(selecting, r)
+			}
+		}
+		if r := cmp.Or(model.MergeRules(selecting), model.MergeRules(general)); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// isPrivate tells whether a rule is for its own namespace alone. One that selects workloads always is.
+func isPrivate(r *model.DestinationRule) bool {
+	e := r.ExportTo
+	if !r.Selector.IsEmpty() {
+		return true
+	}
+	return !e.All && !slices.ContainsFunc(e.Namespaces, func(n string) bool { return n != r.Namespace })
+}
+
+// Hosts yields every host that the class may have something for, each once: those of visible services, and those of its
+// routes. It is for compiling from nothing.
+func (s *Scope) Hosts() iter.Seq[model.Host] {
+	s.classOnly()
+	return func(yield func(model.Host) bool) {
+		seen := map[model.Host]bool{}
+		once := func(h model.Host) bool {
+			if seen[h] {
+				return true
+			}
+			seen[h] = true
+			return yield(h)
+		}
+		for svc := range s.candidates() {
+			if !once(svc.Host) {
+				return
+			}
+		}
+		for h := range s.forwardedHosts() {
+			if !once(h) {
+				return
+			}
+		}
+		for v := range s.world.VirtualServices() {
+			if !s.hasRoutes(v) {
+				continue
+			}
+			for _, hosts := range [][]model.Host{v.Hosts, state.DestinationHosts(v)} {
+				for _, h := range hosts {
+					if !once(h) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// candidates yields the services that the Sidecar could let in, narrowed by namespace where it names them all.
+func (s *Scope) candidates() iter.Seq[*model.Service] {
+	if s.routesOnly() {
+		return func(func(*model.Service) bool) {}
+	}
+	namespaces, all := s.egressNamespaces()
+	if all {
+		return s.world.Services()
+	}
+	return func(yield func(*model.Service) bool) {
+		for _, n := range namespaces {
+			for svc := range s.world.ServicesIn(n) {
+				if !yield(svc) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Scope) egressNamespaces() (namespaces []string, all bool) {
+	hosts, all := s.Egress()
+	if all {
+		return nil, true
+	}
+	for _, h := range hosts {
+		if h.Namespace == "*" {
+			return nil, true
+		}
+		namespaces = append(namespaces, h.Namespace)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces), false
+}

@@ -1,0 +1,289 @@
+package scope_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+)
+
+type objects []state.Update
+
+func (o *objects) add(m model.Meta, v model.Object) {
+	*o = append(*o, state.Update{Key: m.Key(), Objects: []model.Object{v}})
+}
+
+func (o *objects) service(namespace, name string, export model.Exports) {
+	m := model.Meta{Kind: kinds.Service, Namespace: namespace, Name: name}
+	o.add(m, &model.Service{
+		Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), ExportTo: export, Selector: model.LabelsOf(map[string]string{"app": name}),
+		Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 8080}},
+	})
+}
+
+func (o *objects) sidecar(namespace, name string, selector model.Labels, hosts ...model.ScopedHost) {
+	m := model.Meta{Kind: kinds.Sidecar, Namespace: namespace, Name: name}
+	o.add(m, &model.Sidecar{Meta: m, Selector: selector, Egress: []model.EgressListener{{Hosts: hosts}}})
+}
+
+func (o *objects) rule(namespace, name string, host model.Host, selector model.Labels) {
+	m := model.Meta{Kind: kinds.DestinationRule, Namespace: namespace, Name: name}
+	o.add(m, &model.DestinationRule{Meta: m, Host: host, Selector: selector, ExportTo: model.Exports{All: true}})
+}
+
+func (o *objects) routes(namespace, name string, host, to model.Host, gateways ...string) {
+	m := model.Meta{Kind: kinds.VirtualService, Namespace: namespace, Name: name}
+	o.add(m, &model.VirtualService{
+		Meta: m, Hosts: []model.Host{host}, Gateways: gateways, ExportTo: model.Exports{All: true},
+		HTTP: []*model.HTTPRoute{{Destinations: []model.Destination{{Host: to}}}},
+	})
+}
+
+func (o objects) seenBy(p scope.Proxy) *scope.Scope {
+	w := state.NewWriter()
+	now, _ := w.Apply(o)
+	class := scope.NewClassifier().Classify(now, p)
+	return scope.New(now, &class)
+}
+
+var (
+	everyone = model.Exports{All: true}
+	noLabels = model.Labels{}
+	appA     = model.LabelsOf(map[string]string{"app": "a"})
+	inShop   = scope.Proxy{Namespace: "shop", Name: "p", Labels: appA}
+)
+
+func visible(s *scope.Scope) []string {
+	found := map[string]bool{}
+	for h := range s.Hosts() {
+		if s.Service(h) != nil {
+			found[string(h)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func TestExportTo(t *testing.T) {
+	var o objects
+	o.service("shop", "own", model.Exports{Own: true})
+	o.service("other", "all", everyone)
+	o.service("other", "private", model.Exports{Own: true})
+	o.service("other", "shown", model.Exports{Namespaces: []string{"shop"}})
+	o.service("shop", "hidden", model.Exports{None: true})
+	require.Equal(t, []string{"all.other.svc.cluster.local", "own.shop.svc.cluster.local", "shown.other.svc.cluster.local"}, visible(o.seenBy(inShop)))
+}
+
+func TestTheNarrowestSidecarIsInForce(t *testing.T) {
+	var o objects
+	for _, n := range []string{"shop", "other", "third"} {
+		o.service(n, "s", everyone)
+	}
+	o.sidecar("istio-system", "mesh", noLabels, model.ScopedHost{Namespace: ".", Host: "*"})
+	require.Equal(t, []string{"s.shop.svc.cluster.local"}, visible(o.seenBy(inShop)), "the root namespace's, each namespace for itself")
+
+	o.sidecar("shop", "wide", noLabels, model.ScopedHost{Namespace: "other", Host: "*"})
+	require.Equal(t, []string{"s.other.svc.cluster.local"}, visible(o.seenBy(inShop)))
+
+	o.sidecar("shop", "zz-selected", appA, model.ScopedHost{Namespace: "*", Host: "s.third.svc.cluster.local"})
+	require.Equal(t, []string{"s.third.svc.cluster.local"}, visible(o.seenBy(inShop)))
+	require.Equal(t, []string{"s.other.svc.cluster.local"}, visible(o.seenBy(scope.Proxy{Namespace: "shop", Name: "q"})))
+}
+
+func TestADestinationOfAVisibleRouteIsSeen(t *testing.T) {
+	var o objects
+	o.service("shop", "a", everyone)
+	o.service("other", "b", everyone)
+	o.sidecar("shop", "wide", noLabels, model.ScopedHost{Namespace: "shop", Host: "*"})
+	require.Equal(t, []string{"a.shop.svc.cluster.local"}, visible(o.seenBy(inShop)))
+	o.routes("shop", "v", "a.shop.svc.cluster.local", "b.other.svc.cluster.local", model.Mesh)
+	require.Equal(t, []string{"a.shop.svc.cluster.local", "b.other.svc.cluster.local"}, visible(o.seenBy(inShop)))
+}
+
+func TestAGatewaySeesWhatItsRoutesLeadTo(t *testing.T) {
+	var o objects
+	o.service("shop", "a", everyone)
+	o.service("shop", "b", everyone)
+	m := model.Meta{Kind: kinds.Gateway, Namespace: "istio-system", Name: "gw"}
+	o.add(m, &model.Gateway{Meta: m, Selector: appA})
+	o.routes("shop", "v", "example.com", "b.shop.svc.cluster.local", "istio-system/gw")
+	gateway := scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gw", Labels: appA}
+	require.Equal(t, []string{"b.shop.svc.cluster.local"}, visible(o.seenBy(gateway)))
+	gateway.Labels = noLabels
+	require.Empty(t, visible(o.seenBy(gateway)), "the Gateway does not select it")
+}
+
+func TestWhichDestinationRuleIsInForce(t *testing.T) {
+	name := func(o objects) string {
+		s := o.seenBy(inShop)
+		if r := s.DestinationRule(s.Service("s.other.svc.cluster.local")); r != nil {
+			return r.Namespace + "/" + r.Name
+		}
+		return ""
+	}
+	var o objects
+	o.service("other", "s", everyone)
+	require.Empty(t, name(o))
+	o.rule("istio-system", "root", "*", noLabels)
+	require.Equal(t, "istio-system/root", name(o))
+	o.rule("other", "wild", "*.other.svc.cluster.local", noLabels)
+	require.Equal(t, "other/wild", name(o))
+	o.rule("other", "exact", "s.other.svc.cluster.local", noLabels)
+	require.Equal(t, "other/exact", name(o))
+	o.rule("shop", "client", "*", noLabels)
+	require.Equal(t, "shop/client", name(o), "the client's namespace comes first")
+	o.rule("shop", "selected", "*", appA)
+	require.Equal(t, "shop/selected", name(o))
+	o.rule("third", "foreign", "s.other.svc.cluster.local", noLabels)
+	require.Equal(t, "shop/selected", name(o))
+}
+
+func TestTheMostSpecificRoutesAreInForce(t *testing.T) {
+	var o objects
+	o.routes("shop", "all", "*.example.com", "x.com", model.Mesh)
+	o.routes("shop", "one", "a.example.com", "x.com", model.Mesh)
+	o.routes("shop", "gate", "b.example.com", "x.com", "shop/gw")
+	s := o.seenBy(inShop)
+	require.Equal(t, "one", s.VirtualService("a.example.com").Name)
+	require.Equal(t, "all", s.VirtualService("b.example.com").Name, "routes of gateways are not for the mesh")
+	require.Nil(t, s.VirtualService("example.com"))
+}
+
+// Labels that nothing selects by split no class; those that something selects by do.
+func TestClassesAreMadeOfMatchResults(t *testing.T) {
+	var o objects
+	o.service("shop", "a", everyone)
+	o.sidecar("shop", "s", model.LabelsOf(map[string]string{"tier": "front"}), model.ScopedHost{Namespace: "*", Host: "*"})
+	w := state.NewWriter()
+	now, _ := w.Apply(o)
+	c := scope.NewClassifier()
+	class := func(labels map[string]string) scope.Class {
+		return c.Classify(now, scope.Proxy{Namespace: "shop", Name: labels["pod"], Labels: model.LabelsOf(labels)})
+	}
+	one := class(map[string]string{"app": "a", "pod-template-hash": "1", "pod": "a-1"})
+	require.Equal(t, one, class(map[string]string{"app": "a", "pod-template-hash": "2", "pod": "a-2"}))
+	require.NotEqual(t, one, class(map[string]string{"app": "a", "tier": "front"}))
+	require.NotEqual(t, one, class(map[string]string{"app": "b"}), "it serves no service")
+	require.Equal(t, 1, one.Inbound.Len())
+}
+
+// Workloads of a namespace that serve the same ports are of one class, whatever their services are called, in what order they come
+// and which ports of their own they have. What services contest of a port is told of those that do.
+func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
+	http := func(port, target uint16) model.ServicePort {
+		return model.ServicePort{Port: port, Target: target, Protocol: model.HTTP}
+	}
+	var o objects
+	serve := func(app, name string, ports ...model.ServicePort) {
+		m := model.Meta{Kind: kinds.Service, Namespace: "shop", Name: name}
+		selector := model.LabelsOf(map[string]string{"app": app})
+		o.add(m, &model.Service{Meta: m, Host: model.Resolve(name, "shop", "cluster.local"), ExportTo: everyone, Selector: selector, Ports: ports})
+	}
+	serve("one", "one", http(80, 8080), http(90, 9090))
+	serve("other", "other", http(9090, 9090), http(81, 8080))
+	serve("several", "s2", http(80, 8080))
+	serve("several", "s1", http(80, 8080), http(81, 9090), http(82, 8080))
+	serve("tcp", "tcp", http(80, 8080), model.ServicePort{Port: 90, Target: 9090, Protocol: model.TCP})
+	serve("less", "less", http(80, 8080))
+	serve("contested", "c1", http(80, 8080), http(90, 9090))
+	serve("contested", "c2", model.ServicePort{Port: 70, Target: 8080, Protocol: model.TCP})
+	now, _ := state.NewWriter().Apply(o)
+	c := scope.NewClassifier()
+	class := func(typ scope.ProxyType, app string) scope.Class {
+		return c.Classify(now, scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})})
+	}
+	one := class(scope.Sidecar, "one")
+	require.Equal(t, []scope.Inbound{{Port: 8080, Protocol: model.HTTP}, {Port: 9090, Protocol: model.HTTP}}, slices.Collect(one.Inbound.All()))
+	require.Equal(t, one, class(scope.Sidecar, "other"))
+	require.Equal(t, one, class(scope.Sidecar, "several"))
+	require.NotEqual(t, one, class(scope.Sidecar, "tcp"))
+	require.NotEqual(t, one, class(scope.Sidecar, "less"))
+
+	contested := class(scope.Sidecar, "contested")
+	require.Equal(t, one.Inbound, contested.Inbound, "the first counts")
+	require.Equal(t, []scope.Clash{{
+		Port: 8080, First: scope.Claim{Kind: kinds.Service, Name: "c1", Port: 80, Protocol: model.HTTP},
+		Next: scope.Claim{Kind: kinds.Service, Name: "c2", Port: 70, Protocol: model.TCP},
+	}}, slices.Collect(contested.Clashes.All()))
+
+	gateway := class(scope.Router, "one")
+	require.Equal(t, []scope.Bind{{Service: 80, Port: 8080}, {Service: 90, Port: 9090}}, slices.Collect(gateway.Binds.All()))
+	require.Equal(t, gateway, class(scope.Router, "tcp"), "what a gateway speaks its servers say")
+	require.NotEqual(t, gateway, class(scope.Router, "several"))
+	require.Equal(t, map[uint16]uint16{80: 80, 81: 8080, 9090: 9090}, func() map[uint16]uint16 {
+		other, bound := class(scope.Router, "other"), map[uint16]uint16{}
+		for _, port := range []uint16{80, 81, 9090} {
+			bound[port] = other.BoundPort(port)
+		}
+		return bound
+	}())
+}
+
+func TestTheMostSpecificRuleComesBeforeOneThatSelects(t *testing.T) {
+	var o objects
+	o.service("other", "s", everyone)
+	o.rule("shop", "wild", "*", appA)
+	o.rule("shop", "exact", "s.other.svc.cluster.local", noLabels)
+	s := o.seenBy(inShop)
+	require.Equal(t, "exact", s.DestinationRule(s.Service("s.other.svc.cluster.local")).Name)
+}
+
+// The mesh-wide rule of the root namespace is no rule of the client's, where the client is a gateway in it.
+func TestTheMeshWideRuleDoesNotHideThatOfAService(t *testing.T) {
+	var o objects
+	o.service("other", "s", everyone)
+	o.rule("istio-system", "root", "*", noLabels)
+	o.rule("other", "exact", "s.other.svc.cluster.local", noLabels)
+	inForce := func() string {
+		s := o.seenBy(scope.Proxy{Namespace: "istio-system", Name: "p"})
+		return s.DestinationRule(s.Service("s.other.svc.cluster.local")).Name
+	}
+	require.Equal(t, "exact", inForce())
+	m := model.Meta{Kind: kinds.DestinationRule, Namespace: "istio-system", Name: "private"}
+	o.add(m, &model.DestinationRule{Meta: m, Host: "*.svc.cluster.local", ExportTo: model.Exports{Own: true}})
+	require.Equal(t, "private", inForce(), "its own namespace has it for itself")
+}
+
+func TestRoutesForAWildcardAreInForceForAListedHost(t *testing.T) {
+	var o objects
+	o.routes("shop", "all", "*.example.com", "x.com", model.Mesh)
+	o.routes("shop", "other", "*.example.org", "x.com", model.Mesh)
+	o.sidecar("shop", "s", noLabels, model.ScopedHost{Namespace: "shop", Host: "a.example.com"})
+	s := o.seenBy(inShop)
+	require.NotNil(t, s.VirtualService("a.example.com"))
+	require.Nil(t, s.VirtualService("a.example.org"))
+}
+
+// Rules of one namespace for one host and the same workloads are one: of each subset and of the policy the first counts.
+func TestRulesForOneHostAreMerged(t *testing.T) {
+	var o objects
+	o.service("other", "s", everyone)
+	rule := func(name string, export model.Exports, policy *model.TrafficPolicy, subsets ...string) {
+		m := model.Meta{Kind: kinds.DestinationRule, Namespace: "other", Name: name}
+		r := &model.DestinationRule{Meta: m, Host: "s.other.svc.cluster.local", ExportTo: export, Policy: policy}
+		for _, s := range subsets {
+			r.Subsets = append(r.Subsets, model.Subset{Name: s, Labels: model.LabelsOf(map[string]string{"rule": name})})
+		}
+		o.add(m, r)
+	}
+	first, second := &model.TrafficPolicy{LB: &model.LoadBalancer{}}, &model.TrafficPolicy{}
+	rule("c", everyone, second, "v2", "v3")
+	rule("b", everyone, first, "v2")
+	rule("a", everyone, nil, "v1")
+	rule("0", model.Exports{Own: true}, second, "v0")
+
+	s := o.seenBy(inShop)
+	r := s.DestinationRule(s.Service("s.other.svc.cluster.local"))
+	require.Equal(t, "a", r.Name)
+	require.Same(t, first, r.Policy)
+	require.Equal(t, []model.Subset{
+		{Name: "v1", Labels: model.LabelsOf(map[string]string{"rule": "a"})},
+		{Name: "v2", Labels: model.LabelsOf(map[string]string{"rule": "b"})},
+		{Name: "v3", Labels: model.LabelsOf(map[string]string{"rule": "c"})},
+	}, r.Subsets)
+}

@@ -1,0 +1,115 @@
+package debug
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sort"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+)
+
+// Fleet gives the connected proxies, by name.
+type Fleet interface {
+	Clients() []serve.Client
+}
+
+// Options are what the handler reads from.
+type Options struct {
+	Version  string
+	Gatherer prometheus.Gatherer
+	Fleet    Fleet
+	// Problems are the mistakes now known, in a fixed order.
+	Problems func() []source.Problem
+	// Ready is nil when proxies are served, else what is missing.
+	Ready func() error
+}
+
+// handler answers requests; it keeps no state.
+type handler struct{ Options }
+
+// NewHandler returns the handler for the monitoring port (15014). What is below /debug tells all about the mesh, and is for
+// who comes from a loopback address alone, as kubectl port-forward does; there is no authentication.
+func NewHandler(o Options) http.Handler {
+	h := handler{Options: o}
+	debug := map[string]http.HandlerFunc{
+		"/debug/syncz":       h.syncz,
+		"/debug/config_dump": h.configDump,
+		"/debug/connections": h.connections,
+		"/debug/problems":    h.problems,
+	}
+	mux := http.NewServeMux()
+	for path, f := range debug {
+		mux.HandleFunc("GET "+path, onLoopback(f))
+	}
+	mux.HandleFunc("GET /debug/list", func(w http.ResponseWriter, _ *http.Request) {
+		paths := []string{"/debug/list"}
+		for path := range debug {
+			paths = append(paths, path)
+		}
+		sort.Strings(paths)
+		writeJSON(w, paths)
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /ready", h.ready)
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, o.Version) })
+	return mux
+}
+
+// onLoopback refuses who comes from elsewhere.
+func onLoopback(f http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !from.Addr().Unmap().IsLoopback() {
+			http.Error(w, "this is answered on loopback addresses only: use kubectl port-forward", http.StatusForbidden)
+			return
+		}
+		f(w, r)
+	}
+}
+
+func (h handler) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := h.Ready(); err != nil {
+		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ready")
+}
+
+// problem is one source.Problem in JSON.
+type problem struct {
+	Severity  string `json:"severity"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Origin    string `json:"origin,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Value     string `json:"value,omitempty"`
+	Message   string `json:"message"`
+	Want      string `json:"want,omitempty"`
+	Text      string `json:"text"` // all of it as one line for people
+}
+
+func (h handler) problems(w http.ResponseWriter, _ *http.Request) {
+	out := []problem{}
+	for _, p := range h.Problems() {
+		out = append(out, problem{
+			Severity: p.Severity.String(), Kind: string(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name,
+			Origin: p.Origin, Path: p.Path, Value: p.Value, Message: p.Message, Want: p.Want, Text: p.String(),
+		})
+	}
+	writeJSON(w, out)
+}
+
+// writeJSON writes v indented. What cannot be written any more is the client's loss: it has gone.
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v)
+}

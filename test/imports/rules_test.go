@@ -1,0 +1,151 @@
+package imports
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
+)
+
+// rule is what one package of the product may import of the others. All are below internal.
+type rule struct{ pkg, may string }
+
+// rules have a line for each package, in the order of the flow: a package imports only what stands
+// above it. Whoever adds a package decides here where it stands; the linter's rules are made of
+// these (TestLinterHasTheseRules).
+var rules = []rule{
+	{"observe", ""},
+	{"observe/memory", ""},
+	{"config", ""},
+	{"terminal", ""},
+	{"api/kinds", ""},
+	{"source", "api/kinds"},
+	{"source/istiojson", ""},
+	{"source/manifest", "api/kinds source"},
+	{"source/memory", "api/kinds source"},
+	{"source/dir", "api/kinds source source/manifest"},
+	{"source/kube", "observe api/kinds source source/istiojson"},
+	{"api/model", "api/kinds source"},
+	{"api/convert", "api/kinds source source/istiojson api/model"},
+	{"mesh/state", "api/kinds source api/model"},
+	{"mesh/validate", "api/kinds source api/model mesh/state"},
+	{"mesh/schedule", "api/kinds source api/model api/convert mesh/state mesh/validate"},
+	{"mesh/scope", "api/kinds source api/model mesh/state"},
+	{"translate/pb", "api/model"},
+	{"translate/cluster", "api/kinds api/model translate/pb"},
+	{"translate/endpoint", "api/model translate/pb"},
+	{"translate/listener", "api/model translate/pb"},
+	{"translate/route", "api/kinds source api/model translate/pb"},
+	{"translate/secret", "api/model"},
+	{"xds/typeurl", ""},
+	{"xds/resource", "api/model xds/typeurl"},
+	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/cluster " +
+		"translate/endpoint translate/listener translate/route translate/secret xds/resource"},
+	{"xds/session", "xds/resource"},
+	{"xds/fanout", "observe xds/resource xds/session"},
+	{"xds/admission", ""},
+	{"xds/serve", "observe xds/resource xds/session xds/fanout xds/admission"},
+	{"observe/debug", "source xds/resource xds/session xds/serve"},
+	{"cluster/tokenreview", ""},
+	{"cluster/certs", ""},
+	{"cluster/leader", ""},
+	{"cluster/install", "api/kinds source/kube"},
+	{"cluster/status", "observe api/kinds source"},
+	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert"},
+	{"cluster/webhook/registration", "observe api/kinds"},
+	{"app", "observe config api/kinds source api/model api/convert mesh/state mesh/validate " +
+		"mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
+		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
+		"cluster/webhook cluster/webhook/registration"},
+	{"local/sample", ""},
+	{"local", "api/kinds source"},
+	{"local/link", "source local"},
+	{"perf/measure", ""},
+	{"perf/port", ""},
+	{"perf/flame", ""},
+	{"perf/sizing", "perf/measure"},
+	{"perf/load", "api/kinds source"},
+	{"perf/controlplane", "api/kinds source local local/link perf/measure perf/port perf/load"},
+	{"perf/sidecar", "xds/typeurl"},
+	{"perf/apart", "perf/sidecar"},
+	{"perf", "terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
+		"perf/sidecar perf/apart"},
+	{"cli", "observe observe/memory config terminal source source/dir source/kube api/model " +
+		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview cluster/certs " +
+		"cluster/leader cluster/install cluster/status cluster/webhook " +
+		"cluster/webhook/registration app local/sample local local/link perf/measure " +
+		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf"},
+}
+
+// mayImport returns the rules by package.
+func mayImport() map[string][]string {
+	all := map[string][]string{}
+	for _, r := range rules {
+		all[r.pkg] = strings.Fields(r.may)
+	}
+	return all
+}
+
+func TestRulesPointLeft(t *testing.T) {
+	var left []string
+	for _, r := range rules {
+		for _, other := range strings.Fields(r.may) {
+			require.Contains(t, left, other, "%s may import %s, which does not stand above it", r.pkg, other)
+		}
+		left = append(left, r.pkg)
+	}
+	require.LessOrEqual(t, len(rooms()), 15, "entries of internal: %s", rooms())
+}
+
+// rooms are the entries of internal.
+func rooms() []string {
+	var all []string
+	for _, r := range rules {
+		room, _, _ := strings.Cut(r.pkg, "/")
+		if !slices.Contains(all, room) {
+			all = append(all, room)
+		}
+	}
+	return append(all, "testkit")
+}
+
+// linterFile has the rules for editors, between two lines that say so.
+const (
+	linterFile  = "../../.golangci.yml"
+	rulesBegin  = "      rules: # written from test/imports/rules_test.go by go test ./test/imports -update\n"
+	rulesAreOut = "    # end of what is written\n"
+)
+
+func TestLinterHasTheseRules(t *testing.T) {
+	config, err := os.ReadFile(linterFile)
+	require.NoError(t, err)
+	before, rest, begun := strings.Cut(string(config), rulesBegin)
+	_, after, ended := strings.Cut(rest, rulesAreOut)
+	require.True(t, begun && ended, "%s lacks the lines around the rules", linterFile)
+	golden.File(t, linterFile, before+rulesBegin+depguard()+rulesAreOut+after)
+}
+
+// depguard is the configuration of the linter of that name.
+func depguard() string {
+	var b strings.Builder
+	for _, r := range rules {
+		var allowed []string
+		for _, other := range strings.Fields(r.may) {
+			allowed = append(allowed, fmt.Sprintf("%q", module+"internal/"+other+"$"))
+		}
+		fmt.Fprintf(&b, `        %s:
+          list-mode: lax
+          files: ["**/internal/%s/*.go", "!**/*_test.go"]
+          allow: [%s]
+          deny:
+            - pkg: %s
+              desc: does not stand to the left of internal/%s
+`, strings.ReplaceAll(r.pkg, "/", "-"), r.pkg, strings.Join(allowed, ", "), strings.TrimSuffix(module, "/"), r.pkg)
+	}
+	return b.String()
+}
