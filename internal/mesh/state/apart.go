@@ -62,30 +62,30 @@ func asksForSource(vs *model.VirtualService) bool {
 
 // ServicesExportedTo yields the services that are exported to a namespace, but not to all.
 func (w *Snapshot) ServicesExportedTo(namespace string) iter.Seq[*model.Service] {
-	return w.services.by(servicesApart).under(join(exportedTo, namespace))
+	return w.services.by[servicesApart].under(join(exportedTo, namespace))
 }
 
 // VirtualServicesExportedTo yields the VirtualServices that are exported to a namespace, but not to all.
 func (w *Snapshot) VirtualServicesExportedTo(namespace string) iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by(virtualServicesApart).under(join(exportedTo, namespace))
+	return w.virtualServices.by[virtualServicesApart].under(join(exportedTo, namespace))
 }
 
 // VirtualServicesUnder yields the VirtualServices with hosts, wildcards too, that a wildcard covers, once for each.
 func (w *Snapshot) VirtualServicesUnder(wildcard model.Host) iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by(virtualServicesApart).under(append(join(isUnder), reversed(wildcard[1:])...))
+	return w.virtualServices.by[virtualServicesApart].under(append(join(isUnder), reversed(wildcard[1:])...))
 }
 
 // VirtualServicesBySource yields the VirtualServices whose routes depend on whose calls they are.
 func (w *Snapshot) VirtualServicesBySource() iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by(virtualServicesApart).under(join(asks))
+	return w.virtualServices.by[virtualServicesApart].under(join(asks))
 }
 
 // DestinationRulesExportedTo yields the DestinationRules that are exported to a namespace, but not to all.
 func (w *Snapshot) DestinationRulesExportedTo(namespace string) iter.Seq[*model.DestinationRule] {
-	return w.destinationRules.by(destinationRulesApart).under(join(exportedTo, namespace))
+	return w.destinationRules.by[destinationRulesApart].under(join(exportedTo, namespace))
 }
 
 // DestinationRulesIn yields the DestinationRules of a namespace, those for some of its workloads, which hold there alone, among them.
 func (w *Snapshot) DestinationRulesIn(namespace string) iter.Seq[*model.DestinationRule] {
-	return w.destinationRules.by(destinationRulesApart).under(join(isIn, namespace))
+	return w.destinationRules.by[destinationRulesApart].under(join(isIn, namespace))
 }

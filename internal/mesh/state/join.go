@@ -67,7 +67,7 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 			}
 		}
 	}
-	byPod, byNode := b.next.slices.by(slicesByPod), b.next.slices.by(slicesByNode)
+	byPod, byNode := b.next.slices.by[slicesByPod], b.next.slices.by[slicesByNode]
 	for _, w := range b.delta.Workloads {
 		add(byPod.under(join(w.Either().Namespace, w.Either().Name)))
 	}

@@ -29,7 +29,7 @@ func (w *Snapshot) Workloads() iter.Seq[*model.Workload] {
 
 // SlicesNaming yields the EndpointSlices that name a pod, be it as an endpoint or as one that is not ready.
 func (w *Snapshot) SlicesNaming(namespace, pod string) iter.Seq[*model.EndpointSlice] {
-	return w.slices.by(slicesByPod).under(join(namespace, pod))
+	return w.slices.by[slicesByPod].under(join(namespace, pod))
 }
 
 // podsIn yields the workloads of a namespace by name.

@@ -8,7 +8,7 @@ func swapHosts(b *batch, old, now *model.Service) *model.Service {
 		b.next.hosts.put(b.tx, reversed(now.Host), now.Host)
 		return now
 	}
-	if _, claimed := b.next.services.by(servicesByHost).first(join(string(old.Host))); !claimed {
+	if _, claimed := b.next.services.by[servicesByHost].first(join(string(old.Host))); !claimed {
 		b.next.hosts.drop(b.tx, reversed(old.Host))
 	}
 	return nil

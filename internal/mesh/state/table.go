@@ -10,15 +10,12 @@ import (
 
 // table is what a snapshot has of the model objects of one type: its indexes, by column.
 type table[T any] struct {
-	indexes []index[*T]
-	owner   *txn // may change the list of indexes in place
+	by    []index[*T]
+	owner *txn // may change the list of indexes in place
 }
 
-// column is the place of an index in its table. The type parameter keeps it from being used with another table.
+// column is the place of an index in its table. The type parameter says of which table.
 type column[T any] uint8
-
-// by is one of the table's indexes.
-func (t *table[T]) by(c column[T]) index[*T] { return t.indexes[c] }
 
 // keysOf appends the keys under which an object stands in an index. It is a function of the object alone.
 type keysOf[T any] func(keys [][]byte, o *T) [][]byte
@@ -75,7 +72,7 @@ func (s *declared[T, P]) create(w *Snapshot, lookups *atomic.Uint64) {
 	}
 	t := s.table(w)
 	for range s.indexes {
-		t.indexes = append(t.indexes, newIndex[*T](lookups))
+		t.by = append(t.by, newIndex[*T](lookups))
 	}
 }
 
@@ -105,10 +102,10 @@ func (s *declared[T, P]) swap(b *batch, old, now model.Object) bool {
 // swap puts an object in the place of another in all indexes. A key that both have is set anew and never dropped.
 func (t *table[T]) swap(b *batch, indexes []keysOf[T], p Pair[T]) {
 	if t.owner != b.tx {
-		t.indexes, t.owner = slices.Clone(t.indexes), b.tx
+		t.by, t.owner = slices.Clone(t.by), b.tx
 	}
 	for c, keys := range indexes {
-		ix := &t.indexes[c]
+		ix := &t.by[c]
 		if p.New != nil {
 			b.keys = keys(b.keys[:0], p.New)
 			for _, k := range b.keys {
