@@ -1,6 +1,7 @@
 package scope_test
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"reflect"
@@ -264,8 +265,8 @@ func drawWorld(t *rapid.T) (*state.Snapshot, []model.Object) {
 	h := meshlife.NewHistory()
 	var present []model.Object
 	writer := state.NewWriter()
-	if rapid.Bool().Draw(t, "forwards") {
-		writer.Apply(forwarded())
+	if rapid.Bool().Draw(t, "seldom") {
+		writer.Apply(seldom())
 	}
 	for _, u := range h.Begin(t) {
 		writer.Apply([]state.Update{{Key: u.Key, Objects: u.Objects}})
@@ -274,15 +275,46 @@ func drawWorld(t *rapid.T) (*state.Snapshot, []model.Object) {
 	return writer.Snapshot(), present
 }
 
-// forwarded is seldom drawn: a service of one namespace behind a Gateway with AUTO_PASSTHROUGH.
-func forwarded() objects {
+// seldom is what tells classes apart and is hardly ever drawn: all of it is for workloads of one namespace.
+func seldom() objects {
 	var o objects
-	o.service("shop", "seldom", model.Exports{Namespaces: []string{"shop"}})
-	m := model.Meta{Kind: kinds.Gateway, Namespace: "shop", Name: "seldom"}
-	o.add(m, &model.Gateway{Meta: m, Servers: []model.GatewayServer{{
-		Port: 15443, Protocol: model.TLS, TLS: &model.ServerTLS{Mode: model.ServerAutoPassthrough},
-		Hosts: []model.ScopedHost{{Namespace: "*", Host: "*"}},
-	}}})
+	meta := func(kind kinds.Kind) model.Meta { return model.Meta{Kind: kind, Namespace: "shop", Name: "seldom"} }
+	hidden := model.Hidden("text")
+	inShop := model.Exports{Namespaces: []string{"shop"}}
+	appA, appB := model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"app": "b"})
+
+	o.service("shop", "seldom", inShop)
+	o.add(meta(kinds.DestinationRule), &model.DestinationRule{
+		Meta: meta(kinds.DestinationRule), Host: "seldom.shop.svc.cluster.local", Selector: appA, ExportTo: inShop,
+		Policy: &model.TrafficPolicy{TLS: &model.ClientTLS{Mode: model.Simple, Credential: "seldom"}},
+	})
+	mesh := model.DefaultMesh()
+	mesh.AutoTLS = true
+	o.add(model.Meta{Kind: kinds.ConfigMap, Namespace: mesh.RootNamespace, Name: "istio"}, &mesh)
+	for i, protocol := range []model.Protocol{model.HTTP, model.TCP} { // which contest a port
+		m := model.Meta{Kind: kinds.Service, Namespace: "shop", Name: fmt.Sprint("clash-", i)}
+		o.add(m, &model.Service{
+			Meta: m, Host: model.Resolve(m.Name, m.Namespace, "cluster.local"), ExportTo: inShop, Selector: appA,
+			Ports: []model.ServicePort{{Name: "p", Port: 80, Protocol: protocol, Target: 9999}},
+		})
+	}
+	o.add(meta(kinds.Gateway), &model.Gateway{Meta: meta(kinds.Gateway), Servers: []model.GatewayServer{
+		{Port: 443, Protocol: model.HTTP, TLS: &model.ServerTLS{Mode: model.ServerSimple, Credentials: []string{"seldom"}}},
+		{
+			Port: 15443, Protocol: model.TLS, TLS: &model.ServerTLS{Mode: model.ServerAutoPassthrough},
+			Hosts: []model.ScopedHost{{Namespace: "*", Host: "*"}},
+		},
+	}})
+	o.add(meta(kinds.Secret), &model.Credential{
+		Meta: meta(kinds.Secret), Pair: &model.KeyPair{Chain: hidden, Key: hidden}, Authorities: &model.Authorities{Certificates: hidden},
+	})
+	o.add(meta(kinds.AuthorizationPolicy), &model.Guard{
+		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Effect: model.GuardRefuses,
+	})
+	o.add(meta(kinds.Sidecar), &model.Sidecar{
+		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},
+		Egress: []model.EgressListener{{Hosts: []model.ScopedHost{{Namespace: ".", Host: "*"}}}},
+	})
 	return o
 }
 

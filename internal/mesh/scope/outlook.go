@@ -14,20 +14,19 @@ type Alike struct {
 	closedWas, closedNow bool // to unknown destinations
 }
 
-// Outlook is all that recorded questions depend on in a step, but for the ports of workloads. It is
-// comparable.
+// Outlook is all that recorded questions depend on in a step, but for the ports of workloads. Which
+// Sidecar is in force follows from it. It is comparable.
 type Outlook struct {
 	Alike
 	namespace string
 	selectors *model.List[model.Labels]
-	was, now  *model.Sidecar
 }
 
 // OutlookOf is that of a class whose scopes before and after the step these are.
 func OutlookOf(from, to *Scope) Outlook {
 	return Outlook{
 		Alike:     Alike{to.class.Type, to.class.Settings, from.RegistryOnly(), to.RegistryOnly()},
-		namespace: to.class.Namespace, selectors: to.class.Selectors, was: from.sidecar, now: to.sidecar,
+		namespace: to.class.Namespace, selectors: to.class.Selectors,
 	}
 }
 
