@@ -27,14 +27,6 @@ type Options struct {
 	Selected bool
 }
 
-// Annotations are those that conversions read: a source may leave out all others.
-func Annotations() []string {
-	return []string{
-		exportAnnotation, distributionAnnotation, topologyAnnotation, hintsAnnotation,
-		appAddressAnnotation, outboundAddressAnnotation, classAnnotation,
-	}
-}
-
 // Result is what one object means.
 type Result struct {
 	Objects  []Object // none when the object is deleted, refused or not used

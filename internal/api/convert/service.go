@@ -8,16 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
-)
-
-// Annotations of Services: exportTo, a comma-separated list, and which endpoints are preferred. Kubernetes has the last two for
-// topology aware routing; the older one is asked first.
-const (
-	exportAnnotation       = "networking.istio.io/exportTo"
-	distributionAnnotation = "networking.istio.io/traffic-distribution"
-	topologyAnnotation     = "service.kubernetes.io/topology-mode"
-	hintsAnnotation        = "service.kubernetes.io/topology-aware-hints"
 )
 
 func (r *reader) service(in *corev1.Service) []Object {
@@ -31,7 +23,7 @@ func (r *reader) service(in *corev1.Service) []Object {
 		Host:     host,
 		Headless: in.Spec.ClusterIP == corev1.ClusterIPNone,
 		Ports:    r.servicePorts(p.dot("ports"), in.Spec.Ports),
-		ExportTo: r.exportAnnotation(in.Annotations),
+		ExportTo: r.exportsOf(in.Annotations),
 
 		NodeLocal:    nodeLocal(in.Spec.InternalTrafficPolicy),
 		Distribution: r.distribution(in.Spec.TrafficDistribution),
@@ -47,14 +39,14 @@ func (r *reader) service(in *corev1.Service) []Object {
 	return []Object{s}
 }
 
-func (r *reader) exportAnnotation(annotations map[string]string) model.Exports {
+func (r *reader) exportsOf(annotations map[string]string) model.Exports {
 	var list []string
-	for name := range strings.SplitSeq(annotations[exportAnnotation], ",") {
+	for name := range strings.SplitSeq(annotations[kinds.ExportAnnotation], ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			list = append(list, name)
 		}
 	}
-	return r.exports(path("metadata.annotations").key(exportAnnotation), list, r.mesh.ServiceExport)
+	return r.exports(path("metadata.annotations").key(kinds.ExportAnnotation), list, r.mesh.ServiceExport)
 }
 
 // externalName makes of the service an alias: its ports lead to those of the name. A name that is none leaves it without
@@ -171,8 +163,8 @@ func (r *reader) distribution(field *string) model.TrafficDistribution {
 	if field != nil {
 		text = *field
 	}
-	if value, set := r.annotations[distributionAnnotation]; set {
-		p, text = path("metadata.annotations").key(distributionAnnotation), value
+	if value, set := r.annotations[kinds.DistributionAnnotation]; set {
+		p, text = path("metadata.annotations").key(kinds.DistributionAnnotation), value
 	}
 	switch strings.ToLower(text) {
 	case "":
@@ -192,9 +184,9 @@ func (r *reader) distribution(field *string) model.TrafficDistribution {
 
 // wantsHints tells whether a Service has topology aware routing. What else than Auto may turn it on is for those who make the hints to say.
 func (r *reader) wantsHints() bool {
-	mode, set := r.annotations[hintsAnnotation]
+	mode, set := r.annotations[kinds.HintsAnnotation]
 	if !set {
-		mode = r.annotations[topologyAnnotation]
+		mode = r.annotations[kinds.TopologyAnnotation]
 	}
 	return mode != "" && !strings.EqualFold(mode, "disabled")
 }

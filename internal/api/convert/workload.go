@@ -14,10 +14,7 @@ import (
 )
 
 // Annotations by which a local mesh gives a pod loopback addresses of its own.
-const (
-	appAddressAnnotation      = "lateen.io/app-address"
-	outboundAddressAnnotation = "lateen.io/outbound-address"
-)
+const ()
 
 func (r *reader) namespace(in *corev1.Namespace) []Object {
 	return []Object{&model.Namespace{Meta: r.meta, Labels: r.labels("metadata.labels", in.Labels)}}
@@ -51,7 +48,7 @@ func (r *reader) pod(in *corev1.Pod) []Object {
 }
 
 func (r *reader) ownAddresses(annotations map[string]string) *model.OwnAddresses {
-	own := model.OwnAddresses{App: r.ownAddress(annotations, appAddressAnnotation), Outbound: r.ownAddress(annotations, outboundAddressAnnotation)}
+	own := model.OwnAddresses{App: r.ownAddress(annotations, kinds.AppAddressAnnotation), Outbound: r.ownAddress(annotations, kinds.OutboundAddressAnnotation)}
 	if own == (model.OwnAddresses{}) {
 		return nil
 	}

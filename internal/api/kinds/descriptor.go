@@ -77,6 +77,10 @@ type Watch struct {
 	Optional bool
 	// Revisioned objects belong to another control plane if their RevisionLabel says so.
 	Revisioned bool
+	// Labels tells that the labels of a custom object count beside its spec.
+	Labels bool
+	// Condition is the condition in the status of a custom object that counts; empty if none does.
+	Condition string
 	// CountsSame tells that pilot_k8s_reg_events counts updates that change nothing that is used.
 	CountsSame bool
 }

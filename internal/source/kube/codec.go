@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	istiometa "istio.io/api/meta/v1alpha1"
 	istiosecurity "istio.io/api/security/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,6 +73,7 @@ type document struct {
 	metav1.TypeMeta
 	Metadata json.RawMessage   `json:"metadata"`
 	Spec     json.RawMessage   `json:"spec"`
+	Status   json.RawMessage   `json:"status"`
 	Items    []json.RawMessage `json:"items"`
 }
 
@@ -121,6 +123,7 @@ func (d customDecoder) decodeOne(doc *document, kind string) (*custom, error) {
 		return c, nil
 	}
 	c.readSpec(k, doc)
+	c.readCondition(kinds.Of(k).Watch.Condition, doc.Status)
 	return c, nil
 }
 
@@ -150,12 +153,33 @@ func (c *custom) readSpec(k kinds.Kind, doc *document) {
 	c.flaw.message += "; it has no effect"
 }
 
+// readCondition reads the condition of a name from a status; all else of that is dropped. A status that cannot be read has none.
+func (c *custom) readCondition(name string, raw json.RawMessage) {
+	if name == "" || c.object == nil || len(raw) == 0 {
+		return
+	}
+	var status istiometa.IstioStatus
+	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, &status) != nil {
+		return
+	}
+	for _, condition := range status.GetConditions() {
+		if condition.GetType() == name {
+			statusOf(c.object).Conditions = []*istiometa.IstioCondition{{Type: name, Status: condition.GetStatus()}}
+		}
+	}
+}
+
 // istioAPI is the API level of the types that specs are decoded into.
 const istioAPI = "1.31"
 
 // specOf is the spec of an object of istio.io/client-go, which are all made alike.
 func specOf(o metav1.Object) proto.Message {
 	return reflect.ValueOf(o).Elem().FieldByName("Spec").Addr().Interface().(proto.Message)
+}
+
+// statusOf is the status of such an object.
+func statusOf(o metav1.Object) *istiometa.IstioStatus {
+	return reflect.ValueOf(o).Elem().FieldByName("Status").Addr().Interface().(*istiometa.IstioStatus)
 }
 
 func decodeSpec(raw json.RawMessage, spec proto.Message, o protojson.UnmarshalOptions) error {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"unique"
 
 	"google.golang.org/protobuf/proto"
@@ -100,11 +102,27 @@ func (r *reader) readCustom(c *custom, e *entry) {
 			r.buffer = fmt.Appendf(r.buffer, "%q:%q,", name, value)
 		}
 	}
+	r.keepExtras(c)
 	var err error
 	if r.buffer, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(r.buffer, specOf(c.object)); err != nil {
 		// A string that is not UTF-8 cannot come out of JSON; whatever else it may be, nothing of it is delivered.
 		e.object = nil
 		e.problem = &source.Problem{Severity: source.Error, Object: e.key, Path: "spec", Message: "cannot be read: " + err.Error()}
+	}
+}
+
+// keepExtras keeps of a custom object what counts beside its spec.
+func (r *reader) keepExtras(c *custom) {
+	if r.resource.watch.Labels {
+		c.object.SetLabels(c.Labels)
+		for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+			r.buffer = fmt.Appendf(r.buffer, "%q=%q,", name, c.Labels[name])
+		}
+	}
+	if r.resource.watch.Condition != "" {
+		for _, condition := range statusOf(c.object).GetConditions() {
+			r.buffer = fmt.Appendf(r.buffer, "%q is %q,", condition.GetType(), condition.GetStatus())
+		}
 	}
 }
 

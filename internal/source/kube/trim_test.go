@@ -90,7 +90,7 @@ func filled(k kinds.Kind, seed int64) metav1.Object {
 			if m.DeletionTimestamp = nil; random.IntN(2) == 0 {
 				m.DeletionTimestamp = &m.CreationTimestamp
 			}
-			for _, known := range slices.Concat(convert.Annotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"}) {
+			for _, known := range slices.Concat(kinds.UsedAnnotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"}) {
 				if m.Labels == nil || m.Annotations == nil || random.IntN(2) == 0 {
 					continue
 				}
@@ -200,11 +200,11 @@ func TestAnnotationsOfCustomResources(t *testing.T) {
 	require.Empty(t, read(nil).object.GetAnnotations())
 	require.Empty(t, read(map[string]string{"heartbeat": "1"}).object.GetAnnotations())
 	require.Len(t, prints, 1)
-	for _, name := range convert.Annotations() {
+	for _, name := range kinds.UsedAnnotations() {
 		used := map[string]string{name: "x"}
 		require.Equal(t, used, read(used).object.GetAnnotations())
 	}
-	require.Len(t, prints, 1+len(convert.Annotations()))
+	require.Len(t, prints, 1+len(kinds.UsedAnnotations()))
 }
 
 func merge(m map[string]string, name, value string) map[string]string {

@@ -1,17 +1,12 @@
 package kube
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
 
-// usedAnnotations are those that ingest reads (ingest.Annotations).
-var usedAnnotations = []string{
-	"networking.istio.io/exportTo",
-	"networking.istio.io/traffic-distribution",
-	"service.kubernetes.io/topology-mode",
-	"service.kubernetes.io/topology-aware-hints",
-	"lateen.io/app-address",
-	"lateen.io/outbound-address",
-	"kubernetes.io/ingress.class",
-}
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+)
+
+var usedAnnotations = kinds.UsedAnnotations()
 
 // usedNodeLabels say where a Node is.
 var usedNodeLabels = []string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone, "topology.istio.io/subzone"}

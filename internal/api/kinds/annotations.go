@@ -1,0 +1,21 @@
+package kinds
+
+// The annotations that conversions read.
+const (
+	ExportAnnotation       = "networking.istio.io/exportTo"
+	DistributionAnnotation = "networking.istio.io/traffic-distribution"
+	TopologyAnnotation     = "service.kubernetes.io/topology-mode"
+	HintsAnnotation        = "service.kubernetes.io/topology-aware-hints"
+	ClassAnnotation        = "kubernetes.io/ingress.class"
+	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh loopback addresses of its own.
+	AppAddressAnnotation      = "lateen.io/app-address"
+	OutboundAddressAnnotation = "lateen.io/outbound-address"
+)
+
+// UsedAnnotations returns the annotations that conversions read. A source may leave out all others.
+func UsedAnnotations() []string {
+	return []string{
+		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
+		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation,
+	}
+}
