@@ -171,20 +171,10 @@ const heaviest = 1_000_000
 // entryEndpoint gives one endpoint for each port of the service.
 func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []model.ServicePort, names bool) []model.Endpoint {
 	start := r.mark()
-	e := model.Endpoint{Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality())}
-	e.Address = r.endpointAddress(p.dot("address"), in.GetAddress(), names)
+	e := r.workloadAddress(p, in, names)
 	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
-	if e.Account = in.GetServiceAccount(); e.Account != "" && !isObjectName(e.Account) {
-		r.fail(p.dot("serviceAccount"), e.Account, "is no name of a ServiceAccount", wantLabel)
-	}
-	if e.Weight > heaviest {
-		r.fail(p.dot("weight"), e.Weight, "is too large", "a number from 0 to 1000000")
-	}
-	numbers := map[string]uint16{}
+	numbers := r.workloadPorts(p.dot("ports"), in)
 	for _, name := range sortedKeys(in.GetPorts()) {
-		if number, ok := r.port(p.dot("ports").key(name), int64(in.GetPorts()[name])); ok {
-			numbers[name] = number
-		}
 		if !slices.ContainsFunc(ports, func(s model.ServicePort) bool { return s.Name == name }) {
 			r.warn(p.dot("ports").key(name), in.GetPorts()[name], "is a port that the entry does not have", "the name of one of its ports")
 		}
@@ -201,6 +191,29 @@ func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []mod
 		out = append(out, e)
 	}
 	return out
+}
+
+// workloadAddress is where a workload is and as whom it runs, with its weight.
+func (r *reader) workloadAddress(p path, in *networking.WorkloadEntry, names bool) model.Endpoint {
+	e := model.Endpoint{Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality())}
+	e.Address = r.endpointAddress(p.dot("address"), in.GetAddress(), names)
+	if e.Account = in.GetServiceAccount(); e.Account != "" && !isObjectName(e.Account) {
+		r.fail(p.dot("serviceAccount"), e.Account, "is no name of a ServiceAccount", wantLabel)
+	}
+	if e.Weight > heaviest {
+		r.fail(p.dot("weight"), e.Weight, "is too large", "a number from 0 to 1000000")
+	}
+	return e
+}
+
+func (r *reader) workloadPorts(p path, in *networking.WorkloadEntry) map[string]uint16 {
+	numbers := map[string]uint16{}
+	for _, name := range sortedKeys(in.GetPorts()) {
+		if number, ok := r.port(p.key(name), int64(in.GetPorts()[name])); ok {
+			numbers[name] = number
+		}
+	}
+	return numbers
 }
 
 func (r *reader) endpointAddress(p path, text string, names bool) string {

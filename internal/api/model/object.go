@@ -1,7 +1,6 @@
 package model
 
-// Object is one of the mesh's own objects: *Namespace, *Node, *Service, *EndpointSlice, *Workload, *Gateway, *VirtualService,
-// *DestinationRule, *Sidecar, *Guard, *Credential or *MeshConfig.
+// Object is one of the mesh's own objects, a pointer to a struct of this package with a Meta, or a *MeshConfig.
 type Object interface{ object() }
 
 func (*Meta) object()       {}
