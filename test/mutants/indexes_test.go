@@ -71,7 +71,7 @@ var indexFaults = [][]fault{
 
 // joinFaults: endpoint sets are not kept up with slices, entries and workloads.
 var joinFaults = [][]fault{
-	in("state.batch.joinEndpoints", "ExprStmt 7, SelectorExpr 11",
+	in("state.batch.joinEndpoints", "ExprStmt 8, SelectorExpr 11",
 		without("ExprStmt 1", "slices"),
 		instead("SelectorExpr 1", "what was is joined with the pods of before", "b.next"),
 		without("ExprStmt 2", "what ServiceEntries list"),
@@ -126,6 +126,14 @@ var joinFaults = [][]fault{
 		instead("CallExpr 8", "a node's locality", "$2"),
 		without("IncDecStmt 1", "unknown pods are counted"),
 	),
+	in("state.joiner.joinEntries", "BinaryExpr 4, CallExpr 12, ExprStmt 3",
+		instead("BinaryExpr 4", "another selector selects other WorkloadEntries", "true"),
+		instead("CallExpr 3", "other ports are other endpoints of WorkloadEntries", "true"),
+		without("ExprStmt 1", "WorkloadEntries of a changed service"),
+		without("ExprStmt 2", "what a WorkloadEntry gave goes"),
+		without("ExprStmt 3", "what a WorkloadEntry gives comes"),
+	),
+	in("state.entryServes", "ExprStmt 1", without("ExprStmt 1", "the account of a WorkloadEntry")),
 	in("state.serviceID.key", "SelectorExpr 3", instead("SelectorExpr 2", "services of one host are told apart by namespace", `""`)),
 	in("state.serviceIDOf", "AssignStmt 2", without("AssignStmt 2", "ServiceEntries have endpoints for themselves")),
 }
@@ -136,7 +144,7 @@ var accountFaults = [][]fault{
 		without("ExprStmt 1", "accounts go"),
 		without("ExprStmt 3", "accounts come"),
 	),
-	in("state.batch.joinEndpoints", "ExprStmt 7", without("ExprStmt 7", "accounts are brought up to date")),
+	in("state.batch.joinEndpoints", "ExprStmt 8", without("ExprStmt 8", "accounts are brought up to date")),
 	in("state.joiner.finishAccounts", "AssignStmt 5, ExprStmt 2, UnaryExpr 2",
 		without("ExprStmt 1", "a service without accounts"),
 		without("ExprStmt 2", "a service's accounts"),

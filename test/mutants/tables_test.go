@@ -21,6 +21,7 @@ var indexed = []struct {
 	{"Credential", []string{"credentialsByName"}, false},
 	{"Node", []string{"nodesByName"}, false},
 	{"EndpointSlice", []string{"slicesByPod", "slicesByNode"}, false},
+	{"WorkloadEntry", []string{"workloadEntriesByName"}, false},
 	{"Workload", nil, false},
 }
 

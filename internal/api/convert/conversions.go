@@ -27,6 +27,7 @@ func conversions() map[kinds.Kind]conversion {
 		kinds.VirtualService:      converting((*reader).virtualService),
 		kinds.DestinationRule:     converting((*reader).destinationRule),
 		kinds.ServiceEntry:        converting((*reader).serviceEntry),
+		kinds.WorkloadEntry:       converting((*reader).workloadEntry),
 		kinds.Sidecar:             converting((*reader).sidecar),
 		kinds.AuthorizationPolicy: converting((*reader).authorizationPolicy),
 		kinds.PeerAuthentication:  converting((*reader).peerAuthentication),

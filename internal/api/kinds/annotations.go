@@ -7,6 +7,8 @@ const (
 	TopologyAnnotation     = "service.kubernetes.io/topology-mode"
 	HintsAnnotation        = "service.kubernetes.io/topology-aware-hints"
 	ClassAnnotation        = "kubernetes.io/ingress.class"
+	// HealthAnnotation marks WorkloadEntries whose health somebody reports in their status.
+	HealthAnnotation = "proxy.istio.io/health-checks-enabled"
 	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh loopback addresses of its own.
 	AppAddressAnnotation      = "lateen.io/app-address"
 	OutboundAddressAnnotation = "lateen.io/outbound-address"
@@ -16,6 +18,6 @@ const (
 func UsedAnnotations() []string {
 	return []string{
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
-		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation,
+		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation,
 	}
 }

@@ -44,6 +44,7 @@ const (
 	VirtualService      Kind = "VirtualService"
 	DestinationRule     Kind = "DestinationRule"
 	ServiceEntry        Kind = "ServiceEntry"
+	WorkloadEntry       Kind = "WorkloadEntry"
 	Sidecar             Kind = "Sidecar"
 	AuthorizationPolicy Kind = "AuthorizationPolicy"
 	PeerAuthentication  Kind = "PeerAuthentication"
@@ -121,6 +122,10 @@ func table() []Descriptor {
 			DependsOnMesh: true,
 		}),
 		istio(Descriptor{
+			Kind: WorkloadEntry, API: networking, Resource: "workloadentries", New: object[networkingv1.WorkloadEntry],
+			Watch: Watch{Labels: true, Condition: "Healthy"},
+		}),
+		istio(Descriptor{
 			Kind: Sidecar, API: networking, Resource: "sidecars", New: object[networkingv1.Sidecar],
 			DependsOnMesh: true,
 		}),
@@ -183,9 +188,9 @@ func unread() map[string]string {
 		"admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingAdmissionPolicy " +
 			"ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
 		"admissionregistration.k8s.io/v1beta1": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
-		NetworkingGroup + "/v1":                "ProxyConfig WorkloadEntry WorkloadGroup",
-		NetworkingGroup + "/v1beta1":           "ProxyConfig WorkloadEntry WorkloadGroup",
-		NetworkingGroup + "/v1alpha3":          "EnvoyFilter WorkloadEntry WorkloadGroup",
+		NetworkingGroup + "/v1":                "ProxyConfig WorkloadGroup",
+		NetworkingGroup + "/v1beta1":           "ProxyConfig WorkloadGroup",
+		NetworkingGroup + "/v1alpha3":          "EnvoyFilter WorkloadGroup",
 		SecurityGroup + "/v1":                  "RequestAuthentication",
 		SecurityGroup + "/v1beta1":             "RequestAuthentication",
 		TelemetryGroup + "/v1":                 "Telemetry",

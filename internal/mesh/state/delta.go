@@ -32,6 +32,7 @@ type Delta struct {
 	Credentials      []Pair[model.Credential]
 	Workloads        []Pair[model.Workload]
 	Nodes            []Pair[model.Node]
+	WorkloadEntries  []Pair[model.WorkloadEntry]
 	Endpoints        []EndpointChange
 	Accounts         []AccountsChange
 	// Mesh tells that the mesh configuration changed, on which everything may depend.

@@ -87,6 +87,16 @@ func (d dumbSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 		for _, e := range s.Endpoints {
 			add("entry", e)
 		}
+		for _, e := range d.entriesOf(s) {
+			for _, p := range s.Ports {
+				if port := dumbPort(p, e); port != 0 && !e.Withheld {
+					add("workloadentry/"+e.Name, model.Endpoint{
+						Address: e.Address, Port: port, PortName: p.Name, Health: e.Health, Weight: e.Weight, Labels: e.Labels,
+						Locality: e.Locality, Workload: e.Namespace + "/" + e.Name,
+					})
+				}
+			}
+		}
 		if s.Kind != kinds.ServiceEntry || s.Selector.IsEmpty() {
 			continue
 		}
@@ -126,6 +136,9 @@ func (d dumbSnapshot) accounts(id serviceID) []string {
 		for _, e := range s.Endpoints {
 			found[e.Account] = e.Account != ""
 		}
+		for _, e := range d.entriesOf(s) {
+			found[e.Account] = found[e.Account] || e.Account != ""
+		}
 		for _, w := range pods {
 			if s.Kind == kinds.ServiceEntry && !s.Selector.IsEmpty() && s.Selector.Selects(w.Labels) {
 				ofPod(w.Name)
@@ -134,6 +147,21 @@ func (d dumbSnapshot) accounts(id serviceID) []string {
 	}
 	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
 	return slices.Sorted(maps.Keys(found))
+}
+
+// entriesOf are the WorkloadEntries that serve a service.
+func (d dumbSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
+	if s.Selector.IsEmpty() || s.Resolution != model.EDS {
+		return nil
+	}
+	return of(d, func(e *model.WorkloadEntry) bool { return e.Namespace == s.Namespace && s.Selector.Selects(e.Labels) })
+}
+
+func dumbPort(p model.ServicePort, e *model.WorkloadEntry) uint16 {
+	if p.TargetName != "" {
+		return e.Ports.Number(p.TargetName)
+	}
+	return cmp.Or(e.Ports.Number(p.Name), p.Target)
 }
 
 func dumbID(s *model.Service) serviceID {

@@ -31,6 +31,7 @@ func (b *batch) joinEndpoints() {
 	for _, w := range b.movedWorkloads() {
 		j.swapWorkload(Pair[model.Workload]{Old: w, New: w})
 	}
+	j.joinEntries()
 	j.finish()
 	j.finishAccounts()
 }

@@ -280,6 +280,7 @@ func requireDelta(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.Credentials)
 	requirePairs(t, before, now, d.Workloads)
 	requirePairs(t, before, now, d.Nodes)
+	requirePairs(t, before, now, d.WorkloadEntries)
 	was, is := before.mesh(), now.mesh()
 	require.Equal(t, model.Fingerprint(&was) != model.Fingerprint(&is), d.Mesh)
 	requireEndpointChanges(t, before, now, d)

@@ -24,6 +24,7 @@ type Snapshot struct {
 	guards           table[model.Guard]
 	nodes            table[model.Node]
 	slices           table[model.EndpointSlice]
+	workloadEntries  table[model.WorkloadEntry]
 
 	hosts      index[model.Host]      // reversed host; of all services
 	selectors  index[model.Labels]    // first pair, text, kind, namespace, name; over workloads, of all types

@@ -39,6 +39,8 @@ const (
 	guardsByNamespace   column[model.Guard]      = 0 // namespace, kind, order
 	credentialsByName   column[model.Credential] = 0 // namespace, name
 	nodesByName         column[model.Node]       = 0 // name
+
+	workloadEntriesByName column[model.WorkloadEntry] = 0 // namespace, name
 )
 
 const (
@@ -131,6 +133,13 @@ var tables = []anyTable{
 		changes: func(d *Delta) *[]Pair[model.Node] { return &d.Nodes },
 		indexes: []keysOf[model.Node]{
 			nodesByName: one(func(n *model.Node) []byte { return join(n.Name) }),
+		},
+	}),
+	declare(schema[model.WorkloadEntry]{
+		table:   func(w *Snapshot) *table[model.WorkloadEntry] { return &w.workloadEntries },
+		changes: func(d *Delta) *[]Pair[model.WorkloadEntry] { return &d.WorkloadEntries },
+		indexes: []keysOf[model.WorkloadEntry]{
+			workloadEntriesByName: one(func(e *model.WorkloadEntry) []byte { return join(e.Namespace, e.Name) }),
 		},
 	}),
 	declare(schema[model.Workload]{

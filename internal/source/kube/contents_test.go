@@ -64,6 +64,13 @@ var contents = map[string][]string{
 		`spec: {host: a, subsets: null, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}}`,
 		`spec: {host: a, subsets: null, trafficPolicy: {tls: {mode: SIMPLE, credentialName: a}}}`,
 	},
+	"workloadentries": {
+		`spec: {address: 192.0.2.10, labels: {app: a}, ports: {http: 8080}}`,
+		`spec: {address: 192.0.2.11, labels: {app: a}, weight: 3, serviceAccount: a, locality: r1/z1}`,
+		`{metadata: {labels: {app: b}}, spec: {address: 192.0.2.12}}`,
+		`{metadata: {annotations: {proxy.istio.io/health-checks-enabled: "true"}}, spec: {address: 192.0.2.13, labels: {app: a}}}`,
+		`spec: {address: nowhere.example.com, labels: {app: a}}`,
+	},
 	"serviceentries": {
 		`spec: {hosts: [x.example.com], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS, workloadSelector: null, endpoints: null}`,
 		`spec: {hosts: [x.example.com, y.example.com], ports: [{number: 3306, name: db, protocol: TCP}], resolution: STATIC, endpoints: [{address: 10.0.0.9}], workloadSelector: null}`,

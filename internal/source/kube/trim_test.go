@@ -207,6 +207,29 @@ func TestAnnotationsOfCustomResources(t *testing.T) {
 	require.Len(t, prints, 1+len(kinds.UsedAnnotations()))
 }
 
+// What a kind declares to count beside its spec is kept and makes an update; all else of its metadata and status does not.
+func TestLabelsAndConditionCountWhereTheKindSaysSo(t *testing.T) {
+	kind := kinds.WorkloadEntry
+	resource := &resource{kind: kind, watch: kinds.Of(kind).Watch}
+	seed := maphash.MakeSeed()
+	read := func(labels map[string]string, status string) entry {
+		c := &custom{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}, object: kind.NewObject()}
+		c.readCondition(resource.watch.Condition, []byte(status))
+		e, ours := (&reader{resource: resource, seed: seed}).read(c)
+		require.True(t, ours)
+		return e
+	}
+	plain, labels := read(nil, ""), map[string]string{"app": "a"}
+	require.Equal(t, labels, read(labels, "").object.GetLabels())
+	require.NotEqual(t, plain.print, read(labels, "").print)
+	const other = `{"conditions": [{"type": "Ready", "status": "True"}]}`
+	require.Equal(t, plain.print, read(nil, other).print)
+	require.Equal(t, plain.print, read(nil, `{"conditions": 7}`).print)
+	healthy, not := `{"conditions": [{"type": "Healthy", "status": "True"}]}`, `{"conditions": [{"type": "Healthy", "status": "False"}]}`
+	require.NotEqual(t, plain.print, read(nil, healthy).print)
+	require.NotEqual(t, read(nil, not).print, read(nil, healthy).print)
+}
+
 func merge(m map[string]string, name, value string) map[string]string {
 	out := map[string]string{name: value}
 	for k, v := range m {

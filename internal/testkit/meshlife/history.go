@@ -56,7 +56,7 @@ var howMany = map[kinds.Kind][]int{
 	kinds.Service: {0, 6, 12}, kinds.ServiceEntry: {0, 2, 4}, kinds.VirtualService: {0, 3, 6}, kinds.DestinationRule: {0, 2, 4}, kinds.Sidecar: {0, 1, 3},
 	kinds.Gateway: {0, 2, 3}, kinds.Pod: {0, 6, 12}, kinds.EndpointSlice: {0, 5, 10}, kinds.Namespace: {0, 2}, kinds.Node: {0, 2, 2}, kinds.ConfigMap: {0, 1},
 	kinds.AuthorizationPolicy: {0, 0, 1}, kinds.PeerAuthentication: {0, 2, 5},
-	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2},
+	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -269,6 +269,8 @@ func MetaOf(o model.Object) *model.Meta {
 	case *model.Namespace:
 		return &o.Meta
 	case *model.Node:
+		return &o.Meta
+	case *model.WorkloadEntry:
 		return &o.Meta
 	}
 	return &model.Meta{Kind: meshKey.Kind, Namespace: meshKey.Namespace, Name: meshKey.Name}

@@ -16,7 +16,7 @@ import (
 var Kinds = []kinds.Kind{
 	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.Pod,
 	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy, kinds.PeerAuthentication,
-	kinds.Secret, kinds.Ingress,
+	kinds.Secret, kinds.Ingress, kinds.WorkloadEntry,
 }
 
 // meshKey is where the mesh configuration stands.
@@ -73,6 +73,8 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawWorkload(t, m)}
 	case kinds.EndpointSlice:
 		return []model.Object{drawSlice(t, m)}
+	case kinds.WorkloadEntry:
+		return []model.Object{drawWorkloadEntry(t, m)}
 	case kinds.Namespace:
 		return []model.Object{&model.Namespace{Meta: m, Labels: one(t, "labels", labelSets...)}}
 	case kinds.Node:
@@ -274,6 +276,15 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 		w.Own = &own
 	}
 	return w
+}
+
+func drawWorkloadEntry(t *rapid.T, m model.Meta) *model.WorkloadEntry {
+	return &model.WorkloadEntry{
+		Meta: m, Labels: one(t, "labels", podLabels...), Address: one(t, "address", addresses...),
+		Ports:  model.PortNamesOf(one(t, "ports", nil, map[string]uint16{"p80": 8080}, map[string]uint16{"web": 8081, "p9080": 8081})),
+		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), Account: one(t, "account", accounts...),
+		Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy), Withheld: rarely(t, 4, "withheld"),
+	}
 }
 
 // drawAddresses draws one of a family, or one of each.

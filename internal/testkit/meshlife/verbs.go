@@ -59,7 +59,7 @@ var verbs = map[Verb]verb{
 
 var (
 	contested = []kinds.Kind{kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.PeerAuthentication}
-	labelled  = []kinds.Kind{kinds.Pod, kinds.Namespace, kinds.Service, kinds.ServiceEntry, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
+	labelled  = []kinds.Kind{kinds.Pod, kinds.WorkloadEntry, kinds.Namespace, kinds.Service, kinds.ServiceEntry, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
 		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.Ingress}
 	// renamed are kinds whose names say nothing of what they are for.
 	renamed = []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.EndpointSlice,
@@ -257,6 +257,8 @@ func (h *History) relabel(t *rapid.T, kind kinds.Kind) []Update {
 		labels := one(t, "labels", labelSets...)
 		switch o := o.(type) {
 		case *model.Workload:
+			o.Labels = labels
+		case *model.WorkloadEntry:
 			o.Labels = labels
 		case *model.Namespace:
 			o.Labels = labels
