@@ -55,6 +55,8 @@ type Options struct {
 	Problems func(appeared, mended []source.Problem)
 	// Cluster is what is told and written in a cluster; nil outside of one.
 	Cluster *Cluster
+
+	writer *state.Writer // nil makes one
 }
 
 // differLimit is how many differences of sets are remembered for the sessions that make the same step: those of a few
@@ -92,7 +94,8 @@ func New(o Options) *Pipeline {
 		Converter: convert.New(convert.Options{
 			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		}),
-		Mesh: o.Mesh,
+		Mesh:   o.Mesh,
+		Writer: o.writer,
 		Debounce: schedule.Debounce{
 			After: o.Config.DebounceAfter, Early: o.Config.DebounceEarly, Max: o.Config.DebounceMax, Endpoints: o.Config.EDSDebounce,
 			Moves: o.Config.DebounceMoves,

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
@@ -35,7 +36,9 @@ type rig struct {
 func newRig(tb testing.TB, objects []source.Change) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &rig{tb: tb, ctx: ctx, differ: resource.NewDiffer(differLimit), now: time.Unix(1000, 0)}
-	r.pipeline = New(Options{Mesh: model.DefaultMesh(), Log: slog.New(slog.DiscardHandler)})
+	r.pipeline = New(Options{
+		Mesh: model.DefaultMesh(), Log: slog.New(slog.DiscardHandler), writer: state.NewCountingWriter(),
+	})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

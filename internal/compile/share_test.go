@@ -90,7 +90,7 @@ func TestRoutesOfOneNamespaceAreItsOwn(t *testing.T) {
 // A new class costs what it sees otherwise than one that is there: here the services of two namespaces, which have short names.
 func TestANewClassCostsItsDifference(t *testing.T) {
 	const services, each = 1000, 1000 / namespaces
-	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}
+	m := &meshOf{writer: state.NewCountingWriter(), compiler: NewCompiler(Refusals{})}
 	var updates []state.Update
 	for i := range services {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -22,6 +23,8 @@ type LoopOptions struct {
 	Converter *convert.Converter
 	Mesh      model.MeshConfig // until a ConfigMap says otherwise
 	Debounce  Debounce
+	// Writer applies the batches; nil makes one.
+	Writer *state.Writer
 	// Publish gets each generation, in order, in the loop's goroutine.
 	Publish func(*state.Snapshot, *state.Delta)
 	// Batched is told of each batch: how many changes, and how long the first of them waited.
@@ -65,7 +68,7 @@ type message struct {
 func NewLoop(o LoopOptions) *Loop {
 	l := &Loop{
 		o: o, inbox: make(chan message, inboxSize), delivered: newDeliveryReports(), queues: newQueues(o.Debounce),
-		writer: state.NewWriter(), checker: validate.NewChecker(o.Problems), initial: newInitialState(),
+		writer: cmp.Or(o.Writer, state.NewWriter()), checker: validate.NewChecker(o.Problems), initial: newInitialState(),
 	}
 	l.convert = newReconverter(o.Converter, o.Mesh, l.converted)
 	l.grace = newEndpointGrace(o.Debounce.Moves, l.selectorOf)

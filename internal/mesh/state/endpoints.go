@@ -5,7 +5,6 @@ import (
 	"iter"
 	"net"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -15,7 +14,7 @@ import (
 // claim one endpoint, as when it moves from slice to slice; the first by name counts. It never changes.
 type EndpointSet struct{ claims index[model.Endpoint] } // endpoint id, contributor
 
-var noEndpoints = &EndpointSet{claims: newIndex[model.Endpoint](&atomic.Uint64{})}
+var noEndpoints = &EndpointSet{claims: newIndex[model.Endpoint](nil)}
 
 // EndpointID names an endpoint within its service: address, port and the service port that it serves.
 type EndpointID string

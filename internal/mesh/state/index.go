@@ -13,9 +13,6 @@ import (
 
 // index is a persistent map in the order of its keys. Keys are made by join and order: parts end with a zero byte, so that a
 // prefix of whole parts selects exactly what begins with them.
-//
-// It counts the entries that are looked at, on the one counter of a Writer's snapshots: that no look-up costs more in a larger mesh
-// is a promise, and tests hold it to that.
 type index[T any] struct{ entries *btree[entry[T]] }
 
 type entry[T any] struct {

@@ -13,7 +13,7 @@ import (
 // A change of one host of a slice, or of its pod, looks up no pod of another host.
 func TestAHostThatStaysIsNotJoinedAgain(t *testing.T) {
 	lookups := func(hosts int) (host, itsPod uint64) {
-		w := NewWriter()
+		w := NewCountingWriter()
 		updates := []Update{kubeService("default", "a")}
 		var list []model.SliceHost
 		for i := range hosts {

@@ -35,11 +35,11 @@ type Snapshot struct {
 
 	pendingHosts int
 	subsets      int
-	lookups      *atomic.Uint64 // of this snapshot and those before and after
+	lookups      *atomic.Uint64 // of this snapshot and those before and after; nil if they are not counted
 }
 
-func emptySnapshot() *Snapshot {
-	mesh, lookups := model.DefaultMesh(), &atomic.Uint64{}
+func emptySnapshot(lookups *atomic.Uint64) *Snapshot {
+	mesh := model.DefaultMesh()
 	w := &Snapshot{
 		Mesh:       &mesh,
 		hosts:      newIndex[model.Host](lookups),
@@ -286,5 +286,11 @@ func (w *Snapshot) Counts() Counts {
 	}
 }
 
-// Lookups is how many entries of indexes have been looked at so far, in this snapshot and in those before and after it.
-func (w *Snapshot) Lookups() uint64 { return w.lookups.Load() }
+// Lookups returns how many entries of indexes have been looked at so far, in this snapshot and in those
+// before and after it. Only a NewCountingWriter counts them; else it is 0.
+func (w *Snapshot) Lookups() uint64 {
+	if w.lookups == nil {
+		return 0
+	}
+	return w.lookups.Load()
+}

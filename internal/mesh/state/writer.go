@@ -1,6 +1,7 @@
 package state
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -23,8 +24,14 @@ type Writer struct {
 }
 
 // NewWriter starts with an empty snapshot at generation 0.
-func NewWriter() *Writer {
-	return &Writer{snapshot: emptySnapshot(), given: map[source.Key][]model.Object{}}
+func NewWriter() *Writer { return newWriter(nil) }
+
+// NewCountingWriter is NewWriter for tests: Snapshot.Lookups counts what is looked at. That no question
+// costs more in a larger mesh is a promise, and tests hold the snapshots to it.
+func NewCountingWriter() *Writer { return newWriter(&atomic.Uint64{}) }
+
+func newWriter(lookups *atomic.Uint64) *Writer {
+	return &Writer{snapshot: emptySnapshot(lookups), given: map[source.Key][]model.Object{}}
 }
 
 // Snapshot is the present generation.
