@@ -17,7 +17,7 @@ race=$(command -v cc >/dev/null && echo -race || true)
 
 # alone are packages in which nothing runs at the same time as something else, neither in the code nor in its tests: the race
 # detector would find nothing, and make them seven times slower.
-alone='/(internal/(ingest|translate/[a-z]+)|test/(imports|mutants))$'
+alone='/(internal/(api/convert|translate/[a-z]+)|test/(imports|mutants|docs))$'
 
 steps=7
 step=0
