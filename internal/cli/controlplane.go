@@ -17,18 +17,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 )
 
-// What a control plane of its own inherits from the mesh, by descriptor. The mesh keeps the listeners, so that the ports stay
-// its own while the process is started again, and who connects meanwhile waits.
+// The descriptors that a separate control plane inherits from the mesh. The mesh keeps the
+// listeners open, so that the ports stay its own while the process restarts, and connections made
+// meanwhile wait.
 const (
 	linkDescriptor = 3 + iota
 	xdsDescriptor
 	monitoringDescriptor
 )
 
-// news is what a control plane of its own tells the mesh for its screen.
-type news struct {
+// statusMessage is what a separate control plane sends to the mesh for its screen.
+type statusMessage struct {
 	Push *fanout.Record `json:"push,omitempty"`
-	// Problems are all that stand; nil if the news are about something else.
+	// Problems are all present problems, or nil if the message is about something else.
 	Problems *[]source.Problem `json:"problems,omitempty"`
 }
 
@@ -40,7 +41,7 @@ func newControlPlane() *cobra.Command {
 		Hidden: true,
 		Args:   arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, settings, err := surroundings(level, format)
+			log, settings, err := loggerAndSettings(level, format)
 			if err != nil {
 				return err
 			}
@@ -53,7 +54,7 @@ func newControlPlane() *cobra.Command {
 			if err != nil {
 				return notInherited(err, "lateen up")
 			}
-			changed := make(chan struct{}, 1) // latest-value: the problems that stand are read when the signal is taken
+			changed := make(chan struct{}, 1) // latest-value: the receiver reads the present problems
 			pipeline := app.New(app.Options{
 				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring,
 				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, ProxyDrain: local.ListenerDrain, Log: log, Version: version,
@@ -64,7 +65,7 @@ func newControlPlane() *cobra.Command {
 			log.Info("serving", "xds", xds.Addr().String(), "monitoring", monitoring.Addr().String())
 			g, ctx := errgroup.WithContext(cmd.Context())
 			g.Go(func() error { return pipeline.Run(ctx) })
-			g.Go(func() error { tell(ctx, line, pipeline, changed); return nil })
+			g.Go(func() error { sendStatus(ctx, line, pipeline, changed); return nil })
 			return g.Wait()
 		},
 	}
@@ -86,37 +87,39 @@ func inheritedListeners() (xds, monitoring net.Listener, err error) {
 func inheritedListener(descriptor uintptr, name string) (net.Listener, error) {
 	f := os.NewFile(descriptor, name)
 	l, err := net.FileListener(f)
-	_ = f.Close() // the listener has a descriptor of its own
+	_ = f.Close() // the listener has its own descriptor
 	if err != nil {
 		return nil, notInherited(err, "lateen up")
 	}
 	return l, nil
 }
 
-// notInherited is for a person who runs what another command is to run.
+// notInherited explains to a person that another command runs this one.
 func notInherited(err error, parent string) error {
-	return fmt.Errorf("%w; this command is started by %s, which it inherits its sockets from. The control plane alone is lateen serve", err, parent)
+	return fmt.Errorf(
+		"%w; this command is started by %s, which it inherits its sockets from. The control plane alone is lateen serve", err, parent,
+	)
 }
 
-// tell passes on what the mesh's screen shows, until ctx ends. What problems there are is told once the first state is there:
-// until then they are not complete.
-func tell(ctx context.Context, line *link.Source, p *app.Pipeline, changed <-chan struct{}) {
+// sendStatus sends what the mesh's screen shows, until ctx ends. It sends problems once the first
+// state is loaded: before that they are incomplete.
+func sendStatus(ctx context.Context, line *link.Source, p *app.Pipeline, changed <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-p.Opened():
 	}
 	standing := p.Problems()
-	n := news{Problems: &standing}
+	n := statusMessage{Problems: &standing}
 	for line.Tell(n) == nil {
 		select {
 		case <-ctx.Done():
 			return
 		case r := <-p.Pushes():
-			n = news{Push: &r}
+			n = statusMessage{Push: &r}
 		case <-changed:
 			standing := p.Problems()
-			n = news{Problems: &standing}
+			n = statusMessage{Problems: &standing}
 		}
 	}
 }

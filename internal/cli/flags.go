@@ -14,29 +14,30 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// restricted is a flag that refuses a value which cannot be meant, when the command line is read: before anything is done, and with the
-// exit code of a mistake in the command line.
-type restricted struct {
+// validatedValue is a flag that rejects an invalid value while the command line is parsed. So the
+// command has done nothing yet, and the exit code is that of wrong usage.
+type validatedValue struct {
 	pflag.Value
-	check func() error // of what was set last
+	check func() error // validates the present value
 }
 
 // Set implements pflag.Value.
-func (r restricted) Set(text string) error {
+func (r validatedValue) Set(text string) error {
 	if err := r.Value.Set(text); err != nil {
 		return err
 	}
 	return r.check()
 }
 
-func restrict(flags *pflag.FlagSet, name string, check func() error) {
+// validateFlag makes a flag reject the values for which check fails.
+func validateFlag(flags *pflag.FlagSet, name string, check func() error) {
 	f := flags.Lookup(name)
-	f.Value = restricted{f.Value, check}
+	f.Value = validatedValue{f.Value, check}
 }
 
-// atLeast refuses smaller values of a flag.
+// atLeast makes a flag reject smaller values.
 func atLeast[T cmp.Ordered](flags *pflag.FlagSet, name string, value *T, least T) {
-	restrict(flags, name, func() error {
+	validateFlag(flags, name, func() error {
 		if *value < least {
 			return fmt.Errorf("want %v or more", least)
 		}
@@ -44,9 +45,9 @@ func atLeast[T cmp.Ordered](flags *pflag.FlagSet, name string, value *T, least T
 	})
 }
 
-// oneOf refuses other values of a flag, and lets a shell complete these.
+// oneOf makes a flag reject other values, and completes these in a shell.
 func oneOf(cmd *cobra.Command, name string, value *string, values ...string) {
-	restrict(cmd.Flags(), name, func() error {
+	validateFlag(cmd.Flags(), name, func() error {
 		if !slices.Contains(values, *value) {
 			return errors.New("want " + alternatives(values))
 		}
@@ -55,7 +56,7 @@ func oneOf(cmd *cobra.Command, name string, value *string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// alternatives joins words as a sentence does: "a, b or c".
+// alternatives joins words as in a sentence: "a, b or c".
 func alternatives(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -64,9 +65,9 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// hostPort refuses values of a flag that are no address of a port; an empty one stays allowed.
+// hostPort makes a flag reject values that are neither HOST:PORT nor empty.
 func hostPort(flags *pflag.FlagSet, name string, value *string) {
-	restrict(flags, name, func() error {
+	validateFlag(flags, name, func() error {
 		if _, _, err := net.SplitHostPort(*value); err != nil && *value != "" {
 			return errors.New("want HOST:PORT, as 127.0.0.1:15010")
 		}
@@ -74,7 +75,7 @@ func hostPort(flags *pflag.FlagSet, name string, value *string) {
 	})
 }
 
-// arguments asks for exactly these arguments, named as in the command's usage.
+// arguments requires exactly these arguments, named as in the command's usage.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -87,14 +88,15 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// helpWidth is how many columns help takes at most.
+// helpWidth is the width of help texts in columns.
 const helpWidth = 100
 
-// fitHelp breaks what a command and those below it say of themselves into lines of helpWidth; writeUsage does so with their flags.
+// fitHelp wraps the descriptions of a command and its subcommands at helpWidth. writeUsage wraps
+// their flags.
 func fitHelp(cmd *cobra.Command) {
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(cmd.Long, "\n\n") {
-		if !strings.HasPrefix(paragraph, " ") { // else its lines are a list
+		if !strings.HasPrefix(paragraph, " ") { // otherwise it is a list
 			paragraph = strings.Join(terminal.Wrap(strings.ReplaceAll(paragraph, "\n", " "), helpWidth), "\n")
 		}
 		paragraphs = append(paragraphs, paragraph)

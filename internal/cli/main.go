@@ -16,7 +16,7 @@ import (
 // version is set by the linker (Makefile).
 var version = "dev"
 
-// istioVersion is the API level that proxies are told and that tools see.
+// istioVersion is the API level reported to proxies and tools.
 const istioVersion = "1.31.0"
 
 // Exit codes.
@@ -25,11 +25,11 @@ const (
 	exitUsage  = 2
 )
 
-// errFailed ends the command with exit code 1 after it has said itself what failed.
+// errFailed makes the exit code 1 without a message: the command has printed what failed.
 var errFailed = errors.New("failed")
 
-// Main runs the command that the arguments name, until it ends or the process is interrupted, and
-// returns the exit code: 0, 1 if it failed, or 2 if the arguments are wrong.
+// Main runs the command that the arguments name, until it ends or the process is interrupted. It
+// returns the exit code: 0, 1 if the command failed, or 2 if the arguments are wrong.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

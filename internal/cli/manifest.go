@@ -29,18 +29,20 @@ are not among them.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Namespace, "namespace", "istio-system", "the root namespace")
-	flags.StringVar(&o.Revision, "revision", "", "tells this control plane from others in the same cluster; it serves Istio objects with the label istio.io/rev accordingly, and those without")
+	flags.StringVar(
+		&o.Revision, "revision", "", "tells this control plane from others in the same cluster; it serves Istio objects with the label istio.io/rev accordingly, and those without",
+	)
 	flags.StringVar(&o.Image, "image", "", "the image of the control plane")
 	flags.Int32Var(&o.Replicas, "replicas", 2, "how many run")
 	atLeast(flags, "replicas", &o.Replicas, 1)
-	restrict(flags, "namespace", func() error { return dnsLabel(o.Namespace) })
-	restrict(flags, "revision", func() error {
+	validateFlag(flags, "namespace", func() error { return dnsLabel(o.Namespace) })
+	validateFlag(flags, "revision", func() error {
 		if o.Revision == "" {
 			return nil // the only one
 		}
 		return dnsLabel(o.Revision)
 	})
-	restrict(flags, "image", func() error {
+	validateFlag(flags, "image", func() error {
 		if o.Image == "" || strings.ContainsFunc(o.Image, unicode.IsSpace) {
 			return errors.New("want the image of the control plane, as registry.example.com/lateen:v1")
 		}
@@ -50,10 +52,12 @@ are not among them.`,
 	return cmd
 }
 
-// dnsLabel says what is wrong with a part of objects' names, if anything is (RFC 1123).
+// dnsLabel reports whether a name is invalid as a part of object names (RFC 1123).
 func dnsLabel(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
-		return errors.New("want a name of small letters, digits and dashes, 63 at most, that begins and ends with a letter or a digit")
+		return errors.New(
+			"want a name of small letters, digits and dashes, 63 at most, that begins and ends with a letter or a digit",
+		)
 	}
 	return nil
 }

@@ -35,7 +35,9 @@ With --beside-lateen Lateen is measured after it, and both are put side by side.
 	for _, c := range perfCommands() {
 		cmd.AddCommand(c.command(out, progress))
 	}
-	cmd.AddCommand(newPerfDebounce(out, progress), newPerfPressure(out, progress), newPerfConstants(out, progress), newPerfModel(out), newPerfCompare(out))
+	cmd.AddCommand(
+		newPerfDebounce(out, progress), newPerfPressure(out, progress), newPerfConstants(out, progress), newPerfModel(out), newPerfCompare(out),
+	)
 	return cmd
 }
 
@@ -43,14 +45,14 @@ With --beside-lateen Lateen is measured after it, and both are put side by side.
 type perfCommand struct {
 	use, short, long, example string
 	defaults                  perfDefaults
-	// flags adds those of this scenario alone; it may be nil.
+	// flags adds the flags of this scenario. It may be nil.
 	flags    func(cmd *cobra.Command, f *perfFlags)
 	scenario func(f *perfFlags) perf.Scenario
-	// searches tells that a capacity can be searched for.
-	searches bool
+	// hasCapacitySearch is set if the scenario has --find-capacity.
+	hasCapacitySearch bool
 }
 
-// perfDefaults are the values of flags that differ between scenarios.
+// perfDefaults are the default values of flags that differ between scenarios.
 type perfDefaults struct {
 	mesh              load.Shape
 	sidecars, changes int
@@ -72,15 +74,15 @@ With --churn 0 nothing goes, and endpoints are changed (--changes). This is the 
 		defaults: perfDefaults{mesh: load.Shape{Namespaces: 1, Services: 1}, sidecars: 500, changes: 10, rate: 40},
 		flags: func(cmd *cobra.Command, f *perfFlags) {
 			cmd.Flags().IntVar(&f.churn, "churn", 25, "how many of a hundred sidecars go and come")
-			restrict(cmd.Flags(), "churn", func() error {
+			validateFlag(cmd.Flags(), "churn", func() error {
 				if f.churn < 0 || f.churn > 100 {
 					return errors.New("want 0 to 100")
 				}
 				return nil
 			})
 		},
-		scenario: func(f *perfFlags) perf.Scenario { return perf.Churn(f.churn) },
-		searches: true,
+		scenario:          func(f *perfFlags) perf.Scenario { return perf.Churn(f.churn) },
+		hasCapacitySearch: true,
 	}, {
 		use:   "services",
 		short: "How many sidecars of many services are borne",
@@ -88,9 +90,11 @@ With --churn 0 nothing goes, and endpoints are changed (--changes). This is the 
 is that of the time in which sidecars connect.`,
 		example: `  lateen perf services --services 1000 --sidecars 2000
   lateen perf services --find-capacity --max-memory-mib 1536`,
-		defaults: perfDefaults{mesh: load.Shape{Namespaces: 50, Services: 1000, VirtualServices: 1}, sidecars: 1000, changes: 5, rate: 1},
-		scenario: func(*perfFlags) perf.Scenario { return perf.ManyServices() },
-		searches: true,
+		defaults: perfDefaults{
+			mesh: load.Shape{Namespaces: 50, Services: 1000, VirtualServices: 1}, sidecars: 1000, changes: 5, rate: 1,
+		},
+		scenario:          func(*perfFlags) perf.Scenario { return perf.ManyServices() },
+		hasCapacitySearch: true,
 	}, {
 		use:   "namespaces",
 		short: "A mesh of many namespaces, with and without isolation of namespaces",
@@ -101,12 +105,20 @@ besides the mesh a third as many services without sidecars, and a gateway in eac
   lateen perf namespaces --sidecars 6000 --isolated
   lateen perf namespaces --sidecars 6000 --isolated --gateways \
     --unmanaged-namespaces 100 --unmanaged-services 1000 --unmanaged-pods 4000`,
-		defaults: perfDefaults{mesh: load.Shape{Namespaces: 100, Services: 3000, Pods: 6000, VirtualServices: 100}, sidecars: 600, changes: 5, rate: 1},
+		defaults: perfDefaults{mesh: load.Shape{
+			Namespaces: 100, Services: 3000, Pods: 6000, VirtualServices: 100,
+		}, sidecars: 600, changes: 5, rate: 1},
 		flags: func(cmd *cobra.Command, f *perfFlags) {
 			cmd.Flags().BoolVar(&f.mesh.Isolated, "isolated", false, "let proxies see their own namespace alone")
-			cmd.Flags().BoolVar(&f.mesh.Gateways, "gateways", false, "have a gateway in each namespace, whose proxy connects too")
-			cmd.Flags().IntVar(&f.mesh.UnmanagedNamespaces, "unmanaged-namespaces", 0, "how many namespaces there are besides, of which no pod has a sidecar")
-			cmd.Flags().IntVar(&f.mesh.UnmanagedServices, "unmanaged-services", 0, "how many services they have together")
+			cmd.Flags().BoolVar(
+				&f.mesh.Gateways, "gateways", false, "have a gateway in each namespace, whose proxy connects too",
+			)
+			cmd.Flags().IntVar(
+				&f.mesh.UnmanagedNamespaces, "unmanaged-namespaces", 0, "how many namespaces there are besides, of which no pod has a sidecar",
+			)
+			cmd.Flags().IntVar(
+				&f.mesh.UnmanagedServices, "unmanaged-services", 0, "how many services they have together",
+			)
 			cmd.Flags().IntVar(&f.mesh.UnmanagedPods, "unmanaged-pods", 0, "how many pods these services have together")
 		},
 		scenario: func(*perfFlags) perf.Scenario { return perf.Namespaces() },
@@ -114,11 +126,15 @@ besides the mesh a third as many services without sidecars, and a gateway in eac
 }
 
 func perfChangeCommands() []perfCommand {
-	defaults := perfDefaults{mesh: load.Shape{Namespaces: 50, Services: 1000, VirtualServices: 1}, sidecars: 500, changes: 10, rate: 1}
+	defaults := perfDefaults{
+		mesh: load.Shape{Namespaces: 50, Services: 1000, VirtualServices: 1}, sidecars: 500, changes: 10, rate: 1,
+	}
 	changing := func(k perf.Kind, short, long string) perfCommand {
 		return perfCommand{
 			use: string(k), short: short, long: long, defaults: defaults,
-			example:  fmt.Sprintf("  lateen perf %s --sidecars 2000 --changes 20 --rate 0.5\n  lateen perf %s -o json | jq .phases", k, k),
+			example: fmt.Sprintf(
+				"  lateen perf %s --sidecars 2000 --changes 20 --rate 0.5\n  lateen perf %s -o json | jq .phases", k, k,
+			),
 			scenario: func(*perfFlags) perf.Scenario { return perf.Steady(k) },
 		}
 	}
@@ -173,14 +189,17 @@ func (c perfCommand) command(out, progress *terminal.Writer) *cobra.Command {
 	if c.flags != nil {
 		c.flags(cmd, &f)
 	}
-	if c.searches {
+	if c.hasCapacitySearch {
 		f.search.bind(cmd)
 	}
 	return cmd
 }
 
-// measure runs a scenario with one control plane after the other. With an error the last report is of a part of it.
-func (f *perfFlags) measure(cmd *cobra.Command, progress *terminal.Writer, s perf.Scenario) (reports []perf.Report, err error) {
+// measure runs a scenario with one control plane after the other. On error the last report is
+// partial.
+func (f *perfFlags) measure(
+	cmd *cobra.Command, progress *terminal.Writer, s perf.Scenario,
+) (reports []perf.Report, err error) {
 	defer progress.Progress("")
 	options, err := f.options(cmd, progress)
 	if err != nil {
@@ -207,7 +226,7 @@ func (f *perfFlags) measure(cmd *cobra.Command, progress *terminal.Writer, s per
 	return reports, nil
 }
 
-// searchFlags are about --find-capacity.
+// searchFlags are the flags of --find-capacity.
 type searchFlags struct {
 	find         bool
 	p99          time.Duration
@@ -216,10 +235,18 @@ type searchFlags struct {
 
 func (s *searchFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&s.find, "find-capacity", false, "search the largest number of sidecars, from --sidecars on, that keeps these limits:")
-	flags.DurationVar(&s.p99, "max-p99", time.Second, "with --find-capacity: p99 of the time from a change to a sidecar")
-	flags.IntVar(&s.memory, "max-memory-mib", 1536, "with --find-capacity: the control plane's memory at its peak, in MiB")
-	flags.IntVar(&s.most, "max-sidecars", 19000, "with --find-capacity: try no more (each takes a file descriptor of both processes)")
+	flags.BoolVar(
+		&s.find, "find-capacity", false, "search the largest number of sidecars, from --sidecars on, that keeps these limits:",
+	)
+	flags.DurationVar(
+		&s.p99, "max-p99", time.Second, "with --find-capacity: p99 of the time from a change to a sidecar",
+	)
+	flags.IntVar(
+		&s.memory, "max-memory-mib", 1536, "with --find-capacity: the control plane's memory at its peak, in MiB",
+	)
+	flags.IntVar(
+		&s.most, "max-sidecars", 19000, "with --find-capacity: try no more (each takes a file descriptor of both processes)",
+	)
 	atLeast(flags, "max-p99", &s.p99, time.Millisecond)
 	atLeast(flags, "max-memory-mib", &s.memory, 1)
 	atLeast(flags, "max-sidecars", &s.most, 1)

@@ -159,7 +159,8 @@ func TestPerfFindsACapacity(t *testing.T) {
 	r.phase(t, "routes", 10)
 }
 
-// TestPerfOfTwoControlPlanes measures lateen serve behind an API server as if it were another control plane, and then again beside it.
+// TestPerfOfTwoControlPlanes measures lateen serve behind an API server as if it were another
+// control plane, and then again beside it.
 func TestPerfOfTwoControlPlanes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
@@ -203,7 +204,7 @@ func TestPerfOfTwoControlPlanes(t *testing.T) {
 // held is an address at which only who is told of it listens.
 func held(t *testing.T) string {
 	t.Helper()
-	h, err := port.Hold()
+	h, err := port.Reserve()
 	require.NoError(t, err)
 	t.Cleanup(h.Release)
 	return h.Address
@@ -260,10 +261,10 @@ func TestPerfPressure(t *testing.T) {
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	var r perf.PressureReport
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &r))
-	require.Len(t, r.Rows, len(perf.Sicknesses()))
+	require.Len(t, r.Rows, len(perf.Disturbances()))
 	for _, row := range r.Rows {
-		require.Equal(t, 3*5, row.Without[0].Latency.Count, row.Sickness)
-		require.Equal(t, 3*5, row.With[0].Latency.Count, row.Sickness)
+		require.Equal(t, 3*5, row.Without[0].Latency.Count, row.Disturbance)
+		require.Equal(t, 3*5, row.With[0].Latency.Count, row.Disturbance)
 		require.Positive(t, row.With[0].Peak)
 	}
 	const bound = 64 << 10

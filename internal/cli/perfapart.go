@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/apart"
 )
 
-// perfApart is the command that runs the sidecars which misbehave beside those that lateen perf measures.
+// perfApart is the command that runs the misbehaving sidecars of lateen perf.
 const perfApart = "perf-sidecars"
 
 func newPerfApart() *cobra.Command {

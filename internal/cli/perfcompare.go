@@ -11,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// newPerfCompare is the command that puts two reports side by side.
+// newPerfCompare makes the command that compares two reports.
 func newPerfCompare(out *terminal.Writer) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
@@ -57,7 +57,7 @@ func oneOrTwoReports(cmd *cobra.Command, args []string) error {
 	return arguments("A.json", "B.json")(cmd, args)
 }
 
-// readReports reads the reports of two files, or both of one.
+// readReports reads the reports of two files, or both reports of one file.
 func readReports(paths []string) (a, b perf.Report, err error) {
 	var reports []perf.Report
 	for _, path := range paths {
@@ -87,7 +87,7 @@ func printComparison(out *terminal.Writer, c perf.Comparison) {
 	}
 }
 
-// printBeside shows what was measured of two control planes in one run: both reports, and how they compare.
+// printBeside prints both reports of a run with two control planes, and their comparison.
 func printBeside(cmd *cobra.Command, out *terminal.Writer, format string, a, b perf.Report) error {
 	c, err := perf.Compare(a, b)
 	if err != nil {

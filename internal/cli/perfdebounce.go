@@ -17,19 +17,20 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// debounceSetting is an environment in which the control plane is measured.
+// debounceSetting is an environment of the measured control plane.
 type debounceSetting struct {
 	name, profiles string
 	environment    []string
 }
 
-// The variables that say how changes are gathered.
+// The environment variables of the debounce.
 const (
 	debounceAfter = "PILOT_DEBOUNCE_AFTER"
 	debounceEarly = "LATEEN_DEBOUNCE_EARLY"
 )
 
-// debounceSettings are Lateen's own rule and Istio's, with the quiet time that this process's environment says.
+// debounceSettings returns Lateen's rule and Istio's, with the quiet time from this process's
+// environment.
 func debounceSettings(environ []string, lookup func(string) (string, bool)) []debounceSetting {
 	quiet, ok := lookup(debounceAfter)
 	if !ok {
@@ -39,10 +40,12 @@ func debounceSettings(environ []string, lookup func(string) (string, bool)) []de
 		return strings.HasPrefix(v, debounceAfter+"=") || strings.HasPrefix(v, debounceEarly+"=")
 	})
 	explicit := debounceAfter + "=" + quiet
-	return []debounceSetting{{"default", "default", plain}, {explicit, "explicit", slices.Concat(plain, []string{explicit})}}
+	return []debounceSetting{
+		{"default", "default", plain}, {explicit, "explicit", slices.Concat(plain, []string{explicit})},
+	}
 }
 
-// newPerfDebounce is the command that measures what Lateen's debounce costs and saves beside Istio's.
+// newPerfDebounce makes the command that compares Lateen's debounce with Istio's.
 func newPerfDebounce(out, progress *terminal.Writer) *cobra.Command {
 	var f perfFlags
 	var long time.Duration
@@ -59,14 +62,18 @@ exactly as istiod does. Changes come alone, then some all the time, then as stor
 			if err != nil {
 				return err
 			}
-			weather, err := perf.Weather(o, long)
+			weather, err := perf.DebounceScenario(o, long)
 			if err != nil {
 				return err
 			}
 			all, err := f.debounce(cmd, progress, o, weather)
 			progress.Progress("")
 			if f.output != "table" {
-				return errors.Join(err, printAs(cmd.OutOrStdout(), f.output, map[string]any{"command": commandLine(cmd), "lateen": version, "settings": all}))
+				return errors.Join(err, printAs(
+					cmd.OutOrStdout(), f.output, map[string]any{
+						"command": commandLine(cmd), "lateen": version, "settings": all,
+					},
+				))
 			}
 			if len(all) > 0 {
 				out.Line("%s", all[0].Report.Title())
@@ -83,8 +90,10 @@ exactly as istiod does. Changes come alone, then some all the time, then as stor
 	return cmd
 }
 
-// debounce measures one setting after the other. With an error it returns those that were measured.
-func (f *perfFlags) debounce(cmd *cobra.Command, progress *terminal.Writer, o perf.Options, weather perf.Scenario) (all []perf.Debounced, err error) {
+// debounce measures one setting after the other. On error it returns those measured so far.
+func (f *perfFlags) debounce(
+	cmd *cobra.Command, progress *terminal.Writer, o perf.Options, weather perf.Scenario,
+) (all []perf.Debounced, err error) {
 	for _, setting := range debounceSettings(os.Environ(), os.LookupEnv) {
 		var r perf.Report
 		if r, err = f.measureSetting(cmd.Context(), setting, o, weather, progress); len(r.Phases) > 0 {
@@ -98,7 +107,9 @@ func (f *perfFlags) debounce(cmd *cobra.Command, progress *terminal.Writer, o pe
 	return all, err
 }
 
-func (f *perfFlags) measureSetting(ctx context.Context, s debounceSetting, o perf.Options, weather perf.Scenario, progress *terminal.Writer) (perf.Report, error) {
+func (f *perfFlags) measureSetting(
+	ctx context.Context, s debounceSetting, o perf.Options, weather perf.Scenario, progress *terminal.Writer,
+) (perf.Report, error) {
 	plane := o.Plane
 	o.Plane = func() controlplane.Plane {
 		p := plane()
@@ -113,7 +124,7 @@ func (f *perfFlags) measureSetting(ctx context.Context, s debounceSetting, o per
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return perf.Report{}, err
 		}
-		o.Profile = func(phase string, profile []byte) error { return keepProfile(dir, phase, s.name, profile) }
+		o.Profile = func(phase string, profile []byte) error { return saveProfile(dir, phase, s.name, profile) }
 	}
 	return perf.Run(ctx, o, weather)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// perfFlags are those of all scenarios.
+// perfFlags are the flags of all scenarios.
 type perfFlags struct {
 	mesh              load.Shape
 	sidecars, changes int
@@ -39,36 +39,50 @@ func (f *perfFlags) bind(cmd *cobra.Command, d perfDefaults) {
 	cmd.Flags().BoolVar(&f.singly, "singly", false, "make a change only when all sidecars have the one before")
 }
 
-// bindMeasuring binds those that are not about which control plane is measured.
+// bindMeasuring binds the flags that do not select the control plane.
 func (f *perfFlags) bindMeasuring(cmd *cobra.Command, d perfDefaults) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.sidecars, "sidecars", d.sidecars, "how many pods have a sidecar that connects")
 	flags.IntVar(&f.mesh.Services, "services", d.mesh.Services, "how many services there are")
-	flags.IntVar(&f.mesh.Namespaces, "namespaces", d.mesh.Namespaces, "how many namespaces they are in (as many as services at most)")
+	flags.IntVar(
+		&f.mesh.Namespaces, "namespaces", d.mesh.Namespaces, "how many namespaces they are in (as many as services at most)",
+	)
 	pods := "how many pods the services have together"
 	if d.mesh.Pods == 0 {
 		pods += " (default: as many as sidecars, one for each service at least)"
 	}
 	flags.IntVar(&f.mesh.Pods, "pods", d.mesh.Pods, pods)
-	flags.IntVar(&f.mesh.VirtualServices, "virtual-services", d.mesh.VirtualServices, "how many services have a VirtualService")
+	flags.IntVar(
+		&f.mesh.VirtualServices, "virtual-services", d.mesh.VirtualServices, "how many services have a VirtualService",
+	)
 	flags.IntVar(&f.changes, "changes", d.changes, "how many changes are made of each kind")
 	flags.Float64Var(&f.rate, "rate", d.rate, "how many changes are made each second (0: one upon the other)")
-	flags.Float64Var(&f.connectRate, "connect-rate", 1000, "how many sidecars begin to connect each second (0: all at once)")
+	flags.Float64Var(
+		&f.connectRate, "connect-rate", 1000, "how many sidecars begin to connect each second (0: all at once)",
+	)
 	flags.StringVar(&f.protocol, "protocol", "delta", "what sidecars speak: delta, or sotw (state of the world)")
-	flags.StringSliceVar(&f.ask, "ask", nil, "what sidecars ask for besides: nds (the names of an agent's DNS proxy), sds (the secrets default and ROOTCA), sds=NAME (another)")
+	flags.StringSliceVar(
+		&f.ask, "ask", nil, "what sidecars ask for besides: nds (the names of an agent's DNS proxy), sds (the secrets default and ROOTCA), sds=NAME (another)",
+	)
 	flags.DurationVar(&f.patience, "patience", 2*time.Minute, "fail when nothing has moved for so long")
-	flags.StringVar(&f.profile, "profile", "", "write a CPU profile of the control plane for each phase into this directory (.pprof), and its flame graph (.svg)")
-	flags.DurationVar(&f.calm, "calm", 300*time.Millisecond, "a phase is over when nothing has come or gone for so long")
+	flags.StringVar(
+		&f.profile, "profile", "", "write a CPU profile of the control plane for each phase into this directory (.pprof), and its flame graph (.svg)",
+	)
+	flags.DurationVar(
+		&f.calm, "calm", 300*time.Millisecond, "a phase is over when nothing has come or gone for so long",
+	)
 	_ = flags.MarkHidden("calm")
 	bindOutput(cmd, &f.output)
 	_ = cmd.MarkFlagDirname("profile")
 	f.restrict(cmd)
 }
 
-// restrict refuses values that bindMeasuring's flags cannot mean.
+// restrict makes the flags of bindMeasuring reject invalid values.
 func (f *perfFlags) restrict(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	for name, number := range map[string]*int{"sidecars": &f.sidecars, "services": &f.mesh.Services, "namespaces": &f.mesh.Namespaces, "changes": &f.changes} {
+	for name, number := range map[string]*int{
+		"sidecars": &f.sidecars, "services": &f.mesh.Services, "namespaces": &f.mesh.Namespaces, "changes": &f.changes,
+	} {
 		atLeast(flags, name, number, 1)
 	}
 	atLeast(flags, "pods", &f.mesh.Pods, 0)
@@ -79,15 +93,17 @@ func (f *perfFlags) restrict(cmd *cobra.Command) {
 	oneOf(cmd, "protocol", &f.protocol, "delta", "sotw")
 }
 
-// options are what a scenario is told, with Lateen in memory as the control plane.
+// options returns the options of a scenario, with Lateen in memory as the control plane.
 func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf.Options, error) {
 	command := commandLine(cmd)
 	o := perf.Options{
-		Mesh: f.mesh, Sidecars: f.sidecars, ConnectRate: f.connectRate, Changes: f.changes, Rate: f.rate, Singly: f.singly, Patience: f.patience,
-		Calm: f.calm, Progress: progress.Bar,
+		Mesh: f.mesh, Sidecars: f.sidecars, ConnectRate: f.connectRate, Changes: f.changes, Rate: f.rate, OneAtATime: f.singly, StallTimeout: f.patience,
+		IdleTime: f.calm, Progress: progress.Bar,
 	}
-	for name, number := range map[string]*int{"namespaces": &o.Mesh.Namespaces, "virtual-services": &o.Mesh.VirtualServices} {
-		if !cmd.Flags().Changed(name) { // what is usual may be too many for a small mesh
+	for name, number := range map[string]*int{
+		"namespaces": &o.Mesh.Namespaces, "virtual-services": &o.Mesh.VirtualServices,
+	} {
+		if !cmd.Flags().Changed(name) { // a default may be too large for a small mesh
 			*number = min(*number, o.Mesh.Services)
 		}
 	}
@@ -96,24 +112,26 @@ func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf
 	if err != nil {
 		return o, err
 	}
-	fleet := perf.Simulated{StateOfTheWorld: f.protocol == "sotw", Apart: []string{self, perfApart}, Log: slog.New(slog.DiscardHandler)}
-	err = f.asks(&fleet)
+	fleet := perf.Simulated{
+		StateOfTheWorld: f.protocol == "sotw", MisbehavingCommand: []string{self, perfApart}, Log: slog.New(slog.DiscardHandler),
+	}
+	err = f.setRequestedTypes(&fleet)
 	o.Fleet = fleet.Fleet
-	if err := errors.Join(err, f.plane.check(), o.Check()); err != nil {
+	if err := errors.Join(err, f.plane.check(), o.Validate()); err != nil {
 		return o, err
 	}
 	if f.profile != "" {
 		if err := os.MkdirAll(f.profile, 0o755); err != nil {
 			return o, err
 		}
-		o.Profile = func(phase string, profile []byte) error { return keepProfile(f.profile, phase, command, profile) }
+		o.Profile = func(phase string, profile []byte) error { return saveProfile(f.profile, phase, command, profile) }
 	}
 	o.Plane, err = lateenInMemory()
 	return o, err
 }
 
-// asks lets a fleet ask for what --ask says.
-func (f *perfFlags) asks(fleet *perf.Simulated) error {
+// setRequestedTypes makes a fleet subscribe to the types of --ask.
+func (f *perfFlags) setRequestedTypes(fleet *perf.Simulated) error {
 	for _, what := range f.ask {
 		name, named := strings.CutPrefix(what, "sds=")
 		switch {
@@ -130,13 +148,13 @@ func (f *perfFlags) asks(fleet *perf.Simulated) error {
 	return nil
 }
 
-// commandLine is a command with the flags that were given.
+// commandLine returns a command with the flags that were set.
 func commandLine(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		word := "--" + f.Name
 		if f.Value.Type() != "bool" {
-			word += " " + quoted(strings.Trim(f.Value.String(), "[]")) // which are around lists
+			word += " " + quoted(strings.Trim(f.Value.String(), "[]")) // the brackets of lists
 		} else if f.Value.String() != "true" {
 			word += "=" + f.Value.String()
 		}
@@ -145,7 +163,7 @@ func commandLine(cmd *cobra.Command) string {
 	return strings.Join(words, " ")
 }
 
-// quoted is a word of a shell.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`|&;()<>*?#~") {
 		return word

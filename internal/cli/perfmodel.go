@@ -14,7 +14,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// modelFlags are those of lateen perf model.
+// modelFlags are the flags of lateen perf model.
 type modelFlags struct {
 	sidecars             []int
 	mesh                 sizing.Mesh
@@ -48,7 +48,9 @@ The constants were measured on the machine that -o json names. lateen perf const
 				return err
 			}
 			if f.output != "table" {
-				return printAs(cmd.OutOrStdout(), f.output, map[string]any{"constants": c, "limits": f.limits, "estimates": estimates})
+				return printAs(cmd.OutOrStdout(), f.output, map[string]any{
+					"constants": c, "limits": f.limits, "estimates": estimates,
+				})
 			}
 			printModel(out, c, estimates)
 			return nil
@@ -60,21 +62,37 @@ The constants were measured on the machine that -o json names. lateen perf const
 
 func (f *modelFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntSliceVar(&f.sidecars, "sidecars", []int{100_000, 1_000_000}, "how many sidecars there are; several numbers make several columns")
+	flags.IntSliceVar(
+		&f.sidecars, "sidecars", []int{100_000, 1_000_000}, "how many sidecars there are; several numbers make several columns",
+	)
 	flags.IntVar(&f.mesh.Services, "services", 5000, "how many services there are")
 	flags.IntVar(&f.mesh.Pods, "pods", 0, "how many pods there are (default: as many as sidecars)")
-	flags.Float64Var(&f.mesh.Seen, "seen", 1, "share of the services that a sidecar sees, and of the sidecars that see a change")
+	flags.Float64Var(
+		&f.mesh.Seen, "seen", 1, "share of the services that a sidecar sees, and of the sidecars that see a change",
+	)
 	flags.Float64Var(&f.mesh.Changes, "changes-per-second", 10, "how many changes there are each second")
-	flags.StringVar(&f.mesh.Kind, "kind", string(perf.Endpoints), "of which kind they are: endpoints, routes or create-services")
+	flags.StringVar(
+		&f.mesh.Kind, "kind", string(perf.Endpoints), "of which kind they are: endpoints, routes or create-services",
+	)
 	flags.Float64Var(&f.limits.Cores, "cores", 4, "limit of a replica: CPUs")
 	flags.IntVar(&f.memory, "memory-mib", 16384, "limit of a replica: memory, in MiB")
-	flags.Float64Var(&f.limits.Headroom, "headroom", 0.5, "share of memory that is added for garbage (0.5: what GOGC=50 lets grow, which is the default)")
+	flags.Float64Var(
+		&f.limits.Headroom, "headroom", 0.5, "share of memory that is added for garbage (0.5: what GOGC=50 lets grow, which is the default)",
+	)
 	flags.Float64Var(&f.limits.Busy, "busy", 0.5, "limit of a replica: share of its CPUs that changes take")
-	flags.DurationVar(&f.lastSidecar, "max-last-sidecar", 2*time.Second, "limit of a replica: CPU time of one change, divided by CPUs")
-	flags.DurationVar(&f.connect, "max-connect", 5*time.Minute, "limit of a replica: CPU time in which all its sidecars connect, divided by CPUs")
-	flags.IntVar(&f.limits.Sidecars, "max-sidecars", 0, "limit of a replica: sidecars, for its file descriptors (0: none)")
+	flags.DurationVar(
+		&f.lastSidecar, "max-last-sidecar", 2*time.Second, "limit of a replica: CPU time of one change, divided by CPUs",
+	)
+	flags.DurationVar(
+		&f.connect, "max-connect", 5*time.Minute, "limit of a replica: CPU time in which all its sidecars connect, divided by CPUs",
+	)
+	flags.IntVar(
+		&f.limits.Sidecars, "max-sidecars", 0, "limit of a replica: sidecars, for its file descriptors (0: none)",
+	)
 	flags.IntVar(&f.limits.Spare, "spare", 1, "replicas that may be away while the others keep the limits")
-	flags.StringVar(&f.constants, "constants", "", "what one of each costs, as lateen perf constants -o json has measured it (default: what was measured of this version)")
+	flags.StringVar(
+		&f.constants, "constants", "", "what one of each costs, as lateen perf constants -o json has measured it (default: what was measured of this version)",
+	)
 	bindOutput(cmd, &f.output)
 	_ = cmd.MarkFlagFilename("constants", "json", "yaml")
 	oneOf(cmd, "kind", &f.mesh.Kind, string(perf.Endpoints), string(perf.Routes), string(perf.Services))
@@ -127,7 +145,7 @@ func printModel(out *terminal.Writer, c sizing.Constants, all []sizing.Estimate)
 		c.Machine.Cores, c.Machine.CPU, c.SidecarBytes/1e3, 1e6*c.Change[all[0].Mesh.Kind].CPUSeconds))
 }
 
-// newPerfConstants is the command that measures what lateen perf model reckons with.
+// newPerfConstants makes the command that measures the constants of lateen perf model.
 func newPerfConstants(out, progress *terminal.Writer) *cobra.Command {
 	var f perfFlags
 	cmd := &cobra.Command{
@@ -168,7 +186,9 @@ func printConstants(out *terminal.Writer, c sizing.Constants) {
 	for _, m := range []struct {
 		name  string
 		bytes float64
-	}{{"the process", c.BaseBytes}, {"a service", c.ServiceBytes}, {"  as proxies get it", c.TranslatedBytes}, {"a pod", c.PodBytes}, {"a sidecar", c.SidecarBytes}} {
+	}{{"the process", c.BaseBytes}, {"a service", c.ServiceBytes}, {
+		"  as proxies get it", c.TranslatedBytes,
+	}, {"a pod", c.PodBytes}, {"a sidecar", c.SidecarBytes}} {
 		t.Row(m.name, bytes(m.bytes), "", "", "")
 	}
 	cost := func(name string, of sizing.Cost) {

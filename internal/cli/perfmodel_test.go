@@ -28,7 +28,8 @@ func estimated(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestDocsShowTheModel holds the tables of the document that lateen perf model has written; with -update it writes them anew.
+// TestDocsShowTheModel holds the tables of the document that lateen perf model has written; with
+// -update it writes them anew.
 func TestDocsShowTheModel(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "performance.md")
 	text, err := os.ReadFile(path)

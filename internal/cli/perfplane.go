@@ -13,7 +13,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
-// planeFlags say which control plane is measured.
+// planeFlags select the control plane that is measured.
 type planeFlags struct {
 	inMemory           bool
 	kubeconfig, target string
@@ -27,25 +27,45 @@ type planeFlags struct {
 func (f *planeFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.bindCluster(flags)
-	flags.StringVar(&f.target, "target", "", "with --kubeconfig: where the control plane serves xDS in plaintext, host:port (default: lateen serve is run)")
-	flags.StringVar(&f.monitoring, "monitoring", "", "with --target: where the control plane serves /metrics, host:port")
-	flags.StringVar(&f.run, "run", "", "with --target: the command that runs the control plane there; it is started when the mesh is written, and ended")
-	flags.IntVar(&f.pid, "pid", 0, "with --target: the control plane's process, if it runs on this machine, without --run")
-	flags.StringVar(&f.restarted, "restart-command", "", "with --target: a shell command that restarts the control plane, without --run")
-	flags.StringVar(&f.warmed, "warm-command", "", "with --target: a shell command that lets the control plane send everything anew, before sidecars connect again (lateen perf all)")
-	flags.StringVar(&f.name, "name", "", "with --target: what to call the control plane (default: the name of its program, or its address)")
-	flags.BoolVar(&f.besideLateen, "beside-lateen", false, "with --target: measure lateen serve after it, with the same mesh and the same changes, and put both side by side")
+	flags.StringVar(
+		&f.target, "target", "", "with --kubeconfig: where the control plane serves xDS in plaintext, host:port (default: lateen serve is run)",
+	)
+	flags.StringVar(
+		&f.monitoring, "monitoring", "", "with --target: where the control plane serves /metrics, host:port",
+	)
+	flags.StringVar(
+		&f.run, "run", "", "with --target: the command that runs the control plane there; it is started when the mesh is written, and ended",
+	)
+	flags.IntVar(
+		&f.pid, "pid", 0, "with --target: the control plane's process, if it runs on this machine, without --run",
+	)
+	flags.StringVar(
+		&f.restarted, "restart-command", "", "with --target: a shell command that restarts the control plane, without --run",
+	)
+	flags.StringVar(
+		&f.warmed, "warm-command", "", "with --target: a shell command that lets the control plane send everything anew, before sidecars connect again (lateen perf all)",
+	)
+	flags.StringVar(
+		&f.name, "name", "", "with --target: what to call the control plane (default: the name of its program, or its address)",
+	)
+	flags.BoolVar(
+		&f.besideLateen, "beside-lateen", false, "with --target: measure lateen serve after it, with the same mesh and the same changes, and put both side by side",
+	)
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("in-memory", "kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("run", "pid")
 	cmd.MarkFlagsMutuallyExclusive("run", "restart-command")
-	// The process is another one when it was restarted.
+	// A restart changes the PID.
 	cmd.MarkFlagsMutuallyExclusive("pid", "restart-command")
 }
 
 func (f *planeFlags) bindCluster(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.inMemory, "in-memory", false, "measure Lateen with a mesh in memory (default without --kubeconfig)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "write the mesh to this cluster, for the control plane at --target; it is deleted at the end")
+	flags.BoolVar(
+		&f.inMemory, "in-memory", false, "measure Lateen with a mesh in memory (default without --kubeconfig)",
+	)
+	flags.StringVar(
+		&f.kubeconfig, "kubeconfig", "", "write the mesh to this cluster, for the control plane at --target; it is deleted at the end",
+	)
 }
 
 func (f *planeFlags) check() error {
@@ -59,7 +79,7 @@ func (f *planeFlags) check() error {
 	return nil
 }
 
-// lateenInMemory makes the control plane that is measured if none is named.
+// lateenInMemory returns the default control plane: Lateen as a child process.
 func lateenInMemory() (func() controlplane.Plane, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,7 +91,8 @@ func lateenInMemory() (func() controlplane.Plane, error) {
 	}, nil
 }
 
-// planes make the control planes that read the API server and are measured one after the other: one, or Lateen after it.
+// planes returns the control planes that read the API server, to be measured in succession: one, or
+// that one and Lateen.
 func (f *planeFlags) planes(pods int) ([]func() controlplane.Plane, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -92,17 +113,19 @@ func (f *planeFlags) planes(pods int) ([]func() controlplane.Plane, error) {
 		planes = append(planes, func() controlplane.Plane { return f.external(behind) })
 	}
 	if f.target == "" || f.besideLateen {
-		// They are kept until this process ends: the planes are run here, and again.
-		xds, err := port.Hold()
+		// The ports stay reserved until this process ends, because the planes run several times.
+		xds, err := port.Reserve()
 		if err != nil {
 			return nil, err
 		}
-		monitoring, err := port.Hold()
+		monitoring, err := port.Reserve()
 		if err != nil {
 			return nil, err
 		}
 		planes = append(planes, func() controlplane.Plane {
-			command := []string{self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address, "--monitoring-address", monitoring.Address, "--log-level", "warn"}
+			command := []string{
+				self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address, "--monitoring-address", monitoring.Address, "--log-level", "warn",
+			}
 			lateen := behind
 			lateen.Name = "lateen"
 			return lateen.Run(command, xds.Address, scrape(monitoring.Address))
@@ -111,7 +134,7 @@ func (f *planeFlags) planes(pods int) ([]func() controlplane.Plane, error) {
 	return planes, nil
 }
 
-// external is the control plane at --target.
+// external returns the control plane at --target.
 func (f *planeFlags) external(e controlplane.External) controlplane.Plane {
 	e.Keep, e.Name, e.WarmCommand = f.besideLateen, f.name, f.warmed
 	s := scrape(f.monitoring)
@@ -121,7 +144,7 @@ func (f *planeFlags) external(e controlplane.External) controlplane.Plane {
 	e.Target, e.RestartCommand, e.Scrape = f.target, f.restarted, s
 	switch {
 	case f.pid != 0 && s != nil:
-		e.Process = measure.Both{PID: measure.PID(f.pid), Scrape: *s}
+		e.Process = measure.PIDWithMetrics{PID: measure.PID(f.pid), Scrape: *s}
 	case f.pid != 0:
 		e.Process = measure.PID(f.pid)
 	case s != nil:
@@ -130,7 +153,7 @@ func (f *planeFlags) external(e controlplane.External) controlplane.Plane {
 	return &e
 }
 
-// scrape reads the metrics that are served at an address; nil if there is none.
+// scrape returns the metrics served at an address, or nil if it is empty.
 func scrape(address string) *measure.Scrape {
 	if address == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// newPerfPressure is the command that measures sidecars beside others that misbehave.
+// newPerfPressure makes the command that measures sidecars beside misbehaving ones.
 func newPerfPressure(out, progress *terminal.Writer) *cobra.Command {
 	var f perfFlags
 	var o perf.PressureOptions
@@ -34,16 +34,16 @@ Told are the times with and without, what waits for clients in the control plane
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.mesh.Pods == 0 {
-				f.mesh.Pods = max(f.sidecars+o.Sick, f.mesh.Services)
+				f.mesh.Pods = max(f.sidecars+o.NumMisbehaving, f.mesh.Services)
 			}
 			var err error
 			for _, name := range beside {
-				o.Only = append(o.Only, perf.ByName()[name])
+				o.Only = append(o.Only, perf.DisturbancesByFlag()[name])
 			}
 			if o.Options, err = f.options(cmd, progress); err != nil {
 				return err
 			}
-			if err := o.Check(); err != nil {
+			if err := o.Validate(); err != nil {
 				return err
 			}
 			report, err := perf.Pressure(cmd.Context(), o)
@@ -55,27 +55,31 @@ Told are the times with and without, what waits for clients in the control plane
 	f.mesh = load.Shape{Namespaces: 10, Services: 100}
 	f.bindMeasuring(cmd, perfDefaults{mesh: f.mesh, sidecars: 200, changes: 50, rate: 10})
 	flags := cmd.Flags()
-	flags.IntVar(&o.Sick, "sick", 1, "how many sidecars do not read, acknowledge late, or flood")
-	flags.IntVar(&o.Crowd, "crowd", 5000, "how many sidecars connect at once (each takes a file descriptor of both processes)")
+	flags.IntVar(&o.NumMisbehaving, "sick", 1, "how many sidecars do not read, acknowledge late, or flood")
+	flags.IntVar(
+		&o.NumMassConnect, "crowd", 5000, "how many sidecars connect at once (each takes a file descriptor of both processes)",
+	)
 	flags.Float64Var(&o.StormRate, "storm", 10_000, "how many changes a second the storm has")
-	flags.StringSliceVar(&beside, "beside", nil, "what to measure, in this order, all if nothing is said: "+strings.Join(sicknessNames(), ", "))
-	restrict(flags, "beside", func() error {
+	flags.StringSliceVar(&beside, "beside", nil, "what to measure, in this order, all if nothing is said: "+strings.Join(
+		disturbanceNames(), ", ",
+	))
+	validateFlag(flags, "beside", func() error {
 		for _, name := range beside {
-			if _, known := perf.ByName()[name]; !known {
-				return errors.New("want " + alternatives(sicknessNames()))
+			if _, known := perf.DisturbancesByFlag()[name]; !known {
+				return errors.New("want " + alternatives(disturbanceNames()))
 			}
 		}
 		return nil
 	})
 	flags.IntVar(&o.Runs, "runs", 5, "how many pairs of runs there are of each")
-	for name, number := range map[string]*int{"sick": &o.Sick, "crowd": &o.Crowd, "runs": &o.Runs} {
+	for name, number := range map[string]*int{"sick": &o.NumMisbehaving, "crowd": &o.NumMassConnect, "runs": &o.Runs} {
 		atLeast(flags, name, number, 1)
 	}
 	atLeast(flags, "storm", &o.StormRate, 1)
 	return cmd
 }
 
-func sicknessNames() []string { return slices.Sorted(maps.Keys(perf.ByName())) }
+func disturbanceNames() []string { return slices.Sorted(maps.Keys(perf.DisturbancesByFlag())) }
 
 func printPressure(cmd *cobra.Command, out *terminal.Writer, format string, r perf.PressureReport) error {
 	if format != "table" {

@@ -11,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// printPerf shows a report, be it of a part of the phases.
+// printPerf prints a report, which may be partial.
 func printPerf(cmd *cobra.Command, out *terminal.Writer, format string, r perf.Report) error {
 	if format != "table" {
 		return printAs(cmd.OutOrStdout(), format, r)
@@ -40,11 +40,11 @@ func printTables(out *terminal.Writer, r perf.Report) {
 	}
 }
 
-// worthDrawing is the share of all below which a flame graph leaves functions out.
-const worthDrawing = 0.005
+// minFrameShare is the share of the total below which a flame graph omits functions.
+const minFrameShare = 0.005
 
-// keepProfile writes the profile of a phase, and its flame graph beside it.
-func keepProfile(dir, phase, command string, profile []byte) error {
+// saveProfile writes the profile of a phase and its flame graph.
+func saveProfile(dir, phase, command string, profile []byte) error {
 	base := filepath.Join(dir, phase)
 	if err := os.WriteFile(base+".pprof", profile, 0o644); err != nil {
 		return err
@@ -53,5 +53,5 @@ func keepProfile(dir, phase, command string, profile []byte) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(base+".svg", tree.Prune(worthDrawing).SVG(phase+": "+command), 0o644)
+	return os.WriteFile(base+".svg", tree.Prune(minFrameShare).SVG(phase+": "+command), 0o644)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 )
 
-// perfServer is the command that runs the control plane which lateen perf measures.
+// perfServer is the command that runs Lateen for lateen perf.
 const perfServer = "perf-control-plane"
 
 func newPerfServer() *cobra.Command {
@@ -30,7 +30,7 @@ func newPerfServer() *cobra.Command {
 		Hidden: true,
 		Args:   arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, settings, err := surroundings(level, format)
+			log, settings, err := loggerAndSettings(level, format)
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,9 @@ func newPerfServer() *cobra.Command {
 				MemoryTight: memoryTight(log),
 			})
 			line.Settled = pipeline.Settled
-			return servePerf(cmd.Context(), line, pipeline, controlplane.News{XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String()})
+			return servePerf(cmd.Context(), line, pipeline, controlplane.ChildStatus{
+				XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String(),
+			})
 		},
 	}
 	listen.bind(cmd)
@@ -55,8 +57,9 @@ func newPerfServer() *cobra.Command {
 	return cmd
 }
 
-// servePerf runs the pipeline until the link ends, and tells over it where it listens and when it takes proxies.
-func servePerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, news controlplane.News) error {
+// servePerf runs the pipeline until the link ends. Over the link it sends its addresses, and then
+// that it accepts proxies.
+func servePerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, news controlplane.ChildStatus) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -68,7 +71,7 @@ func servePerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, n
 		if err := pipeline.Run(ctx); !errors.Is(err, link.ErrEnded) {
 			return err
 		}
-		return nil // who measures has gone
+		return nil // the parent has ended
 	})
 	g.Go(func() error {
 		if err := profiles.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -77,12 +80,13 @@ func servePerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, n
 		return nil
 	})
 	g.Go(func() error { <-ctx.Done(); return profiles.Close() })
-	g.Go(func() error { tellPerf(ctx, line, pipeline, news); return nil })
+	g.Go(func() error { sendPerfStatus(ctx, line, pipeline, news); return nil })
 	return g.Wait()
 }
 
-// tellPerf tells where the child listens, and then that it takes proxies. When nobody hears it, the pipeline ends.
-func tellPerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, news controlplane.News) {
+// sendPerfStatus sends the child's addresses, and then that it accepts proxies. The pipeline ends
+// when the link is broken.
+func sendPerfStatus(ctx context.Context, line *link.Source, pipeline *app.Pipeline, news controlplane.ChildStatus) {
 	if line.Tell(news) != nil {
 		return
 	}

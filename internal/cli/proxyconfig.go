@@ -21,7 +21,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// section is one kind of resources of a config dump: which message it is, and how a row of its table reads.
+// section is a kind of resource in a config dump: its message type, and how a row of its table is
+// made.
 type section struct {
 	message proto.Message
 	header  []string
@@ -32,7 +33,9 @@ var sections = map[string]section{
 	"clusters":  {&clusterv3.Cluster{}, []string{"CLUSTER", "TYPE", "LB", "CONNECT TIMEOUT"}, clusterRow},
 	"listeners": {&listenerv3.Listener{}, []string{"LISTENER", "ADDRESS", "CHAINS"}, listenerRow},
 	"routes":    {&routev3.RouteConfiguration{}, []string{"TABLE", "VIRTUAL HOST", "DOMAINS", "ROUTES"}, routeRows},
-	"endpoints": {&endpointv3.ClusterLoadAssignment{}, []string{"CLUSTER", "ENDPOINT", "HEALTH", "LOCALITY"}, endpointRows},
+	"endpoints": {&endpointv3.ClusterLoadAssignment{}, []string{
+		"CLUSTER", "ENDPOINT", "HEALTH", "LOCALITY",
+	}, endpointRows},
 }
 
 func newProxyConfig(out *terminal.Writer) *cobra.Command {
@@ -82,7 +85,7 @@ func newProxyConfig(out *terminal.Writer) *cobra.Command {
 	return cmd
 }
 
-// connected are the proxies that a shell may complete; none if nobody answers.
+// connected returns the names of connected proxies for completion in a shell, or none on errors.
 func (r *remote) connected(cmd *cobra.Command) []string {
 	report, err := askStatus(cmd.Context(), r)
 	if err != nil {
@@ -95,7 +98,7 @@ func (r *remote) connected(cmd *cobra.Command) []string {
 	return ids
 }
 
-// proxyNamed finds the one connected proxy that a name, or a part of one, means.
+// proxyNamed returns the only connected proxy whose name is or contains the given one.
 func (r *remote) proxyNamed(cmd *cobra.Command, name string) (string, error) {
 	report, err := askStatus(cmd.Context(), r)
 	if err != nil {
@@ -122,7 +125,7 @@ func (r *remote) proxyNamed(cmd *cobra.Command, name string) (string, error) {
 	return "", fmt.Errorf("%q fits several proxies; want one of %s", name, strings.Join(fits, ", "))
 }
 
-// resourcesIn finds the resources of one message type anywhere in a config dump.
+// resourcesIn finds the resources of a message type anywhere in a config dump.
 func resourcesIn(body []byte, want proto.Message) ([]proto.Message, error) {
 	dump := &adminv3.ConfigDump{}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, dump); err != nil {
@@ -189,7 +192,7 @@ func printSection(cmd *cobra.Command, out *terminal.Writer, output string, s sec
 	return printAs(cmd.OutOrStdout(), output, all)
 }
 
-// rawJSON passes through what is JSON already.
+// rawJSON is encoded JSON.
 type rawJSON []byte
 
 // MarshalJSON implements json.Marshaler.
@@ -227,7 +230,9 @@ func routeRows(m proto.Message) [][]string {
 	}
 	var rows [][]string
 	for _, v := range rc.GetVirtualHosts() {
-		rows = append(rows, []string{rc.GetName(), v.GetName(), strings.Join(v.GetDomains(), ", "), fmt.Sprint(len(v.GetRoutes()))})
+		rows = append(rows, []string{
+			rc.GetName(), v.GetName(), strings.Join(v.GetDomains(), ", "), fmt.Sprint(len(v.GetRoutes())),
+		})
 	}
 	return rows
 }
@@ -247,7 +252,9 @@ func endpointRows(m proto.Message) [][]string {
 				health = "HEALTHY"
 			}
 			where := strings.Trim(strings.Join([]string{l.GetRegion(), l.GetZone(), l.GetSubZone()}, "/"), "/")
-			rows = append(rows, []string{cla.GetClusterName(), fmt.Sprintf("%s:%d", a.GetAddress(), a.GetPortValue()), health, where})
+			rows = append(rows, []string{
+				cla.GetClusterName(), fmt.Sprintf("%s:%d", a.GetAddress(), a.GetPortValue()), health, where,
+			})
 		}
 	}
 	if len(rows) == 0 {

@@ -19,10 +19,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 )
 
-// defaultDrain is Istio's --drain-time-s of proxies.
+// defaultDrain is Istio's default of --drain-time-s of proxies.
 const defaultDrain = 45 * time.Second
 
-// listenFlags are where the control plane listens: loopback, unless told otherwise.
+// listenFlags are the addresses of the control plane, on loopback by default.
 type listenFlags struct{ xds, monitoring string }
 
 func (f *listenFlags) bind(cmd *cobra.Command) {
@@ -47,14 +47,16 @@ func listenAt(address, flag string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s %s: %w; is another lateen running? Another address can be given with %s (port 0 takes a free one)", flag, address, err, flag)
+		return nil, fmt.Errorf(
+			"%s %s: %w; is another lateen running? Another address can be given with %s (port 0 takes a free one)", flag, address, err, flag,
+		)
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w; want an address of this machine", flag, address, err)
 	}
 	return l, nil
 }
 
-// serveOptions are what lateen serve is told.
+// serveOptions are the flags of lateen serve.
 type serveOptions struct {
 	listen              listenFlags
 	configDir, stateDir string
@@ -78,26 +80,30 @@ a directory of manifests does.`,
 	}
 	o.listen.bind(cmd)
 	cmd.Flags().StringVar(&o.configDir, "config-dir", "", "directory of manifests, in place of a cluster")
-	cmd.Flags().StringVar(&o.stateDir, "state-dir", ".lateen/serve", "with --config-dir: where the last valid reading of each file is recorded")
+	cmd.Flags().StringVar(
+		&o.stateDir, "state-dir", ".lateen/serve", "with --config-dir: where the last valid reading of each file is recorded",
+	)
 	o.cluster.bind(cmd, os.Getenv)
-	cmd.Flags().DurationVar(&o.drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)")
+	cmd.Flags().DurationVar(
+		&o.drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)",
+	)
 	atLeast(cmd.Flags(), "proxy-drain", &o.drain, 0)
 	bindLogFlags(cmd, &o.level, &o.format)
 	_ = cmd.MarkFlagDirname("config-dir")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("config-dir", "kubeconfig")
-	o.cluster.presence.onlyWithout(cmd, "config-dir")
+	o.cluster.presence.excludeWith(cmd, "config-dir")
 	return cmd
 }
 
 func (o *serveOptions) run(cmd *cobra.Command) error {
-	log, settings, err := surroundings(o.level, o.format)
+	log, settings, err := loggerAndSettings(o.level, o.format)
 	if err != nil {
 		return err
 	}
 	p := app.Options{Config: settings, Mesh: model.DefaultMesh(), ProxyDrain: o.drain, Log: log, Version: version}
 	if o.configDir != "" {
-		if err := haveManifests(o.configDir, o.stateDir); err != nil {
+		if err := requireManifests(o.configDir, o.stateDir); err != nil {
 			return err
 		}
 		p.Source = dir.New(dir.Options{Path: o.configDir, StateDir: o.stateDir, Logger: log})
@@ -121,8 +127,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	return app.New(p).Run(cmd.Context())
 }
 
-// surroundings are where a control plane without a screen logs, and what the environment sets.
-func surroundings(level, format string) (*slog.Logger, config.Config, error) {
+// loggerAndSettings returns the log of a control plane without a screen, and the settings of the
+// environment.
+func loggerAndSettings(level, format string) (*slog.Logger, config.Config, error) {
 	log, err := newLogger(os.Stderr, level, format)
 	if err != nil {
 		return nil, config.Config{}, err
@@ -131,9 +138,10 @@ func surroundings(level, format string) (*slog.Logger, config.Config, error) {
 	return log, settings, err
 }
 
-// memoryTight has the process be sparing with memory and keep the limit that it is given, and tells when that is near; nil if there is none.
+// memoryTight makes the process economical with memory and keep its memory limit. It returns
+// whether that limit is near, or nil without a limit.
 func memoryTight(log *slog.Logger) func() bool {
-	_ = memory.Spare(os.LookupEnv) // as long as the process lives
+	_ = memory.Spare(os.LookupEnv) // until the process ends
 	limit := memory.Honour(os.DirFS("/"), os.LookupEnv)
 	if limit == nil {
 		return nil
@@ -145,7 +153,7 @@ func memoryTight(log *slog.Logger) func() bool {
 func bindLogFlags(cmd *cobra.Command, level, format *string) {
 	cmd.Flags().StringVar(level, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(format, "log-format", "text", "text or json")
-	restrict(cmd.Flags(), "log-level", func() error {
+	validateFlag(cmd.Flags(), "log-level", func() error {
 		_, err := parseLevel(*level)
 		return err
 	})
@@ -167,14 +175,17 @@ func newLogger(out *os.File, level, format string) (*slog.Logger, error) {
 	return observe.NewLogger(out, l, observe.LogFormat(format))
 }
 
-// haveManifests refuses a directory that was never there: an empty mesh would be served in place of the one that was meant. One
-// that has vanished since is another matter, its last state stays in force.
-func haveManifests(configDir, stateDir string) error {
+// requireManifests rejects a directory that has never existed, because serving an empty mesh
+// instead would be a mistake. If the directory has vanished since the last run, the last state
+// stays in force.
+func requireManifests(configDir, stateDir string) error {
 	if _, err := os.Stat(configDir); err == nil {
 		return nil
 	}
 	if records, err := os.ReadDir(stateDir); err == nil && len(records) > 0 {
 		return nil
 	}
-	return fmt.Errorf("--config-dir %s: there is no such directory, and no earlier reading of it in --state-dir %s", configDir, stateDir)
+	return fmt.Errorf(
+		"--config-dir %s: there is no such directory, and no earlier reading of it in --state-dir %s", configDir, stateDir,
+	)
 }

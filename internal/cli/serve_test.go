@@ -13,13 +13,14 @@ import (
 func TestServeRefusesADirectoryThatWasNeverThere(t *testing.T) {
 	dir := t.TempDir()
 	missing, state := filepath.Join(dir, "missing"), filepath.Join(dir, "state")
-	require.ErrorContains(t, haveManifests(missing, state), missing)
-	require.NoError(t, haveManifests(dir, state))
+	require.ErrorContains(t, requireManifests(missing, state), missing)
+	require.NoError(t, requireManifests(dir, state))
 	require.NoError(t, os.MkdirAll(filepath.Join(state, "records"), 0o700))
-	require.NoError(t, haveManifests(missing, state), "it has vanished since: its last state stays in force")
+	require.NoError(t, requireManifests(missing, state), "it has vanished since: its last state stays in force")
 }
 
-// A control plane that is stopped in the middle of its work ends without an error; TestMain looks for what it leaves.
+// A control plane that is stopped in the middle of its work ends without an error; TestMain looks
+// for what it leaves.
 func TestServeThatIsStoppedLeavesNothing(t *testing.T) {
 	manifests, state := t.TempDir(), t.TempDir()
 	manifest := "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n"

@@ -18,7 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 )
 
-// clusterFlags are of which cluster the control plane is, and which one of those that are in it.
+// clusterFlags select a cluster, and the control plane's identity among those of the cluster.
 type clusterFlags struct {
 	kubeconfig, namespace, revision, clusterID string
 	trustPlaintext                             bool
@@ -28,20 +28,30 @@ type clusterFlags struct {
 func (f *clusterFlags) bind(cmd *cobra.Command, env func(string) string) {
 	f.presence.bind(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the cluster (default: the cluster that this runs in)")
-	flags.StringVar(&f.namespace, "namespace", cmp.Or(env("POD_NAMESPACE"), "istio-system"), "the root namespace, where the mesh configuration is ($POD_NAMESPACE)")
-	flags.StringVar(&f.revision, "revision", env("REVISION"), "serve the Istio objects whose label istio.io/rev says so, and those without it ($REVISION)")
-	flags.StringVar(&f.clusterID, "cluster-id", cmp.Or(env("CLUSTER_ID"), "Kubernetes"), "the cluster's name in metrics ($CLUSTER_ID)")
-	flags.BoolVar(&f.trustPlaintext, "trust-plaintext", false, "believe proxies on --xds-address without a token, also if that is not a loopback address")
+	flags.StringVar(
+		&f.kubeconfig, "kubeconfig", "", "how to reach the cluster (default: the cluster that this runs in)",
+	)
+	flags.StringVar(&f.namespace, "namespace", cmp.Or(
+		env("POD_NAMESPACE"), "istio-system",
+	), "the root namespace, where the mesh configuration is ($POD_NAMESPACE)")
+	flags.StringVar(
+		&f.revision, "revision", env("REVISION"), "serve the Istio objects whose label istio.io/rev says so, and those without it ($REVISION)",
+	)
+	flags.StringVar(&f.clusterID, "cluster-id", cmp.Or(
+		env("CLUSTER_ID"), "Kubernetes",
+	), "the cluster's name in metrics ($CLUSTER_ID)")
+	flags.BoolVar(
+		&f.trustPlaintext, "trust-plaintext", false, "believe proxies on --xds-address without a token, also if that is not a loopback address",
+	)
 }
 
-// source makes a cluster what a pipeline is about.
+// source makes a cluster the source of a pipeline.
 func (f *clusterFlags) source(p *app.Options) error {
 	config, err := f.config()
 	if err != nil {
 		return err
 	}
-	klog.SetSlogLogger(p.Log) // what client-go has to say
+	klog.SetSlogLogger(p.Log) // for client-go
 	p.Mesh.RootNamespace, p.MeshConfigMap, p.Selected = f.namespace, meshConfigMap(f.revision), true
 	p.Metrics = observe.New(observe.Build{Version: p.Version, Start: time.Now(), Now: time.Now})
 	p.Source, err = kube.New(kube.Options{
@@ -69,7 +79,9 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 	}
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
-		return nil, errors.New("this is no cluster; want --kubeconfig FILE for one from outside, or --config-dir DIR for a directory of manifests")
+		return nil, errors.New(
+			"this is no cluster; want --kubeconfig FILE for one from outside, or --config-dir DIR for a directory of manifests",
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the service account that this runs with: %w", err)
@@ -77,7 +89,7 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// meshConfigMap is where Istio keeps the mesh configuration of a revision.
+// meshConfigMap returns the ConfigMap with Istio's mesh configuration of a revision.
 func meshConfigMap(revision string) string {
 	if revision == "" || revision == "default" {
 		return "istio"
@@ -85,7 +97,8 @@ func meshConfigMap(revision string) string {
 	return "istio-" + revision
 }
 
-// trusted is the plaintext listener's address if who connects to it needs no token: on a loopback address, or when asked for.
+// trusted returns the address of the plaintext listener if its clients need no token: on loopback,
+// or by flag. Otherwise it returns nil.
 func (f *clusterFlags) trusted(l net.Listener) net.Addr {
 	a, ok := l.Addr().(*net.TCPAddr)
 	if ok && (f.trustPlaintext || a.IP.IsLoopback()) {

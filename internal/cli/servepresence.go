@@ -19,8 +19,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/config"
 )
 
-// presenceFlags are what a control plane is to its cluster: where it is asked, by which certificate it is known, and whether it
-// writes. Without them it only reads, and listens on loopback.
+// presenceFlags are the flags for a control plane that serves its cluster: its webhook, its
+// certificate, and whether it writes. Without them it only reads, and listens on loopback.
 type presenceFlags struct {
 	health, secureXDS, webhook string
 	certificate, key, ca       string
@@ -33,14 +33,28 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.health, "health-address", "", "where to serve /ready, in plaintext (as :8080; default: nowhere)")
 	flags.StringVar(&f.secureXDS, "secure-xds-address", "", "where to serve xDS over TLS (as :15012; default: nowhere)")
-	flags.StringVar(&f.webhook, "webhook-address", "", "where the API server asks whether Istio objects are right, over TLS (as :15017; default: nowhere)")
-	flags.StringVar(&f.certificate, "tls-cert", "", "a serving certificate of your own, in PEM; it is read again when it changes (default: one that Lateen keeps in a Secret)")
+	flags.StringVar(
+		&f.webhook, "webhook-address", "", "where the API server asks whether Istio objects are right, over TLS (as :15017; default: nowhere)",
+	)
+	flags.StringVar(
+		&f.certificate, "tls-cert", "", "a serving certificate of your own, in PEM; it is read again when it changes (default: one that Lateen keeps in a Secret)",
+	)
 	flags.StringVar(&f.key, "tls-key", "", "its key")
-	flags.StringVar(&f.ca, "tls-ca", "", "the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)")
-	flags.BoolVar(&f.write, "write", false, "write statuses, the certificate and the webhook's configuration, also into the cluster of --kubeconfig (always, in a cluster)")
-	flags.StringVar(&f.failurePolicy, "webhook-failure-policy", string(admissionregistrationv1.Fail), "what the API server does with Istio objects while no webhook answers, once one has: Fail or Ignore")
-	flags.DurationVar(&f.leaseDuration, "lease-duration", leader.DefaultTiming.Lease, "after which time another replica writes in place of one that has died")
-	oneOf(cmd, "webhook-failure-policy", &f.failurePolicy, string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore))
+	flags.StringVar(
+		&f.ca, "tls-ca", "", "the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)",
+	)
+	flags.BoolVar(
+		&f.write, "write", false, "write statuses, the certificate and the webhook's configuration, also into the cluster of --kubeconfig (always, in a cluster)",
+	)
+	flags.StringVar(&f.failurePolicy, "webhook-failure-policy", string(
+		admissionregistrationv1.Fail,
+	), "what the API server does with Istio objects while no webhook answers, once one has: Fail or Ignore")
+	flags.DurationVar(
+		&f.leaseDuration, "lease-duration", leader.DefaultTiming.Lease, "after which time another replica writes in place of one that has died",
+	)
+	oneOf(cmd, "webhook-failure-policy", &f.failurePolicy, string(admissionregistrationv1.Fail), string(
+		admissionregistrationv1.Ignore,
+	))
 	atLeast(flags, "lease-duration", &f.leaseDuration, time.Second)
 	hostPort(flags, "health-address", &f.health)
 	hostPort(flags, "secure-xds-address", &f.secureXDS)
@@ -51,8 +65,8 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 	}
 }
 
-// onlyWithout refuses these flags beside one that says that there is no cluster: they would have no effect.
-func (f *presenceFlags) onlyWithout(cmd *cobra.Command, other string) {
+// excludeWith rejects these flags beside one that excludes a cluster: they would have no effect.
+func (f *presenceFlags) excludeWith(cmd *cobra.Command, other string) {
 	for _, name := range []string{
 		"health-address", "secure-xds-address", "webhook-address", "tls-cert", "tls-key", "tls-ca", "write", "webhook-failure-policy", "lease-duration",
 	} {
@@ -60,7 +74,7 @@ func (f *presenceFlags) onlyWithout(cmd *cobra.Command, other string) {
 	}
 }
 
-// join makes the control plane present in the cluster that it serves.
+// join adds webhook, certificate and status writer to a pipeline, as the flags say.
 func (f *clusterFlags) join(p *app.Options) error {
 	rest, err := f.config()
 	if err != nil {
@@ -71,7 +85,9 @@ func (f *clusterFlags) join(p *app.Options) error {
 		Election: f.presence.election(), Writes: f.kubeconfig == "" || f.presence.write, Status: scopeOf(p.Config.Status),
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
-		FailurePolicy:    admissionregistrationv1.FailurePolicyType(f.presence.failurePolicy), Metrics: p.Metrics, Log: p.Log,
+		FailurePolicy: admissionregistrationv1.FailurePolicyType(
+			f.presence.failurePolicy,
+		), Metrics: p.Metrics, Log: p.Log,
 	}
 	for _, l := range []struct {
 		listener      *net.Listener
@@ -97,7 +113,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 	return nil
 }
 
-// election has the proportions of Kubernetes' own components.
+// election returns timings in the proportions of Kubernetes' own components.
 func (f *presenceFlags) election() leader.Timing {
 	part := f.leaseDuration / (leader.DefaultTiming.Lease / time.Second)
 	return leader.Timing{
@@ -105,9 +121,10 @@ func (f *presenceFlags) election() leader.Timing {
 	}
 }
 
-// identity tells this process from all others: pods of a StatefulSet come back with the same name.
+// identity returns an identity that no other process has. A pod's name is not enough: pods of a
+// StatefulSet come back with the same name.
 func identity(env func(string) string, hostname func() (string, error)) string {
-	host, _ := hostname() // without one, the time alone must do
+	host, _ := hostname() // without it, the time must be enough
 	return fmt.Sprintf("%s_%d", cmp.Or(env("POD_NAME"), host), time.Now().UnixNano())
 }
 

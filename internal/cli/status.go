@@ -20,7 +20,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// remote is a control plane that is asked over its monitoring port.
+// remote is the monitoring port of a running control plane.
 type remote struct{ address string }
 
 func (r *remote) bind(cmd *cobra.Command) {
@@ -28,7 +28,7 @@ func (r *remote) bind(cmd *cobra.Command) {
 	hostPort(cmd.Flags(), "monitoring-address", &r.address)
 }
 
-// askTimeout bounds one question.
+// askTimeout bounds one request.
 const askTimeout = 10 * time.Second
 
 func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
@@ -41,7 +41,9 @@ func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)", r.address, errors.Unwrap(err))
+		return nil, fmt.Errorf(
+			"nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)", r.address, errors.Unwrap(err),
+		)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
@@ -54,7 +56,7 @@ func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte
 	return body, nil
 }
 
-// problemLine is what status shows of a problem.
+// problemLine is a problem in the output of status.
 type problemLine struct {
 	Severity  string `json:"severity"`
 	Origin    string `json:"origin,omitempty"`
@@ -68,7 +70,7 @@ type problemLine struct {
 	Text      string `json:"text"`
 }
 
-// statusReport is the whole answer of lateen status.
+// statusReport is the whole output of lateen status.
 type statusReport struct {
 	Proxies  []debug.SyncStatus `json:"proxies"`
 	Problems []problemLine      `json:"problems"`
@@ -126,7 +128,7 @@ func (r *remote) read(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// printAs writes JSON or YAML, for programs.
+// printAs writes JSON or YAML.
 func printAs(w io.Writer, format string, v any) error {
 	var body []byte
 	var err error
@@ -156,7 +158,7 @@ func printStatus(out *terminal.Writer, report statusReport) {
 		for _, typ := range types {
 			row = append(row, stateCell(p.Resources[typ.URL()], p.Pending))
 		}
-		t.Rows = append(t.Rows, append(row, terminal.Cell{Text: bytes(int64(p.ConfigBytes))}))
+		t.Rows = append(t.Rows, append(row, terminal.Cell{Text: formatBytes(int64(p.ConfigBytes))}))
 	}
 	out.Table(t)
 	for _, p := range report.Proxies {
@@ -170,7 +172,7 @@ func printStatus(out *terminal.Writer, report statusReport) {
 		out.Line("no problems in the manifests")
 		return
 	}
-	out.Line("%s in the manifests:", count(len(report.Problems), "problem", "problems"))
+	out.Line("%s in the manifests:", formatCount(len(report.Problems), "problem", "problems"))
 	for _, p := range report.Problems {
 		style := terminal.Warn
 		if p.Severity == "error" {
@@ -180,15 +182,17 @@ func printStatus(out *terminal.Writer, report statusReport) {
 	}
 }
 
-// shownTypes are those that every proxy has, and the others that at least one has asked for: endpoints and virtual hosts on their own,
-// secrets.
+// shownTypes returns the types that every proxy has, and those that at least one proxy has
+// subscribed to: LEDS, VHDS, secrets.
 func shownTypes(proxies []debug.SyncStatus) (types []resource.Type) {
 	for typ := range resource.NumTypes {
 		switch typ {
 		case resource.Cluster, resource.Endpoint, resource.Listener, resource.Route:
 			types = append(types, typ)
 		default:
-			if slices.ContainsFunc(proxies, func(p debug.SyncStatus) bool { return p.Resources[typ.URL()].Type != "" }) {
+			if slices.ContainsFunc(
+				proxies, func(p debug.SyncStatus) bool { return p.Resources[typ.URL()].Type != "" },
+			) {
 				types = append(types, typ)
 			}
 		}
@@ -196,7 +200,7 @@ func shownTypes(proxies []debug.SyncStatus) (types []resource.Type) {
 	return types
 }
 
-// refusal is what a proxy said when it refused something, and what is kept from it since; empty if it refused nothing.
+// refusal returns a proxy's NACK message and what is withheld from it, or "" if it refused nothing.
 func refusal(s debug.TypeStatus) string {
 	switch names := strings.Join(s.Quarantined, ", "); {
 	case names == "":
@@ -216,6 +220,8 @@ func stateCell(s debug.TypeStatus, pending bool) terminal.Cell {
 	if pending && state == debug.Synced {
 		state = debug.Stale
 	}
-	style := map[debug.SyncState]terminal.Style{debug.Synced: terminal.Good, debug.Stale: terminal.Warn, debug.Nack: terminal.Bad, debug.NotSent: terminal.Faint}[state]
+	style := map[debug.SyncState]terminal.Style{
+		debug.Synced: terminal.Good, debug.Stale: terminal.Warn, debug.Nack: terminal.Bad, debug.NotSent: terminal.Faint,
+	}[state]
 	return terminal.Cell{Text: string(state), Style: style}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// TestStatusShowsWhatIsRefused: of every type that a proxy has asked for, also of those that few proxies have.
+// TestStatusShowsWhatIsRefused: of every type that a proxy has asked for, also of those that few
+// proxies have.
 func TestStatusShowsWhatIsRefused(t *testing.T) {
 	synced := debug.TypeStatus{Type: "cds", State: debug.Synced}
 	report := statusReport{Proxies: []debug.SyncStatus{

@@ -56,32 +56,46 @@ Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.dir = args[0]
-			o.settle(cmd.Flags().Changed)
+			o.applyDefaults(cmd.Flags().Changed)
 			if o.check && o.stateDir == "" {
-				return checkInPassing(cmd.Context(), o, out)
+				return runCheck(cmd.Context(), o, out)
 			}
 			return runUp(cmd.Context(), o, out)
 		},
 	}
 	o.listen.bind(cmd)
-	cmd.Flags().BoolVar(&o.freePorts, "free-ports", false, "take free ports for gateways, xDS and monitoring, to run beside another mesh (default with --check)")
-	cmd.Flags().StringVar(&o.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the binary, then PATH)")
-	cmd.Flags().StringVar(&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: .lateen/DIR; with --check a temporary one)")
-	cmd.Flags().BoolVar(&o.check, "check", false, "run until in sync, send requests through the gateway, print a table, exit 0 or 1")
+	cmd.Flags().BoolVar(
+		&o.freePorts, "free-ports", false, "take free ports for gateways, xDS and monitoring, to run beside another mesh (default with --check)",
+	)
+	cmd.Flags().StringVar(
+		&o.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the binary, then PATH)",
+	)
+	cmd.Flags().StringVar(
+		&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: .lateen/DIR; with --check a temporary one)",
+	)
+	cmd.Flags().BoolVar(
+		&o.check, "check", false, "run until in sync, send requests through the gateway, print a table, exit 0 or 1",
+	)
 	cmd.Flags().IntVar(&o.requests, "requests", 300, "with --check: how many requests to send")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync")
-	cmd.Flags().DurationVar(&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that it still has, once every proxy knows that it goes (default 5s)")
-	cmd.Flags().BoolVar(&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is started again when it ends; the mesh serves on without it")
+	cmd.Flags().DurationVar(
+		&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync",
+	)
+	cmd.Flags().DurationVar(
+		&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that it still has, once every proxy knows that it goes (default 5s)",
+	)
+	cmd.Flags().BoolVar(
+		&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is started again when it ends; the mesh serves on without it",
+	)
 	atLeast(cmd.Flags(), "requests", &o.requests, 1)
 	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
 	atLeast(cmd.Flags(), "drain", &o.drain, 0)
 	bindLogFlags(cmd, &o.level, &o.format)
-	cmd.MarkFlagsMutuallyExclusive("check", "separate-control-plane") // a check asks the world that it shares a process with
+	cmd.MarkFlagsMutuallyExclusive("check", "separate-control-plane") // a check reads the mesh state in its own process
 	return cmd
 }
 
-// settle fills in what depends on other flags: a check never disturbs a mesh that runs.
-func (o *upOptions) settle(changed func(flag string) bool) {
+// applyDefaults sets defaults that depend on other flags: a check never disturbs a running mesh.
+func (o *upOptions) applyDefaults(changed func(flag string) bool) {
 	o.freePorts = o.freePorts || o.check && !changed("free-ports")
 	if !o.freePorts {
 		return
@@ -94,9 +108,9 @@ func (o *upOptions) settle(changed func(flag string) bool) {
 	}
 }
 
-// checkInPassing runs a check in a state directory of its own: what it finds depends on the manifests alone, and not on what
-// a mesh that runs recorded. The directory stays if the check failed, since the logs are in it.
-func checkInPassing(ctx context.Context, o upOptions, out *terminal.Writer) error {
+// runCheck runs a check in its own state directory, so that the result depends on the manifests and
+// not on records of a running mesh. The directory, which has the logs, is kept if the check failed.
+func runCheck(ctx context.Context, o upOptions, out *terminal.Writer) error {
 	var err error
 	if o.stateDir, err = os.MkdirTemp("", "lateen-check-"); err != nil {
 		return err
@@ -108,7 +122,7 @@ func checkInPassing(ctx context.Context, o upOptions, out *terminal.Writer) erro
 	return os.RemoveAll(o.stateDir)
 }
 
-// mesh is a local mesh that runs.
+// mesh is a running local mesh.
 type mesh struct {
 	o               upOptions
 	out             *terminal.Writer
@@ -117,15 +131,15 @@ type mesh struct {
 	tokens          *local.Tokens
 	runtime         *local.Runtime
 	plane           plane
-	world           func() *state.Snapshot // nil if the control plane is another process
+	world           func() *state.Snapshot // nil with a separate control plane
 	notices         chan local.Notice
 	problems        chan problemChange
 }
 
-type problemChange struct{ appeared, mended []source.Problem }
+type problemChange struct{ appeared, fixed []source.Problem }
 
-// noticeBuffer bounds the lines that wait for the screen; what finds it full is dropped, since it stands in the logs and in
-// lateen status too.
+// noticeBuffer bounds the lines that wait for the screen. Lines beyond it are dropped: logs and
+// lateen status have them too.
 const noticeBuffer = 256
 
 func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
@@ -148,12 +162,12 @@ func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
 		return nil
 	})
 	if err := g.Wait(); err != nil {
-		return err // what ended the mesh, rather than what a check that it cut short has to say
+		return err // the reason why the mesh ended, not the result of an aborted check
 	}
 	return outcome
 }
 
-// newMesh puts a local mesh together:
+// newMesh assembles a local mesh:
 //
 //	source/dir ─► local (pods, endpoints) ─► control plane ─► Envoys, which local has started
 func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
@@ -222,7 +236,9 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 	}
 	pipeline := app.New(app.Options{
 		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: m.monitoring,
-		Authenticator: app.TokenAuthenticator{Lookup: m.tokens.Account}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version,
+		Authenticator: app.TokenAuthenticator{
+			Lookup: m.tokens.Account,
+		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version,
 		Problems: m.problemsChanged,
 	})
 	m.plane, m.world = pipeline, pipeline.Snapshot

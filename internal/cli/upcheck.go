@@ -15,18 +15,18 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// progressStep is how many requests lie between two lines of progress.
+// progressStep is the number of requests between two lines of progress.
 const progressStep = 50
 
-// result counts the answers to one target.
+// result counts the answers to the requests of one target.
 type result struct {
 	statuses map[string]int
 	failed   int
 	slowest  time.Duration
 }
 
-// check waits until the mesh is in sync, sends requests through its gateways and tells how they went. An error in the manifests
-// fails it too, whether or not a request met it.
+// check waits until the mesh is in sync, sends requests through its gateways and prints the
+// results. An error in the manifests makes it fail, whether or not a request is affected.
 func (m *mesh) check(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, m.o.timeout)
 	defer cancel()
@@ -44,7 +44,11 @@ func (m *mesh) check(ctx context.Context) error {
 		return errFailed
 	}
 	results := map[target]*result{}
-	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(
+		*http.Request, []*http.Request,
+	) error {
+		return http.ErrUseLastResponse
+	}}
 	for i := range m.o.requests {
 		if i%progressStep == 0 {
 			m.out.Progress(fmt.Sprintf("sending requests: %d of %d", i, m.o.requests))
@@ -59,7 +63,7 @@ func (m *mesh) check(ctx context.Context) error {
 	return m.verdict(targets, results)
 }
 
-// interrupted ends a check that somebody stopped: it found nothing, neither good nor bad.
+// interrupted ends an interrupted check, which has no result.
 func (m *mesh) interrupted() error {
 	m.out.Line("stopped before the check was done")
 	return errFailed
@@ -106,7 +110,7 @@ func ask(ctx context.Context, client *http.Client, t target, results map[target]
 	_ = resp.Body.Close()
 	r.statuses[fmt.Sprint(resp.StatusCode)]++
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode >= http.StatusInternalServerError {
-		r.failed++ // a route is missing or leads nowhere; what else a workload answers is its own affair
+		r.failed++ // a route or its backend is missing; other answers come from the workload
 	}
 }
 
@@ -133,7 +137,11 @@ func (m *mesh) verdict(targets []target, results map[target]*result) error {
 			host = "*"
 		}
 		t.Rows = append(t.Rows, []terminal.Cell{
-			{Text: host}, {Text: tg.path}, {Text: strings.Join(answers, ", ")}, {Text: fmt.Sprint(r.failed), Style: style}, {Text: r.slowest.Round(time.Millisecond).String()},
+			{Text: host}, {Text: tg.path}, {Text: strings.Join(answers, ", ")}, {
+				Text: fmt.Sprint(r.failed), Style: style,
+			}, {
+				Text: r.slowest.Round(time.Millisecond).String(),
+			},
 		})
 	}
 	m.out.Table(t)
@@ -144,7 +152,11 @@ func (m *mesh) verdict(targets []target, results map[target]*result) error {
 		}
 	}
 	if failed > 0 || mistakes > 0 {
-		m.out.Line("%s: %d of %d requests failed, %s in the manifests", m.out.Paint(terminal.Bad, "FAILED"), failed, total, count(mistakes, "error", "errors"))
+		m.out.Line(
+			"%s: %d of %d requests failed, %s in the manifests", m.out.Paint(terminal.Bad, "FAILED"), failed, total, formatCount(
+				mistakes, "error", "errors",
+			),
+		)
 		return errFailed
 	}
 	m.out.Line("%s: %d requests, none failed", m.out.Paint(terminal.Good, "OK"), total)

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// findEnvoy looks for the Envoy binary where make puts it, and on the PATH.
+// findEnvoy looks for the Envoy binary where make puts it, and then on the PATH.
 func findEnvoy(flag string) (string, error) {
 	candidates := []string{flag, os.Getenv("LATEEN_ENVOY")}
 	if flag == "" && candidates[1] == "" {
@@ -37,8 +37,9 @@ func findEnvoy(flag string) (string, error) {
 	return "", errors.New("there is no Envoy: 'make envoy' fetches it to .tools/envoy, or name one with --envoy")
 }
 
-// stateDirOf is where the state of a directory's mesh is kept below a parent: under the directory's name, or, where that
-// is another directory's already, with a digest of its path beside it. So no mesh finds what another one recorded.
+// stateDirOf returns the state directory of a manifest directory. It has the same name, with a
+// digest of the path appended if the state directory of that name belongs to another manifest
+// directory. So no mesh reads records of another.
 func stateDirOf(parent, dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -56,10 +57,10 @@ func stateDirOf(parent, dir string) (string, error) {
 	return state, os.WriteFile(filepath.Join(state, ownerFile), []byte(path), 0o644)
 }
 
-// ownerFile in a state directory holds the path of the directory whose state it is.
+// ownerFile is the file in a state directory that contains the path of its manifest directory.
 const ownerFile = "directory"
 
-// openLog writes the log to a file beside those of the pods: the screen is for people.
+// openLog writes the log to a file beside those of the pods, because the screen is for people.
 func openLog(o upOptions) (*slog.Logger, error) {
 	if err := os.MkdirAll(o.stateDir, 0o700); err != nil {
 		return nil, err

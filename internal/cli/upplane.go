@@ -16,22 +16,22 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 )
 
-// plane is the control plane of a local mesh: app.Pipeline in this process, or a process of its own.
+// plane is the control plane of a local mesh: app.Pipeline in this process, or a separate process.
 type plane interface {
-	// Run runs the mesh too, whose pods are the control plane's source.
+	// Run runs the control plane and the mesh, whose pods are its source.
 	Run(ctx context.Context) error
-	// Settled is what local.Options asks for.
+	// Settled is local.Options.Settled.
 	Settled(ctx context.Context) (proxies []string, err error)
 	Pushes() <-chan fanout.Record
 	Problems() []source.Problem
 }
 
-// separatePlane is a control plane that is a process of its own, as this process sees it.
+// separatePlane is this process's side of a separate control plane.
 type separatePlane struct {
 	*link.Relay
 	mesh            *mesh
 	xds, monitoring *net.TCPListener
-	pushes          chan fanout.Record // what finds it full is not shown
+	pushes          chan fanout.Record // dropped when full
 	problems        atomic.Pointer[[]source.Problem]
 }
 
@@ -44,11 +44,11 @@ func newSeparatePlane(m *mesh) (*separatePlane, error) {
 		return nil, errors.New("a listener is not one for TCP, and cannot be handed to another process")
 	}
 	p.problems.Store(&[]source.Problem{})
-	p.Relay = link.NewRelay(m.tokens, p.hear, m.log)
+	p.Relay = link.NewRelay(m.tokens, p.receiveStatus, m.log)
 	return p, nil
 }
 
-// companion is the process as the runtime runs it.
+// companion returns the process for the runtime to run.
 func (p *separatePlane) companion(self string) *local.Companion {
 	return &local.Companion{
 		Argv:    []string{self, "control-plane", "--log-level", p.mesh.o.level, "--log-format", p.mesh.o.format},
@@ -56,7 +56,7 @@ func (p *separatePlane) companion(self string) *local.Companion {
 	}
 }
 
-// files are what the process inherits, in the order of the descriptors.
+// files returns the inherited files in the order of their descriptors.
 func (p *separatePlane) files() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){p.Connect, p.xds.File, p.monitoring.File} {
 		f, err := open()
@@ -78,9 +78,10 @@ func (p *separatePlane) Run(ctx context.Context) error {
 	return errors.Join(err, p.xds.Close(), p.monitoring.Close())
 }
 
-// hear takes what the process tells. Its problems are all that stand, also those that an earlier process has told of.
-func (p *separatePlane) hear(message json.RawMessage) {
-	var n news
+// receiveStatus takes a message of the process. Problems in it replace all earlier ones, those of
+// an earlier process included.
+func (p *separatePlane) receiveStatus(message json.RawMessage) {
+	var n statusMessage
 	if err := json.Unmarshal(message, &n); err != nil {
 		p.mesh.log.Error("news of the control plane that cannot be read", "error", err)
 		return
@@ -90,14 +91,14 @@ func (p *separatePlane) hear(message json.RawMessage) {
 	}
 	if n.Problems != nil {
 		before := *p.problems.Swap(n.Problems)
-		if appeared, mended := without(*n.Problems, before), without(before, *n.Problems); len(appeared)+len(mended) > 0 {
+		if appeared, mended := subtract(*n.Problems, before), subtract(before, *n.Problems); len(appeared)+len(mended) > 0 {
 			p.mesh.problemsChanged(appeared, mended)
 		}
 	}
 }
 
-// without are those of all that are not among others.
-func without(all, others []source.Problem) []source.Problem {
+// subtract returns the problems that are not among others.
+func subtract(all, others []source.Problem) []source.Problem {
 	return slices.DeleteFunc(slices.Clone(all), func(p source.Problem) bool { return slices.Contains(others, p) })
 }
 

@@ -12,10 +12,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 )
 
-// tableWait is how long the table waits for everything to be ready; then it shows what is not.
+// tableWait is how long the table waits for everything to be ready. After that it shows what is
+// not.
 const tableWait = 15 * time.Second
 
-// show prints what runs, and then a line for each thing that happens, until ctx ends.
+// show prints the table of pods, and then a line for each event, until ctx ends.
 func (m *mesh) show(ctx context.Context) error {
 	m.out.Line("lateen %s: %s", version, m.o.dir)
 	printed := false
@@ -23,7 +24,7 @@ func (m *mesh) show(ctx context.Context) error {
 	go func() {
 		wait, cancel := context.WithTimeout(ctx, tableWait)
 		defer cancel()
-		s, _ := m.inSync(wait) // what is not ready stands in the table
+		s, _ := m.inSync(wait) // the table shows what is not ready
 		started <- s
 	}()
 	for {
@@ -40,7 +41,7 @@ func (m *mesh) show(ctx context.Context) error {
 			m.out.Line("")
 			printed = true
 		case n := <-m.notices:
-			if printed || n.Bad { // until then the progress tells what is ready
+			if printed || n.Bad { // before that, the progress line shows what is ready
 				m.notice(n)
 			}
 		case p := <-m.problems:
@@ -53,7 +54,8 @@ func (m *mesh) show(ctx context.Context) error {
 	}
 }
 
-// inSync waits until everything is ready and every proxy has accepted what it should have, and meanwhile shows how far that is.
+// inSync waits until everything is ready and every proxy has accepted its configuration, and shows
+// progress.
 func (m *mesh) inSync(ctx context.Context) (*local.Snapshot, error) {
 	showing, stop := context.WithCancel(ctx)
 	shown := make(chan struct{})
@@ -72,7 +74,7 @@ func (m *mesh) inSync(ctx context.Context) (*local.Snapshot, error) {
 	return s, m.runtime.Settle(ctx)
 }
 
-// progress shows how many pods are ready until ctx ends.
+// progress shows how many pods are ready, until ctx ends.
 func (m *mesh) progress(ctx context.Context) {
 	defer m.out.Progress("")
 	last := ""
@@ -114,7 +116,9 @@ func (m *mesh) table(s *local.Snapshot) {
 		if !c.Ready {
 			ready = terminal.Cell{Text: "no", Style: terminal.Warn}
 		}
-		t.Rows = append(t.Rows, []terminal.Cell{{Text: "-"}, {Text: c.Name}, ready, {Text: m.xds.Addr().String()}, {Text: processNumber(*c)}})
+		t.Rows = append(t.Rows, []terminal.Cell{
+			{Text: "-"}, {Text: c.Name}, ready, {Text: m.xds.Addr().String()}, {Text: processNumber(*c)},
+		})
 	}
 	for _, p := range s.Pods {
 		ready := terminal.Cell{Text: "yes", Style: terminal.Good}
@@ -140,7 +144,7 @@ func (m *mesh) table(s *local.Snapshot) {
 	m.out.Line("metrics  http://%s/metrics", m.monitoring.Addr())
 }
 
-// unready says what each pod that is not ready waits for.
+// unready prints why each pod that is not ready is not.
 func (m *mesh) unready(s *local.Snapshot) {
 	for _, p := range s.Pods {
 		if !p.Ready {
@@ -149,7 +153,7 @@ func (m *mesh) unready(s *local.Snapshot) {
 	}
 }
 
-// processOf is the number of the process that a person would look at: the pod's first, which for a gateway is its Envoy.
+// processOf returns the PID of a pod's first process, which for a gateway is Envoy.
 func processOf(p local.PodStatus) string {
 	if len(p.Processes) == 0 {
 		return "-"
@@ -169,28 +173,28 @@ func (m *mesh) notice(n local.Notice) {
 	if n.Bad {
 		style = terminal.Bad
 	}
-	m.say(n.Time, style, n.String())
+	m.printEvent(n.Time, style, n.String())
 	for _, line := range n.Tail {
 		m.out.Paragraph("          | ", terminal.Faint, line)
 	}
 }
 
-// say prints one thing that happened, with its time.
-func (m *mesh) say(at time.Time, style terminal.Style, text string) {
+// printEvent prints a line for an event, with its time.
+func (m *mesh) printEvent(at time.Time, style terminal.Style, text string) {
 	m.out.Paragraph(at.Format(time.TimeOnly)+"  ", style, text)
 }
 
 func (m *mesh) problem(p problemChange) {
 	for _, a := range p.appeared {
-		m.say(time.Now(), styleOf(a.Severity), a.String())
+		m.printEvent(time.Now(), styleOf(a.Severity), a.String())
 	}
-	for _, a := range p.mended {
-		m.say(time.Now(), terminal.Good, "mended: "+placeOf(a))
+	for _, a := range p.fixed {
+		m.printEvent(time.Now(), terminal.Good, "mended: "+problemPlace(a))
 	}
 }
 
-// placeOf is a problem without what was wrong, where its place alone tells which it was.
-func placeOf(p source.Problem) string {
+// problemPlace returns a problem without its message if its place is enough to identify it.
+func problemPlace(p source.Problem) string {
 	p.Want = ""
 	if p.Path != "" {
 		p.Message = ""
@@ -205,26 +209,28 @@ func styleOf(s source.Severity) terminal.Style {
 	return terminal.Warn
 }
 
-// push prints one line on a generation that every proxy it touched has settled.
+// push prints a line for a generation that every affected proxy has answered.
 func (m *mesh) push(r fanout.Record) {
-	text := fmt.Sprintf("push %d: %s → %s, %s, last ACK after %s", r.Generation, r.Cause, count(r.Proxies, "proxy", "proxies"), bytes(r.Bytes), r.Elapsed().Round(time.Millisecond))
+	text := fmt.Sprintf("push %d: %s → %s, %s, last ACK after %s", r.Generation, r.Cause, formatCount(
+		r.Proxies, "proxy", "proxies",
+	), formatBytes(r.Bytes), r.Elapsed().Round(time.Millisecond))
 	style := terminal.Plain
 	if r.Refused > 0 {
 		text += fmt.Sprintf("; %d refused something (lateen status)", r.Refused)
 		style = terminal.Bad
 	}
-	m.say(r.Finished, style, text)
+	m.printEvent(r.Finished, style, text)
 }
 
-func count(n int, one, many string) string {
+func formatCount(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// bytes is a size for people: "512 B", "1.2 kB", "3.4 MB".
-func bytes(n int64) string {
+// formatBytes formats a number of bytes: "512 B", "1.2 kB", "3.4 MB".
+func formatBytes(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d B", n)

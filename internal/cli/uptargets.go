@@ -9,10 +9,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
-// target is one request that a gateway should answer, as its routes promise.
+// target is a request that a gateway should answer according to its routes.
 type target struct{ url, host, path string }
 
-// checkTargets are the paths that routes name for a host that they have at an entrance's port.
+// checkTargets returns the paths of routes for hosts that are served at a gateway's port.
 func checkTargets(entrances []local.Entrance, w *state.Snapshot) []target {
 	var targets []target
 	for _, e := range entrances {
@@ -36,7 +36,7 @@ func checkTargets(entrances []local.Entrance, w *state.Snapshot) []target {
 	return targets
 }
 
-// portOf is the service port behind an entrance, a zero one if there is none.
+// portOf returns the Service port of an entry point, or a zero one.
 func portOf(w *state.Snapshot, e local.Entrance) model.ServicePort {
 	for svc := range w.Claims(model.Resolve(e.Service, e.Namespace, w.Mesh.Domain)) {
 		for _, p := range svc.Ports {
@@ -48,8 +48,8 @@ func portOf(w *state.Snapshot, e local.Entrance) model.ServicePort {
 	return model.ServicePort{}
 }
 
-// hostAt is a host that a VirtualService and a Gateway's servers have in common; false if there is none. Servers name the
-// port of the gateway's Service, or the one that its workload binds.
+// hostAt returns a host that a VirtualService and a Gateway's servers have in common, or false. A
+// server names the port of the gateway's Service, or the port that its workload binds.
 func hostAt(g *model.Gateway, at model.ServicePort, vs *model.VirtualService) (model.Host, bool) {
 	if g == nil {
 		return "", false
@@ -72,7 +72,7 @@ func hostAt(g *model.Gateway, at model.ServicePort, vs *model.VirtualService) (m
 	return "", false
 }
 
-// pathsOf are the paths that a plain GET through a gateway must find a route for.
+// pathsOf returns the paths for which a plain GET through a gateway must find a route.
 func pathsOf(vs *model.VirtualService, gateway string, port uint16) []string {
 	var paths []string
 	for _, r := range vs.HTTP {
@@ -93,13 +93,14 @@ func pathsOf(vs *model.VirtualService, gateway string, port uint16) []string {
 	return slices.Compact(paths)
 }
 
-// isPlain tells whether a match asks for nothing but a path.
+// isPlain reports whether a match has no conditions but a path.
 func isPlain(m *model.HTTPMatch) bool {
 	return m.Method == nil && m.Scheme == nil && m.Authority == nil && len(m.Headers)+len(m.WithoutHeaders)+len(m.Query) == 0 &&
 		m.SourceLabels.IsEmpty() && m.SourceNamespace == ""
 }
 
-// callable is a name that a host of a VirtualService takes; empty means the address itself.
+// callable returns a host name that a host of a VirtualService matches. Empty means the address
+// itself.
 func callable(h model.Host) string {
 	if h == "*" {
 		return ""

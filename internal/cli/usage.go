@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// writeUsage is the end of a command's help, as cobra writes it but with flags wrapped at helpWidth. It is no template, which would be
-// shorter: a template calls methods by names that only it knows, so with one linked the linker keeps every method of every type, a
-// quarter of the program.
+// writeUsage writes the end of a command's help as cobra does, but with flags wrapped at helpWidth.
+// It uses no template: a template calls methods by name, so the linker would keep every method of
+// every type, a quarter of the program.
 func writeUsage(cmd *cobra.Command) error {
-	flags := cmd.LocalFlags() // first: it also puts together what Runnable and UseLine look at
+	flags := cmd.LocalFlags() // first: it also sets up what Runnable and UseLine read
 	var b strings.Builder
 	b.WriteString("Usage:")
 	if cmd.Runnable() {
@@ -41,11 +41,11 @@ func writeUsage(cmd *cobra.Command) error {
 	return err
 }
 
-// subcommands are lines of a name and what it does.
+// subcommands returns a line for each command with its name and what it does.
 func subcommands(cmd *cobra.Command) string {
 	var b strings.Builder
 	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() || c.Name() == "help" { // which cobra does not count as one
+		if c.IsAvailableCommand() || c.Name() == "help" { // cobra does not count it
 			fmt.Fprintf(&b, "\n  %-*s %s", c.NamePadding(), c.Name(), c.Short)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUsageSaysWhatCobraSays: but for the breaks of lines, so that a group of commands, a global flag or whatever else a command gets
-// one day does not go missing in its help.
+// TestUsageSaysWhatCobraSays: but for the breaks of lines, so that a group of commands, a global
+// flag or whatever else a command gets one day does not go missing in its help.
 func TestUsageSaysWhatCobraSays(t *testing.T) {
 	root := newRoot()
 	root.InitDefaultHelpCmd()

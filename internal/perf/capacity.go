@@ -2,20 +2,21 @@ package perf
 
 import "context"
 
-// search finds the largest number of sidecars that a control plane bears.
+// search finds the largest number of sidecars that a control plane can serve.
 type search struct {
-	// from is tried first; none above most is.
+	// from is the number that is tried first, and most the largest.
 	from, most int
-	// exact is how near the result is to the limit, as a share of it: 0.05.
-	exact float64
+	// precision is how near the result is to the limit, as a share of it: 0.05.
+	precision float64
 }
 
-// run asks probe about numbers until the largest is known that it says yes to; 0 if it says no to 1. It doubles from the first number
-// until the answer is no, or halves until it is yes, and then bisects. An error of probe ends it, with what was found so far.
+// run returns the largest number that probe accepts, or 0 if it rejects 1. It doubles the first
+// number until probe rejects it, or halves it until probe accepts it, and then bisects. An error of
+// probe ends the search, with the best number so far.
 func (s search) run(ctx context.Context, probe func(ctx context.Context, n int) (bool, error)) (best int, err error) {
-	worst := s.most + 1 // the smallest that is too many
+	worst := s.most + 1 // the smallest number known to be rejected
 	n := min(max(s.from, 1), s.most)
-	for worst-best > max(1, int(s.exact*float64(best))) {
+	for worst-best > max(1, int(s.precision*float64(best))) {
 		ok, err := probe(ctx, n)
 		if err != nil {
 			return best, err

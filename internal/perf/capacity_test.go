@@ -13,7 +13,7 @@ func TestSearchFindsTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := search{from: rapid.IntRange(0, 3000).Draw(t, "from"), most: rapid.IntRange(1, 2000).Draw(t, "most")}
 		if rapid.Bool().Draw(t, "inexact") {
-			s.exact = 0.05
+			s.precision = 0.05
 		}
 		limit := rapid.IntRange(0, 2500).Draw(t, "limit")
 		probes := 0
@@ -26,7 +26,7 @@ func TestSearchFindsTheLimit(t *testing.T) {
 		require.NoError(t, err)
 		want := min(limit, s.most)
 		require.LessOrEqual(t, best, want)
-		require.LessOrEqual(t, float64(want-best), s.exact*float64(want)+1e-9)
+		require.LessOrEqual(t, float64(want-best), s.precision*float64(want)+1e-9)
 		require.LessOrEqual(t, probes, 26, "each number is asked about at most once, and few are")
 	})
 }

@@ -15,7 +15,7 @@ type Kind string
 
 // The kinds of changes.
 const (
-	// Endpoints gives one service another endpoint, in place of the one that the last change gave it.
+	// Endpoints gives one service another endpoint, in place of the one from the last change.
 	Endpoints Kind = "endpoints"
 	// Routes edits one VirtualService.
 	Routes Kind = "routes"
@@ -23,21 +23,22 @@ const (
 	Services Kind = "create-services"
 )
 
-// lanes are those by which a change of a kind arrives.
-func (k Kind) lanes() []lane {
+// groups returns the resource groups by which a change of a kind arrives.
+func (k Kind) groups() []resourceGroup {
 	switch k {
 	case Endpoints:
-		return []lane{endpoints}
+		return []resourceGroup{endpoints}
 	case Routes:
-		return []lane{routes}
+		return []resourceGroup{routes}
 	}
-	return []lane{clusters, endpoints, routes}
+	return []resourceGroup{clusters, endpoints, routes}
 }
 
-// service is the one that changes of endpoints and routes are about; new ones are in its namespace.
+// service is the number of the service that changes of endpoints and routes modify. New services
+// are in its namespace.
 const service = 0
 
-// change is one of a kind, of so many services at once.
+// change returns a change of a kind, of the given number of services at once.
 func (k Kind) change(s load.Shape, m load.Marker, services int) (changes []source.Change) {
 	for i := range services {
 		switch k {
@@ -52,29 +53,29 @@ func (k Kind) change(s load.Shape, m load.Marker, services int) (changes []sourc
 	return changes
 }
 
-// concerned is the namespace whose proxies see changes, empty for all.
-func (b *bench) concerned(of int) string {
+// affectedNamespace returns the namespace whose proxies see changes of a service, or "" for all.
+func (b *testbed) affectedNamespace(of int) string {
 	if b.o.Mesh.Isolated {
 		return b.o.Mesh.Namespace(of)
 	}
 	return ""
 }
 
-// change makes changes and waits until they have arrived everywhere.
-func (b *bench) change(ctx context.Context, p *Phase, s stream) error {
-	before, began := b.tracker.watch(s.kind.lanes()...), time.Now()
-	pace := newPace(s.rate)
+// change makes changes and waits until they have reached all sidecars.
+func (b *testbed) change(ctx context.Context, p *Phase, s steadyChanges) error {
+	before, began := b.tracker.startPhase(s.kind.groups()...), time.Now()
+	pace := newPacer(s.rate)
 	defer pace.stop()
 	for i := range s.writes {
 		if err := pace.wait(ctx); err != nil {
 			return err
 		}
-		m := b.tracker.begin(b.concerned(service))
+		m := b.tracker.begin(b.affectedNamespace(service))
 		if err := b.plane.Apply(ctx, s.kind.change(b.o.Mesh, m, s.services)...); err != nil {
 			return err
 		}
 		b.o.Progress("writing changes", i+1, s.writes)
-		if b.o.Singly {
+		if b.o.OneAtATime {
 			if err := b.awaitChanges(ctx, before, i+1); err != nil {
 				return err
 			}
@@ -86,21 +87,23 @@ func (b *bench) change(ctx context.Context, p *Phase, s stream) error {
 	return err
 }
 
-// awaitChanges waits until so many changes since then have arrived everywhere.
-func (b *bench) awaitChanges(ctx context.Context, s since, all int) error {
-	err := b.await(ctx, "waiting for the last sidecar", b.tracker.progress, all, func() int { return b.tracker.complete(s) })
-	if errors.Is(err, errStill) {
-		return fmt.Errorf("%w: %s", err, b.tracker.lacking(s))
+// awaitChanges waits until so many changes since the baseline have reached all sidecars.
+func (b *testbed) awaitChanges(ctx context.Context, s baseline, all int) error {
+	err := b.await(
+		ctx, "waiting for the last sidecar", b.tracker.progress, all, func() int { return b.tracker.countComplete(s) },
+	)
+	if errors.Is(err, errStalled) {
+		return fmt.Errorf("%w: %s", err, b.tracker.describeMissing(s))
 	}
 	return err
 }
 
-// churn lets a share of the sidecars go and others come in their place, as many each second as the options' rate says, both counted. It
-// waits until all have each other.
-func (b *bench) churn(ctx context.Context, p *Phase, percent int) error {
+// churn replaces a percentage of the sidecars by new ones and waits until all have received the
+// changes. Options.Rate counts removals and additions.
+func (b *testbed) churn(ctx context.Context, p *Phase, percent int) error {
 	places := load.Spread(b.o.Sidecars, b.o.Sidecars*percent/100)
-	before, began := b.tracker.watch(endpoints), time.Now()
-	pace := newPace(b.o.Rate)
+	before, began := b.tracker.startPhase(endpoints), time.Now()
+	pace := newPacer(b.o.Rate)
 	defer pace.stop()
 	for i, place := range places {
 		for _, step := range []func(context.Context, int) error{b.remove, b.replace} {
@@ -125,8 +128,9 @@ func (b *bench) churn(ctx context.Context, p *Phase, percent int) error {
 	return err
 }
 
-// timedRemovals is how many removals of pods at some places are timed: those of one service, whose endpoints tell.
-func (b *bench) timedRemovals(places []int) (n int) {
+// timedRemovals counts the removals that are timed: those of pods of one service, whose endpoints
+// show it.
+func (b *testbed) timedRemovals(places []int) (n int) {
 	for _, place := range places {
 		if b.o.Mesh.ServiceOf(place) == service {
 			n++
@@ -135,12 +139,12 @@ func (b *bench) timedRemovals(places []int) (n int) {
 	return n
 }
 
-// remove lets a sidecar go with its pod: a change for the others, who are to lose its endpoint.
-func (b *bench) remove(ctx context.Context, place int) error {
+// remove removes a sidecar with its pod. The other sidecars receive the removal of its endpoint.
+func (b *testbed) remove(ctx context.Context, place int) error {
 	pod := b.pods.Pod(place)
 	b.tracker.leave(pod.Name)
 	if pod.Service == service {
-		b.tracker.beginRemoval(b.concerned(service), pod.Address)
+		b.tracker.beginRemoval(b.affectedNamespace(service), pod.Address)
 	}
 	if err := b.plane.Apply(ctx, b.pods.Remove(place)...); err != nil {
 		return err
@@ -149,9 +153,10 @@ func (b *bench) remove(ctx context.Context, place int) error {
 	return nil
 }
 
-// replace lets another come: a change whose marker is its address.
-func (b *bench) replace(ctx context.Context, place int) error {
-	m := b.tracker.begin(b.concerned(b.o.Mesh.ServiceOf(place)))
+// replace adds a pod with a sidecar in place of a removed one. The marker of this change is the
+// pod's address.
+func (b *testbed) replace(ctx context.Context, place int) error {
+	m := b.tracker.begin(b.affectedNamespace(b.o.Mesh.ServiceOf(place)))
 	pod, changes := b.pods.Replace(place, m)
 	if err := b.plane.Apply(ctx, changes...); err != nil {
 		return err
@@ -160,41 +165,42 @@ func (b *bench) replace(ctx context.Context, place int) error {
 	return nil
 }
 
-// warm lets the control plane send everything to all proxies, if there is a way.
-func (b *bench) warm(ctx context.Context, _ *Phase) error {
+// warm makes the control plane send everything to all proxies, if it supports that.
+func (b *testbed) warm(ctx context.Context, _ *Phase) error {
 	done, err := b.plane.Warm(ctx)
 	if err == nil && !done {
-		return errNothing
+		return errSkipped
 	}
 	if err != nil {
 		return err
 	}
-	return b.calm(ctx, warmCalm*b.o.Calm, b.o.Patience)
+	return b.awaitIdle(ctx, warmIdleFactor*b.o.IdleTime, b.o.StallTimeout)
 }
 
-// warmCalm is how many times longer it must be calm than after other phases: nothing else tells when the last proxy was sent everything.
-const warmCalm = 5
+// warmIdleFactor multiplies Options.IdleTime after warm. Only silence shows that the last proxy was
+// sent everything.
+const warmIdleFactor = 5
 
-// again lets all proxies go and connect as new ones, which have nothing, at the rate at which they connected first.
-func (b *bench) again(ctx context.Context, p *Phase) error {
+// reconnect stops all proxies and connects new ones, which hold nothing, at Options.ConnectRate.
+func (b *testbed) reconnect(ctx context.Context, p *Phase) error {
 	for _, place := range b.sidecars.places() {
 		b.tracker.leave(b.pods.Pod(place).Name)
 		b.stop(place)
 	}
-	all := b.wanted
-	b.wanted = 0
+	all := b.numWanted
+	b.numWanted = 0
 	return b.connect(ctx, p, all)
 }
 
-// restart ends the control plane and starts it again, and waits until all sidecars are in sync with the new one.
-func (b *bench) restart(ctx context.Context, p *Phase) error {
+// restart restarts the control plane and waits until all sidecars are in sync with the new process.
+func (b *testbed) restart(ctx context.Context, p *Phase) error {
 	began := time.Now()
 	b.o.Progress("restarting the control plane", 0, 0)
-	b.sidecars.waitAgain()
+	b.sidecars.restartWait()
 	if err := b.plane.Restart(ctx); err != nil {
 		return err
 	}
-	if err := b.record(ctx); err != nil {
+	if err := b.startProfile(ctx); err != nil {
 		return err
 	}
 	err := b.awaitSync(ctx, "waiting for sidecars to come back")

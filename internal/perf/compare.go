@@ -25,48 +25,52 @@ func ParseReport(encoded []byte) (Report, error) {
 	return r, nil
 }
 
-// ParseBeside reads what a run has found that measured two control planes, from JSON or YAML.
+// ParseBeside reads the result of a run that measured two control planes, from JSON or YAML.
 func ParseBeside(encoded []byte) (b Beside, err error) {
 	if err := yaml.Unmarshal(encoded, &b); err != nil {
 		return b, fmt.Errorf("these are no two reports of lateen perf: %w", err)
 	}
 	if len(b.A.Phases) == 0 || len(b.B.Phases) == 0 {
-		return b, errors.New("these are no two reports of lateen perf: want what --beside-lateen -o json has written, or the files of two runs")
+		return b, errors.New(
+			"these are no two reports of lateen perf: want what --beside-lateen -o json has written, or the files of two runs",
+		)
 	}
 	return b, nil
 }
 
-// Comparison is two reports side by side: how much of the first the second takes, for all that both have measured.
+// Comparison puts two reports side by side: how much more or less the second one uses.
 type Comparison struct {
 	A controlPlaneOf `json:"a"`
 	B controlPlaneOf `json:"b"`
-	// Differences say what the runs did not have in common: such numbers may not be comparable.
+	// Differences list how the two runs differ in their setup. Their numbers may not be comparable
+	// then.
 	Differences []string          `json:"differences,omitempty"`
 	Phases      []PhaseComparison `json:"phases"`
 }
 
-// controlPlaneOf is whose a report is.
+// controlPlaneOf identifies the control plane of a report.
 type controlPlaneOf struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Command string `json:"command"`
 }
 
-// Beside is what one run has found that measured two control planes, one after the other, with the same mesh.
+// Beside is the result of one run that measured two control planes in succession with the same
+// mesh.
 type Beside struct {
 	A          Report     `json:"a"`
 	B          Report     `json:"b"`
 	Comparison Comparison `json:"comparison"`
 }
 
-// PhaseComparison is that of a phase.
+// PhaseComparison compares one phase.
 type PhaseComparison struct {
 	Name string  `json:"name"`
 	Rows []Ratio `json:"rows"`
 }
 
-// Ratio is one number of both reports. Unit is "s", "B", or empty for counts. Of changes and sidecars it is the mean of one, where the
-// runs may have had more or fewer.
+// Ratio is one number of both reports. Unit is "s", "B", or empty for counts. Costs are means per
+// change or per sidecar, because the runs may have had different numbers of them.
 type Ratio struct {
 	Name string  `json:"name"`
 	Unit string  `json:"unit,omitempty"`
@@ -127,14 +131,14 @@ func mostSidecars(r Report) (most int) {
 	return most
 }
 
-// ratios are the numbers that both phases have.
+// ratios returns the numbers that both phases have.
 func ratios(a, b *Phase) (rows []Ratio) {
 	for _, n := range comparedNumbers() {
-		if n.name == "time" && a.Name == loading {
-			continue // one of them may have found the mesh written
+		if n.name == "time" && a.Name == loadPhase {
+			continue // one of the runs may have found the mesh already written
 		}
 		if x, y := n.of(a), n.of(b); x > 0 && y > 0 {
-			name, _ := strings.CutSuffix(n.name, ofAChange)
+			name, _ := strings.CutSuffix(n.name, perChangeSuffix)
 			if a.Changes > 0 || b.Changes > 0 {
 				name = n.name
 			}
@@ -144,16 +148,16 @@ func ratios(a, b *Phase) (rows []Ratio) {
 	return rows
 }
 
-// ofAChange ends the names of numbers that are divided by changes, if there were any.
-const ofAChange = ", of a change"
+// perChangeSuffix ends the names of numbers that are divided by the number of changes.
+const perChangeSuffix = ", of a change"
 
-// number is one that phases are compared by; 0 if a phase has none.
-type number struct {
+// comparedNumber is a number by which phases are compared. It is 0 if a phase has none.
+type comparedNumber struct {
 	name, unit string
 	of         func(p *Phase) float64
 }
 
-func comparedNumbers() []number {
+func comparedNumbers() []comparedNumber {
 	each := func(of func(p *Phase) float64) func(p *Phase) float64 {
 		return func(p *Phase) float64 { return of(p) / float64(max(p.Changes, 1)) }
 	}
@@ -169,12 +173,12 @@ func comparedNumbers() []number {
 	last := func(p *Phase) *measure.Summary { return p.Last }
 	p50 := func(s *measure.Summary) Seconds { return s.P50 }
 	p99 := func(s *measure.Summary) Seconds { return s.P99 }
-	return []number{
+	return []comparedNumber{
 		{"time", "s", func(p *Phase) float64 { return p.Time.Float() }},
-		{"CPU" + ofAChange, "s", each(func(p *Phase) float64 { return p.CPU.Float() })},
-		{"bytes to sidecars" + ofAChange, "B", each(func(p *Phase) float64 { return float64(p.Received) })},
-		{"bytes from sidecars" + ofAChange, "B", each(func(p *Phase) float64 { return float64(p.Sent) })},
-		{"responses" + ofAChange, "", each(func(p *Phase) float64 { return float64(p.Responses) })},
+		{"CPU" + perChangeSuffix, "s", each(func(p *Phase) float64 { return p.CPU.Float() })},
+		{"bytes to sidecars" + perChangeSuffix, "B", each(func(p *Phase) float64 { return float64(p.Received) })},
+		{"bytes from sidecars" + perChangeSuffix, "B", each(func(p *Phase) float64 { return float64(p.Sent) })},
+		{"responses" + perChangeSuffix, "", each(func(p *Phase) float64 { return float64(p.Responses) })},
 		{"change to sidecar, p50", "s", quantile(latency, p50)},
 		{"change to sidecar, p99", "s", quantile(latency, p99)},
 		{"change to last sidecar, median", "s", quantile(last, p50)},
@@ -182,11 +186,15 @@ func comparedNumbers() []number {
 		{"removal to sidecar, p99", "s", quantile(func(p *Phase) *measure.Summary { return p.Removal }, p99)},
 		{"sidecar in sync after, p50", "s", quantile(func(p *Phase) *measure.Summary { return p.Ready }, p50)},
 		{"memory", "B", func(p *Phase) float64 { return float64(p.Resident) }},
-		{"memory at its peak so far, with the kernel's sockets", "B", func(p *Phase) float64 { return float64(max(p.Peak, p.Resident) + p.PeakSockets) }},
+		{"memory at its peak so far, with the kernel's sockets", "B", func(p *Phase) float64 {
+			return float64(
+				max(p.Peak, p.Resident) + p.PeakSockets,
+			)
+		}},
 	}
 }
 
-// Table has a row for each number, and how many times less or more the second report has.
+// Table has a row for each number, with the second report's value as a multiple of the first's.
 func (c Comparison) Table() terminal.Table {
 	t := terminal.Table{Header: []string{"", "A: " + c.A.Name, "B: " + c.B.Name, "A / B"}}
 	for _, p := range c.Phases {
@@ -201,22 +209,22 @@ func (c Comparison) Table() terminal.Table {
 func (r Ratio) show(v float64) string {
 	switch r.Unit {
 	case "s":
-		return short(time.Duration(v * float64(time.Second)))
+		return formatDuration(time.Duration(v * float64(time.Second)))
 	case "B":
-		return size(int64(v))
+		return formatBytes(int64(v))
 	}
-	return count(int64(v + 0.5))
+	return formatCount(int64(v + 0.5))
 }
 
-// ratioText has two or three digits.
+// ratioText formats a ratio with two or three digits.
 func ratioText(ratio float64) string {
 	if ratio >= 100 {
-		return count(int64(ratio + 0.5))
+		return formatCount(int64(ratio + 0.5))
 	}
 	return fmt.Sprintf("%.2g", ratio)
 }
 
-// Title says whose reports they are.
+// Title names the two control planes.
 func (c Comparison) Title() string {
 	line := func(name string, o controlPlaneOf) string {
 		return fmt.Sprintf("%s: %s %s: %s", name, o.Name, cmp.Or(o.Version, "of unknown version"), o.Command)

@@ -16,7 +16,7 @@ func TestConstantsOfALine(t *testing.T) {
 		return connectCost{sizing.Cost{CPUSeconds: 3, Sent: 5, Received: 1}.Add(sizing.Cost{CPUSeconds: 2, Sent: 7}.Times(services)), services}
 	}
 	var c sizing.Constants
-	fromConnecting(&c, at(10), at(100))
+	setConnectCosts(&c, at(10), at(100))
 	require.InDelta(t, 3, c.Connect.CPUSeconds, 1e-9)
 	require.InDelta(t, 2, c.ConnectService.CPUSeconds, 1e-9)
 	require.InDelta(t, 5, c.Connect.Sent, 1e-9)
@@ -30,7 +30,7 @@ func TestConstantsOfMemory(t *testing.T) {
 	r := Report{Mesh: load.Shape{Services: 100, Pods: 50}, Phases: []Phase{
 		{}, {}, {Sidecars: 10, Resident: 1000 + 1000 + 100 + 400 + 10*7}, {}, {Sidecars: 40, Resident: 1000 + 1000 + 100 + 400 + 40*7},
 	}}
-	fromIdle(&c, r)
+	setSidecarBytes(&c, r)
 	require.InDelta(t, 7, c.SidecarBytes, 1e-9)
 	require.InDelta(t, 4, c.TranslatedBytes, 1e-9, "400 bytes of 100 services")
 }

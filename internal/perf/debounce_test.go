@@ -16,7 +16,7 @@ import (
 func TestWeather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newFake().options(load.Shape{Namespaces: 2, Services: 12, VirtualServices: 2}, 3)
-		s, err := Weather(o, 2*time.Second)
+		s, err := DebounceScenario(o, 2*time.Second)
 		require.NoError(t, err)
 		r, err := Run(t.Context(), o, s)
 		require.NoError(t, err)
@@ -32,12 +32,12 @@ func TestWeather(t *testing.T) {
 
 func TestWeatherThatCannotBeIsTold(t *testing.T) {
 	o := newFake().options(load.Shape{Namespaces: 2, Services: 12, VirtualServices: 2}, 3)
-	_, err := Weather(o, time.Millisecond)
+	_, err := DebounceScenario(o, time.Millisecond)
 	require.ErrorContains(t, err, "storms of 1ms: want a second at least")
-	_, err = Weather(o, time.Hour)
+	_, err = DebounceScenario(o, time.Hour)
 	require.ErrorContains(t, err, "storms of 1h0m0s: there are marks for 131071 changes")
 	o.Mesh.VirtualServices = 1
-	_, err = Weather(o, time.Minute)
+	_, err = DebounceScenario(o, time.Minute)
 	require.ErrorContains(t, err, "10 services, 2 with a VirtualService")
 }
 

@@ -1,14 +1,16 @@
-// Package perf owns what lateen perf measures and how it is told: scenarios, the times that changes take, searches for capacity,
-// reports.
+// Package perf owns what lateen perf measures and reports: scenarios, latencies of changes,
+// capacity searches, reports.
 //
 //	load (objects, changes) ──► controlplane (Lateen as a child, or any behind an API server) ══ xDS ══► sidecar (thousands, simulated)
-//	                                     │ CPU, memory                                                      │ marked resources, bytes
-//	                                     └────────────────────────► bench ◄─────────────────────────────────┘
-//	                                                            phases ──► Report
+//	                               │ CPU, memory                                                      │ marked resources, bytes
+//	                               └───────────────────────► testbed ◄────────────────────────────────┘
+//	                                                    phases ──► Report
 //
-// A scenario is a list of steps: sidecars connect, changes of a kind are made at a steady rate, pods go and come, the control plane
-// restarts. Each step is a Phase of the report. A change has a Marker in what it changes, and is timed from just before it is written
-// until each sidecar has received the marker, or that of a later change; nothing of the control plane is asked.
+// A scenario is a list of steps: sidecars connect, changes are made at a steady rate, pods are
+// replaced, the control plane restarts. Each step is a Phase of the report. A change carries a
+// Marker. Its latency runs from just before the write until each sidecar has received this marker
+// or a later one. So the control plane needs no instrumentation.
 //
-// It may import source, terminal (whose tables reports are) and the packages below it; nothing of the server.
+// The package may import source, terminal (for the tables of reports) and the packages below it,
+// and nothing of the server.
 package perf

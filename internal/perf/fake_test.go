@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// fake is a control plane and the sidecars that are connected to it: what is written has arrived everywhere when Apply returns, but for
-// what is swallowed.
+// fake is a control plane and the sidecars that are connected to it: what is written has arrived
+// everywhere when Apply returns, but for what is swallowed.
 type fake struct {
 	isolated bool
 	// swallows tells that a change is lost.
@@ -50,7 +50,7 @@ func (f *fake) options(mesh load.Shape, sidecars int) Options {
 	}
 	f.isolated = mesh.Isolated
 	return Options{
-		Mesh: mesh, Sidecars: sidecars, Changes: 3, Patience: time.Minute, Calm: time.Millisecond, Progress: func(string, int, int) {},
+		Mesh: mesh, Sidecars: sidecars, Changes: 3, StallTimeout: time.Minute, IdleTime: time.Millisecond, Progress: func(string, int, int) {},
 		Plane: func() controlplane.Plane { return f },
 		Fleet: func(address string, h Hooks) (Fleet, error) {
 			if address != f.Address() {
@@ -99,7 +99,8 @@ func (f *fake) Close(context.Context) error {
 	return nil
 }
 
-// Apply lets each proxy that may see it have a change, as a resource with the words by which it is recognised.
+// Apply lets each proxy that may see it have a change, as a resource with the words by which it is
+// recognised.
 func (f *fake) Apply(_ context.Context, changes ...source.Change) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +163,7 @@ func (f fakeFleet) Start(pod load.Pod) (stop func()) {
 	}
 }
 
-func (f fakeFleet) StartSick(pods []load.Pod, _ Sickness) (Patients, error) {
+func (f fakeFleet) StartMisbehaving(pods []load.Pod, _ Disturbance) (Misbehaving, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sick += len(pods)

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReport: what is no report is refused, and what is read as one can be shown, compared with itself, and written again.
+// FuzzReport: what is no report is refused, and what is read as one can be shown, compared with
+// itself, and written again.
 func FuzzReport(f *testing.F) {
 	seed, err := os.ReadFile("testdata/report.json")
 	require.NoError(f, err)

@@ -5,18 +5,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
-// lane is a part of configuration in which a change arrives.
-type lane uint8
+// resourceGroup is a group of xDS types by which a change arrives.
+type resourceGroup uint8
 
-// The lanes. Endpoints come as assignments or one by one, routes as tables or as virtual hosts.
+// The resource groups. Endpoints come as assignments or one by one, routes as tables or virtual
+// hosts.
 const (
-	clusters lane = iota
+	clusters resourceGroup = iota
 	endpoints
 	routes
-	numLanes
+	numGroups
 )
 
-var laneOf = map[string]lane{
+var groupOf = map[string]resourceGroup{
 	typeurl.Cluster:     clusters,
 	typeurl.Endpoint:    endpoints,
 	member:              endpoints,
@@ -24,31 +25,33 @@ var laneOf = map[string]lane{
 	typeurl.VirtualHost: routes,
 }
 
-// member is the type of an endpoint that comes by itself.
+// member is the type of an endpoint that is a resource of its own (LEDS).
 const member = typeurl.LbEndpoint
 
-// mark is what is known of a resource, in the 64 bits that a fleet keeps of it:
+// mark is what is known of a resource, in the 64 bits that a fleet keeps for it:
 //
-//	0      3        4            20                        32 bits
-//	lane+1 isMember (none)       highest change            of a member its address, else how many removals it is known to be without
+//	bits 0…2    group+1
+//	bit  3      isMember
+//	bits 8…31   the highest marker
+//	bits 32…63  of a member its address, else how many removals the resource is known to include
 //
-// The zero mark is a resource of which nothing is known.
+// The zero mark says that nothing is known.
 type mark uint64
 
 const memberBit = 1 << 3
 
-func newMark(l lane, change load.Marker, rest uint32) mark {
+func newMark(l resourceGroup, change load.Marker, rest uint32) mark {
 	return mark(l+1) | mark(change)<<8 | mark(rest)<<32
 }
 
-func (m mark) lane() lane          { return lane(m&7) - 1 }
-func (m mark) isMember() bool      { return m&memberBit != 0 }
-func (m mark) change() load.Marker { return load.Marker(m >> 8 & 0xffffff) }
-func (m mark) rest() uint32        { return uint32(m >> 32) }
+func (m mark) group() resourceGroup { return resourceGroup(m&7) - 1 }
+func (m mark) isMember() bool       { return m&memberBit != 0 }
+func (m mark) change() load.Marker  { return load.Marker(m >> 8 & 0xffffff) }
+func (m mark) rest() uint32         { return uint32(m >> 32) }
 
-// classify is the mark of a resource; once for each distinct one.
+// classify returns the mark of a resource. It is called once for each distinct one.
 func (t *tracker) classify(typeURL, name string, body []byte) uint64 {
-	l, ok := laneOf[typeURL]
+	l, ok := groupOf[typeURL]
 	if !ok {
 		return 0
 	}
@@ -58,8 +61,8 @@ func (t *tracker) classify(typeURL, name string, body []byte) uint64 {
 	case typeURL == member:
 		address, _ := load.Address(body)
 		m = newMark(l, change, address) | memberBit
-	case l == endpoints && name == t.churned:
-		m = newMark(l, change, uint32(t.without(body)))
+	case l == endpoints && name == t.removalCluster:
+		m = newMark(l, change, uint32(t.removalsSeen(body)))
 	}
 	if m.change() == 0 && m.rest() == 0 {
 		return 0
@@ -67,9 +70,10 @@ func (t *tracker) classify(typeURL, name string, body []byte) uint64 {
 	return uint64(m)
 }
 
-// without is how many of the removals, in their order, an assignment of the service has seen: none of those pods is in it. One without
-// any endpoint says nothing: its endpoints come one by one.
-func (t *tracker) without(body []byte) load.Marker {
+// removalsSeen returns how many of the removals, in order, an assignment of the service includes:
+// it contains none of these pods. An assignment without endpoints says nothing, because its
+// endpoints are resources of their own.
+func (t *tracker) removalsSeen(body []byte) load.Marker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	seen, any := load.Marker(len(t.removals.changes)), false

@@ -15,108 +15,116 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
-// Sickness is what is wrong beside sidecars that are well.
-type Sickness string
+// Disturbance is what happens beside the well-behaved sidecars that are measured.
+type Disturbance string
 
-// The sicknesses.
+// The disturbances.
 const (
-	// Deaf sidecars read nothing once they have everything.
-	Deaf Sickness = "does not read"
-	// Late ones acknowledge after five seconds.
-	Late Sickness = "ACKs late"
-	// Flooding ones ask for what they have as often as they can, up to 5,000 times a second.
-	Flooding Sickness = "floods with requests"
-	// Crowd is many that connect in the same second, as changes begin, and see none of them: who sees a change is told of it, and
-	// that would be the cost of a larger mesh.
-	Crowd Sickness = "many connect at once"
-	// Storm is changes of another namespace's services, very many a second, and Tempest is as many of all namespaces.
-	Storm   Sickness = "storm in a namespace"
-	Tempest Sickness = "storm everywhere"
+	// StalledReaders read nothing after their first sync.
+	StalledReaders Disturbance = "does not read"
+	// LateACKs are sidecars that acknowledge after five seconds.
+	LateACKs Disturbance = "ACKs late"
+	// RequestFlood is sidecars that ask for what they have, up to 5,000 times a second.
+	RequestFlood Disturbance = "floods with requests"
+	// MassConnect is many sidecars that connect in the same second, as changes begin. They see none
+	// of the changes, because sending these to them would measure a larger mesh.
+	MassConnect Disturbance = "many connect at once"
+	// NamespaceStorm is a high rate of changes to services of another namespace. MeshStorm is the
+	// same rate of changes to services of all namespaces.
+	NamespaceStorm Disturbance = "storm in a namespace"
+	MeshStorm      Disturbance = "storm everywhere"
 )
 
-// Sicknesses are all, in the order in which they are told.
-func Sicknesses() []Sickness { return []Sickness{Deaf, Late, Flooding, Crowd, Storm, Tempest} }
-
-// ByName are all by the name of a flag's value.
-func ByName() map[string]Sickness {
-	return map[string]Sickness{"deaf": Deaf, "late": Late, "flood": Flooding, "crowd": Crowd, "storm": Storm, "storm-everywhere": Tempest}
+// Disturbances returns all of them in the order of reports.
+func Disturbances() []Disturbance {
+	return []Disturbance{StalledReaders, LateACKs, RequestFlood, MassConnect, NamespaceStorm, MeshStorm}
 }
 
-// PressureOptions are what Pressure is told beside what every scenario is.
+// DisturbancesByFlag maps flag values to disturbances.
+func DisturbancesByFlag() map[string]Disturbance {
+	return map[string]Disturbance{
+		"deaf": StalledReaders, "late": LateACKs, "flood": RequestFlood, "crowd": MassConnect, "storm": NamespaceStorm, "storm-everywhere": MeshStorm,
+	}
+}
+
+// PressureOptions configure Pressure.
 type PressureOptions struct {
 	Options
-	// Sick is how many are deaf, late or flood at a time. Their pods are those behind the ones of Sidecars. Crowd is how many connect at once;
-	// they have a namespace of their own, with as many services as there are besides.
-	Sick, Crowd int
-	// StormRate is how many changes a second a storm has.
+	// NumMisbehaving is how many sidecars misbehave at a time. Their pods follow those of
+	// Options.Sidecars. NumMassConnect is how many sidecars of MassConnect there are. They have a
+	// namespace of their own, with as many services as the rest of the mesh.
+	NumMisbehaving, NumMassConnect int
+	// StormRate is how many changes a storm makes each second.
 	StormRate float64
-	// Only are the sicknesses that are measured; empty for all.
-	Only []Sickness
-	// Runs is how often each is measured, with and without in turn.
+	// Only selects disturbances. Empty selects all.
+	Only []Disturbance
+	// Runs is how many pairs of runs measure each disturbance, one with it and one without.
 	Runs int
 }
 
-// Check tells what of the options cannot be done.
-func (o PressureOptions) Check() error {
-	switch err := o.Options.Check(); {
+// Validate reports which option is out of range.
+func (o PressureOptions) Validate() error {
+	switch err := o.Options.Validate(); {
 	case err != nil:
 		return err
-	case o.Sick < 1 || o.Crowd < 1 || o.Runs < 1 || o.StormRate <= 0:
+	case o.NumMisbehaving < 1 || o.NumMassConnect < 1 || o.Runs < 1 || o.StormRate <= 0:
 		return errors.New("sick sidecars, a crowd, a storm and runs: want 1 of each at least")
-	case o.Mesh.Pods < o.Sidecars+o.Sick:
-		return fmt.Errorf("%d pods: want %d, for sidecars that are well and for those that are not", o.Mesh.Pods, o.Sidecars+o.Sick)
+	case o.Mesh.Pods < o.Sidecars+o.NumMisbehaving:
+		return fmt.Errorf(
+			"%d pods: want %d, for sidecars that are well and for those that are not", o.Mesh.Pods, o.Sidecars+o.NumMisbehaving,
+		)
 	case o.Mesh.Services < 2:
 		return errors.New("a storm is of other services than the one that is measured: want 2 at least")
-	case 2*len(o.sicknesses())*o.Runs*o.Changes > maxChanges:
+	case 2*len(o.disturbances())*o.Runs*o.Changes > maxChanges:
 		return fmt.Errorf("%d runs of %d changes: there are marks for %d changes in all", o.Runs, o.Changes, maxChanges)
 	}
 	return nil
 }
 
-// sicknesses are those that are measured.
-func (o PressureOptions) sicknesses() []Sickness {
+// disturbances returns those that are measured.
+func (o PressureOptions) disturbances() []Disturbance {
 	if len(o.Only) == 0 {
-		return Sicknesses()
+		return Disturbances()
 	}
 	return o.Only
 }
 
-// Pressure measures how long changes take to sidecars that are well, with others beside them that are not, and without, in turn. With an
-// error the report holds what was measured.
+// Pressure measures the latency of changes to well-behaved sidecars, with and without a disturbance
+// in turn. On error the report holds what was measured so far.
 func Pressure(ctx context.Context, o PressureOptions) (PressureReport, error) {
-	o.Mesh.UnmanagedNamespaces, o.Mesh.UnmanagedServices, o.Mesh.UnmanagedPods, o.Mesh.UnmanagedApart = 1, o.Mesh.Services, o.Crowd, true
+	o.Mesh.UnmanagedNamespaces, o.Mesh.UnmanagedServices, o.Mesh.UnmanagedPods, o.Mesh.UnmanagedApart = 1, o.Mesh.Services, o.NumMassConnect, true
 	r := PressureReport{Machine: measure.ThisMachine(), Mesh: o.Mesh}
-	b, err := newBench(ctx, o.Options)
+	b, err := newTestbed(ctx, o.Options)
 	if err != nil {
 		return r, err
 	}
 	r.ControlPlane = b.plane.Describe(ctx)
-	w := ward{bench: b, o: o}
+	w := pressureTest{testbed: b, o: o}
 	r.Rows, err = w.measure(ctx)
 	return r, errors.Join(err, b.close(ctx))
 }
 
-// ward is a bench where some are sick.
-type ward struct {
-	*bench
+// pressureTest is a testbed with disturbances.
+type pressureTest struct {
+	*testbed
 	o PressureOptions
 }
 
-func (w *ward) measure(ctx context.Context) (rows []Pressed, err error) {
-	if err := w.phase(ctx, connecting()); err != nil {
+func (w *pressureTest) measure(ctx context.Context) (rows []PressurePairs, err error) {
+	if err := w.phase(ctx, connectStep()); err != nil {
 		return nil, err
 	}
-	progress := w.bench.o.Progress
-	for _, s := range w.o.sicknesses() {
-		row := Pressed{Sickness: s}
+	progress := w.testbed.o.Progress
+	for _, s := range w.o.disturbances() {
+		row := PressurePairs{Disturbance: s}
 		for run := range w.o.Runs {
-			w.bench.o.Progress = func(stage string, done, all int) {
+			w.testbed.o.Progress = func(stage string, done, all int) {
 				progress(fmt.Sprintf("%s, %d of %d: %s", s, run+1, w.o.Runs, stage), done, all)
 			}
-			var pair [2]Half // without, with
+			var pair [2]PressureRun // without, with
 			for turn := range 2 {
-				i := (turn + run) % 2 // who is first takes turns too
-				if pair[i], err = w.half(ctx, s, i == 1); err != nil {
+				i := (turn + run) % 2 // the order alternates
+				if pair[i], err = w.measureRun(ctx, s, i == 1); err != nil {
 					return rows, fmt.Errorf("%s: %w", s, err)
 				}
 			}
@@ -127,57 +135,62 @@ func (w *ward) measure(ctx context.Context) (rows []Pressed, err error) {
 	return rows, nil
 }
 
-// half makes the changes once.
-func (w *ward) half(ctx context.Context, s Sickness, sick bool) (h Half, err error) {
+// measureRun makes the changes once, with the disturbance or without.
+func (w *pressureTest) measureRun(ctx context.Context, s Disturbance, sick bool) (h PressureRun, err error) {
 	before, err := w.plane.Usage(ctx)
 	if err != nil {
 		return h, err
 	}
-	cure := func() error { return nil }
+	stop := func() error { return nil }
 	if sick {
-		if cure, err = w.sicken(ctx, s); err != nil {
+		if stop, err = w.disturb(ctx, s); err != nil {
 			return h, err
 		}
 	}
-	peak := watch(looksEvery, func() int64 { return w.resident(ctx) })
+	peak := pollMax(sampleInterval, func() int64 { return w.residentBytes(ctx) })
 	var p Phase
-	err = w.change(ctx, &p, stream{kind: Endpoints, writes: w.bench.o.Changes, services: 1, rate: w.bench.o.Rate})
-	seen, left := peak(), w.leftover(ctx)
-	if err = errors.Join(err, cure()); err != nil {
+	err = w.change(ctx, &p, steadyChanges{
+		kind: Endpoints, writes: w.testbed.o.Changes, services: 1, rate: w.testbed.o.Rate,
+	})
+	seen, left := peak(), w.residualQueues(ctx)
+	if err = errors.Join(err, stop()); err != nil {
 		return h, err
 	}
 	after, err := w.plane.Usage(ctx)
 	if err != nil {
 		return h, err
 	}
-	h = Half{Latency: *p.Latency, CPU: Seconds(after.CPU - before.CPU), Peak: seen, Queued: left.own, Kernel: left.kernel}
-	return h, w.calm(ctx, w.bench.o.Calm, calmWithin)
+	h = PressureRun{
+		Latency: *p.Latency, CPU: Seconds(after.CPU - before.CPU), Peak: seen, Queued: left.userSpace, Kernel: left.kernel,
+	}
+	return h, w.awaitIdle(ctx, w.testbed.o.IdleTime, idleTimeout)
 }
 
-// sicken lets a sickness begin; cure ends it. Who is not part of a crowd has had everything by then.
-func (w *ward) sicken(ctx context.Context, s Sickness) (cure func() error, err error) {
+// disturb starts a disturbance, and stop ends it. All sidecars but those of MassConnect are in sync
+// when it returns.
+func (w *pressureTest) disturb(ctx context.Context, s Disturbance) (stop func() error, err error) {
 	switch s {
-	case Storm:
+	case NamespaceStorm:
 		return w.storm(ctx, w.o.Mesh.Namespaces), nil
-	case Tempest:
+	case MeshStorm:
 		return w.storm(ctx, 1), nil
 	}
-	number, first := w.o.Sick, w.o.Sidecars
-	if s == Crowd {
-		number, first = w.o.Crowd, w.o.Mesh.Pods
+	number, first := w.o.NumMisbehaving, w.o.Sidecars
+	if s == MassConnect {
+		number, first = w.o.NumMassConnect, w.o.Mesh.Pods
 	}
 	pods := make([]load.Pod, number)
 	for i := range pods {
 		pods[i] = w.pods.Pod(first + i)
 	}
-	patients, err := w.fleet.StartSick(pods, s)
+	patients, err := w.fleet.StartMisbehaving(pods, s)
 	if err != nil {
 		return nil, err
 	}
 	settled := func() error {
 		return w.await(ctx, "waiting for those that are sick", nil, number, patients.Synced)
 	}
-	if s == Crowd {
+	if s == MassConnect {
 		return func() error { return errors.Join(settled(), patients.Stop()) }, nil
 	}
 	if err := settled(); err != nil {
@@ -186,23 +199,26 @@ func (w *ward) sicken(ctx context.Context, s Sickness) (cure func() error, err e
 	return patients.Stop, nil
 }
 
-// stormEvery is how often a storm writes: so many changes as belong to that time.
-const stormEvery = 10 * time.Millisecond
+// stormInterval is the time between two writes of a storm. Each write makes the changes of that
+// time.
+const stormInterval = 10 * time.Millisecond
 
-// storm changes endpoints of every so manieth service but the one that is measured, until it is told to end.
-func (w *ward) storm(ctx context.Context, every int) (end func() error) {
+// storm changes endpoints of every nth service but the measured one, until end is called.
+func (w *pressureTest) storm(ctx context.Context, every int) (end func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		pace := newPace(float64(time.Second / stormEvery))
+		pace := newPacer(float64(time.Second / stormInterval))
 		defer pace.stop()
-		each := max(1, int(w.o.StormRate*stormEvery.Seconds()))
+		each := max(1, int(w.o.StormRate*stormInterval.Seconds()))
 		for n := 0; ; n += each {
 			if pace.wait(ctx) != nil {
 				done <- nil
 				return
 			}
-			if err := w.plane.Apply(ctx, w.bench.o.Mesh.Gusts(n, each, every)...); err != nil && ctx.Err() == nil {
+			if err := w.plane.Apply(
+				ctx, w.testbed.o.Mesh.StormChanges(n, each, every)...,
+			); err != nil && ctx.Err() == nil {
 				done <- err
 				return
 			}
@@ -211,11 +227,12 @@ func (w *ward) storm(ctx context.Context, every int) (end func() error) {
 	return func() error { cancel(); return <-done }
 }
 
-// looksEvery is how often the control plane is looked at while changes are made: a look costs it a scrape of its metrics.
-const looksEvery = 500 * time.Millisecond
+// sampleInterval is the time between two samples of the control plane's memory. A sample costs it a
+// scrape.
+const sampleInterval = 500 * time.Millisecond
 
-// resident is the control plane's memory now; 0 if that cannot be told.
-func (w *ward) resident(ctx context.Context) int64 {
+// residentBytes returns the control plane's memory, or 0 if it is unknown.
+func (w *pressureTest) residentBytes(ctx context.Context) int64 {
 	u, err := w.plane.Usage(ctx)
 	if err != nil {
 		return 0
@@ -223,19 +240,22 @@ func (w *ward) resident(ctx context.Context) int64 {
 	return u.Resident
 }
 
-// queues are bytes that wait: in the control plane for all clients, and the most that the kernel has for one.
-type queues struct{ own, kernel int64 }
+// queuedBytes are bytes not sent yet: in the control plane for all clients, and in the kernel for
+// the client with the most.
+type queuedBytes struct{ userSpace, kernel int64 }
 
-// leftLooks within the time of a calm tell what waits for those that are sick: what waits for others is gone the next time.
-const leftLooks = 5
+// queueSamples is how many samples residualQueues takes within Options.IdleTime. What waits for
+// well-behaved sidecars is gone by the next sample, so the minimum is what waits for the others.
+const queueSamples = 5
 
-// leftover is what waits when all changes have arrived: the least of a few looks.
-func (w *ward) leftover(ctx context.Context) (least queues) {
+// residualQueues returns what is still queued when all changes have arrived: the minimum of a few
+// samples.
+func (w *pressureTest) residualQueues(ctx context.Context) (least queuedBytes) {
 	_, port, _ := net.SplitHostPort(w.plane.Address())
-	number, _ := strconv.Atoi(port) // 0 has no connections
-	pace := newPace(leftLooks / w.bench.o.Calm.Seconds())
+	number, _ := strconv.Atoi(port) // port 0 has no connections
+	pace := newPacer(queueSamples / w.testbed.o.IdleTime.Seconds())
 	defer pace.stop()
-	for i := range leftLooks {
+	for i := range queueSamples {
 		if pace.wait(ctx) != nil {
 			break
 		}
@@ -243,52 +263,53 @@ func (w *ward) leftover(ctx context.Context) (least queues) {
 		if err != nil {
 			break
 		}
-		now := queues{u.Queued, measure.SendQueue(number)}
+		now := queuedBytes{u.Queued, measure.SendQueue(number)}
 		if i == 0 {
 			least = now
 		}
-		least = queues{min(least.own, now.own), min(least.kernel, now.kernel)}
+		least = queuedBytes{min(least.userSpace, now.userSpace), min(least.kernel, now.kernel)}
 	}
 	return least
 }
 
-// PressureReport is what Pressure has found. Times are seconds, sizes bytes.
+// PressureReport is the result of Pressure. Times are seconds, sizes bytes.
 type PressureReport struct {
 	Command      string                   `json:"command"`
 	Lateen       string                   `json:"lateen"`
 	ControlPlane controlplane.Description `json:"controlPlane"`
 	Machine      measure.Machine          `json:"machine"`
 	Mesh         load.Shape               `json:"mesh"`
-	Rows         []Pressed                `json:"sicknesses"`
+	Rows         []PressurePairs          `json:"sicknesses"`
 }
 
-// Half are the changes of one run, to the sidecars that are well.
-type Half struct {
+// PressureRun is the result of one run for the well-behaved sidecars.
+type PressureRun struct {
 	Latency measure.Summary `json:"latency"`
 	CPU     Seconds         `json:"cpuSeconds"`
-	// Peak is the most memory of the control plane that was seen. When all changes had arrived Queued waited in it, for all its clients
-	// together, where its metrics tell (lateen_xds_queued_bytes), and Kernel in the kernel for that one of them for which the most did.
+	// Peak is the highest memory sample of the control plane. After the last change had arrived,
+	// Queued bytes waited in it for all clients (lateen_xds_queued_bytes, where it has this metric)
+	// and Kernel bytes in the kernel for the client with the most.
 	Peak   int64 `json:"peakBytes"`
 	Queued int64 `json:"queuedBytes"`
 	Kernel int64 `json:"kernelBytes"`
 }
 
-// Pressed are the runs with one sickness, each with the run without it.
-type Pressed struct {
-	Sickness Sickness `json:"sickness"`
-	Without  []Half   `json:"without"`
-	With     []Half   `json:"with"`
-	// Ratios are p99 with the sickness by p99 without, of each pair.
+// PressurePairs are the runs with one disturbance, each with its run without.
+type PressurePairs struct {
+	Disturbance Disturbance   `json:"sickness"`
+	Without     []PressureRun `json:"without"`
+	With        []PressureRun `json:"with"`
+	// Ratios are the p99 with the disturbance divided by the p99 without, for each pair.
 	Ratios []float64 `json:"p99Ratios"`
 }
 
-func (p *Pressed) add(without, with Half) {
+func (p *PressurePairs) add(without, with PressureRun) {
 	p.Without, p.With = append(p.Without, without), append(p.With, with)
 	p.Ratios = append(p.Ratios, with.Latency.P99.Float()/max(without.Latency.P99.Float(), time.Microsecond.Seconds()))
 }
 
-// middle is the median of a number that halves have.
-func middle[T cmp.Ordered](of []Half, number func(h *Half) T) T {
+// medianOf returns the median of a number of the runs.
+func medianOf[T cmp.Ordered](of []PressureRun, number func(h *PressureRun) T) T {
 	var all []T
 	for i := range of {
 		all = append(all, number(&of[i]))

@@ -8,36 +8,46 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// Table has a row for each sickness: medians of times, the most of sizes.
+// Table has a row for each disturbance, with medians of times and maxima of sizes.
 func (r PressureReport) Table() terminal.Table {
-	t := terminal.Table{Header: []string{"BESIDE", "P50", "WITH", "P99", "WITH", "RATIO", "QUEUED", "KERNEL", "MEMORY", "WITH", "CPU", "WITH"}}
+	t := terminal.Table{Header: []string{
+		"BESIDE", "P50", "WITH", "P99", "WITH", "RATIO", "QUEUED", "KERNEL", "MEMORY", "WITH", "CPU", "WITH",
+	}}
 	for i := range r.Rows {
 		p := &r.Rows[i]
-		p50, p99 := func(h *Half) Seconds { return h.Latency.P50 }, func(h *Half) Seconds { return h.Latency.P99 }
-		peak, cpu := func(h *Half) int64 { return h.Peak }, func(h *Half) Seconds { return h.CPU }
-		t.Row(string(p.Sickness),
-			short(time.Duration(middle(p.Without, p50))), short(time.Duration(middle(p.With, p50))),
-			short(time.Duration(middle(p.Without, p99))), short(time.Duration(middle(p.With, p99))), fmt.Sprintf("%.2f", median(p.Ratios)),
-			size(most(p.With, func(h *Half) int64 { return h.Queued })), size(most(p.With, func(h *Half) int64 { return h.Kernel })),
-			size(most(p.Without, peak)), size(most(p.With, peak)),
-			short(time.Duration(middle(p.Without, cpu))), short(time.Duration(middle(p.With, cpu))))
+		p50, p99 := func(h *PressureRun) Seconds { return h.Latency.P50 }, func(h *PressureRun) Seconds { return h.Latency.P99 }
+		peak, cpu := func(h *PressureRun) int64 { return h.Peak }, func(h *PressureRun) Seconds { return h.CPU }
+		t.Row(string(p.Disturbance),
+			formatDuration(time.Duration(medianOf(p.Without, p50))), formatDuration(
+				time.Duration(medianOf(p.With, p50)),
+			),
+			formatDuration(time.Duration(medianOf(p.Without, p99))), formatDuration(
+				time.Duration(medianOf(p.With, p99)),
+			), fmt.Sprintf("%.2f", median(p.Ratios)),
+			formatBytes(most(p.With, func(h *PressureRun) int64 { return h.Queued })), formatBytes(
+				most(p.With, func(h *PressureRun) int64 { return h.Kernel }),
+			),
+			formatBytes(most(p.Without, peak)), formatBytes(most(p.With, peak)),
+			formatDuration(time.Duration(medianOf(p.Without, cpu))), formatDuration(
+				time.Duration(medianOf(p.With, cpu)),
+			))
 	}
 	return t
 }
 
-func most(of []Half, number func(h *Half) int64) (n int64) {
+func most(of []PressureRun, number func(h *PressureRun) int64) (n int64) {
 	for i := range of {
 		n = max(n, number(&of[i]))
 	}
 	return n
 }
 
-// Title is what was measured, in a few lines.
+// Title says in a few lines what was measured.
 func (r PressureReport) Title() string {
 	return Report{Command: r.Command, ControlPlane: r.ControlPlane, Machine: r.Machine, Mesh: r.Mesh}.Title()
 }
 
-// Notes are what a reader should know of the numbers.
+// Notes say what a reader should know about the numbers.
 func (r PressureReport) Notes() []string {
 	runs := 0
 	for _, p := range r.Rows {

@@ -9,68 +9,78 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
-// Scenario is what is done with a control plane and its sidecars once the mesh is there.
+// Scenario is what is done with a control plane and its sidecars once the mesh is loaded.
 type Scenario struct {
 	Name  string
 	steps []step
-	// capacity makes a row of the tables of sidecars that a control plane bears; nil for scenarios that have none.
+	// capacity makes a row of the capacity table. It is nil for scenarios without one.
 	capacity func(o Options, phases []Phase) Capacity
 }
 
 type step struct {
 	name string
-	run  func(b *bench, ctx context.Context, p *Phase) error
-	// ends tells that the process that is measured ends meanwhile, and what it records of itself with it: the step begins a profile
-	// itself, of the next process.
-	ends bool
+	run  func(b *testbed, ctx context.Context, p *Phase) error
+	// endsProcess is set if the step ends the measured process, and with it any profile that is
+	// being recorded. Such a step starts a profile of the next process itself.
+	endsProcess bool
 }
 
-// connecting lets all sidecars connect, and gateways.
-func connecting() step {
-	return step{name: "connect", run: func(b *bench, ctx context.Context, p *Phase) error {
+// connectStep connects all sidecars and gateways.
+func connectStep() step {
+	return step{name: "connect", run: func(b *testbed, ctx context.Context, p *Phase) error {
 		return b.connect(ctx, p, b.o.Sidecars+b.o.Mesh.Routers())
 	}}
 }
 
-// changing makes as many changes of a kind as the options say, at their rate.
-func changing(k Kind) step {
-	return step{name: string(k), run: func(b *bench, ctx context.Context, p *Phase) error {
-		return b.change(ctx, p, stream{kind: k, writes: b.o.Changes, services: 1, rate: b.o.Rate})
+// changeStep makes Options.Changes changes of a kind at Options.Rate.
+func changeStep(k Kind) step {
+	return step{name: string(k), run: func(b *testbed, ctx context.Context, p *Phase) error {
+		return b.change(ctx, p, steadyChanges{kind: k, writes: b.o.Changes, services: 1, rate: b.o.Rate})
 	}}
 }
 
-func streaming(name string, s stream) step {
-	return step{name: name, run: func(b *bench, ctx context.Context, p *Phase) error { return b.change(ctx, p, s) }}
+func steadyStep(name string, s steadyChanges) step {
+	return step{name: name, run: func(b *testbed, ctx context.Context, p *Phase) error { return b.change(ctx, p, s) }}
 }
 
 // Steady makes changes of one kind at a steady rate.
 func Steady(k Kind) Scenario {
-	return Scenario{Name: string(k), steps: []step{connecting(), changing(k)}}
+	return Scenario{Name: string(k), steps: []step{connectStep(), changeStep(k)}}
 }
 
-// Restart lets the control plane end and start again under its sidecars.
+// Restart restarts the control plane while its sidecars are connected.
 func Restart() Scenario {
-	return Scenario{Name: "restart", steps: []step{connecting(), restarting()}}
+	return Scenario{Name: "restart", steps: []step{connectStep(), restarting()}}
 }
 
-func restarting() step { return step{name: "restart", run: (*bench).restart, ends: true} }
+func restarting() step { return step{name: "restart", run: (*testbed).restart, endsProcess: true} }
 
-// All does with one mesh what can be done in turn: sidecars connect, each kind of change is made, the control plane sends everything anew
-// if it can be told to, all connect again as new ones, whose configuration it now may have at hand, and it restarts.
+// All does everything with one mesh: sidecars connect, each kind of change is made, the control
+// plane sends everything anew if it can be told to, all sidecars connect as new ones (their
+// configuration may be cached by then), and the control plane restarts.
 func All() Scenario {
 	return Scenario{Name: "all", steps: []step{
-		connecting(), changing(Endpoints), changing(Routes), changing(Services), {name: "warm", run: (*bench).warm},
-		{name: "connect again", run: (*bench).again}, restarting(),
+		connectStep(), changeStep(Endpoints), changeStep(Routes), changeStep(Services), {
+			name: "warm", run: (*testbed).warm,
+		},
+		{name: "connect again", run: (*testbed).reconnect}, restarting(),
 	}}
 }
 
-// Churn lets so many of a hundred sidecars go and others come in their place; with 0 only endpoints change, without sidecars.
+// Churn replaces a percentage of the sidecars. With 0, only endpoints of pods without sidecars
+// change.
 func Churn(percent int) Scenario {
-	s := Scenario{Name: "churn", steps: []step{connecting()}}
+	s := Scenario{Name: "churn", steps: []step{connectStep()}}
 	if percent == 0 {
-		s.steps = append(s.steps, changing(Endpoints))
+		s.steps = append(s.steps, changeStep(Endpoints))
 	} else {
-		s.steps = append(s.steps, step{name: "churn", run: func(b *bench, ctx context.Context, p *Phase) error { return b.churn(ctx, p, percent) }})
+		s.steps = append(s.steps, step{
+			name: "churn", run: func(
+				b *testbed, ctx context.Context, p *Phase,
+			) error {
+				return b.churn(ctx, p, percent)
+			},
+		})
 	}
 	s.capacity = func(o Options, phases []Phase) Capacity {
 		c := capacityOf(o, phases)
@@ -82,27 +92,31 @@ func Churn(percent int) Scenario {
 	return s
 }
 
-// ManyServices is about sidecars of many services: they connect, and one route is changed.
+// ManyServices connects sidecars that see many services, and changes one route.
 func ManyServices() Scenario {
-	return Scenario{Name: "services", steps: []step{connecting(), changing(Routes)}, capacity: capacityOf}
+	return Scenario{Name: "services", steps: []step{connectStep(), changeStep(Routes)}, capacity: capacityOf}
 }
 
-// Namespaces is about a mesh of many namespaces, with and without isolation: each kind of change is made.
+// Namespaces makes each kind of change in a mesh of many namespaces, with isolation or without.
 func Namespaces() Scenario {
-	return Scenario{Name: "namespaces", steps: []step{connecting(), changing(Endpoints), changing(Routes), changing(Services)}}
+	return Scenario{Name: "namespaces", steps: []step{
+		connectStep(), changeStep(Endpoints), changeStep(Routes), changeStep(Services),
+	}}
 }
 
-// capacityOf is a row from the phases load, connect and one of changes.
+// capacityOf makes a row from the phases load, connect and one of changes.
 func capacityOf(o Options, phases []Phase) Capacity {
 	connect, last := phases[1], phases[len(phases)-1]
-	c := Capacity{Services: o.Mesh.Services, Sidecars: o.Sidecars, Memory: max(last.Peak, last.Resident), Cores: connect.Cores()}
+	c := Capacity{Services: o.Mesh.Services, Sidecars: o.Sidecars, Memory: max(
+		last.Peak, last.Resident,
+	), Cores: connect.Cores()}
 	if last.Latency != nil {
 		c.P99 = max(last.Latency.P99, last.removalP99())
 	}
 	return c
 }
 
-// removalP99 is 0 where no removal was timed.
+// removalP99 returns 0 if no removal was timed.
 func (p *Phase) removalP99() Seconds {
 	if p.Removal == nil {
 		return 0
@@ -110,10 +124,10 @@ func (p *Phase) removalP99() Seconds {
 	return p.Removal.P99
 }
 
-// Run runs a scenario. With an error the report holds the phases that were done.
+// Run runs a scenario. On error the report holds the phases that were completed.
 func Run(ctx context.Context, o Options, s Scenario) (Report, error) {
 	r := Report{Scenario: s.Name, Machine: measure.ThisMachine(), Mesh: o.Mesh}
-	b, err := newBench(ctx, o)
+	b, err := newTestbed(ctx, o)
 	if err != nil {
 		return r, err
 	}
@@ -126,36 +140,38 @@ func Run(ctx context.Context, o Options, s Scenario) (Report, error) {
 	r.Phases = b.phases
 	if err = errors.Join(err, b.close(ctx)); err == nil && s.capacity != nil {
 		row := s.capacity(o, r.Phases)
-		row.Borne = true
+		row.Sustained = true
 		r.Capacity = []Capacity{row}
 	}
 	return r, err
 }
 
-// Limits are what a control plane has to keep for a number of sidecars to count as borne.
+// Limits are what a control plane must stay within to sustain a number of sidecars.
 type Limits struct {
 	P99    time.Duration // of the time from a change to a sidecar
-	Memory int64         // bytes that the control plane has at its peak
-	// From is the number that is tried first, Most the largest.
+	Memory int64         // peak of the control plane, in bytes
+	// From is the number that is tried first, and Most the largest.
 	From, Most int
 }
 
-// exactness is how near the number found is to the limit.
-const exactness = 0.05
+// searchPrecision is how near the result is to the limit, as a share of it.
+const searchPrecision = 0.05
 
-// FindCapacity runs a scenario with more and fewer sidecars, each time with a fresh control plane, until the largest number is known
-// that keeps the limits. The report has a row for each run, the phases of the last run that kept them, and the number's row again at
-// the end.
+// FindCapacity searches for the largest number of sidecars within the limits. Each run of the
+// scenario has a fresh control plane. The report has a row for each run, the phases of the last run
+// within the limits, and the row of the result again at the end.
 func FindCapacity(ctx context.Context, o Options, s Scenario, l Limits) (Report, error) {
 	if s.capacity == nil {
 		return Report{}, fmt.Errorf("%s: no capacity can be searched for", s.Name)
 	}
 	var found Report
 	var rows []Capacity
-	best, err := search{from: l.From, most: l.Most, exact: exactness}.run(ctx, func(ctx context.Context, n int) (bool, error) {
+	best, err := search{
+		from: l.From, most: l.Most, precision: searchPrecision,
+	}.run(ctx, func(ctx context.Context, n int) (bool, error) {
 		o.Sidecars, o.Mesh.Pods = n, max(n, o.Mesh.Services)
 		r, err := Run(ctx, o, s)
-		if errors.Is(err, errStill) && ctx.Err() == nil {
+		if errors.Is(err, errStalled) && ctx.Err() == nil {
 			rows = append(rows, Capacity{Services: o.Mesh.Services, Sidecars: n, Why: err.Error()})
 			return false, nil
 		}
@@ -163,15 +179,15 @@ func FindCapacity(ctx context.Context, o Options, s Scenario, l Limits) (Report,
 			return false, err
 		}
 		row := r.Capacity[0]
-		row.Why = l.passed(row)
-		row.Borne = row.Why == ""
+		row.Why = l.exceeded(row)
+		row.Sustained = row.Why == ""
 		rows = append(rows, row)
-		if row.Borne || found.Scenario == "" {
+		if row.Sustained || found.Scenario == "" {
 			found = r
 		}
-		return row.Borne, nil
+		return row.Sustained, nil
 	})
-	if best == 0 { // of what was too much no more than the rows is told
+	if best == 0 { // no run was within the limits: report the rows only
 		found = Report{Scenario: s.Name, Machine: measure.ThisMachine(), Mesh: o.Mesh, ControlPlane: found.ControlPlane}
 		if err == nil {
 			found.Notes = []string{"no number of sidecars keeps these limits"}
@@ -179,7 +195,7 @@ func FindCapacity(ctx context.Context, o Options, s Scenario, l Limits) (Report,
 	}
 	found.Capacity = rows
 	for _, row := range rows {
-		if row.Borne && row.Sidecars == best {
+		if row.Sustained && row.Sidecars == best {
 			found.Capacity = append(found.Capacity, row)
 			break
 		}
@@ -187,8 +203,8 @@ func FindCapacity(ctx context.Context, o Options, s Scenario, l Limits) (Report,
 	return found, err
 }
 
-// passed says which limit a row does not keep, or nothing.
-func (l Limits) passed(c Capacity) string {
+// exceeded names the limit that a row exceeds, or returns "".
+func (l Limits) exceeded(c Capacity) string {
 	if p99 := time.Duration(c.P99); p99 > l.P99 {
 		return fmt.Sprintf("p99 %v, want %v at most", p99.Round(time.Millisecond), l.P99)
 	}

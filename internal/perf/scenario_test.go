@@ -109,7 +109,7 @@ func TestAChangeWaitsForTheOneBefore(t *testing.T) {
 			return written == 2
 		}
 		o := f.options(load.Shape{Namespaces: 1, Services: 1}, 3)
-		o.Singly = true
+		o.OneAtATime = true
 		_, err := Run(t.Context(), o, Steady(Routes))
 		require.ErrorContains(t, err, "1 of 2 are done")
 		require.Equal(t, 2, written)
@@ -121,7 +121,7 @@ func TestAChangeThatNeverArrivesFailsTheRun(t *testing.T) {
 		f := newFake()
 		f.swallows = func(c source.Change) bool { return c.Key.Kind == kinds.VirtualService }
 		r, err := Run(t.Context(), f.options(load.Shape{Namespaces: 1, Services: 1}, 3), Steady(Routes))
-		require.ErrorIs(t, err, errStill)
+		require.ErrorIs(t, err, errStalled)
 		require.ErrorContains(t, err, "routes: nothing has happened for 1m0s: 0 of 3 are done")
 		require.Equal(t, []string{"load", "connect"}, names(r))
 		require.True(t, f.closed)
@@ -139,7 +139,7 @@ func TestFindCapacity(t *testing.T) {
 	var tried []int
 	for _, c := range r.Capacity {
 		tried = append(tried, c.Sidecars)
-		require.Equal(t, c.Sidecars <= 13, c.Borne)
+		require.Equal(t, c.Sidecars <= 13, c.Sustained)
 	}
 	require.Equal(t, []int{4, 8, 16, 12, 14, 13, 13}, tried, "the last is the result")
 	require.Equal(t, "14 MiB, want 13 at most", r.Capacity[4].Why)
@@ -154,9 +154,9 @@ func TestOptionsThatCannotBeAreTold(t *testing.T) {
 		"namespace":                     func(o *Options) { o.Mesh.Namespaces = 0 },
 	} {
 		o := newFake().options(load.Shape{Namespaces: 1, Services: 1}, 4)
-		require.NoError(t, o.Check())
+		require.NoError(t, o.Validate())
 		edit(&o)
-		require.ErrorContains(t, o.Check(), want)
+		require.ErrorContains(t, o.Validate(), want)
 	}
 }
 
@@ -174,15 +174,15 @@ func example() Report {
 		Machine: measure.Machine{OS: "linux", Arch: "amd64", Cores: 2, Memory: 24 << 30, Go: "go1"},
 		Mesh:    load.Shape{Namespaces: 1, Services: 1, Pods: 1000},
 		Capacity: []Capacity{
-			{Services: 1, Churn: 25, Rate: 39.95, Sidecars: 1000, Memory: 98_765_432, Cores: 0.456, P99: Seconds(123_456 * time.Microsecond), Borne: true},
+			{Services: 1, Churn: 25, Rate: 39.95, Sidecars: 1000, Memory: 98_765_432, Cores: 0.456, P99: Seconds(123_456 * time.Microsecond), Sustained: true},
 			{Services: 1, Sidecars: 2000, Memory: 1_987_654_321, Cores: 1.5, P99: Seconds(1500 * time.Millisecond), Why: "p99 1.5s, want 1s at most"},
 		},
 		Phases: []Phase{
 			{Name: "load", Time: Seconds(90 * time.Millisecond), CPU: Seconds(50 * time.Millisecond), Resident: 50_000_000},
 			{
 				Name: "churn", Sidecars: 1000, Changes: 250, Time: Seconds(12 * time.Second), Latency: summaryOf(1, 2, 30, 40), Last: summaryOf(30, 40), Ready: summaryOf(5), Removal: summaryOf(3, 9), LastRemoval: summaryOf(9),
-				Rate: 39.95, CPU: Seconds(3 * time.Second), LoadCPU: Seconds(2 * time.Second), Received: 123_456_789, Sent: 4321, Responses: 249_000, Turned: 3,
-				Allocated: 5_000_000, Allocations: 40_000, Collecting: Seconds(90 * time.Millisecond), Resident: 90_000_000, Peak: 98_765_432, LoadResident: 70_000_000, Sockets: 4096, PeakSockets: 8192,
+				Rate: 39.95, CPU: Seconds(3 * time.Second), LoadCPU: Seconds(2 * time.Second), Received: 123_456_789, Sent: 4321, Responses: 249_000, RefusedStreams: 3,
+				Allocated: 5_000_000, Allocations: 40_000, GCTime: Seconds(90 * time.Millisecond), Resident: 90_000_000, Peak: 98_765_432, LoadResident: 70_000_000, Sockets: 4096, PeakSockets: 8192,
 			},
 		},
 	}

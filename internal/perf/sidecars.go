@@ -11,31 +11,35 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
-// proxy is one of the fleet.
+// proxy is one proxy of the fleet.
 type proxy struct {
 	pod  load.Pod
 	stop func()
-	// since it wants to be in sync, and is not yet; zero if it is. Guarded by the lock of its sidecars.
+	// since is when the wait for its sync began. It is zero once the proxy is in sync. The lock of
+	// sidecars guards it.
 	since time.Time
 }
 
-// sidecars are those that there are, and which of them are waited for. They are safe for concurrent use.
+// sidecars keeps the running proxies, and which of them are not in sync yet. It is safe for
+// concurrent use.
 type sidecars struct {
 	mu      sync.Mutex
 	byPlace map[int]*proxy
 	byPod   map[string]*proxy
 	waiting int
 	ready   *measure.Distribution
-	changed chan struct{} // latest-value: fewer are waited for
+	changed chan struct{} // latest-value: waiting has decreased
 }
 
 func newSidecars() *sidecars {
-	return &sidecars{byPlace: map[int]*proxy{}, byPod: map[string]*proxy{}, ready: measure.NewDistribution(), changed: make(chan struct{}, 1)}
+	return &sidecars{
+		byPlace: map[int]*proxy{}, byPod: map[string]*proxy{}, ready: measure.NewDistribution(), changed: make(chan struct{}, 1),
+	}
 }
 
-// start lets the proxy of a pod connect.
-func (b *bench) start(place int, pod load.Pod) {
-	if !pod.Router { // what gateways see of changes depends on their routes
+// start connects the proxy of a pod.
+func (b *testbed) start(place int, pod load.Pod) {
+	if !pod.Router { // which changes gateways see depends on their routes
 		b.tracker.join(pod.Name, pod.Namespace)
 	}
 	s, all := &proxy{pod: pod, since: time.Now()}, b.sidecars
@@ -46,20 +50,20 @@ func (b *bench) start(place int, pod load.Pod) {
 	s.stop = b.fleet.Start(pod)
 }
 
-// stop lets the proxy at a place go, which the tracker waits for no more.
-func (b *bench) stop(place int) {
+// stop stops the proxy at a place. The tracker no longer waits for it.
+func (b *testbed) stop(place int) {
 	all := b.sidecars
 	all.mu.Lock()
 	s := all.byPlace[place]
 	delete(all.byPlace, place)
 	delete(all.byPod, s.pod.Name)
-	all.settle(s)
+	all.stopWaitingFor(s)
 	all.mu.Unlock()
 	s.stop()
 }
 
-// settle ends the wait for a sidecar, under the lock.
-func (a *sidecars) settle(s *proxy) {
+// stopWaitingFor ends the wait for a proxy. The caller holds mu.
+func (a *sidecars) stopWaitingFor(s *proxy) {
 	if s.since.IsZero() {
 		return
 	}
@@ -71,18 +75,19 @@ func (a *sidecars) settle(s *proxy) {
 	}
 }
 
-// synced is called by the fleet. Only the first time counts: afterwards a sidecar that is sent something new may ask for more.
+// synced is called by the fleet. Only the first call for a wait counts: a sidecar that receives
+// something new may ask for more later.
 func (a *sidecars) synced(pod string, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s := a.byPod[pod]; s != nil && !s.since.IsZero() {
 		a.ready.Add(at.Sub(s.since))
-		a.settle(s)
+		a.stopWaitingFor(s)
 	}
 }
 
-// waitAgain waits for all once more, from now on.
-func (a *sidecars) waitAgain() {
+// restartWait waits for all proxies once more, from now on.
+func (a *sidecars) restartWait() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -92,21 +97,21 @@ func (a *sidecars) waitAgain() {
 	a.waiting = len(a.byPod)
 }
 
-// places are those of all that there are, in order.
+// places returns the places of all running proxies, in order.
 func (a *sidecars) places() []int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Sorted(maps.Keys(a.byPlace))
 }
 
-// there is how many are in sync.
-func (a *sidecars) there() int {
+// numSynced returns how many are in sync.
+func (a *sidecars) numSynced() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.byPod) - a.waiting
 }
 
-// takeReady are the times to be in sync since the last call; nil if there are none.
+// takeReady returns the times to sync since the last call, or nil if there are none.
 func (a *sidecars) takeReady() *measure.Summary {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,21 +123,22 @@ func (a *sidecars) takeReady() *measure.Summary {
 	return d.Summary()
 }
 
-// awaitSync waits until all are in sync that there should be.
-func (b *bench) awaitSync(ctx context.Context, stage string) error {
-	return b.await(ctx, stage, b.sidecars.changed, b.wanted, b.sidecars.there)
+// awaitSync waits until all wanted sidecars are in sync.
+func (b *testbed) awaitSync(ctx context.Context, stage string) error {
+	return b.await(ctx, stage, b.sidecars.changed, b.numWanted, b.sidecars.numSynced)
 }
 
-// connect lets sidecars connect until there are so many, gateways after all sidecars, at the rate of the options.
-func (b *bench) connect(ctx context.Context, p *Phase, until int) error {
-	from := b.wanted
-	b.wanted = until
+// connect connects sidecars, and after all sidecars gateways, at Options.ConnectRate until there
+// are so many.
+func (b *testbed) connect(ctx context.Context, p *Phase, until int) error {
+	from := b.numWanted
+	b.numWanted = until
 	began := time.Now()
 	starting, cancel := context.WithCancel(ctx)
 	started := make(chan struct{})
 	go func() {
 		defer close(started)
-		pace := newPace(b.o.ConnectRate)
+		pace := newPacer(b.o.ConnectRate)
 		defer pace.stop()
 		for n := from; n < until; n++ {
 			if pace.wait(starting) != nil {
@@ -153,23 +159,23 @@ func (b *bench) connect(ctx context.Context, p *Phase, until int) error {
 	return err
 }
 
-// pace lets something happen so many times a second, and catches up when it was late.
-type pace struct {
+// pacer limits a loop to a rate. It catches up after a delay.
+type pacer struct {
 	every time.Duration
 	next  time.Time
 	timer *time.Timer
 }
 
-// newPace returns a pace; a rate of 0 stands for as fast as may be.
-func newPace(rate float64) *pace {
-	p := &pace{next: time.Now(), timer: time.NewTimer(0)}
+// newPacer returns a pacer. A rate of 0 is unlimited.
+func newPacer(rate float64) *pacer {
+	p := &pacer{next: time.Now(), timer: time.NewTimer(0)}
 	if rate > 0 {
 		p.every = time.Duration(float64(time.Second) / rate)
 	}
 	return p
 }
 
-func (p *pace) wait(ctx context.Context) error {
+func (p *pacer) wait(ctx context.Context) error {
 	at := p.next
 	p.next = p.next.Add(p.every)
 	if d := time.Until(at); d > 0 {
@@ -182,4 +188,4 @@ func (p *pace) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (p *pace) stop() { p.timer.Stop() }
+func (p *pacer) stop() { p.timer.Stop() }

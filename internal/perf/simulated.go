@@ -12,24 +12,25 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 )
 
-// Simulated says how the fleet of package sidecar behaves.
+// Simulated configures the fleet of package sidecar.
 type Simulated struct {
 	StateOfTheWorld bool
-	// NameTable lets them ask for the table of an agent's DNS proxy, Secrets for these secrets.
+	// NameTable makes sidecars ask for the table of the agent's DNS proxy, and Secrets names the
+	// secrets they ask for.
 	NameTable bool
 	Secrets   []string
-	// Apart is the command of a process for sidecars that misbehave, which runs apart.Serve.
-	Apart []string
-	// Loops is how many goroutines drive them; 0 for as many as suit the machine.
+	// MisbehavingCommand is the command of a process for misbehaving sidecars. It runs apart.Serve.
+	MisbehavingCommand []string
+	// Loops is how many goroutines drive the sidecars. 0 suits the machine.
 	Loops int
 	Log   *slog.Logger
 }
 
-// loopbacks is how many source addresses are taken towards a target on loopback: each has 28,000 ports by default, of which those of
-// broken connections are not free for a minute.
+// loopbacks is how many source addresses connect to a target on loopback. Each has 28,000 ports by
+// default, and the port of a closed connection is blocked for a minute.
 const loopbacks = 8
 
-// Fleet starts one without sidecars. The address may have a name in place of an IP address.
+// Fleet starts a fleet without sidecars. The address may contain a host name.
 func (s Simulated) Fleet(address string, h Hooks) (Fleet, error) {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -52,10 +53,10 @@ func (s Simulated) Fleet(address string, h Hooks) (Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return simulated{well, o, s.Apart}, nil
+	return simulatedFleet{well, o, s.MisbehavingCommand}, nil
 }
 
-// sourcesFor are addresses of 127.0.0.0/8 to connect from if the target is there too.
+// sourcesFor returns source addresses in 127.0.0.0/8 if the target is there too.
 func sourcesFor(target string) (sources []netip.Addr) {
 	at, err := netip.ParseAddrPort(target)
 	if err != nil || !at.Addr().Is4() || !at.Addr().IsLoopback() {
@@ -67,34 +68,36 @@ func sourcesFor(target string) (sources []netip.Addr) {
 	return sources
 }
 
-// simulated is a fleet in this process, and others in processes of their own, so that what those do that misbehave does not delay it.
-type simulated struct {
+// simulatedFleet runs well-behaved sidecars in this process and misbehaving ones in other
+// processes, so that they do not delay the measured ones.
+type simulatedFleet struct {
 	well    *sidecar.Fleet
 	options sidecar.Options
 	apart   []string
 }
 
 // Start implements Fleet.
-func (s simulated) Start(pod load.Pod) (stop func()) {
-	return s.well.Start(identity(pod), sidecar.Manners{}).Stop
+func (s simulatedFleet) Start(pod load.Pod) (stop func()) {
+	return s.well.Start(identity(pod), sidecar.Faults{}).Stop
 }
 
-// How bad those are that misbehave: lateBy is more than a change takes, floodRate more than a server has to bear.
+// lateBy is longer than a change takes. floodRate is more requests a second than a server should
+// serve.
 const (
 	lateBy    = 5 * time.Second
 	floodRate = 5000
 )
 
-// StartSick implements Fleet.
-func (s simulated) StartSick(pods []load.Pod, as Sickness) (Patients, error) {
-	var m sidecar.Manners
+// StartMisbehaving implements Fleet.
+func (s simulatedFleet) StartMisbehaving(pods []load.Pod, as Disturbance) (Misbehaving, error) {
+	var m sidecar.Faults
 	switch as {
-	case Deaf:
-		m.Deaf = true
-	case Late:
-		m.AckAfter = lateBy
-	case Flooding:
-		m.Flood = floodRate
+	case StalledReaders:
+		m.StopsReading = true
+	case LateACKs:
+		m.AckDelay = lateBy
+	case RequestFlood:
+		m.FloodRate = floodRate
 	}
 	who := make([]sidecar.Identity, len(pods))
 	for i, pod := range pods {
@@ -103,7 +106,7 @@ func (s simulated) StartSick(pods []load.Pod, as Sickness) (Patients, error) {
 	return apart.Start(s.apart, s.options, m, who)
 }
 
-// identity is what the sidecar of a pod says of itself.
+// identity returns what the sidecar of a pod says of itself.
 func identity(pod load.Pod) sidecar.Identity {
 	address, _ := netip.ParseAddr(pod.Address) // load writes them
 	return sidecar.Identity{
@@ -112,15 +115,15 @@ func identity(pod load.Pod) sidecar.Identity {
 	}
 }
 
-// Totals implements Fleet. It is of those that are well.
-func (s simulated) Totals() Totals {
+// Totals implements Fleet, for well-behaved sidecars.
+func (s simulatedFleet) Totals() Totals {
 	stats := s.well.Stats()
 	of := stats.Total()
 	return Totals{
 		Received: int64(stats.BytesRead), Sent: int64(stats.BytesWritten), Responses: int64(of.Responses), Refused: int64(of.Nacks),
-		Turned: int64(stats.Failures + stats.Refused), Broken: int64(stats.Malformed),
+		RefusedStreams: int64(stats.Failures + stats.Refused), BrokenConnections: int64(stats.Malformed),
 	}
 }
 
 // Close implements Fleet.
-func (s simulated) Close() { s.well.Close() }
+func (s simulatedFleet) Close() { s.well.Close() }

@@ -10,7 +10,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
-// CapacityTable has the columns in which such results are published.
+// CapacityTable has the columns of Azure's published tables.
 func (r Report) CapacityTable() terminal.Table {
 	t := terminal.Table{Header: []string{"CHURN %", "CHURN RATE", "SERVICES", "SIDECARS", "MEMORY", "CPU", "P99", ""}}
 	for _, c := range r.Capacity {
@@ -20,31 +20,38 @@ func (r Report) CapacityTable() terminal.Table {
 		}
 		verdict := terminal.Cell{Text: c.Why, Style: terminal.Warn}
 		t.Rows = append(t.Rows, []terminal.Cell{
-			{Text: strconv.Itoa(c.Churn)}, {Text: rate}, {Text: count(int64(c.Services))}, {Text: count(int64(c.Sidecars))}, {Text: size(c.Memory)},
-			{Text: fmt.Sprintf("%.2f", c.Cores)}, {Text: short(time.Duration(c.P99))}, verdict,
+			{Text: strconv.Itoa(c.Churn)}, {Text: rate}, {
+				Text: formatCount(int64(c.Services)),
+			}, {Text: formatCount(int64(c.Sidecars))}, {Text: formatBytes(c.Memory)},
+			{Text: fmt.Sprintf("%.2f", c.Cores)}, {Text: formatDuration(time.Duration(c.P99))}, verdict,
 		})
 	}
 	return t
 }
 
-// measured is a row of the table of phases: how a phase shows it, empty where there is nothing to show.
-type measured struct {
+// tableRow is a row of the table of phases: its name, and how it shows a phase ("" if there is
+// nothing to show).
+type tableRow struct {
 	name string
 	of   func(p *Phase) string
 }
 
-func rows() []measured {
+func rows() []tableRow {
 	return append(timeRows(), costRows()...)
 }
 
-func timeRows() []measured {
-	latency, last := times(func(p *Phase) *measure.Summary { return p.Latency }), times(func(p *Phase) *measure.Summary { return p.Last })
-	removal, lastRemoval := times(func(p *Phase) *measure.Summary { return p.Removal }), times(func(p *Phase) *measure.Summary { return p.LastRemoval })
+func timeRows() []tableRow {
+	latency, last := times(
+		func(p *Phase) *measure.Summary { return p.Latency },
+	), times(func(p *Phase) *measure.Summary { return p.Last })
+	removal, lastRemoval := times(func(p *Phase) *measure.Summary { return p.Removal }), times(
+		func(p *Phase) *measure.Summary { return p.LastRemoval },
+	)
 	ready := times(func(p *Phase) *measure.Summary { return p.Ready })
-	return []measured{
-		{"sidecars", func(p *Phase) string { return positive(int64(p.Sidecars), count) }},
-		{"changes", func(p *Phase) string { return positive(int64(p.Changes), count) }},
-		{"time", func(p *Phase) string { return short(time.Duration(p.Time)) }},
+	return []tableRow{
+		{"sidecars", func(p *Phase) string { return positive(int64(p.Sidecars), formatCount) }},
+		{"changes", func(p *Phase) string { return positive(int64(p.Changes), formatCount) }},
+		{"time", func(p *Phase) string { return formatDuration(time.Duration(p.Time)) }},
 		{"change to sidecar, p50", latency.p50},
 		{"  p99", latency.p99},
 		{"  p99.9", latency.p999},
@@ -66,38 +73,46 @@ func timeRows() []measured {
 	}
 }
 
-func costRows() []measured {
-	return []measured{
+func costRows() []tableRow {
+	return []tableRow{
 		{"CPU seconds", func(p *Phase) string { return fmt.Sprintf("%.2f", time.Duration(p.CPU).Seconds()) }},
-		{"  a change", perChange(func(p *Phase) float64 { return float64(p.CPU) }, func(n float64) string { return short(time.Duration(n)) })},
-		{"  a sidecar and change", perPush(func(p *Phase) float64 { return float64(p.CPU) }, func(n float64) string { return short(time.Duration(n)) })},
+		{"  a change", perChange(
+			func(p *Phase) float64 { return float64(p.CPU) }, func(n float64) string { return formatDuration(time.Duration(n)) },
+		)},
+		{"  a sidecar and change", perPush(
+			func(p *Phase) float64 { return float64(p.CPU) }, func(n float64) string { return formatDuration(time.Duration(n)) },
+		)},
 		{"  for garbage collection", func(p *Phase) string {
-			if p.Collecting == 0 || p.CPU == 0 {
+			if p.GCTime == 0 || p.CPU == 0 {
 				return ""
 			}
-			return fmt.Sprintf("%.1f %%", 100*float64(p.Collecting)/float64(p.CPU))
+			return fmt.Sprintf("%.1f %%", 100*float64(p.GCTime)/float64(p.CPU))
 		}},
 		{"CPU, cores", func(p *Phase) string { return fmt.Sprintf("%.2f", p.Cores()) }},
-		{"CPU seconds of load and sidecars", func(p *Phase) string { return fmt.Sprintf("%.2f", time.Duration(p.LoadCPU).Seconds()) }},
-		{"bytes to sidecars", func(p *Phase) string { return positive(p.Received, size) }},
-		{"  a change", perChange(func(p *Phase) float64 { return float64(p.Received) }, bytes)},
-		{"  a sidecar and change", perPush(func(p *Phase) float64 { return float64(p.Received) }, bytes)},
-		{"bytes from sidecars", func(p *Phase) string { return positive(p.Sent, size) }},
-		{"responses", func(p *Phase) string { return positive(p.Responses, count) }},
-		{"  refused", func(p *Phase) string { return positive(p.Refused, count) }},
-		{"streams refused", func(p *Phase) string { return positive(p.Turned, count) }},
-		{"connections broken", func(p *Phase) string { return positive(p.Broken, count) }},
-		{"allocated", func(p *Phase) string { return positive(int64(p.Allocated), size) }},
-		{"  a sidecar and change", perPush(func(p *Phase) float64 { return float64(p.Allocated) }, bytes)},
-		{"memory", func(p *Phase) string { return positive(p.Resident, size) }},
-		{"  peak so far", func(p *Phase) string { return positive(p.Peak, size) }},
-		{"memory of load and sidecars", func(p *Phase) string { return positive(p.LoadResident, size) }},
-		{"kernel's TCP memory, both ends", func(p *Phase) string { return positive(p.Sockets, size) }},
-		{"  peak", func(p *Phase) string { return positive(p.PeakSockets, size) }},
+		{"CPU seconds of load and sidecars", func(p *Phase) string {
+			return fmt.Sprintf(
+				"%.2f", time.Duration(p.LoadCPU).Seconds(),
+			)
+		}},
+		{"bytes to sidecars", func(p *Phase) string { return positive(p.Received, formatBytes) }},
+		{"  a change", perChange(func(p *Phase) float64 { return float64(p.Received) }, formatMeanBytes)},
+		{"  a sidecar and change", perPush(func(p *Phase) float64 { return float64(p.Received) }, formatMeanBytes)},
+		{"bytes from sidecars", func(p *Phase) string { return positive(p.Sent, formatBytes) }},
+		{"responses", func(p *Phase) string { return positive(p.Responses, formatCount) }},
+		{"  refused", func(p *Phase) string { return positive(p.Refused, formatCount) }},
+		{"streams refused", func(p *Phase) string { return positive(p.RefusedStreams, formatCount) }},
+		{"connections broken", func(p *Phase) string { return positive(p.BrokenConnections, formatCount) }},
+		{"allocated", func(p *Phase) string { return positive(int64(p.Allocated), formatBytes) }},
+		{"  a sidecar and change", perPush(func(p *Phase) float64 { return float64(p.Allocated) }, formatMeanBytes)},
+		{"memory", func(p *Phase) string { return positive(p.Resident, formatBytes) }},
+		{"  peak so far", func(p *Phase) string { return positive(p.Peak, formatBytes) }},
+		{"memory of load and sidecars", func(p *Phase) string { return positive(p.LoadResident, formatBytes) }},
+		{"kernel's TCP memory, both ends", func(p *Phase) string { return positive(p.Sockets, formatBytes) }},
+		{"  peak", func(p *Phase) string { return positive(p.PeakSockets, formatBytes) }},
 	}
 }
 
-// PhaseTable has a column for each phase and a row for all that was measured in any.
+// PhaseTable has a column for each phase, and a row for each number that any phase has.
 func (r Report) PhaseTable() terminal.Table {
 	t := terminal.Table{Header: []string{""}}
 	for _, p := range r.Phases {
@@ -117,7 +132,7 @@ func (r Report) PhaseTable() terminal.Table {
 	return t
 }
 
-// times is one of the distributions of a phase.
+// times selects one of the distributions of a phase.
 type times func(p *Phase) *measure.Summary
 
 func (t times) p50(p *Phase) string {
@@ -135,7 +150,7 @@ func (t times) max(p *Phase) string {
 
 func (t times) show(p *Phase, what func(*measure.Summary) Seconds) string {
 	if s := t(p); s != nil {
-		return short(time.Duration(what(s)))
+		return formatDuration(time.Duration(what(s)))
 	}
 	return ""
 }
@@ -149,7 +164,7 @@ func perChange(of func(p *Phase) float64, show func(float64) string) func(p *Pha
 	}
 }
 
-// perPush is for each sidecar that a change has reached.
+// perPush divides by the number of pairs of a change and a sidecar that it reached.
 func perPush(of func(p *Phase) float64, show func(float64) string) func(p *Phase) string {
 	return func(p *Phase) string {
 		if p.Latency == nil || p.Latency.Count == 0 || of(p) == 0 {
@@ -166,8 +181,8 @@ func positive(n int64, show func(int64) string) string {
 	return show(n)
 }
 
-// count is a number with commas.
-func count(n int64) string {
+// formatCount separates thousands by commas.
+func formatCount(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -175,10 +190,10 @@ func count(n int64) string {
 	return text
 }
 
-func bytes(n float64) string { return size(int64(n)) }
+func formatMeanBytes(n float64) string { return formatBytes(int64(n)) }
 
-// size is a number of bytes in decimal units, as traffic is told.
-func size(n int64) string {
+// formatBytes formats a number of bytes in decimal units.
+func formatBytes(n int64) string {
 	switch f := float64(n); {
 	case f >= 1e9:
 		return fmt.Sprintf("%.2f GB", f/1e9)
@@ -187,11 +202,11 @@ func size(n int64) string {
 	case f >= 1e4:
 		return fmt.Sprintf("%.1f kB", f/1e3)
 	}
-	return count(n) + " B"
+	return formatCount(n) + " B"
 }
 
-// short is a time with three digits.
-func short(d time.Duration) string {
+// formatDuration formats a time with three digits.
+func formatDuration(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())

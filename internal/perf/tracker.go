@@ -9,75 +9,81 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
-// tracker keeps when changes arrived. A proxy has a marked change when each lane that the change goes by has brought its marker or a
-// later one, as what is overtaken is never sent. It has the removal of a pod when it is told to remove that pod's endpoint, or has a list
-// of endpoints without it, and then those before. It is safe for concurrent use.
+// tracker records when changes reach proxies. A proxy has received a marked change when each
+// resource group of the change has brought its marker or a later one, because an overtaken change
+// is never sent. It has received the removal of a pod when it is told to remove the pod's endpoint,
+// or receives an endpoint list without it, and it then has all earlier removals too. It is safe for
+// concurrent use.
 type tracker struct {
-	// churned is the cluster of the service whose removals are timed.
-	churned string
+	// removalCluster is the cluster of the service whose removals are timed.
+	removalCluster string
 
 	mu       sync.Mutex
-	needs    []lane // empty: no changes are under way
-	marked   series // by marker
+	groups   []resourceGroup // of the changes under way; empty if there are none
+	marked   series          // by marker
 	removals series
-	removed  map[uint32]load.Marker // address of a pod to its removal
-	watchers map[string]*watcher
-	progress chan struct{} // latest-value: a change has arrived everywhere
+	removed  map[uint32]load.Marker // from the address of a pod to its removal
+	proxies  map[string]*trackedProxy
+	progress chan struct{} // latest-value: a change has reached all proxies
 }
 
-// series are changes of one sort in the order in which they were written, the first is 1: who has one has those before it.
+// series holds changes of one sort in the order of their writes, numbered from 1. A proxy that has
+// received one has received those before it.
 type series struct {
 	changes []change
-	times   *measure.Distribution // of all arrivals since the last watch
-	present map[string]int        // watchers that new changes concern, by namespace
+	times   *measure.Distribution // of all arrivals since startPhase
+	proxies map[string]int        // how many proxies a new change affects, by namespace
 }
 
 // change is one of a series.
 type change struct {
 	written time.Time
-	// namespace is the one whose proxies it concerns; empty stands for all.
+	// namespace is that of the affected proxies; allNamespaces stands for all.
 	namespace string
-	missing   int // proxies that it concerns and has not reached
+	missing   int // affected proxies that it has not reached
 	reached   int
 	last      time.Duration // the latest arrival
 }
 
-// watcher is one proxy, as the tracker sees it.
-type watcher struct {
+// trackedProxy is the state of one proxy.
+type trackedProxy struct {
 	namespace string
-	seen      [numLanes]load.Marker
-	// marked and removals are how far it is in the two series. Removals concern it from when it was first in sync: what it is told to
-	// remove it must have had.
+	seen      [numGroups]load.Marker
+	// marked and removals are how many changes of each series the proxy has received. Removals
+	// affect it only after its first sync, because it can lose only what it had.
 	marked, removals load.Marker
-	settled          bool
+	synced           bool
 }
 
 func newTracker(churned string) *tracker {
-	t := &tracker{churned: churned, watchers: map[string]*watcher{}, removed: map[uint32]load.Marker{}, progress: make(chan struct{}, 1)}
+	t := &tracker{
+		removalCluster: churned, proxies: map[string]*trackedProxy{}, removed: map[uint32]load.Marker{}, progress: make(chan struct{}, 1),
+	}
 	for _, s := range []*series{&t.marked, &t.removals} {
-		s.present, s.times = map[string]int{}, measure.NewDistribution()
+		s.proxies, s.times = map[string]int{}, measure.NewDistribution()
 	}
 	return t
 }
 
-// everywhere is the key of all namespaces together in a series.
-const everywhere = ""
+// allNamespaces is the key of all namespaces together in a series.
+const allNamespaces = ""
 
 func (s *series) count(namespace string, n int) {
-	s.present[namespace] += n
-	s.present[everywhere] += n
+	s.proxies[namespace] += n
+	s.proxies[allNamespaces] += n
 }
 
 func (s *series) begin(namespace string) load.Marker {
-	s.changes = append(s.changes, change{written: time.Now(), namespace: namespace, missing: s.present[namespace]})
+	s.changes = append(s.changes, change{written: time.Now(), namespace: namespace, missing: s.proxies[namespace]})
 	return load.Marker(len(s.changes))
 }
 
-// advance lets a proxy have the changes from one on up to another, and tells whether any of them has now reached all.
-func (s *series) advance(w *watcher, from, to load.Marker, at time.Time) (all bool) {
+// advance records that a proxy has received the changes after from, up to to. It reports whether
+// any of them has now reached all proxies.
+func (s *series) advance(w *trackedProxy, from, to load.Marker, at time.Time) (all bool) {
 	for ; from < to; from++ {
 		c := &s.changes[from]
-		if !c.concerns(w) {
+		if !c.affects(w) {
 			continue
 		}
 		took := at.Sub(c.written)
@@ -90,18 +96,19 @@ func (s *series) advance(w *watcher, from, to load.Marker, at time.Time) (all bo
 	return all
 }
 
-// abandon lets nobody wait for a proxy any more that has had the changes up to one.
-func (s *series) abandon(w *watcher, had load.Marker) {
+// stopWaitingFor removes a proxy that has received so many changes from the missing ones of the
+// rest.
+func (s *series) stopWaitingFor(w *trackedProxy, had load.Marker) {
 	s.count(w.namespace, -1)
 	for i := int(had); i < len(s.changes); i++ {
-		if s.changes[i].concerns(w) {
+		if s.changes[i].affects(w) {
 			s.changes[i].missing--
 		}
 	}
 }
 
-// complete is how many of the changes after one have reached all whom they concern.
-func (s *series) complete(after load.Marker) (n int) {
+// countComplete returns how many of the changes after one have reached all affected proxies.
+func (s *series) countComplete(after load.Marker) (n int) {
 	for _, c := range s.changes[after:] {
 		if c.missing <= 0 {
 			n++
@@ -110,7 +117,7 @@ func (s *series) complete(after load.Marker) (n int) {
 	return n
 }
 
-// latencies are those of the changes after one: of each arrival, and of each change's last arrival.
+// latencies summarises the changes after one: all arrivals, and the last arrival of each change.
 func (s *series) latencies(after load.Marker) (all, last *measure.Summary) {
 	ends := measure.NewDistribution()
 	for _, c := range s.changes[after:] {
@@ -121,35 +128,36 @@ func (s *series) latencies(after load.Marker) (all, last *measure.Summary) {
 	return s.times.Summary(), ends.Summary()
 }
 
-func (c *change) concerns(w *watcher) bool {
-	return c.namespace == everywhere || c.namespace == w.namespace
+func (c *change) affects(w *trackedProxy) bool {
+	return c.namespace == allNamespaces || c.namespace == w.namespace
 }
 
-// since is a time between changes: how many there were before.
-type since struct{ marked, removals load.Marker }
+// baseline is how many changes each series had at some time.
+type baseline struct{ marked, removals load.Marker }
 
-// watch prepares for changes that go by these lanes, and for removals.
-func (t *tracker) watch(needs ...lane) since {
+// startPhase starts the measurement of changes that arrive by the given groups, and of removals.
+func (t *tracker) startPhase(needs ...resourceGroup) baseline {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.needs = needs
+	t.groups = needs
 	t.marked.times, t.removals.times = measure.NewDistribution(), measure.NewDistribution()
-	now := since{load.Marker(len(t.marked.changes)), load.Marker(len(t.removals.changes))}
-	for _, w := range t.watchers {
+	now := baseline{load.Marker(len(t.marked.changes)), load.Marker(len(t.removals.changes))}
+	for _, w := range t.proxies {
 		w.marked = now.marked
 	}
 	return now
 }
 
-// begin is called just before a change is written that concerns the proxies of a namespace, or all if that is empty. It returns its
-// marker.
+// begin registers a change that affects the proxies of a namespace, or of allNamespaces, and
+// returns its marker. It is called just before the write.
 func (t *tracker) begin(namespace string) load.Marker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.marked.begin(namespace)
 }
 
-// beginRemoval is called just before a pod of the churned service is removed.
+// beginRemoval registers the removal of a pod of the timed service. It is called just before the
+// write.
 func (t *tracker) beginRemoval(namespace, address string) {
 	a, _ := load.Address([]byte(address)) // load makes them
 	t.mu.Lock()
@@ -157,49 +165,50 @@ func (t *tracker) beginRemoval(namespace, address string) {
 	t.removed[a] = t.removals.begin(namespace)
 }
 
-// join is a proxy that connects: what was written before comes with its first configuration.
+// join adds a proxy that connects. Earlier changes are part of its first configuration.
 func (t *tracker) join(pod, namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watchers[pod] = &watcher{namespace: namespace, marked: load.Marker(len(t.marked.changes))}
+	t.proxies[pod] = &trackedProxy{namespace: namespace, marked: load.Marker(len(t.marked.changes))}
 	t.marked.count(namespace, 1)
 }
 
-// settle is a proxy that is in sync.
-func (t *tracker) settle(pod string) {
+// markSynced records that a proxy is in sync.
+func (t *tracker) markSynced(pod string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w := t.watchers[pod]; w != nil && !w.settled {
-		w.settled, w.removals = true, load.Marker(len(t.removals.changes))
+	if w := t.proxies[pod]; w != nil && !w.synced {
+		w.synced, w.removals = true, load.Marker(len(t.removals.changes))
 		t.removals.count(w.namespace, 1)
 	}
 }
 
-// leave is a proxy that goes: nobody waits for it any more. Of one that has not joined nothing is known.
+// leave removes a proxy that stops, so that no change waits for it. A proxy that has not joined is
+// ignored.
 func (t *tracker) leave(pod string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := t.watchers[pod]
+	w := t.proxies[pod]
 	if w == nil {
 		return
 	}
-	delete(t.watchers, pod)
-	t.marked.abandon(w, w.marked)
-	if w.settled {
-		t.removals.abandon(w, w.removals)
+	delete(t.proxies, pod)
+	t.marked.stopWaitingFor(w, w.marked)
+	if w.synced {
+		t.removals.stopWaitingFor(w, w.removals)
 	}
 	t.signal()
 }
 
-// arrived is called when a resource with a mark has come to a proxy, or was taken from it.
+// arrived is called when a proxy has received a marked resource or its removal.
 func (t *tracker) arrived(pod string, bits uint64, removed bool, at time.Time) {
 	m := mark(bits)
 	if !removed && m.isMember() && m.change() == 0 || removed && !m.isMember() {
-		return // an endpoint of the mesh as it was: there are very many
+		return // an unchanged endpoint of the mesh: there are very many
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := t.watchers[pod]
+	w := t.proxies[pod]
 	if w == nil {
 		return
 	}
@@ -210,24 +219,25 @@ func (t *tracker) arrived(pod string, bits uint64, removed bool, at time.Time) {
 	case m.isMember():
 		without = 0
 	}
-	all := w.settled && t.removals.advance(w, w.removals, without, at)
-	if w.settled {
+	all := w.synced && t.removals.advance(w, w.removals, without, at)
+	if w.synced {
 		w.removals = max(w.removals, without)
 	}
-	if !removed && t.bring(w, m, at) || all {
+	if !removed && t.receiveMarker(w, m, at) || all {
 		t.signal()
 	}
 }
 
-// bring is a marker that has come to a proxy by a lane. It tells whether a change has now reached all.
-func (t *tracker) bring(w *watcher, m mark, at time.Time) (all bool) {
-	l := m.lane()
+// receiveMarker records that a group has brought a marker to a proxy. It reports whether a change
+// has now reached all proxies.
+func (t *tracker) receiveMarker(w *trackedProxy, m mark, at time.Time) (all bool) {
+	l := m.group()
 	if m.change() <= w.seen[l] {
 		return false
 	}
 	w.seen[l] = m.change()
 	has := load.Marker(len(t.marked.changes))
-	for _, l := range t.needs {
+	for _, l := range t.groups {
 		has = min(has, w.seen[l])
 	}
 	all = t.marked.advance(w, w.marked, has, at)
@@ -242,48 +252,52 @@ func (t *tracker) signal() {
 	}
 }
 
-// complete is how many changes and removals since then have reached all whom they concern.
-func (t *tracker) complete(s since) int {
+// countComplete returns how many changes and removals since the baseline have reached all affected
+// proxies.
+func (t *tracker) countComplete(s baseline) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.marked.complete(s.marked) + t.removals.complete(s.removals)
+	return t.marked.countComplete(s.marked) + t.removals.countComplete(s.removals)
 }
 
-// lacking tells of one change since then that has not reached all, and whom not.
-func (t *tracker) lacking(s since) string {
+// describeMissing describes one change since the baseline that has not reached all proxies, and
+// names a proxy.
+func (t *tracker) describeMissing(s baseline) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, sort := range []struct {
 		name  string
 		of    *series
 		after load.Marker
-		has   func(*watcher) load.Marker
+		has   func(*trackedProxy) load.Marker
 	}{
-		{"removal", &t.removals, s.removals, func(w *watcher) load.Marker { return w.removals }},
-		{"change", &t.marked, s.marked, func(w *watcher) load.Marker { return w.marked }},
+		{"removal", &t.removals, s.removals, func(w *trackedProxy) load.Marker { return w.removals }},
+		{"change", &t.marked, s.marked, func(w *trackedProxy) load.Marker { return w.marked }},
 	} {
 		for i := int(sort.after); i < len(sort.of.changes); i++ {
 			if c := sort.of.changes[i]; c.missing > 0 {
 				return fmt.Sprintf("%s %d of %d has come to %d sidecars and not to %d, as %s",
-					sort.name, i+1-int(sort.after), len(sort.of.changes)-int(sort.after), c.reached, c.missing, t.whoLacks(&c, load.Marker(i), sort.has))
+					sort.name, i+1-int(sort.after), len(sort.of.changes)-int(sort.after), c.reached, c.missing, t.firstMissing(
+						&c, load.Marker(i), sort.has,
+					))
 			}
 		}
 	}
 	return "all have arrived"
 }
 
-// whoLacks names one of those that a change concerns and has not reached, the first by name.
-func (t *tracker) whoLacks(c *change, before load.Marker, has func(*watcher) load.Marker) (pod string) {
-	for name, w := range t.watchers {
-		if c.concerns(w) && has(w) <= before && (pod == "" || name < pod) {
+// firstMissing returns the first affected proxy, by name, that a change has not reached.
+func (t *tracker) firstMissing(c *change, before load.Marker, has func(*trackedProxy) load.Marker) (pod string) {
+	for name, w := range t.proxies {
+		if c.affects(w) && has(w) <= before && (pod == "" || name < pod) {
 			pod = name
 		}
 	}
 	return pod
 }
 
-// report tells the times since then.
-func (t *tracker) report(s since, p *Phase) {
+// report fills in the latencies since the baseline.
+func (t *tracker) report(s baseline, p *Phase) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.Latency, p.Last = t.marked.latencies(s.marked)

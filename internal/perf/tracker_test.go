@@ -15,19 +15,20 @@ const (
 	here       = "outbound|80||here"
 )
 
-// watched is a tracker with two proxies in sync that hold two pods, of which the first is then removed.
-func watched() (t *tracker, began since) {
+// watched is a tracker with two proxies in sync that hold two pods, of which the first is then
+// removed.
+func watched() (t *tracker, began baseline) {
 	t = newTracker(here)
 	for _, pod := range []string{"a", "b"} {
 		t.join(pod, "ns")
-		t.settle(pod)
+		t.markSynced(pod)
 	}
-	began = t.watch(endpoints)
+	began = t.startPhase(endpoints)
 	t.beginRemoval("ns", "10.0.0.1")
 	return t, began
 }
 
-func (t *tracker) removalsOf(began since) int {
+func (t *tracker) removalsOf(began baseline) int {
 	p := Phase{}
 	t.report(began, &p)
 	return p.Removal.Count
@@ -43,11 +44,11 @@ func TestARemovalIsSeenInAListOfEndpoints(t *testing.T) {
 	require.Zero(t, tr.classify(assignment, "outbound|80||elsewhere", []byte("10.0.0.2")), "it never had that pod")
 	without := tr.classify(assignment, here, []byte("10.0.0.2"))
 	tr.arrived("a", without, false, time.Now())
-	require.Zero(t, tr.complete(began))
+	require.Zero(t, tr.countComplete(began))
 	tr.arrived("a", without, false, time.Now())
 	require.Equal(t, 1, tr.removalsOf(began), "once for each proxy")
 	tr.arrived("b", without, false, time.Now())
-	require.Equal(t, 1, tr.complete(began))
+	require.Equal(t, 1, tr.countComplete(began))
 	require.Equal(t, 2, tr.removalsOf(began))
 }
 
@@ -59,7 +60,7 @@ func TestARemovalIsSeenWhereEndpointsComeOneByOne(t *testing.T) {
 	require.Zero(t, tr.removalsOf(began), "neither what comes nor the end of another endpoint is this removal")
 	tr.arrived("a", first, true, time.Now())
 	tr.leave("b")
-	require.Equal(t, 1, tr.complete(began), "nobody waits for who has gone")
+	require.Equal(t, 1, tr.countComplete(began), "nobody waits for who has gone")
 	require.Equal(t, 1, tr.removalsOf(began))
 }
 
@@ -67,37 +68,38 @@ func TestWhatHasNotArrivedIsSaid(t *testing.T) {
 	tr, began := watched()
 	tr.begin("ns")
 	tr.arrived("b", tr.classify(assignment, here, []byte("10.0.0.2")), false, time.Now())
-	require.Equal(t, "removal 1 of 1 has come to 1 sidecars and not to 1, as a", tr.lacking(began))
+	require.Equal(t, "removal 1 of 1 has come to 1 sidecars and not to 1, as a", tr.describeMissing(began))
 	tr.leave("a")
-	require.Equal(t, "change 1 of 1 has come to 0 sidecars and not to 1, as b", tr.lacking(began))
+	require.Equal(t, "change 1 of 1 has come to 0 sidecars and not to 1, as b", tr.describeMissing(began))
 	tr.leave("b")
-	require.Equal(t, "all have arrived", tr.lacking(began))
+	require.Equal(t, "all have arrived", tr.describeMissing(began))
 }
 
-// TestWhoWasNotInSyncHadNothingToRemove: its first endpoints may be without the pod, and then it is never told.
+// TestWhoWasNotInSyncHadNothingToRemove: its first endpoints may be without the pod, and then it is
+// never told.
 func TestWhoWasNotInSyncHadNothingToRemove(t *testing.T) {
 	tr := newTracker(here)
 	tr.join("a", "ns")
-	began := tr.watch(endpoints)
+	began := tr.startPhase(endpoints)
 	tr.beginRemoval("ns", "10.0.0.1")
-	require.Equal(t, 1, tr.complete(began))
-	tr.settle("a")
+	require.Equal(t, 1, tr.countComplete(began))
+	tr.markSynced("a")
 	tr.beginRemoval("other", "10.0.0.2")
-	tr.beginRemoval(everywhere, "10.0.0.3")
-	require.Equal(t, 2, tr.complete(began))
+	tr.beginRemoval(allNamespaces, "10.0.0.3")
+	require.Equal(t, 2, tr.countComplete(began))
 	tr.arrived("a", tr.classify(assignment, here, []byte("10.0.0.4")), false, time.Now())
-	require.Equal(t, 3, tr.complete(began))
+	require.Equal(t, 3, tr.countComplete(began))
 	require.Equal(t, 1, tr.removalsOf(began))
 }
 
 func TestAMarkKeepsItsParts(t *testing.T) {
-	for l := range numLanes {
+	for l := range numGroups {
 		m := newMark(l, load.MaxMarker, 1<<32-1)
-		require.Equal(t, l, m.lane())
+		require.Equal(t, l, m.group())
 		require.Equal(t, load.MaxMarker, m.change())
 		require.EqualValues(t, 1<<32-1, m.rest())
 		require.False(t, m.isMember())
 		require.True(t, (m | memberBit).isMember())
-		require.Equal(t, l, (m | memberBit).lane())
+		require.Equal(t, l, (m | memberBit).group())
 	}
 }

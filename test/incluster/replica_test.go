@@ -50,7 +50,7 @@ func (c *cluster) run(t *testing.T, command func(args []string) *exec.Cmd) *repl
 	r := &replica{ended: make(chan struct{}), ports: map[string]int{}}
 	line := []string{"serve", "--write", "--lease-duration", lease}
 	for _, name := range []string{"health", "webhook", "secure-xds", "xds", "monitoring"} {
-		held, err := port.Hold()
+		held, err := port.Reserve()
 		require.NoError(t, err)
 		t.Cleanup(held.Release)
 		r.ports[name] = int(netip.MustParseAddrPort(held.Address).Port())

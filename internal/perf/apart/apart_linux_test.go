@@ -38,7 +38,7 @@ func begin(t *testing.T, as string, targets ...string) (*Sidecars, error) {
 	who := []sidecar.Identity{
 		{Namespace: "a", Pod: "one", Address: netip.MustParseAddr("127.0.0.1")}, {Namespace: "a", Pod: "two", Address: netip.MustParseAddr("127.0.0.2")},
 	}
-	return Start([]string{os.Args[0]}, sidecar.Options{Targets: targets, Loops: 1}, sidecar.Manners{Deaf: true}, who)
+	return Start([]string{os.Args[0]}, sidecar.Options{Targets: targets, Loops: 1}, sidecar.Faults{StopsReading: true}, who)
 }
 
 func TestSidecarsConnectFromAProcessThatGivesWay(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSidecarsConnectFromAProcessThatGivesWay(t *testing.T) {
 	require.Zero(t, s.Synced(), "nobody has answered them")
 	priority, err := unix.Getpriority(unix.PRIO_PROCESS, s.cmd.Process.Pid)
 	require.NoError(t, err)
-	require.Equal(t, 20-leastUrgent, priority, "as the system call has it")
+	require.Equal(t, 20-lowestPriority, priority, "as the system call has it")
 	require.NoError(t, s.Stop())
 	for _, conn := range conns {
 		_, err := io.Copy(io.Discard, conn)
@@ -71,7 +71,7 @@ func TestWhatGoesWrongIsTold(t *testing.T) {
 	_, err = begin(t, "fail", "127.0.0.1:1")
 	require.ErrorContains(t, err, "exit status 3")
 	require.ErrorContains(t, err, "no room")
-	_, err = Start([]string{"/no/such/command"}, sidecar.Options{}, sidecar.Manners{}, nil)
+	_, err = Start([]string{"/no/such/command"}, sidecar.Options{}, sidecar.Faults{}, nil)
 	require.ErrorContains(t, err, "/no/such/command")
 	require.ErrorContains(t, Serve(strings.NewReader("sidecars"), io.Discard), "what lateen perf tells")
 	require.NoError(t, Serve(strings.NewReader(`{"options": {"Targets": ["127.0.0.1:1"]}}`), io.Discard), "who tells has gone")

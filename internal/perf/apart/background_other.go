@@ -4,7 +4,7 @@ package apart
 
 import "syscall"
 
-func ofItsOwn() *syscall.SysProcAttr { return nil }
+func ownProcessGroup() *syscall.SysProcAttr { return nil }
 
-// background does nothing: sidecars are simulated on Linux alone.
+// background does nothing. Sidecars are simulated on Linux only.
 func background(int) error { return nil }

@@ -1,10 +1,11 @@
-// Package apart runs simulated sidecars in a process of their own, which has only what CPU all others leave: as if they were on
-// another machine. Those that are measured stay in the first process, and what the others do delays none of them there.
+// Package apart runs simulated sidecars in a separate process at the lowest priority, as if they
+// were on another machine. Misbehaving sidecars run there, so that they do not delay the measured
+// ones in the first process.
 //
 //	Start ──► order (who they are, how they behave) ══ standard input ══►  Serve ──► sidecar.Fleet
-//	Synced ◄── report (how many have all) ◄══════ standard output ══════
+//	Synced ◄── report (how many are in sync) ◄═══════ standard output ══════
 //
-// The process ends with its standard input, and so with the process that has started it, however that ends.
+// The process ends when its standard input ends, and so with its parent in any case.
 //
 // It may import perf/sidecar.
 package apart

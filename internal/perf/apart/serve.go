@@ -10,27 +10,28 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 )
 
-// order is what the process is told first.
+// order is the first message to the process.
 type order struct {
 	Options  sidecar.Options    `json:"options"`
-	Manners  sidecar.Manners    `json:"manners"`
+	Manners  sidecar.Faults     `json:"manners"`
 	Sidecars []sidecar.Identity `json:"sidecars"`
 }
 
-// word follows the order: the sidecars are to connect.
-type word struct {
+// connectOrder is the second message to the process: the sidecars are to connect.
+type connectOrder struct {
 	Connect bool `json:"connect"`
 }
 
-// report is what the process tells: first that it waits for the word, and then how many have all that they asked for.
+// report is a message of the process. The first says that it is ready for connectOrder, and later
+// ones how many sidecars are in sync.
 type report struct {
 	Synced int `json:"synced"`
 }
 
-// reportEvery is how often a report may follow another.
+// reportEvery is the least time between two reports.
 const reportEvery = 20 * time.Millisecond
 
-// Serve is the process: it does what it is told over in, and returns when that ends.
+// Serve runs the process: it reads orders from in, writes reports to out, and returns when in ends.
 func Serve(in io.Reader, out io.Writer) error {
 	orders, reports := json.NewDecoder(in), json.NewEncoder(out)
 	var o order
@@ -45,7 +46,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := reports.Encode(report{}); err != nil {
 		return err
 	}
-	var w word
+	var w connectOrder
 	if err := orders.Decode(&w); err != nil || !w.Connect {
 		return ignoreEnd(err)
 	}
@@ -66,7 +67,7 @@ func Serve(in io.Reader, out io.Writer) error {
 		if n := fleet.Stats().Synced; n != told {
 			told = n
 			if reports.Encode(report{Synced: n}) != nil {
-				return nil // nobody hears it any more
+				return nil // the parent has ended
 			}
 		}
 	}

@@ -13,20 +13,21 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 )
 
-// Sidecars are those of one process.
+// Sidecars are the sidecars of one process.
 type Sidecars struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	log    bytes.Buffer // the process's standard error, to be read when it has ended
+	log    bytes.Buffer // the process's standard error; read it only when the process has ended
 	synced atomic.Int64
 	ended  chan struct{}
 }
 
-// Start runs a command that is to be Serve, and lets sidecars connect from there, all at once. They do not encrypt, and nobody hears
-// what comes to them: such options are this process's.
-func Start(argv []string, o sidecar.Options, m sidecar.Manners, who []sidecar.Identity) (s *Sidecars, err error) {
+// Start runs a command that calls Serve, and connects the given sidecars from there, all at once.
+// Callbacks and TLS of the options do not cross the process boundary: these sidecars use plaintext
+// and report nothing but counts.
+func Start(argv []string, o sidecar.Options, m sidecar.Faults, who []sidecar.Identity) (s *Sidecars, err error) {
 	s = &Sidecars{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})}
-	s.cmd.Stderr, s.cmd.SysProcAttr = &s.log, ofItsOwn()
+	s.cmd.Stderr, s.cmd.SysProcAttr = &s.log, ownProcessGroup()
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -38,16 +39,16 @@ func Start(argv []string, o sidecar.Options, m sidecar.Manners, who []sidecar.Id
 		return nil, fmt.Errorf("sidecars that misbehave cannot be started: %w", err)
 	}
 	reports := json.NewDecoder(out)
-	if err := s.begin(reports, order{o, m, who}); err != nil {
+	if err := s.sendOrders(reports, order{o, m, who}); err != nil {
 		close(s.ended)
 		return nil, errors.Join(fmt.Errorf("sidecars that misbehave: %w", err), s.Stop())
 	}
-	go s.hear(reports)
+	go s.readReports(reports)
 	return s, nil
 }
 
-// begin tells the process what to do, and returns when it does it.
-func (s *Sidecars) begin(reports *json.Decoder, o order) error {
+// sendOrders sends both orders, and waits for the first report in between.
+func (s *Sidecars) sendOrders(reports *json.Decoder, o order) error {
 	if err := background(s.cmd.Process.Pid); err != nil {
 		return err
 	}
@@ -59,11 +60,11 @@ func (s *Sidecars) begin(reports *json.Decoder, o order) error {
 	if err := reports.Decode(&ready); err != nil {
 		return err
 	}
-	return orders.Encode(word{Connect: true})
+	return orders.Encode(connectOrder{Connect: true})
 }
 
-// hear takes reports until there are no more.
-func (s *Sidecars) hear(reports *json.Decoder) {
+// readReports reads reports until their end.
+func (s *Sidecars) readReports(reports *json.Decoder) {
 	defer close(s.ended)
 	var r report
 	for reports.Decode(&r) == nil {
@@ -71,23 +72,25 @@ func (s *Sidecars) hear(reports *json.Decoder) {
 	}
 }
 
-// Synced is how many of them have all that they asked for.
+// Synced returns how many sidecars have everything they asked for.
 func (s *Sidecars) Synced() int { return int(s.synced.Load()) }
 
 // stopWithin is how long the process may take to end before it is killed.
 const stopWithin = 20 * time.Second
 
-// Stop ends them, and tells what went wrong with their process.
+// Stop stops the sidecars and returns the errors of their process.
 func (s *Sidecars) Stop() error {
 	_ = s.in.Close() // it may have ended
 	late := time.AfterFunc(stopWithin, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
 	<-s.ended // all of its output was read
 	if err := s.cmd.Wait(); err != nil {
-		return fmt.Errorf("sidecars that misbehave: %w; the end of what they said:\n%s", err, s.log.Bytes()[max(0, s.log.Len()-logTail):])
+		return fmt.Errorf(
+			"sidecars that misbehave: %w; the end of what they said:\n%s", err, s.log.Bytes()[max(0, s.log.Len()-logTail):],
+		)
 	}
 	return nil
 }
 
-// logTail is how much is told of what the process has said, in bytes.
+// logTail is how many bytes of the process's log an error contains.
 const logTail = 4 << 10

@@ -2,7 +2,8 @@ package controlplane
 
 import "syscall"
 
-// tied lets a child end with this process, however that ends, and keeps a terminal's interrupt from it: this process ends it in order.
-func tied() *syscall.SysProcAttr {
+// childAttributes makes the kernel kill a child when this process ends, and keeps a terminal's
+// interrupt from the child, since this process ends it.
+func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

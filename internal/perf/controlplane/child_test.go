@@ -16,7 +16,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
-// asServer as the first argument makes this test binary listen at the second until it is told to end.
+// asServer as the first argument makes this test binary listen at the second until it is told to
+// end.
 const asServer = "as-server"
 
 func listen(address string) error {
@@ -40,7 +41,7 @@ func (c *counted) Usage(context.Context) (measure.Usage, error) {
 func TestAChildIsRestartedAndEnded(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	target, err := port.Hold()
+	target, err := port.Reserve()
 	require.NoError(t, err)
 	defer target.Release()
 
@@ -78,7 +79,7 @@ func TestAProcessThatWasThereCountsFromNow(t *testing.T) {
 	e := &External{Process: told, RestartCommand: "true", WarmCommand: "true"}
 	told.cpu = 100
 	var err error
-	e.before, err = e.Usage(t.Context())
+	e.usageBefore, err = e.Usage(t.Context())
 	require.NoError(t, err)
 	told.cpu = 130
 	u, err := e.Usage(t.Context())

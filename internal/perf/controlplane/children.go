@@ -11,31 +11,31 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
-// children are the processes of a control plane that is started and ended here, one at a time. Its methods but Done, Err and usage are
-// called one at a time.
+// children starts and ends the processes of a control plane, one at a time. Done, Err and usage are
+// safe for concurrent use; other methods are called one at a time.
 type children struct {
-	lost chan struct{} // closed when a child ended by itself
+	unexpectedEnd chan struct{} // closed when a child has ended unasked
 
-	mu      sync.Mutex
-	child   *child
-	spent   measure.Usage // by those that have ended
-	failure error
+	mu         sync.Mutex
+	child      *childProcess
+	endedUsage measure.Usage // of the processes that have ended
+	failure    error
 }
 
-// child is one process.
-type child struct {
-	cmd   *exec.Cmd
-	log   *tail
-	ended chan struct{}
-	asked bool // to end; guarded by the lock of children
+// childProcess is one process.
+type childProcess struct {
+	cmd      *exec.Cmd
+	log      *tail
+	ended    chan struct{}
+	stopping bool // end was called; the lock of children guards it
 }
 
-func newChildren() *children { return &children{lost: make(chan struct{})} }
+func newChildren() *children { return &children{unexpectedEnd: make(chan struct{})} }
 
-// start runs a command, which ends when this process does.
+// start runs a command. It ends when this process does.
 func (p *children) start(cmd *exec.Cmd) error {
-	c := &child{cmd: cmd, log: &tail{}, ended: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = c.log, c.log, tied()
+	c := &childProcess{cmd: cmd, log: &tail{}, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = c.log, c.log, childAttributes()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("the control plane cannot be started: %w", err)
 	}
@@ -46,30 +46,33 @@ func (p *children) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// watch keeps the account of a child that has ended.
-func (p *children) watch(c *child) {
-	_ = c.cmd.Wait() // its state says it
+// watch waits for the end of a child and records its CPU time.
+func (p *children) watch(c *childProcess) {
+	_ = c.cmd.Wait() // ProcessState has the result
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spent.CPU += c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
-	if !c.asked && p.failure == nil {
-		p.failure = fmt.Errorf("the control plane has ended (%s); the end of its log:\n%s", c.cmd.ProcessState, c.log.text())
-		close(p.lost)
+	p.endedUsage.CPU += c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
+	if !c.stopping && p.failure == nil {
+		p.failure = fmt.Errorf(
+			"the control plane has ended (%s); the end of its log:\n%s", c.cmd.ProcessState, c.log.text(),
+		)
+		close(p.unexpectedEnd)
 	}
 	close(c.ended)
 }
 
-// usage is that of all processes so far; what only metrics tell is of those that were scraped.
+// usage returns the usage of all processes so far. Numbers that only metrics have cover the scraped
+// processes.
 func (p *children) usage(ctx context.Context, scrape *measure.Scrape) (u measure.Usage, err error) {
 	p.mu.Lock()
-	c, spent := p.child, p.spent
+	c, spent := p.child, p.endedUsage
 	p.mu.Unlock()
 	if c == nil {
 		return measure.Usage{At: time.Now()}, nil
 	}
 	pid := measure.PID(c.cmd.Process.Pid)
 	if scrape != nil {
-		u, err = measure.Both{PID: pid, Scrape: *scrape}.Usage(ctx)
+		u, err = measure.PIDWithMetrics{PID: pid, Scrape: *scrape}.Usage(ctx)
 	} else {
 		u, err = pid.Usage(ctx)
 	}
@@ -79,7 +82,7 @@ func (p *children) usage(ctx context.Context, scrape *measure.Scrape) (u measure
 // endWithin is how long a child may take to end before it is killed.
 const endWithin = 10 * time.Second
 
-// end ends the process that runs, if any does.
+// end ends the running process, if there is one.
 func (p *children) end(ctx context.Context) error {
 	p.mu.Lock()
 	c := p.child
@@ -87,13 +90,14 @@ func (p *children) end(ctx context.Context) error {
 		p.mu.Unlock()
 		return nil
 	}
-	c.asked = true
-	// Now, since what the kernel tells of a process that has ended (getrusage(2), ru_maxrss) has memory of this one in it, where it began.
+	c.stopping = true
+	// Read the peak before the end: afterwards ru_maxrss (getrusage(2)) includes memory of this
+	// process from before exec.
 	select {
-	case <-c.ended: // its number may be another's by now
+	case <-c.ended: // the PID may have been reused
 	default:
 		if last, err := measure.PID(c.cmd.Process.Pid).Usage(ctx); err == nil {
-			p.spent.Peak = max(p.spent.Peak, last.Peak)
+			p.endedUsage.Peak = max(p.endedUsage.Peak, last.Peak)
 		}
 	}
 	p.mu.Unlock()
@@ -111,30 +115,31 @@ func (p *children) end(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// endAndKeep ends it to be started again: allocations are told by nobody afterwards.
-func (p *children) endAndKeep(ctx context.Context, scrape *measure.Scrape) error {
+// endForRestart ends the process and keeps its allocation counts, which nothing tells after its
+// end.
+func (p *children) endForRestart(ctx context.Context, scrape *measure.Scrape) error {
 	u, err := p.usage(ctx, scrape)
 	if err == nil {
 		defer func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.spent.Allocated, p.spent.Allocations, p.spent.Collecting = u.Allocated, u.Allocations, u.Collecting
+			p.endedUsage.Allocated, p.endedUsage.Allocations, p.endedUsage.GCTime = u.Allocated, u.Allocations, u.GCTime
 		}()
 	}
 	return p.end(ctx)
 }
 
-// Done is closed when the process has ended, which nobody has asked for.
-func (p *children) Done() <-chan struct{} { return p.lost }
+// Done is closed when the process has ended unasked.
+func (p *children) Done() <-chan struct{} { return p.unexpectedEnd }
 
-// Err says how it has ended, which nobody has asked for.
+// Err says how the process has ended unasked.
 func (p *children) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failure
 }
 
-// tail keeps the end of what is written. It is safe for concurrent use.
+// tail keeps the last bytes written to it. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	end []byte

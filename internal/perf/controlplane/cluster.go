@@ -26,25 +26,26 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// managedBy is the label of all that is deleted at the end: of load.Manager, who owns the fields that are written.
+// managedBy is the label of everything that End deletes. Its value is load.Manager, which owns the
+// written fields.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// Cluster writes a mesh to an API server: Namespaces, Nodes and Pods that nobody runs, Services, Istio's objects. EndpointSlices of the
-// pods are left to the cluster's controller.
+// Cluster writes a mesh to an API server: Namespaces, Nodes and Pods that nobody runs, Services,
+// Istio's objects. The cluster's controller makes the EndpointSlices of the pods.
 type Cluster struct {
 	client dynamic.Interface
 
-	mu    sync.Mutex      // guards what follows: a storm is written beside the changes that are measured
+	mu    sync.Mutex      // guards what follows: a storm and the measured changes are written concurrently
 	nodes map[string]bool // that were written
-	// mesh is what was written at first; nil if nothing was. changed are those keys that were written again since then.
+	// mesh is what Begin wrote, or nil. changed are the keys written since then.
 	mesh    map[source.Key]source.Change
 	changed map[source.Key]bool
 }
 
-// parallel is how many requests are made at a time.
-const parallel = 16
+// maxRequests is how many requests are made at a time.
+const maxRequests = 16
 
-// NewCluster returns who writes to an API server, at the pace that this bears.
+// NewCluster returns a Cluster without client-side rate limit.
 func NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -52,7 +53,8 @@ func NewCluster(config *rest.Config) (*Cluster, error) {
 	return &Cluster{client: client, nodes: map[string]bool{}}, err
 }
 
-// Begin writes a mesh. It refuses a cluster in which there is one of somebody else; the one that Restore left stays as it is.
+// Begin writes a mesh. It refuses a cluster that contains another mesh, and keeps one that Restore
+// left.
 func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 	c.mu.Lock()
 	begun := c.mesh != nil
@@ -60,7 +62,7 @@ func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 	if begun {
 		return nil
 	}
-	found, err := c.mine(ctx, kinds.Namespace)
+	found, err := c.ownNames(ctx, kinds.Namespace)
 	if err != nil {
 		return err
 	}
@@ -74,10 +76,10 @@ func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 		c.mesh[ch.Key] = ch
 	}
 	c.mu.Unlock()
-	return c.put(ctx, mesh...)
+	return c.writeAll(ctx, mesh...)
 }
 
-// Restore makes the mesh what it was when it began.
+// Restore returns the mesh to its state after Begin.
 func (c *Cluster) Restore(ctx context.Context) error {
 	var changes []source.Change
 	c.mu.Lock()
@@ -90,11 +92,11 @@ func (c *Cluster) Restore(ctx context.Context) error {
 	}
 	clear(c.changed)
 	c.mu.Unlock()
-	return c.put(ctx, changes...)
+	return c.writeAll(ctx, changes...)
 }
 
-// mine are the names of what was written of a kind without namespaces.
-func (c *Cluster) mine(ctx context.Context, k kinds.Kind) (names []string, err error) {
+// ownNames returns the names of written objects of a cluster-scoped kind.
+func (c *Cluster) ownNames(ctx context.Context, k kinds.Kind) (names []string, err error) {
 	r := kinds.Of(k).GroupVersionResource()
 	list, err := c.client.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: managedBy + "=" + load.Manager})
 	if err != nil {
@@ -106,7 +108,8 @@ func (c *Cluster) mine(ctx context.Context, k kinds.Kind) (names []string, err e
 	return names, nil
 }
 
-// stageOf is when a kind is written: behind those that it needs. Within a stage the order does not matter.
+// stageOf returns in which stage a kind is written: after the kinds it needs. The order within a
+// stage does not matter.
 func stageOf(k kinds.Kind) int {
 	switch k {
 	case kinds.Namespace:
@@ -117,22 +120,22 @@ func stageOf(k kinds.Kind) int {
 	return 2
 }
 
-// stages is how many there are.
+// stages is how many stages there are.
 const stages = 3
 
-// Apply changes what Begin has written.
+// Apply modifies what Begin has written.
 func (c *Cluster) Apply(ctx context.Context, changes ...source.Change) error {
 	c.mu.Lock()
 	for _, ch := range changes {
 		c.changed[ch.Key] = true
 	}
 	c.mu.Unlock()
-	return c.put(ctx, changes...)
+	return c.writeAll(ctx, changes...)
 }
 
-// put writes changes, many at a time.
-func (c *Cluster) put(ctx context.Context, changes ...source.Change) error {
-	changes = append(c.nodesOf(changes), changes...)
+// writeAll writes changes stage by stage, many at a time.
+func (c *Cluster) writeAll(ctx context.Context, changes ...source.Change) error {
+	changes = append(c.newNodes(changes), changes...)
 	for stage := range stages {
 		if err := c.each(ctx, changes, func(k kinds.Kind) bool { return stageOf(k) == stage }); err != nil {
 			return err
@@ -141,8 +144,8 @@ func (c *Cluster) put(ctx context.Context, changes ...source.Change) error {
 	return nil
 }
 
-// nodesOf are the nodes of pods that are not there yet.
-func (c *Cluster) nodesOf(changes []source.Change) (nodes []source.Change) {
+// newNodes returns the nodes of pods that have not been written yet.
+func (c *Cluster) newNodes(changes []source.Change) (nodes []source.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ch := range changes {
@@ -152,7 +155,9 @@ func (c *Cluster) nodesOf(changes []source.Change) (nodes []source.Change) {
 		}
 		c.nodes[pod.Spec.NodeName] = true
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Measured"}}
+		node.Status.Conditions = []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Measured"},
+		}
 		nodes = append(nodes, source.Change{Key: source.Key{Kind: kinds.Node, Name: node.Name}, Object: node})
 	}
 	return nodes
@@ -160,7 +165,7 @@ func (c *Cluster) nodesOf(changes []source.Change) (nodes []source.Change) {
 
 func (c *Cluster) each(ctx context.Context, changes []source.Change, which func(kinds.Kind) bool) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallel)
+	g.SetLimit(maxRequests)
 	for _, ch := range changes {
 		if which(ch.Key.Kind) {
 			g.Go(func() error {
@@ -202,14 +207,14 @@ func (c *Cluster) write(ctx context.Context, ch source.Change) error {
 	})
 }
 
-// retry repeats a write that a new namespace refuses until its service account is there, or whose connection was cut: none does harm if it
-// is made twice.
+// retry repeats a write that failed because a namespace has no service account yet or the
+// connection was cut. Writes are idempotent.
 func retry(ctx context.Context, write func() error) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for range 100 {
 		err := write()
-		if err == nil || !passes(err) {
+		if err == nil || !isTransient(err) {
 			return err
 		}
 		select {
@@ -221,8 +226,8 @@ func retry(ctx context.Context, write func() error) error {
 	return write()
 }
 
-// passes tells whether a write may succeed later.
-func passes(err error) bool {
+// isTransient reports whether a write may succeed later.
+func isTransient(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "serviceaccount") ||
 		errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err)
 }
@@ -234,7 +239,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// manifest is an object as the API server takes it; nil for what the cluster makes itself. status tells that it has one to write.
+// manifest returns the JSON of an object for the API server, or nil for an object that the cluster
+// makes itself. status is true if the object has a status to write.
 func manifest(ch source.Change, r schema.GroupVersionResource) (body []byte, status bool, err error) {
 	if ch.Object.GetLabels()[discoveryv1.LabelManagedBy] == load.Controller {
 		return nil, false, nil
@@ -249,7 +255,7 @@ func manifest(ch source.Change, r schema.GroupVersionResource) (body []byte, sta
 	}
 	object["apiVersion"], object["kind"] = r.GroupVersion().String(), string(ch.Key.Kind)
 	spec, _ := object["spec"].(map[string]any)
-	delete(spec, "clusterIP") // the cluster has addresses of its own
+	delete(spec, "clusterIP") // the cluster assigns its own
 	meta, _ := object["metadata"].(map[string]any)
 	delete(meta, "creationTimestamp")
 	if ch.Key.Kind == kinds.Sidecar || ch.Key.Namespace == "" && strings.HasPrefix(ch.Key.Name, load.Prefix) {
@@ -269,7 +275,9 @@ func (c *Cluster) AwaitEndpoints(ctx context.Context, want int) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for last, since := -1, time.Now(); ; {
-		list, err := c.client.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelManagedBy + "=" + load.Controller})
+		list, err := c.client.Resource(r).List(
+			ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelManagedBy + "=" + load.Controller},
+		)
 		if err != nil {
 			return err
 		}
@@ -286,7 +294,9 @@ func (c *Cluster) AwaitEndpoints(ctx context.Context, want int) error {
 		case have != last:
 			last, since = have, time.Now()
 		case time.Since(since) > time.Minute:
-			return fmt.Errorf("the cluster's controller has made %d of %d endpoints, and no more for a minute", have, want)
+			return fmt.Errorf(
+				"the cluster's controller has made %d of %d endpoints, and no more for a minute", have, want,
+			)
 		}
 		select {
 		case <-ticker.C:
@@ -306,7 +316,7 @@ func (c *Cluster) End(ctx context.Context) error {
 	root := source.Change{Key: source.Key{Kind: kinds.Sidecar, Namespace: load.Root, Name: "default"}}
 	all := []error{c.endSidecar(ctx, root)}
 	for _, k := range []kinds.Kind{kinds.Namespace, kinds.Node} {
-		names, err := c.mine(ctx, k)
+		names, err := c.ownNames(ctx, k)
 		all = append(all, err)
 		if k == kinds.Namespace {
 			all = append(all, c.endPods(ctx, names))
@@ -320,21 +330,23 @@ func (c *Cluster) End(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// endPods deletes all Pods of namespaces at once: nobody is there who would end them gracefully.
+// endPods deletes all Pods of namespaces without a grace period, since no kubelet ends them.
 func (c *Cluster) endPods(ctx context.Context, namespaces []string) error {
 	r := kinds.Of(kinds.Pod).GroupVersionResource()
 	at := int64(0)
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallel)
+	g.SetLimit(maxRequests)
 	for _, namespace := range namespaces {
 		g.Go(func() error {
-			return c.client.Resource(r).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &at}, metav1.ListOptions{})
+			return c.client.Resource(r).Namespace(namespace).DeleteCollection(
+				ctx, metav1.DeleteOptions{GracePeriodSeconds: &at}, metav1.ListOptions{},
+			)
 		})
 	}
 	return g.Wait()
 }
 
-// endSidecar deletes the Sidecar of isolation if it is the one that was written.
+// endSidecar deletes the Sidecar for isolation if this Cluster wrote it.
 func (c *Cluster) endSidecar(ctx context.Context, ch source.Change) error {
 	r := kinds.Of(kinds.Sidecar).GroupVersionResource()
 	found, err := c.client.Resource(r).Namespace(ch.Key.Namespace).Get(ctx, ch.Key.Name, metav1.GetOptions{})

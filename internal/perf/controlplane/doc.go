@@ -1,11 +1,15 @@
-// Package controlplane is the control plane that lateen perf measures, from outside: objects go in, and it has an address for proxies and a
-// process that can be looked at. There are two.
+// Package controlplane runs the control plane that lateen perf measures, and treats it as a black
+// box: objects go in, and it has an xDS address and a process with CPU time and memory. There are
+// two kinds.
 //
-//	InMemory   lateen's own pipeline as a child process, fed over a socket pair:  Apply ──► link.Relay ══► link.Source ──► app.Pipeline
-//	External   any xDS control plane that reads a Kubernetes API server:          Apply ──► API server ──► whatever it is
+//	InMemory   lateen's own pipeline as a child process, fed over a socket pair:
+//	           Apply ──► link.Relay ══► link.Source ──► app.Pipeline
+//	External   any xDS control plane that reads a Kubernetes API server:
+//	           Apply ──► API server ──► the control plane
 //
-// So what a control plane uses is told apart from what the load and the simulated sidecars use.
+// A separate process separates the control plane's cost from that of the load and of the simulated
+// sidecars.
 //
-// It may import api/kinds, source, link, local (whose tokens a link carries), perf/measure, perf/load (whose names it knows its objects by)
-// and perf/port.
+// The package may import api/kinds, source, link, local (for the tokens of a link), perf/measure,
+// perf/load (for the names of its objects) and perf/port.
 package controlplane

@@ -12,48 +12,56 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// External is a control plane that reads the API server to which the mesh is written. Somebody else runs it, or it is a Child.
+// External is a control plane that reads the API server to which the mesh is written. It runs
+// elsewhere, or it is a Child.
 type External struct {
-	// Target is where it serves xDS.
+	// Target is its xDS address.
 	Target string
-	// Process is it, if it can be looked at; Scrape are its metrics, if its address is known.
+	// Process is its process, if it runs on this machine. Scrape are its metrics, if their address
+	// is known.
 	Process measure.Process
 	Scrape  *measure.Scrape
-	// Child is what runs it, once the mesh is there; nil if somebody else does.
+	// Child runs it once the mesh is written. It is nil if it runs elsewhere.
 	Child *Child
-	// RestartCommand is a shell's; empty if it cannot be restarted, or is a Child.
+	// RestartCommand is a shell command that restarts it. It is empty for a Child, or if there is
+	// no way.
 	RestartCommand string
-	// WarmCommand is a shell's, which lets it send everything to all proxies; empty if there is none.
+	// WarmCommand is a shell command that makes it send everything to all proxies. It is empty if
+	// there is no way.
 	WarmCommand string
-	// Name is what it is called in reports; empty stands for the name of its program, or its address.
+	// Name is its name in reports. By default it is the name of its program, or its address.
 	Name    string
 	Cluster *Cluster
-	// Pods is how many endpoints the cluster's controller will make of the mesh.
+	// Pods is how many endpoints the cluster's controller makes of the mesh.
 	Pods int
-	// Keep leaves the mesh in the API server at the end, as it was at the start: for another control plane.
+	// Keep leaves the mesh in the API server at the end, in its first state, for another control
+	// plane.
 	Keep bool
 
-	// before is what the process had used when the run began, or until it was restarted by the command.
-	before measure.Usage
+	// usageBefore is the usage of the process before the run, or before its restart by
+	// RestartCommand.
+	usageBefore measure.Usage
 }
 
-// Run is one that a command runs, which then serves xDS at target. Its metrics are known if scrape is not nil.
+// Run returns a control plane that a command runs and that serves xDS at target. A nil scrape means
+// that its metrics are unknown.
 func (e External) Run(command []string, target string, scrape *measure.Scrape) *External {
 	e.Child = NewChild(command, target, scrape)
 	e.Target, e.Scrape, e.Process = target, scrape, e.Child
 	return &e
 }
 
-// quiet is the share of a CPU below which a control plane has taken the mesh in, quietWithin how long that is waited for.
+// A control plane that uses less than idleCPUShare of a CPU has read the mesh. idleTimeout bounds
+// the wait for that.
 const (
-	quiet       = 0.1
-	quietWithin = 2 * time.Minute
+	idleCPUShare = 0.1
+	idleTimeout  = 2 * time.Minute
 )
 
 // Start implements Plane.
 func (e *External) Start(ctx context.Context, mesh []source.Change) error {
 	var err error
-	if e.before, err = e.Usage(ctx); err != nil {
+	if e.usageBefore, err = e.Usage(ctx); err != nil {
 		return err
 	}
 	if err := e.Cluster.Begin(ctx, mesh); err != nil {
@@ -67,11 +75,11 @@ func (e *External) Start(ctx context.Context, mesh []source.Change) error {
 			return err
 		}
 	}
-	return e.awaitQuiet(ctx)
+	return e.awaitIdle(ctx)
 }
 
-// awaitQuiet waits until the control plane is idle, where that can be told.
-func (e *External) awaitQuiet(ctx context.Context) error {
+// awaitIdle waits until the control plane is idle, if its usage is known.
+func (e *External) awaitIdle(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	before, err := e.Usage(ctx)
@@ -87,7 +95,7 @@ func (e *External) awaitQuiet(ctx context.Context) error {
 		if now, err = e.Usage(ctx); err != nil {
 			break
 		}
-		if float64(now.CPU-before.CPU) < quiet*float64(now.At.Sub(before.At)) || now.At.Sub(began) > quietWithin {
+		if float64(now.CPU-before.CPU) < idleCPUShare*float64(now.At.Sub(before.At)) || now.At.Sub(began) > idleTimeout {
 			return nil
 		}
 		before = now
@@ -122,13 +130,14 @@ func (e *External) Describe(ctx context.Context) Description {
 	return d
 }
 
-// Usage implements Plane: since the run began. Where nobody tells, it is zero.
+// Usage implements Plane, since the start of the run. It is zero if neither process nor metrics are
+// known.
 func (e *External) Usage(ctx context.Context) (measure.Usage, error) {
 	if e.Process == nil {
 		return measure.Usage{At: time.Now()}, nil
 	}
 	u, err := e.Process.Usage(ctx)
-	return u.Since(e.before), err
+	return u.Since(e.usageBefore), err
 }
 
 // Restart implements Plane.
@@ -147,7 +156,7 @@ func (e *External) Restart(ctx context.Context) error {
 		return err
 	}
 	// The next process counts from zero.
-	e.before = measure.Usage{}.Since(used)
+	e.usageBefore = measure.Usage{}.Since(used)
 	return nil
 }
 
@@ -176,7 +185,7 @@ func (e *External) Collect(context.Context) error {
 	return fmt.Errorf("garbage is collected at will of Lateen in memory alone (%w)", ErrUnsupported)
 }
 
-// Done implements Plane. It is nil where nobody here knows.
+// Done implements Plane. It is nil if the control plane runs elsewhere.
 func (e *External) Done() <-chan struct{} {
 	if e.Child == nil {
 		return nil

@@ -20,46 +20,50 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// LinkDescriptor is by which the child inherits its end of the link.
+// LinkDescriptor is the file descriptor of the child's end of the link.
 const LinkDescriptor = 3
 
-// News is what the child tells over the link: first where it listens, then that it takes proxies.
-type News struct {
+// ChildStatus is a message of the child over the link: first its addresses, then that it accepts
+// proxies.
+type ChildStatus struct {
 	XDS        string `json:"xds"`
 	Monitoring string `json:"monitoring"`
 	Profiles   string `json:"profiles"`
 	Open       bool   `json:"open"`
 }
 
-// InMemory is a child process that runs the pipeline. Its methods but Apply and Usage are called one at a time.
+// InMemory is a child process that runs the pipeline. Apply and Usage are safe for concurrent use;
+// other methods are called one at a time.
 type InMemory struct {
-	// Environment is the child's, as os.Environ has it; nil stands for this process's. It is set before Start.
+	// Environment is the child's environment in the form of os.Environ. By default it is this
+	// process's. It is set before Start.
 	Environment []string
 
-	argv  []string
-	relay *link.Relay
-	news  chan News
-	// xds and monitoring are where each child listens, so that proxies find the next one where the last one was.
-	xds, monitoring *port.Held
+	argv     []string
+	relay    *link.Relay
+	statuses chan ChildStatus
+	// xds and monitoring are the ports of each child, so that proxies find the next one at the same
+	// address.
+	xds, monitoring *port.Reservation
 	*children
 
 	mu sync.Mutex
-	at News
+	at ChildStatus
 }
 
-// NewInMemory returns a control plane that is started as argv, with its addresses added.
+// NewInMemory returns a control plane that is started with argv and its addresses as flags.
 func NewInMemory(argv []string, log *slog.Logger) *InMemory {
-	m := &InMemory{argv: argv, news: make(chan News, 2), children: newChildren()}
-	m.relay = link.NewRelay(local.NewTokens(), m.hear, log)
+	m := &InMemory{argv: argv, statuses: make(chan ChildStatus, 2), children: newChildren()}
+	m.relay = link.NewRelay(local.NewTokens(), m.receiveStatus, log)
 	return m
 }
 
-// hear is told twice by each child; nobody waits for what does not fit.
-func (m *InMemory) hear(message json.RawMessage) {
-	var n News
+// receiveStatus takes the two messages of each child. Nobody waits for further ones.
+func (m *InMemory) receiveStatus(message json.RawMessage) {
+	var n ChildStatus
 	if err := json.Unmarshal(message, &n); err == nil {
 		select {
-		case m.news <- n:
+		case m.statuses <- n:
 		default:
 		}
 	}
@@ -67,10 +71,10 @@ func (m *InMemory) hear(message json.RawMessage) {
 
 // Start implements Plane.
 func (m *InMemory) Start(ctx context.Context, mesh []source.Change) (err error) {
-	if m.xds, err = port.Hold(); err != nil {
+	if m.xds, err = port.Reserve(); err != nil {
 		return err
 	}
-	if m.monitoring, err = port.Hold(); err != nil {
+	if m.monitoring, err = port.Reserve(); err != nil {
 		return err
 	}
 	m.relay.Deliver(source.Event{Changes: mesh, Synced: true})
@@ -85,17 +89,20 @@ func (m *InMemory) begin() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = end.Close() }() // the child has its own
-	cmd := exec.Command(m.argv[0], append(m.argv[1:], "--xds-address", m.xds.Address, "--monitoring-address", m.monitoring.Address)...)
+	defer func() { _ = end.Close() }() // the child has its own descriptor
+	cmd := exec.Command(
+		m.argv[0], append(m.argv[1:], "--xds-address", m.xds.Address, "--monitoring-address", m.monitoring.Address)...,
+	)
 	cmd.Env, cmd.ExtraFiles = m.Environment, []*os.File{end}
 	return m.start(cmd)
 }
 
-// await waits for the child's next news; open, for those that it takes proxies.
+// await waits for the child's next status. With open it waits for the one that says that it accepts
+// proxies.
 func (m *InMemory) await(ctx context.Context, open bool) error {
 	for {
 		select {
-		case n := <-m.news:
+		case n := <-m.statuses:
 			m.mu.Lock()
 			m.at = n
 			m.mu.Unlock()
@@ -110,7 +117,8 @@ func (m *InMemory) await(ctx context.Context, open bool) error {
 	}
 }
 
-// Apply implements Plane. Changes are written when they are in the child's socket or wait to be; it takes all that wait at once.
+// Apply implements Plane. It returns when the changes are in the child's socket or queued for it.
+// The queue sends all waiting changes at once.
 func (m *InMemory) Apply(_ context.Context, changes ...source.Change) error {
 	m.relay.Deliver(source.Event{Changes: changes})
 	return m.Err()
@@ -119,7 +127,7 @@ func (m *InMemory) Apply(_ context.Context, changes ...source.Change) error {
 // Address implements Plane.
 func (m *InMemory) Address() string { return m.where().XDS }
 
-func (m *InMemory) where() News {
+func (m *InMemory) where() ChildStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at
@@ -147,11 +155,11 @@ func (m *InMemory) Usage(ctx context.Context) (measure.Usage, error) {
 // Restart implements Plane.
 func (m *InMemory) Restart(ctx context.Context) error {
 	scrape := m.scrape()
-	if err := m.endAndKeep(ctx, &scrape); err != nil {
+	if err := m.endForRestart(ctx, &scrape); err != nil {
 		return err
 	}
-	for len(m.news) > 0 {
-		<-m.news
+	for len(m.statuses) > 0 {
+		<-m.statuses
 	}
 	if err := m.begin(); err != nil {
 		return err
@@ -159,7 +167,7 @@ func (m *InMemory) Restart(ctx context.Context) error {
 	return m.await(ctx, false)
 }
 
-// Warm implements Plane: what one proxy was sent is at hand for all.
+// Warm implements Plane. It is not needed: what one proxy was sent is cached for all.
 func (m *InMemory) Warm(context.Context) (bool, error) { return false, nil }
 
 // Profile implements Plane.

@@ -24,8 +24,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-// asChild as the first argument makes this test binary play a control plane: it says how many objects it was delivered, and ends when
-// it is delivered one that is called "poison".
+// asChild as the first argument makes this test binary play a control plane: it says how many
+// objects it was delivered, and ends when it is delivered one that is called "poison".
 const asChild = "as-child"
 
 func TestMain(m *testing.M) {
@@ -72,7 +72,7 @@ func play() error {
 		return err
 	}
 	go func() { _ = http.Serve(profiles, Profiles()) }()
-	news := News{XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String(), Profiles: profiles.Addr().String()}
+	news := ChildStatus{XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String(), Profiles: profiles.Addr().String()}
 	if err := line.Tell(news); err != nil {
 		return err
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
-// TestAChildsPeakIsItsOwn holds that of a child which has ended against memory of this process, in which the child begins.
+// TestAChildsPeakIsItsOwn holds that of a child which has ended against memory of this process, in
+// which the child begins.
 func TestAChildsPeakIsItsOwn(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	target, err := port.Hold()
+	target, err := port.Reserve()
 	require.NoError(t, err)
 	defer target.Release()
 	ballast := make([]byte, 512<<20)
@@ -26,7 +27,7 @@ func TestAChildsPeakIsItsOwn(t *testing.T) {
 	require.NoError(t, c.begin(t.Context()))
 	first, err := c.Usage(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, c.endAndKeep(t.Context(), nil))
+	require.NoError(t, c.endForRestart(t.Context(), nil))
 	require.NoError(t, c.begin(t.Context()))
 	both, err := c.Usage(t.Context())
 	require.NoError(t, err)

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// ProfilePath is where a child is told to record a CPU profile (POST), and gives it (GET).
+// ProfilePath starts a CPU profile of a child (POST), and returns it (GET).
 const ProfilePath = "/debug/perf/cpu"
 
-// CollectPath is where a child is told (POST) to give memory back to the system.
+// CollectPath makes a child return memory to the system (POST).
 const CollectPath = "/debug/perf/collect"
 
-// Profiles serves ProfilePath and CollectPath in a child, on an address of its own.
+// Profiles serves ProfilePath and CollectPath in a child, at a separate address.
 func Profiles() http.Handler {
 	var mu sync.Mutex
 	var recorded bytes.Buffer

@@ -18,13 +18,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
-// stacks are samples of a profile: the outermost function first, parts of one location joined by a plus.
+// stacks are samples of a profile: the outermost function first, parts of one location joined by a
+// plus.
 type stacks []struct {
 	stack string
 	value int64
 }
 
-// encode writes them as runtime/pprof does: two values of each sample, of which the last is what counts.
+// encode writes them as runtime/pprof does: two values of each sample, of which the last is what
+// counts.
 func (all stacks) encode(t require.TestingT) []byte {
 	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples"}, {Type: "cpu"}}}
 	functions, locations := map[string]*profile.Function{}, map[string]*profile.Location{}
@@ -89,7 +91,8 @@ func TestReadRefusesWhatIsNoProfile(t *testing.T) {
 	}
 }
 
-// TestFrameIsAtLeastAsWideAsWhatItCalled: a function took at least what those that it called took, the root what all samples did, and what is pruned is small.
+// TestFrameIsAtLeastAsWideAsWhatItCalled: a function took at least what those that it called took,
+// the root what all samples did, and what is pruned is small.
 func TestFrameIsAtLeastAsWideAsWhatItCalled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all stacks
@@ -125,7 +128,7 @@ func TestFrameIsAtLeastAsWideAsWhatItCalled(t *testing.T) {
 func TestStackIsCutAt400Frames(t *testing.T) {
 	tree, err := Read(stacks{{strings.Repeat("again ", 3000), 5}}.encode(t))
 	require.NoError(t, err)
-	require.Equal(t, deepest+1, tree.depth())
+	require.Equal(t, maxDepth+1, tree.depth())
 }
 
 func FuzzRead(f *testing.F) {

@@ -11,11 +11,11 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// largest bounds what a profile has when it is no longer compressed.
-const largest = 256 << 20
+// maxProfileSize bounds a decompressed profile, in bytes.
+const maxProfileSize = 256 << 20
 
-// Read reads a profile as runtime/pprof writes it, compressed or not. Of several values of a sample the last counts: of a CPU profile
-// nanoseconds, of a heap profile the bytes in use.
+// Read parses a profile as runtime/pprof writes it, compressed or not. It uses the last value of
+// each sample: nanoseconds in a CPU profile, bytes in use in a heap profile.
 func Read(encoded []byte) (*Tree, error) {
 	plain, err := plainOf(encoded)
 	if err != nil {
@@ -42,17 +42,17 @@ func plainOf(encoded []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := io.ReadAll(io.LimitReader(unzip, largest+1))
-	if err == nil && len(plain) > largest {
-		err = fmt.Errorf("more than %d MiB", largest>>20)
+	plain, err := io.ReadAll(io.LimitReader(unzip, maxProfileSize+1))
+	if err == nil && len(plain) > maxProfileSize {
+		err = fmt.Errorf("more than %d MiB", maxProfileSize>>20)
 	}
 	return plain, err
 }
 
-// deepest is how many functions on top of each other are shown; what those above took is theirs.
-const deepest = 400
+// maxDepth is how many frames of a stack are shown. Deeper frames count for the last one shown.
+const maxDepth = 400
 
-// treeOf puts the samples together, outermost function first.
+// treeOf merges the samples into a tree, outermost function first.
 func treeOf(p *profile.Profile) (*Tree, error) {
 	root := &Tree{Name: "all"}
 	for _, s := range p.Sample {
@@ -66,11 +66,11 @@ func treeOf(p *profile.Profile) (*Tree, error) {
 	return root, nil
 }
 
-// stackOf is the functions of a sample, the outermost first.
+// stackOf returns the functions of a sample, outermost first.
 func stackOf(s *profile.Sample) (names []string) {
 	for _, location := range slices.Backward(s.Location) {
 		for _, line := range slices.Backward(location.Line) {
-			if len(names) == deepest {
+			if len(names) == maxDepth {
 				return names
 			}
 			names = append(names, nameOf(line.Function))
@@ -79,7 +79,7 @@ func stackOf(s *profile.Sample) (names []string) {
 	return names
 }
 
-// nameOf is a function's name; one that the profile does not name is a question mark.
+// nameOf returns a function's name, or a question mark.
 func nameOf(f *profile.Function) string {
 	if f.Name == "" {
 		return "?"

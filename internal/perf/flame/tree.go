@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Tree is a function called by its parent: the root stands for all there is.
+// Tree is a function with those that it called. The root stands for the whole profile.
 type Tree struct {
-	// Name is the function's, with the path of its package.
+	// Name is the function's name with the path of its package.
 	Name string
-	// Value is what it and all that it called took, in the profile's unit.
+	// Value is what the function and its callees took, in the profile's unit.
 	Value    int64
 	Children []*Tree
-	byName   map[string]*Tree // while samples are put together
+	byName   map[string]*Tree // while samples are merged
 }
 
-// add counts what was taken with such a stack.
+// add counts a sample with a stack.
 func (t *Tree) add(stack []string, value int64) {
 	t.Value += value
 	for _, name := range stack {
@@ -36,29 +36,34 @@ func (t *Tree) child(name string) *Tree {
 	return c
 }
 
-// order puts the widest first, among equals by name.
+// order sorts children by descending value, then by name.
 func (t *Tree) order() {
 	t.byName = nil
-	slices.SortFunc(t.Children, func(a, b *Tree) int { return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(t.Children, func(a, b *Tree) int {
+		return cmp.Or(
+			cmp.Compare(b.Value, a.Value), cmp.Compare(a.Name, b.Name),
+		)
+	})
 	for _, c := range t.Children {
 		c.order()
 	}
 }
 
-// Prune is the tree without the functions that took less than a share of all: 0.005 leaves those with half a percent.
-func (t *Tree) Prune(share float64) *Tree { return t.atLeast(share * float64(t.Value)) }
+// Prune returns the tree without functions below a share of the total: 0.005 keeps those with at
+// least half a percent.
+func (t *Tree) Prune(share float64) *Tree { return t.pruneBelow(share * float64(t.Value)) }
 
-func (t *Tree) atLeast(value float64) *Tree {
+func (t *Tree) pruneBelow(value float64) *Tree {
 	kept := &Tree{Name: t.Name, Value: t.Value}
 	for _, c := range t.Children {
 		if float64(c.Value) >= value {
-			kept.Children = append(kept.Children, c.atLeast(value))
+			kept.Children = append(kept.Children, c.pruneBelow(value))
 		}
 	}
 	return kept
 }
 
-// depth is how many functions are on top of each other.
+// depth returns the length of the longest stack.
 func (t *Tree) depth() (most int) {
 	for _, c := range t.Children {
 		most = max(most, c.depth())

@@ -41,7 +41,7 @@ func all(s Shape, p *Pods) map[source.Key]source.Change {
 
 func TestAMeshIsAFunctionOfItsShape(t *testing.T) {
 	s := Shape{Namespaces: 2, Services: 3, Pods: 5, VirtualServices: 2, Isolated: true}
-	require.NoError(t, s.Check())
+	require.NoError(t, s.Validate())
 	require.Empty(t, cmp.Diff(all(s, NewPods(s)), all(s, NewPods(s)), protocmp.Transform()))
 }
 
@@ -54,7 +54,8 @@ func TestUnmanagedNamespacesMayBeApart(t *testing.T) {
 	require.Equal(t, []string{"./*"}, all(s, NewPods(s))[key].Object.(*networkingv1.Sidecar).Spec.Egress[0].Hosts)
 }
 
-// TestEndpointsAreThePodsThatAreThere: whatever goes and comes, endpoints are the pods that are there, each once, and no address is given twice.
+// TestEndpointsAreThePodsThatAreThere: whatever goes and comes, endpoints are the pods that are
+// there, each once, and no address is given twice.
 func TestEndpointsAreThePodsThatAreThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := shapes().Draw(t, "shape")
@@ -110,12 +111,13 @@ func check(t *rapid.T, s Shape, objects map[source.Key]source.Change) {
 	require.Equal(t, pods, endpoints)
 }
 
-// TestPodsBelongToServicesOfTheirPart: each pod is of a service of its part, at the place that the service says.
+// TestPodsBelongToServicesOfTheirPart: each pod is of a service of its part, at the place that the
+// service says.
 func TestPodsBelongToServicesOfTheirPart(t *testing.T) {
 	s := Shape{
 		Namespaces: 2, Services: 3, Pods: 7, VirtualServices: 3, UnmanagedNamespaces: 2, UnmanagedServices: 4, UnmanagedPods: 9, Gateways: true,
 	}
-	require.NoError(t, s.Check())
+	require.NoError(t, s.Validate())
 	require.Equal(t, 3+4+2, s.AllServices())
 	require.Equal(t, 7+9+2, s.AllPods())
 	pods := NewPods(s)
@@ -171,7 +173,7 @@ func TestShapesThatCannotBeAreTold(t *testing.T) {
 		{Namespaces: 1, Services: 1, UnmanagedServices: 1}, {Namespaces: 1, Services: 1, UnmanagedNamespaces: 2, UnmanagedServices: 1},
 		{Namespaces: 1, Services: 1, UnmanagedPods: 1}, {Namespaces: 1, Services: 1, UnmanagedNamespaces: -1},
 	} {
-		require.Error(t, s.Check(), "%+v", s)
+		require.Error(t, s.Validate(), "%+v", s)
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 	"iter"
 )
 
-// Marker is the number of a change, from 1. In names it is eight digits behind a prefix, in addresses one of 198.18.0.0/15, which
-// networks keep for measurements (RFC 2544). The zero Marker stands in what is not changed yet.
+// Marker is the number of a change, from 1. A name contains it as eight digits after a prefix. An
+// address contains it as one of 198.18.0.0/15, which is reserved for benchmarks (RFC 2544). The
+// zero Marker marks what has not changed yet.
 type Marker int
 
-// MaxMarker is the last for which there is an address.
+// MaxMarker is the last Marker that has an address.
 const MaxMarker Marker = 1<<17 - 1
 
 const (
@@ -21,10 +22,10 @@ const (
 func (m Marker) text() string    { return fmt.Sprintf("%s%0*d", markPrefix, markDigits, int(m)) }
 func (m Marker) address() string { return fmt.Sprintf("198.%d.%d.%d", 18+m>>16, byte(m>>8), byte(m)) }
 
-// Marked is the highest marker in the bytes of a resource, in names and in addresses; 0 if there is none.
+// Marked returns the highest marker in the bytes of a resource, in names and addresses, or 0.
 func Marked(body []byte) Marker { return max(MarkedName(body), markedAddress(body)) }
 
-// MarkedName is the highest marker among names.
+// MarkedName returns the highest marker in names.
 func MarkedName(body []byte) (highest Marker) {
 	for {
 		at := bytes.Index(body, []byte(markPrefix))
@@ -32,7 +33,7 @@ func MarkedName(body []byte) (highest Marker) {
 			return highest
 		}
 		body = body[at+len(markPrefix):]
-		if n, length := number(body, markDigits); length == markDigits {
+		if n, length := parseDigits(body, markDigits); length == markDigits {
 			highest = max(highest, Marker(n))
 		}
 	}
@@ -50,8 +51,8 @@ func markedAddress(body []byte) (highest Marker) {
 	return highest
 }
 
-// Addresses are the addresses of pods in the bytes of a resource, those that are marks included, each as a number. Other numbers of
-// 10.0.0.0/8 and 198.0.0.0/8 may be among them.
+// Addresses yields the addresses of pods in the bytes of a resource, markers included, as numbers.
+// Other numbers of 10.0.0.0/8 and 198.0.0.0/8 may be among them.
 func Addresses(body []byte) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for _, first := range []string{"10.", "198."} {
@@ -64,7 +65,7 @@ func Addresses(body []byte) iter.Seq[uint32] {
 	}
 }
 
-// Address is the first of Addresses.
+// Address returns the first of Addresses.
 func Address(body []byte) (uint32, bool) {
 	for a := range Addresses(body) {
 		return a, true
@@ -72,9 +73,9 @@ func Address(body []byte) (uint32, bool) {
 	return 0, false
 }
 
-// addressesIn are the addresses in some bytes that begin with a number and a dot.
+// addressesIn yields the addresses that begin with a number and a dot.
 func addressesIn(body []byte, first string) iter.Seq[uint32] {
-	head, _ := number([]byte(first), 3)
+	head, _ := parseDigits([]byte(first), 3)
 	return func(yield func(uint32) bool) {
 		for rest := body; ; {
 			at := bytes.Index(rest, []byte(first))
@@ -92,10 +93,10 @@ func addressesIn(body []byte, first string) iter.Seq[uint32] {
 	}
 }
 
-// parseAddress reads the three bytes of an address that follow the first, and tells how long they are as text.
+// parseAddress reads the last three bytes of an address and returns their length as text.
 func parseAddress(body []byte) (tail uint32, length int, ok bool) {
 	for i := range 3 {
-		n, digits := number(body[length:], 3)
+		n, digits := parseDigits(body[length:], 3)
 		if digits == 0 || n > 255 {
 			return 0, 0, false
 		}
@@ -110,8 +111,8 @@ func parseAddress(body []byte) (tail uint32, length int, ok bool) {
 	return tail, length, true
 }
 
-// number reads up to so many digits.
-func number(body []byte, digits int) (n, length int) {
+// parseDigits reads at most so many digits.
+func parseDigits(body []byte, digits int) (n, length int) {
 	for length < digits && length < len(body) && body[length] >= '0' && body[length] <= '9' {
 		n = 10*n + int(body[length]-'0')
 		length++

@@ -9,10 +9,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// part is services that are alike, with their pods. Services and pods are numbered through all parts.
+// part is a range of similar services with their pods. Services and pods are numbered through all
+// parts.
 type part struct{ service, services, pod, pods int }
 
-// parts are those of the mesh, those that no sidecar is of, and gateways.
+// parts returns the services of the mesh, those without sidecars, and gateways.
 func (s Shape) parts() [3]part {
 	managed := part{services: s.Services, pods: s.Pods}
 	others := part{service: s.Services, services: s.UnmanagedServices, pod: s.Pods, pods: s.UnmanagedPods}
@@ -25,19 +26,20 @@ func (s Shape) parts() [3]part {
 
 func (s Shape) gateways() part { return s.parts()[2] }
 
-// AllServices and AllPods are how many there are in all parts.
+// AllServices returns how many services all parts have.
 func (s Shape) AllServices() int { g := s.gateways(); return g.service + g.services }
 
-// AllPods is how many pods there are in all parts: of the mesh, then those without sidecars, then gateways.
+// AllPods returns how many pods all parts have: those of the mesh, those without sidecars, and
+// gateways, in this order.
 func (s Shape) AllPods() int { g := s.gateways(); return g.pod + g.pods }
 
-// Routers is how many gateways there are, and FirstRouter the place of the first one's pod.
+// Routers returns how many gateways there are.
 func (s Shape) Routers() int { return s.gateways().pods }
 
 // FirstRouter is the place of the first gateway's pod; the others follow.
 func (s Shape) FirstRouter() int { return s.gateways().pod }
 
-// partOf is that of a service.
+// partOf returns the part of a service.
 func (s Shape) partOf(service int) part {
 	parts := s.parts()
 	for _, p := range parts[:2] {
@@ -48,7 +50,7 @@ func (s Shape) partOf(service int) part {
 	return parts[2]
 }
 
-// ServiceOf is the service of a pod.
+// ServiceOf returns the service of a pod.
 func (s Shape) ServiceOf(pod int) int {
 	for _, p := range s.parts() {
 		if pod < p.pod+p.pods {
@@ -58,22 +60,24 @@ func (s Shape) ServiceOf(pod int) int {
 	return 0
 }
 
-// place is that of the nth pod of a service, and whether there is one.
+// place returns the place of the nth pod of a service, or false if there is none.
 func (s Shape) place(service, n int) (int, bool) {
 	p := s.partOf(service)
 	at := service - p.service + n*p.services
 	return p.pod + at, at < p.pods
 }
 
-// numberOf is which pod of its service a place is.
+// numberOf returns the index of a place among the pods of its service.
 func (s Shape) numberOf(place int) int {
 	p := s.partOf(s.ServiceOf(place))
 	return (place - p.pod) / p.services
 }
 
-// gateway is the Gateway of a gateway's pods, by which HTTP comes in on the port of all services.
+// gateway returns the Gateway of a gateway's pods. It serves HTTP on the port of all services.
 func (s Shape) gateway(service int) source.Change {
-	o := &networkingv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(service), Name: ServiceName(service)}}
+	o := &networkingv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(service), Name: ServiceName(service)},
+	}
 	o.Spec.Selector = map[string]string{"app": ServiceName(service)}
 	o.Spec.Servers = []*networking.Server{{
 		Port: &networking.Port{Number: servicePort, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*"},
@@ -81,7 +85,7 @@ func (s Shape) gateway(service int) source.Change {
 	return upsert(kinds.Gateway, o)
 }
 
-// gatewaysOf are what a route of a service is bound to: nothing without gateways, which is the mesh alone.
+// gatewaysOf returns the gateways of a service's routes. None means the mesh only.
 func (s Shape) gatewaysOf(service int) []string {
 	if !s.Gateways {
 		return nil

@@ -12,22 +12,22 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Limits of Kubernetes, by default: endpoints in a slice, pods on a node.
+// Kubernetes' default limits: endpoints in a slice, pods on a node.
 const (
 	sliceSize = 100
 	nodeSize  = 110
 )
 
-// Pod is one pod as its proxy knows it.
+// Pod is a pod as its proxy knows it.
 type Pod struct {
 	Namespace, Name, Address, Node, ServiceAccount string
 	Labels                                         map[string]string
 	Service                                        int
-	// Router tells that its proxy is that of a gateway.
+	// Router is set if its proxy is a gateway.
 	Router bool
 }
 
-// Pods are the pods of a mesh while some go and others come in their place. It is not safe for concurrent use.
+// Pods are the pods of a mesh while some are replaced. It is not safe for concurrent use.
 type Pods struct {
 	shape       Shape
 	generations []int // of each place
@@ -35,18 +35,20 @@ type Pods struct {
 	marks       []Marker // of each place: 0 in the first generation
 }
 
-// NewPods returns the pods of a shape, all there in their first generation.
+// NewPods returns the pods of a shape, each in its first generation.
 func NewPods(s Shape) *Pods {
 	n := s.AllPods()
 	return &Pods{shape: s, generations: make([]int, n), gone: make([]bool, n), marks: make([]Marker, n)}
 }
 
-// Pod is the one at a place now.
+// Pod returns the current pod of a place.
 func (p *Pods) Pod(place int) Pod {
 	service := p.shape.ServiceOf(place)
 	pod := Pod{
-		Namespace: p.shape.Namespace(service), Name: fmt.Sprintf("%s-%05d-%03d", ServiceName(service), place, p.generations[place]),
-		Address: address(1 + place), Node: NodeName(place / nodeSize), ServiceAccount: "default",
+		Namespace: p.shape.Namespace(service), Name: fmt.Sprintf(
+			"%s-%05d-%03d", ServiceName(service), place, p.generations[place],
+		),
+		Address: podAddress(1 + place), Node: NodeName(place / nodeSize), ServiceAccount: "default",
 		Labels:  map[string]string{"app": ServiceName(service), "version": "v1"},
 		Service: service, Router: place >= p.shape.FirstRouter(),
 	}
@@ -56,13 +58,13 @@ func (p *Pods) Pod(place int) Pod {
 	return pod
 }
 
-// NodeName is the name of the nth node.
+// NodeName returns the name of the nth node.
 func NodeName(n int) string { return fmt.Sprintf("%snode-%04d", Prefix, n) }
 
-// Nodes is how many nodes the pods run on.
+// Nodes returns how many nodes the pods run on.
 func (s Shape) Nodes() int { return (s.AllPods() + nodeSize - 1) / nodeSize }
 
-// Objects are all Pods, and the EndpointSlices that a cluster's controller would make of them.
+// Objects returns all Pods, and the EndpointSlices that a cluster's controller would make of them.
 func (p *Pods) Objects() []source.Change {
 	all := make([]source.Change, 0, p.shape.AllPods())
 	for place := range p.shape.AllPods() {
@@ -79,13 +81,14 @@ func (p *Pods) Objects() []source.Change {
 	return all
 }
 
-// Remove takes a pod away: first out of the endpoints, as a controller does when it is being deleted.
+// Remove removes a pod, first from its EndpointSlice, as a controller does with a pod that is being
+// deleted.
 func (p *Pods) Remove(place int) []source.Change {
 	p.gone[place] = true
 	return []source.Change{p.sliceOf(place), deleted(upsert(kinds.Pod, p.Pod(place).object()))}
 }
 
-// Replace puts a new pod where one was removed. Its address is the mark.
+// Replace adds a pod at the place of a removed one. Its address contains the marker.
 func (p *Pods) Replace(place int, m Marker) (Pod, []source.Change) {
 	p.gone[place] = false
 	p.generations[place]++
@@ -94,12 +97,12 @@ func (p *Pods) Replace(place int, m Marker) (Pod, []source.Change) {
 	return pod, []source.Change{upsert(kinds.Pod, pod.object()), p.sliceOf(place)}
 }
 
-// sliceOf is the EndpointSlice that has a place.
+// sliceOf returns the EndpointSlice of a place.
 func (p *Pods) sliceOf(place int) source.Change {
 	return p.slice(p.shape.ServiceOf(place), p.shape.numberOf(place)/sliceSize)
 }
 
-// slice is the nth EndpointSlice of a service.
+// slice returns the nth EndpointSlice of a service.
 func (p *Pods) slice(service, n int) source.Change {
 	o := slice(p.shape.Namespace(service), ServiceName(service), fmt.Sprintf("%03d", n))
 	o.Labels[discoveryv1.LabelManagedBy] = Controller
@@ -123,7 +126,9 @@ func (p *Pods) slice(service, n int) source.Change {
 func (p Pod) object() *corev1.Pod {
 	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels}}
 	o.Spec.ServiceAccountName, o.Spec.NodeName = p.ServiceAccount, p.Node
-	o.Spec.Containers = []corev1.Container{{Name: "app", Image: "app", Ports: []corev1.ContainerPort{{ContainerPort: targetPort}}}}
+	o.Spec.Containers = []corev1.Container{
+		{Name: "app", Image: "app", Ports: []corev1.ContainerPort{{ContainerPort: targetPort}}},
+	}
 	o.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	o.Status.Phase, o.Status.PodIP = corev1.PodRunning, p.Address
 	o.Status.PodIPs = []corev1.PodIP{{IP: p.Address}}
@@ -131,7 +136,7 @@ func (p Pod) object() *corev1.Pod {
 	return o
 }
 
-// Spread is every nth place such that a share of all is chosen, evenly: 25 of 100 are 0, 4, 8, …
+// Spread returns the places of a share of the pods, evenly spread: 25 of 100 are 0, 4, 8, …
 func Spread(pods, chosen int) (places []int) {
 	for i := range min(chosen, pods) {
 		places = append(places, i*pods/chosen)

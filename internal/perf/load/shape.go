@@ -11,13 +11,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Root is Istio's root namespace, where a Sidecar holds for all namespaces.
+// Root is Istio's root namespace. A Sidecar there applies to all namespaces.
 const Root = "istio-system"
 
-// Prefix begins the names of all other namespaces and of nodes.
+// Prefix begins the names of nodes and of all other namespaces.
 const Prefix = "perf-"
 
-// Shape says how large a mesh is. Its zero fields are none of the kind.
+// Shape is the size of a mesh.
 type Shape struct {
 	Namespaces int `json:"namespaces"`
 	Services   int `json:"services"`
@@ -25,27 +25,29 @@ type Shape struct {
 	Pods int `json:"pods"`
 	// VirtualServices have one route each, for the first services.
 	VirtualServices int `json:"virtualServices"`
-	// Isolated lets proxies see their own namespace and the root namespace alone, by a Sidecar for the whole mesh.
+	// Isolated limits proxies to their own namespace and the root namespace, by one Sidecar for the
+	// whole mesh.
 	Isolated bool `json:"isolated,omitempty"`
-	// Unmanaged namespaces have services and pods that no sidecar is of. Proxies see them as any other.
+	// Unmanaged namespaces have services and pods without sidecars. Proxies see them as any other.
 	UnmanagedNamespaces int `json:"unmanagedNamespaces,omitempty"`
 	UnmanagedServices   int `json:"unmanagedServices,omitempty"`
 	UnmanagedPods       int `json:"unmanagedPods,omitempty"`
-	// UnmanagedApart lets proxies of these namespaces, if there are any after all, see their own one alone, by a Sidecar in each.
+	// UnmanagedApart limits proxies of the unmanaged namespaces, if there are any, to their own
+	// namespace, by a Sidecar in each.
 	UnmanagedApart bool `json:"unmanagedApart,omitempty"`
-	// Gateways are one in each namespace but those: a pod whose proxy is a router, with a Service and a Gateway, which the namespace's
-	// VirtualServices are bound to.
+	// Gateways adds one gateway to each managed namespace: a pod whose proxy is a router, a
+	// Service, and a Gateway to which the namespace's VirtualServices are bound.
 	Gateways bool `json:"gateways,omitempty"`
 }
 
-// The most that addresses are made for.
+// Limits of the address ranges.
 const (
 	MaxPods     = 200<<16 - 2
 	MaxServices = 53 << 16
 )
 
-// Check tells what of a shape cannot be made.
-func (s Shape) Check() error {
+// Validate reports which part of a shape is out of range.
+func (s Shape) Validate() error {
 	switch {
 	case s.Namespaces < 1:
 		return errors.New("a mesh has at least one namespace")
@@ -54,18 +56,22 @@ func (s Shape) Check() error {
 	case min(s.UnmanagedNamespaces, s.UnmanagedServices, s.UnmanagedPods, s.Pods) < 0:
 		return errors.New("namespaces, services and pods: want 0 or more of each")
 	case s.UnmanagedServices < s.UnmanagedNamespaces || s.UnmanagedServices > 0 && s.UnmanagedNamespaces == 0 || s.UnmanagedPods > 0 && s.UnmanagedServices == 0:
-		return errors.New("what is unmanaged: each pod is of a service, each service in a namespace, and each of these namespaces has a service")
+		return errors.New(
+			"what is unmanaged: each pod is of a service, each service in a namespace, and each of these namespaces has a service",
+		)
 	case s.AllServices() > MaxServices:
 		return fmt.Errorf("%d services: there are addresses for %d", s.AllServices(), MaxServices)
 	case s.AllPods() > MaxPods:
 		return fmt.Errorf("%d pods: there are addresses for %d", s.AllPods(), MaxPods)
 	case s.VirtualServices < 0 || s.VirtualServices > s.Services:
-		return fmt.Errorf("%d VirtualServices: want 0 to %d, one for each service at most", s.VirtualServices, s.Services)
+		return fmt.Errorf(
+			"%d VirtualServices: want 0 to %d, one for each service at most", s.VirtualServices, s.Services,
+		)
 	}
 	return nil
 }
 
-// Namespace is the name of the namespace of a service.
+// Namespace returns the namespace of a service.
 func (s Shape) Namespace(service int) string {
 	switch p := s.partOf(service); {
 	case p.service == 0:
@@ -80,7 +86,7 @@ func (s Shape) Namespace(service int) string {
 func namespaceName(n int) string  { return fmt.Sprintf("%s%03d", Prefix, n) }
 func otherNamespace(n int) string { return fmt.Sprintf("%sother-%03d", Prefix, n) }
 
-// namespaces are the names of all but the root namespace.
+// namespaces returns the names of all namespaces but the root namespace.
 func (s Shape) namespaces() (names []string) {
 	for n := range s.Namespaces {
 		names = append(names, namespaceName(n))
@@ -91,7 +97,8 @@ func (s Shape) namespaces() (names []string) {
 	return names
 }
 
-// Objects are all objects of the mesh but its pods and their endpoints, in an order in which nothing waits for what comes later.
+// Objects returns all objects of the mesh but its pods and their endpoints. Each object comes after
+// those it refers to.
 func (s Shape) Objects() []source.Change {
 	all := []source.Change{upsert(kinds.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Root}})}
 	for _, name := range s.namespaces() {

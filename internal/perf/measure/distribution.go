@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Distribution counts times by how long they are, in a few kilobytes however many there are. Those below 256 ns are kept as they are,
-// longer ones to within 1/128. The zero value has none.
+// Distribution is a histogram of times, in a few kilobytes however many there are. Times below 256
+// ns are exact, longer ones within 1/128. The zero value is empty.
 type Distribution struct {
 	counts []int64 // by bucket
 	count  int
 	max    time.Duration
 }
 
-// Each doubling of a time is cut into so many buckets of equal width.
+// Each power of two is divided into so many buckets of equal width.
 const (
 	bucketBits = 7
 	perOctave  = 1 << bucketBits
@@ -26,13 +26,13 @@ func bucketOf(d time.Duration) int {
 	return octave*perOctave + int(d>>octave)
 }
 
-// longestOf is the longest time of a bucket.
-func longestOf(bucket int) time.Duration {
+// upperBound returns the longest time of a bucket.
+func upperBound(bucket int) time.Duration {
 	octave := max(bucket/perOctave-1, 0)
 	return time.Duration(bucket-octave*perOctave+1)<<octave - 1
 }
 
-// NewDistribution is that of some times.
+// NewDistribution returns the distribution of some times.
 func NewDistribution(times ...time.Duration) *Distribution {
 	d := &Distribution{}
 	for _, t := range times {
@@ -41,7 +41,7 @@ func NewDistribution(times ...time.Duration) *Distribution {
 	return d
 }
 
-// Add counts a time; one below 0 counts as 0.
+// Add counts a time. A negative one counts as 0.
 func (d *Distribution) Add(t time.Duration) {
 	t = max(t, 0)
 	at := bucketOf(t)
@@ -53,28 +53,29 @@ func (d *Distribution) Add(t time.Duration) {
 	d.max = max(d.max, t)
 }
 
-// Count is how many there are.
+// Count returns how many times were added.
 func (d *Distribution) Count() int { return d.count }
 
-// Quantile is the smallest time that at least a share q of all are not above, by nearest rank, and up to 1/128 more; 0 if there are none.
+// Quantile returns the q quantile by nearest rank, up to 1/128 too high, or 0 if the distribution
+// is empty.
 func (d *Distribution) Quantile(q float64) time.Duration {
 	rank := int64(min(max(int(math.Ceil(q*float64(d.count))), 1), d.count))
 	for at, n := range d.counts {
 		if rank -= n; rank <= 0 && n > 0 {
-			return min(longestOf(at), d.max)
+			return min(upperBound(at), d.max)
 		}
 	}
 	return 0
 }
 
-// Summary is what is reported of a distribution.
+// Summary returns what reports contain of a distribution.
 func (d *Distribution) Summary() *Summary {
 	return &Summary{
 		Count: d.count, P50: Seconds(d.Quantile(0.5)), P99: Seconds(d.Quantile(0.99)), P999: Seconds(d.Quantile(0.999)), Max: Seconds(d.max),
 	}
 }
 
-// Summary is a distribution as reports have it.
+// Summary is a distribution in reports.
 type Summary struct {
 	Count int     `json:"count"`
 	P50   Seconds `json:"p50"`
@@ -83,10 +84,10 @@ type Summary struct {
 	Max   Seconds `json:"max"`
 }
 
-// Seconds is a time as reports have it: a number of seconds.
+// Seconds is a time in reports: a number of seconds.
 type Seconds time.Duration
 
-// Float is the number of seconds.
+// Float returns the number of seconds.
 func (s Seconds) Float() float64 { return time.Duration(s).Seconds() }
 
 // MarshalJSON implements json.Marshaler.
@@ -96,6 +97,6 @@ func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durati
 func (s *Seconds) UnmarshalJSON(encoded []byte) error {
 	var seconds float64
 	err := json.Unmarshal(encoded, &seconds)
-	*s = Seconds(whole(math.Round(seconds * float64(time.Second))))
+	*s = Seconds(toInt64(math.Round(seconds * float64(time.Second))))
 	return err
 }

@@ -53,7 +53,7 @@ func TestProc(t *testing.T) {
 	require.Error(t, err)
 	require.EqualValues(t, 12, field([]byte("VmPeak:\t 9 kB\nVmRSS:\t    12 kB\n"), "VmRSS:"))
 	require.EqualValues(t, 3, tcpMemory([]byte("sockets: used 9\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 3\nUDP: inuse 1 mem 8\n")))
-	require.Equal(t, "AMD EPYC", text([]byte("processor\t: 0\nmodel name\t: AMD EPYC\n"), "model name"))
+	require.Equal(t, "AMD EPYC", textAfter([]byte("processor\t: 0\nmodel name\t: AMD EPYC\n"), "model name"))
 }
 
 func TestAProcessOfThisMachine(t *testing.T) {
@@ -78,7 +78,7 @@ func TestScrape(t *testing.T) {
 	s := Scrape{URL: server.URL, Client: server.Client()}
 	u, err := s.Usage(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, Usage{At: u.At, CPU: 1500 * time.Millisecond, Resident: 4096, Allocations: 7, Collecting: 250 * time.Millisecond}, u)
+	require.Equal(t, Usage{At: u.At, CPU: 1500 * time.Millisecond, Resident: 4096, Allocations: 7, GCTime: 250 * time.Millisecond}, u)
 	m, err := s.Metrics(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "1.31", m.Label("istio_build", "tag"))

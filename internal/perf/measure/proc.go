@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// tick is the unit in which Linux counts CPU time for /proc: a hundredth of a second on all machines that it runs on.
+// tick is the unit of CPU time in /proc: a hundredth of a second on all Linux machines.
 const tick = 10 * time.Millisecond
 
 // PID is a process of this machine, seen through /proc.
@@ -34,7 +34,8 @@ func (p PID) Usage(context.Context) (Usage, error) {
 	return u, err
 }
 
-// cpuOf reads utime and stime, fields 14 and 15 of proc_pid_stat(5). The name before them may hold anything.
+// cpuOf reads utime and stime, fields 14 and 15 of proc_pid_stat(5). The name before them may
+// contain any byte.
 func cpuOf(stat []byte) (time.Duration, error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
@@ -51,7 +52,7 @@ func cpuOf(stat []byte) (time.Duration, error) {
 	return time.Duration(user+system) * tick, nil
 }
 
-// field is the number behind a name, as in proc_pid_status(5); 0 if there is none.
+// field returns the number after a name, as in proc_pid_status(5), or 0.
 func field(content []byte, name string) (value int64) {
 	for line := range bytes.Lines(content) {
 		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
@@ -63,7 +64,8 @@ func field(content []byte, name string) (value int64) {
 	return value
 }
 
-// SocketMemory is what all TCP sockets of this machine hold in the kernel, in bytes (proc_net(5), sockstat); 0 where nobody tells.
+// SocketMemory returns the kernel's memory for all TCP sockets of this machine in bytes
+// (proc_net(5), sockstat), or 0 if it is unknown.
 func SocketMemory() int64 {
 	content, err := os.ReadFile("/proc/net/sockstat")
 	if err != nil {
@@ -72,7 +74,7 @@ func SocketMemory() int64 {
 	return tcpMemory(content) * int64(os.Getpagesize())
 }
 
-// tcpMemory is the number of pages in "TCP: inuse 5 orphan 0 tw 0 alloc 7 mem 3".
+// tcpMemory reads the number of pages in "TCP: inuse 5 orphan 0 tw 0 alloc 7 mem 3".
 func tcpMemory(sockstat []byte) int64 {
 	for line := range bytes.Lines(sockstat) {
 		fields := strings.Fields(string(line))
@@ -89,7 +91,7 @@ func tcpMemory(sockstat []byte) int64 {
 	return 0
 }
 
-// Machine is where something was measured.
+// Machine describes where something was measured.
 type Machine struct {
 	OS     string `json:"os"`
 	Arch   string `json:"arch"`
@@ -99,11 +101,11 @@ type Machine struct {
 	Go     string `json:"go"`
 }
 
-// ThisMachine is the one that this runs on.
+// ThisMachine describes the machine that this runs on.
 func ThisMachine() Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	if cpuinfo, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		m.CPU = text(cpuinfo, "model name")
+		m.CPU = textAfter(cpuinfo, "model name")
 	}
 	if meminfo, err := os.ReadFile("/proc/meminfo"); err == nil {
 		m.Memory = field(meminfo, "MemTotal:") << 10
@@ -111,8 +113,8 @@ func ThisMachine() Machine {
 	return m
 }
 
-// text is what stands behind a name and a colon.
-func text(content []byte, name string) string {
+// textAfter returns the text after a name and a colon.
+func textAfter(content []byte, name string) string {
 	for line := range bytes.Lines(content) {
 		if key, value, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(key)) == name {
 			return string(bytes.TrimSpace(value))

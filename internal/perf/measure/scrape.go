@@ -13,21 +13,21 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Scrape is a process seen through its Prometheus metrics, of which process_* and go_memstats_* are read.
+// Scrape is a process seen through its Prometheus metrics process_* and go_memstats_*.
 type Scrape struct {
-	// URL of the metrics: "http://127.0.0.1:15014/metrics".
+	// URL is the address of the metrics: "http://127.0.0.1:15014/metrics".
 	URL string
-	// Client asks; nil stands for http.DefaultClient.
+	// Client makes the request. nil means http.DefaultClient.
 	Client *http.Client
 }
 
-// scrapeTimeout bounds one question: a control plane under load takes its time.
+// scrapeTimeout bounds one request. A control plane under load answers late.
 const scrapeTimeout = 30 * time.Second
 
-// Metrics are those of a process at one time, by name.
+// Metrics are a process's metrics at one time, by name.
 type Metrics map[string]*dto.MetricFamily
 
-// Metrics reads them.
+// Metrics reads the metrics.
 func (s Scrape) Metrics(ctx context.Context) (Metrics, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
@@ -55,9 +55,9 @@ func (s Scrape) Metrics(ctx context.Context) (Metrics, error) {
 	return m, nil
 }
 
-// parseMetrics reads Prometheus' text format.
+// parseMetrics parses Prometheus' text format.
 func parseMetrics(text io.Reader) (m Metrics, err error) {
-	defer func() { // the parser has a panic for texts that begin with braces: that must not end a run of hours
+	defer func() { // the parser panics on texts that begin with braces, which must not end a run of hours
 		if r := recover(); r != nil {
 			m, err = nil, fmt.Errorf("this is no text of Prometheus: %v", r)
 		}
@@ -77,27 +77,29 @@ func (s Scrape) Usage(ctx context.Context) (Usage, error) {
 	return u, nil
 }
 
-// usage is all that they tell.
+// usage returns everything that the metrics tell.
 func (m Metrics) usage() Usage {
-	u := Usage{CPU: m.time("process_cpu_seconds_total"), Resident: whole(m.Sum("process_resident_memory_bytes"))}
-	m.tell(&u)
+	u := Usage{CPU: m.time("process_cpu_seconds_total"), Resident: toInt64(m.Sum("process_resident_memory_bytes"))}
+	m.addRuntime(&u)
 	return u
 }
 
-// tell adds what only the process itself knows.
-func (m Metrics) tell(u *Usage) {
-	u.Queued = whole(m.Sum("lateen_xds_queued_bytes"))
-	u.Allocated, u.Allocations = uint64(whole(m.Sum("go_memstats_alloc_bytes_total"))), uint64(whole(m.Sum("go_memstats_mallocs_total")))
-	u.Collecting = m.time("go_cpu_classes_gc_total_cpu_seconds_total")
+// addRuntime adds the numbers that only the process itself knows.
+func (m Metrics) addRuntime(u *Usage) {
+	u.Queued = toInt64(m.Sum("lateen_xds_queued_bytes"))
+	u.Allocated, u.Allocations = uint64(
+		toInt64(m.Sum("go_memstats_alloc_bytes_total")),
+	), uint64(toInt64(m.Sum("go_memstats_mallocs_total")))
+	u.GCTime = m.time("go_cpu_classes_gc_total_cpu_seconds_total")
 }
 
-// time is a counter of seconds.
+// time returns a counter of seconds.
 func (m Metrics) time(name string) time.Duration {
-	return time.Duration(whole(m.Sum(name) * float64(time.Second)))
+	return time.Duration(toInt64(m.Sum(name) * float64(time.Second)))
 }
 
-// whole is a number that was read as an integer: 0 for what is none or below it, and the largest for what is above that.
-func whole(v float64) int64 {
+// toInt64 converts a number. It returns 0 for NaN and numbers below 0, and saturates.
+func toInt64(v float64) int64 {
 	switch {
 	case !(v > 0): // NaN too
 		return 0
@@ -107,7 +109,7 @@ func whole(v float64) int64 {
 	return int64(v)
 }
 
-// Sum adds up all series of a counter or a gauge; 0 if there are none.
+// Sum adds up all series of a counter or a gauge. It returns 0 if there are none.
 func (m Metrics) Sum(name string) (sum float64) {
 	for _, metric := range m[name].GetMetric() {
 		sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
@@ -115,7 +117,7 @@ func (m Metrics) Sum(name string) (sum float64) {
 	return sum
 }
 
-// Label is the value of a label of a metric's first series, or empty.
+// Label returns a label of a metric's first series, or "".
 func (m Metrics) Label(name, label string) string {
 	for _, metric := range m[name].GetMetric() {
 		for _, l := range metric.GetLabel() {
@@ -127,19 +129,19 @@ func (m Metrics) Label(name, label string) string {
 	return ""
 }
 
-// Both is a process seen through /proc, with what only its own metrics tell of allocations.
-type Both struct {
+// PIDWithMetrics is a process seen through /proc, with the allocations from its own metrics.
+type PIDWithMetrics struct {
 	PID    PID
 	Scrape Scrape
 }
 
 // Usage implements Process.
-func (b Both) Usage(ctx context.Context) (Usage, error) {
+func (b PIDWithMetrics) Usage(ctx context.Context) (Usage, error) {
 	m, err := b.Scrape.Metrics(ctx)
 	if err != nil {
 		return Usage{}, err
 	}
-	u, err := b.PID.Usage(ctx) // the question has cost something: it is in both looks
-	m.tell(&u)
+	u, err := b.PID.Usage(ctx) // after the scrape, so that both ends of a measurement include its cost
+	m.addRuntime(&u)
 	return u, err
 }

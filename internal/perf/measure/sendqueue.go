@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// SendQueue is the most that the kernel of this machine holds for one connection of those that were accepted at a port: bytes written and
-// not yet acknowledged by the other end's kernel (proc_net_tcp(5), tx_queue); 0 where nobody tells.
+// SendQueue returns the longest kernel send queue among the connections accepted at a port: bytes
+// written and not yet acknowledged by the other end's kernel (proc_net_tcp(5), tx_queue). It
+// returns 0 if this is unknown.
 func SendQueue(port int) (most int64) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		if content, err := os.ReadFile(table); err == nil {
-			most = max(most, sendQueue(string(content), port))
+			most = max(most, maxSendQueue(string(content), port))
 		}
 	}
 	return most
 }
 
-// sendQueue reads lines as "0: 0100007F:3A98 0101007F:8A3C 01 00001F40:00000000 …": own address, the other's, state, and
-// what waits to be sent and to be read, all hexadecimal.
-func sendQueue(table string, port int) (most int64) {
+// maxSendQueue reads lines as "0: 0100007F:3A98 0101007F:8A3C 01 00001F40:00000000 …": local and
+// remote address, state, send and receive queue, all hexadecimal.
+func maxSendQueue(table string, port int) (most int64) {
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
 		if len(fields) < 5 || fields[3] != established {

@@ -15,7 +15,7 @@ func TestSendQueueIsTheLongestOfAPort(t *testing.T) {
    4: 0100007F:3A98 0101007F:8A3E 06 0000FFFF:00000000 00:00000000 00000000     0        0 5
 nonsense
 `
-	require.EqualValues(t, 8000, sendQueue(table, 0x3a98))
-	require.Zero(t, sendQueue(table, 80))
+	require.EqualValues(t, 8000, maxSendQueue(table, 0x3a98))
+	require.Zero(t, maxSendQueue(table, 80))
 	require.Zero(t, SendQueue(1))
 }

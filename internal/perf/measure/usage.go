@@ -10,34 +10,38 @@ type Usage struct {
 	At time.Time
 	// CPU is user and system time since the process began.
 	CPU time.Duration
-	// Resident and Peak are bytes of its memory in RAM, now and at most; Peak is 0 where nobody tells.
+	// Resident and Peak are bytes of its memory in RAM, now and at most. Peak is 0 if it is
+	// unknown.
 	Resident, Peak int64
-	// Allocated and Allocations are bytes and objects that a Go process has ever allocated on its heap; 0 where nobody tells.
+	// Allocated and Allocations are bytes and objects that a Go process has ever allocated on its
+	// heap, or 0 if unknown.
 	Allocated, Allocations uint64
-	// Queued are bytes that wait in it for its clients (lateen_xds_queued_bytes); 0 where nobody tells.
+	// Queued is how many bytes wait in it for its clients (lateen_xds_queued_bytes), or 0 if
+	// unknown.
 	Queued int64
-	// Collecting is how much of CPU went into garbage collection, as the Go runtime reckons at the end of each; 0 where nobody tells.
-	Collecting time.Duration
+	// GCTime is the part of CPU spent on garbage collection, which the Go runtime computes at the
+	// end of each cycle, or 0 if unknown.
+	GCTime time.Duration
 }
 
-// Process is one that can be looked at.
+// Process is a process whose usage can be read.
 type Process interface {
 	Usage(ctx context.Context) (Usage, error)
 }
 
-// Since is what has been used since an earlier look: the difference of what only grows, and the rest as it is now.
+// Since returns what has been used since an earlier reading. Gauges keep their present value.
 func (u Usage) Since(earlier Usage) Usage {
 	u.CPU -= earlier.CPU
 	u.Allocated -= earlier.Allocated
 	u.Allocations -= earlier.Allocations
-	u.Collecting -= earlier.Collecting
+	u.GCTime -= earlier.GCTime
 	return u
 }
 
-// Sum is two processes as one, or the same one before and after it was started again.
+// Sum adds the usage of two processes, or of one before and after its restart.
 func (u Usage) Sum(o Usage) Usage {
 	return Usage{
 		At: u.At, CPU: u.CPU + o.CPU, Resident: u.Resident + o.Resident, Peak: max(u.Peak, o.Peak),
-		Allocated: u.Allocated + o.Allocated, Allocations: u.Allocations + o.Allocations, Queued: u.Queued + o.Queued, Collecting: u.Collecting + o.Collecting,
+		Allocated: u.Allocated + o.Allocated, Allocations: u.Allocations + o.Allocations, Queued: u.Queued + o.Queued, GCTime: u.GCTime + o.GCTime,
 	}
 }

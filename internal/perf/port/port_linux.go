@@ -7,21 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held is a port of 127.0.0.1 that is kept.
-type Held struct {
+// Reservation is a reserved port of 127.0.0.1.
+type Reservation struct {
 	// Address is "127.0.0.1:41234".
 	Address string
 	socket  int
 }
 
-// Hold keeps a port that is free. It binds a socket to it that never listens: the kernel gives the port to nobody then who does not ask
-// for it by number, and since the socket lets its address be used again, as the listeners of Go do, those who ask may listen.
-func Hold() (*Held, error) {
+// Reserve reserves a free port. It binds a socket that never listens. So the kernel gives the port
+// only to a process that asks for its number. Such a process may listen, because the socket sets
+// SO_REUSEADDR, as Go's listeners do.
+func Reserve() (*Reservation, error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	h := &Held{socket: socket}
+	h := &Reservation{socket: socket}
 	if err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err == nil {
 		err = unix.Bind(socket, &unix.SockaddrInet4{Addr: loopback})
 	}
@@ -40,8 +41,8 @@ func Hold() (*Held, error) {
 
 var loopback = [4]byte{127, 0, 0, 1}
 
-// Release gives the port up. A second call does nothing, and neither does one of nil.
-func (h *Held) Release() {
+// Release gives the port up. It does nothing on a second call and on nil.
+func (h *Reservation) Release() {
 	if h != nil && h.socket >= 0 {
 		_ = unix.Close(h.socket)
 		h.socket = -1

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAPortIsKeptForThoseWhoAskForIt(t *testing.T) {
-	h, err := Hold()
+	h, err := Reserve()
 	require.NoError(t, err)
 	defer h.Release()
 	for range 3 {
@@ -27,12 +27,13 @@ func TestAPortIsKeptForThoseWhoAskForIt(t *testing.T) {
 	h.Release()
 }
 
-// TestNobodyGetsAPortByChance takes all that the kernel gives away until it is out of them, or has given a thousand.
+// TestNobodyGetsAPortByChance takes all that the kernel gives away until it is out of them, or has
+// given a thousand.
 func TestNobodyGetsAPortByChance(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux keeps ports")
 	}
-	h, err := Hold()
+	h, err := Reserve()
 	require.NoError(t, err)
 	defer h.Release()
 	for range 1000 {

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Fleet is a number of sidecars that run in this process. Its methods are safe for concurrent use.
+// Fleet runs sidecars in this process. Its methods are safe for concurrent use.
 type Fleet struct {
 	options Options
 	targets []target
 	loops   []*loop
 	started atomic.Int64
-	number  atomic.Uint64 // of all sidecars ever
+	number  atomic.Uint64 // how many sidecars were ever started
 
-	handshakes sync.WaitGroup // of TLS, under way
+	handshakes sync.WaitGroup // TLS handshakes under way
 
 	mu      sync.Mutex
 	waiting chan struct{} // closed and replaced when counts of sidecars change
@@ -28,12 +28,13 @@ type Fleet struct {
 
 // target is an address of the control plane.
 type target struct {
-	name    string
-	address netip.AddrPort
-	opening []byte // what is sent first to it, without a token
+	name     string
+	address  netip.AddrPort
+	preamble []byte // the first bytes of a connection without a token
 }
 
-// New starts a fleet without sidecars. It fails if an address or the metadata cannot be read, and where there is no epoll.
+// New starts a fleet without sidecars. It fails if an address or the metadata is invalid, and on
+// systems without epoll.
 func New(o Options) (*Fleet, error) {
 	f := &Fleet{options: o.orDefaults(), waiting: make(chan struct{})}
 	if _, err := encodeNode(&o.Mesh, &Identity{}); err != nil {
@@ -49,7 +50,7 @@ func New(o Options) (*Fleet, error) {
 		}
 		a := tcp.AddrPort()
 		f.targets = append(f.targets, target{
-			name: name, address: netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), opening: f.openingOf(name, ""),
+			name: name, address: netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), preamble: f.preambleFor(name, ""),
 		})
 	}
 	for range f.options.Loops {
@@ -95,7 +96,8 @@ func (o Options) orDefaults() Options {
 	return o
 }
 
-// after is the wait after so many attempts without a response; drawn is from [0, 1).
+// after returns the wait after so many attempts without a response. drawn is a random number of [0,
+// 1).
 func (b Backoff) after(attempts int, drawn float64) time.Duration {
 	limit := b.Base
 	for range attempts {
@@ -106,26 +108,26 @@ func (b Backoff) after(attempts int, drawn float64) time.Duration {
 	return time.Duration(drawn * float64(min(limit, b.Max)))
 }
 
-func (f *Fleet) openingOf(authority, token string) []byte {
+func (f *Fleet) preambleFor(authority, token string) []byte {
 	scheme := "http"
 	if f.options.TLS != nil {
 		scheme = "https"
 	}
-	return opening(f.options.Window, requestFields(scheme, authority, f.options.Protocol, token))
+	return preamble(f.options.Window, requestFields(scheme, authority, f.options.Protocol, token))
 }
 
-// Start adds a sidecar, which connects at once. At what pace many are started is the caller's business.
-func (f *Fleet) Start(id Identity, m Manners) *Sidecar {
+// Start adds a sidecar, which connects at once. The caller limits the rate of calls.
+func (f *Fleet) Start(id Identity, m Faults) *Sidecar {
 	number := f.number.Add(1) - 1
 	s := &Sidecar{loop: f.loops[number%uint64(len(f.loops))], identity: &id, number: number, socket: -1}
-	if m != (Manners{}) {
-		s.manners = &m
+	if m != (Faults{}) {
+		s.faults = &m
 	}
 	if f.options.Protocol == StateOfTheWorld {
-		s.world = &[NumTypes]worldState{}
+		s.sotw = &[NumTypes]sotwState{}
 	}
 	f.started.Add(1)
-	s.loop.do(func() {
+	s.loop.post(func() {
 		s.loop.sidecars[s] = struct{}{}
 		s.forget()
 		s.connect()
@@ -133,22 +135,23 @@ func (f *Fleet) Start(id Identity, m Manners) *Sidecar {
 	return s
 }
 
-// Stats are the counts of now.
+// Stats returns the present counts.
 func (f *Fleet) Stats() Stats {
 	all := Stats{Started: int(f.started.Load())}
 	for _, l := range f.loops {
 		l.mu.Lock()
-		all.add(&l.shown)
+		all.add(&l.published)
 		l.mu.Unlock()
 	}
 	return all
 }
 
-// awaitEvery is how often Await looks when no sidecar connects or becomes synced.
+// awaitEvery is how often Await checks its condition when the number of synced sidecars does not
+// change.
 const awaitEvery = 50 * time.Millisecond
 
-// Await waits until a condition holds or ctx ends, and returns ctx's error in that case. The condition is looked at when counts
-// of sidecars have changed and else every 50 ms.
+// Await waits until a condition holds, or returns ctx's error when ctx ends first. It checks the
+// condition when the number of connected or synced sidecars changes, and every 50 ms.
 func (f *Fleet) Await(ctx context.Context, condition func(Stats) bool) error {
 	tick := time.NewTicker(awaitEvery)
 	defer tick.Stop()
@@ -175,7 +178,8 @@ func (f *Fleet) changed() {
 	f.waiting = make(chan struct{})
 }
 
-// Close stops all sidecars and waits until their sockets are closed. Start must not be called any more.
+// Close stops all sidecars and waits until their sockets are closed. Start must not be called
+// afterwards.
 func (f *Fleet) Close() {
 	for _, l := range f.loops {
 		l.close()

@@ -22,7 +22,7 @@ func inEachProtocol(t *testing.T, test func(*testing.T, sidecar.Options)) {
 	}
 }
 
-func start(f *sidecar.Fleet, n int, m sidecar.Manners) (all []*sidecar.Sidecar) {
+func start(f *sidecar.Fleet, n int, m sidecar.Faults) (all []*sidecar.Sidecar) {
 	for _, id := range identities(n) {
 		all = append(all, f.Start(id, m))
 	}
@@ -38,7 +38,7 @@ func TestAFleetComesInSync(t *testing.T) {
 		if raced {
 			n = 80
 		}
-		all := start(f, n, sidecar.Manners{})
+		all := start(f, n, sidecar.Faults{})
 		await(t, f, "a fleet in sync", allSynced)
 		s := f.Stats()
 		require.Equal(t, n, s.Connected)
@@ -125,7 +125,7 @@ func TestAChangeIsSeenByAllThatItReaches(t *testing.T) {
 			return 0
 		}
 		f := newFleet(t, o)
-		start(f, 80, sidecar.Manners{})
+		start(f, 80, sidecar.Faults{})
 		await(t, f, "a fleet in sync", allSynced)
 		require.Zero(t, seen.count(1)+seen.count(2))
 
@@ -151,7 +151,7 @@ func edited[T any](o *T, edit func(*T)) *T {
 func TestWhoReturnsSaysWhatItHas(t *testing.T) {
 	p := startPlane(t, 100, held(t))
 	f := newFleet(t, sidecar.Options{Targets: []string{p.address}, Log: logTo(t)})
-	all := start(f, 40, sidecar.Manners{})
+	all := start(f, 40, sidecar.Faults{})
 	await(t, f, "a fleet in sync", allSynced)
 	held := all[0].Resources(sidecar.Endpoint)
 	before := f.Stats().Total()

@@ -16,7 +16,7 @@ const (
 	frameSettings     = 0x4
 	framePush         = 0x5
 	framePing         = 0x6
-	frameAway         = 0x7
+	frameGoAway       = 0x7
 	frameWindow       = 0x8
 	frameContinuation = 0x9
 
@@ -38,29 +38,29 @@ const (
 const (
 	preface       = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	frameHeader   = 9
-	firstStream   = 1        // the only one of a connection
-	frameLimit    = 16384    // of what is received: SETTINGS_MAX_FRAME_SIZE is left at its default
+	firstStream   = 1        // the only stream of a connection
+	frameLimit    = 16384    // for received frames: the default of SETTINGS_MAX_FRAME_SIZE
 	blockLimit    = 64 << 10 // of a header block
 	defaultWindow = 65535    // before any SETTINGS or WINDOW_UPDATE
 	maxWindow     = 1<<31 - 1
 	maxPeerFrame  = 1<<24 - 1
 )
 
-// receiver is what the frames of a connection are for.
+// receiver handles the frames of a connection.
 type receiver interface {
-	// data takes bytes of the stream, which are valid only during the call.
+	// data handles bytes of the stream, which are valid only during the call.
 	data(p []byte) error
-	// fields takes the fields of a header block that ended.
+	// fields handles a complete header block.
 	fields(block []byte) error
-	// ended tells that the peer will send nothing more on the stream.
+	// ended is called when the peer has closed the stream.
 	ended() error
-	// send takes a frame to be written.
+	// send queues a frame to be written.
 	send(frame ...byte)
 }
 
-// The errors that end a connection without being the peer's fault.
+// The errors of connections that the peer closes in order.
 var (
-	errAway   = errors.New("the server closes the connection (GOAWAY)")
+	errGoAway = errors.New("the server closes the connection (GOAWAY)")
 	errClosed = errors.New("the server closed the connection")
 )
 
@@ -71,36 +71,41 @@ func (e resetError) Error() string {
 	return fmt.Sprintf("the server reset the stream (code %d)", uint32(e))
 }
 
-// framing is the client's side of one connection that carries one stream. It is given what was read in pieces of any size, and keeps
-// of them only frames that are not complete, but for DATA, which passes through.
+// framing is the client side of an HTTP/2 connection with one stream. Input comes in pieces of any
+// size. It buffers incomplete frames, but passes DATA through.
 type framing struct {
-	rest  []byte // an incomplete frame: its header and what came of its payload
-	block []byte // an incomplete header block
-	// Of the DATA frame that is being read: bytes of data and of padding to come, and whether it ends the stream.
+	partial []byte // an incomplete frame: its header and the payload so far
+	block   []byte // an incomplete header block
+	// The DATA frame that is being read: bytes of data and of padding to come, and whether it ends
+	// the stream.
 	payload, padding uint32
 	last             bool
 
 	granted                  uint32 // the window of the stream
-	taken, takenOfConnection uint32 // read and not granted again
+	taken, takenOfConnection uint32 // bytes read since the last WINDOW_UPDATE
 
-	// What may be sent: on the stream, on the connection; the peer's initial window and its largest frame.
+	// The send windows of the stream and of the connection, the peer's initial window, and its
+	// largest frame.
 	window, windowOfConnection int64
 	initial                    int64
 	maxFrame                   uint32
 }
 
 func newFraming(window uint32) framing {
-	return framing{granted: window, window: defaultWindow, windowOfConnection: defaultWindow, initial: defaultWindow, maxFrame: frameLimit}
+	return framing{
+		granted: window, window: defaultWindow, windowOfConnection: defaultWindow, initial: defaultWindow, maxFrame: frameLimit,
+	}
 }
 
-// connectionWindow is how much a connection may receive for each window of its stream: Envoy's proportion.
+// connectionWindow returns the window of a connection for a window of its stream, in Envoy's
+// proportion.
 func connectionWindow(stream uint32) uint32 {
 	return uint32(min(uint64(stream)+uint64(stream)/2, maxWindow))
 }
 
-// opening is what a client sends first: the preface, its settings, and the request without its messages. The peer must not use
-// dynamic header compression, so that decoding needs no state.
-func opening(window uint32, fields []hpack.HeaderField) []byte {
+// preamble returns the first bytes of a connection: the preface, the settings, and the request's
+// headers. The settings forbid dynamic header compression, so that decoding needs no state.
+func preamble(window uint32, fields []hpack.HeaderField) []byte {
 	b := []byte(preface)
 	b = appendFrame(b, 18, frameSettings, 0, 0)
 	b = appendSetting(b, settingTableSize, 0)
@@ -153,7 +158,7 @@ func appendWindow(b []byte, stream, more uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendFrame(b, 4, frameWindow, 0, stream), more)
 }
 
-// read takes what came over the connection.
+// read handles bytes that came over the connection.
 func (c *framing) read(p []byte, to receiver) error {
 	for len(p) > 0 {
 		var err error
@@ -161,7 +166,7 @@ func (c *framing) read(p []byte, to receiver) error {
 		case c.payload > 0:
 			n := min(len(p), int(c.payload))
 			c.payload -= uint32(n)
-			err = c.through(p[:n], to)
+			err = c.passData(p[:n], to)
 			p = p[n:]
 		case c.padding > 0:
 			n := min(len(p), int(c.padding))
@@ -179,24 +184,24 @@ func (c *framing) read(p []byte, to receiver) error {
 	return nil
 }
 
-// frame reads one frame, or the header of a DATA frame, or keeps what there is of it.
+// frame handles one frame, or the header of a DATA frame. It buffers an incomplete one.
 func (c *framing) frame(p []byte, to receiver) ([]byte, error) {
-	if len(c.rest) > 0 {
-		n := min(frameHeader-len(c.rest), len(p)) // not positive when the header is there
+	if len(c.partial) > 0 {
+		n := min(frameHeader-len(c.partial), len(p)) // not positive when the header is there
 		if n > 0 {
-			c.rest, p = append(c.rest, p[:n]...), p[n:]
+			c.partial, p = append(c.partial, p[:n]...), p[n:]
 		}
-		need, err := frameNeeds(c.rest)
+		need, err := frameNeeds(c.partial)
 		if err != nil {
 			return nil, err
 		}
-		n = min(need-len(c.rest), len(p))
-		c.rest, p = append(c.rest, p[:n]...), p[n:]
-		if len(c.rest) < frameHeader || len(c.rest) < need {
+		n = min(need-len(c.partial), len(p))
+		c.partial, p = append(c.partial, p[:n]...), p[n:]
+		if len(c.partial) < frameHeader || len(c.partial) < need {
 			return p, nil
 		}
-		whole := c.rest
-		c.rest = nil
+		whole := c.partial
+		c.partial = nil
 		return p, c.take(whole, to)
 	}
 	need, err := frameNeeds(p)
@@ -204,13 +209,14 @@ func (c *framing) frame(p []byte, to receiver) ([]byte, error) {
 		return nil, err
 	}
 	if len(p) < need {
-		c.rest = append(c.rest, p...)
+		c.partial = append(c.partial, p...)
 		return nil, nil
 	}
 	return p[need:], c.take(p[:need], to)
 }
 
-// frameNeeds is how many bytes must be there before a frame is looked at: all, but of DATA the header and the length of the padding.
+// frameNeeds returns how many bytes of a frame must be there before it is handled: all, but of DATA
+// only the header and the length of the padding.
 func frameNeeds(p []byte) (int, error) {
 	if len(p) < frameHeader {
 		return frameHeader, nil
@@ -231,7 +237,7 @@ func frameNeeds(p []byte) (int, error) {
 	return frameHeader + 1, nil
 }
 
-// take reads a frame that is there as far as frameNeeds says.
+// take handles a frame that is complete as far as frameNeeds says.
 func (c *framing) take(f []byte, to receiver) error {
 	size := uint32(f[0])<<16 | uint32(f[1])<<8 | uint32(f[2])
 	kind, flags, stream, p := f[3], f[4], binary.BigEndian.Uint32(f[5:])&maxWindow, f[frameHeader:]
@@ -266,13 +272,13 @@ func (c *framing) take(f []byte, to receiver) error {
 		if stream == firstStream {
 			return resetError(binary.BigEndian.Uint32(p))
 		}
-	case frameAway:
+	case frameGoAway:
 		if len(p) < 8 {
 			return fmt.Errorf("a GOAWAY frame has %d bytes, fewer than 8", len(p))
 		}
-		// A stream that the server knows of goes on until it ends it.
+		// A stream that the server has accepted goes on until the server ends it.
 		if binary.BigEndian.Uint32(p)&maxWindow < firstStream {
-			return errAway
+			return errGoAway
 		}
 	case framePush:
 		return errors.New("the server pushes, which it was told not to")
@@ -300,8 +306,8 @@ func (c *framing) takeData(size uint32, flags byte, stream uint32, p []byte, to 
 	return c.dataEnds(to)
 }
 
-// through passes data on.
-func (c *framing) through(p []byte, to receiver) error {
+// passData passes data on to the receiver.
+func (c *framing) passData(p []byte, to receiver) error {
 	if err := to.data(p); err != nil {
 		return err
 	}
@@ -317,7 +323,7 @@ func (c *framing) dataEnds(to receiver) error {
 	return nil
 }
 
-// consumed grants what was read again once it is half of a window, as nghttp2 does.
+// consumed sends WINDOW_UPDATE once half of a window is consumed, as nghttp2 does.
 func (c *framing) consumed(n uint32, to receiver) {
 	c.taken += n
 	c.takenOfConnection += n
@@ -397,7 +403,9 @@ func (c *framing) takeSettings(flags byte, p []byte, to receiver) error {
 			c.initial = int64(value)
 		case settingFrameSize:
 			if value < frameLimit || value > maxPeerFrame {
-				return fmt.Errorf("SETTINGS_MAX_FRAME_SIZE is %d, not between %d and %d", value, frameLimit, maxPeerFrame)
+				return fmt.Errorf(
+					"SETTINGS_MAX_FRAME_SIZE is %d, not between %d and %d", value, frameLimit, maxPeerFrame,
+				)
 			}
 			c.maxFrame = value
 		}
@@ -425,12 +433,12 @@ func (c *framing) takeWindow(stream uint32, p []byte) error {
 	return nil
 }
 
-// room is how many bytes of the stream may be sent in one frame now.
-func (c *framing) room() int {
+// sendable returns how many bytes of the stream may be sent in one frame now.
+func (c *framing) sendable() int {
 	return int(max(0, min(c.window, c.windowOfConnection, int64(c.maxFrame))))
 }
 
-// sent notes that bytes of the stream were sent.
+// sent subtracts sent bytes from the send windows.
 func (c *framing) sent(n int) {
 	c.window -= int64(n)
 	c.windowOfConnection -= int64(n)

@@ -2,35 +2,36 @@ package sidecar
 
 import "hash/maphash"
 
-// entry is a distinct resource, or the knowledge that there is none of a name. A loop has one of each, which all its sidecars
-// share; it is immutable.
+// entry is a distinct resource, or the absence of a name's resource. All sidecars of a loop share
+// one entry. It is immutable.
 type entry struct {
 	typ           Type
 	name, version string
-	// hash orders entries by name, and is the same in each process; key tells distinct ones apart in this one.
+	// hash is a hash of the name, by which tables are ordered. It is the same in all processes. key
+	// identifies the entry in this process.
 	hash, key uint64
 	refers    []string
 	vhds      bool
-	absent    bool // the server said that there is none
+	absent    bool // the server said that the resource does not exist
 	mark      Mark
 	epoch     uint32 // of the last sweep that found it in use
 }
 
-// foreign tells that it refers to another name than its own.
+// foreign reports whether it refers to a name other than its own.
 func (e *entry) foreign() bool {
 	return len(e.refers) > 1 || len(e.refers) == 1 && e.refers[0] != e.name
 }
 
-// found is a resource as it stands in a response.
-type found struct {
+// received is a resource as it stands in a response.
+type received struct {
 	typ           Type
 	name, version []byte
 	body          []byte
-	// seen is the version of the response, where resources have none of their own.
-	seen []byte
+	// responseVersion is the version of the response, for resources without their own.
+	responseVersion []byte
 }
 
-// interner finds the entries of resources. A body is scanned and classified only when it is new.
+// interner makes the entries of resources. It scans and classifies a body only when it is new.
 type interner struct {
 	seed     maphash.Seed
 	entries  map[uint64]*entry
@@ -41,20 +42,21 @@ func newInterner(classify func(Resource) Mark) *interner {
 	return &interner{seed: maphash.MakeSeed(), entries: map[uint64]*entry{}, classify: classify}
 }
 
-// mix makes the order of what is mixed matter.
+// mix combines two hashes. Their order matters.
 func mix(a, b uint64) uint64 {
 	a = (a ^ b) * 0x9e3779b97f4a7c15
 	return a ^ a>>29
 }
 
-func (in *interner) key(f *found) uint64 {
+func (in *interner) key(f *received) uint64 {
 	k := mix(uint64(f.typ)+1, maphash.Bytes(in.seed, f.name))
 	k = mix(k, maphash.Bytes(in.seed, f.version))
 	return mix(k, maphash.Bytes(in.seed, f.body))
 }
 
-// entry is that of a resource. Two resources are taken for one if 64 bits of a keyed hash agree, and their names and versions.
-func (in *interner) entry(f *found) (*entry, error) {
+// intern returns the entry of a resource. Two resources share one if 64 bits of a keyed hash are
+// equal, and their names and versions.
+func (in *interner) intern(f *received) (*entry, error) {
 	key := in.key(f)
 	for ; ; key++ {
 		e, ok := in.entries[key]
@@ -69,20 +71,22 @@ func (in *interner) entry(f *found) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{typ: f.typ, name: string(f.name), version: string(f.version), key: key, refers: is.refers, vhds: is.vhds}
+	e := &entry{
+		typ: f.typ, name: string(f.name), version: string(f.version), key: key, refers: is.refers, vhds: is.vhds,
+	}
 	if e.name == "" {
 		e.name = is.name
 	}
 	for i, name := range e.refers {
 		if name == e.name {
-			e.refers[i] = e.name // one string
+			e.refers[i] = e.name // share one string
 		}
 	}
 	e.hash = nameHash(e.name)
 	if in.classify != nil {
 		r := Resource{TypeURL: f.typ.URL(), Name: e.name, Version: e.version, Body: f.body}
 		if r.Version == "" {
-			r.Version = string(f.seen)
+			r.Version = string(f.responseVersion)
 		}
 		e.mark = in.classify(r)
 	}
@@ -90,8 +94,8 @@ func (in *interner) entry(f *found) (*entry, error) {
 	return e, nil
 }
 
-// none is the entry of a name that there is no resource of.
-func (in *interner) none(t Type, name string) *entry {
+// absentEntry returns the entry of a name that has no resource.
+func (in *interner) absentEntry(t Type, name string) *entry {
 	key := mix(mix(0, uint64(t)), maphash.String(in.seed, name))
 	for ; ; key++ {
 		e, ok := in.entries[key]
@@ -106,7 +110,8 @@ func (in *interner) none(t Type, name string) *entry {
 	}
 }
 
-// nameHash is FNV-1a, whose low bits are better than its high ones; tables are ordered by the high ones.
+// nameHash is FNV-1a, mixed because tables are ordered by the high bits, and FNV's low bits are
+// better.
 func nameHash(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {

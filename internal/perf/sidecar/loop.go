@@ -11,19 +11,21 @@ import (
 )
 
 const (
-	// readSize is how much is read of a socket at a time.
+	// readSize is how many bytes one read of a socket takes at most.
 	readSize = 128 << 10
-	// writeSize is how much is put together before it is written.
+	// writeSize is how many bytes are collected before they are written.
 	writeSize = 64 << 10
-	// queueLimit is how many requests of a sidecar may wait for the window before it reads no more.
+	// queueLimit is how many requests of a sidecar may wait for the window. With more, it stops
+	// reading.
 	queueLimit = 256
-	// spare is how many buffers of responses are kept for the next.
-	spare = 64
-	// headerLimit bounds a field of a header.
+	// maxFreeIncoming is how many response buffers are kept for reuse.
+	maxFreeIncoming = 64
+	// headerLimit bounds a header field.
 	headerLimit = 16 << 10
 )
 
-// loop is one goroutine and the sidecars that it owns. All that its sidecars share is its own; others reach it by do and ask.
+// loop is one goroutine with its sidecars and everything that they share. Other goroutines reach it
+// by post and call.
 type loop struct {
 	*tables
 	fleet   *Fleet
@@ -38,27 +40,28 @@ type loop struct {
 	slots    []slot
 	free     []int
 
-	in     []byte // what was read
-	plain  []byte // of that, what was inside of TLS; nil without it
-	out    []byte // what is to be written for the sidecar whose turn it is
-	spares []*incoming
-	fields []hpack.HeaderField
-	readAt time.Time
-	stats  Stats
-	said   string // the last report
+	in           []byte // bytes read from a socket
+	plain        []byte // decrypted bytes; nil without TLS
+	out          []byte // bytes to write for the present sidecar
+	freeIncoming []*incoming
+	fields       []hpack.HeaderField
+	readAt       time.Time
+	stats        Stats
+	lastReport   string // the last logged error
 
-	mu       sync.Mutex
-	commands []func() // those that wait: one for each call of a method from outside
-	closing  bool
-	shown    Stats // of the last round
+	mu        sync.Mutex
+	commands  []func() // functions from post that have not run yet
+	closing   bool
+	published Stats // as of the last round
 
 	ended chan struct{}
 }
 
-// slot is a place for a socket in the poller. A readiness that is older than the sidecar in it is told by its turn.
+// slot is a sidecar's index in the poller. Its generation tells whether a readiness event is for an
+// earlier sidecar.
 type slot struct {
-	sidecar *Sidecar
-	turn    int32
+	sidecar    *Sidecar
+	generation int32
 }
 
 func newLoop(f *Fleet) (*loop, error) {
@@ -67,7 +70,9 @@ func newLoop(f *Fleet) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		tables: newTables(newInterner(f.options.Classify)), fleet: f, options: &f.options, targets: f.targets, poll: poll,
+		tables: newTables(
+			newInterner(f.options.Classify),
+		), fleet: f, options: &f.options, targets: f.targets, poll: poll,
 		sidecars: map[*Sidecar]struct{}{}, members: members{}, in: make([]byte, readSize), ended: make(chan struct{}),
 	}
 	if f.options.TLS != nil {
@@ -77,7 +82,7 @@ func newLoop(f *Fleet) (*loop, error) {
 	return l, nil
 }
 
-// run works until the fleet is closed.
+// run serves sidecars until the fleet is closed.
 func (l *loop) run() {
 	defer close(l.ended)
 	defer l.poll.close()
@@ -89,12 +94,12 @@ func (l *loop) run() {
 			return
 		}
 		for _, r := range ready {
-			if s := l.slots[r.token.slot]; s.turn == r.token.turn && s.sidecar != nil {
+			if s := l.slots[r.token.slot]; s.generation == r.token.generation && s.sidecar != nil {
 				l.serve(s.sidecar, r)
 			}
 		}
-		closing := l.obey()
-		l.readAt = l.now() // what a timer brings about comes now
+		closing := l.runCommands()
+		l.readAt = l.now() // timers read this as the time of their event
 		for t, ok := l.timers.due(l.now()); ok; t, ok = l.timers.due(l.now()) {
 			if t.sidecar.stream == t.stream && t.sidecar.phase != stopped {
 				t.do(t.sidecar)
@@ -104,12 +109,12 @@ func (l *loop) run() {
 		if l.due() {
 			l.sweep(l.inUse)
 		}
-		l.show()
+		l.publishStats()
 		if closing {
 			for s := range l.sidecars {
 				s.stop()
 			}
-			l.show()
+			l.publishStats()
 			return
 		}
 	}
@@ -117,7 +122,7 @@ func (l *loop) run() {
 
 func (l *loop) now() time.Time { return time.Now() }
 
-// serve does what a socket is ready for.
+// serve handles a readiness event of a socket.
 func (l *loop) serve(s *Sidecar, r readiness) {
 	err := l.exchange(s, r)
 	if err == nil {
@@ -145,7 +150,7 @@ func (l *loop) exchange(s *Sidecar, r readiness) error {
 	if !r.read || s.paused {
 		return nil
 	}
-	n, err := receive(s.socket, l.in[:s.appetite()])
+	n, err := receive(s.socket, l.in[:s.readLimit()])
 	l.readAt = l.now()
 	if errors.Is(err, io.EOF) {
 		return errClosed
@@ -154,19 +159,19 @@ func (l *loop) exchange(s *Sidecar, r readiness) error {
 		return err
 	}
 	l.stats.BytesRead += uint64(n)
-	s.restrain(n)
+	s.delayNextRead(n)
 	if s.tls != nil {
 		return s.tls.received(l.in[:n])
 	}
 	return l.read(s, l.in[:n])
 }
 
-// read lets a sidecar take what came, and takes back its buffer if it holds nothing of a response.
+// read passes bytes to a sidecar, and takes its response buffer back if it is empty.
 func (l *loop) read(s *Sidecar, p []byte) error {
 	err := s.http.read(p, s)
 	var refused refusedError
 	var reset resetError
-	if err != nil && !errors.As(err, &refused) && !errors.As(err, &reset) && !errors.Is(err, errAway) {
+	if err != nil && !errors.As(err, &refused) && !errors.As(err, &reset) && !errors.Is(err, errGoAway) {
 		l.stats.Malformed++
 	}
 	if s.in != nil && s.in.message.idle() {
@@ -176,7 +181,7 @@ func (l *loop) read(s *Sidecar, p []byte) error {
 	return err
 }
 
-// flush writes what a sidecar wants to send outside of its turn.
+// flush writes what a sidecar has to send outside of serve.
 func (l *loop) flush(s *Sidecar) {
 	if s.phase != open {
 		return
@@ -189,21 +194,21 @@ func (l *loop) flush(s *Sidecar) {
 
 // write writes frames, and requests as far as the windows allow.
 func (l *loop) write(s *Sidecar) error {
-	if len(s.tail) > 0 && s.socket >= 0 {
-		n, err := transmit(s.socket, s.tail)
+	if len(s.unsent) > 0 && s.socket >= 0 {
+		n, err := transmit(s.socket, s.unsent)
 		l.stats.BytesWritten += uint64(n)
 		if err != nil {
 			return err
 		}
-		if s.tail = s.tail[n:]; len(s.tail) == 0 {
-			s.tail = nil
+		if s.unsent = s.unsent[n:]; len(s.unsent) == 0 {
+			s.unsent = nil
 		}
 	}
-	for s.socket >= 0 && len(s.tail) == 0 {
+	for s.socket >= 0 && len(s.unsent) == 0 {
 		if s.phase == open {
-			l.frames(s)
+			l.frameRequests(s)
 		}
-		frames := l.sealed(s)
+		frames := l.encrypted(s)
 		if len(frames) == 0 {
 			break
 		}
@@ -212,15 +217,15 @@ func (l *loop) write(s *Sidecar) error {
 		if err != nil {
 			return err
 		}
-		s.tail = append(s.tail, frames[n:]...)
+		s.unsent = append(s.unsent, frames[n:]...)
 	}
-	return l.attend(s)
+	return l.writeUnsent(s)
 }
 
-// frames puts requests into DATA frames.
-func (l *loop) frames(s *Sidecar) {
+// frameRequests puts requests into DATA frames.
+func (l *loop) frameRequests(s *Sidecar) {
 	for s.out != nil && len(l.out) < writeSize {
-		room := s.http.room()
+		room := s.http.sendable()
 		if room == 0 {
 			return
 		}
@@ -240,29 +245,31 @@ func (l *loop) frames(s *Sidecar) {
 	}
 }
 
-// sealed is what is to be written, as it goes over the wire. It is valid until the next call.
-func (l *loop) sealed(s *Sidecar) []byte {
+// encrypted returns the bytes to write, encrypted with TLS. They are valid until the next call.
+func (l *loop) encrypted(s *Sidecar) []byte {
 	frames := l.out
 	l.out = l.out[:0]
 	if s.tls != nil {
-		return s.tls.seal(frames)
+		return s.tls.encrypt(frames)
 	}
 	return frames
 }
 
-// attend writes what the socket did not take before, and watches the socket for what is of interest now.
-func (l *loop) attend(s *Sidecar) error {
+// writeUnsent writes what the socket did not accept before, and updates the events the socket is
+// watched for.
+func (l *loop) writeUnsent(s *Sidecar) error {
 	if s.socket < 0 {
 		return nil
 	}
-	if frames := l.sealed(s); len(frames) > 0 {
-		// Answers to the server's frames while the socket takes nothing: it is the server that does not read.
-		if len(s.tail) > writeSize {
+	if frames := l.encrypted(s); len(frames) > 0 {
+		// Only answers to the server's frames grow this while the socket is full: the server does
+		// not read.
+		if len(s.unsent) > writeSize {
 			return errors.New("the server sends, and does not read the answers")
 		}
-		s.tail = append(s.tail, frames...)
+		s.unsent = append(s.unsent, frames...)
 	}
-	want := interest{read: s.hears(), write: len(s.tail) > 0 || s.phase == connecting && s.tls == nil}
+	want := interest{read: s.wantsToRead(), write: len(s.unsent) > 0 || s.phase == connecting && s.tls == nil}
 	if want == s.interest {
 		return nil
 	}

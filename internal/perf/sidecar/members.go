@@ -1,13 +1,15 @@
 package sidecar
 
-// members are the marks of those members of collections that came to any sidecar of a loop, by the hashes of their names: members are not
-// held, and of one that is removed only the name is said. Beyond the limit all are forgotten, and the end of those is not told.
+// members has the marks of endpoints in collections (LEDS) that any sidecar of a loop has received,
+// by the hashes of their names. Sidecars do not hold such endpoints, and their removals contain
+// only names. When the map is full it is cleared, and removals of the cleared endpoints are not
+// reported.
 type members map[uint64]Mark
 
 const membersLimit = 1 << 20
 
-// tell reports members that are marked, when they come, be it again, and when they are removed.
-func (m members) tell(s *Sidecar, edits []edit) {
+// report reports marked members each time they arrive, and when they are removed.
+func (m members) report(s *Sidecar, edits []edit) {
 	l := s.loop
 	if l.options.Arrived == nil {
 		return

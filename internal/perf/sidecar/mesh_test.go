@@ -23,7 +23,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
-// planeEnv tells a process of this test binary to be a control plane with that many services, instead of testing.
+// planeEnv tells a process of this test binary to be a control plane with that many services,
+// instead of testing.
 const planeEnv = "LATEEN_TEST_PLANE_SERVICES"
 
 func TestMain(m *testing.M) {
@@ -81,7 +82,7 @@ func startPlane(tb testing.TB, services int, address string) *plane {
 
 // held is an address at which only who is told of it listens.
 func held(tb testing.TB) string {
-	h, err := port.Hold()
+	h, err := port.Reserve()
 	require.NoError(tb, err)
 	tb.Cleanup(h.Release)
 	return h.Address
@@ -111,7 +112,8 @@ func identities(n int) []sidecar.Identity {
 	return all
 }
 
-// newFleet is a fleet that is patient, unless it is told not to be: a busy machine may keep it waiting for longer than an Envoy waits.
+// newFleet is a fleet that is patient, unless it is told not to be: a busy machine may keep it
+// waiting for longer than an Envoy waits.
 func newFleet(tb testing.TB, o sidecar.Options) *sidecar.Fleet {
 	if o.FetchTimeout == 0 {
 		o.FetchTimeout = patience

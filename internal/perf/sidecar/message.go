@@ -8,34 +8,36 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// messageLimit bounds a response; Envoy has no limit, and takes at least 70 MB.
+// messageLimit bounds a response. Envoy has no limit, and accepts at least 70 MB.
 const messageLimit = 1 << 30
 
-// prefixSize is that of gRPC's length prefix: a byte that tells whether the message is compressed, and four of its length.
+// prefixSize is the size of gRPC's length prefix: a compression flag of one byte and a length of
+// four.
 const prefixSize = 5
 
-// message cuts a stream of gRPC messages into the fields of their protobuf messages, and keeps only fields that are not complete.
+// message splits a stream of gRPC messages into the fields of their protobuf messages. It buffers
+// only incomplete fields.
 type message struct {
 	prefix [prefixSize]byte
 	got    int    // of the prefix
 	size   int    // of the message
 	left   int    // of the message
 	field  []byte // an incomplete field
-	need   int    // how large it must become before it is looked at again
+	need   int    // how long it must be for the next attempt to parse it
 }
 
-// fieldTaker is what the fields are for. What it is given is valid only during the call.
-type fieldTaker interface {
+// fieldHandler handles the fields. Its arguments are valid only during the call.
+type fieldHandler interface {
 	field(number protowire.Number, kind protowire.Type, value []byte) error
-	// complete tells that a message of the given size ended.
+	// complete is called when a message of the given size has ended.
 	complete(size int) error
 }
 
-// idle tells that nothing of a message has come.
+// idle reports that no part of a message has come.
 func (m *message) idle() bool { return m.got == 0 }
 
-// read takes bytes of the stream.
-func (m *message) read(p []byte, to fieldTaker) error {
+// read handles bytes of the stream.
+func (m *message) read(p []byte, to fieldHandler) error {
 	for {
 		if m.got < prefixSize {
 			n := copy(m.prefix[m.got:], p)
@@ -59,7 +61,7 @@ func (m *message) read(p []byte, to fieldTaker) error {
 		if len(m.field) > 0 {
 			return errors.New("a response ends within a field")
 		}
-		m.got, m.field = 0, nil // what cut fields took is not kept for each of thousands of sidecars
+		m.got, m.field = 0, nil // free the buffer: there are thousands of sidecars
 		if err := to.complete(m.size); err != nil {
 			return err
 		}
@@ -81,8 +83,8 @@ func (m *message) begin() error {
 	return nil
 }
 
-// fields reads bytes of the message.
-func (m *message) fields(p []byte, to fieldTaker) error {
+// fields handles bytes of the message.
+func (m *message) fields(p []byte, to fieldHandler) error {
 	for len(m.field) > 0 && len(p) > 0 {
 		n := min(max(m.need-len(m.field), 1), len(p))
 		m.field, p = append(m.field, p[:n]...), p[n:]
@@ -96,7 +98,7 @@ func (m *message) fields(p []byte, to fieldTaker) error {
 		if m.need = size; size > 0 && size <= len(m.field) {
 			whole := m.field
 			m.field, m.need = m.field[:0], 0
-			if err := takeField(whole, to); err != nil {
+			if err := passField(whole, to); err != nil {
 				return err
 			}
 		}
@@ -110,7 +112,7 @@ func (m *message) fields(p []byte, to fieldTaker) error {
 			m.field, m.need = append(m.field, p...), size
 			return nil
 		}
-		if err := takeField(p[:size], to); err != nil {
+		if err := passField(p[:size], to); err != nil {
 			return err
 		}
 		p = p[size:]
@@ -118,12 +120,12 @@ func (m *message) fields(p []byte, to fieldTaker) error {
 	return nil
 }
 
-// fieldSize is how many bytes the field has with which p begins, 0 if too few are there to know.
+// fieldSize returns the size of the field at the start of p, or 0 if too few bytes are there.
 func (m *message) fieldSize(p []byte) (int, error) {
 	_, kind, n := protowire.ConsumeTag(p)
 	switch {
 	case n < 0 && len(p) < 10:
-		return 0, nil // cut
+		return 0, nil // incomplete
 	case n < 0:
 		return 0, fmt.Errorf("a response has a malformed tag: %w", protowire.ParseError(n))
 	}
@@ -156,8 +158,8 @@ func (m *message) fieldSize(p []byte) (int, error) {
 	return 0, errors.New("a response has a group, which no message of xDS has")
 }
 
-// takeField passes a whole field on; the value of a varint is its bytes.
-func takeField(p []byte, to fieldTaker) error {
+// passField passes on a whole field. The value of a varint is its bytes.
+func passField(p []byte, to fieldHandler) error {
 	number, kind, n := protowire.ConsumeTag(p)
 	value := p[n:]
 	if kind == protowire.BytesType {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// encodeNode is the Node that Istio's agent writes into the bootstrap of a workload's Envoy, and that Envoy sends with its own
-// name and version in the first request of a stream.
+// encodeNode returns the Node that Istio's agent writes into the bootstrap of a workload's Envoy,
+// with Envoy's name and version. Envoy sends it in the first request of a stream.
 func encodeNode(m *Mesh, id *Identity) ([]byte, error) {
 	metadata, err := structpb.NewStruct(metadataOf(m, id))
 	if err != nil {
@@ -39,7 +39,7 @@ func encodeNode(m *Mesh, id *Identity) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(node)
 }
 
-// workload is the name that Istio derives of a Pod's labels.
+// workload derives the workload's name from a Pod's labels, as Istio does.
 func workload(id *Identity) string {
 	for _, label := range []string{"service.istio.io/canonical-name", "app.kubernetes.io/name", "app"} {
 		if name := id.Labels[label]; name != "" {
@@ -62,8 +62,12 @@ func metadataOf(m *Mesh, id *Identity) map[string]any {
 	}
 	name := workload(id)
 	fields := map[string]any{
-		"NAME": id.Pod, "NAMESPACE": id.Namespace, "LABELS": labels, "SERVICE_ACCOUNT": or(id.ServiceAccount, "default"),
-		"CLUSTER_ID": or(m.ClusterID, "Kubernetes"), "MESH_ID": or(m.MeshID, "cluster.local"), "ISTIO_VERSION": or(m.IstioVersion, "1.31.0"),
+		"NAME": id.Pod, "NAMESPACE": id.Namespace, "LABELS": labels, "SERVICE_ACCOUNT": or(
+			id.ServiceAccount, "default",
+		),
+		"CLUSTER_ID": or(m.ClusterID, "Kubernetes"), "MESH_ID": or(
+			m.MeshID, "cluster.local",
+		), "ISTIO_VERSION": or(m.IstioVersion, "1.31.0"),
 		"INSTANCE_IPS": id.Address.String(), "INTERCEPTION_MODE": "REDIRECT", "WORKLOAD_NAME": name,
 		"OWNER":                 "kubernetes://apis/apps/v1/namespaces/" + id.Namespace + "/deployments/" + name,
 		"ENVOY_PROMETHEUS_PORT": 15090, "ENVOY_STATUS_PORT": 15021,

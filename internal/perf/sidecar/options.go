@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Protocol is the variant of xDS that sidecars speak.
+// Protocol is the variant of xDS that sidecars use.
 type Protocol uint8
 
 // The variants of the aggregated discovery service.
@@ -24,68 +24,72 @@ func (p Protocol) String() string {
 	return "delta"
 }
 
-// Options say what a fleet does. As JSON they are without what only this process has.
+// Options configure a fleet. Their JSON omits what belongs to this process.
 type Options struct {
-	// Targets are the control plane's addresses, "127.0.0.1:15010"; sidecars take them in turn, and another at each attempt. Each
-	// pair of a target and a source has about 28,000 ports.
+	// Targets are the control plane's addresses, as "127.0.0.1:15010". Sidecars use them in turn,
+	// and try another at each attempt. Each pair of a target and a source has about 28,000 ports.
 	Targets []string
-	// Sources are the local addresses to connect from, taken in turn; empty leaves it to the system.
+	// Sources are the local addresses to connect from, in turn. Empty leaves it to the system.
 	Sources  []netip.Addr
 	Protocol Protocol
-	// Loops is how many goroutines do the work; 0 is one for each CPU, at most 4.
+	// Loops is how many goroutines serve the sidecars. 0 means one for each CPU, at most 4.
 	Loops int
-	// Seed decides what is drawn: jitter, and whom a share applies to.
+	// Seed determines all random choices: jitter, and to whom a share applies.
 	Seed    uint64
 	Backoff Backoff
-	// Window is HTTP/2's flow control window of a stream in bytes, and of a connection times 1.5; 0 is Envoy's 16 MiB.
+	// Window is HTTP/2's flow control window of a stream in bytes. A connection has 1.5 times as
+	// much. 0 means Envoy's 16 MiB.
 	Window uint32
-	// FetchTimeout is how long a sidecar waits for endpoints or routes before it goes on without (initial_fetch_timeout); 0 is
-	// Envoy's 15 s.
+	// FetchTimeout is how long a sidecar waits for endpoints or routes before it goes on without
+	// them (initial_fetch_timeout). 0 means Envoy's 15 s.
 	FetchTimeout time.Duration
-	// TLS encrypts if it is not nil; a sidecar then costs crypto/tls's state, and a goroutine while it shakes hands. Token is sent as a bearer token
-	// with each stream; nil sends none.
+	// TLS encrypts connections. It costs each sidecar crypto/tls's state, and a goroutine during
+	// the handshake. Token returns a bearer token for each stream. Both may be nil.
 	TLS   *tls.Config                    `json:"-"`
 	Token func(Identity) (string, error) `json:"-"`
-	// Secrets are those that sidecars ask for (SDS) together with listeners, and NameTable lets them ask for the table of an agent's DNS
-	// proxy (NDS), as agents do. Whether they are in sync does not depend on the answers: a control plane may have none.
+	// Secrets are the secrets (SDS) to which sidecars subscribe together with listeners. NameTable
+	// makes them ask for the table of the agent's DNS proxy (NDS). Sync does not depend on the
+	// answers, because a control plane may have none.
 	Secrets   []string
 	NameTable bool
-	// Mesh says what is the same in all nodes.
+	// Mesh is the part of the node that all sidecars share.
 	Mesh Mesh
 
-	// Classify looks at a resource that has not been seen before and returns its mark, 0 for none. It is called once for each
-	// distinct type, name, version and body, and by each loop for itself: it must be safe for concurrent use, and its answer may
-	// be asked for anew once no sidecar holds the resource. May be nil.
+	// Classify returns the mark of a new resource, or 0. Each loop calls it once for each distinct
+	// type, name, version and body, and again when no sidecar has held the resource meanwhile. It
+	// must be safe for concurrent use. It may be nil.
 	Classify func(Resource) Mark `json:"-"`
-	// Arrived is told of each marked resource that reaches a sidecar which did not hold it (of members of collections, which are not
-	// held: whenever they come), and of each that it held and is told to remove, by the sidecar's loop and before the acknowledgement is written. It must not block, and not call methods that
-	// wait for the loop: Close, Resources, Holds. May be nil.
+	// Arrived is called for each marked resource that reaches a sidecar which did not hold it, and
+	// for each that a sidecar held and is told to remove. Members of collections are not held, so
+	// it is called whenever they come. The sidecar's loop calls it before it writes the
+	// acknowledgement. It must not block, and must not call Close, Resources or Holds, which wait
+	// for the loop. It may be nil.
 	Arrived func(Arrival) `json:"-"`
-	// Synced is told each time when a sidecar has all that it asked for after it had not, by its loop. It must not block. May be
-	// nil.
+	// Synced is called by a sidecar's loop each time the sidecar gets everything it asked for. It
+	// must not block. It may be nil.
 	Synced func(*Sidecar, time.Time) `json:"-"`
-	// Log takes what goes wrong: refused streams, messages that cannot be read. nil discards it.
+	// Log receives errors: refused streams, unreadable messages. nil discards them.
 	Log *slog.Logger `json:"-"`
 }
 
-// Backoff is how long a sidecar waits before it connects again: a time drawn from [0, Base·2ⁿ) up to Max, where n counts the
-// attempts since the last response, as Envoy's JitteredExponentialBackOffStrategy does.
+// Backoff is the wait before a reconnect: a random time of [0, Base·2ⁿ) up to Max, where n counts
+// the attempts since the last response. So does Envoy's JitteredExponentialBackOffStrategy.
 type Backoff struct {
 	Base time.Duration // 0 is 500 ms
 	Max  time.Duration // 0 is 30 s
 }
 
-// Mesh is what Istio's agents of a mesh say alike.
+// Mesh is what all Istio agents of a mesh send.
 type Mesh struct {
 	ClusterID    string // "Kubernetes" if empty
 	MeshID       string // "cluster.local" if empty
 	Network      string
 	IstioVersion string // "1.31.0" if empty
-	// Metadata are further fields of the node's metadata, or others for the usual ones.
+	// Metadata adds fields to the node's metadata, or replaces the usual ones.
 	Metadata map[string]any
 }
 
-// Identity says who a sidecar is.
+// Identity is who a sidecar is.
 type Identity struct {
 	Namespace, Pod string
 	Address        netip.Addr
@@ -94,40 +98,42 @@ type Identity struct {
 	Labels         map[string]string // not copied: it must not change
 	// Router makes it the Envoy of a gateway.
 	Router bool
-	// Locality is the Node.locality that it states, "region/zone/subzone"; empty states none.
+	// Locality is its Node.locality as "region/zone/subzone". Empty sends none.
 	Locality string
 }
 
-// Manners say how a sidecar departs from Envoy's behaviour. The zero value is a sidecar that does not.
-type Manners struct {
-	// NackShare of the responses are refused: 0 none, 1 all. Which ones, the seed decides. What is refused is not taken in.
+// Faults are deviations from Envoy's behaviour. The zero value has none.
+type Faults struct {
+	// NackShare is the share of responses that are refused: 0 none, 1 all. The seed selects them. A
+	// refused response changes nothing.
 	NackShare float64
-	// AckAfter is how long a response waits for its answer.
-	AckAfter time.Duration
-	// Deaf sidecars read nothing more once they are synced; their window and socket fill up.
-	Deaf bool
-	// ReadRate is how many bytes a second a sidecar reads at most; 0 is no limit.
+	// AckDelay is the time between a response and its answer.
+	AckDelay time.Duration
+	// StopsReading ends all reads after the first sync. The window and the socket fill up.
+	StopsReading bool
+	// ReadRate limits reads to so many bytes a second. 0 is no limit.
 	ReadRate int
-	// Flood is how many needless requests it sends a second: subscriptions to what is subscribed.
-	Flood int
-	// Forgetful sidecars connect again as if they had nothing.
-	Forgetful bool
+	// FloodRate is how many needless requests it sends a second: subscriptions to what it has
+	// subscribed to.
+	FloodRate int
+	// ForgetsVersions makes it reconnect as if it held nothing.
+	ForgetsVersions bool
 }
 
-// Mark tells what a resource means to whoever measures; 0 means nothing.
+// Mark is what the user of a fleet knows of a resource. 0 means nothing.
 type Mark uint64
 
-// Resource is one that a control plane sent.
+// Resource is a resource from a control plane.
 type Resource struct {
 	TypeURL string
-	// Name is the resource's, in state of the world read from the body. Version is the resource's, or in state of the world the
-	// response's.
+	// Name is the resource's name, which in state of the world is read from the body. Version is
+	// the resource's, or in state of the world the response's.
 	Name, Version string
 	// Body is the encoded message. It is valid only during the call.
 	Body []byte
 }
 
-// Arrival is a marked resource that came to a sidecar, or that it was told to remove.
+// Arrival is a marked resource that a sidecar has received, or was told to remove.
 type Arrival struct {
 	Sidecar *Sidecar
 	Mark    Mark

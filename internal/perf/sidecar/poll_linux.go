@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interest is what a socket is watched for.
+// interest is the set of events a socket is watched for.
 type interest struct{ read, write bool }
 
 func (i interest) events() uint32 {
@@ -23,23 +23,23 @@ func (i interest) events() uint32 {
 	return e
 }
 
-// readiness is what was seen of the socket of a token.
+// readiness is an event of a socket.
 type readiness struct {
 	token       token
 	read, write bool
 	broken      bool // an error or a reset
 }
 
-// token names a socket toward the poller: a slot of the loop, and how often the slot was taken before.
-type token struct{ slot, turn int32 }
+// token identifies a socket in the poller: a slot, and how often the slot was used before.
+type token struct{ slot, generation int32 }
 
-// poller watches sockets. Its methods are the loop's, but for wake.
+// poller watches sockets. Only its loop calls the methods, except wake.
 type poller struct {
 	epoll, event int
 	events       []unix.EpollEvent
 }
 
-// wakeSlot is the slot of the descriptor that wake writes to.
+// wakeSlot is the slot of the eventfd that wake writes to.
 const wakeSlot = -1
 
 func newPoller() (*poller, error) {
@@ -74,10 +74,10 @@ func (p *poller) change(socket int, t token, i interest) error {
 }
 
 func (p *poller) control(op, socket int, t token, i interest) error {
-	return unix.EpollCtl(p.epoll, op, socket, &unix.EpollEvent{Events: i.events(), Fd: t.slot, Pad: t.turn})
+	return unix.EpollCtl(p.epoll, op, socket, &unix.EpollEvent{Events: i.events(), Fd: t.slot, Pad: t.generation})
 }
 
-// wait returns what is ready; it waits for at most d, without end if d is negative.
+// wait returns events. It waits for at most d, or without limit if d is negative.
 func (p *poller) wait(d time.Duration, into []readiness) ([]readiness, error) {
 	timeout := -1
 	if d >= 0 {
@@ -101,12 +101,12 @@ func (p *poller) wait(d time.Duration, into []readiness) ([]readiness, error) {
 	return into, nil
 }
 
-// wake ends a wait, the present one or the next.
+// wake ends the present wait, or else the next.
 func (p *poller) wake() {
-	_, _ = unix.Write(p.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // fails only when it is awake
+	_, _ = unix.Write(p.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // fails only if a wake-up is pending
 }
 
-// dial begins a connection; the socket is writable once it is there or has failed.
+// dial starts a connection. The socket becomes writable when it is established or has failed.
 func dial(to netip.AddrPort, from netip.Addr) (int, error) {
 	family := unix.AF_INET
 	if !to.Addr().Is4() {
@@ -118,7 +118,7 @@ func dial(to netip.AddrPort, from netip.Addr) (int, error) {
 	}
 	err = likeEnvoy(socket)
 	if err == nil && from.IsValid() {
-		// The port is chosen at connect, so that the ports of one source serve each target.
+		// Choose the port at connect, so that each target can use all ports of a source.
 		if err = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1); err == nil {
 			err = unix.Bind(socket, sockaddr(netip.AddrPortFrom(from, 0)))
 		}
@@ -133,13 +133,15 @@ func dial(to netip.AddrPort, from netip.Addr) (int, error) {
 	return socket, nil
 }
 
-// keepIdle is after how many seconds of silence the kernel asks whether the server is there (keepalive_time), as Istio's agent has
-// Envoy do for its connection to the control plane.
+// keepIdle is the keepalive_time of the socket in seconds. Istio's agent has Envoy use the same for
+// its connection to the control plane.
 const keepIdle = 300
 
 func likeEnvoy(socket int) error {
 	for _, o := range []struct{ level, option, value int }{
-		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1}, {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepIdle},
+		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1}, {
+			unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepIdle,
+		},
 	} {
 		if err := unix.SetsockoptInt(socket, o.level, o.option, o.value); err != nil {
 			return err
@@ -155,7 +157,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// dialed tells how a connection that was begun ended.
+// dialed returns the result of a started connection.
 func dialed(socket int) error {
 	code, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && code != 0 {
@@ -164,7 +166,8 @@ func dialed(socket int) error {
 	return err
 }
 
-// receive reads what is there; 0 bytes and no error mean that nothing is, io.EOF that nothing will be.
+// receive reads what is there. 0 bytes without an error mean that nothing is, and io.EOF that
+// nothing will be.
 func receive(socket int, p []byte) (int, error) {
 	n, err := unix.Read(socket, p)
 	switch {
@@ -178,7 +181,7 @@ func receive(socket int, p []byte) (int, error) {
 	return n, nil
 }
 
-// transmit writes as much as the socket takes.
+// transmit writes as much as the socket accepts.
 func transmit(socket int, p []byte) (int, error) {
 	n, err := unix.Write(socket, p)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {

@@ -17,7 +17,7 @@ type readiness struct {
 	read, write, broken bool
 }
 
-type token struct{ slot, turn int32 }
+type token struct{ slot, generation int32 }
 
 type poller struct{}
 

@@ -21,7 +21,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
-// child is a control plane in a process of its own, so that memory and time of this one are the sidecars'.
+// child is a control plane in a process of its own, so that memory and time of this one are the
+// sidecars'.
 type child struct {
 	tb      testing.TB
 	address string
@@ -98,7 +99,8 @@ func inUse() int {
 	return int(u.Heap + u.Stacks)
 }
 
-// bytesEach is what a sidecar may cost in memory of the process; sockets' buffers are the kernel's and empty.
+// bytesEach is what a sidecar may cost in memory of the process; sockets' buffers are the kernel's
+// and empty.
 const bytesEach = 2 << 10
 
 func TestASidecarCostsLittleMemory(t *testing.T) {
@@ -110,10 +112,10 @@ func TestASidecarCostsLittleMemory(t *testing.T) {
 		t.Run(o.Protocol.String(), func(t *testing.T) {
 			o.Targets = []string{startChild(t, 100).address}
 			f := newFleet(t, o)
-			start(f, 50, sidecar.Manners{}) // what all share is there
+			start(f, 50, sidecar.Faults{}) // what all share is there
 			await(t, f, "the first in sync", allSynced)
 			before, goroutines := inUse(), runtime.NumGoroutine()
-			start(f, n, sidecar.Manners{})
+			start(f, n, sidecar.Faults{})
 			await(t, f, "a fleet in sync", allSynced)
 			each := (inUse() - before) / n
 			t.Logf("%d bytes each", each)
@@ -130,13 +132,13 @@ func cpu(b *testing.B, of int) time.Duration {
 	return u.CPU
 }
 
-// BenchmarkPush is one change of endpoints, until all of 2,000 sidecars have acknowledged it: CPU of the sidecars' process, and of
-// the control plane's, for each sidecar.
+// BenchmarkPush is one change of endpoints, until all of 2,000 sidecars have acknowledged it: CPU
+// of the sidecars' process, and of the control plane's, for each sidecar.
 func BenchmarkPush(b *testing.B) {
 	const n = 2000
 	c := startChild(b, 100)
 	f := newFleet(b, sidecar.Options{Targets: []string{c.address}})
-	start(f, n, sidecar.Manners{})
+	start(f, n, sidecar.Faults{})
 	await(b, f, "a fleet in sync", allSynced)
 	acks := func(s sidecar.Stats) uint64 { return s.Types[sidecar.Endpoint].Acks }
 	before := acks(f.Stats())

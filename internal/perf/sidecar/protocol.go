@@ -13,12 +13,12 @@ func (s typeSet) has(t Type) bool { return s&(1<<t) != 0 }
 func (s *typeSet) add(t Type)     { *s |= 1 << t }
 func (s *typeSet) remove(t Type)  { *s &^= 1 << t }
 
-// wildcard tells that a type is asked for without names.
+// wildcard reports whether the type is subscribed to without names.
 func (t Type) wildcard() bool {
 	return t == Cluster || t == Listener || t == VirtualHost || t == NameTable
 }
 
-// parent is the type whose resources name those of this one.
+// parent returns the type whose resources name those of this type.
 func (t Type) parent() (parent Type, named bool) {
 	switch t {
 	case Endpoint:
@@ -31,7 +31,7 @@ func (t Type) parent() (parent Type, named bool) {
 	return 0, false
 }
 
-// child is the type whose resources those of this one name.
+// child returns the type that the resources of this type name.
 func (t Type) child() (child Type, names bool) {
 	switch t {
 	case Cluster:
@@ -53,7 +53,8 @@ func typeOf(url []byte) (Type, bool) {
 	return 0, false
 }
 
-// Fields of DeltaDiscoveryResponse and DiscoveryResponse, of which only what is in common has the same numbers by accident.
+// Fields of DeltaDiscoveryResponse and DiscoveryResponse, of which only what is in common has the
+// same numbers by accident.
 const (
 	responseVersion   = 1 // system_version_info, version_info
 	responseResources = 2 // Resource, Any
@@ -66,7 +67,7 @@ const (
 	resourceName    = 3
 )
 
-// incoming is a response as far as it has come.
+// incoming is a response of which a part has come.
 type incoming struct {
 	message             message
 	url, nonce, version []byte
@@ -74,15 +75,17 @@ type incoming struct {
 	typ                 Type // of the resources
 	digest              uint64
 	resources, removed  int
-	refusal             string // why it is not taken
+	rejectReason        string // why it will be refused
 }
 
-// keep bounds what an incoming that waits for the next response holds on to.
+// keepEdits and keepField bound the buffers that an incoming keeps for the next response.
 const keepEdits, keepField = 8192, 64 << 10
 
 func (in *incoming) reset() {
 	clear(in.edits)
-	*in = incoming{message: in.message, url: in.url[:0], nonce: in.nonce[:0], version: in.version[:0], edits: in.edits[:0], typ: NumTypes}
+	*in = incoming{
+		message: in.message, url: in.url[:0], nonce: in.nonce[:0], version: in.version[:0], edits: in.edits[:0], typ: NumTypes,
+	}
 	if cap(in.edits) > keepEdits {
 		in.edits = nil
 	}
@@ -91,7 +94,7 @@ func (in *incoming) reset() {
 	}
 }
 
-// field takes a field of a response.
+// field handles a field of a response.
 func (s *Sidecar) field(number protowire.Number, kind protowire.Type, v []byte) error {
 	if kind != protowire.BytesType {
 		return nil
@@ -107,7 +110,7 @@ func (s *Sidecar) field(number protowire.Number, kind protowire.Type, v []byte) 
 	case responseNonce:
 		in.nonce = append(in.nonce[:0], v...)
 	case deltaRemoved:
-		if s.world == nil {
+		if s.sotw == nil {
 			name := string(v)
 			hash := nameHash(name)
 			in.removed++
@@ -118,13 +121,14 @@ func (s *Sidecar) field(number protowire.Number, kind protowire.Type, v []byte) 
 	return nil
 }
 
-// resource takes a Resource, or in state of the world an Any. What cannot be read makes the response be refused.
+// resource handles a Resource, or in state of the world an Any. An unreadable one makes the sidecar
+// refuse the response.
 func (s *Sidecar) resource(v []byte) error {
 	in := s.in
 	in.resources++
-	f := found{seen: in.version}
+	f := received{responseVersion: in.version}
 	body := v
-	if s.world == nil {
+	if s.sotw == nil {
 		body = nil
 		err := eachField(v, func(number protowire.Number, v []byte) error {
 			switch number {
@@ -138,7 +142,8 @@ func (s *Sidecar) resource(v []byte) error {
 			return nil
 		})
 		if err != nil || body == nil {
-			// Without a body there is none to hold: an answer to an on-demand request (VHDS), which was not made.
+			// A resource without a body answers an on-demand request (VHDS). Sidecars make none, so
+			// ignore it.
 			return err
 		}
 	}
@@ -148,13 +153,13 @@ func (s *Sidecar) resource(v []byte) error {
 	}
 	t, known := typeOf(url)
 	if !known || in.typ != NumTypes && in.typ != t {
-		in.refusal = fmt.Sprintf("a resource %q has the type URL %q", f.name, url)
+		in.rejectReason = fmt.Sprintf("a resource %q has the type URL %q", f.name, url)
 		return nil
 	}
 	in.typ, f.typ, f.body = t, t, value
-	e, err := s.loop.entry(&f)
+	e, err := s.loop.intern(&f)
 	if err != nil {
-		in.refusal = fmt.Sprintf("%s %q: %v", t, f.name, err)
+		in.rejectReason = fmt.Sprintf("%s %q: %v", t, f.name, err)
 		return nil
 	}
 	in.edits = append(in.edits, edit{hash: e.hash, name: e.name, entry: e})
@@ -162,14 +167,15 @@ func (s *Sidecar) resource(v []byte) error {
 	return nil
 }
 
-// complete takes a response that is whole: it asks for what follows of it and then answers it, in Envoy's order.
+// complete handles a whole response: it sends the requests that follow from it and then the answer,
+// in Envoy's order.
 func (s *Sidecar) complete(size int) error {
 	in, stats := s.in, &s.loop.stats
 	defer in.reset()
 	s.responses++
 	s.firstResponse()
 	t, known := typeOf(in.url)
-	if !known || !s.asked.has(t) {
+	if !known || !s.requested.has(t) {
 		stats.Unknown++
 		return nil
 	}
@@ -178,51 +184,52 @@ func (s *Sidecar) complete(size int) error {
 	of.Bytes += uint64(size)
 	of.Resources += uint64(in.resources)
 	of.Removed += uint64(in.removed)
-	if in.typ != NumTypes && in.typ != t && in.refusal == "" {
-		in.refusal = fmt.Sprintf("resources of type %s in a response of type %s", in.typ, t)
+	if in.typ != NumTypes && in.typ != t && in.rejectReason == "" {
+		in.rejectReason = fmt.Sprintf("resources of type %s in a response of type %s", in.typ, t)
 	}
-	if in.refusal == "" && s.manners != nil && s.draw() < s.manners.NackShare {
-		in.refusal = "refused, as the share of refusals demands"
+	if in.rejectReason == "" && s.faults != nil && s.random() < s.faults.NackShare {
+		in.rejectReason = "refused, as the share of refusals demands"
 	}
-	s.waits.remove(t)
-	if in.refusal == "" {
+	s.unanswered.remove(t)
+	if in.rejectReason == "" {
 		s.take(t, in)
 	}
-	s.answer(t, in)
+	s.respond(t, in)
 	s.updateSynced()
 	return nil
 }
 
-// take makes what came what the sidecar holds.
+// take applies a response to what the sidecar holds.
 func (s *Sidecar) take(t Type, in *incoming) {
-	if s.world != nil {
-		s.world[t].version = string(in.version)
+	if s.sotw != nil {
+		s.sotw[t].version = string(in.version)
 	}
 	if t == Collection {
-		s.loop.members.tell(s, in.edits)
-		s.proceed() // members have no versions that are reported, so they need not be held
+		s.loop.members.report(s, in.edits)
+		s.openNext() // versions of members are not reported, so members need not be held
 		return
 	}
 	if _, named := t.parent(); named {
 		for i, e := range in.edits {
 			if e.entry == nil {
-				in.edits[i].entry = s.loop.none(t, e.name)
+				in.edits[i].entry = s.loop.absentEntry(t, e.name)
 			}
 		}
 	}
 	was := s.tables[t]
 	from := was
-	if s.world != nil && t.wildcard() {
-		from = s.loop.empty // what is not there is gone
+	if s.sotw != nil && t.wildcard() {
+		from = s.loop.empty // what a state of the world omits is removed
 	}
 	is := s.loop.apply(from, in.edits, in.digest)
 	s.tables[t] = is
-	s.tell(was, is, in.edits)
-	s.follow(t, was, is)
+	s.reportMarks(was, is, in.edits)
+	s.updateReferences(t, was, is)
 }
 
-// tell reports what is marked and was not held, and what was and is not any more.
-func (s *Sidecar) tell(was, is *table, edits []edit) {
+// reportMarks reports marked resources that are new to the sidecar, and those that it held and were
+// removed.
+func (s *Sidecar) reportMarks(was, is *table, edits []edit) {
 	l := s.loop
 	if l.options.Arrived == nil || was == is {
 		return
@@ -239,10 +246,10 @@ func (s *Sidecar) tell(was, is *table, edits []edit) {
 			}
 		}
 	}
-	if s.world == nil || was.marked == 0 {
+	if s.sotw == nil || was.marked == 0 {
 		return
 	}
-	var at place
+	var at position
 	for e := was.next(&at); e != nil; e = was.next(&at) {
 		if e.mark != 0 && is.get(e.hash, e.name) == nil {
 			l.options.Arrived(Arrival{Sidecar: s, Mark: e.mark, Removed: true, At: l.readAt})
@@ -250,63 +257,64 @@ func (s *Sidecar) tell(was, is *table, edits []edit) {
 	}
 }
 
-// follow asks for what the resources of a type refer to, and forgets what they do not any more.
-func (s *Sidecar) follow(t Type, was, is *table) {
+// updateReferences subscribes to names that the resources of a type now refer to, and unsubscribes
+// from the others.
+func (s *Sidecar) updateReferences(t Type, was, is *table) {
 	if child, ok := t.child(); ok && was != is {
-		step := s.loop.step(was, is)
-		if len(step.less) > 0 {
-			edits, digest := make([]edit, len(step.less)), uint64(0)
-			for i, name := range step.less {
+		step := s.loop.refDiff(was, is)
+		if len(step.removed) > 0 {
+			edits, digest := make([]edit, len(step.removed)), uint64(0)
+			for i, name := range step.removed {
 				edits[i] = edit{hash: nameHash(name), name: name}
 				digest = mix(digest, edits[i].hash+1)
 			}
 			before := s.tables[child]
 			s.tables[child] = s.loop.apply(before, edits, digest)
 			s.subscribe(child, step)
-			s.follow(child, before, s.tables[child])
-		} else if len(step.more) > 0 {
+			s.updateReferences(child, before, s.tables[child])
+		} else if len(step.added) > 0 {
 			s.subscribe(child, step)
 		}
 	}
-	s.proceed()
+	s.openNext()
 }
 
-func (s *Sidecar) subscribe(t Type, step step) {
-	if len(step.more) > 0 {
+func (s *Sidecar) subscribe(t Type, step refDiff) {
+	if len(step.added) > 0 {
 		s.settled.remove(t)
-		s.late.remove(t)
+		s.timedOut.remove(t)
 		s.expect(t)
 	}
 	switch {
-	case !s.asked.has(t):
+	case !s.requested.has(t):
 		s.open(t)
-	case s.world != nil:
+	case s.sotw != nil:
 		r := s.request(t)
-		s.worldFields(&r, t)
+		s.setSotWFields(&r, t)
 		s.queue(r)
 	default:
 		r := s.request(t)
-		r.names, r.drop = step.more, step.less
+		r.names, r.unsubscribe = step.added, step.removed
 		s.queue(r)
 	}
 }
 
-// proceed asks for the next types when it is their turn.
-func (s *Sidecar) proceed() {
-	s.settle(Cluster, Endpoint)
-	s.settle(Listener, Route)
-	if !s.asked.has(Listener) && s.has(Endpoint) {
-		s.openExtras()
+// openNext subscribes to the next types once the types before them are ready.
+func (s *Sidecar) openNext() {
+	s.updateAnswered(Cluster, Endpoint)
+	s.updateAnswered(Listener, Route)
+	if !s.requested.has(Listener) && s.isReady(Endpoint) {
+		s.openOptional()
 		s.open(Listener)
 	}
-	if !s.asked.has(VirtualHost) && s.tables[Route].vhds > 0 && s.world == nil {
+	if !s.requested.has(VirtualHost) && s.tables[Route].vhds > 0 && s.sotw == nil {
 		s.open(VirtualHost)
 	}
 }
 
-// settle notes when all names that a type refers to were answered.
-func (s *Sidecar) settle(parent, child Type) {
-	if s.settled.has(child) || s.waits.has(parent) || !s.asked.has(parent) {
+// updateAnswered records whether all names that a type refers to have been answered.
+func (s *Sidecar) updateAnswered(parent, child Type) {
+	if s.settled.has(child) || s.unanswered.has(parent) || !s.requested.has(parent) {
 		return
 	}
 	if s.tables[parent].refers == 0 || s.loop.pending(s.tables[parent], s.tables[child]) == 0 {
@@ -314,108 +322,110 @@ func (s *Sidecar) settle(parent, child Type) {
 	}
 }
 
-// has tells that all of a type's names were answered, or waited for long enough.
-func (s *Sidecar) has(t Type) bool { return s.settled.has(t) || s.late.has(t) }
+// isReady reports whether all names of a type have been answered or have timed out.
+func (s *Sidecar) isReady(t Type) bool { return s.settled.has(t) || s.timedOut.has(t) }
 
-// begin asks for the first time on a stream: for clusters, or on a later stream for all that was asked for before.
+// begin makes the first subscriptions of a stream: to clusters, or after a reconnect to everything
+// subscribed to before.
 func (s *Sidecar) begin() {
-	s.asked, s.waits, s.settled, s.late, s.timed = 0, 0, 0, 0, 0
+	s.requested, s.unanswered, s.settled, s.timedOut, s.timerSet = 0, 0, 0, 0, 0
 	s.introduced = false
-	if s.manners != nil && s.manners.Forgetful {
+	if s.faults != nil && s.faults.ForgetsVersions {
 		s.forget()
 	}
-	if s.ever == 0 {
+	if s.everRequested == 0 {
 		s.open(Cluster)
 		return
 	}
 	for t := range NumTypes {
 		parent, named := t.parent()
-		if s.ever.has(t) && (!named || s.tables[parent].refers > 0) {
+		if s.everRequested.has(t) && (!named || s.tables[parent].refers > 0) {
 			s.open(t)
 		}
 	}
 }
 
-// forget makes the sidecar one that has never been connected.
+// forget resets the sidecar to its state before the first connection.
 func (s *Sidecar) forget() {
-	s.ever = 0
+	s.everRequested = 0
 	for t := range s.tables {
 		s.tables[t] = s.loop.empty
 	}
-	if s.world != nil {
-		*s.world = [NumTypes]worldState{}
+	if s.sotw != nil {
+		*s.sotw = [NumTypes]sotwState{}
 	}
 }
 
-// open asks for a type for the first time on this stream, and says what versions it has.
+// open makes the first subscription of a stream to a type, and reports the versions it has.
 func (s *Sidecar) open(t Type) {
-	s.asked.add(t)
-	s.ever.add(t)
+	s.requested.add(t)
+	s.everRequested.add(t)
 	switch {
-	case t.extra():
+	case t.isOptional():
 	case t.wildcard():
-		s.waits.add(t)
+		s.unanswered.add(t)
 	default:
 		s.expect(t)
 	}
 	r := s.request(t)
-	if s.world != nil {
-		s.world[t].nonce = ""
-		s.worldFields(&r, t)
+	if s.sotw != nil {
+		s.sotw[t].nonce = ""
+		s.setSotWFields(&r, t)
 		s.queue(r)
 		return
 	}
-	s.names(&r, t)
+	s.setNames(&r, t)
 	if held := s.tables[t]; held.size() > 0 {
-		r.held = held
+		r.versions = held
 		s.loop.stats.Types[t].Reported += uint64(held.size())
 	}
 	s.queue(r)
 }
 
-// request begins a request, with the node if it is the stream's first.
+// request begins a request. The first one of a stream contains the node.
 func (s *Sidecar) request(t Type) request {
-	r := request{typ: t, delta: s.world == nil}
+	r := request{typ: t, delta: s.sotw == nil}
 	if !s.introduced {
 		s.introduced = true
 		r.node(s.loop.node(s.identity))
 	}
-	r.text(t.URL(), deltaTypeURL, worldTypeURL)
+	r.text(t.URL(), deltaTypeURL, sotwTypeURL)
 	return r
 }
 
-// worldState is what state of the world remembers of a type: what it last received, and what it last took.
-type worldState struct{ nonce, version string }
+// sotwState is the nonce last received and the version last accepted of a type in state of the
+// world.
+type sotwState struct{ nonce, version string }
 
-// worldFields makes a request say all that one must in state of the world.
-func (s *Sidecar) worldFields(r *request, t Type) {
-	if v := s.world[t].version; v != "" {
-		r.text(v, 0, worldVersion)
+// setSotWFields fills in what each request contains in state of the world.
+func (s *Sidecar) setSotWFields(r *request, t Type) {
+	if v := s.sotw[t].version; v != "" {
+		r.text(v, 0, sotwVersion)
 	}
-	if n := s.world[t].nonce; n != "" {
-		r.text(n, 0, worldNonce)
+	if n := s.sotw[t].nonce; n != "" {
+		r.text(n, 0, sotwNonce)
 	}
-	s.names(r, t)
+	s.setNames(r, t)
 }
 
-// answer accepts or refuses a response, at once or later.
-func (s *Sidecar) answer(t Type, in *incoming) {
+// respond accepts or refuses a response, at once or after AckDelay.
+func (s *Sidecar) respond(t Type, in *incoming) {
 	r := s.request(t)
-	if s.world != nil {
-		s.world[t].nonce = string(in.nonce)
-		s.worldFields(&r, t)
+	if s.sotw != nil {
+		s.sotw[t].nonce = string(in.nonce)
+		s.setSotWFields(&r, t)
 	} else {
-		r.bytes(in.nonce, deltaNonce, worldNonce)
+		r.bytes(in.nonce, deltaNonce, sotwNonce)
 	}
 	of := &s.loop.stats.Types[t]
-	if in.refusal != "" {
-		r.refuse(in.refusal)
+	if in.rejectReason != "" {
+		r.refuse(in.rejectReason)
 		of.Nacks++
 	} else {
 		of.Acks++
 	}
-	if s.manners != nil && s.manners.AckAfter > 0 {
-		s.after(s.manners.AckAfter, func(s *Sidecar) { s.queue(r) })
+	if s.faults != nil && s.faults.AckDelay > 0 {
+		s.after(s.faults.AckDelay, func(s *Sidecar) { s.queue(r) })
 		return
 	}
 	s.queue(r)
@@ -431,8 +441,8 @@ func (s *Sidecar) queue(r request) {
 	s.out.queue = append(s.out.queue, r)
 }
 
-// updateSynced tells whether all is there that was asked for.
+// updateSynced records whether the sidecar has everything it asked for.
 func (s *Sidecar) updateSynced() {
-	s.setSynced(s.answered && s.waits == 0 && s.asked.has(Listener) && s.has(Endpoint) && s.has(Route) &&
-		(s.tables[Route].vhds == 0 || s.world != nil || s.asked.has(VirtualHost)))
+	s.setSynced(s.answered && s.unanswered == 0 && s.requested.has(Listener) && s.isReady(Endpoint) && s.isReady(Route) &&
+		(s.tables[Route].vhds == 0 || s.sotw != nil || s.requested.has(VirtualHost)))
 }

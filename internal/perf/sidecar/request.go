@@ -6,64 +6,65 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Fields of DeltaDiscoveryRequest and, in the other column, of DiscoveryRequest (envoy/service/discovery/v3/discovery.proto).
+// Fields of DeltaDiscoveryRequest and of DiscoveryRequest
+// (envoy/service/discovery/v3/discovery.proto).
 const (
-	deltaNode, worldNode              = 1, 2
-	deltaTypeURL, worldTypeURL        = 2, 4
-	deltaSubscribe, worldNames        = 3, 3
-	deltaUnsubscribe                  = 4
-	deltaVersions                     = 5
-	deltaNonce, worldNonce            = 6, 5
-	deltaError, worldError            = 7, 6
-	worldVersion                      = 1
-	statusCode, statusMessage         = 1, 2 // google.rpc.Status
-	mapKey, mapValue                  = 1, 2
-	codeInternal               uint64 = 13 // what Envoy refuses with
+	deltaNode, sotwNode              = 1, 2
+	deltaTypeURL, sotwTypeURL        = 2, 4
+	deltaSubscribe, sotwNames        = 3, 3
+	deltaUnsubscribe                 = 4
+	deltaVersions                    = 5
+	deltaNonce, sotwNonce            = 6, 5
+	deltaError, sotwError            = 7, 6
+	sotwVersion                      = 1
+	statusCode, statusMessage        = 1, 2 // google.rpc.Status
+	mapKey, mapValue                 = 1, 2
+	codeInternal              uint64 = 13 // the code of Envoy's NACKs
 )
 
-// request is a message to be sent. Names and versions are encoded only when they go out, so that what waits for a window costs
-// no memory.
+// request is a message to send. Names and versions are encoded when they are sent, so that a
+// request that waits for a window needs little memory.
 type request struct {
 	typ   Type
 	delta bool
-	// fields are the encoded ones that come first.
+	// fields are the encoded fields, which come first.
 	fields []byte
-	// names are subscribed to, or if they are not given those that a table refers to, each in an entry of its own.
-	names []string
-	of    *table
-	drop  []string // names to unsubscribe from
-	held  *table   // initial_resource_versions
+	// names are subscribed to. Without them, the names that the table namesOf refers to are.
+	names       []string
+	namesOf     *table
+	unsubscribe []string // names to unsubscribe from
+	versions    *table   // initial_resource_versions
 }
 
-// size is that of the message.
+// size returns the size of the message.
 func (r *request) size() int {
 	n := len(r.fields)
 	for _, name := range r.names {
 		n += 1 + protowire.SizeBytes(len(name))
 	}
-	for _, name := range r.drop {
+	for _, name := range r.unsubscribe {
 		n += 1 + protowire.SizeBytes(len(name))
 	}
-	if r.of != nil {
-		n += r.of.referBytes
+	if r.namesOf != nil {
+		n += r.namesOf.referBytes
 	}
-	if r.held != nil {
-		n += r.held.versionBytes
+	if r.versions != nil {
+		n += r.versions.versionBytes
 	}
 	return n
 }
 
-// subscribes makes the request subscribe to all that a table refers to.
-func (r *request) subscribes(to *table) {
+// subscribeAll subscribes to all names that a table refers to.
+func (r *request) subscribeAll(to *table) {
 	if to.foreign > 0 {
 		r.names = to.references()
 		return
 	}
-	r.of = to
+	r.namesOf = to
 }
 
 func (r *request) node(encoded []byte) {
-	r.bytes(encoded, deltaNode, worldNode)
+	r.bytes(encoded, deltaNode, sotwNode)
 }
 
 func (r *request) text(s string, delta, world protowire.Number) {
@@ -76,12 +77,12 @@ func (r *request) bytes(b []byte, delta, world protowire.Number) {
 	r.fields = protowire.AppendBytes(r.fields, b)
 }
 
-// refuse says why a response is not taken.
+// refuse makes the request a NACK.
 func (r *request) refuse(why string) {
 	status := protowire.AppendTag(nil, statusCode, protowire.VarintType)
 	status = protowire.AppendVarint(status, codeInternal)
 	status = protowire.AppendTag(status, statusMessage, protowire.BytesType)
-	r.bytes(protowire.AppendString(status, why), deltaError, worldError)
+	r.bytes(protowire.AppendString(status, why), deltaError, sotwError)
 }
 
 func (r *request) number(delta, world protowire.Number) protowire.Number {
@@ -91,35 +92,37 @@ func (r *request) number(delta, world protowire.Number) protowire.Number {
 	return world
 }
 
-// outbox are the requests that wait for room in the window, and how far the first of them has been written.
+// outbox is the queue of requests that wait for the window, and how far the first of them has been
+// written.
 type outbox struct {
-	queue []request
-	begun bool
-	index int // in names or drop
-	stage int
-	at    place
-	spill []byte // encoded, and not written
+	queue   []request
+	begun   bool
+	index   int // in names or drop
+	stage   int
+	at      position
+	encoded []byte // encoded, and not written
 }
 
-func (o *outbox) empty() bool { return len(o.queue) == 0 && len(o.spill) == 0 }
+func (o *outbox) empty() bool { return len(o.queue) == 0 && len(o.encoded) == 0 }
 
 // fill appends up to limit bytes of the messages, with gRPC's prefixes.
 func (o *outbox) fill(b []byte, limit int) []byte {
 	for end := len(b) + limit; ; {
-		n := min(len(o.spill), end-len(b))
-		b, o.spill = append(b, o.spill[:n]...), o.spill[n:]
+		n := min(len(o.encoded), end-len(b))
+		b, o.encoded = append(b, o.encoded[:n]...), o.encoded[n:]
 		if len(b) == end {
 			return b
 		}
-		o.spill = o.next(o.spill[:0])
-		if len(o.spill) == 0 {
-			o.spill = nil
+		o.encoded = o.next(o.encoded[:0])
+		if len(o.encoded) == 0 {
+			o.encoded = nil
 			return b
 		}
 	}
 }
 
-// next appends the next piece: what comes first of a request, or one of its names or versions. Nothing at the end of all.
+// next appends the next piece of the queue: the fields of a request, or one of its names or
+// versions. It appends nothing if the queue is empty.
 func (o *outbox) next(b []byte) []byte {
 	for len(o.queue) > 0 {
 		r := &o.queue[0]
@@ -132,7 +135,7 @@ func (o *outbox) next(b []byte) []byte {
 			if b = stages[o.stage](o, r, b); len(b) > 0 {
 				return b
 			}
-			o.stage, o.index, o.at = o.stage+1, 0, place{}
+			o.stage, o.index, o.at = o.stage+1, 0, position{}
 		}
 		o.queue = o.queue[1:]
 		o.begun, o.stage = false, 0
@@ -141,12 +144,12 @@ func (o *outbox) next(b []byte) []byte {
 	return b
 }
 
-// stages append one piece of one part of a request, nothing when the part is done.
+// stages append one piece of one part of a request, or nothing when the part is complete.
 var stages = [...]func(o *outbox, r *request, b []byte) []byte{
 	func(o *outbox, r *request, b []byte) []byte { return o.name(b, r.names, deltaSubscribe) },
 	func(o *outbox, r *request, b []byte) []byte {
-		for r.of != nil {
-			e := r.of.next(&o.at)
+		for r.namesOf != nil {
+			e := r.namesOf.next(&o.at)
 			if e == nil {
 				return b
 			}
@@ -156,10 +159,10 @@ var stages = [...]func(o *outbox, r *request, b []byte) []byte{
 		}
 		return b
 	},
-	func(o *outbox, r *request, b []byte) []byte { return o.name(b, r.drop, deltaUnsubscribe) },
+	func(o *outbox, r *request, b []byte) []byte { return o.name(b, r.unsubscribe, deltaUnsubscribe) },
 	func(o *outbox, r *request, b []byte) []byte {
-		for r.held != nil {
-			e := r.held.next(&o.at)
+		for r.versions != nil {
+			e := r.versions.next(&o.at)
 			if e == nil {
 				return b
 			}

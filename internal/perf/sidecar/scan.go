@@ -7,17 +7,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// findings are what a sidecar wants to know of a resource's body.
+// findings are the parts of a resource's body that a sidecar needs.
 type findings struct {
 	name string
-	// refers are names of resources of the next type, sorted, each once: a cluster's EDS service name, the collections of an
-	// assignment, the route tables of a listener.
+	// refers are the names of referenced resources of the next type, sorted, without duplicates: a
+	// cluster's EDS service name, the collections of an assignment, the route tables of a listener.
 	refers []string
-	// vhds tells of a route table that its virtual hosts are resources of their own.
+	// vhds is set for a route table that loads its virtual hosts on demand.
 	vhds bool
 }
 
-// scan reads of a body what findings have. It fails if what it looks at is not a protobuf message.
+// scan reads the findings from a body. It fails if a part that it reads is not a protobuf message.
 func scan(t Type, body []byte) (f findings, err error) {
 	switch t {
 	case Cluster:
@@ -53,7 +53,7 @@ func (f *findings) cluster(body []byte) error {
 		switch number {
 		case 1: // Cluster.name
 			f.name = string(v)
-		case 3: // Cluster.eds_cluster_config.service_name; a field that comes twice is merged
+		case 3: // Cluster.eds_cluster_config.service_name; protobuf merges repeated occurrences
 			name, err := stringField(v, 2)
 			service = cmp.Or(name, service)
 			return err
@@ -67,7 +67,8 @@ func (f *findings) cluster(body []byte) error {
 	return err
 }
 
-// clusterType reads Cluster.type. It is one of two fields of which the last one counts; the other is Cluster.cluster_type.
+// clusterType reads Cluster.type. It is in a oneof with Cluster.cluster_type, of which the last one
+// counts.
 func clusterType(body []byte) (t int32) {
 	for len(body) > 0 {
 		number, kind, value, n := field(body)
@@ -78,7 +79,7 @@ func clusterType(body []byte) (t int32) {
 		switch {
 		case number == 2 && kind == protowire.VarintType:
 			v, _ := protowire.ConsumeVarint(value)
-			t = int32(v) // as protobuf cuts an enum's value
+			t = int32(v) // as protobuf truncates enum values
 		case number == 38 && kind == protowire.BytesType:
 			t = 0
 		}
@@ -140,7 +141,7 @@ func (f *findings) filter(body []byte) error {
 	})
 }
 
-// refer adds the name that a field of a message has.
+// refer adds the name in a field of a message.
 func (f *findings) refer(message []byte, field protowire.Number) error {
 	name, err := stringField(message, field)
 	if name != "" {
@@ -149,7 +150,7 @@ func (f *findings) refer(message []byte, field protowire.Number) error {
 	return err
 }
 
-// anyFields are those of a google.protobuf.Any.
+// anyFields returns the fields of a google.protobuf.Any.
 func anyFields(b []byte) (url, value []byte, err error) {
 	err = eachField(b, func(number protowire.Number, v []byte) error {
 		switch number {
@@ -173,8 +174,8 @@ func stringField(b []byte, field protowire.Number) (s string, err error) {
 	return s, err
 }
 
-// eachField visits the strings and messages among the fields of a message. A field of another kind than its number's own is
-// unknown to protobuf, so it is passed over here, too.
+// eachField visits the strings and messages among the fields of a message. It skips a field of the
+// wrong wire type, which is unknown to protobuf, too.
 func eachField(b []byte, visit func(protowire.Number, []byte) error) error {
 	for len(b) > 0 {
 		number, kind, value, n := field(b)
@@ -193,8 +194,8 @@ func eachField(b []byte, visit func(protowire.Number, []byte) error) error {
 	return nil
 }
 
-// field reads the first field of a message: its value as it is encoded and the length of tag and value, or a negative number, an
-// error of protowire.
+// field reads the first field of a message. It returns the encoded value and the length of tag and
+// value, or a negative length, which is an error of protowire.
 func field(b []byte) (number protowire.Number, kind protowire.Type, value []byte, length int) {
 	number, kind, tag := protowire.ConsumeTag(b)
 	if tag < 0 {

@@ -211,7 +211,7 @@ func TestMembersOfCollectionsAreTold(t *testing.T) {
 			}
 			return 0
 		},
-	}).Start(web, sidecar.Manners{})
+	}).Start(web, sidecar.Faults{})
 	c := <-s.streams
 	c.hears("CDS")
 	c.says("c1", eds("a"))
@@ -233,7 +233,7 @@ func TestMembersOfCollectionsAreTold(t *testing.T) {
 func TestASidecarAsksAsEnvoyDoes(t *testing.T) {
 	s := startScript(t)
 	f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t)})
-	one := f.Start(web, sidecar.Manners{})
+	one := f.Start(web, sidecar.Faults{})
 	c := <-s.streams
 	first := <-c.requests
 	require.Equal(t, "CDS", told(first))
@@ -299,7 +299,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 		s.refusal <- status.Error(codes.ResourceExhausted, "too many")
 	}
 	f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t)})
-	f.Start(web, sidecar.Manners{})
+	f.Start(web, sidecar.Faults{})
 	c := <-s.streams
 	c.hears("CDS")
 	await(t, f, "counts", func(s sidecar.Stats) bool { return s.Refused == 3 && s.Attempts == 4 })
@@ -316,7 +316,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 
 func TestSidecarsRefuseAndDelayAsTold(t *testing.T) {
 	s := startScript(t)
-	open := func(m sidecar.Manners) *talk {
+	open := func(m sidecar.Faults) *talk {
 		f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t), Seed: 7})
 		f.Start(web, m)
 		c := <-s.streams
@@ -324,7 +324,7 @@ func TestSidecarsRefuseAndDelayAsTold(t *testing.T) {
 		return c
 	}
 	t.Run("refuses", func(t *testing.T) {
-		c := open(sidecar.Manners{NackShare: 0.5})
+		c := open(sidecar.Faults{NackShare: 0.5})
 		var said []string
 		for i := range 20 {
 			c.says(fmt.Sprint(i), &clusterv3.Cluster{Name: "c"})
@@ -335,12 +335,12 @@ func TestSidecarsRefuseAndDelayAsTold(t *testing.T) {
 		require.Contains(t, all, " ack ")
 	})
 	t.Run("takes its time", func(t *testing.T) {
-		c := open(sidecar.Manners{AckAfter: 1e6})
+		c := open(sidecar.Faults{AckDelay: 1e6})
 		c.says("1", eds("a"))
 		c.hears("EDS +a", "CDS ack 1")
 	})
 	t.Run("floods", func(t *testing.T) {
-		c := open(sidecar.Manners{Flood: 1000})
+		c := open(sidecar.Faults{FloodRate: 1000})
 		c.says("1", eds("a"))
 		for subscriptions := 0; subscriptions < 20; {
 			if told(<-c.requests) == "EDS +a" {
@@ -349,12 +349,12 @@ func TestSidecarsRefuseAndDelayAsTold(t *testing.T) {
 		}
 	})
 	t.Run("reads slowly", func(t *testing.T) {
-		c := open(sidecar.Manners{ReadRate: 100_000})
+		c := open(sidecar.Faults{ReadRate: 100_000})
 		c.says("1", &clusterv3.Cluster{Name: "c", AltStatName: strings.Repeat("x", 20_000)})
 		c.hears("LDS", "CDS ack 1")
 	})
 	t.Run("goes deaf", func(t *testing.T) {
-		c := open(sidecar.Manners{Deaf: true})
+		c := open(sidecar.Faults{StopsReading: true})
 		c.says("1")
 		c.hears() // of no type
 		c.says("2", sidecar.Cluster)

@@ -32,7 +32,7 @@ func TestOverTLSWithAToken(t *testing.T) {
 		Targets: []string{s.address}, Backoff: quick, Log: logTo(t), TLS: client,
 		Token: func(id sidecar.Identity) (string, error) { return "of " + id.Pod, nil },
 	})
-	f.Start(web, sidecar.Manners{})
+	f.Start(web, sidecar.Faults{})
 	for range 2 {
 		c := <-s.streams
 		require.Equal(t, []string{"Bearer of web-0"}, c.header.Get("authorization"))
@@ -52,7 +52,7 @@ func TestWhoIsNotTrustedIsNotTalkedTo(t *testing.T) {
 	s := startScript(t, grpc.Creds(credentials.NewTLS(server)))
 	_, other := trust(t)
 	f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, TLS: other})
-	f.Start(web, sidecar.Manners{})
+	f.Start(web, sidecar.Faults{})
 	await(t, f, "failures", func(s sidecar.Stats) bool { return s.Failures > 2 })
 	require.Zero(t, f.Stats().Connected)
 }
@@ -63,11 +63,12 @@ func TestWhoHasNoTokenTriesAgain(t *testing.T) {
 		Targets: []string{s.address}, Backoff: quick,
 		Token: func(sidecar.Identity) (string, error) { return "", errors.New("none") },
 	})
-	f.Start(web, sidecar.Manners{})
+	f.Start(web, sidecar.Faults{})
 	await(t, f, "failures", func(s sidecar.Stats) bool { return s.Failures > 2 })
 }
 
-// A request larger than the server's window goes out as the window opens, and what waits costs next to nothing.
+// A request larger than the server's window goes out as the window opens, and what waits costs next
+// to nothing.
 func TestRequestsLargerThanTheWindow(t *testing.T) {
 	const clusters, n = 5000, 5
 	s := startScript(t, grpc.MaxRecvMsgSize(1<<24), grpc.InitialWindowSize(1<<16), grpc.InitialConnWindowSize(1<<16))
@@ -77,7 +78,7 @@ func TestRequestsLargerThanTheWindow(t *testing.T) {
 		all = append(all, eds(fmt.Sprintf("outbound|80||service-%d.a-namespace-with-a-long-name.svc.cluster.local", i)))
 	}
 	for range n {
-		f.Start(web, sidecar.Manners{})
+		f.Start(web, sidecar.Faults{})
 	}
 	for range n {
 		c := <-s.streams
@@ -107,6 +108,6 @@ func TestOptionsThatCannotBe(t *testing.T) {
 
 func TestWhoCannotConnectWaitsLonger(t *testing.T) {
 	f := newFleet(t, sidecar.Options{Targets: []string{held(t)}, Backoff: sidecar.Backoff{Base: time.Millisecond, Max: 4 * time.Millisecond}})
-	f.Start(web, sidecar.Manners{})
+	f.Start(web, sidecar.Faults{})
 	await(t, f, "failures", func(s sidecar.Stats) bool { return s.Failures > 10 })
 }

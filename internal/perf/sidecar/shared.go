@@ -9,17 +9,18 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// This file has what a loop's sidecars share: places, buffers, the ways in from outside, counts.
+// This file has what the sidecars of a loop share: slots, buffers, calls from other goroutines,
+// counts.
 
-// occupy gives a sidecar a slot.
-func (l *loop) occupy(s *Sidecar) int {
+// takeSlot assigns a slot to a sidecar.
+func (l *loop) takeSlot(s *Sidecar) int {
 	var at int
 	if n := len(l.free); n > 0 {
 		at, l.free = l.free[n-1], l.free[:n-1]
 	} else {
 		at, l.slots = len(l.slots), append(l.slots, slot{})
 	}
-	l.slots[at].turn++
+	l.slots[at].generation++
 	l.slots[at].sidecar = s
 	return at
 }
@@ -29,9 +30,9 @@ func (l *loop) vacate(s *Sidecar) {
 	l.free = append(l.free, s.slot)
 }
 
-func (l *loop) token(s *Sidecar) token { return token{int32(s.slot), l.slots[s.slot].turn} }
+func (l *loop) token(s *Sidecar) token { return token{int32(s.slot), l.slots[s.slot].generation} }
 
-// source is the address that a sidecar connects from; the zero one leaves it to the system.
+// source returns the local address of a sidecar, or the zero Addr to leave it to the system.
 func (l *loop) source(number uint64) netip.Addr {
 	sources := l.options.Sources
 	if len(sources) == 0 {
@@ -40,25 +41,25 @@ func (l *loop) source(number uint64) netip.Addr {
 	return sources[number/uint64(len(l.targets))%uint64(len(sources))]
 }
 
-// incoming is a buffer for a response.
+// incoming returns a buffer for a response.
 func (l *loop) incoming() *incoming {
-	n := len(l.spares)
+	n := len(l.freeIncoming)
 	if n == 0 {
 		return &incoming{typ: NumTypes}
 	}
-	in := l.spares[n-1]
-	l.spares = l.spares[:n-1]
+	in := l.freeIncoming[n-1]
+	l.freeIncoming = l.freeIncoming[:n-1]
 	return in
 }
 
-// recycle keeps a buffer for the next response, unless enough are kept.
+// recycle keeps a buffer for reuse, unless maxFreeIncoming are kept.
 func (l *loop) recycle(in *incoming) {
-	if len(l.spares) == spare {
+	if len(l.freeIncoming) == maxFreeIncoming {
 		return
 	}
 	in.message = message{field: in.message.field[:0]}
 	in.reset()
-	l.spares = append(l.spares, in)
+	l.freeIncoming = append(l.freeIncoming, in)
 }
 
 func (l *loop) newDecoder() {
@@ -66,8 +67,8 @@ func (l *loop) newDecoder() {
 	l.decoder.SetMaxStringLength(headerLimit)
 }
 
-// header decodes a header block. What it returns is valid until the next call. Since dynamic compression is off, one decoder serves
-// all connections.
+// header decodes a header block. The result is valid until the next call. One decoder serves all
+// connections, because dynamic compression is off.
 func (l *loop) header(block []byte) ([]hpack.HeaderField, error) {
 	l.fields = l.fields[:0]
 	_, err := l.decoder.Write(block)
@@ -81,20 +82,20 @@ func (l *loop) header(block []byte) ([]hpack.HeaderField, error) {
 	return l.fields, nil
 }
 
-// opening is what a sidecar sends first.
-func (l *loop) opening(s *Sidecar) ([]byte, error) {
+// preamble returns the first bytes of a sidecar's connection.
+func (l *loop) preamble(s *Sidecar) ([]byte, error) {
 	t := l.targets[s.target]
 	if l.options.Token == nil {
-		return t.opening, nil
+		return t.preamble, nil
 	}
 	token, err := l.options.Token(*s.identity)
 	if err != nil {
 		return nil, fmt.Errorf("no token for %s.%s: %w", s.identity.Pod, s.identity.Namespace, err)
 	}
-	return l.fleet.openingOf(t.name, token), nil
+	return l.fleet.preambleFor(t.name, token), nil
 }
 
-// node is a sidecar's, encoded. What cannot be encoded is its own metadata, which New has checked.
+// node returns a sidecar's encoded node. Encoding can fail only on metadata, which New has checked.
 func (l *loop) node(id *Identity) []byte {
 	b, err := encodeNode(&l.options.Mesh, id)
 	if err != nil {
@@ -103,8 +104,8 @@ func (l *loop) node(id *Identity) []byte {
 	return b
 }
 
-// do lets the loop run a function in its next round. After Close nothing is run.
-func (l *loop) do(f func()) {
+// post runs a function on the loop in its next round, or never after Close.
+func (l *loop) post(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closing {
@@ -116,17 +117,17 @@ func (l *loop) do(f func()) {
 	}
 }
 
-// ask is do that waits until the function has run.
-func (l *loop) ask(f func()) {
+// call is post that waits until the function has run.
+func (l *loop) call(f func()) {
 	done := make(chan struct{})
-	l.do(func() { f(); close(done) })
+	l.post(func() { f(); close(done) })
 	select {
 	case <-done:
 	case <-l.ended:
 	}
 }
 
-// close ends the loop; run has returned when it does.
+// close ends the loop and waits for run to return.
 func (l *loop) close() {
 	l.mu.Lock()
 	if !l.closing {
@@ -137,8 +138,8 @@ func (l *loop) close() {
 	<-l.ended
 }
 
-// obey runs what others want, and tells whether the fleet is closed.
-func (l *loop) obey() (closing bool) {
+// runCommands runs the posted functions, and reports whether the fleet is closed.
+func (l *loop) runCommands() (closing bool) {
 	l.mu.Lock()
 	commands := l.commands
 	l.commands = nil
@@ -150,26 +151,26 @@ func (l *loop) obey() (closing bool) {
 	return closing
 }
 
-// show makes the counts visible, and wakes those who wait for them to change.
-func (l *loop) show() {
+// publishStats makes the counts visible, and wakes Await if they have changed.
+func (l *loop) publishStats() {
 	l.mu.Lock()
-	before := l.shown
-	l.shown = l.stats
+	before := l.published
+	l.published = l.stats
 	l.mu.Unlock()
 	if before.Connected != l.stats.Connected || before.Synced != l.stats.Synced {
 		l.fleet.changed()
 	}
 }
 
-// report logs, but not what was logged last: what befalls one sidecar often befalls all.
+// report logs an error, unless it equals the last one: many sidecars often have the same.
 func (l *loop) report(level slog.Level, err error) {
-	if said := err.Error(); said != l.said {
-		l.said = said
+	if said := err.Error(); said != l.lastReport {
+		l.lastReport = said
 		l.options.Log.Log(context.Background(), level, "a simulated sidecar has no stream", "error", said)
 	}
 }
 
-// inUse visits what the sidecars need.
+// inUse visits the tables and entries that sidecars use.
 func (l *loop) inUse(useTable func(*table), useEntry func(*entry)) {
 	for s := range l.sidecars {
 		for _, t := range s.tables {
@@ -184,7 +185,7 @@ func (l *loop) inUse(useTable func(*table), useEntry func(*entry)) {
 		}
 		if s.out != nil {
 			for _, r := range s.out.queue {
-				for _, t := range []*table{r.of, r.held} {
+				for _, t := range []*table{r.namesOf, r.versions} {
 					if t != nil {
 						useTable(t)
 					}

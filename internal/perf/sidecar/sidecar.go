@@ -11,61 +11,62 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Sidecar is one of a fleet.
+// Sidecar is one sidecar of a fleet.
 type Sidecar struct {
-	loop     *loop
-	identity *Identity
-	manners  *Manners // nil: none
-	number   uint64
-	synced   atomic.Bool
-	gone     atomic.Bool
+	loop      *loop
+	identity  *Identity
+	faults    *Faults // nil: none
+	number    uint64
+	synced    atomic.Bool
+	isStopped atomic.Bool
 
-	// What follows is the loop's.
+	// Only the loop uses the following fields.
 
-	socket   int // -1: none
-	slot     int
-	target   int
-	phase    phase
-	interest interest
-	paused   bool   // reads nothing for now
-	stream   uint32 // of all that it opened; timers are for one
-	attempts int    // since the last response
-	drawn    uint64 // how often something was drawn
+	socket      int // -1: none
+	slot        int
+	target      int
+	phase       phase
+	interest    interest
+	paused      bool   // delayNextRead has paused reads
+	stream      uint32 // how many streams it has opened; a timer is for one
+	attempts    int    // since the last response
+	randomDraws uint64 // how many random numbers it has used
 
-	http framing
-	tls  *tlsLink  // nil: plaintext
-	in   *incoming // nil: nothing of a response has come
-	out  *outbox   // nil: no request waits
-	tail []byte    // frames that the socket did not take
+	http   framing
+	tls    *tlsLink  // nil: plaintext
+	in     *incoming // nil: nothing of a response has come
+	out    *outbox   // nil: no request waits
+	unsent []byte    // frames that the socket did not take
 
-	// Of the stream: what was asked for, of that what has not been answered, whose names have all been answered or were waited for in
-	// vain, and for which a timer is set. ever is what was asked for on any stream.
-	asked, waits, settled, late, timed, ever typeSet
-	introduced, answered                     bool
-	returning                                bool // an earlier stream was answered
-	responses                                uint32
-	status                                   streamStatus
-	tables                                   [NumTypes]*table
-	world                                    *[NumTypes]worldState // nil: delta
+	// Of the stream: the types it has subscribed to, those without an answer, those whose names
+	// have all been answered, those that have timed out, and those with a timer. everRequested are
+	// the types subscribed to on any stream.
+	requested, unanswered, settled, timedOut, timerSet, everRequested typeSet
+	introduced, answered                                              bool
+	reconnected                                                       bool // an earlier stream was answered
+	responses                                                         uint32
+	status                                                            streamStatus
+	tables                                                            [NumTypes]*table
+	sotw                                                              *[NumTypes]sotwState // nil: delta
 }
 
 type phase uint8
 
 const (
-	waiting    phase = iota // for the next attempt
-	connecting              // the socket or TLS
+	waiting    phase = iota // waits for the next attempt
+	connecting              // establishes the socket or TLS
 	open
 	stopped
 )
 
-// streamStatus is how the server ended the stream.
+// streamStatus is the status with which the server ended the stream.
 type streamStatus struct {
 	headed  bool
 	code    string // grpc-status
 	message string
 }
 
-// refusedError is a stream that ended with a status.
+// refusedError is the error of a stream that ended with a status.
 type refusedError struct{ streamStatus }
 
 func (e refusedError) Error() string {
@@ -76,23 +77,23 @@ func (e refusedError) Error() string {
 	return fmt.Sprintf("the stream ended: %s: %s", code, e.message)
 }
 
-// Identity is what it was started with.
+// Identity returns what it was started with.
 func (s *Sidecar) Identity() Identity { return *s.identity }
 
-// IsSynced tells whether it has an answer to all that it asked for.
+// IsSynced reports whether it has an answer to everything it asked for.
 func (s *Sidecar) IsSynced() bool { return s.synced.Load() }
 
-// Stop closes its connection and ends it. It returns at once; a second call does nothing.
+// Stop closes its connection and ends it. It does not wait. A second call does nothing.
 func (s *Sidecar) Stop() {
-	if !s.gone.Swap(true) {
+	if !s.isStopped.Swap(true) {
 		s.loop.fleet.started.Add(-1)
-		s.loop.do(func() { s.stop() })
+		s.loop.post(func() { s.stop() })
 	}
 }
 
-// Reconnect closes its connection as if it had broken, so that it connects anew.
+// Reconnect closes its connection as if it had broken, so that it reconnects.
 func (s *Sidecar) Reconnect() {
-	s.loop.do(func() {
+	s.loop.post(func() {
 		if s.phase == open {
 			s.lost(errReconnect)
 		}
@@ -101,13 +102,14 @@ func (s *Sidecar) Reconnect() {
 
 var errReconnect = errors.New("told to connect anew")
 
-// Resources are the names and versions of what it holds of a type. It must not be called by the functions of Options, and is nil
-// once the fleet is closed. Collections are not held.
+// Resources returns the names and versions of the resources of a type that it holds, or nil once
+// the fleet is closed. Members of collections are not held. The callbacks of Options must not call
+// it.
 func (s *Sidecar) Resources(t Type) map[string]string {
 	var all map[string]string
-	s.loop.ask(func() {
+	s.loop.call(func() {
 		all = make(map[string]string, s.tables[t].size())
-		var at place
+		var at position
 		for e := s.tables[t].next(&at); e != nil; e = s.tables[t].next(&at) {
 			if !e.absent {
 				all[e.name] = e.version
@@ -117,13 +119,13 @@ func (s *Sidecar) Resources(t Type) map[string]string {
 	return all
 }
 
-// Holds is how many resources of a type it has; what is said of Resources holds here too.
+// Holds returns how many resources of a type it holds, under the conditions of Resources.
 func (s *Sidecar) Holds(t Type) (n int) {
-	s.loop.ask(func() { n = s.tables[t].size() })
+	s.loop.call(func() { n = s.tables[t].size() })
 	return n
 }
 
-// connect begins an attempt.
+// connect begins an attempt to connect.
 func (s *Sidecar) connect() {
 	l := s.loop
 	l.stats.Attempts++
@@ -131,7 +133,7 @@ func (s *Sidecar) connect() {
 	socket, err := dial(l.targets[s.target].address, l.source(s.number))
 	if err == nil {
 		s.socket = socket
-		s.slot = l.occupy(s)
+		s.slot = l.takeSlot(s)
 		s.interest = interest{write: true}
 		err = l.poll.add(socket, l.token(s), s.interest)
 	}
@@ -150,7 +152,7 @@ func (s *Sidecar) connected() error {
 		s.tls = l.handshake(s)
 		return nil
 	}
-	first, err := l.opening(s)
+	first, err := l.preamble(s)
 	if err != nil {
 		return err
 	}
@@ -164,20 +166,20 @@ func (s *Sidecar) connected() error {
 	return nil
 }
 
-// firstResponse notes that the server answers.
+// firstResponse records that the server answers.
 func (s *Sidecar) firstResponse() {
 	if s.answered {
 		return
 	}
 	s.answered, s.attempts = true, 0
 	s.loop.stats.Connected++
-	if s.returning {
+	if s.reconnected {
 		s.loop.stats.Reconnects++
 	}
-	s.returning = true
+	s.reconnected = true
 }
 
-// lost closes the connection, and sets the time of the next attempt.
+// lost closes the connection, and schedules the next attempt.
 func (s *Sidecar) lost(why error) {
 	l := s.loop
 	var refused refusedError
@@ -193,12 +195,12 @@ func (s *Sidecar) lost(why error) {
 	}
 	s.close()
 	s.phase = waiting
-	wait := l.options.Backoff.after(s.attempts, s.draw())
+	wait := l.options.Backoff.after(s.attempts, s.random())
 	s.attempts++
 	s.after(wait, func(s *Sidecar) { s.connect() })
 }
 
-// close gives all up that belongs to a connection.
+// close releases everything that belongs to a connection.
 func (s *Sidecar) close() {
 	l := s.loop
 	s.setSynced(false)
@@ -219,8 +221,8 @@ func (s *Sidecar) close() {
 		l.recycle(s.in)
 		s.in = nil
 	}
-	s.out, s.tail, s.http, s.paused = nil, nil, framing{}, false
-	s.stream++ // timers of the connection are void
+	s.out, s.unsent, s.http, s.paused = nil, nil, framing{}, false
+	s.stream++ // cancels the timers of the connection
 }
 
 func (s *Sidecar) stop() {
@@ -247,57 +249,58 @@ func (s *Sidecar) setSynced(is bool) {
 	}
 }
 
-// after does something later, unless the connection is lost or the sidecar stopped before.
+// after schedules a function, which does not run if the connection is lost or the sidecar stopped
+// before.
 func (s *Sidecar) after(d time.Duration, do func(*Sidecar)) {
 	s.loop.timers.add(timer{at: s.loop.now().Add(d), sidecar: s, stream: s.stream, do: do})
 }
 
-// expect sets the time after which it goes on without the resources of a type that it asked for.
+// expect sets the timeout for the resources of a type.
 func (s *Sidecar) expect(t Type) {
-	if s.timed.has(t) || t == Collection {
+	if s.timerSet.has(t) || t == Collection {
 		return
 	}
-	s.timed.add(t)
+	s.timerSet.add(t)
 	s.after(s.loop.options.FetchTimeout, func(s *Sidecar) {
-		s.timed.remove(t)
-		if !s.has(t) {
+		s.timerSet.remove(t)
+		if !s.isReady(t) {
 			s.loop.stats.Late++
-			s.late.add(t)
-			s.proceed()
+			s.timedOut.add(t)
+			s.openNext()
 			s.updateSynced()
 		}
 	})
 }
 
-// draw is a number from [0, 1) that the seed, the sidecar and how many it drew decide.
-func (s *Sidecar) draw() float64 {
-	s.drawn++
-	x := s.loop.options.Seed + s.number*0x9e3779b97f4a7c15 + s.drawn*0xd1342543de82ef95
+// random returns a number of [0, 1), determined by the seed, the sidecar and how many it has used.
+func (s *Sidecar) random() float64 {
+	s.randomDraws++
+	x := s.loop.options.Seed + s.number*0x9e3779b97f4a7c15 + s.randomDraws*0xd1342543de82ef95
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return float64((x^x>>31)>>11) / (1 << 53)
 }
 
-// floodEvery is how often needless requests are sent.
+// floodEvery is the interval of needless requests.
 const floodEvery = 10 * time.Millisecond
 
-// flood sends needless requests, but none while others wait for the window.
+// flood sends needless requests, unless others wait for the window.
 func (s *Sidecar) flood() {
-	if s.manners == nil || s.manners.Flood == 0 {
+	if s.faults == nil || s.faults.FloodRate == 0 {
 		return
 	}
 	s.after(floodEvery, func(s *Sidecar) {
 		if s.phase != open {
 			return
 		}
-		s.drawn++
-		n := s.manners.Flood / int(time.Second/floodEvery)
-		if s.draw() < float64(s.manners.Flood%int(time.Second/floodEvery))/float64(time.Second/floodEvery) {
+		s.randomDraws++
+		n := s.faults.FloodRate / int(time.Second/floodEvery)
+		if s.random() < float64(s.faults.FloodRate%int(time.Second/floodEvery))/float64(time.Second/floodEvery) {
 			n++
 		}
 		for range n {
 			if s.out == nil && s.answered {
-				s.needless()
+				s.sendNeedless()
 				s.loop.flush(s)
 			}
 		}
@@ -305,17 +308,17 @@ func (s *Sidecar) flood() {
 	})
 }
 
-// needless subscribes to what is subscribed.
-func (s *Sidecar) needless() {
+// sendNeedless subscribes again to what it has subscribed to.
+func (s *Sidecar) sendNeedless() {
 	t := Cluster
-	if s.asked.has(Endpoint) {
+	if s.requested.has(Endpoint) {
 		t = Endpoint
 	}
 	r := s.request(t)
-	if s.world != nil {
-		s.worldFields(&r, t)
+	if s.sotw != nil {
+		s.setSotWFields(&r, t)
 	} else if t == Endpoint {
-		var at place
+		var at position
 		for e := s.tables[Cluster].next(&at); e != nil && r.names == nil; e = s.tables[Cluster].next(&at) {
 			r.names = e.refers
 		}
@@ -323,7 +326,7 @@ func (s *Sidecar) needless() {
 	s.queue(r)
 }
 
-// The rest is what framing asks of its receiver.
+// The rest implements receiver.
 
 func (s *Sidecar) send(frame ...byte) { s.loop.out = append(s.loop.out, frame...) }
 
@@ -361,15 +364,19 @@ func (s *Sidecar) ended() error {
 	return refusedError{s.status}
 }
 
-// requestFields are the header of a stream (gRPC over HTTP/2, "Requests").
+// requestFields returns the headers of a stream (gRPC over HTTP/2, "Requests").
 func requestFields(scheme, authority string, p Protocol, token string) []hpack.HeaderField {
 	path := "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 	if p == StateOfTheWorld {
 		path = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 	}
 	fields := []hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: scheme}, {Name: ":path", Value: path}, {Name: ":authority", Value: authority},
-		{Name: "te", Value: "trailers"}, {Name: "content-type", Value: "application/grpc"}, {Name: "user-agent", Value: "lateen-perf"},
+		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: scheme}, {Name: ":path", Value: path}, {
+			Name: ":authority", Value: authority,
+		},
+		{Name: "te", Value: "trailers"}, {
+			Name: "content-type", Value: "application/grpc",
+		}, {Name: "user-agent", Value: "lateen-perf"},
 	}
 	if token != "" {
 		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + token, Sensitive: true})

@@ -2,10 +2,10 @@ package sidecar
 
 import "github.com/lateen-mesh/lateen/internal/xds/typeurl"
 
-// Type is a type of resource that sidecars ask for.
+// Type is a type of resource that sidecars subscribe to.
 type Type uint8
 
-// The types in the order in which Envoy asks for them.
+// The types in the order of Envoy's subscriptions.
 const (
 	Cluster Type = iota
 	Endpoint
@@ -18,10 +18,10 @@ const (
 	NumTypes
 )
 
-// URL is the type's URL.
+// URL returns the type's URL.
 func (t Type) URL() string { return types[t].url }
 
-// String is the name of the type's discovery service in short, "CDS".
+// String returns the short name of the type's discovery service, as "CDS".
 func (t Type) String() string { return types[t].short }
 
 var types = [NumTypes]struct{ short, url string }{
@@ -35,37 +35,38 @@ var types = [NumTypes]struct{ short, url string }{
 	NameTable:   {"NDS", typeurl.NameTable},
 }
 
-// Stats are a fleet's counts: gauges of now, and sums since it began.
+// Stats are a fleet's counts: present gauges, and sums since its start.
 type Stats struct {
-	// Started sidecars have not been stopped. Of them Connected have a stream that was answered, Synced have an answer to all that
-	// they asked for on it.
+	// Started counts sidecars that have not been stopped. Connected counts those whose stream was
+	// answered, and Synced those with an answer to everything they asked for on it.
 	Started, Connected, Synced int
-	// BytesRead and BytesWritten are those of the sockets (with TLS: of what is inside).
+	// BytesRead and BytesWritten count bytes of the sockets, with TLS the decrypted ones.
 	BytesRead, BytesWritten uint64
-	// Attempts are connections that were tried, Failures those that could not be established, Refused are streams that ended
-	// with a status before any response, Reconnects are streams after a sidecar's first that were answered.
+	// Attempts counts attempts to connect, and Failures those that failed. Refused counts streams
+	// that ended with a status before any response. Reconnects counts answered streams after a
+	// sidecar's first.
 	Attempts, Failures, Refused, Reconnects uint64
-	// Late counts waits for endpoints or routes that took longer than the fetch timeout.
+	// Late counts waits for endpoints or routes that exceeded the fetch timeout.
 	Late uint64
-	// Malformed counts connections that were given up because what came over them could not be read.
+	// Malformed counts connections that were closed because of unreadable input.
 	Malformed uint64
 	Types     [NumTypes]TypeStats
-	// Unknown counts responses of types that no sidecar asks for.
+	// Unknown counts responses of types that no sidecar subscribes to.
 	Unknown uint64
 }
 
-// TypeStats are counts of one type of resource.
+// TypeStats are the counts of one type.
 type TypeStats struct {
-	// Bytes are those of response messages, RequestBytes those of requests, without framing.
+	// Bytes counts response messages, and RequestBytes requests, both without framing.
 	Bytes, RequestBytes uint64
-	// Resources came in Responses, as did the names of Removed ones.
+	// Resources counts resources in responses, and Removed the names of removed ones.
 	Requests, Responses, Resources, Removed uint64
 	Acks, Nacks                             uint64
-	// Reported are versions that sidecars said they had when they connected again.
+	// Reported counts versions that sidecars reported after a reconnect.
 	Reported uint64
 }
 
-// Total sums the types.
+// Total sums over the types.
 func (s Stats) Total() (t TypeStats) {
 	for _, of := range s.Types {
 		t = t.plus(of)

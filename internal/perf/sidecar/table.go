@@ -7,23 +7,23 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// buckets is into how many parts a table of more than that many entries is cut.
+// buckets is the number of parts of a table with more entries than that.
 const buckets = 64
 
-// table is what sidecars hold of a type: entries, at most one of a name. It is immutable, and equal tables of a loop are one. Its
-// parts are shared with other tables, so that two that differ in one entry differ in one part.
+// table is what a sidecar holds of a type: entries, at most one for each name. It is immutable, and
+// equal tables of a loop are identical. Tables share parts, so two tables with one different entry
+// have one different part.
 type table struct {
-	parts  []*part // one, or as many as there are buckets
+	parts  []*part // one part, or as many as buckets
 	digest uint64
 	totals
 	epoch uint32
 
-	// names are those that the entries refer to, sorted, each once, where entries refer to others than themselves; made when
-	// they are first asked for.
+	// names caches references if an entry refers to other names than its own.
 	names []string
 }
 
-// part are entries ordered by hash and name.
+// part is a slice of entries ordered by hash and name.
 type part struct {
 	entries []*entry
 	digest  uint64
@@ -34,11 +34,11 @@ type part struct {
 // totals are sums over entries.
 type totals struct {
 	n, absent, marked int
-	// refers is how many refer to others, foreign how many of them to another name than their own, vhds how many are route
-	// tables with virtual hosts of their own.
+	// refers counts entries that refer to others, foreign those that refer to another name than
+	// their own, and vhds route tables that load their virtual hosts on demand.
 	refers, foreign, vhds int
-	// referBytes is the size of the names that they refer to as repeated strings of a message, versionBytes that of names and
-	// versions as a map.
+	// referBytes is the size of the referenced names as repeated strings of a message, and
+	// versionBytes that of names and versions as a map.
 	referBytes, versionBytes int
 }
 
@@ -78,15 +78,15 @@ func totalsOf(e *entry) totals {
 	return t
 }
 
-// versionSize is that of an entry of a map from names to versions.
+// versionSize returns the size of an entry in a map from names to versions.
 func versionSize(e *entry) int {
 	return 2 + protowire.SizeBytes(len(e.name)) + protowire.SizeBytes(len(e.version))
 }
 
-// size is how many resources it holds.
+// size returns how many resources it holds.
 func (t *table) size() int { return t.n - t.absent }
 
-// get finds a name's entry, nil if there is none. The hash is the name's.
+// get returns the entry of a name, or nil. hash must be the name's hash.
 func (t *table) get(hash uint64, name string) *entry {
 	if len(t.parts) == 0 {
 		return nil
@@ -106,27 +106,27 @@ func (t *table) get(hash uint64, name string) *entry {
 
 func bucket(hash uint64) int { return int(hash >> (64 - 6)) }
 
-// place is where in a table an iteration is.
-type place struct{ part, index int }
+// position is the state of an iteration over a table.
+type position struct{ part, index int }
 
-// next is the entry at a place, which it moves on; nil at the end.
-func (t *table) next(at *place) *entry {
+// next returns the entry at a position and advances it, or returns nil at the end.
+func (t *table) next(at *position) *entry {
 	for at.part < len(t.parts) {
 		if p := t.parts[at.part]; at.index < len(p.entries) {
 			at.index++
 			return p.entries[at.index-1]
 		}
-		*at = place{part: at.part + 1}
+		*at = position{part: at.part + 1}
 	}
 	return nil
 }
 
-// references are the names that the entries refer to, sorted, each once.
+// references returns the names that the entries refer to, sorted, without duplicates.
 func (t *table) references() []string {
 	if t.names != nil || t.refers == 0 {
 		return t.names
 	}
-	var at place
+	var at position
 	for e := t.next(&at); e != nil; e = t.next(&at) {
 		t.names = append(t.names, e.refers...)
 	}
@@ -135,7 +135,7 @@ func (t *table) references() []string {
 	return t.names
 }
 
-// refersTo tells whether an entry refers to a name.
+// refersTo reports whether an entry refers to a name.
 func (t *table) refersTo(hash uint64, name string) bool {
 	if e := t.get(hash, name); e != nil && slices.Contains(e.refers, name) {
 		return true
@@ -147,7 +147,7 @@ func (t *table) refersTo(hash uint64, name string) bool {
 	return is
 }
 
-// pending counts the names that the table refers to and of which child knows nothing.
+// pending counts the names that the table refers to and that child has no entry for.
 func (t *table) pending(child *table) (n int) {
 	if t.foreign > 0 {
 		for _, name := range t.references() {
@@ -157,7 +157,7 @@ func (t *table) pending(child *table) (n int) {
 		}
 		return n
 	}
-	var at place
+	var at position
 	for e := t.next(&at); e != nil; e = t.next(&at) {
 		if len(e.refers) > 0 && child.get(e.hash, e.name) == nil {
 			n++
@@ -166,26 +166,26 @@ func (t *table) pending(child *table) (n int) {
 	return n
 }
 
-// step is how the names that a table refers to differ from another's.
-type step struct{ more, less []string }
+// refDiff is the difference between the names that two tables refer to.
+type refDiff struct{ added, removed []string }
 
-// stepTo compares. Parts that the two share are not looked at.
-func (t *table) stepTo(to *table) (s step) {
-	was, is := t.differing(to)
+// diffRefs compares the referenced names of two tables. It skips shared parts.
+func (t *table) diffRefs(to *table) (s refDiff) {
+	was, is := t.changedRefs(to)
 	slices.Sort(was)
 	slices.Sort(is)
 	was, is = slices.Compact(was), slices.Compact(is)
-	alone := t.foreign+to.foreign == 0 // what an entry refers to, no other one in a part that is shared does
+	alone := t.foreign+to.foreign == 0 // then no entry of a shared part refers to a name of another part
 	for i, j := 0, 0; i < len(was) || j < len(is); {
 		switch {
 		case j == len(is) || i < len(was) && was[i] < is[j]:
 			if alone || !to.refersTo(nameHash(was[i]), was[i]) {
-				s.less = append(s.less, was[i])
+				s.removed = append(s.removed, was[i])
 			}
 			i++
 		case i == len(was) || is[j] < was[i]:
 			if alone || !t.refersTo(nameHash(is[j]), is[j]) {
-				s.more = append(s.more, is[j])
+				s.added = append(s.added, is[j])
 			}
 			j++
 		default:
@@ -195,8 +195,8 @@ func (t *table) stepTo(to *table) (s step) {
 	return s
 }
 
-// differing are the names that the parts refer to in which two tables differ.
-func (t *table) differing(to *table) (was, is []string) {
+// changedRefs returns the names referred to by the parts in which two tables differ.
+func (t *table) changedRefs(to *table) (was, is []string) {
 	collect := func(names []string, p *part) []string {
 		for _, e := range p.entries {
 			names = append(names, e.refers...)

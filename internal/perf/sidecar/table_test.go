@@ -66,7 +66,7 @@ func TestTablesHoldWhatTheyWereGiven(t *testing.T) {
 					service = fmt.Sprintf("c%d", (first+i)/2)
 				}
 				version := fmt.Sprint(remove)
-				e, err := ts.entry(&found{typ: Cluster, name: []byte(name), version: []byte(version), body: body(name, service)})
+				e, err := ts.intern(&received{typ: Cluster, name: []byte(name), version: []byte(version), body: body(name, service)})
 				require.NoError(t, err)
 				edits = append(edits, edit{e.hash, e.name, e})
 				digest = mix(digest, e.key)
@@ -95,16 +95,16 @@ func check(t *rapid.T, ts *tables, from, to holding) {
 
 	// Equal contents are the same table, however they came about.
 	var edits []edit
-	var at place
+	var at position
 	for e := to.table.next(&at); e != nil; e = to.table.next(&at) {
 		edits = append(edits, edit{e.hash, e.name, e})
 	}
 	slices.Reverse(edits)
-	require.Same(t, to.table, ts.apply(ts.empty, edits, uint64(len(ts.ways))+1<<40))
+	require.Same(t, to.table, ts.apply(ts.empty, edits, uint64(len(ts.transitions))+1<<40))
 
-	step := ts.step(from.table, to.table)
-	require.Equal(t, without(to.references(), from.references()), step.more)
-	require.Equal(t, without(from.references(), to.references()), step.less)
+	step := ts.refDiff(from.table, to.table)
+	require.Equal(t, without(to.references(), from.references()), step.added)
+	require.Equal(t, without(from.references(), to.references()), step.removed)
 	require.Equal(t, len(without(to.references(), namesIn(from))), to.table.pending(from.table))
 }
 
@@ -129,7 +129,7 @@ func TestTablesShareWhatTheyHaveInCommon(t *testing.T) {
 	ts := newTables(newInterner(nil))
 	var edits []edit
 	for i := range 4000 {
-		e := ts.none(Endpoint, fmt.Sprintf("outbound|80||service-%d.default.svc.cluster.local", i))
+		e := ts.absentEntry(Endpoint, fmt.Sprintf("outbound|80||service-%d.default.svc.cluster.local", i))
 		edits = append(edits, edit{e.hash, e.name, e})
 	}
 	a := ts.apply(ts.empty, edits, 1)
@@ -149,12 +149,12 @@ func TestUnusedTablesAreForgotten(t *testing.T) {
 	held := ts.empty
 	most := 0
 	for i := range 50_000 {
-		e := ts.none(Endpoint, fmt.Sprintf("service-%d", i))
+		e := ts.absentEntry(Endpoint, fmt.Sprintf("service-%d", i))
 		held = ts.apply(held, []edit{{e.hash, e.name, e}, {hash: nameHash(fmt.Sprintf("service-%d", i-100)), name: fmt.Sprintf("service-%d", i-100)}}, e.key)
 		if ts.due() {
 			ts.sweep(func(use func(*table), _ func(*entry)) { use(held) })
 		}
-		most = max(most, len(ts.entries)+len(ts.tables)+len(ts.parts)+len(ts.ways))
+		most = max(most, len(ts.entries)+len(ts.tables)+len(ts.parts)+len(ts.transitions))
 	}
 	require.Equal(t, 100, held.n)
 	require.Less(t, most, 2*sweepAt)

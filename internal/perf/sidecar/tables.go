@@ -5,26 +5,28 @@ import (
 	"slices"
 )
 
-// sweepAt is how many new things a loop makes before it looks for ones that nobody uses any more, if it has fewer than twice as
-// many in use.
+// sweepAt is how many new objects a loop creates before it collects unused ones, if this exceeds
+// twice the number in use.
 const sweepAt = 4096
 
-// tables are those of a loop's sidecars, and what is known of going from one to another: most sidecars go the same way.
+// tables interns the tables of a loop's sidecars, and caches the results of changes: most sidecars
+// receive the same ones.
 type tables struct {
 	*interner
 	empty  *table
 	tables map[uint64]*table
 	parts  map[uint64]*part
-	// What was worked out since the last sweep: where changes lead, how references differ, how many of them lack a resource.
-	ways    map[way]*table
-	steps   map[[2]*table]step
-	lacking map[[2]*table]int
-	epoch   uint32
-	live    int // after the last sweep
+	// Caches since the last sweep: results of edits, differences of references, counts of
+	// references without a resource.
+	transitions    map[transition]*table
+	refDiffs       map[[2]*table]refDiff
+	pendingCounts  map[[2]*table]int
+	epoch          uint32
+	liveAfterSweep int // after the last sweep
 }
 
-// way is a change of a table, told by the digest of the change.
-type way struct {
+// transition is a change of a table, identified by the digest of the change.
+type transition struct {
 	from   *table
 	change uint64
 }
@@ -36,28 +38,31 @@ func newTables(in *interner) *tables {
 }
 
 func (ts *tables) forget() {
-	ts.ways, ts.steps, ts.lacking = map[way]*table{}, map[[2]*table]step{}, map[[2]*table]int{}
+	ts.transitions, ts.refDiffs, ts.pendingCounts = map[transition]*table{}, map[[2]*table]refDiff{}, map[[2]*table]int{}
 }
 
-// edit puts an entry in the place of what has its name, or takes that out.
+// edit sets the entry of a name, or removes it.
 type edit struct {
 	hash  uint64
 	name  string
-	entry *entry // nil takes out
+	entry *entry // nil removes it
 }
 
-// apply is a table after edits, of which the last of a name counts. The digest tells them from all others.
+// apply returns a table with edits applied, of which the last of a name counts. The digest
+// identifies the edits.
 func (ts *tables) apply(from *table, edits []edit, digest uint64) *table {
 	if len(edits) == 0 {
 		return from
 	}
-	if to, ok := ts.ways[way{from, digest}]; ok {
+	if to, ok := ts.transitions[transition{from, digest}]; ok {
 		return to
 	}
 	edits = slices.Clone(edits)
-	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.name, b.name)) })
+	slices.SortStableFunc(
+		edits, func(a, b edit) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.name, b.name)) },
+	)
 	to := ts.edited(from, edits)
-	ts.ways[way{from, digest}] = to
+	ts.transitions[transition{from, digest}] = to
 	return to
 }
 
@@ -91,7 +96,7 @@ func (ts *tables) edited(from *table, edits []edit) *table {
 	return ts.of(all)
 }
 
-// merged are entries after edits. Both are ordered; the last edit of a name counts.
+// merged applies edits to entries. Both are ordered; the last edit of a name counts.
 func merged(entries []*entry, edits []edit) []*entry {
 	all := make([]*entry, 0, len(entries)+len(edits))
 	for i, e := range edits {
@@ -108,7 +113,7 @@ func merged(entries []*entry, edits []edit) []*entry {
 	return append(all, entries...)
 }
 
-// of is the table of ordered entries.
+// of returns the table of ordered entries.
 func (ts *tables) of(entries []*entry) *table {
 	if len(entries) == 0 {
 		return ts.empty
@@ -160,35 +165,35 @@ func (ts *tables) table(parts []*part) *table {
 	return t
 }
 
-// step is from.stepTo(to), remembered.
-func (ts *tables) step(from, to *table) step {
+// refDiff is a cached from.diffRefs(to).
+func (ts *tables) refDiff(from, to *table) refDiff {
 	if from == to {
-		return step{}
+		return refDiff{}
 	}
-	s, ok := ts.steps[[2]*table{from, to}]
+	s, ok := ts.refDiffs[[2]*table{from, to}]
 	if !ok {
-		s = from.stepTo(to)
-		ts.steps[[2]*table{from, to}] = s
+		s = from.diffRefs(to)
+		ts.refDiffs[[2]*table{from, to}] = s
 	}
 	return s
 }
 
-// pending is parent.pending(child), remembered.
+// pending is a cached parent.pending(child).
 func (ts *tables) pending(parent, child *table) int {
-	n, ok := ts.lacking[[2]*table{parent, child}]
+	n, ok := ts.pendingCounts[[2]*table{parent, child}]
 	if !ok {
 		n = parent.pending(child)
-		ts.lacking[[2]*table{parent, child}] = n
+		ts.pendingCounts[[2]*table{parent, child}] = n
 	}
 	return n
 }
 
-// due tells that a sweep is worth its while.
+// due reports whether a sweep is worthwhile.
 func (ts *tables) due() bool {
-	return len(ts.entries)+len(ts.tables)+len(ts.parts)+len(ts.ways)+len(ts.steps)+len(ts.lacking) > sweepAt+2*ts.live
+	return len(ts.entries)+len(ts.tables)+len(ts.parts)+len(ts.transitions)+len(ts.refDiffs)+len(ts.pendingCounts) > sweepAt+2*ts.liveAfterSweep
 }
 
-// sweep forgets what is not reached from what is in use, which the argument visits.
+// sweep forgets everything that is not reachable from what inUse visits.
 func (ts *tables) sweep(inUse func(func(*table), func(*entry))) {
 	ts.epoch++
 	useEntry := func(e *entry) { e.epoch = ts.epoch }
@@ -223,5 +228,5 @@ func (ts *tables) sweep(inUse func(func(*table), func(*entry))) {
 		}
 	}
 	ts.forget()
-	ts.live = len(ts.entries) + len(ts.tables) + len(ts.parts)
+	ts.liveAfterSweep = len(ts.entries) + len(ts.tables) + len(ts.parts)
 }

@@ -2,16 +2,16 @@ package sidecar
 
 import "time"
 
-// timer is what a sidecar will do at a time. Those that concern a connection that is gone do nothing.
+// timer is a scheduled action of a sidecar. It does nothing if its connection is closed.
 type timer struct {
 	at      time.Time
 	sidecar *Sidecar
-	stream  uint32 // what the sidecar's was when the timer was set
+	stream  uint32 // the sidecar's stream when the timer was set
 	do      func(*Sidecar)
 }
 
-// timers are a heap. It has a few for each sidecar at most, but for answers that are given late, which the server's unanswered
-// responses bound.
+// timers is a heap. It has a few timers for each sidecar, and one for each delayed answer, of which
+// the server's unanswered responses limit the number.
 type timers []timer
 
 func (h *timers) add(t timer) {
@@ -27,7 +27,7 @@ func (h *timers) add(t timer) {
 	}
 }
 
-// due takes out a timer whose time has come.
+// due removes and returns a timer whose time has come.
 func (h *timers) due(now time.Time) (t timer, ok bool) {
 	a := *h
 	if len(a) == 0 || a[0].at.After(now) {
@@ -53,7 +53,7 @@ func (h *timers) due(now time.Time) (t timer, ok bool) {
 	}
 }
 
-// wait is how long it is until the first is due; negative if there is none.
+// wait returns the time until the first timer is due. It is negative if there is none.
 func (h timers) wait(now time.Time) time.Duration {
 	if len(h) == 0 {
 		return -1

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// tlsLink is the TLS of one connection. crypto/tls wants to block while it shakes hands, so that is done by a goroutine, which ends
-// with it; afterwards the loop reads and writes without blocking.
+// tlsLink is the TLS of one connection. The handshake of crypto/tls blocks, so a goroutine does it.
+// Afterwards the loop reads and writes without blocking.
 type tlsLink struct {
-	sidecar *Sidecar
-	conn    *tls.Conn
-	wire    *wire
-	shaken  bool // the loop's
+	sidecar       *Sidecar
+	conn          *tls.Conn
+	wire          *memoryConn
+	handshakeDone bool // used by the loop only
 }
 
-// handshake begins TLS.
+// handshake starts TLS.
 func (l *loop) handshake(s *Sidecar) *tlsLink {
-	w := &wire{blocks: true}
+	w := &memoryConn{blocks: true}
 	w.ready.L = &w.mu
 	config := l.options.TLS.Clone()
 	if config.ServerName == "" {
@@ -30,18 +30,19 @@ func (l *loop) handshake(s *Sidecar) *tlsLink {
 	}
 	config.NextProtos = []string{"h2"}
 	link := &tlsLink{sidecar: s, conn: tls.Client(w, config), wire: w}
-	w.wrote = func() { l.do(func() { link.present(func() error { return nil }) }) }
+	w.wrote = func() { l.post(func() { link.run(func() error { return nil }) }) }
 	l.fleet.handshakes.Add(1)
 	go func() {
 		defer l.fleet.handshakes.Done()
 		err := link.conn.Handshake()
-		l.do(func() { link.present(func() error { return link.shook(err) }) })
+		l.post(func() { link.run(func() error { return link.handshakeEnded(err) }) })
 	}()
 	return link
 }
 
-// present does something for the connection if the sidecar still has it, and writes what came of it.
-func (t *tlsLink) present(do func() error) {
+// run runs a function for the connection, if the sidecar still has it, and writes the resulting
+// bytes.
+func (t *tlsLink) run(do func() error) {
 	s := t.sidecar
 	if s.tls != t {
 		return
@@ -56,14 +57,14 @@ func (t *tlsLink) present(do func() error) {
 	}
 }
 
-func (t *tlsLink) shook(err error) error {
+func (t *tlsLink) handshakeEnded(err error) error {
 	if err != nil {
 		return err
 	}
 	if p := t.conn.ConnectionState().NegotiatedProtocol; p != "h2" {
 		return errors.New("the server does not offer HTTP/2 (ALPN h2)")
 	}
-	t.shaken = true
+	t.handshakeDone = true
 	t.wire.unblock()
 	if err := t.sidecar.connected(); err != nil {
 		return err
@@ -71,10 +72,10 @@ func (t *tlsLink) shook(err error) error {
 	return t.received(nil)
 }
 
-// received takes what came over the socket.
+// received handles bytes that came over the socket.
 func (t *tlsLink) received(p []byte) error {
 	t.wire.deliver(p)
-	if !t.shaken {
+	if !t.handshakeDone {
 		return nil
 	}
 	plain := t.sidecar.loop.plain
@@ -96,27 +97,27 @@ func (t *tlsLink) received(p []byte) error {
 	}
 }
 
-// seal encrypts, and returns all that is to go over the socket.
-func (t *tlsLink) seal(p []byte) []byte {
+// encrypt encrypts bytes, and returns everything to be written to the socket.
+func (t *tlsLink) encrypt(p []byte) []byte {
 	if len(p) > 0 {
-		_, _ = t.conn.Write(p) // into memory; a connection that is broken fails when it reads
+		_, _ = t.conn.Write(p) // writes to memory; reads report a broken connection
 	}
 	return t.wire.take()
 }
 
 func (t *tlsLink) close() { t.wire.end() }
 
-// wire is what crypto/tls believes to be a connection: two buffers in memory.
-type wire struct {
+// memoryConn is the net.Conn of crypto/tls: two buffers in memory.
+type memoryConn struct {
 	mu      sync.Mutex
 	ready   sync.Cond
 	in, out []byte
-	blocks  bool // Read waits
+	blocks  bool // during the handshake, Read waits
 	ended   bool
-	wrote   func() // called after a Write while Read waits
+	wrote   func() // called after a Write during the handshake
 }
 
-func (w *wire) Read(p []byte) (int, error) {
+func (w *memoryConn) Read(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.blocks && len(w.in) == 0 && !w.ended {
@@ -126,7 +127,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	case w.ended:
 		return 0, net.ErrClosed
 	case len(w.in) == 0:
-		return 0, os.ErrDeadlineExceeded // temporary: crypto/tls goes on where it was
+		return 0, os.ErrDeadlineExceeded // temporary: crypto/tls resumes later
 	}
 	n := copy(p, w.in)
 	if w.in = w.in[n:]; len(w.in) == 0 {
@@ -135,7 +136,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (w *wire) Write(p []byte) (int, error) {
+func (w *memoryConn) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	w.out = append(w.out, p...)
 	blocks := w.blocks
@@ -146,27 +147,27 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *wire) deliver(p []byte) {
+func (w *memoryConn) deliver(p []byte) {
 	w.mu.Lock()
 	w.in = append(w.in, p...)
 	w.ready.Signal()
 	w.mu.Unlock()
 }
 
-func (w *wire) unblock() {
+func (w *memoryConn) unblock() {
 	w.mu.Lock()
 	w.blocks = false
 	w.mu.Unlock()
 }
 
-func (w *wire) end() {
+func (w *memoryConn) end() {
 	w.mu.Lock()
 	w.ended = true
 	w.ready.Signal()
 	w.mu.Unlock()
 }
 
-func (w *wire) take() []byte {
+func (w *memoryConn) take() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := w.out
@@ -174,9 +175,9 @@ func (w *wire) take() []byte {
 	return out
 }
 
-func (*wire) Close() error                     { return nil }
-func (*wire) LocalAddr() net.Addr              { return nil }
-func (*wire) RemoteAddr() net.Addr             { return nil }
-func (*wire) SetDeadline(time.Time) error      { return nil }
-func (*wire) SetReadDeadline(time.Time) error  { return nil }
-func (*wire) SetWriteDeadline(time.Time) error { return nil }
+func (*memoryConn) Close() error                     { return nil }
+func (*memoryConn) LocalAddr() net.Addr              { return nil }
+func (*memoryConn) RemoteAddr() net.Addr             { return nil }
+func (*memoryConn) SetDeadline(time.Time) error      { return nil }
+func (*memoryConn) SetReadDeadline(time.Time) error  { return nil }
+func (*memoryConn) SetWriteDeadline(time.Time) error { return nil }

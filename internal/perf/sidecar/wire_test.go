@@ -122,23 +122,23 @@ func TestSendWindowIsKept(t *testing.T) {
 		require.NoError(t, write(http2.NewFramer(&b, nil)))
 		require.NoError(t, c.read(b.Bytes(), h))
 	}
-	require.Equal(t, 16384, c.room(), "the smallest largest frame")
+	require.Equal(t, 16384, c.sendable(), "the smallest largest frame")
 	c.sent(65000)
-	require.Equal(t, 535, c.room(), "the window of the stream, and of the connection")
+	require.Equal(t, 535, c.sendable(), "the window of the stream, and of the connection")
 	read(func(f *http2.Framer) error { return f.WriteWindowUpdate(1, 100000) })
-	require.Equal(t, 535, c.room(), "the window of the connection")
+	require.Equal(t, 535, c.sendable(), "the window of the connection")
 	read(func(f *http2.Framer) error { return f.WriteWindowUpdate(0, 100000) })
-	require.Equal(t, 16384, c.room())
+	require.Equal(t, 16384, c.sendable())
 	read(func(f *http2.Framer) error {
 		return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}, http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 20})
 	})
-	require.Equal(t, 100000-65000, c.room(), "the window shrinks by what the initial one does")
-	c.sent(c.room())
-	require.Zero(t, c.room())
+	require.Equal(t, 100000-65000, c.sendable(), "the window shrinks by what the initial one does")
+	c.sent(c.sendable())
+	require.Zero(t, c.sendable())
 	read(func(f *http2.Framer) error {
 		return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 5})
 	})
-	require.Equal(t, 5, c.room())
+	require.Equal(t, 5, c.sendable())
 }
 
 func TestReceiveWindowIsGrantedAgain(t *testing.T) {
@@ -170,7 +170,7 @@ func TestReceiveWindowIsGrantedAgain(t *testing.T) {
 
 func TestOpeningIsValidHTTP2(t *testing.T) {
 	long := string(bytes.Repeat([]byte("x"), 40000))
-	b := opening(1<<20, requestFields("http", "plane:15010", Delta, long))
+	b := preamble(1<<20, requestFields("http", "plane:15010", Delta, long))
 	require.Equal(t, http2.ClientPreface, string(b[:len(http2.ClientPreface)]))
 	f := http2.NewFramer(nil, bytes.NewReader(b[len(http2.ClientPreface):]))
 	f.ReadMetaHeaders = hpack.NewDecoder(0, nil)

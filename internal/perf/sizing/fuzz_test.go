@@ -9,7 +9,7 @@ import (
 
 // FuzzConstants: a file of constants is refused, or what is reckoned with it can be told.
 func FuzzConstants(f *testing.F) {
-	f.Add(stored)
+	f.Add(storedJSON)
 	f.Add([]byte("sidecarBytes: 1\nchange: {endpoints: {cpuSeconds: 1e-300}}"))
 	f.Add([]byte("sidecarBytes: 1e308\nconnect: {bytesToSidecar: 1e308}\nchange: {endpoints: {cpuSeconds: 1}}"))
 	f.Fuzz(func(t *testing.T, encoded []byte) {

@@ -35,12 +35,13 @@ func limits() Limits {
 func TestAnEstimateByHand(t *testing.T) {
 	e, err := plain().Estimate(mesh(), limits())
 	require.NoError(t, err)
-	// Steady changes may take 2 cores: 4 changes · 100 µs are 0.4 ms a second for each sidecar, so 5,000 sidecars.
-	require.Equal(t, "CPU of steady changes", e.Decides)
+	// Steady changes may take 2 cores: 4 changes · 100 µs are 0.4 ms a second for each sidecar, so
+	// 5,000 sidecars.
+	require.Equal(t, "CPU of steady changes", e.LimitingFactor)
 	require.Equal(t, 20+1, e.Replicas)
 	r := e.Replica
 	require.Equal(t, 5000, r.Sidecars)
-	require.InDelta(t, 50e6+1000*10e3+100_000*5e3, r.WorldBytes, 1)
+	require.InDelta(t, 50e6+1000*10e3+100_000*5e3, r.MeshBytes, 1)
 	require.InDelta(t, 5000*50e3, r.SidecarsBytes, 1)
 	require.InDelta(t, 1.5*(560e6+250e6), r.MemoryBytes, 1)
 	require.InDelta(t, 2, r.Cores, 1e-9)
@@ -67,7 +68,7 @@ func TestEachLimitDecides(t *testing.T) {
 		edit(&m, &l)
 		e, err := plain().Estimate(m, l)
 		require.NoError(t, err, want)
-		require.Equal(t, strings.TrimSpace(want), e.Decides)
+		require.Equal(t, strings.TrimSpace(want), e.LimitingFactor)
 	}
 }
 
@@ -91,12 +92,12 @@ func TestNoReplicaPassesALimitAndNoneIsTooMuch(t *testing.T) {
 		m, l := drawn(t)
 		e, err := plain().Estimate(m, l)
 		require.NoError(t, err)
-		require.Empty(t, l.passed(e.Replica))
+		require.Empty(t, l.exceeded(e.Replica))
 		working := e.Replicas - l.Spare
 		require.GreaterOrEqual(t, e.Replica.Sidecars*working, m.Sidecars)
 		if working > 1 {
 			fewer := (m.Sidecars + working - 2) / (working - 1)
-			require.NotEmpty(t, l.passed(plain().Replica(m, l, fewer)))
+			require.NotEmpty(t, l.exceeded(plain().Replica(m, l, fewer)))
 		}
 	})
 }

@@ -8,37 +8,39 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
-// Row is a line of the table of estimates: what it is about, and for each estimate a value.
+// Row is a line of the table of estimates: a name, and a value for each estimate.
 type Row struct {
 	Name   string
 	Values []string
 }
 
-// Rows are the lines of a table with a column for each estimate. Units are decimal.
+// Rows returns the lines of a table with a column for each estimate. Units are decimal.
 func Rows(all []Estimate) []Row {
 	var rows []Row
 	for _, line := range []struct {
 		name string
 		of   func(e Estimate) string
 	}{
-		{"sidecars", func(e Estimate) string { return count(e.Mesh.Sidecars) }},
-		{"services, pods", func(e Estimate) string { return count(e.Mesh.Services) + ", " + count(e.Mesh.Pods) }},
+		{"sidecars", func(e Estimate) string { return formatCount(e.Mesh.Sidecars) }},
+		{
+			"services, pods", func(e Estimate) string { return formatCount(e.Mesh.Services) + ", " + formatCount(e.Mesh.Pods) },
+		},
 		{"changes a second", func(e Estimate) string { return fmt.Sprintf("%g %s", e.Mesh.Changes, e.Mesh.Kind) }},
-		{"replicas", func(e Estimate) string { return count(e.Replicas) }},
-		{"  decided by", func(e Estimate) string { return e.Decides }},
-		{"a replica: sidecars", func(e Estimate) string { return count(e.Replica.Sidecars) }},
-		{"  memory of the mesh", func(e Estimate) string { return size(e.Replica.WorldBytes) }},
-		{"  memory of its sidecars", func(e Estimate) string { return size(e.Replica.SidecarsBytes) }},
-		{"  memory with headroom", func(e Estimate) string { return size(e.Replica.MemoryBytes) }},
+		{"replicas", func(e Estimate) string { return formatCount(e.Replicas) }},
+		{"  decided by", func(e Estimate) string { return e.LimitingFactor }},
+		{"a replica: sidecars", func(e Estimate) string { return formatCount(e.Replica.Sidecars) }},
+		{"  memory of the mesh", func(e Estimate) string { return formatBytes(e.Replica.MeshBytes) }},
+		{"  memory of its sidecars", func(e Estimate) string { return formatBytes(e.Replica.SidecarsBytes) }},
+		{"  memory with headroom", func(e Estimate) string { return formatBytes(e.Replica.MemoryBytes) }},
 		{"  cores that changes take", func(e Estimate) string { return fmt.Sprintf("%.2f", e.Replica.Cores) }},
-		{"  network to sidecars", func(e Estimate) string { return size(e.Replica.Sent) + "/s" }},
-		{"  network from sidecars", func(e Estimate) string { return size(e.Replica.Received) + "/s" }},
-		{"  a change to the last sidecar", func(e Estimate) string { return short(e.Replica.LastSidecar) }},
-		{"  all sidecars connect in", func(e Estimate) string { return short(e.Replica.Connect) }},
-		{"all: memory", func(e Estimate) string { return size(e.Total.MemoryBytes) }},
+		{"  network to sidecars", func(e Estimate) string { return formatBytes(e.Replica.Sent) + "/s" }},
+		{"  network from sidecars", func(e Estimate) string { return formatBytes(e.Replica.Received) + "/s" }},
+		{"  a change to the last sidecar", func(e Estimate) string { return formatDuration(e.Replica.LastSidecar) }},
+		{"  all sidecars connect in", func(e Estimate) string { return formatDuration(e.Replica.Connect) }},
+		{"all: memory", func(e Estimate) string { return formatBytes(e.Total.MemoryBytes) }},
 		{"  cores that changes take", func(e Estimate) string { return fmt.Sprintf("%.2f", e.Total.Cores) }},
-		{"  network to sidecars", func(e Estimate) string { return size(e.Total.Sent) + "/s" }},
-		{"  sent when all connect", func(e Estimate) string { return size(e.Total.ConnectBytes) }},
+		{"  network to sidecars", func(e Estimate) string { return formatBytes(e.Total.Sent) + "/s" }},
+		{"  sent when all connect", func(e Estimate) string { return formatBytes(e.Total.ConnectBytes) }},
 	} {
 		row := Row{Name: line.name}
 		for _, e := range all {
@@ -49,8 +51,8 @@ func Rows(all []Estimate) []Row {
 	return rows
 }
 
-// count is a number with commas.
-func count(n int) string {
+// formatCount separates thousands by commas.
+func formatCount(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -58,8 +60,8 @@ func count(n int) string {
 	return text
 }
 
-// size is a number of bytes.
-func size(n float64) string {
+// formatBytes formats a number of bytes.
+func formatBytes(n float64) string {
 	for _, unit := range []struct {
 		name  string
 		bytes float64
@@ -71,8 +73,8 @@ func size(n float64) string {
 	return fmt.Sprintf("%.3g B", n)
 }
 
-// short is a time to three digits.
-func short(s measure.Seconds) string {
+// formatDuration formats a time with three digits.
+func formatDuration(s measure.Seconds) string {
 	if d := time.Duration(s); d < time.Second {
 		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
 	}

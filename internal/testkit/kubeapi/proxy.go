@@ -11,7 +11,7 @@ import (
 
 // proxy stands between clients and the API server: its port is the one that clients know, whatever becomes of the server.
 type proxy struct {
-	port *port.Held
+	port *port.Reservation
 
 	mu          sync.Mutex
 	listener    net.Listener // nil while closed: connections are refused
@@ -23,7 +23,7 @@ type proxy struct {
 
 // newProxy chooses a port and keeps it; it does not listen until open.
 func newProxy() (*proxy, error) {
-	h, err := port.Hold()
+	h, err := port.Reserve()
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ type Server struct {
 	program string
 	dir     string
 	proxy   *proxy
-	port    *port.Held // the API server's own
+	port    *port.Reservation // the API server's own
 	config  *rest.Config
 
 	mu                       sync.Mutex
@@ -93,7 +93,7 @@ func (s *Server) prepare() error {
 	if s.proxy, err = newProxy(); err != nil {
 		return err
 	}
-	if s.port, err = port.Hold(); err != nil {
+	if s.port, err = port.Reserve(); err != nil {
 		return err
 	}
 	s.config = &rest.Config{

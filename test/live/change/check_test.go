@@ -41,7 +41,7 @@ func TestCheckBesideAMesh(t *testing.T) {
 // freePort is one that nobody else gets by chance until the test ends.
 func freePort(t *testing.T) string {
 	t.Helper()
-	held, err := port.Hold()
+	held, err := port.Reserve()
 	require.NoError(t, err)
 	t.Cleanup(held.Release)
 	_, number, err := net.SplitHostPort(held.Address)

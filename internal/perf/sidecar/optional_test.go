@@ -9,11 +9,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 )
 
-// TestExtrasAreAskedForAndNotWaitedFor: the table of an agent's DNS proxy and secrets, also on the next stream.
+// TestExtrasAreAskedForAndNotWaitedFor: the table of an agent's DNS proxy and secrets, also on the
+// next stream.
 func TestExtrasAreAskedForAndNotWaitedFor(t *testing.T) {
 	s := startScript(t)
 	f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t), NameTable: true, Secrets: []string{"default", "ROOTCA"}})
-	one := f.Start(web, sidecar.Manners{})
+	one := f.Start(web, sidecar.Faults{})
 	c := <-s.streams
 	c.hears("CDS")
 	c.says("c1", sidecar.Cluster)
