@@ -36,7 +36,8 @@ With --beside-lateen Lateen is measured after it, and both are put side by side.
 		cmd.AddCommand(c.command(out, progress))
 	}
 	cmd.AddCommand(
-		newPerfDebounce(out, progress), newPerfPressure(out, progress), newPerfConstants(out, progress), newPerfModel(out), newPerfCompare(out),
+		newPerfDebounce(out, progress), newPerfPressure(out, progress), newPerfConstants(out,
+			progress), newPerfModel(out), newPerfCompare(out),
 	)
 	return cmd
 }

@@ -81,9 +81,11 @@ func TestPerfOfChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts control planes")
 	}
-	for _, c := range []struct{ kind, protocol string }{{"create-services", "delta"}, {"endpoints", "delta"}, {"routes", "sotw"}} {
+	for _, c := range []struct{ kind, protocol string }{{"create-services", "delta"}, {"endpoints", "delta"},
+		{"routes", "sotw"}} {
 		t.Run(c.kind+" "+c.protocol, func(t *testing.T) {
-			r := measured(t, c.kind, "--services", "20", "--namespaces", "4", "--sidecars", "50", "--changes", "3", "--rate", "0", "--protocol", c.protocol)
+			r := measured(t, c.kind, "--services", "20", "--namespaces", "4", "--sidecars", "50", "--changes", "3",
+				"--rate", "0", "--protocol", c.protocol)
 			require.Equal(t, 50, r.Phases[1].Ready.Count)
 			r.phase(t, c.kind, 150)
 		})
@@ -101,7 +103,8 @@ func TestPerfOfChurn(t *testing.T) {
 	require.GreaterOrEqual(t, churn.Latency.Count, 10*39-9*10/2)
 	require.Equal(t, 10, churn.Ready.Count, "so many came")
 	require.LessOrEqual(t, churn.Removal.Count, 10*39)
-	require.GreaterOrEqual(t, churn.Removal.Count, 10*30-9*10/2, "of those that stayed, and of those that were replaced until then")
+	require.GreaterOrEqual(t, churn.Removal.Count, 10*30-9*10/2,
+		"of those that stayed, and of those that were replaced until then")
 	require.Equal(t, 40, churn.Sidecars)
 	require.Equal(t, 25, r.Capacity[0].ChurnPercent)
 }
@@ -110,7 +113,8 @@ func TestPerfOfNamespaces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts control planes")
 	}
-	small := []string{"namespaces", "--services", "20", "--namespaces", "4", "--pods", "40", "--virtual-services", "4", "--sidecars", "40", "--changes", "2", "--rate", "20"}
+	small := []string{"namespaces", "--services", "20", "--namespaces", "4", "--pods", "40", "--virtual-services", "4",
+		"--sidecars", "40", "--changes", "2", "--rate", "20"}
 	open := measured(t, small...)
 	isolated := measured(t, append(small, "--isolated")...)
 	for _, kind := range []string{"endpoints", "routes", "create-services"} {
@@ -124,7 +128,8 @@ func TestPerfOfGatewaysAndWhatIsUnmanaged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
-	r := measured(t, "namespaces", "--services", "8", "--namespaces", "2", "--pods", "8", "--virtual-services", "2", "--sidecars", "6", "--changes", "2", "--rate", "20",
+	r := measured(t, "namespaces", "--services", "8", "--namespaces", "2", "--pods", "8", "--virtual-services", "2",
+		"--sidecars", "6", "--changes", "2", "--rate", "20",
 		"--isolated", "--gateways", "--unmanaged-namespaces", "1", "--unmanaged-services", "3", "--unmanaged-pods", "3")
 	require.Equal(t, 6+2, r.Phases[1].Ready.Count, "gateways are in sync too")
 	for _, kind := range []string{"endpoints", "routes", "create-services"} {
@@ -152,7 +157,8 @@ func TestPerfFindsACapacity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts control planes")
 	}
-	r := measured(t, "services", "--services", "5", "--namespaces", "1", "--sidecars", "8", "--changes", "1", "--find-capacity", "--max-sidecars", "10", "--max-p99", "1m")
+	r := measured(t, "services", "--services", "5", "--namespaces", "1", "--sidecars", "8", "--changes", "1",
+		"--find-capacity", "--max-sidecars", "10", "--max-p99", "1m")
 	require.Len(t, r.Capacity, 3, "8, 10, and 10 as the result")
 	require.Equal(t, 10, r.Capacity[2].Sidecars)
 	require.True(t, r.Capacity[2].Borne)
@@ -173,7 +179,8 @@ func TestPerfOfTwoControlPlanes(t *testing.T) {
 	var out strings.Builder
 	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
 	cmd.SetOut(&out)
-	cmd.SetArgs([]string{"all", "--services", "4", "--namespaces", "2", "--pods", "8", "--sidecars", "6", "--changes", "2", "--rate", "0", "--singly",
+	cmd.SetArgs([]string{"all", "--services", "4", "--namespaces", "2", "--pods", "8", "--sidecars", "6", "--changes",
+		"2", "--rate", "0", "--singly",
 		"--kubeconfig", api.Kubeconfig(), "--target", xds, "--monitoring", monitoring, "--name", "another", "--warm-command", "true",
 		"--run", quoted(self) + " serve --kubeconfig " + quoted(api.Kubeconfig()) + " --xds-address " + xds + " --monitoring-address " + monitoring,
 		"--beside-lateen", "-o", "json", "--calm", "20ms"})
@@ -225,7 +232,8 @@ func requireNothingLeft(t *testing.T, api *kubeapi.Server) {
 			return len(l.Items), err
 		},
 	} {
-		require.Eventually(t, func() bool { n, err := left(); return err == nil && n == 0 }, 3*time.Minute, 50*time.Millisecond, "all that was written is deleted")
+		require.Eventually(t, func() bool { n, err := left(); return err == nil && n == 0 }, 3*time.Minute,
+			50*time.Millisecond, "all that was written is deleted")
 	}
 }
 
@@ -239,9 +247,12 @@ func TestPerfTellsMistakes(t *testing.T) {
 		"20 services in 50 namespaces":                     {"routes", "--services", "20", "--namespaces", "50"},
 		"want --kubeconfig and --target":                   {"routes", "--pid", "1"},
 		"want --kubeconfig":                                {"routes", "--target", "127.0.0.1:15010"},
-		"[pid run]":                                        {"routes", "--target", "a:1", "--kubeconfig", "k", "--pid", "1", "--run", "x"},
-		"none of the others can be":                        {"routes", "--target", "a:1", "--kubeconfig", "k", "--in-memory"},
-		"--kubeconfig no/such/file: ":                      {"routes", "--target", "a:1", "--kubeconfig", "no/such/file"},
+		"[pid run]": {"routes", "--target", "a:1", "--kubeconfig", "k", "--pid",
+			"1", "--run", "x"},
+		"none of the others can be": {"routes", "--target", "a:1", "--kubeconfig", "k",
+			"--in-memory"},
+		"--kubeconfig no/such/file: ": {"routes", "--target", "a:1", "--kubeconfig",
+			"no/such/file"},
 	} {
 		code, text := said(t, append([]string{"perf"}, args...)...)
 		require.NotZero(t, code, args)
@@ -256,7 +267,8 @@ func TestPerfPressure(t *testing.T) {
 	var out strings.Builder
 	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
 	cmd.SetOut(&out)
-	cmd.SetArgs([]string{"pressure", "--services", "4", "--namespaces", "1", "--sidecars", "5", "--changes", "3", "--rate", "0", "--sick", "2", "--crowd", "10",
+	cmd.SetArgs([]string{"pressure", "--services", "4", "--namespaces", "1", "--sidecars", "5", "--changes", "3",
+		"--rate", "0", "--sick", "2", "--crowd", "10",
 		"--storm", "500", "--runs", "1", "--calm", "20ms", "-o", "json"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	var r perf.PressureReport

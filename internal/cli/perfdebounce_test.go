@@ -17,7 +17,8 @@ func TestPerfOfTheDebounce(t *testing.T) {
 	var out strings.Builder
 	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
 	cmd.SetOut(&out)
-	cmd.SetArgs([]string{"debounce", "--services", "10", "--namespaces", "1", "--sidecars", "3", "--changes", "1", "--long", "1s", "--calm", "20ms", "-o", "json"})
+	cmd.SetArgs([]string{"debounce", "--services", "10", "--namespaces", "1", "--sidecars", "3", "--changes", "1",
+		"--long", "1s", "--calm", "20ms", "-o", "json"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	var r struct {
 		Settings []struct {
@@ -44,7 +45,8 @@ func TestPerfOfTheDebounce(t *testing.T) {
 		}
 		require.Equal(t, []int{3, 3, 120, 120, 1500, 1500}, arrivals, s.Setting)
 	}
-	require.GreaterOrEqual(t, r.Settings[1].Report.Phases[2].Latency.P50, 0.09, "nothing goes before 100 ms have been quiet")
+	require.GreaterOrEqual(t, r.Settings[1].Report.Phases[2].Latency.P50, 0.09,
+		"nothing goes before 100 ms have been quiet")
 }
 
 func TestDebounceSettings(t *testing.T) {

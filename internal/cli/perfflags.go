@@ -113,7 +113,8 @@ func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf
 		return o, err
 	}
 	fleet := perf.Simulated{
-		StateOfTheWorld: f.protocol == "sotw", MisbehavingCommand: []string{self, perfApart}, Log: slog.New(slog.DiscardHandler),
+		StateOfTheWorld: f.protocol == "sotw", MisbehavingCommand: []string{self,
+			perfApart}, Log: slog.New(slog.DiscardHandler),
 	}
 	err = f.setRequestedTypes(&fleet)
 	o.Fleet = fleet.Fleet

@@ -63,7 +63,8 @@ The constants were measured on the machine that -o json names. lateen perf const
 func (f *modelFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntSliceVar(
-		&f.sidecars, "sidecars", []int{100_000, 1_000_000}, "how many sidecars there are; several numbers make several columns",
+		&f.sidecars, "sidecars", []int{100_000,
+			1_000_000}, "how many sidecars there are; several numbers make several columns",
 	)
 	flags.IntVar(&f.mesh.Services, "services", 5000, "how many services there are")
 	flags.IntVar(&f.mesh.Pods, "pods", 0, "how many pods there are (default: as many as sidecars)")
@@ -141,8 +142,9 @@ func printModel(out *terminal.Writer, c sizing.Constants, all []sizing.Estimate)
 		t.Row(append([]string{row.Name}, row.Values...)...)
 	}
 	out.Table(t)
-	out.Paragraph("", terminal.Faint, fmt.Sprintf("from lateen %s on %d CPUs (%s): %.0f kB for a sidecar; a change takes %.0f µs of CPU for each sidecar", c.Version,
-		c.Machine.Cores, c.Machine.CPU, c.SidecarBytes/1e3, 1e6*c.Change[all[0].Mesh.Kind].CPUSeconds))
+	out.Paragraph("", terminal.Faint,
+		fmt.Sprintf("from lateen %s on %d CPUs (%s): %.0f kB for a sidecar; a change takes %.0f µs of CPU for each sidecar", c.Version,
+			c.Machine.Cores, c.Machine.CPU, c.SidecarBytes/1e3, 1e6*c.Change[all[0].Mesh.Kind].CPUSeconds))
 }
 
 // newPerfConstants makes the command that measures the constants of lateen perf model.

@@ -72,7 +72,8 @@ func (f *planeFlags) check() error {
 	switch {
 	case f.target != "" && f.kubeconfig == "":
 		return errors.New("--target is where a control plane serves that reads an API server: want --kubeconfig")
-	case f.target == "" && (f.monitoring != "" || f.pid != 0 || f.restarted+f.run+f.warmed+f.name != "" || f.besideLateen):
+	case f.target == "" && (f.monitoring != "" || f.pid != 0 || f.restarted+f.run+f.warmed+f.name != "" ||
+		f.besideLateen):
 		return errors.New("--run, --monitoring, --pid, --name, --restart-command, --warm-command and --beside-lateen are about a control plane " +
 			"that reads an API server: want --kubeconfig and --target")
 	}

@@ -60,9 +60,10 @@ Told are the times with and without, what waits for clients in the control plane
 		&o.NumMassConnect, "crowd", 5000, "how many sidecars connect at once (each takes a file descriptor of both processes)",
 	)
 	flags.Float64Var(&o.StormRate, "storm", 10_000, "how many changes a second the storm has")
-	flags.StringSliceVar(&beside, "beside", nil, "what to measure, in this order, all if nothing is said: "+strings.Join(
-		disturbanceNames(), ", ",
-	))
+	flags.StringSliceVar(&beside, "beside", nil,
+		"what to measure, in this order, all if nothing is said: "+strings.Join(
+			disturbanceNames(), ", ",
+		))
 	validateFlag(flags, "beside", func() error {
 		for _, name := range beside {
 			if _, known := perf.DisturbancesByFlag()[name]; !known {

@@ -28,7 +28,9 @@ func TestServeThatIsStoppedLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "--config-dir", manifests, "--state-dir", state, "--xds-address", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0", "--log-level", "error"})
+		ended <- run(ctx,
+			[]string{"serve", "--config-dir", manifests, "--state-dir", state, "--xds-address", "127.0.0.1:0",
+				"--monitoring-address", "127.0.0.1:0", "--log-level", "error"})
 	}()
 	require.Eventually(t, func() bool {
 		records, err := os.ReadDir(state)

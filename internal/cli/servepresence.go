@@ -81,7 +81,8 @@ func (f *clusterFlags) join(p *app.Options) error {
 		return err
 	}
 	o := app.ClusterOptions{
-		Config: rest, Names: install.NamesOf(f.namespace, f.revision), Revision: f.revision, Identity: identity(os.Getenv, os.Hostname),
+		Config: rest, Names: install.NamesOf(f.namespace,
+			f.revision), Revision: f.revision, Identity: identity(os.Getenv, os.Hostname),
 		Election: f.presence.election(), Writes: f.kubeconfig == "" || f.presence.write, Status: scopeOf(p.Config.Status),
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},

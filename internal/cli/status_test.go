@@ -16,11 +16,13 @@ import (
 func TestStatusShowsWhatIsRefused(t *testing.T) {
 	synced := debug.TypeStatus{Type: "cds", State: debug.Synced}
 	report := statusReport{Proxies: []debug.SyncStatus{
-		{ProxyID: "a.default", ProxyType: "sidecar", Resources: map[string]debug.TypeStatus{resource.Cluster.URL(): synced}},
+		{ProxyID: "a.default", ProxyType: "sidecar",
+			Resources: map[string]debug.TypeStatus{resource.Cluster.URL(): synced}},
 		{ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]debug.TypeStatus{
-			resource.Cluster.URL():     synced,
-			resource.VirtualHost.URL(): {Type: "vhds", State: debug.Nack, LastError: "bad regex", Quarantined: []string{"http.80/a", "http.80/b"}},
-			resource.Secret.URL():      {Type: "sds", State: debug.Nack, Quarantined: []string{"cert"}},
+			resource.Cluster.URL(): synced,
+			resource.VirtualHost.URL(): {Type: "vhds", State: debug.Nack, LastError: "bad regex",
+				Quarantined: []string{"http.80/a", "http.80/b"}},
+			resource.Secret.URL(): {Type: "sds", State: debug.Nack, Quarantined: []string{"cert"}},
 		}},
 	}}
 	var out strings.Builder

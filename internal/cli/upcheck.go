@@ -153,7 +153,8 @@ func (m *mesh) verdict(targets []target, results map[target]*result) error {
 	}
 	if failed > 0 || mistakes > 0 {
 		m.out.Line(
-			"%s: %d of %d requests failed, %s in the manifests", m.out.Paint(terminal.Bad, "FAILED"), failed, total, formatCount(
+			"%s: %d of %d requests failed, %s in the manifests", m.out.Paint(terminal.Bad,
+				"FAILED"), failed, total, formatCount(
 				mistakes, "error", "errors",
 			),
 		)

@@ -91,7 +91,8 @@ func (p *separatePlane) receiveStatus(message json.RawMessage) {
 	}
 	if n.Problems != nil {
 		before := *p.problems.Swap(n.Problems)
-		if appeared, mended := subtract(*n.Problems, before), subtract(before, *n.Problems); len(appeared)+len(mended) > 0 {
+		if appeared, mended := subtract(*n.Problems, before), subtract(before,
+			*n.Problems); len(appeared)+len(mended) > 0 {
 			p.mesh.problemsChanged(appeared, mended)
 		}
 	}

@@ -81,7 +81,8 @@ func pathsOf(vs *model.VirtualService, gateway string, port uint16) []string {
 		}
 		for _, m := range r.Matches {
 			switch {
-			case len(m.Gateways) > 0 && !slices.Contains(m.Gateways, gateway), m.Port != 0 && m.Port != port, !isPlain(m):
+			case len(m.Gateways) > 0 && !slices.Contains(m.Gateways,
+				gateway), m.Port != 0 && m.Port != port, !isPlain(m):
 			case m.URI == nil:
 				paths = append(paths, "/")
 			case m.URI.Kind != model.Regex:

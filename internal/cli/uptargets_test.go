@@ -17,7 +17,8 @@ func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
 		return model.Meta{Kind: k, Namespace: "default", Name: name}
 	}
 	path := func(p string, gateways ...string) *model.HTTPRoute {
-		return &model.HTTPRoute{Matches: []*model.HTTPMatch{{URI: &model.StringMatch{Kind: model.Prefix, Value: p}, Gateways: gateways}}}
+		return &model.HTTPRoute{Matches: []*model.HTTPMatch{{URI: &model.StringMatch{Kind: model.Prefix, Value: p},
+			Gateways: gateways}}}
 	}
 	cookie := path("/cookie")
 	cookie.Matches[0].Headers = []model.HeaderMatch{{Name: "cookie", Match: model.StringMatch{Kind: model.Present}}}
@@ -26,7 +27,8 @@ func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
 		updates = append(updates, state.Update{Key: m.Key(), Objects: []model.Object{o}})
 	}
 	svc := meta(kinds.Service, "gw")
-	add(svc, &model.Service{Meta: svc, Host: "gw.default.svc.cluster.local", Ports: []model.ServicePort{{Name: "http", Port: 80}}})
+	add(svc, &model.Service{Meta: svc, Host: "gw.default.svc.cluster.local",
+		Ports: []model.ServicePort{{Name: "http", Port: 80}}})
 	for name, port := range map[string]uint16{"public": 80, "inner": 81} {
 		m := meta(kinds.Gateway, name)
 		add(m, &model.Gateway{Meta: m, Servers: []model.GatewayServer{
@@ -35,13 +37,17 @@ func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
 	}
 	shop := meta(kinds.VirtualService, "shop")
 	add(shop, &model.VirtualService{
-		Meta: shop, Hosts: []model.Host{"shop.default.svc.cluster.local", "shop.example.com"}, Gateways: []string{model.Mesh, "default/public"},
+		Meta: shop, Hosts: []model.Host{"shop.default.svc.cluster.local",
+			"shop.example.com"}, Gateways: []string{model.Mesh, "default/public"},
 		HTTP: []*model.HTTPRoute{path("/a"), path("/mesh", model.Mesh), cookie},
 	})
 	other := meta(kinds.VirtualService, "other")
-	add(other, &model.VirtualService{Meta: other, Hosts: []model.Host{"*"}, Gateways: []string{"default/inner"}, HTTP: []*model.HTTPRoute{path("/b")}})
+	add(other, &model.VirtualService{Meta: other, Hosts: []model.Host{"*"}, Gateways: []string{"default/inner"},
+		HTTP: []*model.HTTPRoute{path("/b")}})
 	w, _ := state.NewWriter().Apply(updates)
 
-	entrance := local.Entrance{Namespace: "default", Service: "gw", Port: "http", Address: netip.MustParseAddrPort("127.0.0.1:8080"), HTTP: true}
-	require.Equal(t, []target{{url: "http://127.0.0.1:8080", host: "shop.example.com", path: "/a"}}, checkTargets([]local.Entrance{entrance}, w))
+	entrance := local.Entrance{Namespace: "default", Service: "gw", Port: "http",
+		Address: netip.MustParseAddrPort("127.0.0.1:8080"), HTTP: true}
+	require.Equal(t, []target{{url: "http://127.0.0.1:8080", host: "shop.example.com", path: "/a"}},
+		checkTargets([]local.Entrance{entrance}, w))
 }

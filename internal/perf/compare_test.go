@@ -53,7 +53,8 @@ func TestEqualReportsHaveRatioOne(t *testing.T) {
 }
 
 func TestAReportIsReadAsItWasWritten(t *testing.T) {
-	for _, write := range []func(any) ([]byte, error){json.Marshal, func(v any) ([]byte, error) { return yaml.Marshal(v) }} {
+	for _, write := range []func(any) ([]byte, error){json.Marshal,
+		func(v any) ([]byte, error) { return yaml.Marshal(v) }} {
 		encoded, err := write(example())
 		require.NoError(t, err)
 		r, err := ParseReport(encoded)

@@ -13,7 +13,8 @@ import (
 // TestConstantsOfALine: what costs 3 and 2 for each service is found to.
 func TestConstantsOfALine(t *testing.T) {
 	at := func(services float64) connectCost {
-		return connectCost{sizing.Cost{CPUSeconds: 3, Sent: 5, Received: 1}.Add(sizing.Cost{CPUSeconds: 2, Sent: 7}.Times(services)), services}
+		return connectCost{sizing.Cost{CPUSeconds: 3, Sent: 5,
+			Received: 1}.Add(sizing.Cost{CPUSeconds: 2, Sent: 7}.Times(services)), services}
 	}
 	var c sizing.Constants
 	setConnectCosts(&c, at(10), at(100))
@@ -28,7 +29,8 @@ func TestConstantsOfALine(t *testing.T) {
 func TestConstantsOfMemory(t *testing.T) {
 	c := sizing.Constants{BaseBytes: 1000, ServiceBytes: 10, PodBytes: 2}
 	r := Report{Mesh: load.Shape{Services: 100, Pods: 50}, Phases: []Phase{
-		{}, {}, {Sidecars: 10, Resident: 1000 + 1000 + 100 + 400 + 10*7}, {}, {Sidecars: 40, Resident: 1000 + 1000 + 100 + 400 + 40*7},
+		{}, {}, {Sidecars: 10, Resident: 1000 + 1000 + 100 + 400 + 10*7}, {}, {Sidecars: 40,
+			Resident: 1000 + 1000 + 100 + 400 + 40*7},
 	}}
 	setSidecarBytes(&c, r)
 	require.InDelta(t, 7, c.SidecarBytes, 1e-9)

@@ -135,7 +135,8 @@ func resourcesOf(c source.Change) []resource {
 	const xds = "type.googleapis.com/envoy.config."
 	switch o := c.Object.(type) {
 	case *corev1.Service:
-		return []resource{{xds + "cluster.v3.Cluster", o.Name, o.Name}, {xds + "route.v3.VirtualHost", "80/" + o.Name, o.Name}}
+		return []resource{{xds + "cluster.v3.Cluster", o.Name, o.Name},
+			{xds + "route.v3.VirtualHost", "80/" + o.Name, o.Name}}
 	case *discoveryv1.EndpointSlice:
 		var addresses []string
 		for _, e := range o.Endpoints {

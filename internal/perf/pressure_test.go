@@ -15,7 +15,8 @@ import (
 func TestPressureMeasuresThoseThatAreWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // so that each storm has its time
 		f := newFake()
-		o := PressureOptions{Options: f.options(load.Shape{Namespaces: 1, Services: 3, Pods: 9}, 4), NumMisbehaving: 2, NumMassConnect: 5, StormRate: 1000, Runs: 2}
+		o := PressureOptions{Options: f.options(load.Shape{Namespaces: 1, Services: 3, Pods: 9}, 4), NumMisbehaving: 2,
+			NumMassConnect: 5, StormRate: 1000, Runs: 2}
 		most, gusts := 0, 0
 		f.swallows = func(c source.Change) bool {
 			most = max(most, f.sick)
@@ -35,7 +36,8 @@ func TestPressureMeasuresThoseThatAreWell(t *testing.T) {
 		for _, row := range r.Rows {
 			require.Len(t, row.Ratios, o.Runs)
 			for _, h := range append(row.Without, row.With...) {
-				require.Equal(t, o.Changes*o.Sidecars, h.Latency.Count, "%s: those that are well, each change", row.Disturbance)
+				require.Equal(t, o.Changes*o.Sidecars, h.Latency.Count, "%s: those that are well, each change",
+					row.Disturbance)
 			}
 		}
 		require.Len(t, r.Table().Rows, len(Disturbances()))
@@ -54,7 +56,8 @@ func TestPressureTakesTheMedianOfPairs(t *testing.T) {
 }
 
 func TestPressureTellsMistakes(t *testing.T) {
-	good := PressureOptions{Options: newFake().options(load.Shape{Namespaces: 1, Services: 2, Pods: 9}, 4), NumMisbehaving: 1, NumMassConnect: 5, StormRate: 1, Runs: 1}
+	good := PressureOptions{Options: newFake().options(load.Shape{Namespaces: 1, Services: 2, Pods: 9}, 4),
+		NumMisbehaving: 1, NumMassConnect: 5, StormRate: 1, Runs: 1}
 	require.NoError(t, good.Validate())
 	for want, spoil := range map[string]func(o *PressureOptions){
 		"want 1 of each at least":  func(o *PressureOptions) { o.Runs = 0 },

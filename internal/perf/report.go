@@ -113,7 +113,8 @@ func (r Report) Subject() string {
 // Title says in a few lines what was measured.
 func (r Report) Title() string {
 	m := r.Machine
-	return fmt.Sprintf("%s\n%s, %s: services %s, namespaces %s, pods %s\n%d CPUs (%s), %d GiB", r.Command, r.Subject(), r.ControlPlane.Source, formatCount(int64(r.Mesh.AllServices())),
+	return fmt.Sprintf("%s\n%s, %s: services %s, namespaces %s, pods %s\n%d CPUs (%s), %d GiB", r.Command, r.Subject(),
+		r.ControlPlane.Source, formatCount(int64(r.Mesh.AllServices())),
 		formatCount(int64(
 			r.Mesh.Namespaces+r.Mesh.UnmanagedNamespaces,
 		)), formatCount(int64(r.Mesh.AllPods())), m.Cores, cmp.Or(m.CPU, m.Arch), (m.Memory+1<<29)>>30)

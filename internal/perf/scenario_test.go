@@ -43,7 +43,8 @@ func TestEachChangeArrivesAtEachSidecar(t *testing.T) {
 
 func TestIsolatedNamespacesHaveTheirOwnChangesAlone(t *testing.T) {
 	f := newFake()
-	r, err := Run(t.Context(), f.options(load.Shape{Namespaces: 2, Services: 4, Pods: 8, Isolated: true}, 7), Namespaces())
+	r, err := Run(t.Context(), f.options(load.Shape{Namespaces: 2, Services: 4, Pods: 8, Isolated: true}, 7),
+		Namespaces())
 	require.NoError(t, err)
 	for _, p := range r.Phases[2:] {
 		require.Equal(t, 3*4, p.Latency.Count, "%s: 4 of 7 sidecars are in the namespace", p.Name)
@@ -174,13 +175,17 @@ func example() Report {
 		Machine: measure.Machine{OS: "linux", Arch: "amd64", Cores: 2, Memory: 24 << 30, Go: "go1"},
 		Mesh:    load.Shape{Namespaces: 1, Services: 1, Pods: 1000},
 		Capacity: []Capacity{
-			{Services: 1, Churn: 25, Rate: 39.95, Sidecars: 1000, Memory: 98_765_432, Cores: 0.456, P99: Seconds(123_456 * time.Microsecond), Sustained: true},
-			{Services: 1, Sidecars: 2000, Memory: 1_987_654_321, Cores: 1.5, P99: Seconds(1500 * time.Millisecond), Why: "p99 1.5s, want 1s at most"},
+			{Services: 1, Churn: 25, Rate: 39.95, Sidecars: 1000, Memory: 98_765_432, Cores: 0.456,
+				P99: Seconds(123_456 * time.Microsecond), Sustained: true},
+			{Services: 1, Sidecars: 2000, Memory: 1_987_654_321, Cores: 1.5, P99: Seconds(1500 * time.Millisecond),
+				Why: "p99 1.5s, want 1s at most"},
 		},
 		Phases: []Phase{
-			{Name: "load", Time: Seconds(90 * time.Millisecond), CPU: Seconds(50 * time.Millisecond), Resident: 50_000_000},
+			{Name: "load", Time: Seconds(90 * time.Millisecond), CPU: Seconds(50 * time.Millisecond),
+				Resident: 50_000_000},
 			{
-				Name: "churn", Sidecars: 1000, Changes: 250, Time: Seconds(12 * time.Second), Latency: summaryOf(1, 2, 30, 40), Last: summaryOf(30, 40), Ready: summaryOf(5), Removal: summaryOf(3, 9), LastRemoval: summaryOf(9),
+				Name: "churn", Sidecars: 1000, Changes: 250, Time: Seconds(12 * time.Second), Latency: summaryOf(1, 2,
+					30, 40), Last: summaryOf(30, 40), Ready: summaryOf(5), Removal: summaryOf(3, 9), LastRemoval: summaryOf(9),
 				Rate: 39.95, CPU: Seconds(3 * time.Second), LoadCPU: Seconds(2 * time.Second), Received: 123_456_789, Sent: 4321, Responses: 249_000, RefusedStreams: 3,
 				Allocated: 5_000_000, Allocations: 40_000, GCTime: Seconds(90 * time.Millisecond), Resident: 90_000_000, Peak: 98_765_432, LoadResident: 70_000_000, Sockets: 4096, PeakSockets: 8192,
 			},

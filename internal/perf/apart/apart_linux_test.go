@@ -36,9 +36,11 @@ func begin(t *testing.T, as string, targets ...string) (*Sidecars, error) {
 	t.Helper()
 	t.Setenv(childEnv, as)
 	who := []sidecar.Identity{
-		{Namespace: "a", Pod: "one", Address: netip.MustParseAddr("127.0.0.1")}, {Namespace: "a", Pod: "two", Address: netip.MustParseAddr("127.0.0.2")},
+		{Namespace: "a", Pod: "one", Address: netip.MustParseAddr("127.0.0.1")}, {Namespace: "a", Pod: "two",
+			Address: netip.MustParseAddr("127.0.0.2")},
 	}
-	return Start([]string{os.Args[0]}, sidecar.Options{Targets: targets, Loops: 1}, sidecar.Faults{StopsReading: true}, who)
+	return Start([]string{os.Args[0]}, sidecar.Options{Targets: targets, Loops: 1}, sidecar.Faults{StopsReading: true},
+		who)
 }
 
 func TestSidecarsConnectFromAProcessThatGivesWay(t *testing.T) {
@@ -74,5 +76,6 @@ func TestWhatGoesWrongIsTold(t *testing.T) {
 	_, err = Start([]string{"/no/such/command"}, sidecar.Options{}, sidecar.Faults{}, nil)
 	require.ErrorContains(t, err, "/no/such/command")
 	require.ErrorContains(t, Serve(strings.NewReader("sidecars"), io.Discard), "what lateen perf tells")
-	require.NoError(t, Serve(strings.NewReader(`{"options": {"Targets": ["127.0.0.1:1"]}}`), io.Discard), "who tells has gone")
+	require.NoError(t, Serve(strings.NewReader(`{"options": {"Targets": ["127.0.0.1:1"]}}`), io.Discard),
+		"who tells has gone")
 }

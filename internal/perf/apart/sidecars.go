@@ -86,7 +86,8 @@ func (s *Sidecars) Stop() error {
 	<-s.ended // all of its output was read
 	if err := s.cmd.Wait(); err != nil {
 		return fmt.Errorf(
-			"sidecars that misbehave: %w; the end of what they said:\n%s", err, s.log.Bytes()[max(0, s.log.Len()-logTail):],
+			"sidecars that misbehave: %w; the end of what they said:\n%s", err, s.log.Bytes()[max(0,
+				s.log.Len()-logTail):],
 		)
 	}
 	return nil

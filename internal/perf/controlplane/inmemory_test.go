@@ -64,7 +64,8 @@ func play() error {
 	var objects atomic.Int64
 	go func() {
 		_ = http.Serve(monitoring, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = fmt.Fprintf(w, "# TYPE go_memstats_mallocs_total counter\ngo_memstats_mallocs_total %d\n", objects.Load())
+			_, _ = fmt.Fprintf(w, "# TYPE go_memstats_mallocs_total counter\ngo_memstats_mallocs_total %d\n",
+				objects.Load())
 		}))
 	}()
 	profiles, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +73,8 @@ func play() error {
 		return err
 	}
 	go func() { _ = http.Serve(profiles, Profiles()) }()
-	news := ChildStatus{XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String(), Profiles: profiles.Addr().String()}
+	news := ChildStatus{XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String(),
+		Profiles: profiles.Addr().String()}
 	if err := line.Tell(news); err != nil {
 		return err
 	}
@@ -99,7 +101,8 @@ func play() error {
 }
 
 func namespace(name string) source.Change {
-	return source.Change{Key: source.Key{Kind: kinds.Namespace, Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	return source.Change{Key: source.Key{Kind: kinds.Namespace, Name: name},
+		Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
 
 func started(t *testing.T) *InMemory {

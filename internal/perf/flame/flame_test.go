@@ -84,7 +84,8 @@ func TestReadTakesProfilesOfRuntimePprof(t *testing.T) {
 func TestReadRefusesWhatIsNoProfile(t *testing.T) {
 	good := example.encode(t)
 	for name, encoded := range map[string][]byte{
-		"empty": nil, "text": []byte("goroutine 1 [running]:"), "cut": good[:len(good)/2], "a broken archive": {0x1f, 0x8b, 8},
+		"empty": nil, "text": []byte("goroutine 1 [running]:"), "cut": good[:len(good)/2], "a broken archive": {0x1f,
+			0x8b, 8},
 	} {
 		_, err := Read(encoded)
 		require.Error(t, err, name)

@@ -103,7 +103,8 @@ func (d *drawing) frame(t *Tree, left float64, row int) {
 		colour = colourOf(t.Name, d.owners)
 	}
 	y := d.height - margin - (row+1)*rowHeight
-	d.printf(`<g><title>%s: %.1f %%</title><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, escaped(t.Name), 100*float64(t.Value)/d.all,
+	d.printf(`<g><title>%s: %.1f %%</title><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, escaped(t.Name),
+		100*float64(t.Value)/d.all,
 		left, y, max(wide-0.5, 0.1), rowHeight-1, colour)
 	if text := truncate(shortName(t.Name), int((wide-6)/charWidth)); text != "" {
 		d.printf(`<text x="%.1f" y="%d">%s</text>`, left+3, y+rowHeight-5, escaped(text))

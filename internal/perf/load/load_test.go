@@ -24,7 +24,8 @@ func shapes() *rapid.Generator[Shape] {
 		services := namespaces + rapid.IntRange(0, 5).Draw(t, "more services")
 		return Shape{
 			Namespaces: namespaces, Services: services, Pods: rapid.IntRange(0, 250).Draw(t, "pods"),
-			VirtualServices: rapid.IntRange(0, services).Draw(t, "virtual services"), Isolated: rapid.Bool().Draw(t, "isolated"),
+			VirtualServices: rapid.IntRange(0, services).Draw(t, "virtual services"), Isolated: rapid.Bool().Draw(t,
+				"isolated"),
 			Gateways: rapid.Bool().Draw(t, "gateways"), UnmanagedNamespaces: others, UnmanagedServices: 2 * others,
 			UnmanagedPods: others * rapid.IntRange(0, 300).Draw(t, "unmanaged pods"),
 		}
@@ -104,7 +105,9 @@ func check(t *rapid.T, s Shape, objects map[source.Key]source.Change) {
 			for _, e := range o.Endpoints {
 				require.Empty(t, endpoints[e.Addresses[0]], "it is an endpoint already")
 				endpoints[e.Addresses[0]] = o.Namespace + "/" + o.Labels[discoveryv1.LabelServiceName]
-				require.NotNil(t, objects[source.Key{Kind: kinds.Pod, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}].Object)
+				require.NotNil(t,
+					objects[source.Key{Kind: kinds.Pod, Namespace: e.TargetRef.Namespace,
+						Name: e.TargetRef.Name}].Object)
 			}
 		}
 	}
@@ -141,14 +144,16 @@ func TestPodsBelongToServicesOfTheirPart(t *testing.T) {
 func TestMarkersAreFoundInBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Marker(rapid.IntRange(1, int(MaxMarker)).Draw(t, "marker"))
-		before, after := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "before"), rapid.SliceOfN(rapid.ByteRange(0, 31), 0, 20).Draw(t, "after")
+		before, after := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "before"), rapid.SliceOfN(rapid.ByteRange(0, 31),
+			0, 20).Draw(t, "after")
 		older := Marker(rapid.IntRange(0, int(m)-1).Draw(t, "older"))
 		for _, text := range []string{m.text(), m.address()} {
 			body := fmt.Sprintf("%s%s\x18%s%s", older.text(), before, text, after)
 			require.Equal(t, m, Marked([]byte(body)), "%q", body)
 		}
 	})
-	for _, none := range []string{"", "perf-mark-", "perf-mark-123", "198.18.0", "198.17.0.1", "198.18.0.300", "198.18", "10.198.18.1"} {
+	for _, none := range []string{"", "perf-mark-", "perf-mark-123", "198.18.0", "198.17.0.1", "198.18.0.300", "198.18",
+		"10.198.18.1"} {
 		require.Zero(t, Marked([]byte(none)), none)
 	}
 }
@@ -168,9 +173,11 @@ func TestMarkersStandInChanges(t *testing.T) {
 
 func TestShapesThatCannotBeAreTold(t *testing.T) {
 	for _, s := range []Shape{
-		{}, {Namespaces: 2, Services: 1}, {Namespaces: 1, Services: MaxServices + 1}, {Namespaces: 1, Services: 1, Pods: -1},
+		{}, {Namespaces: 2, Services: 1}, {Namespaces: 1, Services: MaxServices + 1}, {Namespaces: 1, Services: 1,
+			Pods: -1},
 		{Namespaces: 1, Services: 1, Pods: MaxPods + 1}, {Namespaces: 1, Services: 1, VirtualServices: 2},
-		{Namespaces: 1, Services: 1, UnmanagedServices: 1}, {Namespaces: 1, Services: 1, UnmanagedNamespaces: 2, UnmanagedServices: 1},
+		{Namespaces: 1, Services: 1, UnmanagedServices: 1}, {Namespaces: 1, Services: 1, UnmanagedNamespaces: 2,
+			UnmanagedServices: 1},
 		{Namespaces: 1, Services: 1, UnmanagedPods: 1}, {Namespaces: 1, Services: 1, UnmanagedNamespaces: -1},
 	} {
 		require.Error(t, s.Validate(), "%+v", s)

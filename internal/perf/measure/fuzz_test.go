@@ -19,7 +19,9 @@ func FuzzMetrics(f *testing.F) {
 			return
 		}
 		u := m.usage()
-		require.GreaterOrEqual(t, min(int64(u.CPU), u.Resident, u.Queued, int64(u.Allocated), int64(u.Allocations), int64(u.GCTime)), int64(0))
+		require.GreaterOrEqual(t,
+			min(int64(u.CPU), u.Resident, u.Queued, int64(u.Allocated), int64(u.Allocations),
+				int64(u.GCTime)), int64(0))
 		m.Label("pilot_info", "version")
 	})
 }

@@ -18,7 +18,8 @@ import (
 // TestQuantile compares with the definition.
 func TestQuantile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		duration := rapid.Map(rapid.Int64Range(0, int64(time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
+		duration := rapid.Map(rapid.Int64Range(0, int64(time.Hour)),
+			func(n int64) time.Duration { return time.Duration(n) })
 		short := rapid.Map(rapid.Int64Range(0, 300), func(n int64) time.Duration { return time.Duration(n) })
 		times := rapid.SliceOfN(rapid.OneOf(duration, short), 1, 50).Draw(t, "times")
 		q := rapid.Float64Range(0, 1).Draw(t, "q")
@@ -52,7 +53,8 @@ func TestProc(t *testing.T) {
 	_, err = cpuOf([]byte("1 (a) S 1"))
 	require.Error(t, err)
 	require.EqualValues(t, 12, field([]byte("VmPeak:\t 9 kB\nVmRSS:\t    12 kB\n"), "VmRSS:"))
-	require.EqualValues(t, 3, tcpMemory([]byte("sockets: used 9\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 3\nUDP: inuse 1 mem 8\n")))
+	require.EqualValues(t, 3,
+		tcpMemory([]byte("sockets: used 9\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 3\nUDP: inuse 1 mem 8\n")))
 	require.Equal(t, "AMD EPYC", textAfter([]byte("processor\t: 0\nmodel name\t: AMD EPYC\n"), "model name"))
 }
 
@@ -78,7 +80,9 @@ func TestScrape(t *testing.T) {
 	s := Scrape{URL: server.URL, Client: server.Client()}
 	u, err := s.Usage(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, Usage{At: u.At, CPU: 1500 * time.Millisecond, Resident: 4096, Allocations: 7, GCTime: 250 * time.Millisecond}, u)
+	require.Equal(t,
+		Usage{At: u.At, CPU: 1500 * time.Millisecond, Resident: 4096, Allocations: 7,
+			GCTime: 250 * time.Millisecond}, u)
 	m, err := s.Metrics(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "1.31", m.Label("istio_build", "tag"))

@@ -58,7 +58,8 @@ func TestAFleetComesInSync(t *testing.T) {
 			s.Stop()
 			s.Stop()
 		}
-		await(t, f, "half a fleet", func(s sidecar.Stats) bool { return s.Started == n/2 && s.Synced == n/2 && s.Connected == n/2 })
+		await(t, f, "half a fleet",
+			func(s sidecar.Stats) bool { return s.Started == n/2 && s.Synced == n/2 && s.Connected == n/2 })
 	})
 }
 
@@ -131,7 +132,8 @@ func TestAChangeIsSeenByAllThatItReaches(t *testing.T) {
 
 		before := time.Now()
 		virtual := meshgen.VirtualService(meshgen.Number(7, meshgen.Plain))
-		p.send(meshgen.Upsert(edited(virtual, func(v *networkingv1.VirtualService) { v.Spec.Http[0].Name = "marked-route" })))
+		p.send(meshgen.Upsert(edited(virtual,
+			func(v *networkingv1.VirtualService) { v.Spec.Http[0].Name = "marked-route" })))
 		service := meshgen.Service(meshgen.Number(7, meshgen.Plain))
 		service.Spec.Ports[0].Port = 3399
 		p.send(meshgen.Upsert(service))
@@ -168,6 +170,7 @@ func TestWhoReturnsSaysWhatItHas(t *testing.T) {
 	await(t, f, "the loss of all", func(s sidecar.Stats) bool { return s.Connected == 0 && s.Synced == 0 })
 	await(t, f, "calls in vain", func(s sidecar.Stats) bool { return s.Failures > 0 })
 	startPlane(t, 100, p.address)
-	await(t, f, "a fleet in sync with another process", func(s sidecar.Stats) bool { return s.Reconnects == 80 && allSynced(s) })
+	await(t, f, "a fleet in sync with another process",
+		func(s sidecar.Stats) bool { return s.Reconnects == 80 && allSynced(s) })
 	require.Equal(t, after.Resources, f.Stats().Total().Resources)
 }

@@ -61,7 +61,8 @@ func startPlane(tb testing.TB, services int, address string) *plane {
 	xds := listen(address)
 	p.address = xds.Addr().String()
 	p.pipeline = app.New(app.Options{
-		Source: p.source, Config: config.Config{EDSDebounce: true, MaxRequestsPerSecond: 1e6, MaxRecvMsgSize: 16 << 20}, Mesh: model.DefaultMesh(),
+		Source: p.source, Config: config.Config{EDSDebounce: true, MaxRequestsPerSecond: 1e6,
+			MaxRecvMsgSize: 16 << 20}, Mesh: model.DefaultMesh(),
 		XDS: xds, Monitoring: listen("127.0.0.1:0"), Log: slog.New(slog.DiscardHandler), Version: "test",
 	})
 	ctx, cancel := context.WithCancel(context.Background())

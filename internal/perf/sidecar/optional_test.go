@@ -13,7 +13,9 @@ import (
 // next stream.
 func TestExtrasAreAskedForAndNotWaitedFor(t *testing.T) {
 	s := startScript(t)
-	f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t), NameTable: true, Secrets: []string{"default", "ROOTCA"}})
+	f := newFleet(t,
+		sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t), NameTable: true,
+			Secrets: []string{"default", "ROOTCA"}})
 	one := f.Start(web, sidecar.Faults{})
 	c := <-s.streams
 	c.hears("CDS")

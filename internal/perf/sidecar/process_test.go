@@ -70,7 +70,8 @@ func bePlane(services int) {
 
 func endpoints(variant int) source.Change {
 	slice := meshgen.Slice(meshgen.Number(7, meshgen.Plain))
-	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("127.200.%d.%d", variant/250%250, 1+variant%250)}})
+	slice.Endpoints = append(slice.Endpoints,
+		discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("127.200.%d.%d", variant/250%250, 1+variant%250)}})
 	return meshgen.Upsert(slice)
 }
 
@@ -120,7 +121,8 @@ func TestASidecarCostsLittleMemory(t *testing.T) {
 			each := (inUse() - before) / n
 			t.Logf("%d bytes each", each)
 			require.Less(t, each, bytesEach)
-			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 }, patience, time.Millisecond, "sidecars have none (and the look has one)")
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 }, patience,
+				time.Millisecond, "sidecars have none (and the look has one)")
 		})
 	}
 }

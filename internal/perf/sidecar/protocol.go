@@ -443,6 +443,7 @@ func (s *Sidecar) queue(r request) {
 
 // updateSynced records whether the sidecar has everything it asked for.
 func (s *Sidecar) updateSynced() {
-	s.setSynced(s.answered && s.unanswered == 0 && s.requested.has(Listener) && s.isReady(Endpoint) && s.isReady(Route) &&
+	s.setSynced(s.answered && s.unanswered == 0 && s.requested.has(Listener) && s.isReady(Endpoint) &&
+		s.isReady(Route) &&
 		(s.tables[Route].vhds == 0 || s.sotw != nil || s.requested.has(VirtualHost)))
 }

@@ -37,7 +37,8 @@ func chain(t testing.TB, tables ...string) *listenerv3.FilterChain {
 				StatPrefix: "http", RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name}},
 			})
 		}
-		c.Filters = append(c.Filters, &listenerv3.Filter{Name: "f", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}})
+		c.Filters = append(c.Filters,
+			&listenerv3.Filter{Name: "f", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}})
 	}
 	return c
 }
@@ -47,7 +48,8 @@ func TestScanFindsTheNamesInABody(t *testing.T) {
 	source := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 	collection := func(name string) *endpointv3.LocalityLbEndpoints {
 		return &endpointv3.LocalityLbEndpoints{LbConfig: &endpointv3.LocalityLbEndpoints_LedsClusterLocalityConfig{
-			LedsClusterLocalityConfig: &endpointv3.LedsClusterLocalityConfig{LedsConfig: source, LedsCollectionName: name},
+			LedsClusterLocalityConfig: &endpointv3.LedsClusterLocalityConfig{LedsConfig: source,
+				LedsCollectionName: name},
 		}}
 	}
 	for _, c := range []struct {
@@ -57,19 +59,23 @@ func TestScanFindsTheNamesInABody(t *testing.T) {
 	}{
 		{Cluster, &clusterv3.Cluster{Name: "c"}, findings{name: "c"}},
 		{Cluster, &clusterv3.Cluster{Name: "c", ClusterDiscoveryType: eds}, findings{name: "c", refers: []string{"c"}}},
-		{Cluster, &clusterv3.Cluster{Name: "c", ClusterDiscoveryType: eds, EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{
-			ServiceName: "s", EdsConfig: source,
-		}}, findings{name: "c", refers: []string{"s"}}},
+		{Cluster, &clusterv3.Cluster{Name: "c", ClusterDiscoveryType: eds,
+			EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{
+				ServiceName: "s", EdsConfig: source,
+			}}, findings{name: "c", refers: []string{"s"}}},
 		{Endpoint, &endpointv3.ClusterLoadAssignment{ClusterName: "s"}, findings{name: "s"}},
 		{Endpoint, &endpointv3.ClusterLoadAssignment{ClusterName: "s", Endpoints: []*endpointv3.LocalityLbEndpoints{
 			collection("xdstp://b/*"), {}, collection("xdstp://a/*"),
 		}}, findings{name: "s", refers: []string{"xdstp://a/*", "xdstp://b/*"}}},
 		{Listener, &listenerv3.Listener{Name: "l"}, findings{name: "l"}},
 		{Listener, &listenerv3.Listener{
-			Name: "l", FilterChains: []*listenerv3.FilterChain{chain(t, "80", ""), chain(t, "", "90"), chain(t, "80")}, DefaultFilterChain: chain(t, "70"),
+			Name: "l", FilterChains: []*listenerv3.FilterChain{chain(t, "80", ""), chain(t, "", "90"),
+				chain(t, "80")}, DefaultFilterChain: chain(t, "70"),
 		}, findings{name: "l", refers: []string{"70", "80", "90"}}},
-		{Route, &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{Name: "v"}}}, findings{name: "r"}},
-		{Route, &routev3.RouteConfiguration{Name: "r", Vhds: &routev3.Vhds{ConfigSource: source}}, findings{name: "r", vhds: true}},
+		{Route, &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{Name: "v"}}},
+			findings{name: "r"}},
+		{Route, &routev3.RouteConfiguration{Name: "r", Vhds: &routev3.Vhds{ConfigSource: source}},
+			findings{name: "r", vhds: true}},
 		{VirtualHost, &routev3.VirtualHost{Name: "r/v", Domains: []string{"v"}}, findings{name: "r/v"}},
 	} {
 		got, err := scan(c.t, encoded(t, c.body))
@@ -81,8 +87,11 @@ func TestScanFindsTheNamesInABody(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) {
-	f.Add(byte(Listener), encoded(f, &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{chain(f, "80")}}))
-	f.Add(byte(Cluster), encoded(f, &clusterv3.Cluster{Name: "c", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}))
+	f.Add(byte(Listener),
+		encoded(f, &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{chain(f, "80")}}))
+	f.Add(byte(Cluster),
+		encoded(f, &clusterv3.Cluster{Name: "c",
+			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}))
 	// A name of another wire type is unknown to protobuf, and of two types the last one counts.
 	f.Add(byte(Cluster), []byte("\x0b\x12\x01c\x10\x03\x0c"))
 	f.Add(byte(Cluster), []byte("\x0a\x01c\x10\x03\xb2\x02\x00"))
@@ -96,7 +105,8 @@ func FuzzScan(f *testing.F) {
 		var c clusterv3.Cluster
 		if proto.Unmarshal(body, &c) == nil {
 			require.Equal(t, c.GetName(), found.name)
-			require.Equal(t, c.GetType() == clusterv3.Cluster_EDS && (c.GetName() != "" || c.GetEdsClusterConfig().GetServiceName() != ""), len(found.refers) == 1)
+			require.Equal(t, c.GetType() == clusterv3.Cluster_EDS &&
+				(c.GetName() != "" || c.GetEdsClusterConfig().GetServiceName() != ""), len(found.refers) == 1)
 		}
 	})
 }

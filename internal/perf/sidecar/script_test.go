@@ -66,7 +66,8 @@ func (s *script) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscovery
 	default:
 	}
 	header, _ := metadata.FromIncomingContext(stream.Context())
-	c := &talk{t: s.t, requests: make(chan *discoveryv3.DeltaDiscoveryRequest, 1024), stream: stream, end: make(chan error, 1), header: header}
+	c := &talk{t: s.t, requests: make(chan *discoveryv3.DeltaDiscoveryRequest, 1024), stream: stream,
+		end: make(chan error, 1), header: header}
 	go func() {
 		for {
 			r, err := stream.Recv()
@@ -242,7 +243,8 @@ func TestASidecarAsksAsEnvoyDoes(t *testing.T) {
 	require.Equal(t, "web.shop", first.GetNode().GetCluster())
 	require.Equal(t, "z", first.GetNode().GetLocality().GetZone())
 	require.Equal(t, "web", first.GetNode().GetMetadata().GetFields()["SERVICE_ACCOUNT"].GetStringValue())
-	require.Equal(t, "web", first.GetNode().GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields()["app"].GetStringValue())
+	require.Equal(t, "web",
+		first.GetNode().GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields()["app"].GetStringValue())
 
 	c.says("c1", eds("a"), eds("b"), &clusterv3.Cluster{Name: "static"})
 	c.hears("EDS +a,b", "CDS ack c1")
@@ -305,9 +307,11 @@ func TestRefusalsAreCounted(t *testing.T) {
 	await(t, f, "counts", func(s sidecar.Stats) bool { return s.Refused == 3 && s.Attempts == 4 })
 	c.says("1", eds("a"))
 	c.hears("EDS +a", "CDS ack 1")
-	require.NoError(t, c.stream.Send(&discoveryv3.DeltaDiscoveryResponse{Nonce: "2", TypeUrl: sidecar.Endpoint.URL(), Resources: []*discoveryv3.Resource{
-		{Name: "a", Resource: &anypb.Any{TypeUrl: sidecar.Endpoint.URL(), Value: []byte{0x0a, 9}}},
-	}}))
+	require.NoError(t,
+		c.stream.Send(&discoveryv3.DeltaDiscoveryResponse{Nonce: "2", TypeUrl: sidecar.Endpoint.URL(),
+			Resources: []*discoveryv3.Resource{
+				{Name: "a", Resource: &anypb.Any{TypeUrl: sidecar.Endpoint.URL(), Value: []byte{0x0a, 9}}},
+			}}))
 	c.hears("EDS nack 2")
 	await(t, f, "a count of refusals", func(s sidecar.Stats) bool { return s.Types[sidecar.Endpoint].Nacks == 1 })
 	c.says("3", &clusterv3.Cluster{Name: "b"})

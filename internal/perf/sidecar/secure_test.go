@@ -22,7 +22,8 @@ import (
 // trust are a server's and a client's configuration that fit.
 func trust(t testing.TB) (server, client *tls.Config) {
 	authority := certs.NewAuthority(t, "mesh")
-	return &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "istiod").TLS(t)}}, &tls.Config{RootCAs: authority.Pool(), ServerName: "istiod"}
+	return &tls.Config{Certificates: []tls.Certificate{authority.Issue(t,
+		"istiod").TLS(t)}}, &tls.Config{RootCAs: authority.Pool(), ServerName: "istiod"}
 }
 
 func TestOverTLSWithAToken(t *testing.T) {
@@ -102,12 +103,15 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "no address")
 	_, err = sidecar.New(sidecar.Options{Targets: []string{"nowhere"}})
 	require.ErrorContains(t, err, "nowhere")
-	_, err = sidecar.New(sidecar.Options{Targets: []string{"127.0.0.1:1"}, Mesh: sidecar.Mesh{Metadata: map[string]any{"X": make(chan int)}}})
+	_, err = sidecar.New(sidecar.Options{Targets: []string{"127.0.0.1:1"},
+		Mesh: sidecar.Mesh{Metadata: map[string]any{"X": make(chan int)}}})
 	require.ErrorContains(t, err, "metadata")
 }
 
 func TestWhoCannotConnectWaitsLonger(t *testing.T) {
-	f := newFleet(t, sidecar.Options{Targets: []string{held(t)}, Backoff: sidecar.Backoff{Base: time.Millisecond, Max: 4 * time.Millisecond}})
+	f := newFleet(t,
+		sidecar.Options{Targets: []string{held(t)},
+			Backoff: sidecar.Backoff{Base: time.Millisecond, Max: 4 * time.Millisecond}})
 	f.Start(web, sidecar.Faults{})
 	await(t, f, "failures", func(s sidecar.Stats) bool { return s.Failures > 10 })
 }

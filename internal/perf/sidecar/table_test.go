@@ -66,7 +66,8 @@ func TestTablesHoldWhatTheyWereGiven(t *testing.T) {
 					service = fmt.Sprintf("c%d", (first+i)/2)
 				}
 				version := fmt.Sprint(remove)
-				e, err := ts.intern(&received{typ: Cluster, name: []byte(name), version: []byte(version), body: body(name, service)})
+				e, err := ts.intern(&received{typ: Cluster, name: []byte(name), version: []byte(version),
+					body: body(name, service)})
 				require.NoError(t, err)
 				edits = append(edits, edit{e.hash, e.name, e})
 				digest = mix(digest, e.key)
@@ -150,7 +151,9 @@ func TestUnusedTablesAreForgotten(t *testing.T) {
 	most := 0
 	for i := range 50_000 {
 		e := ts.absentEntry(Endpoint, fmt.Sprintf("service-%d", i))
-		held = ts.apply(held, []edit{{e.hash, e.name, e}, {hash: nameHash(fmt.Sprintf("service-%d", i-100)), name: fmt.Sprintf("service-%d", i-100)}}, e.key)
+		held = ts.apply(held,
+			[]edit{{e.hash, e.name, e},
+				{hash: nameHash(fmt.Sprintf("service-%d", i-100)), name: fmt.Sprintf("service-%d", i-100)}}, e.key)
 		if ts.due() {
 			ts.sweep(func(use func(*table), _ func(*entry)) { use(held) })
 		}

@@ -59,12 +59,16 @@ func hear(p []byte, piece int) (*heard, error) {
 func conversation(t testing.TB) []byte {
 	var b bytes.Buffer
 	f := http2.NewFramer(&b, nil)
-	require.NoError(t, f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}, http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 15}))
+	require.NoError(t,
+		f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20},
+			http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 15}))
 	require.NoError(t, f.WriteSettingsAck())
 	require.NoError(t, f.WriteWindowUpdate(0, 1000))
 	require.NoError(t, f.WriteWindowUpdate(1, 1000))
 	require.NoError(t, f.WriteWindowUpdate(3, 1000))
-	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: false, PadLength: 3}))
+	require.NoError(t,
+		f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: false,
+			PadLength: 3}))
 	require.NoError(t, f.WriteContinuation(1, true, []byte{0x88, 0x88}))
 	first, second := messageOf(fieldsFor(200)), messageOf(fieldsFor(3))
 	require.NoError(t, f.WriteData(1, false, first[:3]))
@@ -75,7 +79,9 @@ func conversation(t testing.TB) []byte {
 	require.NoError(t, f.WriteData(1, false, messageOf(nil)))
 	require.NoError(t, f.WriteRawFrame(0x42, 0xff, 7, []byte("unknown")))
 	require.NoError(t, f.WriteGoAway(1, http2.ErrCodeNo, []byte("bye")))
-	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: true, EndStream: true}))
+	require.NoError(t,
+		f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: true,
+			EndStream: true}))
 	return b.Bytes()
 }
 
@@ -130,7 +136,8 @@ func TestSendWindowIsKept(t *testing.T) {
 	read(func(f *http2.Framer) error { return f.WriteWindowUpdate(0, 100000) })
 	require.Equal(t, 16384, c.sendable())
 	read(func(f *http2.Framer) error {
-		return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}, http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 20})
+		return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0},
+			http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 20})
 	})
 	require.Equal(t, 100000-65000, c.sendable(), "the window shrinks by what the initial one does")
 	c.sent(c.sendable())
@@ -186,7 +193,8 @@ func TestOpeningIsValidHTTP2(t *testing.T) {
 	require.NoError(t, err)
 	meta := frame.(*http2.MetaHeadersFrame)
 	require.Equal(t, "POST", meta.PseudoValue("method"))
-	require.Equal(t, "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources", meta.PseudoValue("path"))
+	require.Equal(t, "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+		meta.PseudoValue("path"))
 	require.Equal(t, "plane:15010", meta.PseudoValue("authority"))
 	require.Equal(t, "Bearer "+long, meta.RegularFields()[3].Value)
 }

@@ -17,8 +17,10 @@ func FuzzConstants(f *testing.F) {
 		if err != nil {
 			return
 		}
-		mesh := Mesh{Sidecars: 1_000_000, Services: 100_000, Pods: 2_000_000, Seen: 1, Changes: 1000, Kind: c.Kinds()[0]}
-		limits := Limits{Cores: 0.1, Memory: 1e300, Headroom: 1, Busy: 1e300, LastSidecar: 1 << 62, Connect: 1 << 62, Spare: 1}
+		mesh := Mesh{Sidecars: 1_000_000, Services: 100_000, Pods: 2_000_000, Seen: 1, Changes: 1000,
+			Kind: c.Kinds()[0]}
+		limits := Limits{Cores: 0.1, Memory: 1e300, Headroom: 1, Busy: 1e300, LastSidecar: 1 << 62, Connect: 1 << 62,
+			Spare: 1}
 		e, err := c.Estimate(mesh, limits)
 		require.NoError(t, err)
 		require.Positive(t, e.Replicas)

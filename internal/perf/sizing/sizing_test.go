@@ -56,13 +56,16 @@ func TestAnEstimateByHand(t *testing.T) {
 
 func TestEachLimitDecides(t *testing.T) {
 	for want, edit := range map[string]func(*Mesh, *Limits){
-		"memory":                       func(m *Mesh, l *Limits) { m.Changes, l.Memory = 0.1, 1e9 },
-		"sidecars of a replica":        func(m *Mesh, l *Limits) { l.Sidecars = 1000 },
-		"CPU of steady changes":        func(m *Mesh, l *Limits) {},
-		"a change to the last sidecar": func(m *Mesh, l *Limits) { l.LastSidecar = measure.Seconds(10 * time.Millisecond) },
-		"all sidecars connecting":      func(m *Mesh, l *Limits) { l.Connect = measure.Seconds(time.Second) },
-		"none: one replica bears all":  func(m *Mesh, l *Limits) { m.Sidecars = 100 },
-		"CPU of steady changes ":       func(m *Mesh, l *Limits) { m.Changes = 1e6 },
+		"memory":                func(m *Mesh, l *Limits) { m.Changes, l.Memory = 0.1, 1e9 },
+		"sidecars of a replica": func(m *Mesh, l *Limits) { l.Sidecars = 1000 },
+		"CPU of steady changes": func(m *Mesh, l *Limits) {},
+		"a change to the last sidecar": func(m *Mesh,
+			l *Limits) {
+			l.LastSidecar = measure.Seconds(10 * time.Millisecond)
+		},
+		"all sidecars connecting":     func(m *Mesh, l *Limits) { l.Connect = measure.Seconds(time.Second) },
+		"none: one replica bears all": func(m *Mesh, l *Limits) { m.Sidecars = 100 },
+		"CPU of steady changes ":      func(m *Mesh, l *Limits) { m.Changes = 1e6 },
 	} {
 		m, l := mesh(), limits()
 		edit(&m, &l)
@@ -152,7 +155,8 @@ func TestStoredConstants(t *testing.T) {
 	require.NotEmpty(t, c.Command)
 	require.Positive(t, c.Machine.Cores)
 	require.Equal(t, []string{"create-services", "endpoints", "routes"}, c.Kinds())
-	for _, v := range []float64{c.BaseBytes, c.ServiceBytes, c.PodBytes, c.SidecarBytes, c.FirstConnection(mesh()).CPUSeconds, c.FirstConnection(mesh()).Sent} {
+	for _, v := range []float64{c.BaseBytes, c.ServiceBytes, c.PodBytes, c.SidecarBytes,
+		c.FirstConnection(mesh()).CPUSeconds, c.FirstConnection(mesh()).Sent} {
 		require.Positive(t, v)
 	}
 }
