@@ -107,7 +107,7 @@ constants: build ## measure the constants of lateen perf model anew (two minutes
 	$(GO) test ./internal/cli -run '^TestDocsShowTheModel$$' -update
 
 soak: ## an hour of pushes to proxies that come and go, or SOAK=10m; the heap must be flat
-	$(GO) test -count=1 -run '^TestSoak$$' -v -timeout 0 ./test/wire -soak $(SOAK)
+	$(GO) test -count=1 -run '^TestSoakLeavesNothingBehind$$' -v -timeout 0 ./test/wire -soak $(SOAK)
 
 book-lab: kube ## run the lab of the book "Istio in Action" (three minutes), and write docs/book-lab.md
 	LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 $(GO) test -count=1 -timeout 10m ./test/booklab -full -v

@@ -47,9 +47,11 @@ func TestPerformancePageShowsTheBaseline(t *testing.T) {
 		"docs/performance.md is not what the baseline says: go test ./test/bench -run TestPerformancePage -update")
 }
 
-// TestEachBenchmarkWorks runs each once in the smallest mesh, and requires that catalogue and baseline know just these.
+// TestEachBenchmarkWorks runs each once in the smallest mesh, and requires that catalogue and
+// baseline know just these.
 func TestEachBenchmarkWorks(t *testing.T) {
-	out, err := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=./services=100$", "-test.benchtime=1x", "-test.timeout=10m").CombinedOutput()
+	out, err := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=./services=100$", "-test.benchtime=1x",
+		"-test.timeout=10m").CombinedOutput()
 	require.NoError(t, err, string(out))
 	rs, err := readResults(bytes.NewReader(out))
 	require.NoError(t, err, string(out))
@@ -58,7 +60,8 @@ func TestEachBenchmarkWorks(t *testing.T) {
 		ran[of] = true
 	}
 	require.Equal(t, names(ran), names(listed(sizes[:1])), "the catalogue lists just the benchmarks that there are")
-	require.Equal(t, names(listed(sizes)), names(readBaseline(t).values), "the baseline has just the benchmarks that there are: make bench-baseline")
+	require.Equal(t, names(listed(sizes)), names(readBaseline(t).values),
+		"the baseline has just the benchmarks that there are: make bench-baseline")
 }
 
 // listed are the benchmarks of the catalogue in meshes of some sizes.
@@ -99,16 +102,23 @@ ok  	github.com/lateen-mesh/lateen/test/bench	1.1s
 	require.InDelta(t, 3000, median, 0)
 	_, ok = rs.median(small, "misses/op")
 	require.False(t, ok)
-	for _, bad := range []string{"BenchmarkApply 1 2 ns/op", "BenchmarkApply/services=x/change=y 1 2 ns/op", "BenchmarkApply/services=1/change=y 1 2"} {
+	for _, bad := range []string{
+		"BenchmarkApply 1 2 ns/op",
+		"BenchmarkApply/services=x/change=y 1 2 ns/op",
+		"BenchmarkApply/services=1/change=y 1 2",
+	} {
 		_, err := readResults(strings.NewReader(bad))
 		require.ErrorContains(t, err, "want")
 	}
 }
 
 func TestAmountsAreReadable(t *testing.T) {
-	require.Equal(t, []string{"0 ns", "95 ns", "1.0 µs", "9.9 µs", "10 µs", "999 µs", "1.0 ms", "2.5 s", "1200 s"}, []string{
-		duration(0), duration(95.4), duration(1000), duration(9949), duration(9951), duration(999_400), duration(999_600), duration(2.5e9), duration(1.2e12),
-	})
-	require.Equal(t, []string{"0", "7", "1.5k", "830k", "1.6M"}, []string{count(0), count(7), count(1500), count(830_000), count(1_600_000)})
+	require.Equal(t, []string{"0 ns", "95 ns", "1.0 µs", "9.9 µs", "10 µs", "999 µs", "1.0 ms", "2.5 s", "1200 s"},
+		[]string{
+			duration(0), duration(95.4), duration(1000), duration(9949), duration(9951), duration(999_400),
+			duration(999_600), duration(2.5e9), duration(1.2e12),
+		})
+	require.Equal(t, []string{"0", "7", "1.5k", "830k", "1.6M"},
+		[]string{count(0), count(7), count(1500), count(830_000), count(1_600_000)})
 	require.Equal(t, []string{"0 B", "1.2 kB", "37 MB"}, []string{size(0), size(1216), size(37_000_000)})
 }

@@ -4,17 +4,18 @@ package bench
 type row struct {
 	stage, change string // as in its name
 	text          string // what is measured
-	// grows is why the cost follows the size of the mesh, and what would end that. It is shown where the baseline shows that it
-	// does, and must be there then.
+	// grows is why the cost follows the size of the mesh, and what would end that. It is shown
+	// where the baseline shows that it does, and must be there then.
 	grows string
 }
 
 const (
 	wholeMesh = "The change is the whole mesh, or all that a class sees of it: ten times as much. " +
 		"Nothing of this is on the path of a single change."
-	wholeTable = "These clients take route tables whole, as those do that do not speak VHDS: a changed virtual host costs the bytes of its table, " +
-		"at each. End to end are clients that speak it."
-	narrow = "A class whose Sidecar names a few hosts still walks all VirtualServices to find those that lead to them. " +
+	wholeTable = "These clients take route tables whole, as those do that do not speak VHDS: " +
+		"a changed virtual host costs the bytes of its table, at each. End to end are clients that speak it."
+	narrow = "A class whose Sidecar names a few hosts still walks all VirtualServices " +
+		"to find those that lead to them. " +
 		"The index of VirtualServices by host, asked for the hosts that the Sidecar names, would end it."
 )
 
@@ -73,7 +74,9 @@ var catalogue = []row{
 	{"Compile", "gateway", "a gateway", wholeMesh},
 
 	{"Diff", "generation", "one rule changed", ""},
-	{"Diff", "class", "two classes", "The classes differ in what their namespaces have for themselves, which is ten times as much in a mesh ten times as large."},
+	{"Diff", "class", "two classes",
+		"The classes differ in what their namespaces have for themselves, " +
+			"which is ten times as much in a mesh ten times as large."},
 	{"Diff", "everything", "all clusters and none", wholeMesh},
 
 	{"Assemble", "routetable", "a route table from its hosts", wholeTable},
@@ -83,8 +86,9 @@ var catalogue = []row{
 	{"Session", "service", "a Service's port and its ACKs", wholeTable},
 	{"Session", "virtualservice", "a VirtualService and its ACK", wholeTable},
 	{"Session", "destinationrule", "a DestinationRule and its ACK", ""},
-	{"Session", "reconnect", "a reconnect with nothing to send", "The client states the version of everything that it has, and each is compared. " +
-		"Stating the version of the whole set would end it; stock Envoy has no field for that."},
+	{"Session", "reconnect", "a reconnect with nothing to send",
+		"The client states the version of everything that it has, and each is compared. " +
+			"Stating the version of the whole set would end it; stock Envoy has no field for that."},
 	{"Session", "firstload", "a first load", wholeMesh},
 
 	{"Fanout", "firstframe", "a frame, the first time", ""},

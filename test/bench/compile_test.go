@@ -13,7 +13,9 @@ import (
 func BenchmarkAdvance(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services)
-		sidecar := editOf{"sidecar", editSidecar, func() source.Change { return meshgen.Upsert(meshgen.Sidecar(meshgen.Wide)) }}
+		sidecar := editOf{"sidecar", editSidecar, func() source.Change {
+			return meshgen.Upsert(meshgen.Sidecar(meshgen.Wide))
+		}}
 		eachEdit(b, append(edits, sidecar), c.next, func(b *testing.B, e editOf) {
 			changed, before := 0, c.compiler.Stats().Total()
 			for b.Loop() {
@@ -29,8 +31,8 @@ func BenchmarkAdvance(b *testing.B) {
 	})
 }
 
-// BenchmarkCompile compiles a class from nothing where all its translations are known already, as those of a proxy that is
-// the first in its namespace.
+// BenchmarkCompile compiles a class from nothing where all its translations are known already, as
+// those of a proxy that is the first in its namespace.
 func BenchmarkCompile(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, gatewayProxy, openProxy, wideProxy, narrowProxy)
@@ -44,7 +46,9 @@ func BenchmarkCompile(b *testing.B) {
 				size := 0
 				for b.Loop() {
 					var joined *compile.Member
-					c.compiler.Join(facts, func(m *compile.Member, at compile.Placement) { joined, size = m, at.State.Size() })
+					c.compiler.Join(facts, func(m *compile.Member, at compile.Placement) {
+						joined, size = m, at.State.Size()
+					})
 					c.compiler.Leave(joined)
 				}
 				b.ReportMetric(float64(size), "config-B/op")
@@ -53,8 +57,8 @@ func BenchmarkCompile(b *testing.B) {
 	})
 }
 
-// BenchmarkDiff finds what differs between two sets of clusters: of a class before and after a change of its rule, of two
-// classes, and of one and nothing.
+// BenchmarkDiff finds what differs between two sets of clusters: of a class before and after a
+// change of its rule, of two classes, and of one and nothing.
 func BenchmarkDiff(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy, otherProxy)

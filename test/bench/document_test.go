@@ -11,15 +11,17 @@ import (
 // sizes are the meshes that everything is measured in, by their number of services.
 var sizes = []int{100, 1000, 10000}
 
-// A cost counts as flat while ten times the mesh is at most this many times the cost. What is allocated and sent is exact but
-// for the depth of trees and the length of numbers; times also see more cache misses in a larger mesh.
+// A cost counts as flat while ten times the mesh is at most this many times the cost. What is
+// allocated and sent is exact but for the depth of trees and the length of numbers; times also see
+// more cache misses in a larger mesh.
 const (
 	flatTime   = 3.0
 	flatAllocs = 1.3
 	flatBytes  = 1.1
 )
 
-// document is the part of docs/performance.md that shows the results. Every row of the catalogue must be there.
+// document is the part of docs/performance.md that shows the results. Every row of the catalogue
+// must be there.
 func document(rs *results) (string, error) {
 	var b strings.Builder
 	b.WriteString("| stage | what | 100 services | 1,000 | 10,000 | growth | |\n|---|---|---:|---:|---:|---:|---|\n")
@@ -32,7 +34,8 @@ func document(rs *results) (string, error) {
 		}
 		if m.grows() {
 			if r.grows == "" {
-				return "", fmt.Errorf("%s, %s: grows with the mesh, and the catalogue does not say why: %s", r.stage, r.change, m)
+				return "", fmt.Errorf("%s, %s: grows with the mesh, and the catalogue does not say why: %s", r.stage,
+					r.change, m)
 			}
 			if !slices.Contains(reasons, r.grows) {
 				reasons = append(reasons, r.grows)
@@ -45,9 +48,11 @@ func document(rs *results) (string, error) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", title, r.text, m)
 	}
-	b.WriteString("\n" + wrapped(fmt.Sprintf("Each cell: time / allocations / bytes allocated. Growth: from 1,000 to 10,000 services. "+
-		"Medians of %d, measured on %s at %s with %s on %s cores (%s) and %s.",
-		rs.runs(), rs.facts["date"], rs.facts["commit"], rs.facts["go"], rs.facts["cores"], rs.facts["cpu"], rs.facts["memory"])) + "\n")
+	b.WriteString("\n" +
+		wrapped(fmt.Sprintf("Each cell: time / allocations / bytes allocated. Growth: from 1,000 to 10,000 services. "+
+			"Medians of %d, measured on %s at %s with %s on %s cores (%s) and %s.",
+			rs.runs(), rs.facts["date"], rs.facts["commit"], rs.facts["go"], rs.facts["cores"], rs.facts["cpu"],
+			rs.facts["memory"])) + "\n")
 	b.WriteString("What grows, why, and what would end it:\n\n")
 	for i, reason := range reasons {
 		b.WriteString(wrapped(fmt.Sprintf("%d. %s", i+1, reason)))
@@ -55,7 +60,8 @@ func document(rs *results) (string, error) {
 	return b.String(), nil
 }
 
-// measured is a row as the baseline has it: time, allocations and bytes in meshes of each size, and what was sent.
+// measured is a row as the baseline has it: time, allocations and bytes in meshes of each size, and
+// what was sent.
 type measured struct {
 	values [][3]float64
 	sent   []float64
@@ -89,7 +95,8 @@ func (r row) measured(rs *results) (measured, error) {
 	return m, nil
 }
 
-// alsoShown are the units of some stages' own that the table shows, once for all sizes where they agree.
+// alsoShown are the units of some stages' own that the table shows, once for all sizes where they
+// agree.
 var alsoShown = []struct {
 	unit, word string
 	amount     func(float64) string
@@ -120,7 +127,8 @@ func ratio(tenth, all float64) float64 {
 // grows tells that the cost follows the size of the mesh, here or on the wire.
 func (m measured) grows() bool {
 	times := m.growth()
-	return times[0] > flatTime || times[1] > flatAllocs || m.sent != nil && ratio(m.sent[len(m.sent)-2], m.sent[len(m.sent)-1]) > flatBytes
+	return times[0] > flatTime || times[1] > flatAllocs ||
+		m.sent != nil && ratio(m.sent[len(m.sent)-2], m.sent[len(m.sent)-1]) > flatBytes
 }
 
 // String is the row's cells.
@@ -145,7 +153,8 @@ func valuesOf(rs *results, of id) (v [3]float64, err error) {
 	return v, nil
 }
 
-// wrapped is a paragraph in lines of at most 100 characters; the later lines of a list's item are indented.
+// wrapped is a paragraph in lines of at most 100 characters; the later lines of a list's item are
+// indented.
 func wrapped(text string) string {
 	var b strings.Builder
 	column := 0

@@ -25,8 +25,9 @@ const replicas = 5
 // patience is how long anything may take before the benchmark fails.
 const patience = 5 * time.Minute
 
-// BenchmarkEndToEnd is a change until the last of 200 proxies, each on a connection of its own, has acknowledged it: all
-// stages with gRPC, without debounce. Client and server share the process and its cores.
+// BenchmarkEndToEnd is a change until the last of 200 proxies, each on a connection of its own, has
+// acknowledged it: all stages with gRPC, without debounce. Client and server share the process and
+// its cores.
 func BenchmarkEndToEnd(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		p := startPipeline(b, services)
@@ -58,8 +59,10 @@ func startPipeline(tb testing.TB, services int) *pipeline {
 	p := &pipeline{tb: tb, ctx: ctx, source: memory.New(meshgen.Mesh{Services: services}.Objects()...)}
 	xds, monitoring := listen(tb), listen(tb)
 	p.pipeline = app.New(app.Options{
-		Source: p.source, Config: config.Config{EDSDebounce: true, MaxRequestsPerSecond: 1e6, MaxRecvMsgSize: 16 << 20}, Mesh: model.DefaultMesh(),
-		XDS: xds, Monitoring: monitoring, Log: slog.New(slog.DiscardHandler), Version: "bench",
+		Source: p.source,
+		Config: config.Config{EDSDebounce: true, MaxRequestsPerSecond: 1e6, MaxRecvMsgSize: 16 << 20},
+		Mesh:   model.DefaultMesh(),
+		XDS:    xds, Monitoring: monitoring, Log: slog.New(slog.DiscardHandler), Version: "bench",
 	})
 	done := make(chan error, 1)
 	go func() { done <- p.pipeline.Run(ctx) }()
@@ -116,7 +119,8 @@ func (p *pipeline) restore(c source.Change) {
 	p.settle()
 }
 
-// nodeOf is a replica of a proxy: another pod of the same labels, of which there is no record, so that its class is the same.
+// nodeOf is a replica of a proxy: another pod of the same labels, of which there is no record, so
+// that its class is the same.
 func nodeOf(p meshgen.Proxy, replica int) (id string, metadata map[string]any) {
 	kind := "sidecar"
 	labels := map[string]any{}

@@ -17,12 +17,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// envoy is as much of a proxy as it takes to be served: it asks as Envoy does, acknowledges everything, and keeps nothing.
+// envoy is as much of a proxy as it takes to be served: it asks as Envoy does, acknowledges
+// everything, and keeps nothing.
 type envoy struct {
 	tb     testing.TB
 	stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 	table  string // the one route table that it asks for
-	// asked are the clusters whose endpoints it has asked for; the next three tell whether it has asked for listeners, routes and virtual hosts.
+	// asked are the clusters whose endpoints it has asked for; the next three tell whether it has
+	// asked for listeners, routes and virtual hosts.
 	asked                  map[string]bool
 	listens, routes, hosts bool
 	got                    map[string]bool // type URLs of responses
@@ -31,12 +33,20 @@ type envoy struct {
 
 // connectEnvoy opens a stream and returns when it is loaded.
 func connectEnvoy(tb testing.TB, address string, p meshgen.Proxy, replica int) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	require.NoError(tb, err)
-	e := &envoy{tb: tb, stream: stream, table: "http_proxy", asked: map[string]bool{}, got: map[string]bool{}, ended: make(chan struct{})}
+	e := &envoy{
+		tb:     tb,
+		stream: stream,
+		table:  "http_proxy",
+		asked:  map[string]bool{},
+		got:    map[string]bool{},
+		ended:  make(chan struct{}),
+	}
 	if p.Gateway {
 		e.table = "http.80"
 	}
@@ -63,7 +73,8 @@ func connectEnvoy(tb testing.TB, address string, p meshgen.Proxy, replica int) {
 	})
 }
 
-// loaded tells that it has had a response of each type that it has asked for, the last of which are virtual hosts.
+// loaded tells that it has had a response of each type that it has asked for, the last of which are
+// virtual hosts.
 func (e *envoy) loaded() bool {
 	return e.got[resource.VirtualHost.URL()] && (e.got[resource.Endpoint.URL()] || len(e.asked) == 0)
 }

@@ -15,8 +15,9 @@ import (
 // streams is how many connections of one class a push goes to.
 const streams = 1000
 
-// BenchmarkFanout encodes a step of a class for the first of its streams and for each other one, and brings 1,000 streams to
-// the next generation: woken, told, encoded, acknowledged; all that is not gRPC.
+// BenchmarkFanout encodes a step of a class for the first of its streams and for each other one,
+// and brings 1,000 streams to the next generation: woken, told, encoded, acknowledged; all that is
+// not gRPC.
 func BenchmarkFanout(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy)
@@ -51,7 +52,12 @@ func BenchmarkFanout(b *testing.B) {
 }
 
 func encode(step *resource.Change) fanout.Frame {
-	return fanout.Encode(session.Delta, session.Response{Type: step.Type, Nonce: "e1", Upserts: step.Upserts, Shared: step}, resource.Overlay{})
+	return fanout.Encode(session.Delta, session.Response{
+		Type:    step.Type,
+		Nonce:   "e1",
+		Upserts: step.Upserts,
+		Shared:  step,
+	}, resource.Overlay{})
 }
 
 // fleet are streams of one class without sockets.

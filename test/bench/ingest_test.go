@@ -11,8 +11,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
-// BenchmarkIngest converts one object of each main kind, by a converter that knows the mesh, and the whole mesh anew, as
-// after a watch was lost.
+// BenchmarkIngest converts one object of each main kind, by a converter that knows the mesh, and
+// the whole mesh anew, as after a watch was lost.
 func BenchmarkIngest(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		mesh := model.DefaultMesh()

@@ -22,7 +22,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// atEachSize measures in meshes of each size. What measure prepares is shared by all changes and all runs of a size.
+// atEachSize measures in meshes of each size. What measure prepares is shared by all changes and
+// all runs of a size.
 func atEachSize(b *testing.B, measure func(b *testing.B, services int)) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) { measure(b, n) })
@@ -37,8 +38,9 @@ func change(b *testing.B, name string, measure func(b *testing.B)) {
 	})
 }
 
-// subject is the service that changes: one of kind Plain, with routes and subsets, that all see whose Sidecar does not leave it
-// out. No proxy is in its namespace, so that no change moves one to another class.
+// subject is the service that changes: one of kind Plain, with routes and subsets, that all see
+// whose Sidecar does not leave it out. No proxy is in its namespace, so that no change moves one to
+// another class.
 const subject = 25
 
 // editOf makes variants of one change, all different, and the object as it was before any of them.
@@ -56,7 +58,8 @@ var edits = []editOf{
 	{"destinationrule", editRule, func() source.Change { return meshgen.Upsert(meshgen.DestinationRule(subject)) }},
 }
 
-// eachEdit measures each of some edits, and restores the mesh after it: so no result depends on what was measured before.
+// eachEdit measures each of some edits, and restores the mesh after it: so no result depends on
+// what was measured before.
 func eachEdit(b *testing.B, edits []editOf, restore func(source.Change), measure func(b *testing.B, e editOf)) {
 	for _, e := range edits {
 		change(b, e.name, func(b *testing.B) { measure(b, e) })
@@ -98,7 +101,8 @@ func editRule(variant int) source.Change {
 	return meshgen.Upsert(r)
 }
 
-// editSidecar changes what the proxies of one namespace see: by turns, one or another service of a namespace beside it.
+// editSidecar changes what the proxies of one namespace see: by turns, one or another service of a
+// namespace beside it.
 func editSidecar(variant int) source.Change {
 	s := meshgen.Sidecar(meshgen.Wide)
 	other := meshgen.Number(1+variant%2, meshgen.Plain)
@@ -144,8 +148,8 @@ func (u *upstream) next(c source.Change) *state.Delta {
 	return d
 }
 
-// Proxies whose classes are measured: the gateway, two that see all that is exported to them, one whose Sidecar lets in its
-// own namespace, and one whose Sidecar names three services.
+// Proxies whose classes are measured: the gateway, two that see all that is exported to them, one
+// whose Sidecar lets in its own namespace, and one whose Sidecar names three services.
 const (
 	gatewayProxy = 0
 	openProxy    = 1
@@ -166,7 +170,12 @@ type compiled struct {
 // newCompiled compiles the classes of some proxies, or of all 40.
 func newCompiled(tb testing.TB, services int, proxies ...int) *compiled {
 	u, d := newUpstream(tb, services)
-	c := &compiled{upstream: u, proxies: meshgen.Proxies(), classes: map[int]resource.ClassID{}, states: map[resource.ClassID]resource.State{}}
+	c := &compiled{
+		upstream: u,
+		proxies:  meshgen.Proxies(),
+		classes:  map[int]resource.ClassID{},
+		states:   map[resource.ClassID]resource.State{},
+	}
 	c.compiler = compile.NewCompiler(compile.Refusals{
 		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) },
 		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
@@ -208,7 +217,10 @@ func (c *compiled) step(proxy int, edit func(variant int) source.Change) (before
 
 func factsOf(p meshgen.Proxy) compile.Facts {
 	f := compile.Facts{Address: p.Address, Proxy: scope.Proxy{
-		Namespace: p.Namespace, Name: p.Pod, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort, HTTP10: p.HTTP10},
+		Namespace: p.Namespace,
+		Name:      p.Pod,
+		Labels:    model.LabelsOf(p.Labels),
+		Settings:  scope.Settings{HTTPProxyPort: p.HTTPProxyPort, HTTP10: p.HTTP10},
 	}}
 	if p.Gateway {
 		f.Proxy.Type = scope.Router

@@ -66,7 +66,8 @@ func (rs *results) add(line string) error {
 	return nil
 }
 
-// readID reads "BenchmarkApply/services=100/change=endpoint", with or without the "-2" of two cores behind it.
+// readID reads "BenchmarkApply/services=100/change=endpoint", with or without the "-2" of two cores
+// behind it.
 func readID(name string) (id, error) {
 	parts := strings.Split(strings.TrimPrefix(name, "Benchmark"), "/")
 	if len(parts) == 3 {

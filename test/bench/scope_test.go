@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
-// BenchmarkScope finds the class of a proxy, asks whether a change moves it to another, and looks at the world as its class
-// does: at one service with its routes and rules, and at all hosts.
+// BenchmarkScope finds the class of a proxy, asks whether a change moves it to another, and looks
+// at the world as its class does: at one service with its routes and rules, and at all hosts.
 func BenchmarkScope(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		u, _ := newUpstream(b, services)

@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// BenchmarkSession is what one stream costs: a change with its ACK, when others of its class have made the step before; a
-// reconnect of a proxy that has everything; and its first load.
+// BenchmarkSession is what one stream costs: a change with its ACK, when others of its class have
+// made the step before; a reconnect of a proxy that has everything; and its first load.
 func BenchmarkSession(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		c := newCompiled(b, services, openProxy)
@@ -63,7 +63,8 @@ func (n *numbered) next() resource.State {
 	return n[1]
 }
 
-// client asks for all of a state, as an Envoy does that takes route tables whole and endpoints as lists.
+// client asks for all of a state, as an Envoy does that takes route tables whole and endpoints as
+// lists.
 type client struct {
 	state resource.State
 	first []session.Request
@@ -102,7 +103,8 @@ func (c *client) reports(state resource.State) {
 	}
 }
 
-// load brings a new session to the client's state, and returns the bytes of the resources that it was sent.
+// load brings a new session to the client's state, and returns the bytes of the resources that it
+// was sent.
 func (c *client) load(s *session.Session) (sent int) {
 	s.Update(c.state, resource.Overlay{}, now)
 	for _, r := range c.first {

@@ -19,8 +19,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
-// BenchmarkTranslate translates and encodes one resource of each kind, of a service as a class sees it: what a miss of the
-// memo costs.
+// BenchmarkTranslate translates and encodes one resource of each kind, of a service as a class sees
+// it: what a miss of the memo costs.
 func BenchmarkTranslate(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		u, _ := newUpstream(b, services)
@@ -59,14 +59,18 @@ type inputs struct {
 	vhost    route.VirtualHostInput
 }
 
-// inputsOf are the inputs of translations for a service of one HTTP port, with routes and subsets, as compile makes them.
+// inputsOf are the inputs of translations for a service of one HTTP port, with routes and subsets,
+// as compile makes them.
 func inputsOf(tb testing.TB, s *scope.Scope, host model.Host) inputs {
 	svc := s.Service(host)
 	require.NotNil(tb, svc)
 	vs, rule := s.VirtualService(host), s.DestinationRule(svc)
 	mesh := s.Mesh()
 	port := svc.Ports[0]
-	refs := []route.RouteRef{{Owner: source.Key{Kind: kinds.VirtualService, Namespace: vs.Namespace, Name: vs.Name}, Route: vs.HTTP[0]}}
+	refs := []route.RouteRef{{
+		Owner: source.Key{Kind: kinds.VirtualService, Namespace: vs.Namespace, Name: vs.Name},
+		Route: vs.HTTP[0],
+	}}
 	var facts []route.DestinationFact
 	for _, d := range vs.HTTP[0].Destinations {
 		facts = append(facts, route.DestinationFact{Host: d.Host, Port: d.Port, Subset: d.Subset, Resolved: port.Port})
@@ -74,11 +78,19 @@ func inputsOf(tb testing.TB, s *scope.Scope, host model.Host) inputs {
 	return inputs{
 		cluster: cluster.OutboundInput{
 			Host: host, Port: port.Port, Protocol: port.Protocol, Resolution: svc.Resolution, Subset: "v1",
-			Service: svc.Namespace + "/" + svc.Name, Rule: rule.Namespace + "/" + rule.Name, Policy: rule.Policy, ConnectTimeout: mesh.ConnectTimeout,
+			Service:        svc.Namespace + "/" + svc.Name,
+			Rule:           rule.Namespace + "/" + rule.Name,
+			Policy:         rule.Policy,
+			ConnectTimeout: mesh.ConnectTimeout,
 		},
 		endpoint: endpoint.Input{Address: "127.0.1.0", Port: 20080, Workload: svc.Namespace + "/" + svc.Name + "-0"},
 		listener: listener.HTTPInput{
-			Name: "127.0.0.1_15080", Bind: model.OwnOutbound, Port: 15080, BindToPort: true, RouteTable: "http_proxy", ProxyUnknown: true,
+			Name:         "127.0.0.1_15080",
+			Bind:         model.OwnOutbound,
+			Port:         15080,
+			BindToPort:   true,
+			RouteTable:   "http_proxy",
+			ProxyUnknown: true,
 		},
 		vhost: route.VirtualHostInput{
 			Domains: model.NewInterner[string]().List([]string{string(host), svc.Name, svc.Name + "." + svc.Namespace}),

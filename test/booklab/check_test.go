@@ -9,14 +9,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/leanproxy"
 )
 
-// istiodBytes is what istiod sends for the ten changes as is, to all proxies (in megabytes, 23.0), and share is how much of that it
-// may be here.
+// istiodBytes is what istiod sends for the ten changes as is, to all proxies (in megabytes, 23.0),
+// and share is how much of that it may be here.
 const (
 	istiodBytes = 23_000_000
 	share       = 0.02
 )
 
-// check compares what was sent with what had changed: nothing else may be in it, and everything once.
+// check compares what was sent with what had changed: nothing else may be in it, and everything
+// once.
 func (l *lab) check(t *testing.T, before view, r result) {
 	for _, p := range l.sidecars {
 		l.checkSidecar(t, l.since(before, p), r.generations)

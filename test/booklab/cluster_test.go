@@ -54,7 +54,12 @@ func newCluster(t *testing.T) *cluster {
 		c.namespace(name)
 	}
 	api.Node(t, node, nil)
-	c.workload(proxyNode{pod: "istio-ingressgateway-0", namespace: system, gateway: true, labels: map[string]string{"app": "istio-ingressgateway", "istio": "ingressgateway"}}, 8080)
+	c.workload(proxyNode{
+		pod:       "istio-ingressgateway-0",
+		namespace: system,
+		gateway:   true,
+		labels:    map[string]string{"app": "istio-ingressgateway", "istio": "ingressgateway"},
+	}, 8080)
 	c.workload(proxyNode{pod: "catalog-0", namespace: shop, labels: map[string]string{"app": "catalog"}}, 3000)
 	c.workload(proxyNode{pod: "webapp-0", namespace: shop, labels: map[string]string{"app": "webapp"}}, 8080)
 	for i := range 10 {
@@ -69,7 +74,8 @@ func newCluster(t *testing.T) *cluster {
 
 func (c *cluster) namespace(name string) {
 	ctx := c.t.Context()
-	_, err := c.core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	require.NoError(c.t, err)
 	require.Eventually(c.t, func() bool {
 		_, err := c.core.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
@@ -101,7 +107,8 @@ func (c *cluster) service(namespace, name, app string, target int32) {
 	require.NoError(c.t, err)
 }
 
-// application is what the book creates at each step: a Service (of the catalog's Pod), a Gateway and a VirtualService.
+// application is what the book creates at each step: a Service (of the catalog's Pod), a Gateway
+// and a VirtualService.
 func (c *cluster) application(name string) {
 	ctx := c.t.Context()
 	c.service(shop, name, "catalog", 3000)
@@ -110,7 +117,10 @@ func (c *cluster) application(name string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: networking.Gateway{
 			Selector: map[string]string{"istio": "ingressgateway"},
-			Servers:  []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{host}}},
+			Servers: []*networking.Server{{
+				Port:  &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"},
+				Hosts: []string{host},
+			}},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(c.t, err)
@@ -126,20 +136,26 @@ func (c *cluster) application(name string) {
 	require.NoError(c.t, err)
 }
 
-// outside is the host by which an application is called through the gateway, inside that by which sidecars call it.
+// outside is the host by which an application is called through the gateway, inside that by which
+// sidecars call it.
 func outside(name string) string { return name + ".istioinaction.io" }
 func inside(name string) string  { return name + "." + shop + ".svc.cluster.local" }
 func clusterOf(name string) string {
 	return "outbound|80||" + inside(name)
 }
 
-// narrow is the book's Sidecar for the whole mesh: nobody sees more than the control plane and the monitoring.
+// narrow is the book's Sidecar for the whole mesh: nobody sees more than the control plane and the
+// monitoring.
 func (c *cluster) narrow() {
 	_, err := c.istio.NetworkingV1().Sidecars(system).Create(c.t.Context(), &networkingv1.Sidecar{
 		ObjectMeta: metav1.ObjectMeta{Name: "default"},
 		Spec: networking.Sidecar{
-			Egress:                []*networking.IstioEgressListener{{Hosts: []string{system + "/*", monitoring + "/*"}}},
-			OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_REGISTRY_ONLY},
+			Egress: []*networking.IstioEgressListener{
+				{Hosts: []string{system + "/*", monitoring + "/*"}},
+			},
+			OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{
+				Mode: networking.OutboundTrafficPolicy_REGISTRY_ONLY,
+			},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(c.t, err)

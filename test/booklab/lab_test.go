@@ -17,7 +17,8 @@ type setting struct {
 	name string
 	id   string // in names
 	env  []string
-	// scoped tells that a Sidecar keeps the applications from the sidecars: only the gateway has the changes.
+	// scoped tells that a Sidecar keeps the applications from the sidecars: only the gateway has
+	// the changes.
 	scoped bool
 }
 
@@ -59,7 +60,11 @@ func (c *cluster) run(t *testing.T, s setting) result {
 	if !*full {
 		env = []string{"PILOT_DEBOUNCE_AFTER=100ms"} // no early batches: the objects of a change count as one
 	}
-	lateen := lateenserve.Start(t, lateenserve.Options{Binary: binary, Args: []string{"--kubeconfig", c.api.Kubeconfig()}, Env: env})
+	lateen := lateenserve.Start(t, lateenserve.Options{
+		Binary: binary,
+		Args:   []string{"--kubeconfig", c.api.Kubeconfig()},
+		Env:    env,
+	})
 	l := &lab{cluster: c, setting: s, lateen: lateen, changes: 3}
 	if *full {
 		l.changes = 10
@@ -104,7 +109,8 @@ func (l *lab) domain(p *leanproxy.Client, i int) string {
 	return inside(l.name(i))
 }
 
-// change makes the changes: the book's with a pause after each, those of the short form each once the one before has arrived.
+// change makes the changes: the book's with a pause after each, those of the short form each once
+// the one before has arrived.
 func (l *lab) change(t *testing.T) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
@@ -125,7 +131,8 @@ func (l *lab) await(t *testing.T) {
 	}
 }
 
-// awaitChange waits until each proxy that a change concerns can send requests there: it has the cluster, its endpoint and a route.
+// awaitChange waits until each proxy that a change concerns can send requests there: it has the
+// cluster, its endpoint and a route.
 func (l *lab) awaitChange(t *testing.T, i int) {
 	for _, p := range l.concerned() {
 		p.Await(t, l.domain(p, i), func(s *leanproxy.State) bool {

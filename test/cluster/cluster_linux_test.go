@@ -33,10 +33,11 @@ import (
 )
 
 const (
-	// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
-	patience = 3 * time.Minute
-	glance   = 20 * time.Millisecond
-	space    = "default" // the namespace of all
+	// patience is how long anything may take that should happen in a moment; on a busy machine
+	// moments are long.
+	patience     = 3 * time.Minute
+	pollInterval = 20 * time.Millisecond
+	space        = "default" // the namespace of all
 )
 
 // cluster is a running one.
@@ -59,7 +60,9 @@ func start(t *testing.T) *cluster {
 	}
 	envoy := realenvoy.Binary(t)
 	c := &cluster{logs: &tail{}}
-	c.api = kubeapi.Start(t, kubeapi.Options{ControllerManagerFlags: []string{"--node-monitor-grace-period=20s", "--node-monitor-period=1s"}})
+	c.api = kubeapi.Start(t, kubeapi.Options{
+		ControllerManagerFlags: []string{"--node-monitor-grace-period=20s", "--node-monitor-period=1s"},
+	})
 	c.api.InstallIstioCRDs(t)
 	config := c.api.Config()
 	config.QPS, config.Burst = 1000, 1000
@@ -90,7 +93,14 @@ func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	c.names = names.New(factory)
 	c.kubelet = kubelet.New(kubelet.Options{
-		Client: c.client, Network: c.network, Self: self, Envoy: envoy, XDS: xds, Dir: t.TempDir(), Nodes: []string{"node-a", "node-b"}, Log: log,
+		Client:  c.client,
+		Network: c.network,
+		Self:    self,
+		Envoy:   envoy,
+		XDS:     xds,
+		Dir:     t.TempDir(),
+		Nodes:   []string{"node-a", "node-b"},
+		Log:     log,
 	}, factory)
 	queries, err := c.network.ListenPacket(53)
 	require.NoError(t, err)
@@ -113,7 +123,7 @@ func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
 func (c *cluster) await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(glance)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for !is() {
 		if time.Now().After(deadline) {
@@ -167,7 +177,8 @@ func (c *cluster) apply(t *testing.T, manifests ...string) {
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			background := metav1.DeletePropagationBackground
-			_ = at.Delete(context.Background(), o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}) // it may be gone
+			// it may be gone
+			_ = at.Delete(context.Background(), o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
 		})
 	}
 }
@@ -199,7 +210,8 @@ func (c *cluster) ready(t *testing.T, deployments ...string) {
 	for _, name := range deployments {
 		c.await(t, name+" is ready", func() bool {
 			d, err := c.client.AppsV1().Deployments(space).Get(t.Context(), name, metav1.GetOptions{})
-			return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == *d.Spec.Replicas &&
+			return err == nil && d.Status.ObservedGeneration == d.Generation &&
+				d.Status.UpdatedReplicas == *d.Spec.Replicas &&
 				d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
 		})
 	}

@@ -35,7 +35,8 @@ func rollingUpdate(t *testing.T, c *cluster) {
 	t.Logf("%d requests", l.sent)
 }
 
-// apiServerAway stops the API server under load, and starts it again. No request fails, and what is changed then takes effect.
+// apiServerAway stops the API server under load, and starts it again. No request fails, and what is
+// changed then takes effect.
 func apiServerAway(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	w.until(t, "http://server/", "an answer", again(20, w, "http://server/", ok))
@@ -46,22 +47,28 @@ func apiServerAway(t *testing.T, c *cluster) {
 	<-over
 	c.api.Restart(t)
 	l.advance(t, 100)
-	c.apply(t, livemesh.Object("VirtualService server", "hosts: [server]\nhttp:\n- {headers: {response: {add: {x-since: restart}}}, route: [{destination: {host: server}}]}"))
-	w.until(t, "http://server/", "the header of the new route", func(a answer) bool { return a.header.Get("x-since") == "restart" })
+	c.apply(t, livemesh.Object("VirtualService server", "hosts: [server]\nhttp:\n"+
+		"- {headers: {response: {add: {x-since: restart}}}, route: [{destination: {host: server}}]}"))
+	w.until(t, "http://server/", "the header of the new route", func(a answer) bool {
+		return a.header.Get("x-since") == "restart"
+	})
 	l.requireNone(t)
 	t.Logf("%d requests", l.sent)
 }
 
-// twice makes two services of an app: one whose requests are tried again by default, and one whose are not.
+// twice makes two services of an app: one whose requests are tried again by default, and one whose
+// are not.
 func twice(t *testing.T, c *cluster, app string) (retried, once string) {
 	c.apply(t,
 		livemesh.Service(app, "http:80:8080"), livemesh.Selecting(space, app+"-once", "app: "+app, "http:80:8080"),
-		livemesh.Object("VirtualService "+app+"-once", "hosts: ["+app+"-once]\nhttp:\n- {retries: {attempts: 0}, route: [{destination: {host: "+app+"-once}}]}"),
+		livemesh.Object("VirtualService "+app+"-once",
+			"hosts: ["+app+"-once]\nhttp:\n- {retries: {attempts: 0}, route: [{destination: {host: "+app+"-once}}]}"),
 	)
 	return "http://" + app + "/", "http://" + app + "-once/"
 }
 
-// killedPod deletes a pod without grace: its proxies and its process are gone at once, and proxies call it until they hear of it.
+// killedPod deletes a pod without grace: its proxies and its process are gone at once, and proxies
+// call it until they hear of it.
 func killedPod(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	c.apply(t, echo("victim", "v1", 3, "node=node-a"))
@@ -73,7 +80,8 @@ func killedPod(t *testing.T, c *cluster) {
 	victim := c.pods(t, "app=victim")[0]
 	killed := time.Now()
 	now := int64(0)
-	require.NoError(t, c.client.CoreV1().Pods(space).Delete(t.Context(), victim.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+	require.NoError(t, c.client.CoreV1().Pods(space).Delete(t.Context(), victim.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	c.kubelet.Crash(space, victim.Name)
 	c.ready(t, "victim-v1")
 	with.quiet(t, 200)
@@ -82,8 +90,8 @@ func killedPod(t *testing.T, c *cluster) {
 	t.Logf("without retries:             %s", without.since(killed))
 }
 
-// lostNode lets the node of a service's pods vanish, but for one pod elsewhere. Proxies call the lost ones until the API server
-// gives the node up.
+// lostNode lets the node of a service's pods vanish, but for one pod elsewhere. Proxies call the
+// lost ones until the API server gives the node up.
 func lostNode(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	c.apply(t, echo("far", "v1", 2, "node=node-b"), echo("far", "v2", 1, "node=node-a"))

@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pace is the pause between two requests of a steady load, and most how many are under way when some take long: on a busy machine, which
-// answers fewer than are sent, more and more would be.
+// pace is the pause between two requests of a steady load, and most how many are under way when
+// some take long: on a busy machine, which answers fewer than are sent, more and more would be.
 const (
 	pace = 5 * time.Millisecond
 	most = 32
 )
 
-// load is a steady flow of requests to a service that should answer throughout. Several are under way when some take long.
+// load is a steady flow of requests to a service that should answer throughout. Several are under
+// way when some take long.
 type load struct {
 	w       *workload
 	stop    chan struct{}
@@ -33,7 +34,8 @@ type failure struct {
 	answer
 }
 
-// steady sends a request again and again, each with a time limit, until the load is ended or the test is.
+// steady sends a request again and again, each with a time limit, until the load is ended or the
+// test is.
 func (w *workload) steady(t *testing.T, url string, limit time.Duration) *load {
 	own := *w
 	client := *w.http
@@ -126,5 +128,6 @@ func (l *load) since(moment time.Time) string {
 		last = max(last, f.at.Sub(moment))
 		kinds[fmt.Sprint(f.status)]++
 	}
-	return fmt.Sprintf("%d of %d requests failed, the last one sent after %v, by status %v", len(l.failed), l.sent, last.Round(time.Millisecond), kinds)
+	return fmt.Sprintf("%d of %d requests failed, the last one sent after %v, by status %v", len(l.failed), l.sent,
+		last.Round(time.Millisecond), kinds)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
 )
 
-// outage is for how long the API server stays away, or for longer, until there were enough requests.
+// outage is for how long the API server stays away, or for longer, until there were enough
+// requests.
 var outage = flag.Duration("outage", 0, "how long the API server stays away, at least")
 
 // TestMain lets the test binary be the programs of pods too.

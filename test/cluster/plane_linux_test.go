@@ -27,7 +27,12 @@ func (c *cluster) serve(ctx context.Context, t *testing.T, running *sync.WaitGro
 	mesh := model.DefaultMesh()
 	metrics := observe.New(observe.Build{Version: "test", Start: time.Now(), Now: time.Now})
 	source, err := kube.New(kube.Options{
-		Config: c.api.Config(), RootNamespace: mesh.RootNamespace, ConfigMap: "istio", Cluster: "Kubernetes", Metrics: &metrics.Source, Logger: log,
+		Config:        c.api.Config(),
+		RootNamespace: mesh.RootNamespace,
+		ConfigMap:     "istio",
+		Cluster:       "Kubernetes",
+		Metrics:       &metrics.Source,
+		Logger:        log,
 	})
 	require.NoError(t, err)
 	reviewer, err := tokenreview.New(c.api.Config(), settings.TokenAudiences)
@@ -37,8 +42,18 @@ func (c *cluster) serve(ctx context.Context, t *testing.T, running *sync.WaitGro
 	monitoring, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	pipeline := app.New(app.Options{
-		Source: source, Mesh: mesh, MeshConfigMap: "istio", Selected: true, XDS: xds, Monitoring: monitoring, Metrics: metrics,
-		Authenticator: app.ReviewAuthenticator{Review: reviewer.Review}, Config: settings, ProxyDrain: 5 * time.Second, Log: log, Version: "test",
+		Source:        source,
+		Mesh:          mesh,
+		MeshConfigMap: "istio",
+		Selected:      true,
+		XDS:           xds,
+		Monitoring:    monitoring,
+		Metrics:       metrics,
+		Authenticator: app.ReviewAuthenticator{Review: reviewer.Review},
+		Config:        settings,
+		ProxyDrain:    5 * time.Second,
+		Log:           log,
+		Version:       "test",
 	})
 	running.Go(func() {
 		if err := pipeline.Run(ctx); err != nil {

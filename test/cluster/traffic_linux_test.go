@@ -17,12 +17,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestTraffic runs all scenarios on one cluster, one after the other: those that break things come last.
-func TestTraffic(t *testing.T) {
+// TestPodsServeTrafficThroughRedirection runs all scenarios on one cluster, one after the other:
+// those that break things come last.
+func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 	c := start(t)
 	c.apply(t,
 		echo("client", "v1", 1, "node=node-a"),
-		echo("server", "v1", 1, "--tcp=9000", "--tcp=9001", "node=node-a"), echo("server", "v2", 1, "--tcp=9000", "node=node-a"),
+		echo("server", "v1", 1, "--tcp=9000", "--tcp=9001", "node=node-a"),
+		echo("server", "v2", 1, "--tcp=9000", "node=node-a"),
 		livemesh.Service("server", "http:80:8080"),
 	)
 	c.ready(t, "client-v1", "server-v1", "server-v2")
@@ -30,9 +32,11 @@ func TestTraffic(t *testing.T) {
 		name string
 		run  func(*testing.T, *cluster)
 	}{
-		{"Routes", routes}, {"Ports", ports}, {"Headless", headless}, {"Addresses", addresses}, {"ExternalIPs", externalIPs},
+		{"Routes", routes}, {"Ports", ports}, {"Headless", headless}, {"Addresses", addresses},
+		{"ExternalIPs", externalIPs},
 		{"Hints", hints}, {"Outside", outside}, {"Bookinfo", bookinfo},
-		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod}, {"LostNode", lostNode},
+		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod},
+		{"LostNode", lostNode},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(t, c) })
 	}
@@ -51,7 +55,8 @@ func routes(t *testing.T, c *cluster) {
 		"subset": {`{route: [{destination: {host: server, subset: v2}}]}`, func(t *testing.T) {
 			w.until(t, "http://server/", "only v2", again(30, w, "http://server/", version("v2")))
 		}},
-		"weights": {`{route: [{destination: {host: server, subset: v1}, weight: 90}, {destination: {host: server, subset: v2}, weight: 10}]}`, func(t *testing.T) {
+		"weights": {`{route: [{destination: {host: server, subset: v1}, weight: 90}, {destination: {host: server, ` +
+			`subset: v2}, weight: 10}]}`, func(t *testing.T) {
 			// Of 400, outside of 10 to 80 by chance once in 10^6 times.
 			w.until(t, "http://server/", "one in ten from v2", func(answer) bool {
 				n := 0
@@ -63,20 +68,27 @@ func routes(t *testing.T, c *cluster) {
 				return n >= 10 && n <= 80
 			})
 		}},
-		"header": {"{match: [{headers: {end-user: {exact: jason}}}], route: [{destination: {host: server, subset: v2}}]}\n- {route: [{destination: {host: server, subset: v1}}]}", func(t *testing.T) {
+		"header": {"{match: [{headers: {end-user: {exact: jason}}}], route: [{destination: {host: server, subset: " +
+			"v2}}]}\n- {route: [{destination: {host: server, subset: v1}}]}", func(t *testing.T) {
 			w.until(t, "http://server/", "v1", again(20, w, "http://server/", version("v1")))
-			w.until(t, "http://server/", "v2", again(20, w, "http://server/", version("v2"), "end-user: jason"), "end-user: jason")
+			w.until(t, "http://server/", "v2", again(20, w, "http://server/", version("v2"), "end-user: jason"),
+				"end-user: jason")
 		}},
-		"abort": {`{fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, route: [{destination: {host: server}}]}`, func(t *testing.T) {
+		"abort": {`{fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, route: [{destination: {host: ` +
+			`server}}]}`, func(t *testing.T) {
 			w.until(t, "http://server/", "418", status(http.StatusTeapot))
 		}},
-		"delay": {`{fault: {delay: {fixedDelay: 300ms, percentage: {value: 100}}}, route: [{destination: {host: server}}]}`, func(t *testing.T) {
-			w.until(t, "http://server/", "a late answer", func(a answer) bool { return ok(a) && a.took >= 300*time.Millisecond })
+		"delay": {`{fault: {delay: {fixedDelay: 300ms, percentage: {value: 100}}}, route: [{destination: {host: ` +
+			`server}}]}`, func(t *testing.T) {
+			w.until(t, "http://server/", "a late answer", func(a answer) bool {
+				return ok(a) && a.took >= 300*time.Millisecond
+			})
 		}},
 		"timeout": {`{timeout: 200ms, route: [{destination: {host: server}}]}`, func(t *testing.T) {
 			w.until(t, "http://server/delay/5000", "504", status(http.StatusGatewayTimeout))
 		}},
-		"retries": {`{retries: {attempts: 3, retryOn: 5xx}, route: [{destination: {host: server, subset: v1}}]}`, func(t *testing.T) {
+		"retries": {`{retries: {attempts: 3, retryOn: 5xx}, route: [{destination: {host: server, subset: ` +
+			`v1}}]}`, func(t *testing.T) {
 			url := "http://server/fail?ratio=0.5"
 			w.until(t, url, "answers, though every other one is a failure", again(30, w, url, ok))
 		}},
@@ -130,7 +142,8 @@ func (w *workload) untilLines(t *testing.T, address, version string) {
 	w.c.await(t, address+" is answered by "+version, func() bool { return w.lines(t, address) == version })
 }
 
-// ports tells TCP services on one port apart by their addresses, and HTTP from other bytes where a port does not say.
+// ports tells TCP services on one port apart by their addresses, and HTTP from other bytes where a
+// port does not say.
 func ports(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	c.apply(t,
@@ -144,12 +157,14 @@ func ports(t *testing.T, c *cluster) {
 	w.until(t, "http://unsaid:7000/", "an answer", ok)
 
 	t.Run("requests at a port that does not say are routed", func(t *testing.T) {
-		c.apply(t, livemesh.Object("VirtualService unsaid", "hosts: [unsaid]\nhttp:\n- {fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, route: [{destination: {host: unsaid}}]}"))
+		c.apply(t, livemesh.Object("VirtualService unsaid", "hosts: [unsaid]\nhttp:\n"+
+			"- {fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, route: [{destination: {host: unsaid}}]}"))
 		w.until(t, "http://unsaid:7000/", "418", status(http.StatusTeapot))
 		w.untilLines(t, "unsaid:7001", "v1")
 	})
 	t.Run("connections are routed", func(t *testing.T) {
-		c.apply(t, livemesh.Object("VirtualService lines", "hosts: [lines-a]\ntcp:\n- {route: [{destination: {host: lines-b}}]}"))
+		c.apply(t, livemesh.Object("VirtualService lines",
+			"hosts: [lines-a]\ntcp:\n- {route: [{destination: {host: lines-b}}]}"))
 		w.untilLines(t, "lines-a:3306", "v2")
 	})
 }
@@ -170,7 +185,8 @@ func answeredBy(pod string) func(answer) bool {
 	return func(a answer) bool { return ok(a) && a.echoed.Hostname == pod }
 }
 
-// addresses of pods can be called without a service, at ports that no service names too, and a workload can call itself.
+// addresses of pods can be called without a service, at ports that no service names too, and a
+// workload can call itself.
 func addresses(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	server := c.pods(t, "app=server,version=v1")[0]
@@ -185,7 +201,8 @@ func addresses(t *testing.T, c *cluster) {
 	}
 }
 
-// externalIPs are addresses of a service beside its cluster IP, which nobody but the mesh knows here.
+// externalIPs are addresses of a service beside its cluster IP, which nobody but the mesh knows
+// here.
 func externalIPs(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	const address = "192.0.2.7"
@@ -197,7 +214,8 @@ func externalIPs(t *testing.T, c *cluster) {
 	w.until(t, "http://"+address+"/", "v2", again(20, w, "http://"+address+"/", version("v2")))
 	w.untilLines(t, address+":9100", "v2")
 	w.untilLines(t, address+":9101", "v1")
-	c.apply(t, livemesh.Selecting(space, "shown", "app: server, version: v2", "http:80:8080", "lines:9100:9000")+"  externalIPs: []\n")
+	c.apply(t, livemesh.Selecting(space, "shown", "app: server, version: v2", "http:80:8080", "lines:9100:9000")+
+		"  externalIPs: []\n")
 	w.untilLines(t, address+":9100", "")
 	w.untilLines(t, address+":9101", "v1")
 }
@@ -246,17 +264,22 @@ func outside(t *testing.T, c *cluster) {
 	w.until(t, "http://other.example.com/", "an answer: unknown hosts are called as they are", ok)
 	w.untilLines(t, "other.example.com:9100", "v1")
 
-	// Another name takes the requests for it. Connections that are no requests go where they would: they may be for anybody.
+	// Another name takes the requests for it. Connections that are no requests go where they would:
+	// they may be for anybody.
 	server := c.pods(t, "app=server,version=v1")[0]
 	c.names.Add("server.example.com", netip.MustParseAddr(server.Status.PodIP))
-	c.apply(t, externalName("lines-elsewhere", "nowhere.example.com", "tcp:9100", "unsaid:9101"), externalName("alias", "server.example.com", "http:80:8080"))
+	c.apply(t, externalName("lines-elsewhere", "nowhere.example.com", "tcp:9100", "unsaid:9101"),
+		externalName("alias", "server.example.com", "http:80:8080"))
 	w.until(t, "http://other.example.com/", server.Name, answeredBy(server.Name), "Host: alias")
 	require.Equal(t, "v1", w.lines(t, "other.example.com:9100"))
 
 	c.apply(t, livemesh.Object("Sidecar default", "outboundTrafficPolicy: {mode: REGISTRY_ONLY}"),
-		livemesh.Object("ServiceEntry api", "hosts: [api.example.com]\nresolution: DNS\nports: [{number: 80, name: http, protocol: HTTP}]"))
+		livemesh.Object("ServiceEntry api",
+			"hosts: [api.example.com]\nresolution: DNS\nports: [{number: 80, name: http, protocol: HTTP}]"))
 	w.until(t, "http://other.example.com/", "502", status(http.StatusBadGateway))
-	c.await(t, "an unknown port is closed", func() bool { return w.lines(t, net.JoinHostPort("other.example.com", "9100")) == "" })
+	c.await(t, "an unknown port is closed", func() bool {
+		return w.lines(t, net.JoinHostPort("other.example.com", "9100")) == ""
+	})
 	w.until(t, "http://api.example.com/", "an answer", ok)
 	w.until(t, "http://server/", "an answer", ok)
 }
@@ -268,7 +291,8 @@ func externalName(name, of string, ports ...string) string {
 
 // bare is a Deployment without sidecars.
 func bare(manifest string) string {
-	return strings.Replace(manifest, "metadata: {labels: {", `metadata: {labels: {sidecar.istio.io/inject: "false", `, 1)
+	return strings.Replace(manifest, "metadata: {labels: {", `metadata: {labels: {sidecar.istio.io/inject: "false", `,
+		1)
 }
 
 // bookinfo is called through a gateway; each part calls the next by a short name.
@@ -279,12 +303,17 @@ func bookinfo(t *testing.T, c *cluster) {
 		deployment("ratings-v1", "ratings", "v1", 1, []string{"--role=ratings", "--port=9080"}),
 		deployment("reviews-v1", "reviews", "v1", 1, []string{"--role=reviews", "--version=v1", "--port=9080"}),
 		deployment("reviews-v3", "reviews", "v3", 1, []string{"--role=reviews", "--version=v3", "--port=9080"}),
-		livemesh.Service("productpage", "http:9080"), livemesh.Service("details", "http:9080"), livemesh.Service("ratings", "http:9080"),
+		livemesh.Service("productpage", "http:9080"), livemesh.Service("details", "http:9080"),
+		livemesh.Service("ratings", "http:9080"),
 		livemesh.Service("reviews", "http:9080"), livemesh.GatewayPod(8080),
-		livemesh.Object("Gateway bookinfo", "selector: {istio: ingress}\nservers:\n- {port: {number: 8080, name: http, protocol: HTTP}, hosts: ['*']}"),
-		livemesh.Object("VirtualService bookinfo", "hosts: ['*']\ngateways: [bookinfo]\nhttp:\n- {match: [{uri: {exact: /productpage}}], route: [{destination: {host: productpage}}]}"),
-		livemesh.Object("DestinationRule reviews", "{host: reviews, subsets: [{name: v1, labels: {version: v1}}, {name: v3, labels: {version: v3}}]}"),
-		livemesh.Object("VirtualService reviews", "hosts: [reviews]\nhttp:\n- {route: [{destination: {host: reviews, subset: v3}}]}"),
+		livemesh.Object("Gateway bookinfo",
+			"selector: {istio: ingress}\nservers:\n- {port: {number: 8080, name: http, protocol: HTTP}, hosts: ['*']}"),
+		livemesh.Object("VirtualService bookinfo", "hosts: ['*']\ngateways: [bookinfo]\nhttp:\n"+
+			"- {match: [{uri: {exact: /productpage}}], route: [{destination: {host: productpage}}]}"),
+		livemesh.Object("DestinationRule reviews",
+			"{host: reviews, subsets: [{name: v1, labels: {version: v1}}, {name: v3, labels: {version: v3}}]}"),
+		livemesh.Object("VirtualService reviews",
+			"hosts: [reviews]\nhttp:\n- {route: [{destination: {host: reviews, subset: v3}}]}"),
 	)
 	c.ready(t, "productpage-v1", "details-v1", "ratings-v1", "reviews-v1", "reviews-v3", "istio-ingress")
 	// From a workload without a sidecar, as from outside.
@@ -293,15 +322,18 @@ func bookinfo(t *testing.T, c *cluster) {
 	browser := c.from(t, "app=browser")
 	page := "http://" + c.pods(t, "istio=ingress")[0].Status.PodIP + ":8080/productpage"
 	browser.until(t, page, "a page with red stars", again(20, browser, page, shows(true)))
-	c.apply(t, livemesh.Object("VirtualService reviews", "hosts: [reviews]\nhttp:\n- {route: [{destination: {host: reviews, subset: v1}}]}"))
+	c.apply(t, livemesh.Object("VirtualService reviews",
+		"hosts: [reviews]\nhttp:\n- {route: [{destination: {host: reviews, subset: v1}}]}"))
 	browser.until(t, page, "a page without stars", again(20, browser, page, shows(false)))
-	c.from(t, "istio=ingress").until(t, "http://127.0.0.1:8080/productpage", "a page, as by kubectl port-forward", shows(false))
+	c.from(t, "istio=ingress").until(t, "http://127.0.0.1:8080/productpage", "a page, as by kubectl port-forward",
+		shows(false))
 }
 
 // shows tells whether an answer is a whole page, with or without stars.
 func shows(stars bool) func(answer) bool {
 	return func(a answer) bool {
-		return ok(a) && strings.Contains(a.body, "Shakespeare") && strings.Contains(a.body, "twins") && strings.Contains(a.body, "★") == stars &&
+		return ok(a) && strings.Contains(a.body, "Shakespeare") && strings.Contains(a.body, "twins") &&
+			strings.Contains(a.body, "★") == stars &&
 			!strings.Contains(a.body, "not available")
 	}
 }

@@ -18,10 +18,11 @@ import (
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
 )
 
-// echo is the manifest of a Deployment APP-VERSION of the echo server, which answers HTTP at port 8080; more are further
-// arguments of it, and "node=NAME".
+// echo is the manifest of a Deployment APP-VERSION of the echo server, which answers HTTP at port
+// 8080; more are further arguments of it, and "node=NAME".
 func echo(app, version string, replicas int, more ...string) string {
-	return deployment(app+"-"+version, app, version, replicas, append([]string{"--version=" + version, "--port=8080"}, more...))
+	return deployment(app+"-"+version, app, version, replicas,
+		append([]string{"--version=" + version, "--port=8080"}, more...))
 }
 
 func deployment(name, app, version string, replicas int, args []string) string {
@@ -134,7 +135,13 @@ func (w *workload) get(url string, headers ...string) answer {
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	a := answer{status: response.StatusCode, err: err, header: response.Header, body: string(body), took: time.Since(started)}
+	a := answer{
+		status: response.StatusCode,
+		err:    err,
+		header: response.Header,
+		body:   string(body),
+		took:   time.Since(started),
+	}
 	_ = json.Unmarshal(body, &a.echoed) // an answer that is not the echo's has none
 	return a
 }
@@ -144,7 +151,7 @@ func (w *workload) until(t *testing.T, url, want string, is func(answer) bool, h
 	t.Helper()
 	var last answer
 	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(glance)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for last = w.get(url, headers...); !is(last); last = w.get(url, headers...) {
 		if time.Now().After(deadline) {

@@ -183,7 +183,8 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 		for _, m := range named.FindAllStringSubmatch(strings.Join(p.prose(), "\n"), -1) {
 			assert.NotEmpty(t, places[m[2]], "%s names %s", p.path, m[0])
-			assert.True(t, m[1] == "" || hasSuffix(places[m[2]], "/"+m[1]), "%s names %s, which is in %v", p.path, m[0], places[m[2]])
+			assert.True(t, m[1] == "" || hasSuffix(places[m[2]], "/"+m[1]), "%s names %s, which is in %v", p.path, m[0],
+				places[m[2]])
 		}
 	}
 }

@@ -17,12 +17,13 @@ const module = "github.com/lateen-mesh/lateen/"
 
 // anything may be imported by cmd and by packages that only tests use.
 func anything(pkg string) bool {
-	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "test/") || strings.HasPrefix(pkg, "internal/testkit") ||
+	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "test/") ||
+		strings.HasPrefix(pkg, "internal/testkit") ||
 		pkg == "internal/translate/translatetest"
 }
 
-// TestResourcesKnowNoMesh: xds/resource takes hash-consed lists and the names of placeholders of model, and nothing that
-// says what a mesh is.
+// TestResourcesKnowNoMesh: xds/resource takes hash-consed lists and the names of placeholders of
+// model, and nothing that says what a mesh is.
 func TestResourcesKnowNoMesh(t *testing.T) {
 	allowed := []string{"List", "OwnPod", "OwnAny4", "OwnAny6", "OwnApp", "OwnOutbound"}
 	files, err := filepath.Glob("../../internal/xds/resource/*.go")
@@ -61,7 +62,8 @@ func TestImportsPointLeft(t *testing.T) {
 		require.True(t, listed, "%s has no place in the flow: say in rules_test.go what it may import", pkg)
 		for _, imported := range fields[1:] {
 			if own, ok := strings.CutPrefix(imported, module); ok {
-				require.True(t, slices.Contains(allowed, strings.TrimPrefix(own, "internal/")), "%s imports %s, which does not stand to its left", pkg, own)
+				require.True(t, slices.Contains(allowed, strings.TrimPrefix(own, "internal/")),
+					"%s imports %s, which does not stand to its left", pkg, own)
 			}
 		}
 	}

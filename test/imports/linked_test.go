@@ -14,15 +14,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
 )
 
-// byName marks, in what the linker says, a function that calls a method by a name which is not known before it runs; used marks a type
-// that methods are called of.
+// byName marks, in what the linker says, a function that calls a method by a name which is not
+// known before it runs; used marks a type that methods are called of.
 const (
 	byName = "<ReflectMethod>"
 	used   = "<UsedInIface>"
 )
 
-// TestMethodsThatNobodyCallsAreLeftOut: the linker leaves a method out when nothing calls it, unless some function of the program
-// calls methods by computed names. Of generated types nearly all would stay: another 21 MB of program, a part of them resident.
+// TestMethodsThatNobodyCallsAreLeftOut: the linker leaves a method out when nothing calls it,
+// unless some function of the program calls methods by computed names. Of generated types nearly
+// all would stay: another 21 MB of program, a part of them resident.
 func TestMethodsThatNobodyCallsAreLeftOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links the binary")
@@ -30,7 +31,8 @@ func TestMethodsThatNobodyCallsAreLeftOut(t *testing.T) {
 	lateenserve.LookAtSources(t)
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)
-	require.True(t, strings.Contains(string(makefile), "build -tags "+lateenserve.Tags+" "), "the Makefile builds another program than tests do")
+	require.True(t, strings.Contains(string(makefile), "build -tags "+lateenserve.Tags+" "),
+		"the Makefile builds another program than tests do")
 
 	reachedFrom, culprits := linked(t)
 	require.Greater(t, len(reachedFrom), 10_000, "the linker has not said what it links")
@@ -42,15 +44,17 @@ func TestMethodsThatNobodyCallsAreLeftOut(t *testing.T) {
 		chain = append([]string{from}, chain...)
 	}
 	require.Fail(t, "the linker keeps every method of every type, because "+culprits[0]+" calls methods by name",
-		"Leave out what leads to it, most often text/template or html/template; a library may have a build tag for that "+
+		"Leave out what leads to it, most often text/template or html/template; a library may have a build tag for "+
+			"that "+
 			"(then it goes into lateenserve.Tags and the Makefile).\n%s", strings.Join(chain, "\n-> "))
 }
 
-// linked builds the binary, and returns from where the linker came to each thing in it first, and what it marked byName, in
-// its order.
+// linked builds the binary, and returns from where the linker came to each thing in it first, and
+// what it marked byName, in its order.
 func linked(t *testing.T) (reachedFrom map[string]string, culprits []string) {
 	t.Helper()
-	build := exec.Command("go", "build", "-tags", lateenserve.Tags, "-ldflags=-dumpdep", "-o", filepath.Join(t.TempDir(), "lateen"),
+	build := exec.Command("go", "build", "-tags", lateenserve.Tags, "-ldflags=-dumpdep", "-o",
+		filepath.Join(t.TempDir(), "lateen"),
 		module+"cmd/lateen")
 	output, err := build.StderrPipe()
 	require.NoError(t, err)

@@ -67,12 +67,20 @@ func newCluster(t *testing.T) *cluster {
 
 // resources say where kinds are that Lateen does not read.
 var resources = map[string]schema.GroupVersionResource{
-	"ClusterRole":                    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-	"ClusterRoleBinding":             {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
-	"Role":                           {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
-	"RoleBinding":                    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
-	"PodDisruptionBudget":            {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
-	"ValidatingWebhookConfiguration": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	"ClusterRole": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	"ClusterRoleBinding": {
+		Group:    "rbac.authorization.k8s.io",
+		Version:  "v1",
+		Resource: "clusterrolebindings",
+	},
+	"Role":                {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	"RoleBinding":         {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	"PodDisruptionBudget": {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	"ValidatingWebhookConfiguration": {
+		Group:    "admissionregistration.k8s.io",
+		Version:  "v1",
+		Resource: "validatingwebhookconfigurations",
+	},
 }
 
 // on gives the client of an object's kind in its namespace.
@@ -110,7 +118,8 @@ func (c *cluster) patch(t *testing.T, kind, namespace, name, body string, subres
 	o := &unstructured.Unstructured{}
 	o.SetKind(kind)
 	o.SetNamespace(namespace)
-	_, err := c.on(o).Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, subresources...)
+	_, err := c.on(o).Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{},
+		subresources...)
 	require.NoError(t, err)
 }
 
@@ -154,7 +163,8 @@ func eventually(t *testing.T, f func(c require.TestingT)) {
 
 // token is one of Lateen's service account.
 func (c *cluster) token(t *testing.T) string {
-	token, err := c.client.CoreV1().ServiceAccounts(root).CreateToken(t.Context(), "istiod", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := c.client.CoreV1().ServiceAccounts(root).CreateToken(t.Context(), "istiod",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return token.Status.Token
 }
@@ -164,7 +174,9 @@ func (c *cluster) kubeconfig(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	config := c.api.Config()
 	require.NoError(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"c": {Server: config.Host, CertificateAuthorityData: config.CAData},
+		},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: c.token(t)}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
@@ -172,13 +184,15 @@ func (c *cluster) kubeconfig(t *testing.T) string {
 	return file
 }
 
-// route lets the API server reach the webhook of a replica: nothing carries traffic to Services here, but an ExternalName it
-// resolves itself.
+// route lets the API server reach the webhook of a replica: nothing carries traffic to Services
+// here, but an ExternalName it resolves itself.
 func (c *cluster) route(t *testing.T, r *replica) {
-	c.patch(t, "Service", root, "istiod", `{"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null,
+	c.patch(t, "Service", root, "istiod",
+		`{"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null,
 		"ipFamilies": null, "ipFamilyPolicy": null, "internalTrafficPolicy": null}}`)
 	c.onWebhooks(t, func(webhook map[string]any) {
-		require.NoError(t, unstructured.SetNestedField(webhook, r.port(t, "webhook"), "clientConfig", "service", "port"))
+		require.NoError(t, unstructured.SetNestedField(webhook, r.port(t, "webhook"), "clientConfig", "service",
+			"port"))
 	})
 }
 

@@ -48,11 +48,13 @@ spec:
 `
 
 const refusal = `admission webhook "validation.lateen.io" denied the request: VirtualService default/bad is refused:
-spec.http[0].match[0].uri.regex = "a[": error parsing regexp: missing closing ]: ` + "`[`" + `; want a regular expression in RE2 syntax`
+spec.http[0].match[0].uri.regex = "a[": error parsing regexp: missing closing ]: ` + "`[`" +
+	`; want a regular expression in RE2 syntax`
 
-// TestLifeInACluster is one story, since each replica and API server takes seconds to start: what is installed works with the
-// rights that come with it, one replica writes, and it is replaced without a status written twice.
-func TestLifeInACluster(t *testing.T) {
+// TestInstalledControlPlaneWorksWithItsRights is one story, since each replica and API server takes
+// seconds to start: what is installed works with the rights that come with it, one replica writes,
+// and it is replaced without a status written twice.
+func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 	c := newCluster(t)
 	first := c.start(t)
 	first.ready(t)
@@ -72,7 +74,8 @@ func TestLifeInACluster(t *testing.T) {
 	c.says(t, "canary", condition{
 		status: "False", reason: "Invalid", generation: 1, observed: 1,
 		message: `error: spec.http[0].route[0].destination.subset = "v2": no DestinationRule defines this subset of ` +
-			`kubernetes.default.svc.cluster.local; requests are answered with 503; want a DestinationRule for the host that defines it`,
+			`kubernetes.default.svc.cluster.local; requests are answered with 503; want a DestinationRule for the ` +
+			`host that defines it`,
 	})
 	c.apply(t, subsets)
 	c.says(t, "canary", condition{status: "True", reason: "Accepted", generation: 1, observed: 1})
@@ -85,7 +88,8 @@ func TestLifeInACluster(t *testing.T) {
 	second := c.startInPod(t)
 	second.ready(t)
 	require.Equal(t, 0.0, second.metric("lateen_leader"))
-	before, address := c.get(t, "VirtualService", "default", "canary").GetResourceVersion(), c.get(t, "Ingress", "default", "shop").GetResourceVersion()
+	before := c.get(t, "VirtualService", "default", "canary").GetResourceVersion()
+	address := c.get(t, "Ingress", "default", "shop").GetResourceVersion()
 
 	// The leader dies, and with it the webhook. Somebody lets objects in all the same.
 	first.kill()
@@ -95,13 +99,15 @@ func TestLifeInACluster(t *testing.T) {
 	eventually(t, func(ct require.TestingT) { require.NoError(ct, c.try(t, fmt.Sprintf(badRoute, "bad"))) })
 	c.says(t, "bad", condition{
 		status: "False", reason: "Invalid", generation: 1, observed: 1,
-		message: "error: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing ]: `[`; want a regular expression in RE2 syntax",
+		message: "error: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing ]: `[`; " +
+			"want a regular expression in RE2 syntax",
 	})
 	second.wrote(t, 1)
 	c.apply(t, fmt.Sprintf(goodRoute, "bad"))
 	c.says(t, "bad", condition{status: "True", reason: "Accepted", generation: 2, observed: 2})
 	second.wrote(t, 2)
-	require.Equal(t, before, c.get(t, "VirtualService", "default", "canary").GetResourceVersion(), "an equal status is not written again")
+	require.Equal(t, before, c.get(t, "VirtualService", "default", "canary").GetResourceVersion(),
+		"an equal status is not written again")
 	require.Equal(t, address, c.get(t, "Ingress", "default", "shop").GetResourceVersion(), "nor are equal addresses")
 	c.noGateway(t)
 
@@ -112,7 +118,8 @@ func TestLifeInACluster(t *testing.T) {
 	c.apply(t, fmt.Sprintf(badRoute, "worse"))
 	c.says(t, "worse", condition{
 		status: "False", reason: "Invalid", generation: 1, observed: 1,
-		message: "error: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing ]: `[`; want a regular expression in RE2 syntax",
+		message: "error: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing ]: `[`; " +
+			"want a regular expression in RE2 syntax",
 	})
 	third.wrote(t, 1) // those that were right were not written
 	for _, r := range []*replica{first, second, third} {
@@ -160,22 +167,36 @@ func (c *cluster) mayNotDoMore(t *testing.T) {
 		{Verb: "get", Resource: "configmaps", Namespace: "default", Name: "x"},
 		{Verb: "update", Group: "networking.istio.io", Resource: "virtualservices", Namespace: "default"},
 		{Verb: "patch", Group: "networking.k8s.io", Resource: "ingresses", Namespace: "default"},
-		{Verb: "update", Group: "networking.k8s.io", Resource: "ingresses", Subresource: "status", Namespace: "default"},
+		{
+			Verb:        "update",
+			Group:       "networking.k8s.io",
+			Resource:    "ingresses",
+			Subresource: "status",
+			Namespace:   "default",
+		},
 		{Verb: "patch", Resource: "services", Subresource: "status", Namespace: root},
 		{Verb: "create", Group: "networking.istio.io", Resource: "gateways", Namespace: "default"},
 		{Verb: "delete", Group: "networking.istio.io", Resource: "gateways", Namespace: root},
-		{Verb: "update", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Name: "other"},
+		{
+			Verb:     "update",
+			Group:    "admissionregistration.k8s.io",
+			Resource: "validatingwebhookconfigurations",
+			Name:     "other",
+		},
 		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
 		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: root, Name: "other"},
 		{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: root},
 		{Verb: "impersonate", Resource: "users"},
 		{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 	} {
-		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "system:serviceaccount:" + root + ":istiod", Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &a,
-			},
-		}, metav1.CreateOptions{})
+		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{
+					User:               "system:serviceaccount:" + root + ":istiod",
+					Groups:             []string{"system:serviceaccounts", "system:authenticated"},
+					ResourceAttributes: &a,
+				},
+			}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		require.False(t, review.Status.Allowed, "%+v", a)
 	}

@@ -33,8 +33,8 @@ spec:
   ports: [{name: http, port: 80}]
 `
 
-// ingresses: the Ingresses of Istio's class have in their status where the gateway is reached, as soon as a cloud has given its
-// Service an address, and others do not.
+// ingresses: the Ingresses of Istio's class have in their status where the gateway is reached, as
+// soon as a cloud has given its Service an address, and others do not.
 func (c *cluster) ingresses(t *testing.T) {
 	c.apply(t, fmt.Sprintf(ingressClass, "mesh", "istio.io/ingress-controller"))
 	c.apply(t, fmt.Sprintf(ingressClass, "other", "example.com/other"))
@@ -42,7 +42,8 @@ func (c *cluster) ingresses(t *testing.T) {
 	c.apply(t, fmt.Sprintf(ingress, "elsewhere", "other"))
 	c.apply(t, gateway)
 	c.isReachedAt(t, "shop", `[{"ip":"192.0.2.9"}]`)
-	c.patch(t, "Service", root, "istio-ingressgateway", `{"status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}}`, "status")
+	c.patch(t, "Service", root, "istio-ingressgateway",
+		`{"status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}}`, "status")
 	c.isReachedAt(t, "shop", `[{"ip":"192.0.2.9"},{"hostname":"lb.example.com"}]`)
 	c.isReachedAt(t, "elsewhere", `null`)
 }

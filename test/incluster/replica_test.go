@@ -24,8 +24,9 @@ import (
 
 type collector = assert.CollectT
 
-// lease is how long a replica that has died still leads: long enough for a busy machine, on which one that lives may not come to
-// renew its lease for seconds, and short for a test that waits for it once.
+// lease is how long a replica that has died still leads: long enough for a busy machine, on which
+// one that lives may not come to renew its lease for seconds, and short for a test that waits for
+// it once.
 const lease = "12s"
 
 // replica is one process of the control plane.
@@ -107,7 +108,8 @@ func (r *replica) port(t *testing.T, name string) int64 {
 func (r *replica) fetch(name, path string) (int, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", r.ports[name], path), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("http://127.0.0.1:%d%s", r.ports[name], path), nil)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -144,8 +146,8 @@ func (r *replica) metric(series string) float64 {
 	return -1
 }
 
-// wrote waits until a replica has counted so many statuses that it has written: it counts one when the API server has answered, by
-// when others may have seen it.
+// wrote waits until a replica has counted so many statuses that it has written: it counts one when
+// the API server has answered, by when others may have seen it.
 func (r *replica) wrote(t *testing.T, n float64) {
 	t.Helper()
 	r.await(t, func(c require.TestingT) {

@@ -37,16 +37,19 @@ func etcdCommand() *cobra.Command {
 	return command
 }
 
-// serveEtcd runs a member of a cluster of one until SIGTERM or SIGINT. Nothing is flushed to disk before it is answered:
-// a test outlives no power failure, and a killed process loses nothing of what the kernel has.
+// serveEtcd runs a member of a cluster of one until SIGTERM or SIGINT. Nothing is flushed to disk
+// before it is answered: a test outlives no power failure, and a killed process loses nothing of
+// what the kernel has.
 func serveEtcd(dir, socket string) error {
 	config := embed.NewConfig()
 	config.Dir = dir
 	config.LogLevel = "error"
 	config.UnsafeNoFsync = true
-	// It has no peers and nobody asks it for addresses: the URLs that it advertises stay what they are by default.
+	// It has no peers and nobody asks it for addresses: the URLs that it advertises stay what they
+	// are by default.
 	config.ListenClientUrls, config.ListenPeerUrls = []url.URL{{Scheme: "unix", Path: socket}}, nil
-	// Test machines stall for longer than etcd's second; with one member an election decides nothing.
+	// Test machines stall for longer than etcd's second; with one member an election decides
+	// nothing.
 	config.TickMs, config.ElectionMs = 500, 5000
 
 	server, err := embed.StartEtcd(config)
@@ -85,7 +88,8 @@ func compactCommand() *cobra.Command {
 	return command
 }
 
-// compact writes a key of its own first: etcd keeps the latest change before a compaction, and that shall be nobody's.
+// compact writes a key of its own first: etcd keeps the latest change before a compaction, and that
+// shall be nobody's.
 func compact(ctx context.Context, client *clientv3.Client) error {
 	now, err := client.Put(ctx, "compacted", "to here")
 	if err != nil {

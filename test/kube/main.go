@@ -1,8 +1,10 @@
-// Command kube is a Kubernetes control plane for tests: etcd, kube-apiserver and kube-controller-manager in one program.
+// Command kube is a Kubernetes control plane for tests: etcd, kube-apiserver and
+// kube-controller-manager in one program.
 //
-// Each of the three is a sub-command and runs as a process of its own, so that a test can stop the API server and keep
-// etcd, or kill either without the other. It stands in a Go module of its own, because what it links is some 500 packages
-// that the product must not carry; hack/build-kube.sh builds it, internal/testkit/kubeapi starts it.
+// Each of the three is a sub-command and runs as a process of its own, so that a test can stop the
+// API server and keep etcd, or kill either without the other. It stands in a Go module of its own,
+// because what it links is some 500 packages that the product must not carry; hack/build-kube.sh
+// builds it, internal/testkit/kubeapi starts it.
 package main
 
 import (
@@ -20,7 +22,8 @@ const usage = `usage:
   kube controller-manager <flags of kube-controller-manager>
   kube etcd --dir <data directory> --socket <path>     serve etcd on a Unix socket
   kube compact --socket <path>                         drop all of etcd's history before now
-  kube put --socket <path> --key <key>                 store standard input under a key, past the API server's validation
+  kube put --socket <path> --key <key>                 store standard input under a key, past the
+                                                       API server's validation
 `
 
 func main() {
@@ -37,8 +40,8 @@ func main() {
 	os.Exit(cli.Run(command))
 }
 
-// commandFor builds the one command that was asked for and no other: Kubernetes' commands register their flags and
-// feature gates in tables of the process.
+// commandFor builds the one command that was asked for and no other: Kubernetes' commands register
+// their flags and feature gates in tables of the process.
 func commandFor(name string) *cobra.Command {
 	switch name {
 	case "apiserver":

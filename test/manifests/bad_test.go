@@ -42,7 +42,11 @@ ports: [{name: http, port: 8080}, {name: tcp, port: 7000}]
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: e, namespace: shop}
-spec: {hosts: [healthy.test], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 127.9.0.1}]}
+spec:
+  hosts: [healthy.test]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: [{address: 127.9.0.1}]
 ---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -52,12 +56,17 @@ spec: {host: a, trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: a, namespace: default}
-spec: {hosts: [a, in.healthy.test], gateways: [mesh, istio-system/g], http: [{timeout: 3s, route: [{destination: {host: a, subset: v1}}]}]}
+spec:
+  hosts: [a, in.healthy.test]
+  gateways: [mesh, istio-system/g]
+  http: [{timeout: 3s, route: [{destination: {host: a, subset: v1}}]}]
 ---
 apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: g, namespace: istio-system}
-spec: {selector: {istio: ingress}, servers: [{port: {number: 7780, name: http, protocol: HTTP}, hosts: ["*.healthy.test"]}]}
+spec:
+  selector: {istio: ingress}
+  servers: [{port: {number: 7780, name: http, protocol: HTTP}, hosts: ["*.healthy.test"]}]
 ---
 apiVersion: networking.istio.io/v1
 kind: Sidecar
@@ -65,8 +74,9 @@ metadata: {name: s, namespace: shop}
 spec: {egress: [{hosts: [default/*, shop/*]}]}
 `
 
-// TestABadObjectHarmsNobody takes an object that has about every field of its kind, breaks one of them, and puts it into a mesh
-// that has nothing to do with it: what the others have stays as it is, byte for byte, and it is told what is wrong.
+// TestABadObjectHarmsNobody takes an object that has about every field of its kind, breaks one of
+// them, and puts it into a mesh that has nothing to do with it: what the others have stays as it
+// is, byte for byte, and it is told what is wrong.
 func TestABadObjectHarmsNobody(t *testing.T) {
 	objects := richObjects(t)
 	good := read(t, "healthy.yaml", healthy)
@@ -125,7 +135,8 @@ func richObjects(t *testing.T) []map[string]any {
 // badValues are wrong for most fields, and right for hardly any.
 func badValues() []any {
 	return []any{
-		nil, -1, 0, 65536, 1e18, 3.5, true, "", " ", "-", "a b", "http://x/", "*.*", "..", "\x00", "999999h", "-1s", "127.0.0.1:0", "(", "|",
+		nil, -1, 0, 65536, 1e18, 3.5, true, "", " ", "-", "a b", "http://x/", "*.*", "..", "\x00", "999999h", "-1s",
+		"127.0.0.1:0", "(", "|",
 		strings.Repeat("x", 300), []any{}, []any{nil}, []any{"", ""}, map[string]any{}, map[string]any{"unknown": 1},
 	}
 }
@@ -165,10 +176,12 @@ func collect(v any, set func(any), places *[]func(any)) {
 	}
 }
 
-// claimsOfOthers tells whether an object claims, rightly, what the healthy mesh has: hosts by a wildcard, a port, a gateway.
+// claimsOfOthers tells whether an object claims, rightly, what the healthy mesh has: hosts by a
+// wildcard, a port, a gateway.
 func claimsOfOthers(c source.Change) bool {
 	claims := func(h model.Host) bool {
-		return slices.ContainsFunc([]model.Host{"a.default.svc.cluster.local", "healthy.test", "in.healthy.test"}, h.Overlaps)
+		return slices.ContainsFunc([]model.Host{"a.default.svc.cluster.local", "healthy.test", "in.healthy.test"},
+			h.Overlaps)
 	}
 	for _, o := range convert.New(convert.Options{}).Convert(c, model.DefaultMesh()).Objects {
 		switch o := o.(type) {

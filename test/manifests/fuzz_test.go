@@ -14,11 +14,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
 
-// FuzzManifests takes whatever somebody may write from YAML to the sets of sidecars and a gateway: nothing panics, Envoy's rules
-// hold for each resource, and the same manifests give the same resources and problems again, in the other order.
+// FuzzManifests takes whatever somebody may write from YAML to the sets of sidecars and a gateway:
+// nothing panics, Envoy's rules hold for each resource, and the same manifests give the same
+// resources and problems again, in the other order.
 func FuzzManifests(f *testing.F) {
 	for _, pattern := range []string{
-		"../../internal/api/convert/testdata/*.yaml", "../../internal/compile/testdata/*.in.yaml", "../../internal/translate/route/testdata/*.in.yaml",
+		"../../internal/api/convert/testdata/*.yaml", "../../internal/compile/testdata/*.in.yaml",
+		"../../internal/translate/route/testdata/*.in.yaml",
 		"../../internal/translate/cluster/testdata/*.in.yaml", "../../examples/*/*.yaml",
 	} {
 		cases, err := filepath.Glob(pattern)
@@ -27,7 +29,8 @@ func FuzzManifests(f *testing.F) {
 		for _, file := range cases {
 			data, err := os.ReadFile(file)
 			require.NoError(f, err)
-			if _, rest, headed := bytes.Cut(data, []byte("\n---\n")); headed && filepath.Ext(file[:len(file)-len(".yaml")]) == ".in" {
+			if _, rest, headed := bytes.Cut(data, []byte("\n---\n")); headed &&
+				filepath.Ext(file[:len(file)-len(".yaml")]) == ".in" {
 				data = rest
 			}
 			f.Add(data)

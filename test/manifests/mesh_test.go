@@ -30,7 +30,8 @@ type mesh struct {
 	stop  func()
 
 	proxies map[*compile.Member]string
-	// placing is for placed: nothing but a file orders a test's look at it before the generation that an edit leads to.
+	// placing is for placed: nothing but a file orders a test's look at it before the generation
+	// that an edit leads to.
 	placing sync.Mutex
 	placed  map[*compile.Member]compile.Placement
 	// kept are the names of resources that were kept back since Envoy would refuse them.
@@ -48,10 +49,17 @@ func proxies() map[string]compile.Facts {
 			Namespace: namespace, Name: name, Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
 		}}
 	}
-	gateway := scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gateway", Labels: model.LabelsOf(map[string]string{"istio": "ingress"})}
+	gateway := scope.Proxy{
+		Type:      scope.Router,
+		Namespace: "istio-system",
+		Name:      "gateway",
+		Labels:    model.LabelsOf(map[string]string{"istio": "ingress"}),
+	}
 	return map[string]compile.Facts{
-		"default/a": sidecar("default", "a", app), "default/other": sidecar("default", "other", model.Labels{}), "shop/a": sidecar("shop", "a", app),
-		"gateway": {Address: "127.32.0.9", Proxy: gateway},
+		"default/a":     sidecar("default", "a", app),
+		"default/other": sidecar("default", "other", model.Labels{}),
+		"shop/a":        sidecar("shop", "a", app),
+		"gateway":       {Address: "127.32.0.9", Proxy: gateway},
 	}
 }
 
@@ -64,7 +72,13 @@ type tester interface {
 // start runs a source until stop, or the end of the test.
 func start(t tester, s source.Source) *mesh {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &mesh{t: t, ctx: ctx, proxies: map[*compile.Member]string{}, placed: map[*compile.Member]compile.Placement{}, seen: map[source.Key]chan struct{}{}}
+	m := &mesh{
+		t:       t,
+		ctx:     ctx,
+		proxies: map[*compile.Member]string{},
+		placed:  map[*compile.Member]compile.Placement{},
+		seen:    map[source.Key]chan struct{}{},
+	}
 	quiet := slog.New(slog.DiscardHandler)
 	m.store = validate.NewProblemStore(quiet, nil)
 	compiler := compile.NewCompiler(compile.Refusals{
@@ -72,7 +86,9 @@ func start(t tester, s source.Source) *mesh {
 		Resource: func(name string, err error) { m.kept = append(m.kept, fmt.Sprintf("%s: %v", name, err)) },
 	})
 	for name, f := range proxies() {
-		compiler.Join(f, func(member *compile.Member, p compile.Placement) { m.proxies[member], m.placed[member] = name, p })
+		compiler.Join(f, func(member *compile.Member, p compile.Placement) {
+			m.proxies[member], m.placed[member] = name, p
+		})
 	}
 	m.loop = schedule.NewLoop(schedule.LoopOptions{
 		Converter: convert.New(convert.Options{}), Mesh: model.DefaultMesh(), Problems: m.store, Logger: quiet,
@@ -136,7 +152,8 @@ func (m *mesh) settle() {
 	require.NoError(m.t, err)
 }
 
-// resources are what each proxy has: the version of each resource, virtual hosts apart from their tables.
+// resources are what each proxy has: the version of each resource, virtual hosts apart from their
+// tables.
 func (m *mesh) resources() map[string]string {
 	m.placing.Lock()
 	defer m.placing.Unlock()
@@ -144,7 +161,8 @@ func (m *mesh) resources() map[string]string {
 	for member, p := range m.placed {
 		for typ, set := range p.State.Sets() {
 			for r := range set.All() {
-				out[fmt.Sprintf("%s %s %s", m.proxies[member], resource.Type(typ), r.Name())] = p.Overlay.Version(r).String()
+				out[fmt.Sprintf("%s %s %s", m.proxies[member], resource.Type(typ),
+					r.Name())] = p.Overlay.Version(r).String()
 			}
 		}
 	}

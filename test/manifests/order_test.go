@@ -19,9 +19,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 )
 
-// TestNeitherOrderNorRestartsMatter: whatever was written to a directory in whatever order, good and bad, a process that is
-// started anew has the same resources and problems as the one that saw it all; and once everything can be read, they are those
-// of the manifests alone, however they are spread over files.
+// TestNeitherOrderNorRestartsMatter: whatever was written to a directory in whatever order, good
+// and bad, a process that is started anew has the same resources and problems as the one that saw
+// it all; and once everything can be read, they are those of the manifests alone, however they are
+// spread over files.
 func TestNeitherOrderNorRestartsMatter(t *testing.T) {
 	root := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -72,10 +73,16 @@ func newDirectory(t tester, root string) *directory {
 
 // run starts a process that reads the directory.
 func (d *directory) run(t tester) *mesh {
-	return start(t, dir.New(dir.Options{Path: d.path, StateDir: d.state, Logger: slog.New(slog.DiscardHandler), Settle: time.Millisecond}))
+	return start(t, dir.New(dir.Options{
+		Path:     d.path,
+		StateDir: d.state,
+		Logger:   slog.New(slog.DiscardHandler),
+		Settle:   time.Millisecond,
+	}))
 }
 
-// write puts a file in its place at once. Each has a time of its own, as it would at the pace of people.
+// write puts a file in its place at once. Each has a time of its own, as it would at the pace of
+// people.
 func (d *directory) write(name, content string) {
 	d.writes++
 	at := filepath.Join(d.path, name)
@@ -91,8 +98,9 @@ func (d *directory) remove(name string) {
 	}
 }
 
-// catchUp waits until a process has taken in what stands in the directory. A file that loses its only object for another one
-// takes the directory as long as anything; the second round is for removals, which count from when they were noticed.
+// catchUp waits until a process has taken in what stands in the directory. A file that loses its
+// only object for another one takes the directory as long as anything; the second round is for
+// removals, which count from when they were noticed.
 func (d *directory) catchUp(m *mesh) {
 	m.settle()
 	for range 2 {

@@ -17,8 +17,9 @@ type validated interface {
 	ValidateAll() error
 }
 
-// requireSound requires of all resources what Envoy does: the rules of its fields, no domain twice in a route table, and no two
-// chains of a listener with one match. Nothing was kept back for that: what cannot be translated is closed where it is read.
+// requireSound requires of all resources what Envoy does: the rules of its fields, no domain twice
+// in a route table, and no two chains of a listener with one match. Nothing was kept back for that:
+// what cannot be translated is closed where it is read.
 func requireSound(t require.TestingT, m *mesh) {
 	require.Empty(t, m.kept)
 	for member, p := range m.placed {
@@ -75,7 +76,8 @@ func requireMatchesOnce(t require.TestingT, l *listenerv3.Listener) {
 	for _, c := range l.GetFilterChains() {
 		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.GetFilterChainMatch())
 		require.NoError(t, err)
-		require.NotContains(t, matches, string(text), "%s and %s of %s", matches[string(text)], c.GetName(), l.GetName())
+		require.NotContains(t, matches, string(text), "%s and %s of %s", matches[string(text)], c.GetName(),
+			l.GetName())
 		matches[string(text)] = c.GetName()
 	}
 }

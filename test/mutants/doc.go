@@ -1,12 +1,15 @@
-// Package mutants checks the checkers: it plants faults in the product, one at a time, and the property tests that compare
-// what is kept up step by step with what is made from nothing must find each.
+// Package mutants checks the checkers: it plants faults in the product, one at a time, and the
+// property tests that compare what is kept up step by step with what is made from nothing must find
+// each.
 //
-// A fault is an edge that is cut (a change that no longer reaches what depends on it, an index that is not kept up), see
-// faults_test.go, or a field that a key or an equality no longer looks at, see fields_test.go. Edges are listed by hand: a
-// function and a node of it ("AssignStmt 2"), which a rename leaves alone. A function that is not there (any more), or has another
-// number of such nodes, fails the test at once. Fields are found by looking at the types
-// that stand in keys, so a new field of a translation's input is a new fault at once.
+// A fault is an edge that is cut (a change that no longer reaches what depends on it, an index that
+// is not kept up), see faults_test.go, or a field that a key or an equality no longer looks at, see
+// fields_test.go. Edges are listed by hand: a function and a node of it ("AssignStmt 2"), which a
+// rename leaves alone. A function that is not there (any more), or has another number of such
+// nodes, fails the test at once. Fields are found by looking at the types that stand in keys, so a
+// new field of a translation's input is a new fault at once.
 //
-// All faults are compiled in at once, each behind a condition: go test -overlay replaces the files, and an environment
-// variable of the test's process says which one is in force. So a fault costs a run and no build.
+// All faults are compiled in at once, each behind a condition: go test -overlay replaces the files,
+// and an environment variable of the test's process says which one is in force. So a fault costs a
+// run and no build.
 package mutants

@@ -6,13 +6,15 @@ import "slices"
 type fault struct {
 	place
 	what string
-	// instead is the expression in place of the node; with none, the node is a statement that is left out.
+	// instead is the expression in place of the node; with none, the node is a statement that is
+	// left out.
 	instead string
 	// when is the condition of the fault, an expression where the node is; empty for always.
 	when string
 }
 
-// in are faults in a function, which has so many nodes of each kind that they name: "ExprStmt 9, BinaryExpr 3".
+// in are faults in a function, which has so many nodes of each kind that they name: "ExprStmt 9,
+// BinaryExpr 3".
 func in(function, counts string, faults ...fault) []fault {
 	for i := range faults {
 		faults[i].function, faults[i].counts = function, counts
@@ -23,7 +25,8 @@ func in(function, counts string, faults ...fault) []fault {
 // without leaves a statement out.
 func without(node, what string) fault { return fault{place: place{node: node}, what: what} }
 
-// instead replaces an expression. Both are evaluated: neither may have an effect. $0, $1 and so on stand for parts of the node.
+// instead replaces an expression. Both are evaluated: neither may have an effect. $0, $1 and so on
+// stand for parts of the node.
 func instead(node, what, by string) fault {
 	return fault{place: place{node: node}, what: what, instead: by}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// hook is a place where values are keys, or are told equal: before and after stand around one of its parts.
+// hook is a place where values are keys, or are told equal: before and after stand around one of
+// its parts.
 type hook struct {
 	place
 	part          int // of parts, or one of those below
@@ -134,5 +135,6 @@ var harmless = map[string]string{
 	"memo vhostKey in.Default.Subset":                "always empty",
 }
 
-// missed are faults that matter and that no checker finds within its seeds, and what a life would have to bring: work to do.
+// missed are faults that matter and that no checker finds within its seeds, and what a life would
+// have to bring: work to do.
 var missed = map[string]string{}

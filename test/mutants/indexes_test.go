@@ -189,7 +189,8 @@ var thenFaults = [][]fault{
 	),
 }
 
-// checkFaults: what is said of objects that refer to each other goes stale. (What nothing says at all, golden cases miss.)
+// checkFaults: what is said of objects that refer to each other goes stale. (What nothing says at
+// all, golden cases miss.)
 var checkFaults = [][]fault{
 	in("validate.Checker.checkRelations", "AssignStmt 5, ExprStmt 5",
 		without("ExprStmt 1", "what was said of a VirtualService goes with it"),

@@ -114,5 +114,6 @@ var aheadFaults = [][]fault{
 		instead("BinaryExpr 5", "secrets are asked for", "true"),
 		instead("UnaryExpr 2", "members are asked for", "true"),
 	),
-	in("session.typeState.offeringResponse", "BinaryExpr 3", instead("BinaryExpr 2", "a cluster that changes warms again", "true")),
+	in("session.typeState.offeringResponse", "BinaryExpr 3",
+		instead("BinaryExpr 2", "a cluster that changes warms again", "true")),
 }

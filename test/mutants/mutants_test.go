@@ -50,7 +50,12 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestProxiesThatAskForOtherThings",
 		"TestWhatClassesShareIsWhatEachComesTo",
 	}, checks: 300}
-	session = &checker{pkg: "session", tests: []string{"TestScripts", "TestClientEndsWithTheSet"}, sub: "/^(p14_ahead|p1[89]|leds$)", checks: 300}
+	session = &checker{
+		pkg:    "session",
+		tests:  []string{"TestScripts", "TestClientEndsWithTheSet"},
+		sub:    "/^(p14_ahead|p1[89]|leds$)",
+		checks: 300,
+	}
 	return model, world, problems, loop, reads, view, session
 }
 
@@ -75,8 +80,8 @@ func (c *checker) pattern() string {
 // everything is the variable that asks for all faults (make mutants).
 const everything = "LATEEN_MUTANTS_ALL"
 
-// TestEveryFaultHasItsPlace finds the node of each fault, and tells them all with -v. It takes a moment, so that whoever changes a
-// function hears of it at once.
+// TestEveryFaultHasItsPlace finds the node of each fault, and tells them all with -v. It takes a
+// moment, so that whoever changes a function hears of it at once.
 func TestEveryFaultHasItsPlace(t *testing.T) {
 	tr := readTree(t)
 	for _, f := range faults() {
@@ -102,8 +107,9 @@ func TestEveryCheckerHasItsTests(t *testing.T) {
 	}
 }
 
-// TestEveryFaultIsFound plants each fault, alone, and wants a checker to fail. Without LATEEN_MUTANTS_ALL it plants a quarter of them,
-// by their names: the same ones each time, so that a change is not held up by a fault that it has nothing to do with.
+// TestEveryFaultIsFound plants each fault, alone, and wants a checker to fail. Without
+// LATEEN_MUTANTS_ALL it plants a quarter of them, by their names: the same ones each time, so that
+// a change is not held up by a fault that it has nothing to do with.
 func TestEveryFaultIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds tests, and runs them hundreds of times")
@@ -121,7 +127,14 @@ func TestEveryFaultIsFound(t *testing.T) {
 		}
 		c.binary = built[c.dir]
 	}
-	by := map[string][]*checker{"state": {world, problems, view}, "validate": {problems}, "schedule": {loop}, "scope": {reads, view}, "compile": {view}, "session": {session}}
+	by := map[string][]*checker{
+		"state":    {world, problems, view},
+		"validate": {problems},
+		"schedule": {loop},
+		"scope":    {reads, view},
+		"compile":  {view},
+		"session":  {session},
+	}
 	for i, f := range edges {
 		if !chosen(f.what) {
 			continue
@@ -154,7 +167,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
-// skipMissed skips a fault that is known to be missed. With LATEEN_MUTANTS_ALL it is tried, and fails.
+// skipMissed skips a fault that is known to be missed. With LATEEN_MUTANTS_ALL it is tried, and
+// fails.
 func skipMissed(t *testing.T, name string) {
 	t.Helper()
 	if why := missed[name]; why != "" && os.Getenv("LATEEN_MUTANTS_ALL") == "" {
@@ -162,7 +176,8 @@ func skipMissed(t *testing.T, name string) {
 	}
 }
 
-// watch looks at the directories whose files the checkers are built of, so that go test runs again when one changes.
+// watch looks at the directories whose files the checkers are built of, so that go test runs again
+// when one changes.
 func watch(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(root, "internal/translate/*"))
 	require.NoError(t, err)
@@ -178,7 +193,8 @@ func watch(t *testing.T) {
 
 func (f fault) name() string { return f.function + ": " + f.what }
 
-// chosen tells whether a fault of this name is planted in this run. An edge goes by what it is, wherever it is.
+// chosen tells whether a fault of this name is planted in this run. An edge goes by what it is,
+// wherever it is.
 func chosen(name string) bool {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name)) // it never fails
@@ -194,7 +210,8 @@ func (c *checker) build(t *testing.T, overlay string) (binary string) {
 	return binary
 }
 
-// fields runs a checker without a fault: it finds nothing, and tells the fields of keys that it saw.
+// fields runs a checker without a fault: it finds nothing, and tells the fields of keys that it
+// saw.
 func (c *checker) fields(t *testing.T) []string {
 	fails, out := c.run(t, "LATEEN_MUTANT_SHOW=1", 1)
 	require.False(t, fails, "%s fails without a fault:\n%s", c.pkg, out)
@@ -214,7 +231,8 @@ func requireFound(t *testing.T, all []*checker, fault string) {
 			return
 		}
 	}
-	require.Fail(t, "no checker finds the fault", "the edge or field is of no use, or no test draws what needs it (%s)", fault)
+	require.Fail(t, "no checker finds the fault", "the edge or field is of no use, or no test draws what needs it (%s)",
+		fault)
 }
 
 // seeds are how often a checker draws other lives for a fault that hides.
@@ -235,10 +253,13 @@ func (c *checker) finds(t *testing.T, fault string) bool {
 func (c *checker) run(t *testing.T, fault string, seed int) (fails bool, out string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.binary, "-test.run", c.pattern(), fmt.Sprint("-rapid.seed=", seed), fmt.Sprint("-rapid.checks=", c.checks),
-		fmt.Sprint("-test.timeout=", c.within), "-rapid.nofailfile", "-rapid.shrinktime=0s", "-test.failfast") // the same draws each time
-	cmd.Env = append(os.Environ(), fault, "GOMAXPROCS=1", "GOGC=400") // as many of them run at a time as there are processors
-	cmd.Dir = filepath.Join(root, "internal", c.dir)                  // where its scripts are
+	cmd := exec.CommandContext(ctx, c.binary, "-test.run", c.pattern(), fmt.Sprint("-rapid.seed=", seed),
+		fmt.Sprint("-rapid.checks=", c.checks),
+		// the same draws each time
+		fmt.Sprint("-test.timeout=", c.within), "-rapid.nofailfile", "-rapid.shrinktime=0s", "-test.failfast")
+	// as many of them run at a time as there are processors
+	cmd.Env = append(os.Environ(), fault, "GOMAXPROCS=1", "GOGC=400")
+	cmd.Dir = filepath.Join(root, "internal", c.dir) // where its scripts are
 	var buf bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &buf, &buf
 	err := cmd.Run()

@@ -13,14 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// insertion is text that goes into a file at an offset; of several at one offset that of the lower rank comes first.
+// insertion is text that goes into a file at an offset; of several at one offset that of the lower
+// rank comes first.
 type insertion struct {
 	at, rank int
 	text     string
 }
 
-// writeOverlay writes the sources with all faults in them, each behind a condition, and the file that go test -overlay reads. The
-// faults are numbered from 1.
+// writeOverlay writes the sources with all faults in them, each behind a condition, and the file
+// that go test -overlay reads. The faults are numbered from 1.
 func writeOverlay(t *testing.T, tr *tree, edges []fault) (path string) {
 	dir := t.TempDir()
 	insertions := map[string][]insertion{}
@@ -56,7 +57,9 @@ func writeOverlay(t *testing.T, tr *tree, edges []fault) (path string) {
 }
 
 func inserted(source string, list []insertion) string {
-	slices.SortStableFunc(list, func(a, b insertion) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank)) })
+	slices.SortStableFunc(list, func(a, b insertion) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank))
+	})
 	var b strings.Builder
 	last := 0
 	for _, i := range list {
@@ -68,8 +71,8 @@ func inserted(source string, list []insertion) string {
 	return b.String()
 }
 
-// insertions put the fault's node behind a condition. Faults may stand within each other: the wider one comes first, and ends
-// last.
+// insertions put the fault's node behind a condition. Faults may stand within each other: the wider
+// one comes first, and ends last.
 func (f fault) insertions(t *testing.T, tr *tree, number int) (file string, list []insertion) {
 	file, node := tr.find(t, f.place)
 	begin, end := tr.offsets(node)
@@ -156,7 +159,8 @@ func mutantKeys[T any](site string, keys []T) []T {
 // mutantType is a type's name, without its package if that is this one.
 func mutantType(t reflect.Type) string { return strings.TrimPrefix(t.String(), "PACKAGE.") }
 
-// mutantTell tells the fields of a key: those of structs within it one by one, but for values that are opaque.
+// mutantTell tells the fields of a key: those of structs within it one by one, but for values that
+// are opaque.
 func mutantTell(at string, t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)

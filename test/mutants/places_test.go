@@ -19,11 +19,13 @@ import (
 // root is the repository's, seen from this package.
 const root = "../.."
 
-// packages are the directories below internal in which functions are looked for, by the word that names them here.
-// A package that moves, or is split, costs its line.
+// packages are the directories below internal in which functions are looked for, by the word that
+// names them here. A package that moves, or is split, costs its line.
 var packages = map[string][]string{
-	"model":    {"api/model"},
-	"schedule": {"mesh/schedule"}, // the loop, which decides when changes leave: making worlds from nothing does not show its faults
+	"model": {"api/model"},
+	// the loop, which decides when changes leave: making worlds from nothing does not show its
+	// faults
+	"schedule": {"mesh/schedule"},
 	"scope":    {"mesh/scope"},
 	"session":  {"xds/session"},
 	"compile":  {"compile", "xds/resource"},
@@ -31,7 +33,8 @@ var packages = map[string][]string{
 	"validate": {"mesh/validate"},
 }
 
-// place is a node of a function: its kind, as go/ast names it, and which of that kind it is, in the order of the text.
+// place is a node of a function: its kind, as go/ast names it, and which of that kind it is, in the
+// order of the text.
 type place struct {
 	function string // "word.function" or "word.Type.method"
 	counts   string // "Kind 3, Kind 9": how many nodes of the kinds it has, so that nobody means another one by mistake
@@ -54,7 +57,9 @@ type tree struct {
 }
 
 func readTree(t *testing.T) *tree {
-	tr := &tree{token.NewFileSet(), map[string]string{}, map[string]bool{}, map[string][]function{}, map[string]string{}}
+	tr := &tree{
+		token.NewFileSet(), map[string]string{}, map[string]bool{}, map[string][]function{}, map[string]string{},
+	}
 	for word, dirs := range packages {
 		for _, dir := range dirs {
 			found, err := filepath.Glob(filepath.Join(root, "internal", dir, "*.go"))
@@ -112,17 +117,20 @@ func functionName(fn *ast.FuncDecl) string {
 // find finds a place: the file and the node.
 func (tr *tree) find(t *testing.T, p place) (file string, node ast.Node) {
 	all := tr.functions[p.function]
-	require.Equal(t, 1, len(all), "functions called %s: mend the place (%s), or packages in places_test.go", p.function, p.node)
+	require.Equal(t, 1, len(all), "functions called %s: mend the place (%s), or packages in places_test.go", p.function,
+		p.node)
 	fn := all[0]
 	nodes := nodesOf(fn.decl)
 	for _, c := range strings.Split(p.counts, ", ") {
 		kind, n := kindAndNumber(t, c)
-		require.Equal(t, n, len(nodes[kind]), "%s has %d %s, not %d: see which is meant, and mend counts and places\n%s",
+		require.Equal(t, n, len(nodes[kind]),
+			"%s has %d %s, not %d: see which is meant, and mend counts and places\n%s",
 			p.function, len(nodes[kind]), kind, n, tr.listing(fn, nodes[kind]))
 	}
 	kind, n := kindAndNumber(t, p.node)
 	require.Regexp(t, `\b`+kind+` \d`, p.counts, "%s: counts lack %s", p.function, kind)
-	require.True(t, 1 <= n && n <= len(nodes[kind]), "%s has no %s\n%s", p.function, p.node, tr.listing(fn, nodes[kind]))
+	require.True(t, 1 <= n && n <= len(nodes[kind]), "%s has no %s\n%s", p.function, p.node,
+		tr.listing(fn, nodes[kind]))
 	return fn.file, nodes[kind][n-1]
 }
 
@@ -133,8 +141,9 @@ func kindAndNumber(t *testing.T, s string) (kind string, n int) {
 	return kind, n
 }
 
-// nodesOf are the nodes of a function by kind. Of names (Ident) and fields (SelectorExpr) only those count whose value
-// is read as a whole: not the names of functions that are called, nor what stands left of a dot or an assignment.
+// nodesOf are the nodes of a function by kind. Of names (Ident) and fields (SelectorExpr) only
+// those count whose value is read as a whole: not the names of functions that are called, nor what
+// stands left of a dot or an assignment.
 func nodesOf(fn *ast.FuncDecl) map[string][]ast.Node {
 	nodes := map[string][]ast.Node{}
 	no := map[ast.Node]bool{}
@@ -177,8 +186,9 @@ func note(in map[ast.Node]bool, all ...ast.Expr) {
 	}
 }
 
-// parts are what of a node a text may name: $0 is what a method or field belongs to, $1 and $2 are operands or arguments.
-// Of a loop over a method's result they are what the method belongs to, and the variable.
+// parts are what of a node a text may name: $0 is what a method or field belongs to, $1 and $2 are
+// operands or arguments. Of a loop over a method's result they are what the method belongs to, and
+// the variable.
 func parts(node ast.Node) []ast.Expr {
 	switch n := node.(type) {
 	case *ast.ExprStmt:
@@ -228,9 +238,11 @@ func (tr *tree) listing(fn function, nodes []ast.Node) string {
 	return b.String()
 }
 
-// requireNames finds the names that a text has, so that one that is gone is no riddle of the compiler's.
+// requireNames finds the names that a text has, so that one that is gone is no riddle of the
+// compiler's.
 func (tr *tree) requireNames(t *testing.T, text string) {
 	for _, name := range regexp.MustCompile(`[A-Za-z_]\w*`).FindAllString(text, -1) {
-		require.True(t, tr.names[name] || types.Universe.Lookup(name) != nil, "nothing is called %s: mend %q", name, text)
+		require.True(t, tr.names[name] || types.Universe.Lookup(name) != nil, "nothing is called %s: mend %q", name,
+			text)
 	}
 }

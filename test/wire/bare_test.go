@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// bare is the server to compare with: grpc-go with its own means to save memory, which sends the same bytes to each stream and
-// looks for the nonce in each ACK, and knows nothing else.
+// bare is the server to compare with: grpc-go with its own means to save memory, which sends the
+// same bytes to each stream and looks for the nonce in each ACK, and knows nothing else.
 type bare struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	grpc  *grpc.Server

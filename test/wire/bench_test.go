@@ -8,7 +8,8 @@ import (
 
 var streams = flag.Int("streams", 1000, "how many streams the benchmarks open to each server")
 
-// BenchmarkStream measures what an idle stream takes: of both servers, each stream on a connection of its own.
+// BenchmarkStream measures what an idle stream takes: of both servers, each stream on a connection
+// of its own.
 func BenchmarkStream(b *testing.B) {
 	each(b, func(b *testing.B, r *rig) {
 		for b.Loop() {
@@ -25,8 +26,8 @@ func BenchmarkStream(b *testing.B) {
 	})
 }
 
-// BenchmarkPush measures what a message of 438 bytes to each stream and its ACK take of the server's CPU: ten pushes to one
-// server, ten to the other, in turn; medians.
+// BenchmarkPush measures what a message of 438 bytes to each stream and its ACK take of the
+// server's CPU: ten pushes to one server, ten to the other, in turn; medians.
 func BenchmarkPush(b *testing.B) {
 	const times = 10
 	each(b, func(b *testing.B, r *rig) {

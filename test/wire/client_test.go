@@ -19,8 +19,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// client is a proxy at its leanest: one connection, one delta stream, HTTP/2 by hand, so that thousands of them take little
-// of the machine that they share with the server. It ACKs what it gets and keeps nothing.
+// client is a proxy at its leanest: one connection, one delta stream, HTTP/2 by hand, so that
+// thousands of them take little of the machine that they share with the server. It ACKs what it
+// gets and keeps nothing.
 type client struct {
 	conn  net.Conn
 	out   []byte // scratch of ack
@@ -36,14 +37,18 @@ const (
 	ample = 1 << 30
 )
 
-// connect opens a connection, and the stream on it. Windows are those that the client grants: 0 for ample ones.
+// connect opens a connection, and the stream on it. Windows are those that the client grants: 0 for
+// ample ones.
 func connect(address string, secure bool, window uint32) (*client, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	if secure {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // the certificate was made for this test
+		conn = tls.Client(conn, &tls.Config{
+			InsecureSkipVerify: true,
+			NextProtos:         []string{"h2"},
+		}) //nolint:gosec // the certificate was made for this test
 	}
 	c := &client{conn: conn, acked: &atomic.Int64{}}
 	if err := c.open(window); err != nil {
@@ -118,7 +123,8 @@ func (c *client) subscribe(i int) error {
 	return nil
 }
 
-// run reads until the connection ends and ACKs each response; got, unless it is nil, is called with each.
+// run reads until the connection ends and ACKs each response; got, unless it is nil, is called with
+// each.
 func (c *client) run(got func(message []byte)) error {
 	buffer := make([]byte, 1024)
 	kept := 0
@@ -170,7 +176,8 @@ func (c *client) frame(f []byte, got func([]byte)) error {
 		}
 	case http2.FramePing:
 		if !flags.Has(http2.FlagPingAck) {
-			_, err := c.conn.Write(append(appendFrame(nil, http2.FramePing, http2.FlagPingAck, 0, len(payload)), payload...))
+			_, err := c.conn.Write(append(appendFrame(nil, http2.FramePing, http2.FlagPingAck, 0, len(payload)),
+				payload...))
 			return err
 		}
 	case http2.FrameHeaders:

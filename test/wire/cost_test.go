@@ -47,7 +47,8 @@ func (r *rig) serve(t testing.TB, role string) *server {
 	return s
 }
 
-// calm is what a server takes when nothing happens: the least of a few looks, as each collection halves stacks that have grown.
+// calm is what a server takes when nothing happens: the least of a few looks, as each collection
+// halves stacks that have grown.
 func (s *server) calm() report {
 	least := s.do(order{Measure: true})
 	for range 3 {
@@ -68,7 +69,9 @@ func (r *rig) idle(s *server) idle {
 	n := int64(r.streams)
 	m := s.calm()
 	return idle{
-		heap: (m.Heap - s.few.Heap) / n, stacks: (m.Stacks - s.few.Stacks) / n, resident: (m.Resident - s.few.Resident) / n,
+		heap:       (m.Heap - s.few.Heap) / n,
+		stacks:     (m.Stacks - s.few.Stacks) / n,
+		resident:   (m.Resident - s.few.Resident) / n,
 		goroutines: float64(m.Goroutines-s.few.Goroutines) / float64(n),
 	}
 }
@@ -83,18 +86,22 @@ type pushed struct {
 func (r *rig) push(s *server, times int) pushed {
 	m := s.do(order{Push: times})
 	n := float64(m.Streams * times)
-	return pushed{cpu: float64(m.CPU.Nanoseconds()) / n, allocated: float64(m.Allocated) / n, objects: float64(m.Objects) / n}
+	return pushed{
+		cpu:       float64(m.CPU.Nanoseconds()) / n,
+		allocated: float64(m.Allocated) / n,
+		objects:   float64(m.Objects) / n,
+	}
 }
 
-// What an idle stream may take of heap and stacks together, and how much of the heap a push to one proxy may allocate beyond
-// what grpc-go allocates for the same bytes.
+// What an idle stream may take of heap and stacks together, and how much of the heap a push to one
+// proxy may allocate beyond what grpc-go allocates for the same bytes.
 const (
 	idlePlain  = 40 << 10
 	idleSecure = 60 << 10
 	pushBytes  = 200
 )
 
-func TestCostOfAStream(t *testing.T) {
+func TestStreamStaysWithinItsMemory(t *testing.T) {
 	if raced {
 		t.Skip("the race detector allocates memory of its own")
 	}

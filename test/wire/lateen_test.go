@@ -22,10 +22,12 @@ import (
 // resourceName is the one resource of each type.
 const resourceName = "outbound|9080||reviews.default.svc.cluster.local"
 
-// payloadSize is what one push sends to one proxy: the step of an endpoint, as the bare server's measure says.
+// payloadSize is what one push sends to one proxy: the step of an endpoint, as the bare server's
+// measure says.
 const payloadSize = 438
 
-// assignment is a resource of which a response has payloadSize bytes, or so many more, different from one generation to the next.
+// assignment is a resource of which a response has payloadSize bytes, or so many more, different
+// from one generation to the next.
 func assignment(generation uint64, more int) *resource.Resource {
 	body := func(padding int) []byte {
 		text := make([]byte, padding)
@@ -33,7 +35,8 @@ func assignment(generation uint64, more int) *resource.Resource {
 			text[i] = 'a' + byte((generation+uint64(i))%26)
 		}
 		b, err := proto.Marshal(&endpointv3.ClusterLoadAssignment{
-			ClusterName: resourceName, Endpoints: []*endpointv3.LocalityLbEndpoints{{Locality: &corev3.Locality{Region: string(text)}}},
+			ClusterName: resourceName,
+			Endpoints:   []*endpointv3.LocalityLbEndpoints{{Locality: &corev3.Locality{Region: string(text)}}},
 		})
 		if err != nil {
 			panic(err)
@@ -46,7 +49,12 @@ func assignment(generation uint64, more int) *resource.Resource {
 
 // frameOf is the response with one resource.
 func frameOf(r *resource.Resource) []byte {
-	f := fanout.Encode(session.Delta, session.Response{Type: resource.Endpoint, Nonce: "e1a", Version: r.Version().String(), Upserts: []*resource.Resource{r}}, resource.Overlay{})
+	f := fanout.Encode(session.Delta, session.Response{
+		Type:    resource.Endpoint,
+		Nonce:   "e1a",
+		Version: r.Version().String(),
+		Upserts: []*resource.Resource{r},
+	}, resource.Overlay{})
 	var b []byte
 	for _, p := range f.Parts {
 		b = append(b, p...)
@@ -56,7 +64,8 @@ func frameOf(r *resource.Resource) []byte {
 
 func payload(generation uint64) []byte { return frameOf(assignment(generation, 0)) }
 
-// lateen is serve and fanout over one class, whose endpoints change from one generation to the next.
+// lateen is serve and fanout over one class, whose endpoints change from one generation to the
+// next.
 type lateen struct {
 	hub     *fanout.Hub
 	server  *serve.Server
@@ -117,7 +126,10 @@ func (s *lateen) publish() resource.State {
 	next = next.With(resource.Endpoint, s.store.Build(assignment(next.Generation(), s.more)))
 	s.state = next
 	s.hub.Publish(fanout.Generation{
-		Number: next.Generation(), Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: next}},
+		Number:   next.Generation(),
+		Cause:    "test",
+		Observed: time.Now(),
+		Changed:  []fanout.ClassChange{{Class: class, State: next}},
 	})
 	return next
 }

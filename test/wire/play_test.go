@@ -24,7 +24,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-// TestMain runs the tests, or plays the role that the arguments name: this binary as a server or as clients.
+// TestMain runs the tests, or plays the role that the arguments name: this binary as a server or as
+// clients.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "play" {
 		if err := play(os.Args[2]); err != nil {
@@ -48,7 +49,8 @@ type order struct {
 	Push int
 	// Measure looks at the memory, after a collection.
 	Measure bool
-	// Profile writes what is measured from here on into a file, and what was before into that which was named before.
+	// Profile writes what is measured from here on into a file, and what was before into that which
+	// was named before.
 	Profile string
 }
 
@@ -222,7 +224,8 @@ type process struct {
 	secure  bool
 }
 
-// start runs a role until the test ends: "bare", "lateen", each with an s behind it for TLS, or "clients".
+// start runs a role until the test ends: "bare", "lateen", each with an s behind it for TLS, or
+// "clients".
 func start(t testing.TB, role string) *process {
 	t.Helper()
 	p := &process{t: t, secure: role == "bares" || role == "lateens"}

@@ -160,9 +160,9 @@ func (m *mesh) value(name string) int {
 // queued is the most that may wait in this process for one client that takes nothing.
 const queued = 64 << 10
 
-// A client that does not read is sent what its class came to, up to the bound of responses without an ACK; then the newest state
-// waits for it, as a pointer. Others get every generation.
-func TestClientThatDoesNotRead(t *testing.T) {
+// A client that does not read is sent what its class came to, up to the bound of responses without
+// an ACK; then the newest state waits for it, as a pointer. Others get every generation.
+func TestClientThatDoesNotReadIsSentABoundedAmount(t *testing.T) {
 	const others, generations = 10, 300
 	m := newMesh(t, serve.Limits{})
 	healthy := m.healthy(others)
@@ -185,8 +185,9 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	require.Less(t, sick.acked.Load(), int64(60), "most generations it was never sent")
 }
 
-// However large the responses are: in this process wait 16 KiB and one response, in the kernel 16 KiB and the segment that was begun.
-func TestClientThatDoesNotReadLargeResponses(t *testing.T) {
+// However large the responses are: in this process wait 16 KiB and one response, in the kernel 16
+// KiB and the segment that was begun.
+func TestClientThatDoesNotReadHoldsUpOneLargeResponse(t *testing.T) {
 	const others, generations, size, segment = 10, 40, 40 << 10, 64 << 10
 	m := newMesh(t, serve.Limits{})
 	m.server.more = size
@@ -197,7 +198,9 @@ func TestClientThatDoesNotReadLargeResponses(t *testing.T) {
 	most := 0
 	for range generations {
 		m.push(healthy)
-		m.eventually("the healthy have taken it", func() bool { return m.server.connected() >= others && held() <= queued })
+		m.eventually("the healthy have taken it", func() bool {
+			return m.server.connected() >= others && held() <= queued
+		})
 		most = max(most, int(held()))
 	}
 	require.Greater(t, most, 16<<10, "the client's windows and the kernel are full")
@@ -211,7 +214,7 @@ func TestClientThatDoesNotReadLargeResponses(t *testing.T) {
 }
 
 // A client that answers late is the same, but that the kernel holds nothing.
-func TestClientThatAnswersLate(t *testing.T) {
+func TestClientThatAnswersLateGetsTheNewestState(t *testing.T) {
 	const others, generations = 10, 200
 	m := newMesh(t, serve.Limits{})
 	healthy := m.healthy(others)
@@ -235,12 +238,15 @@ func TestClientThatAnswersLate(t *testing.T) {
 }
 
 // A client that asks without end has its answers, and its pushes between them. Others have theirs.
-func TestClientThatFloodsWithRequests(t *testing.T) {
+func TestFloodOfRequestsDelaysNoOtherClient(t *testing.T) {
 	const others, generations, depth = 10, 100, 50
 	m := newMesh(t, serve.Limits{})
 	healthy := m.healthy(others)
 	flooder := m.connect(others)
-	again := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: resource.Endpoint.URL(), ResourceNamesSubscribe: []string{resourceName}}
+	again := &discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl:                resource.Endpoint.URL(),
+		ResourceNamesSubscribe: []string{resourceName},
+	}
 	for range depth {
 		require.NoError(t, flooder.request(again))
 	}
@@ -261,8 +267,9 @@ func TestClientThatFloodsWithRequests(t *testing.T) {
 	})
 }
 
-// Streams that begin at once wait for their admission; none is refused. Each gets the state of then.
-func TestManyConnectAtOnce(t *testing.T) {
+// Streams that begin at once wait for their admission; none is refused. Each gets the state of
+// then.
+func TestStreamsThatBeginAtOnceAreAllAdmitted(t *testing.T) {
 	const clients, rate = 600, 300
 	m := newMesh(t, serve.Limits{StreamsPerSecond: rate})
 	var ended atomic.Int64
@@ -281,12 +288,15 @@ func TestManyConnectAtOnce(t *testing.T) {
 	require.Zero(t, m.value("lateen_xds_refused_streams_total"))
 	require.Zero(t, ended.Load())
 	m.eventually("each has the newest", func() bool {
-		return !slices.ContainsFunc(m.server.server.Clients(), func(c serve.Client) bool { return c.State.Generation() != 11 })
+		return !slices.ContainsFunc(m.server.server.Clients(), func(c serve.Client) bool {
+			return c.State.Generation() != 11
+		})
 	})
 }
 
-// A storm of generations costs each client as many pushes as it can take, and leaves it with the newest.
-func TestStormOfGenerations(t *testing.T) {
+// A storm of generations costs each client as many pushes as it can take, and leaves it with the
+// newest.
+func TestManyGenerationsLeaveEachClientWithTheNewest(t *testing.T) {
 	const clients, generations = 20, 10_000
 	m := newMesh(t, serve.Limits{})
 	all := m.healthy(clients)
@@ -305,5 +315,6 @@ func TestStormOfGenerations(t *testing.T) {
 		sent += c.acked.Load()
 	}
 	require.Positive(t, coalesced)
-	require.LessOrEqual(t, sent, int64(clients*(generations+int(resource.NumTypes)))-int64(coalesced), "what was coalesced was not sent")
+	require.LessOrEqual(t, sent, int64(clients*(generations+int(resource.NumTypes)))-int64(coalesced),
+		"what was coalesced was not sent")
 }

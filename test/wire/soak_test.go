@@ -11,11 +11,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-var soak = flag.Duration("soak", 0, "how long TestSoak lasts; 0 for a few rounds")
+var soak = flag.Duration("soak", 0, "how long TestSoakLeavesNothingBehind lasts; 0 for a few rounds")
 
-// TestSoak pushes generations to clients that come and go, and looks ten times. What the process holds is what it held after the
-// first tenth of the time: nothing is kept of a client that has left, nor of a generation that is over.
-func TestSoak(t *testing.T) {
+// TestSoakLeavesNothingBehind pushes generations to clients that come and go, and looks ten times.
+// What the process holds is what it held after the first tenth of the time: nothing is kept of a
+// client that has left, nor of a generation that is over.
+func TestSoakLeavesNothingBehind(t *testing.T) {
 	const clients, fewest, settled = 50, 5, 20
 	m := newMesh(t, serve.Limits{})
 	steady := m.healthy(clients)
@@ -36,7 +37,8 @@ func TestSoak(t *testing.T) {
 			round()
 		}
 		now := reachable()
-		t.Logf("%d %%: %d clients have come and gone; %d kB reachable, %d goroutines", 10*(tenth+1), rounds, now/1000, runtime.NumGoroutine())
+		t.Logf("%d %%: %d clients have come and gone; %d kB reachable, %d goroutines", 10*(tenth+1), rounds, now/1000,
+			runtime.NumGoroutine())
 		if before == 0 && rounds >= settled {
 			before = now
 		}

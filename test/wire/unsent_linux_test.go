@@ -14,7 +14,9 @@ func unsent(t *testing.T, c net.Conn) (n int) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	require.NoError(t, err)
 	var failed error
-	require.NoError(t, raw.Control(func(descriptor uintptr) { n, failed = unix.IoctlGetInt(int(descriptor), unix.SIOCOUTQNSD) }))
+	require.NoError(t, raw.Control(func(descriptor uintptr) {
+		n, failed = unix.IoctlGetInt(int(descriptor), unix.SIOCOUTQNSD)
+	}))
 	require.NoError(t, failed)
 	return n
 }

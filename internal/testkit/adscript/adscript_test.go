@@ -12,8 +12,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestScript goes once through what the harness can do, in both protocols.
-func TestScript(t *testing.T) {
+// TestScriptDrivesEnvoyInBothProtocols goes once through what the harness can do, in both
+// protocols.
+func TestScriptDrivesEnvoyInBothProtocols(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Envoy")
 	}
@@ -44,9 +45,12 @@ func script(t *testing.T, r *adscript.Run) {
 	r.AwaitOpen(adscript.Listeners)
 	r.Send(adscript.Push("v1", adscript.HTTPListener("l", "rc", time.Minute)))
 	r.AwaitSubscribe(adscript.Routes, "rc")
-	r.AwaitAck(r.Send(adscript.Push("v1", adscript.RouteTable("rc", adscript.AnsweringHost("web", "hello", "web.test")))))
+	r.AwaitAck(r.Send(adscript.Push("v1",
+		adscript.RouteTable("rc", adscript.AnsweringHost("web", "hello", "web.test")))))
 	r.Until("ready", r.Ready)
-	r.Until("an answer", func() bool { return r.Get("l", "web.test", "/") == adscript.Answer{Status: 200, Body: "hello"} })
+	r.Until("an answer", func() bool {
+		return r.Get("l", "web.test", "/") == adscript.Answer{Status: 200, Body: "hello"}
+	})
 	require.Equal(t, 404, r.Get("l", "other.test", "/").Status)
 	require.Contains(t, r.Config().Listeners, "l")
 	require.Contains(t, r.Config().Routes, "rc")

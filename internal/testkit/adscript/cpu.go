@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// CPU is what Envoy's threads have used of the processors so far, to the nanosecond, as Linux accounts for it
-// (/proc/PID/task/*/schedstat, first field). Envoy's threads do not end before it does.
+// CPU is what Envoy's threads have used of the processors so far, to the nanosecond, as Linux
+// accounts for it (/proc/PID/task/*/schedstat, first field). Envoy's threads do not end before it
+// does.
 func (r *Run) CPU() time.Duration {
 	r.t.Helper()
 	threads, err := filepath.Glob("/proc/" + strconv.Itoa(r.envoy.cmd.Process.Pid) + "/task/*/schedstat")

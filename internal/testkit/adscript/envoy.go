@@ -118,12 +118,18 @@ func bootstrap(o Options, port uint32) ([]byte, error) {
 		return nil, err
 	}
 	xds := StaticCluster(xdsCluster, fmt.Sprintf("127.0.0.1:%d", port))
-	xds.TypedExtensionProtocolOptions = map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol}
+	xds.TypedExtensionProtocolOptions = map[string]*anypb.Any{
+		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol,
+	}
 	return protojson.Marshal(&bootstrapv3.Bootstrap{
-		Node:             &corev3.Node{Id: "adscript", Cluster: "adscript"},
-		Admin:            &bootstrapv3.Admin{Address: address("127.0.0.1:0")},
-		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{xds}},
-		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{AdsConfig: ads(o), CdsConfig: overADS(0), LdsConfig: overADS(0)},
+		Node:            &corev3.Node{Id: "adscript", Cluster: "adscript"},
+		Admin:           &bootstrapv3.Admin{Address: address("127.0.0.1:0")},
+		StaticResources: &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{xds}},
+		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{
+			AdsConfig: ads(o),
+			CdsConfig: overADS(0),
+			LdsConfig: overADS(0),
+		},
 		LayeredRuntime: &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
 			Name: markerName,
 			LayerSpecifier: &bootstrapv3.RuntimeLayer_RtdsLayer_{RtdsLayer: &bootstrapv3.RuntimeLayer_RtdsLayer{

@@ -108,7 +108,8 @@ type Resource struct {
 	Raw     []byte        // the body's bytes, in place of Body
 }
 
-// Push is a response of messages that are all of one type, under the names that they have, all at one version.
+// Push is a response of messages that are all of one type, under the names that they have, all at
+// one version.
 func Push(version string, bodies ...proto.Message) Response {
 	r := Response{Version: version}
 	for _, b := range bodies {
@@ -138,7 +139,8 @@ func (r Response) Removing(names ...string) Response {
 	return r
 }
 
-// Bytes is how long the encoded response is in the delta variant, without the nonce that Send gives it.
+// Bytes is how long the encoded response is in the delta variant, without the nonce that Send gives
+// it.
 func (r Response) Bytes() (int, error) {
 	m, err := r.delta()
 	return proto.Size(m), err

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// The builders return messages that a test may change before it sends them. A fetch is an initial_fetch_timeout; negative
-// leaves it unset, which is 15 s.
+// The builders return messages that a test may change before it sends them. A fetch is an
+// initial_fetch_timeout; negative leaves it unset, which is 15 s.
 
 // EDSCluster gets its endpoints under its own name, or under service if that is not "".
 func EDSCluster(name, service string, fetch time.Duration) *clusterv3.Cluster {
@@ -61,7 +61,8 @@ func Member(endpoint string) *endpointv3.LbEndpoint {
 	}}
 }
 
-// CollectionAssignment has one locality, whose endpoints are the LEDS collection of that name: see Collection.
+// CollectionAssignment has one locality, whose endpoints are the LEDS collection of that name: see
+// Collection.
 func CollectionAssignment(cluster, collection string, fetch time.Duration) *endpointv3.ClusterLoadAssignment {
 	return &endpointv3.ClusterLoadAssignment{ClusterName: cluster, Endpoints: []*endpointv3.LocalityLbEndpoints{{
 		LbConfig: &endpointv3.LocalityLbEndpoints_LedsClusterLocalityConfig{
@@ -72,12 +73,14 @@ func CollectionAssignment(cluster, collection string, fetch time.Duration) *endp
 	}}}
 }
 
-// Collection is what the names of the members of a LEDS collection begin with; with a "*" behind it, what Envoy asks for.
+// Collection is what the names of the members of a LEDS collection begin with; with a "*" behind
+// it, what Envoy asks for.
 func Collection(name string) string {
 	return "xdstp://adscript/envoy.config.endpoint.v3.LbEndpoint/" + name + "/"
 }
 
-// PushMembers is a response with members of a collection: an endpoint host:port each, which is also its name there.
+// PushMembers is a response with members of a collection: an endpoint host:port each, which is also
+// its name there.
 func PushMembers(version, collection string, endpoints ...string) Response {
 	r := Response{Type: Members, Version: version}
 	for _, e := range endpoints {
@@ -125,9 +128,10 @@ func VirtualHost(name, cluster string, domains ...string) *routev3.VirtualHost {
 
 // AnsweringHost answers all requests for its domains itself, with 200 and a body.
 func AnsweringHost(name, body string, domains ...string) *routev3.VirtualHost {
-	return virtualHost(name, domains, &routev3.Route{Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{
-		Status: 200, Body: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: body}},
-	}}})
+	return virtualHost(name, domains,
+		&routev3.Route{Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{
+			Status: 200, Body: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: body}},
+		}}})
 }
 
 func virtualHost(name string, domains []string, route *routev3.Route) *routev3.VirtualHost {
@@ -146,7 +150,8 @@ func overADS(fetch time.Duration) *corev3.ConfigSource {
 	return source
 }
 
-// address takes host:port; a host that is no IP address is sent as it is, for tests of what Envoy says to that.
+// address takes host:port; a host that is no IP address is sent as it is, for tests of what Envoy
+// says to that.
 func address(endpoint string) *corev3.Address {
 	socket := &corev3.SocketAddress{Address: endpoint, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 80}}
 	if ap, err := netip.ParseAddrPort(endpoint); err == nil {

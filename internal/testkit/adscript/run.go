@@ -14,7 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
+// patience is how long anything may take that should happen in a moment; on a busy machine moments
+// are long.
 const patience = 3 * time.Minute
 
 // pollEvery is how often Until looks.
@@ -26,7 +27,8 @@ const markerName = "adscript-marker"
 // Options of a Run; the zero value is delta as Lateen's own bootstrap has it.
 type Options struct {
 	StateOfTheWorld bool
-	// NodeInEveryMessage leaves set_node_on_first_message_only unset, as bootstraps do that say nothing.
+	// NodeInEveryMessage leaves set_node_on_first_message_only unset, as bootstraps do that say
+	// nothing.
 	NodeInEveryMessage bool
 	// Drain is how long replaced and removed listeners serve on; 0 is a second. Whole seconds.
 	Drain time.Duration
@@ -75,7 +77,8 @@ func (r *Run) Transcript() string {
 	return "transcript:\n" + strings.Join(r.transcript, "\n") + "\nEnvoy's log:\n" + r.envoy.tail()
 }
 
-// Send sends responses one behind the other on the stream that is open, and returns the nonce of the last.
+// Send sends responses one behind the other on the stream that is open, and returns the nonce of
+// the last.
 func (r *Run) Send(responses ...Response) (nonce string) {
 	r.t.Helper()
 	r.awaitStream()
@@ -132,8 +135,8 @@ func (r *Run) Drop() {
 	close(s.dropped)
 }
 
-// Reconnect drops the stream and returns the first request of the next one. That is the one for clusters, unless one warms:
-// then Envoy does not open that type before it is warm.
+// Reconnect drops the stream and returns the first request of the next one. That is the one for
+// clusters, unless one warms: then Envoy does not open that type before it is warm.
 func (r *Run) Reconnect() Request {
 	r.t.Helper()
 	r.Drop()
@@ -149,7 +152,8 @@ func (r *Run) awaitStream() {
 	})
 }
 
-// Await returns the first request on the stream that is open, or the next one if none is, for which is holds.
+// Await returns the first request on the stream that is open, or the next one if none is, for which
+// is holds.
 func (r *Run) Await(what string, is func(Request) bool) (found Request) {
 	r.t.Helper()
 	r.wait(what, func() bool {

@@ -19,7 +19,9 @@ func Secret(name, certificate, key string) *tlsv3.Secret {
 
 // TLSListener makes a listener terminate TLS with a secret that it asks for.
 func TLSListener(l *listenerv3.Listener, secret string, fetch time.Duration) *listenerv3.Listener {
-	l.GetFilterChains()[0].TransportSocket = tlsSocket(&tlsv3.DownstreamTlsContext{CommonTlsContext: tlsContext(secret, fetch)})
+	l.GetFilterChains()[0].TransportSocket = tlsSocket(
+		&tlsv3.DownstreamTlsContext{CommonTlsContext: tlsContext(secret, fetch)},
+	)
 	return l
 }
 
@@ -30,12 +32,15 @@ func TLSCluster(c *clusterv3.Cluster, secret string, fetch time.Duration) *clust
 }
 
 func tlsContext(secret string, fetch time.Duration) *tlsv3.CommonTlsContext {
-	return &tlsv3.CommonTlsContext{TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secret, SdsConfig: overADS(fetch)}}}
+	return &tlsv3.CommonTlsContext{
+		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secret, SdsConfig: overADS(fetch)}},
+	}
 }
 
 func tlsSocket(context proto.Message) *corev3.TransportSocket {
 	return &corev3.TransportSocket{
-		Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: mustAny(context)},
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: mustAny(context)},
 	}
 }
 

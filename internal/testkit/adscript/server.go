@@ -49,7 +49,9 @@ func (r *Run) serve() (port int, stop func(), err error) {
 	return l.Addr().(*net.TCPAddr).Port, func() { s.Stop(); <-done }, nil
 }
 
-func (s *server) DeltaAggregatedResources(g grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]) error {
+func (s *server) DeltaAggregatedResources(
+	g grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse],
+) error {
 	st := s.run.open(func(r Response) error {
 		m, err := r.delta()
 		if err != nil {
@@ -66,7 +68,9 @@ func (s *server) DeltaAggregatedResources(g grpc.BidiStreamingServer[discoveryv3
 	})
 }
 
-func (s *server) StreamAggregatedResources(g grpc.BidiStreamingServer[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]) error {
+func (s *server) StreamAggregatedResources(
+	g grpc.BidiStreamingServer[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse],
+) error {
 	st := s.run.open(func(r Response) error {
 		m, err := r.stateOfTheWorld()
 		if err != nil {
@@ -122,7 +126,8 @@ func (r *Run) handle(s *stream, read func() error) error {
 	return err
 }
 
-// record takes a request into the log. The first marker is sent by itself: Envoy asks for nothing else before it has one.
+// record takes a request into the log. The first marker is sent by itself: Envoy asks for nothing
+// else before it has one.
 func (r *Run) record(req Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

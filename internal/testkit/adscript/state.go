@@ -23,8 +23,8 @@ type Held struct {
 	Body    proto.Message
 }
 
-// Config is what config_dump says of resources from the server. A name may be in more than one map of a kind: a listener that
-// is replaced is active, warming and draining.
+// Config is what config_dump says of resources from the server. A name may be in more than one map
+// of a kind: a listener that is replaced is active, warming and draining.
 type Config struct {
 	Clusters, WarmingClusters                      map[string]Held
 	Listeners, WarmingListeners, DrainingListeners map[string]Held
@@ -57,7 +57,8 @@ func (r *Run) Config() Config {
 // parts are the types of the dump's parts that are read.
 var parts = []string{"ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "SecretsConfigDump"}
 
-// add takes one of the dump's parts. The bootstrap is left alone: it names extensions that are not linked into the test.
+// add takes one of the dump's parts. The bootstrap is left alone: it names extensions that are not
+// linked into the test.
 func (c Config) add(raw json.RawMessage) error {
 	var head struct {
 		Type string `json:"@type"`
@@ -108,7 +109,11 @@ func (c Config) addListeners(m *adminv3.ListenersConfigDump) error {
 		for _, s := range []struct {
 			into  map[string]Held
 			state *adminv3.ListenersConfigDump_DynamicListenerState
-		}{{c.Listeners, d.GetActiveState()}, {c.WarmingListeners, d.GetWarmingState()}, {c.DrainingListeners, d.GetDrainingState()}} {
+		}{
+			{c.Listeners, d.GetActiveState()},
+			{c.WarmingListeners, d.GetWarmingState()},
+			{c.DrainingListeners, d.GetDrainingState()},
+		} {
 			if s.state == nil {
 				continue
 			}
@@ -155,7 +160,8 @@ func hold(into map[string]Held, version string, body *anypb.Any) error {
 func (r *Run) ActiveClusters() map[string]*adminv3.ClusterStatus {
 	r.t.Helper()
 	var all adminv3.Clusters
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(r.Admin("/clusters?format=json"), &all); err != nil {
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(r.Admin("/clusters?format=json"),
+		&all); err != nil {
 		r.t.Fatalf("adscript: clusters: %v", err)
 	}
 	clusters := map[string]*adminv3.ClusterStatus{}
@@ -228,7 +234,8 @@ func (r *Run) admin(path string) (status int, body []byte) {
 func (r *Run) Address(listener string) netip.AddrPort {
 	r.t.Helper()
 	var all adminv3.Listeners
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(r.Admin("/listeners?format=json"), &all); err != nil {
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(r.Admin("/listeners?format=json"),
+		&all); err != nil {
 		r.t.Fatalf("adscript: listeners: %v", err)
 	}
 	for _, l := range all.GetListenerStatuses() {
@@ -248,14 +255,15 @@ type Answer struct {
 
 func (a Answer) String() string { return fmt.Sprintf("%d %q", a.Status, a.Body) }
 
-// Get sends a request through a listener, on a connection of its own. It is the zero Answer if the listener is not in use
-// or the connection ends early.
+// Get sends a request through a listener, on a connection of its own. It is the zero Answer if the
+// listener is not in use or the connection ends early.
 func (r *Run) Get(listener, host, path string) Answer {
 	r.t.Helper()
 	return <-r.Later(listener, host, path)
 }
 
-// Later is Get for a request that has to wait: it returns at once, and the answer comes on the channel.
+// Later is Get for a request that has to wait: it returns at once, and the answer comes on the
+// channel.
 func (r *Run) Later(listener, host, path string) <-chan Answer {
 	r.t.Helper()
 	answer := make(chan Answer, 1)

@@ -1,4 +1,5 @@
-// Package certs makes certificates for tests: authorities, and pairs that they issue. It imports nothing of Lateen.
+// Package certs makes certificates for tests: authorities, and pairs that they issue. It imports
+// nothing of Lateen.
 package certs
 
 import (
@@ -46,7 +47,10 @@ func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
 	key := newKey(t, false)
 	template := newTemplate(name)
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign
+	template.IsCA = true
+	template.BasicConstraintsValid = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	require.NoError(t, err)
 	parsed, err := x509.ParseCertificate(der)
@@ -70,7 +74,8 @@ func Valid(from, to time.Time) Option {
 	return func(r *request) { r.template.NotBefore, r.template.NotAfter = from, to }
 }
 
-// Identity makes it that of a workload of the mesh, by its SPIFFE id, in place of the name of a host.
+// Identity makes it that of a workload of the mesh, by its SPIFFE id, in place of the name of a
+// host.
 func Identity(id string) Option {
 	return func(r *request) {
 		r.template.DNSNames = nil
@@ -92,16 +97,25 @@ func (a *Authority) Issue(t testing.TB, name string, options ...Option) Pair {
 	require.NoError(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
-	return Pair{Certificate: encode("CERTIFICATE", der), Key: encode("PRIVATE KEY", private), Serial: r.template.SerialNumber.String()}
+	return Pair{
+		Certificate: encode("CERTIFICATE", der),
+		Key:         encode("PRIVATE KEY", private),
+		Serial:      r.template.SerialNumber.String(),
+	}
 }
 
 // Revoke is a list of revoked certificates in PEM.
 func (a *Authority) Revoke(t testing.TB, pairs ...Pair) string {
 	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(serials.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
+	list := &x509.RevocationList{
+		Number:     big.NewInt(serials.Add(1)),
+		ThisUpdate: time.Now().Add(-time.Hour),
+		NextUpdate: time.Now().Add(time.Hour),
+	}
 	for _, p := range pairs {
 		serial, _ := new(big.Int).SetString(p.Serial, 10)
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: serial, RevocationTime: time.Now().Add(-time.Minute)})
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: serial, RevocationTime: time.Now().Add(-time.Minute)})
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, list, a.certificate, a.key)
 	require.NoError(t, err)
@@ -123,7 +137,8 @@ func (p Pair) TLS(t testing.TB) tls.Certificate {
 	return c
 }
 
-// Secret is the manifest of a Secret of type kubernetes.io/tls, with authorities unless they are empty.
+// Secret is the manifest of a Secret of type kubernetes.io/tls, with authorities unless they are
+// empty.
 func (p Pair) Secret(namespace, name, authorities string) string {
 	data := map[string]string{"tls.crt": p.Certificate, "tls.key": p.Key}
 	if authorities != "" {
@@ -134,7 +149,8 @@ func (p Pair) Secret(namespace, name, authorities string) string {
 
 // Secret is the manifest of a Secret.
 func Secret(namespace, name, kind string, data map[string]string) string {
-	text := fmt.Sprintf("\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\ntype: %s\ndata:\n", name, namespace, kind)
+	text := fmt.Sprintf("\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\ntype: %s\ndata:\n",
+		name, namespace, kind)
 	for _, key := range []string{"tls.crt", "tls.key", "ca.crt", "ca.crl", "cert", "key", "cacert", "crl"} {
 		if v, ok := data[key]; ok {
 			text += fmt.Sprintf("  %s: %s\n", key, base64.StdEncoding.EncodeToString([]byte(v)))

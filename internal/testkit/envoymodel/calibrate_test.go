@@ -20,8 +20,9 @@ var (
 	every  = flag.Bool("all", false, "play all scripts to a real Envoy, not one in eight")
 )
 
-// generated is how many scripts of each variant the generator made. They are recorded with what was seen, so that they stay as
-// they are when the generator changes; -record adds those that are missing.
+// generated is how many scripts of each variant the generator made. They are recorded with what was
+// seen, so that they stay as they are when the generator changes; -record adds those that are
+// missing.
 const generated = 60
 
 // recording is a file of testdata.
@@ -34,7 +35,9 @@ type recording struct {
 func recordings(t *testing.T) []*recording {
 	t.Helper()
 	var out []*recording
-	for _, name := range []string{"delta", "delta-generated", "sotw", "sotw-generated", "vhds", "vhds-generated", "leds", "leds-generated"} {
+	for _, name := range []string{
+		"delta", "delta-generated", "sotw", "sotw-generated", "vhds", "vhds-generated", "leds", "leds-generated",
+	} {
 		archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 		require.NoError(t, err)
 		r := &recording{name: name, comment: archive.Comment}
@@ -72,7 +75,8 @@ func (r *recording) write(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join("testdata", r.name+".txtar"), txtar.Format(archive), 0o644))
 }
 
-// TestModelBehavesAsRecorded plays every script to the model: it says and has what the real Envoy said and had.
+// TestModelBehavesAsRecorded plays every script to the model: it says and has what the real Envoy
+// said and had.
 func TestModelBehavesAsRecorded(t *testing.T) {
 	if *record {
 		t.Skip("what is recorded is about to change")
@@ -87,9 +91,10 @@ func TestModelBehavesAsRecorded(t *testing.T) {
 	require.GreaterOrEqual(t, count, 200)
 }
 
-// TestRealEnvoyBehavesAsRecorded plays scripts to real Envoys, one of its own each, so that a version of Envoy that behaves in
-// another way is noticed. An outcome that differs from the recorded one is right if the model can have it too: see
-// requireModel. Where a script has times in it and the machine was slower than those, the outcome says nothing, and it is played again.
+// TestRealEnvoyBehavesAsRecorded plays scripts to real Envoys, one of its own each, so that a
+// version of Envoy that behaves in another way is noticed. An outcome that differs from the
+// recorded one is right if the model can have it too: see requireModel. Where a script has times in
+// it and the machine was slower than those, the outcome says nothing, and it is played again.
 func TestRealEnvoyBehavesAsRecorded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts real Envoys")
@@ -132,12 +137,12 @@ func TestRealEnvoyBehavesAsRecorded(t *testing.T) {
 // replays is how often a script is played at most.
 const replays = 20
 
-// attempts is how many orders of recipients are tried for a script: with up to four of them in a refused response, one is
-// missed less often than once in 10^9.
+// attempts is how many orders of recipients are tried for a script: with up to four of them in a
+// refused response, one is missed less often than once in 10^9.
 const attempts = 500
 
-// requireModel plays the script to models until one does as was seen. What they differ in is the order in which they serve the
-// recipients of a response, which in Envoy is an accident.
+// requireModel plays the script to models until one does as was seen. What they differ in is the
+// order in which they serve the recipients of a response, which in Envoy is an accident.
 func requireModel(t *testing.T, seen *envoymodel.Script) {
 	t.Helper()
 	var first string
@@ -158,13 +163,15 @@ func requireModel(t *testing.T, seen *envoymodel.Script) {
 	require.Equal(t, seen.String(), first, "the real Envoy is expected, the model actual")
 }
 
-// TestScriptsSayTheSame: what is written of a script is read as the same script.
-func TestScriptsSayTheSame(t *testing.T) {
+// TestWrittenScriptIsReadBackEqual: what is written of a script is read as the same script.
+func TestWrittenScriptIsReadBackEqual(t *testing.T) {
 	for _, r := range recordings(t) {
 		for _, s := range r.scripts {
 			again, err := envoymodel.ParseScript(s.Name, s.String())
 			require.NoError(t, err)
-			require.True(t, slices.EqualFunc(s.Steps, again.Steps, func(a, b envoymodel.Step) bool { return a.Line == b.Line }))
+			require.True(t, slices.EqualFunc(s.Steps, again.Steps, func(a, b envoymodel.Step) bool {
+				return a.Line == b.Line
+			}))
 			require.Equal(t, s.String(), again.String())
 		}
 	}

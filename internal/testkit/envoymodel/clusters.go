@@ -14,8 +14,8 @@ import (
 
 // clusterManager is Envoy's: what is active serves, what warms waits for its endpoints.
 //
-// While Envoy starts, CDS requests are not held back by warming; listeners are asked for when all clusters of the first
-// response, and of those that come meanwhile, are warm.
+// While Envoy starts, CDS requests are not held back by warming; listeners are asked for when all
+// clusters of the first response, and of those that come meanwhile, are warm.
 type clusterManager struct {
 	envoy           *Envoy
 	active, warming map[string]*cluster
@@ -23,7 +23,8 @@ type clusterManager struct {
 	secondary       bool // clusters may wait for endpoints
 	started         bool // all clusters of the start are warm
 	held            bool // CDS is paused because a cluster warms
-	// assignments are the endpoints that were accepted last, by name; a cluster whose fetch times out takes them.
+	// assignments are the endpoints that were accepted last, by name; a cluster whose fetch times
+	// out takes them.
 	assignments map[string]assignment
 }
 
@@ -92,7 +93,8 @@ func (m *clusterManager) failed() {
 	m.progress()
 }
 
-// gone are the names that a response takes away: those that it removes, and of a full one all that it does not name.
+// gone are the names that a response takes away: those that it removes, and of a full one all that
+// it does not name.
 func gone[T any](u update, held ...map[string]T) []string {
 	if !u.full {
 		return u.removed
@@ -183,8 +185,8 @@ func (m *clusterManager) hold() {
 	}
 }
 
-// progress goes on with the start: first the clusters that need no other, then those whose endpoints come over xDS, then
-// listeners.
+// progress goes on with the start: first the clusters that need no other, then those whose
+// endpoints come over xDS, then listeners.
 func (m *clusterManager) progress() {
 	if m.started || !m.answered {
 		return
@@ -267,7 +269,8 @@ func (c *cluster) stopFetch() {
 	}
 }
 
-// update takes a response for the cluster's endpoints. A removal leaves its hosts, but ends its warming.
+// update takes a response for the cluster's endpoints. A removal leaves its hosts, but ends its
+// warming.
 func (c *cluster) update(u update) string {
 	if !c.watching {
 		return ""

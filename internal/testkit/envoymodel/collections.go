@@ -10,14 +10,15 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// collectionPrefix is what the names of endpoint collections and of their members begin with; the notation leaves it out.
+// collectionPrefix is what the names of endpoint collections and of their members begin with; the
+// notation leaves it out.
 const collectionPrefix = "xdstp:///envoy.config.endpoint.v3.LbEndpoint/"
 
 // anyMember is the last part of the name under which a collection is asked for.
 const anyMember = "*"
 
-// collection is a cluster's watch of one endpoint collection. It lives as long as the cluster's assignment names it with the same
-// source.
+// collection is a cluster's watch of one endpoint collection. It lives as long as the cluster's
+// assignment names it with the same source.
 type collection struct {
 	of      *cluster
 	config  string // encoded
@@ -26,7 +27,8 @@ type collection struct {
 	fetch   *timer
 }
 
-// follow brings the watches of collections to what an assignment names, and tells whether it names any.
+// follow brings the watches of collections to what an assignment names, and tells whether it names
+// any.
 func (c *cluster) follow(a *endpointv3.ClusterLoadAssignment) bool {
 	configs := map[string]*endpointv3.LedsClusterLocalityConfig{}
 	var order []string
@@ -111,11 +113,14 @@ func (c *cluster) gather() {
 	c.ready()
 }
 
-// Flat is an assignment with its endpoints in the order of their bytes, encoded, to compare those of collections with those of a list.
+// Flat is an assignment with its endpoints in the order of their bytes, encoded, to compare those
+// of collections with those of a list.
 func Flat(a *endpointv3.ClusterLoadAssignment) string {
 	a = proto.CloneOf(a)
 	for _, g := range a.GetEndpoints() {
-		slices.SortFunc(g.LbEndpoints, func(a, b *endpointv3.LbEndpoint) int { return strings.Compare(encoded(a), encoded(b)) })
+		slices.SortFunc(g.LbEndpoints, func(a, b *endpointv3.LbEndpoint) int {
+			return strings.Compare(encoded(a), encoded(b))
+		})
 	}
 	return encoded(a)
 }
@@ -128,7 +133,8 @@ func encoded(m proto.Message) string {
 	return string(b)
 }
 
-// inCollections is the assignment whose localities have their endpoints in collections, the names of which are the resource's targets.
+// inCollections is the assignment whose localities have their endpoints in collections, the names
+// of which are the resource's targets.
 func (r Resource) inCollections() *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{ClusterName: r.Name}
 	for i, name := range r.Targets {

@@ -21,7 +21,8 @@ type deltaMux struct {
 
 // deltaState is what Envoy remembers of one kind.
 type deltaState struct {
-	// requested are the subscribed names, with the version that was accepted last, empty while there is none.
+	// requested are the subscribed names, with the version that was accepted last, empty while
+	// there is none.
 	requested map[string]string
 	// covered are versions of resources that only the wildcard brought.
 	covered        map[string]string
@@ -79,7 +80,8 @@ func (m *deltaMux) open() {
 	m.send()
 }
 
-// send says all that may be said: ACKs first, in order, then changes of subscriptions. An ACK takes such a change along.
+// send says all that may be said: ACKs first, in order, then changes of subscriptions. An ACK takes
+// such a change along.
 func (m *deltaMux) send() { m.say(false) }
 
 func (m *deltaMux) flush() { m.say(true) }
@@ -113,7 +115,8 @@ func (m *deltaMux) lags(k Kind) bool {
 	return m.sub[k].opened && m.envoy.opt.Lag != nil && m.envoy.opt.Lag()
 }
 
-// pending tells whether a kind has something to say besides ACKs. One without names says nothing on a new stream.
+// pending tells whether a kind has something to say besides ACKs. One without names says nothing on
+// a new stream.
 func (m *deltaMux) pending(k Kind) bool {
 	sub, s := m.sub[k], m.of(k)
 	if !sub.opened {

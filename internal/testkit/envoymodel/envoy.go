@@ -7,18 +7,23 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Options say what Envoy this is, and decide what no client can predict. A nil function decides in the most usual way.
+// Options say what Envoy this is, and decide what no client can predict. A nil function decides in
+// the most usual way.
 type Options struct {
 	Protocol Protocol
-	// Drain is --drain-time-s, how long a replaced or removed listener goes on with its old configuration.
+	// Drain is --drain-time-s, how long a replaced or removed listener goes on with its old
+	// configuration.
 	Drain time.Duration
-	// Shuffle brings the recipients of a response in order. Envoy serves them in the order of a hash, mostly of addresses, and
-	// stops at the first that refuses, so that a refused response may have been taken in any part.
+	// Shuffle brings the recipients of a response in order. Envoy serves them in the order of a
+	// hash, mostly of addresses, and stops at the first that refuses, so that a refused response
+	// may have been taken in any part.
 	Shuffle func(n int, swap func(i, j int))
-	// Lag tells whether a change of a subscription waits for the next ACK of its kind, or for Flush, instead of going at once.
-	// Envoy 1.40 has no such lag when it has started; a server should not depend on that.
+	// Lag tells whether a change of a subscription waits for the next ACK of its kind, or for
+	// Flush, instead of going at once. Envoy 1.40 has no such lag when it has started; a server
+	// should not depend on that.
 	Lag func() bool
-	// SlowDNS makes look-ups last until Resolve; else they end at once, as for a name in /etc/hosts.
+	// SlowDNS makes look-ups last until Resolve; else they end at once, as for a name in
+	// /etc/hosts.
 	SlowDNS bool
 }
 

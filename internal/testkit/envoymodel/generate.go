@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Generate makes a script of a seed, always the same one. It lets a server do what servers do and much that they should not:
-// clusters without their endpoints, routes before their listeners, refused and undecodable resources, repeated names, dropped
-// streams; all over few names, so that things meet.
+// Generate makes a script of a seed, always the same one. It lets a server do what servers do and
+// much that they should not: clusters without their endpoints, routes before their listeners,
+// refused and undecodable resources, repeated names, dropped streams; all over few names, so that
+// things meet.
 func Generate(p Protocol, seed uint64) *Script {
 	g := newGenerator(p, seed, Clusters, Endpoints, Listeners, Routes)
 	g.line("settle")
@@ -16,14 +17,16 @@ func Generate(p Protocol, seed uint64) *Script {
 	return g.script
 }
 
-// GenerateVHDS makes a script of a seed for an Envoy that has its clusters, and whose route tables change between their two forms.
+// GenerateVHDS makes a script of a seed for an Envoy that has its clusters, and whose route tables
+// change between their two forms.
 func GenerateVHDS(seed uint64) *Script {
 	g := newGenerator(Delta, seed, Listeners, Routes, VirtualHosts)
 	g.tables = true
 	return g.fromOneCluster()
 }
 
-// GenerateLEDS makes a script of a seed for an Envoy whose endpoints change between lists and collections.
+// GenerateLEDS makes a script of a seed for an Envoy whose endpoints change between lists and
+// collections.
 func GenerateLEDS(seed uint64) *Script {
 	g := newGenerator(Delta, seed, Clusters, Endpoints, Members)
 	g.collections = true

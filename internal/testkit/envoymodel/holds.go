@@ -7,8 +7,10 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 )
 
-// Bodies are what Envoy has of a kind, as it was sent, by name: clusters and listeners in their newest form, warm or not; route
-// tables that were loaded; virtual hosts that came on their own, under the names that they have in themselves; and under the name of an active cluster the endpoints that it serves, empty if it got none.
+// Bodies are what Envoy has of a kind, as it was sent, by name: clusters and listeners in their
+// newest form, warm or not; route tables that were loaded; virtual hosts that came on their own,
+// under the names that they have in themselves; and under the name of an active cluster the
+// endpoints that it serves, empty if it got none.
 func (e *Envoy) Bodies(k Kind) map[string]string {
 	out := map[string]string{}
 	switch k {
@@ -54,7 +56,8 @@ func (e *Envoy) Refused() int { return e.refused }
 // Watched tells whether somebody in Envoy wants the name.
 func (e *Envoy) Watched(k Kind, name string) bool { return e.mux.watched(k, name) }
 
-// Dangling are clusters that are not active, and yet named by a listener that serves or drains, or by the routes of one.
+// Dangling are clusters that are not active, and yet named by a listener that serves or drains, or
+// by the routes of one.
 func (e *Envoy) Dangling() []string {
 	out := map[string]bool{}
 	check := func(cluster string) {
@@ -77,8 +80,8 @@ func (e *Envoy) Dangling() []string {
 	return sortedKeys(out)
 }
 
-// TablesInUse are the route tables of listeners that serve, with how many virtual hosts they have: -1 for one that is not there,
-// so that everything gets 404.
+// TablesInUse are the route tables of listeners that serve, with how many virtual hosts they have:
+// -1 for one that is not there, so that everything gets 404.
 func (e *Envoy) TablesInUse() map[string]int {
 	out := map[string]int{}
 	for _, l := range e.listeners.active {

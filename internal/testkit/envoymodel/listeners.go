@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// listenerManager is Envoy's. A listener waits for its routes before it serves; before Envoy has started, all wait for
-// all.
+// listenerManager is Envoy's. A listener waits for its routes before it serves; before Envoy has
+// started, all wait for all.
 type listenerManager struct {
 	envoy           *Envoy
 	active, warming map[string]*listener
@@ -23,7 +23,12 @@ type listenerManager struct {
 }
 
 func newListenerManager(e *Envoy) listenerManager {
-	return listenerManager{envoy: e, active: map[string]*listener{}, warming: map[string]*listener{}, tables: map[string]*routeTable{}}
+	return listenerManager{
+		envoy:   e,
+		active:  map[string]*listener{},
+		warming: map[string]*listener{},
+		tables:  map[string]*routeTable{},
+	}
 }
 
 // listener is one form of a listener.
@@ -74,7 +79,8 @@ func (m *listenerManager) failed() {
 	m.progress()
 }
 
-// put adds a listener or makes it replace another, unless it is the same, or says why Envoy does not.
+// put adds a listener or makes it replace another, unless it is the same, or says why Envoy does
+// not.
 func (m *listenerManager) put(r resource) string {
 	warming, active := m.warming[r.name], m.active[r.name]
 	switch {

@@ -11,8 +11,8 @@ import (
 
 // mux is Envoy's side of the stream: who in it watches what, and what that means for the wire.
 type mux interface {
-	// watch makes w a recipient of what is sent under the name; the empty name is everything of the kind, and that of a table all
-	// its virtual hosts.
+	// watch makes w a recipient of what is sent under the name; the empty name is everything of the
+	// kind, and that of a table all its virtual hosts.
 	watch(k Kind, name string, w watcher)
 	unwatch(k Kind, w watcher)
 	// pause holds requests of the kind back until as many calls of resume.
@@ -122,11 +122,13 @@ func (s *subscription) failAll() {
 	}
 }
 
-// decode reads a body, with the rules of protoc-gen-validate, and returns why it cannot be read, or nothing.
+// decode reads a body, with the rules of protoc-gen-validate, and returns why it cannot be read, or
+// nothing.
 func decode(k Kind, body []byte) (resource, string) {
 	m := kinds[k].message()
 	if err := proto.Unmarshal(body, m); err != nil {
-		return resource{}, fmt.Sprintf("Unable to unpack as %s: [type.googleapis.com/%s]", m.ProtoReflect().Descriptor().FullName(),
+		return resource{}, fmt.Sprintf("Unable to unpack as %s: [type.googleapis.com/%s]",
+			m.ProtoReflect().Descriptor().FullName(),
 			m.ProtoReflect().Descriptor().FullName())
 	}
 	if err := m.Validate(); err != nil {

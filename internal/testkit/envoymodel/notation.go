@@ -25,12 +25,14 @@ import (
 //
 //	NAME:CONTENT[/VERSION][FLAGS][=HOSTS|=DOMAINS|>TARGETS|>>CLUSTER]
 //
-// The first letter of the name says more about its kind: e is a cluster with endpoints of its own, s one with a fixed host, d one
-// whose host comes from DNS, l a listener, r routes. HOSTS are the ports of endpoints (e1:1=1,2), TARGETS of endpoints the
-// collections that have them (e1:1>c1), with members c1/m1:1=1, of a listener the name of its routes
-// (l1:1>r1) and of routes the clusters that they name (r1:1>e1+s1); >> makes a listener a TCP proxy to a cluster. A virtual host is
-// r1/v1:1=1,2 with the numbers of its domains; without any its domain is its name. The version
-// is what stands behind the name, unless VERSION says else: the same CONTENT under another VERSION is a change of nothing.
+// The first letter of the name says more about its kind: e is a cluster with endpoints of its own,
+// s one with a fixed host, d one whose host comes from DNS, l a listener, r routes. HOSTS are the
+// ports of endpoints (e1:1=1,2), TARGETS of endpoints the collections that have them (e1:1>c1),
+// with members c1/m1:1=1, of a listener the name of its routes (l1:1>r1) and of routes the clusters
+// that they name (r1:1>e1+s1); >> makes a listener a TCP proxy to a cluster. A virtual host is
+// r1/v1:1=1,2 with the numbers of its domains; without any its domain is its name. The version is
+// what stands behind the name, unless VERSION says else: the same CONTENT under another VERSION is
+// a change of nothing.
 type Resource struct {
 	Note    string
 	Kind    Kind
@@ -64,7 +66,8 @@ var notation = regexp.MustCompile(`^([a-z]\d+(?:/[a-z]\d+)?):(\d+)(?:/(\w+))?([~
 func ParseResource(k Kind, note string) (Resource, error) {
 	m := notation.FindStringSubmatch(note)
 	if m == nil {
-		return Resource{}, fmt.Errorf("resource %q: want NAME:CONTENT[/VERSION][FLAGS][=HOSTS|>TARGETS|>>CLUSTER]", note)
+		return Resource{}, fmt.Errorf("resource %q: want NAME:CONTENT[/VERSION][FLAGS][=HOSTS|>TARGETS|>>CLUSTER]",
+			note)
 	}
 	r := Resource{Note: note, Kind: k, Name: m[1], Version: m[3], flags: m[4], tcp: m[5] == ">>"}
 	r.content, _ = strconv.Atoi(m[2])

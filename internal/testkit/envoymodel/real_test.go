@@ -30,16 +30,26 @@ type realPeer struct {
 	busy  time.Duration // the longest time without a pause until something was seen
 }
 
-// shortest is that of the times after which something happens by itself: Envoy's drain and the fetch timeouts of scripts.
+// shortest is that of the times after which something happens by itself: Envoy's drain and the
+// fetch timeouts of scripts.
 const shortest = time.Second
 
-// late tells that something may have happened before it was looked for, since all before it took so long.
+// late tells that something may have happened before it was looked for, since all before it took so
+// long.
 func (p *realPeer) late() bool { return p.timed && p.busy >= shortest }
 
 func startReal(t *testing.T, s *envoymodel.Script) *realPeer {
-	run := adscript.Start(t, adscript.Options{StateOfTheWorld: s.Protocol == envoymodel.StateOfTheWorld, Drain: s.Drain})
+	run := adscript.Start(t, adscript.Options{
+		StateOfTheWorld: s.Protocol == envoymodel.StateOfTheWorld,
+		Drain:           s.Drain,
+	})
 	timed := slices.ContainsFunc(s.Steps, func(st envoymodel.Step) bool { return st.Op == "pass" })
-	return &realPeer{protocol: s.Protocol, run: run, timed: timed || s.Drain != envoymodel.DefaultDrain, since: time.Now()}
+	return &realPeer{
+		protocol: s.Protocol,
+		run:      run,
+		timed:    timed || s.Drain != envoymodel.DefaultDrain,
+		since:    time.Now(),
+	}
 }
 
 // Deliver sends one response.
@@ -103,7 +113,11 @@ func (p *realPeer) Settle() ([]proto.Message, envoymodel.Summary, error) {
 func (p *realPeer) request(r adscript.Request) proto.Message {
 	if p.protocol == envoymodel.StateOfTheWorld {
 		return &discoveryv3.DiscoveryRequest{
-			TypeUrl: string(r.Type), ResourceNames: r.Names, VersionInfo: r.Version, ResponseNonce: r.Nonce, ErrorDetail: r.Error,
+			TypeUrl:       string(r.Type),
+			ResourceNames: r.Names,
+			VersionInfo:   r.Version,
+			ResponseNonce: r.Nonce,
+			ErrorDetail:   r.Error,
 		}
 	}
 	return &discoveryv3.DeltaDiscoveryRequest{

@@ -24,7 +24,8 @@ type routeTable struct {
 	hosts   tableHosts
 }
 
-// tableHosts are the virtual hosts of a table that come on their own. They are kept while the table does without them.
+// tableHosts are the virtual hosts of a table that come on their own. They are kept while the table
+// does without them.
 type tableHosts struct {
 	table    *routeTable
 	watching bool
@@ -148,7 +149,8 @@ func (h *tableHosts) end() {
 	envoy.mux.unwatch(VirtualHosts, h)
 }
 
-// update takes a response for virtual hosts of the table, all of it or nothing. They go by the names in their bodies.
+// update takes a response for virtual hosts of the table, all of it or nothing. They go by the
+// names in their bodies.
 func (h *tableHosts) update(u update) string {
 	after := maps.Clone(h.all)
 	for _, name := range u.removed {
@@ -187,7 +189,8 @@ func wrongTable(p *routev3.RouteConfiguration) string {
 			case d == "*":
 				return "Only a single wildcard domain is permitted in route " + p.GetName()
 			default:
-				return "Only unique values for domains are permitted. Duplicate entry of domain " + d + " in route " + p.GetName()
+				return "Only unique values for domains are permitted. Duplicate entry of domain " + d + " in route " +
+					p.GetName()
 			}
 		}
 	}

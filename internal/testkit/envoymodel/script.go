@@ -24,14 +24,19 @@ func (p Protocol) String() string { return [...]string{"delta", "sotw"}[p] }
 
 // Script is what a server does to one Envoy from its start on, and what was seen of that Envoy.
 //
-//	delta|sotw [drain=DURATION]        the variant, and Envoy's drain time (10m unless given)
-//	cds|eds|leds|lds|rds|vhds [RESOURCE]… [-NAME]…  sends one response: resources as in Resource, removals (delta only)
-//	drop                                   ends the stream; Envoy comes back
-//	pass DURATION                          lets time pass
-//	settle                                 waits until Envoy has read everything; what it said and has follows, indented
+//	delta|sotw [drain=DURATION]   the variant, and Envoy's drain time (10m unless given)
+//	TYPE [RESOURCE]… [-NAME]…     sends one response: resources as in Resource, and
+//	                              removals (delta only)
+//	drop                          ends the stream; Envoy comes back
+//	pass DURATION                 lets time pass
+//	settle                        waits until Envoy has read everything; what it said and
+//	                              has follows, indented
 //
-// Responses that follow each other without settle go out in one burst. Nonces are c1, c2, … for cds, and so on, and start
-// anew on each stream; in state of the world the version of a response is v and its place in the script.
+// TYPE is cds, eds, leds, lds, rds or vhds.
+//
+// Responses that follow each other without settle go out in one burst. Nonces are c1, c2, … for
+// cds, and so on, and start anew on each stream; in state of the world the version of a response is
+// v and its place in the script.
 type Script struct {
 	Name     string
 	Protocol Protocol
@@ -159,8 +164,8 @@ type Peer interface {
 	Drop() error
 	// Pass lets time pass.
 	Pass(d time.Duration) error
-	// Settle waits until the peer has nothing more to say, and returns what it said since it was last asked
-	// (*DeltaDiscoveryRequest or *DiscoveryRequest), and what it has.
+	// Settle waits until the peer has nothing more to say, and returns what it said since it was
+	// last asked (*DeltaDiscoveryRequest or *DiscoveryRequest), and what it has.
 	Settle() ([]proto.Message, Summary, error)
 }
 
@@ -211,7 +216,9 @@ func (st Step) response(p Protocol, nonce, version string) proto.Message {
 	}
 	for _, r := range st.Resources {
 		m.Resources = append(m.Resources, &discoveryv3.Resource{
-			Name: wireName(r.Kind, r.Name), Version: r.Version, Resource: &anypb.Any{TypeUrl: st.Kind.URL(), Value: r.Body()},
+			Name:     wireName(r.Kind, r.Name),
+			Version:  r.Version,
+			Resource: &anypb.Any{TypeUrl: st.Kind.URL(), Value: r.Body()},
 		})
 	}
 	return m

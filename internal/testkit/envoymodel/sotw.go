@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sotwMux speaks the state-of-the-world variant. It has no queue of ACKs: each request states names, version and nonce as
-// they are now, so that while a kind is paused several answers become one.
+// sotwMux speaks the state-of-the-world variant. It has no queue of ACKs: each request states
+// names, version and nonce as they are now, so that while a kind is paused several answers become
+// one.
 type sotwMux struct {
 	envoy *Envoy
 	*subscriptions
@@ -74,7 +75,10 @@ func (m *sotwMux) send(k Kind) {
 	}
 	s.pending = false
 	r := &discoveryv3.DiscoveryRequest{
-		TypeUrl: m.typeURL(k), ResourceNames: slices.Sorted(maps.Keys(sub.names)), VersionInfo: s.version, ResponseNonce: s.nonce,
+		TypeUrl:       m.typeURL(k),
+		ResourceNames: slices.Sorted(maps.Keys(sub.names)),
+		VersionInfo:   s.version,
+		ResponseNonce: s.nonce,
 	}
 	if s.refusal != "" {
 		r.ErrorDetail = &status.Status{Code: 13, Message: s.refusal}
@@ -119,7 +123,8 @@ func (m *sotwMux) receive(response proto.Message) {
 	m.resume(k)
 }
 
-// apply hands a response to its watchers, the latest first (unless Options.Shuffle says else), until one refuses.
+// apply hands a response to its watchers, the latest first (unless Options.Shuffle says else),
+// until one refuses.
 func (m *sotwMux) apply(sub *subscription, r *discoveryv3.DiscoveryResponse) string {
 	var all []resource
 	for _, body := range r.GetResources() {

@@ -11,12 +11,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Summary is what an Envoy's /config_dump and /clusters show of what it got over xDS: versions by name.
+// Summary is what an Envoy's /config_dump and /clusters show of what it got over xDS: versions by
+// name.
 type Summary struct {
 	Clusters, WarmingClusters map[string]string
-	// Behind a listener's version stands what its filter does: (STATISTICS PREFIX>ROUTES), (STATISTICS PREFIX>>CLUSTER).
+	// Behind a listener's version stands what its filter does: (STATISTICS PREFIX>ROUTES),
+	// (STATISTICS PREFIX>>CLUSTER).
 	Listeners, WarmingListeners map[string]string
-	// Behind the version of a table with VHDS stand its virtual hosts with their contents: [v1:1 r1/v2:3], by DescribeHosts.
+	// Behind the version of a table with VHDS stand its virtual hosts with their contents: [v1:1
+	// r1/v2:3], by DescribeHosts.
 	Routes map[string]string
 	// Hosts are the ports of each active cluster's endpoints, sorted.
 	Hosts map[string][]string
@@ -52,7 +55,8 @@ func versions(of map[string]string) []string {
 	return out
 }
 
-// DescribeHosts are the virtual hosts of a table that has VHDS, in the form of scripts, and of any other nothing.
+// DescribeHosts are the virtual hosts of a table that has VHDS, in the form of scripts, and of any
+// other nothing.
 func DescribeHosts(table *routev3.RouteConfiguration) string {
 	if table.GetVhds() == nil {
 		return ""
@@ -77,13 +81,13 @@ func describeAll(requests []proto.Message) []string {
 	return out
 }
 
-// Describe is a request in the form of scripts. Of a refusal it says which names the message lists as Envoy lists clusters and
-// listeners; the rest of the message is free text.
+// Describe is a request in the form of scripts. Of a refusal it says which names the message lists
+// as Envoy lists clusters and listeners; the rest of the message is free text.
 //
-//	> cds init[e1:1]              delta: the first of its type on a stream, with what the client has
-//	> eds +e1 -e2 ack e3          delta
+//	> cds init[e1:1]            delta: the first of its type on a stream, with what the client has
+//	> eds +e1 -e2 ack e3        delta
 //	> cds nack c4 lists[e1 e2]
-//	> eds [e1 e2] v3 e1           state of the world: names, version and nonce; nack stands before the nonce
+//	> eds [e1 e2] v3 e1         state of the world: names, version and nonce; nack stands before it
 func Describe(request proto.Message) string {
 	var b strings.Builder
 	switch r := request.(type) {
@@ -96,7 +100,9 @@ func Describe(request proto.Message) string {
 			b.WriteString(" -" + strings.TrimPrefix(name, collectionPrefix))
 		}
 		if len(r.GetInitialResourceVersions()) > 0 {
-			fmt.Fprintf(&b, " init[%s]", strings.Join(slices.Sorted(slices.Values(versions(r.GetInitialResourceVersions()))), " "))
+			fmt.Fprintf(&b, " init[%s]", strings.Join(
+				slices.Sorted(slices.Values(versions(r.GetInitialResourceVersions()))), " ",
+			))
 		}
 		if r.GetErrorDetail() != nil {
 			b.WriteString(" nack " + r.GetResponseNonce() + listed(r.GetErrorDetail().GetMessage()))
@@ -145,7 +151,8 @@ func listed(message string) string {
 	return ""
 }
 
-// The beginnings of Envoy's messages that list what it refused: clusters behind commas, listeners on lines of their own.
+// The beginnings of Envoy's messages that list what it refused: clusters behind commas, listeners
+// on lines of their own.
 const (
 	clustersRefused  = "Error adding/updating cluster(s) "
 	listenersRefused = "Error adding/updating listener(s) "

@@ -13,7 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
-// Kind is one of the resource types that the model knows, in the order in which Envoy opens them on a stream.
+// Kind is one of the resource types that the model knows, in the order in which Envoy opens them on
+// a stream.
 type Kind int
 
 // The kinds. Members are those of endpoint collections (LEDS).
@@ -39,7 +40,8 @@ var kinds = [numKinds]struct {
 	VirtualHosts: {"vhds", typeurl.VirtualHost, func() validated { return &routev3.VirtualHost{} }},
 }
 
-// validated is a message with the rules of protoc-gen-validate, which Envoy applies to all that it reads.
+// validated is a message with the rules of protoc-gen-validate, which Envoy applies to all that it
+// reads.
 type validated interface {
 	proto.Message
 	Validate() error
@@ -70,8 +72,9 @@ func (k Kind) URL() string { return kinds[k].url }
 // wildcard tells that Envoy asks for the kind without names.
 func (k Kind) wildcard() bool { return k == Clusters || k == Listeners || k == VirtualHosts }
 
-// covers tells whether who watches a name is told of a resource. The empty name is everything; a table watches its virtual hosts,
-// whose names are the table's and a part without a slash; and so a collection, which is asked for with a star as that part.
+// covers tells whether who watches a name is told of a resource. The empty name is everything; a
+// table watches its virtual hosts, whose names are the table's and a part without a slash; and so a
+// collection, which is asked for with a star as that part.
 func (k Kind) covers(watched, name string) bool {
 	if k == VirtualHosts {
 		table, _ := splitHost(name)

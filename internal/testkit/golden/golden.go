@@ -1,5 +1,5 @@
-// Package golden compares what tests get with files that people have looked at. With -update it writes these anew: "make golden".
-// It may import nothing of the product.
+// Package golden compares what tests get with files that people have looked at. With -update it
+// writes these anew: "make golden". It may import nothing of the product.
 package golden
 
 import (
@@ -31,8 +31,9 @@ func File(t *testing.T, path, got string) {
 	require.Empty(t, cmp.Diff(string(want), got), "%s: -want +got; run the test with -update to accept", path)
 }
 
-// Cases runs each <case><in> of testdata and compares what run makes of it with <case><out>; run gets the path of its input. An
-// output without a case is an error. A case is added by adding its input and running the test with -update.
+// Cases runs each <case><in> of testdata and compares what run makes of it with <case><out>; run
+// gets the path of its input. An output without a case is an error. A case is added by adding its
+// input and running the test with -update.
 func Cases(t *testing.T, in, out string, run func(t *testing.T, path string) string) {
 	t.Helper()
 	known := map[string]bool{}
@@ -53,7 +54,8 @@ func Cases(t *testing.T, in, out string, run func(t *testing.T, path string) str
 	}
 }
 
-// Scripts runs each file of testdata that matches the pattern; run gets its text, and returns it with what it should say.
+// Scripts runs each file of testdata that matches the pattern; run gets its text, and returns it
+// with what it should say.
 func Scripts(t *testing.T, pattern string, run func(t *testing.T, text string) string) {
 	t.Helper()
 	paths := glob(t, filepath.Join("testdata", pattern))
@@ -70,8 +72,8 @@ func Scripts(t *testing.T, pattern string, run func(t *testing.T, text string) s
 // want is the name of the file of an archive that holds what is expected.
 const want = "want"
 
-// Archives runs each archive of the directory and compares what run makes of it with its file "want", the last one; run gets the
-// archive without that.
+// Archives runs each archive of the directory and compares what run makes of it with its file
+// "want", the last one; run gets the archive without that.
 func Archives(t *testing.T, dir string, run func(t *testing.T, in *txtar.Archive) string) {
 	t.Helper()
 	paths := glob(t, filepath.Join(dir, "*.txtar"))
@@ -85,7 +87,8 @@ func Archives(t *testing.T, dir string, run func(t *testing.T, in *txtar.Archive
 				in.Files = in.Files[:last:last]
 			}
 			got := in
-			got.Files = append(got.Files[:len(got.Files):len(got.Files)], txtar.File{Name: want, Data: []byte(run(t, &in))})
+			got.Files = append(got.Files[:len(got.Files):len(got.Files)],
+				txtar.File{Name: want, Data: []byte(run(t, &in))})
 			File(t, path, string(txtar.Format(&got)))
 		})
 	}

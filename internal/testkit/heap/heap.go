@@ -1,4 +1,5 @@
-// Package heap measures how much memory a test's process has in use, for tests that say what something may cost.
+// Package heap measures how much memory a test's process has in use, for tests that say what
+// something may cost.
 //
 // It imports nothing of Lateen, and only tests import it.
 package heap
@@ -14,9 +15,10 @@ const noise = 4096
 // Use is what is in use, in bytes: the heap as far as it can be reached, and stacks.
 type Use struct{ Heap, Stacks int64 }
 
-// InUse collects garbage until nothing more goes. What cleanups make unreachable (runtime.AddCleanup), as entries of weak tables, goes
-// only once they have run, which they do by themselves after a collection, on a busy machine some time after; so the next one waits
-// for a cleanup of its own that comes behind them.
+// InUse collects garbage until nothing more goes. What cleanups make unreachable
+// (runtime.AddCleanup), as entries of weak tables, goes only once they have run, which they do by
+// themselves after a collection, on a busy machine some time after; so the next one waits for a
+// cleanup of its own that comes behind them.
 func InUse() Use {
 	var m runtime.MemStats
 	least, same := int64(-1), 0

@@ -9,7 +9,7 @@ import (
 
 var kept []byte
 
-func TestWhatIsKeptIsInUse(t *testing.T) {
+func TestReachableMemoryIsInUse(t *testing.T) {
 	const size = 8 << 20
 	before := InUse().Heap
 	kept = make([]byte, size)
@@ -18,8 +18,9 @@ func TestWhatIsKeptIsInUse(t *testing.T) {
 	require.InDelta(t, 0, InUse().Heap-before, 1<<20)
 }
 
-// TestWhatCleanupsLetGoOfIsNotInUse: a chain of which each link goes by the cleanup of the one before.
-func TestWhatCleanupsLetGoOfIsNotInUse(t *testing.T) {
+// TestMemoryThatCleanupsFreeIsNotInUse: a chain of which each link goes by the cleanup of the one
+// before.
+func TestMemoryThatCleanupsFreeIsNotInUse(t *testing.T) {
 	type link struct{ bytes []byte }
 	before := InUse().Heap
 	head := &link{make([]byte, 4<<20)}

@@ -24,8 +24,9 @@ var controllers = strings.Join([]string{
 	"taint-eviction-controller",
 }, ",")
 
-// apiServerArgs leave etcd's history alone (--etcd-compaction-interval), so that only a test compacts it. The Service "kubernetes"
-// gets no endpoints, because an endpoint may not have a loopback address.
+// apiServerArgs leave etcd's history alone (--etcd-compaction-interval), so that only a test
+// compacts it. The Service "kubernetes" gets no endpoints, because an endpoint may not have a
+// loopback address.
 func (s *Server) apiServerArgs() []string {
 	_, port, _ := net.SplitHostPort(s.port.Address)
 	args := []string{

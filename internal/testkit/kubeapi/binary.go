@@ -28,8 +28,8 @@ func binary() (string, error) {
 	return "", errNoBinary
 }
 
-// require skips a test that has no server because there is no binary, unless $LATEEN_KUBE_REQUIRED is set, and fails it for any
-// other reason.
+// require skips a test that has no server because there is no binary, unless $LATEEN_KUBE_REQUIRED
+// is set, and fails it for any other reason.
 func require(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, errNoBinary) && os.Getenv("LATEEN_KUBE_REQUIRED") == "" {

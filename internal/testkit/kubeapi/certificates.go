@@ -49,11 +49,18 @@ func newAuthority() (*authority, error) {
 	return &authority{certificate: certificate, key: key, pem: certificatePEM(der), serial: 1}, nil
 }
 
-// server makes the API server's certificate, for loopback and for the names and the address that pods would call it by.
+// server makes the API server's certificate, for loopback and for the names and the address that
+// pods would call it by.
 func (a *authority) server() (pair, error) {
 	return a.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kube-apiserver"},
-		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+		Subject: pkix.Name{CommonName: "kube-apiserver"},
+		DNSNames: []string{
+			"localhost",
+			"kubernetes",
+			"kubernetes.default",
+			"kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local",
+		},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.IPv4(10, 96, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
@@ -97,7 +104,8 @@ func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// writeCertificates puts into dir what the processes read, and returns what a client of the API server needs.
+// writeCertificates puts into dir what the processes read, and returns what a client of the API
+// server needs.
 func writeCertificates(dir string) (ca []byte, admin pair, err error) {
 	signer, err := newAuthority()
 	if err != nil {

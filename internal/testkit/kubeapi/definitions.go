@@ -24,10 +24,14 @@ import (
 // objectTimeout bounds what a helper waits for: that kinds are served, that a namespace is ready.
 const objectTimeout = time.Minute
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{
+	Group:    "apiextensions.k8s.io",
+	Version:  "v1",
+	Resource: "customresourcedefinitions",
+}
 
-// InstallIstioCRDs creates the definitions of Istio's kinds, as the Go module istio.io/api ships them, and waits until the API
-// server serves them. Those that are there already stay.
+// InstallIstioCRDs creates the definitions of Istio's kinds, as the Go module istio.io/api ships
+// them, and waits until the API server serves them. Those that are there already stay.
 func (s *Server) InstallIstioCRDs(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), objectTimeout)

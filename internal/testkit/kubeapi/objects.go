@@ -10,8 +10,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Namespace creates a namespace with a name of its own and returns the name. With a controller manager it waits until Pods can be
-// created there, which need the service account "default". When the test ends, it is deleted; what it holds goes a little later.
+// Namespace creates a namespace with a name of its own and returns the name. With a controller
+// manager it waits until Pods can be created there, which need the service account "default". When
+// the test ends, it is deleted; what it holds goes a little later.
 func (s *Server) Namespace(t testing.TB, labels map[string]string) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(s.Config())
@@ -37,14 +38,15 @@ func (s *Server) Namespace(t testing.TB, labels map[string]string) string {
 	return created.Name
 }
 
-// Node creates a node that is ready and stays so without a kubelet (nodes may be silent for long, see managerArgs). It is deleted
-// when the test ends.
+// Node creates a node that is ready and stays so without a kubelet (nodes may be silent for long,
+// see managerArgs). It is deleted when the test ends.
 func (s *Server) Node(t testing.TB, name string, labels map[string]string) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(s.Config())
 	fatal(t, err)
 	nodes := client.CoreV1().Nodes()
-	_, err = nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	_, err = nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}},
+		metav1.CreateOptions{})
 	fatal(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), objectTimeout)
@@ -57,14 +59,19 @@ func (s *Server) Node(t testing.TB, name string, labels map[string]string) {
 		if err != nil {
 			return err
 		}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test"}}
+		node.Status.Conditions = []corev1.NodeCondition{{
+			Type:   corev1.NodeReady,
+			Status: corev1.ConditionTrue,
+			Reason: "Test",
+		}}
 		_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 		return err
 	}))
 }
 
-// RunPod creates a Pod and says of it what a kubelet would say once it runs and is ready at an address. The Pod must name a node that
-// exists, else it becomes no endpoint. Loopback addresses are refused in EndpointSlices.
+// RunPod creates a Pod and says of it what a kubelet would say once it runs and is ready at an
+// address. The Pod must name a node that exists, else it becomes no endpoint. Loopback addresses
+// are refused in EndpointSlices.
 func (s *Server) RunPod(t testing.TB, pod *corev1.Pod, address string) *corev1.Pod {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(s.Config())

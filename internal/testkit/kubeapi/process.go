@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// process is one child. Its output goes to a file, so that nobody needs to read it for the child to go on.
+// process is one child. Its output goes to a file, so that nobody needs to read it for the child to
+// go on.
 type process struct {
 	name string
 	cmd  *exec.Cmd
@@ -16,8 +17,9 @@ type process struct {
 	done chan struct{} // closed when the child has ended
 }
 
-// spawn starts a child in a process group of its own. It does so from a goroutine of its own, because a test may have tied itself
-// to a thread (with another network namespace, say), and a child dies with the thread that started it.
+// spawn starts a child in a process group of its own. It does so from a goroutine of its own,
+// because a test may have tied itself to a thread (with another network namespace, say), and a
+// child dies with the thread that started it.
 func spawn(dir, program string, args ...string) (*process, error) {
 	p := &process{name: args[0], log: filepath.Join(dir, args[0]+".log"), done: make(chan struct{})}
 	output, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -40,8 +42,8 @@ func spawn(dir, program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// kill ends the child and its group without notice and waits until it is gone. A crash is the harder case for everybody, and etcd
-// loses nothing by it.
+// kill ends the child and its group without notice and waits until it is gone. A crash is the
+// harder case for everybody, and etcd loses nothing by it.
 func (p *process) kill() {
 	if p == nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 )
 
-// proxy stands between clients and the API server: its port is the one that clients know, whatever becomes of the server.
+// proxy stands between clients and the API server: its port is the one that clients know, whatever
+// becomes of the server.
 type proxy struct {
 	port *port.Reservation
 

@@ -16,7 +16,8 @@ const poll = 50 * time.Millisecond
 // errEnded is why nothing more is waited for.
 var errEnded = errors.New("it has ended")
 
-// await looks at a condition until it holds or the context ends; it returns the last reason why not.
+// await looks at a condition until it holds or the context ends; it returns the last reason why
+// not.
 func await(ctx context.Context, condition func(context.Context) error) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
@@ -33,7 +34,8 @@ func await(ctx context.Context, condition func(context.Context) error) error {
 	}
 }
 
-// awaitReady waits until the API server says that it is ready, which includes RBAC's first roles and the namespaces.
+// awaitReady waits until the API server says that it is ready, which includes RBAC's first roles
+// and the namespaces.
 func (s *Server) awaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -19,22 +19,23 @@ import (
 
 // Options say what the server is like. The zero value is what most tests want.
 type Options struct {
-	// NoControllerManager leaves kube-controller-manager out: nobody makes EndpointSlices, service accounts and tokens, or deletes
-	// what a deleted namespace holds. For tests that write all objects themselves.
+	// NoControllerManager leaves kube-controller-manager out: nobody makes EndpointSlices, service
+	// accounts and tokens, or deletes what a deleted namespace holds. For tests that write all
+	// objects themselves.
 	NoControllerManager bool
-	// NoWatchCache makes the API server answer watches from etcd, so that a watch from before a compaction expires at once.
-	// With the cache, which is the default, it does so after a restart.
+	// NoWatchCache makes the API server answer watches from etcd, so that a watch from before a
+	// compaction expires at once. With the cache, which is the default, it does so after a restart.
 	NoWatchCache bool
 	// APIServerFlags and ControllerManagerFlags are appended to ours, so they win.
 	APIServerFlags, ControllerManagerFlags []string
 }
 
-// startTimeout bounds the start of the API server: five seconds alone on two cores, much more when tests of other packages are
-// being compiled beside it.
+// startTimeout bounds the start of the API server: five seconds alone on two cores, much more when
+// tests of other packages are being compiled beside it.
 const startTimeout = 3 * time.Minute
 
-// Server is a running Kubernetes control plane. Its methods may be called by several tests at the same time, but for Stop and
-// Restart, which are everybody's.
+// Server is a running Kubernetes control plane. Its methods may be called by several tests at the
+// same time, but for Stop and Restart, which are everybody's.
 type Server struct {
 	options Options
 	program string
@@ -47,7 +48,8 @@ type Server struct {
 	etcd, apiServer, manager *process
 }
 
-// Start runs a server for one test. Without the binary the test is skipped, or fails if $LATEEN_KUBE_REQUIRED is set.
+// Start runs a server for one test. Without the binary the test is skipped, or fails if
+// $LATEEN_KUBE_REQUIRED is set.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
 	s, err := start(options)
@@ -103,8 +105,10 @@ func (s *Server) prepare() error {
 	}
 	const name = "test"
 	return clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: s.config.Host, CertificateAuthorityData: ca}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: admin.certificate, ClientKeyData: admin.key}},
+		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: s.config.Host, CertificateAuthorityData: ca}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{
+			name: {ClientCertificateData: admin.certificate, ClientKeyData: admin.key},
+		},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
 	}, s.Kubeconfig())
@@ -116,7 +120,8 @@ func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
 // Kubeconfig is the path of a file that says the same as Config.
 func (s *Server) Kubeconfig() string { return s.path("kubeconfig") }
 
-// Stop kills the API server and the controller manager: connections break and new ones are refused. What is stored stays.
+// Stop kills the API server and the controller manager: connections break and new ones are refused.
+// What is stored stays.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -124,8 +129,8 @@ func (s *Server) Stop(t testing.TB) {
 	s.down()
 }
 
-// Restart starts the API server again, on the same port and with the same data, and returns when it is ready. A server that is
-// not stopped is stopped first.
+// Restart starts the API server again, on the same port and with the same data, and returns when it
+// is ready. A server that is not stopped is stopped first.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -139,18 +144,21 @@ func (s *Server) Restart(t testing.TB) {
 // Sever breaks all connections to the API server that there are now; new ones work.
 func (s *Server) Sever() { s.proxy.sever() }
 
-// Slow delays everything that the API server says from now on: each piece of up to 32 KB by latency. Zero ends it.
+// Slow delays everything that the API server says from now on: each piece of up to 32 KB by
+// latency. Zero ends it.
 func (s *Server) Slow(latency time.Duration) { s.proxy.slow(latency) }
 
-// Compact makes etcd drop all history before now: a list or a watch at an older resource version is answered with 410 Gone,
-// unless the API server's watch cache still has it (see Options.NoWatchCache, and Restart).
+// Compact makes etcd drop all history before now: a list or a watch at an older resource version is
+// answered with 410 Gone, unless the API server's watch cache still has it (see
+// Options.NoWatchCache, and Restart).
 func (s *Server) Compact(t testing.TB) {
 	t.Helper()
 	s.run(t, nil, "compact", "--socket", s.path("etcd.sock"))
 }
 
-// Put stores an object as JSON under etcd's key (/registry/<group if it is a custom resource>/<resource>/<namespace>/<name>), past
-// the API server's validation and admission. Watches report it like any other change.
+// Put stores an object as JSON under etcd's key (/registry/<group if it is a custom
+// resource>/<resource>/<namespace>/<name>), past the API server's validation and admission. Watches
+// report it like any other change.
 func (s *Server) Put(t testing.TB, key string, object []byte) {
 	t.Helper()
 	s.run(t, object, "put", "--socket", s.path("etcd.sock"), "--key", key)
@@ -211,7 +219,8 @@ func (s *Server) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// showLogs adds the ends of the processes' logs to the output of a failed test. It looks before an earlier cleanup removes them.
+// showLogs adds the ends of the processes' logs to the output of a failed test. It looks before an
+// earlier cleanup removes them.
 func (s *Server) showLogs(t testing.TB) {
 	t.Cleanup(func() {
 		if t.Failed() {

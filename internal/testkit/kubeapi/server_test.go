@@ -67,7 +67,8 @@ func TestServicesGetEndpointSlicesAndOutliveARestart(t *testing.T) {
 	require.Empty(t, addresses())
 	api.Restart(t)
 	require.Equal(t, []string{"10.1.2.3"}, addresses())
-	require.NoError(t, client.CoreV1().Pods(namespace).Delete(ctx, "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	require.NoError(t, client.CoreV1().Pods(namespace).Delete(ctx, "web",
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 	eventually(t, func() bool { return len(addresses()) == 0 })
 }
 
@@ -108,7 +109,7 @@ func TestIstioKindsAreServed(t *testing.T) {
 	require.Subset(t, kinds, []string{"VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "Sidecar"})
 }
 
-func TestHistoryExpires(t *testing.T) {
+func TestCompactExpiresTheHistory(t *testing.T) {
 	api := kubeapi.Start(t, kubeapi.Options{NoControllerManager: true, NoWatchCache: true})
 	client := kubernetes.NewForConfigOrDie(api.Config())
 	ctx := t.Context()
@@ -129,7 +130,7 @@ func TestHistoryExpires(t *testing.T) {
 	require.True(t, apierrors.IsResourceExpired(watch()), "%v", watch())
 }
 
-func TestTheNetworkBreaksAndTheValidatorIsPassedBy(t *testing.T) {
+func TestSeverBreaksConnectionsAndPutPassesTheValidatorBy(t *testing.T) {
 	api := shared.Server(t)
 	client := kubernetes.NewForConfigOrDie(api.Config())
 	ctx := t.Context()
@@ -138,7 +139,8 @@ func TestTheNetworkBreaksAndTheValidatorIsPassedBy(t *testing.T) {
 	watch, err := client.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	api.Slow(time.Millisecond)
-	_, err = client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	_, err = client.CoreV1().ConfigMaps(namespace).Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	api.Slow(0)
 	api.Sever()
@@ -146,7 +148,8 @@ func TestTheNetworkBreaksAndTheValidatorIsPassedBy(t *testing.T) {
 	}
 
 	api.Put(t, "/registry/endpointslices/"+namespace+"/bad", []byte(`{
-		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": [{"addresses": ["nowhere"]}],
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+		"endpoints": [{"addresses": ["nowhere"]}],
 		"metadata": {"name": "bad", "namespace": "`+namespace+`", "uid": "d9e1b9a2-0000-4000-8000-000000000001"}}`))
 	var bad *discoveryv1.EndpointSlice
 	eventually(t, func() bool {

@@ -15,8 +15,8 @@ import (
 //		api := shared.Server(t)
 //		namespace := api.Namespace(t, nil)
 //
-// It starts with the first test that asks for it. A test that stops it, slows it down or looks at objects of all namespaces wants one
-// of its own (Start).
+// It starts with the first test that asks for it. A test that stops it, slows it down or looks at
+// objects of all namespaces wants one of its own (Start).
 type Shared struct {
 	Options Options
 
@@ -35,7 +35,8 @@ func (s *Shared) Run(m *testing.M) int {
 	return m.Run()
 }
 
-// Server is the package's server. Without the binary the test is skipped, or fails if $LATEEN_KUBE_REQUIRED is set.
+// Server is the package's server. Without the binary the test is skipped, or fails if
+// $LATEEN_KUBE_REQUIRED is set.
 func (s *Shared) Server(t testing.TB) *Server {
 	t.Helper()
 	s.once.Do(func() { s.server, s.err = start(s.Options) })

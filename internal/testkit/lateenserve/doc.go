@@ -1,8 +1,11 @@
-// Package lateenserve runs `lateen serve` as a process of its own, as a user does, so that a test can watch it from outside: its
-// log, its metrics, its CPU seconds and memory.
+// Package lateenserve runs `lateen serve` as a process of its own, as a user does, so that a test
+// can watch it from outside: its log, its metrics, its CPU seconds and memory.
 //
 //	binary, err := lateenserve.Build(dir)              // in TestMain
-//	lateen := lateenserve.Start(t, lateenserve.Options{Binary: binary, Args: []string{"--kubeconfig", api.Kubeconfig()}})
+//	lateen := lateenserve.Start(t, lateenserve.Options{
+//		Binary: binary,
+//		Args:   []string{"--kubeconfig", api.Kubeconfig()},
+//	})
 //	lateen.XDS                                         // where proxies connect
 //	before := lateen.Metrics(t)
 //

@@ -24,7 +24,8 @@ func (p *Process) Metrics(t testing.TB) Metrics {
 	return Metrics(families)
 }
 
-// Sum adds up a counter or a gauge over all series that have these labels, given as name, value, name, value …
+// Sum adds up a counter or a gauge over all series that have these labels, given as name, value,
+// name, value …
 func (m Metrics) Sum(name string, labels ...string) (sum float64) {
 	for _, metric := range m[name].GetMetric() {
 		if has(metric, labels) {
@@ -47,8 +48,8 @@ func has(metric *dto.Metric, labels []string) bool {
 	return true
 }
 
-// Quantile is that of a histogram without labels, of what was observed since an earlier reading; interpolated within buckets, as
-// Prometheus does. NaN if nothing was.
+// Quantile is that of a histogram without labels, of what was observed since an earlier reading;
+// interpolated within buckets, as Prometheus does. NaN if nothing was.
 func (m Metrics) Quantile(q float64, name string, since Metrics) float64 {
 	before := map[float64]uint64{}
 	for _, metric := range since[name].GetMetric() {

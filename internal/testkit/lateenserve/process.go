@@ -17,16 +17,19 @@ import (
 	"time"
 )
 
-// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
+// patience is how long anything may take that should happen in a moment; on a busy machine moments
+// are long.
 const patience = 3 * time.Minute
 
 // Tags are what the binary is built with. The Makefile has the same ones, and says why.
 const Tags = "grpcnotrace"
 
-// Build puts the binary into a directory, built with further flags of `go build`, and returns its path.
+// Build puts the binary into a directory, built with further flags of `go build`, and returns its
+// path.
 func Build(dir string, flags ...string) (string, error) {
 	path := filepath.Join(dir, "lateen")
-	args := slices.Concat([]string{"build", "-tags", Tags, "-o", path}, flags, []string{"github.com/lateen-mesh/lateen/cmd/lateen"})
+	args := slices.Concat([]string{"build", "-tags", Tags, "-o", path}, flags,
+		[]string{"github.com/lateen-mesh/lateen/cmd/lateen"})
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -53,8 +56,8 @@ type Process struct {
 	stop sync.Once
 }
 
-// Start runs a process until the test ends. It returns when the process listens; it serves proxies when it has read the first
-// state.
+// Start runs a process until the test ends. It returns when the process listens; it serves proxies
+// when it has read the first state.
 func Start(t testing.TB, o Options) *Process {
 	t.Helper()
 	LookAtSources(t)
@@ -85,8 +88,9 @@ func Start(t testing.TB, o Options) *Process {
 	return p
 }
 
-// LookAtSources makes a test's result depend on what the binary is made from and runs on: "go test" keeps a result while the files that
-// a test has looked at are the same, and does not know what the binary was built from. Reading the directories is what counts.
+// LookAtSources makes a test's result depend on what the binary is made from and runs on: "go test"
+// keeps a result while the files that a test has looked at are the same, and does not know what the
+// binary was built from. Reading the directories is what counts.
 func LookAtSources(t testing.TB) {
 	t.Helper()
 	if err := lookedAtSources(); err != nil {
@@ -128,7 +132,8 @@ func (p *Process) Stop(t testing.TB) {
 	})
 }
 
-// Await waits for a line of the log that matches a pattern, be it in the past, and returns the match with its groups.
+// Await waits for a line of the log that matches a pattern, be it in the past, and returns the
+// match with its groups.
 func (p *Process) Await(t testing.TB, pattern string) []string {
 	t.Helper()
 	is := regexp.MustCompile(pattern)

@@ -2,7 +2,8 @@
 //
 //	func TestMain(m *testing.M) { leak.Main(m) }
 //
-// What has been told to end ends by and by, on a busy machine later than on an idle one, so it is waited for.
+// What has been told to end ends by and by, on a busy machine later than on an idle one, so it is
+// waited for.
 //
 // It imports nothing of Lateen, and only tests import it.
 package leak

@@ -13,7 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
+// patience is how long anything may take that should happen in a moment; on a busy machine moments
+// are long.
 const patience = 3 * time.Minute
 
 // backoff is how long a proxy waits before it opens another stream.

@@ -58,7 +58,7 @@ func decode(t Type, in *discoveryv3.Resource) (resource, error) {
 		if err := read(&c); err != nil {
 			return r, err
 		}
-		r.pieces = c.GetVhds() != nil
+		r.vhds = c.GetVhds() != nil
 		r.addHosts(c.GetVirtualHosts()...)
 	case VirtualHost:
 		var v routev3.VirtualHost

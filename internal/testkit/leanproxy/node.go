@@ -6,7 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Sidecar is the node that Istio's agent writes for an Envoy beside an application. Traffic is intercepted, as in a cluster.
+// Sidecar is the node that Istio's agent writes for an Envoy beside an application. Traffic is
+// intercepted, as in a cluster.
 func Sidecar(pod, namespace, address string, labels map[string]string) *corev3.Node {
 	return node("sidecar", pod, namespace, address, labels)
 }
@@ -25,7 +26,11 @@ func node(kind, pod, namespace, address string, labels map[string]string) *corev
 		"CLUSTER_ID": "Kubernetes", "NAMESPACE": namespace, "NAME": pod, "LABELS": own, "SERVICE_ACCOUNT": "default",
 		"INSTANCE_IPS": address, "ISTIO_VERSION": "1.31.0", "MESH_ID": "cluster.local", "INTERCEPTION_MODE": "REDIRECT",
 		"WORKLOAD_NAME": labels["app"], "NODE_NAME": "node-a", "GENERATOR": "",
-		"PROXY_CONFIG": map[string]any{"concurrency": 2, "serviceCluster": labels["app"] + "." + namespace, "drainDuration": "45s"},
+		"PROXY_CONFIG": map[string]any{
+			"concurrency":    2,
+			"serviceCluster": labels["app"] + "." + namespace,
+			"drainDuration":  "45s",
+		},
 	})
 	if err != nil {
 		panic(err) // of constants and strings

@@ -59,12 +59,17 @@ type resource struct {
 	refers  []string // names of other resources
 	domains []string // of a route table or virtual host
 	routes  []string // their names, of a route table or virtual host
-	pieces  bool     // a route table whose virtual hosts are resources of their own
+	vhds    bool     // a route table whose virtual hosts are resources of their own
 	text    string   // of endpoints, and of a member: their addresses
 }
 
 func newState() *State {
-	s := &State{resources: map[Type]map[string]resource{}, domains: map[string]time.Time{}, waits: map[Type]bool{}, filled: map[string]bool{}}
+	s := &State{
+		resources: map[Type]map[string]resource{},
+		domains:   map[string]time.Time{},
+		waits:     map[Type]bool{},
+		filled:    map[string]bool{},
+	}
 	for _, t := range Types() {
 		s.resources[t] = map[string]resource{}
 	}
@@ -147,17 +152,18 @@ func (s *State) routing() iter.Seq[resource] {
 			}
 		}
 		for name, r := range s.resources[VirtualHost] {
-			if s.resources[Route][tableOf(name)].pieces && !yield(r) {
+			if s.resources[Route][tableOf(name)].vhds && !yield(r) {
 				return
 			}
 		}
 	}
 }
 
-// inPieces tells whether the proxy has a route table whose virtual hosts are resources of their own.
-func (s *State) inPieces() bool {
+// usesVHDS tells whether the proxy has a route table whose virtual hosts are resources of their
+// own.
+func (s *State) usesVHDS() bool {
 	for _, r := range s.resources[Route] {
-		if r.pieces {
+		if r.vhds {
 			return true
 		}
 	}
@@ -167,7 +173,8 @@ func (s *State) inPieces() bool {
 // tableOf is the table of a virtual host.
 func tableOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
 
-// Synced tells that the proxy is connected and has an answer to all that it asked for on its present stream.
+// Synced tells that the proxy is connected and has an answer to all that it asked for on its
+// present stream.
 func (s *State) Synced() bool {
 	if !s.Connected || s.busy || len(s.waits) > 0 {
 		return false
@@ -189,7 +196,7 @@ func (s *State) Synced() bool {
 		}
 	}
 	for name, table := range s.resources[Route] {
-		if table.pieces && !s.filled[name] {
+		if table.vhds && !s.filled[name] {
 			return false
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// stream is one stream of a client. Its one goroutine receives, keeps, acknowledges and asks for what follows.
+// stream is one stream of a client. Its one goroutine receives, keeps, acknowledges and asks for
+// what follows.
 type stream struct {
 	client *Client
 	ads    discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
@@ -47,8 +48,8 @@ func (c *Client) stream(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// begin asks for clusters, and after a reconnect for everything at once: what has not changed gets no answer that could be waited
-// for.
+// begin asks for clusters, and after a reconnect for everything at once: what has not changed gets
+// no answer that could be waited for.
 func (s *stream) begin() error {
 	if err := s.open(Cluster, nil); err != nil || len(s.referred(Cluster)) == 0 {
 		return err
@@ -70,9 +71,9 @@ func (s *stream) begin() error {
 
 // openHosts asks for virtual hosts if a route table says so.
 func (s *stream) openHosts() (err error) {
-	pieces := false
-	s.client.Look(func(state *State) { pieces = state.inPieces() })
-	if pieces {
+	vhds := false
+	s.client.Look(func(state *State) { vhds = state.usesVHDS() })
+	if vhds {
 		err = s.open(VirtualHost, nil)
 	}
 	return err
@@ -134,14 +135,18 @@ func (s *stream) referred(t Type) (names []string) {
 	return names
 }
 
-// open asks for a type for the first time on this stream, with the versions that the proxy has; a second call does nothing.
+// open asks for a type for the first time on this stream, with the versions that the proxy has; a
+// second call does nothing.
 func (s *stream) open(t Type, names []string) error {
 	if _, is := s.asked[t]; is {
 		return nil
 	}
 	s.asked[t] = names
 	request := &discoveryv3.DeltaDiscoveryRequest{
-		Node: s.client.options.Node, TypeUrl: string(t), ResourceNamesSubscribe: names, InitialResourceVersions: map[string]string{},
+		Node:                    s.client.options.Node,
+		TypeUrl:                 string(t),
+		ResourceNamesSubscribe:  names,
+		InitialResourceVersions: map[string]string{},
 	}
 	s.client.update(func(state *State) {
 		for name, r := range state.resources[t] {
@@ -183,7 +188,9 @@ func (s *stream) want(t Type, names []string) error {
 	s.client.update(func(state *State) {
 		for _, name := range less {
 			delete(state.resources[t], name)
-			maps.DeleteFunc(state.resources[t], func(member string, _ resource) bool { return t == Member && collectionOf(member) == name })
+			maps.DeleteFunc(state.resources[t], func(member string, _ resource) bool {
+				return t == Member && collectionOf(member) == name
+			})
 		}
 		if t == Route {
 			for _, name := range slices.Concat(more, less) {
@@ -191,10 +198,15 @@ func (s *stream) want(t Type, names []string) error {
 			}
 		}
 	})
-	return s.ads.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: string(t), ResourceNamesSubscribe: more, ResourceNamesUnsubscribe: less})
+	return s.ads.Send(&discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl:                  string(t),
+		ResourceNamesSubscribe:   more,
+		ResourceNamesUnsubscribe: less,
+	})
 }
 
-// apply takes a response's resources in. Endpoints and routes are not removed while they are subscribed, as in Envoy.
+// apply takes a response's resources in. Endpoints and routes are not removed while they are
+// subscribed, as in Envoy.
 func (s *State) apply(response Response, read map[string]resource) {
 	delete(s.waits, response.Type)
 	s.Responses = append(s.Responses, response)
@@ -215,7 +227,8 @@ func (s *State) apply(response Response, read map[string]resource) {
 			s.filled[tableOf(name)] = true
 		}
 	}
-	if response.Type == Cluster || response.Type == Member || response.Type == Listener || response.Type == VirtualHost {
+	if response.Type == Cluster || response.Type == Member || response.Type == Listener ||
+		response.Type == VirtualHost {
 		for _, name := range response.Removed {
 			delete(of, name)
 		}

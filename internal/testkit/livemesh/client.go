@@ -66,7 +66,8 @@ func Host(name string) Option { return func(r *http.Request) { r.Host = name } }
 // Method sets the method.
 func Method(name string) Option { return func(r *http.Request) { r.Method = name } }
 
-// Client is one that calls through the sidecar of a workload: "deployment", "namespace/deployment", or a pod's name.
+// Client is one that calls through the sidecar of a workload: "deployment", "namespace/deployment",
+// or a pod's name.
 func (m *Mesh) Client(workload string) *Client {
 	m.t.Helper()
 	proxy := &url.URL{Scheme: "http", Host: netip.AddrPortFrom(m.Pod(workload).Outbound, local.HTTPProxyPort).String()}
@@ -79,8 +80,8 @@ func (m *Mesh) Gateway(workload string, port uint16) *Client {
 	return m.client(nil, "http://"+netip.AddrPortFrom(m.Pod(workload).Pod, port).String())
 }
 
-// SecureGateway is a client that connects to a gateway workload at a port, with TLS: "https://host/path" names the server that
-// it wants.
+// SecureGateway is a client that connects to a gateway workload at a port, with TLS:
+// "https://host/path" names the server that it wants.
 func (m *Mesh) SecureGateway(workload string, port uint16, config *tls.Config) *Client {
 	m.t.Helper()
 	address := netip.AddrPortFrom(m.Pod(workload).Pod, port).String()
@@ -139,7 +140,14 @@ func (c *Client) Do(ctx context.Context, target string, options ...Option) Answe
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	a := Answer{Status: resp.StatusCode, Err: err, Header: resp.Header, Body: string(body), Took: time.Since(start), TLS: resp.TLS}
+	a := Answer{
+		Status: resp.StatusCode,
+		Err:    err,
+		Header: resp.Header,
+		Body:   string(body),
+		Took:   time.Since(start),
+		TLS:    resp.TLS,
+	}
 	if bytes.HasPrefix(body, []byte("{")) {
 		_ = json.Unmarshal(body, &a.Echoed) // an answer that is not the echo's has none
 	}
@@ -172,7 +180,8 @@ func ByPod(a Answer) string {
 	return a.Echoed.Hostname
 }
 
-// Dial opens a connection as a workload does to a TCP service: to its own outbound address, at the service's port.
+// Dial opens a connection as a workload does to a TCP service: to its own outbound address, at the
+// service's port.
 func (m *Mesh) Dial(workload string, port uint16) net.Conn {
 	m.t.Helper()
 	conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(m.Pod(workload).Outbound, port).String(), patience)

@@ -22,7 +22,8 @@ func (m *Mesh) Dir() string { return m.dir }
 // Path is where a file of the mesh stands; problems name it.
 func (m *Mesh) Path(name string) string { return filepath.Join(m.dir, name) }
 
-// Write writes a file, in place of the one that stands there: at once, so that the mesh never sees a part of it, however busy the machine is.
+// Write writes a file, in place of the one that stands there: at once, so that the mesh never sees
+// a part of it, however busy the machine is.
 func (m *Mesh) Write(name, content string) {
 	m.t.Helper()
 	path := m.Path(name)
@@ -68,7 +69,8 @@ func (m *Mesh) writeAll(files string) (names []string) {
 	return names
 }
 
-// Settle waits until all that was written is read, all pods are ready, and every proxy serves by it.
+// Settle waits until all that was written is read, all pods are ready, and every proxy serves by
+// it.
 func (m *Mesh) Settle() {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -95,14 +97,17 @@ func (m *Mesh) Settle() {
 
 // runs tells that a pod has not begun to leave meanwhile.
 func (m *Mesh) runs(pod local.PodStatus) bool {
-	return slices.ContainsFunc(m.Pods(), func(p local.PodStatus) bool { return p.Name == pod.Name && p.Since.Equal(pod.Since) && p.Ready })
+	return slices.ContainsFunc(m.Pods(), func(p local.PodStatus) bool {
+		return p.Name == pod.Name && p.Since.Equal(pod.Since) && p.Ready
+	})
 }
 
 // markerFile tells how far the directory was read.
 const markerFile = "livemesh-marker.yaml"
 
-// mark waits until the directory was read as it stands now. The marker is a file that loses its only object for another one:
-// that takes the directory as long as anything can, so that all that was written before has been read with it.
+// mark waits until the directory was read as it stands now. The marker is a file that loses its
+// only object for another one: that takes the directory as long as anything can, so that all that
+// was written before has been read with it.
 func (m *Mesh) mark(ctx context.Context) *local.Snapshot {
 	m.t.Helper()
 	m.mu.Lock()

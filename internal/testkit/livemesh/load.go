@@ -22,7 +22,8 @@ type Load struct {
 	failed []Answer
 }
 
-// Load starts to send a request again and again, until Stop, or the end of the test, which each require that none failed.
+// Load starts to send a request again and again, until Stop, or the end of the test, which each
+// require that none failed.
 func (c *Client) Load(target string, options ...Option) *Load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Load{m: c.m, cancel: cancel}

@@ -13,8 +13,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-// Main is for a package's TestMain: it runs the tests and then looks for goroutines that they left. When the runtime started
-// the test binary as a container of the image lateen/sample, it plays that instead.
+// Main is for a package's TestMain: it runs the tests and then looks for goroutines that they left.
+// When the runtime started the test binary as a container of the image lateen/sample, it plays that
+// instead.
 func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "sample" {
 		if err := PlaySample(os.Args[2:]); err != nil {

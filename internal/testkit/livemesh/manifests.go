@@ -19,10 +19,17 @@ type Echo struct {
 	listen                        []int
 }
 
-// NewEcho is a Deployment NAME-VERSION of the app NAME with one replica that answers HTTP at port 8080. Its labels are app and
-// version.
+// NewEcho is a Deployment NAME-VERSION of the app NAME with one replica that answers HTTP at port
+// 8080. Its labels are app and version.
 func NewEcho(app, version string) Echo {
-	return Echo{name: app + "-" + version, app: app, version: version, namespace: "default", replicas: 1, ports: []int{8080}}
+	return Echo{
+		name:      app + "-" + version,
+		app:       app,
+		version:   version,
+		namespace: "default",
+		replicas:  1,
+		ports:     []int{8080},
+	}
 }
 
 // In sets the namespace.
@@ -49,7 +56,8 @@ func (e Echo) On(node string) Echo { e.node = node; return e }
 // Bare leaves out the sidecar.
 func (e Echo) Bare() Echo { e.bare = true; return e }
 
-// Refusing makes the process listen elsewhere than the container says, so that connections to its ports are refused.
+// Refusing makes the process listen elsewhere than the container says, so that connections to its
+// ports are refused.
 func (e Echo) Refusing(port int) Echo { e.listen = []int{port}; return e }
 
 // String is the manifest.
@@ -87,7 +95,8 @@ spec:
         image: lateen/sample
         args: ["--version=%s", "%s"]
         ports: [%s]
-`, e.name, e.namespace, e.replicas, e.app, e.version, e.app, e.version, !e.bare, e.node, e.version, strings.Join(args, `", "`), strings.Join(ports, ", "))
+`, e.name, e.namespace, e.replicas, e.app, e.version, e.app, e.version, !e.bare, e.node, e.version,
+		strings.Join(args, `", "`), strings.Join(ports, ", "))
 }
 
 func (e Echo) nameOf(port int) string {
@@ -108,8 +117,8 @@ metadata: {name: %s, labels: {topology.kubernetes.io/region: %s, topology.kubern
 `, name, region, zone)
 }
 
-// Service is the manifest of a Service "namespace/name" or "name" of the app of its name; a port is "name:port" or
-// "name:port:target".
+// Service is the manifest of a Service "namespace/name" or "name" of the app of its name; a port is
+// "name:port" or "name:port:target".
 func Service(name string, ports ...string) string {
 	namespace, short, qualified := strings.Cut(name, "/")
 	if !qualified {
@@ -145,8 +154,8 @@ func Headless(name string, ports ...string) string {
 	return strings.Replace(Service(name, ports...), "spec:\n", "spec:\n  clusterIP: None\n", 1)
 }
 
-// GatewayPod is the manifest of a gateway workload "istio-ingress" with the label istio: ingress, and the Service that names its
-// ports.
+// GatewayPod is the manifest of a gateway workload "istio-ingress" with the label istio: ingress,
+// and the Service that names its ports.
 func GatewayPod(ports ...int) string {
 	var containerPorts, servicePorts []string
 	for _, p := range ports {
@@ -184,7 +193,8 @@ func Object(key, spec string) string {
 	if d := kinds.Of(kinds.Kind(kind)); d.Resource != "" {
 		version = d.APIVersions()[0]
 	}
-	return fmt.Sprintf("\n---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec:\n%s\n", version, kind, short, namespace, indent(spec))
+	return fmt.Sprintf("\n---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec:\n%s\n", version,
+		kind, short, namespace, indent(spec))
 }
 
 func indent(text string) string {

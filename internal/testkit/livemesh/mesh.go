@@ -27,16 +27,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
-// patience is how long anything may take that should happen in a moment; on a busy machine moments are long.
+// patience is how long anything may take that should happen in a moment; on a busy machine moments
+// are long.
 const patience = 3 * time.Minute
 
 // Options change how a mesh runs; the zero value is right for most tests.
 type Options struct {
-	// FileSettle is how long a file must stand still before it is read: 5 ms. Tests of files that are being written want more.
+	// FileSettle is how long a file must stand still before it is read: 5 ms. Tests of files that
+	// are being written want more.
 	FileSettle time.Duration
 	// Bootstrap is YAML that is merged over the bootstrap of each Envoy (--config-yaml).
 	Bootstrap string
-	// Unready has endpoints sent that are not ready, marked as such (PILOT_SEND_UNHEALTHY_ENDPOINTS).
+	// Unready has endpoints sent that are not ready, marked as such
+	// (PILOT_SEND_UNHEALTHY_ENDPOINTS).
 	Unready bool
 }
 
@@ -60,8 +63,8 @@ type shared struct {
 	pids    map[int]noted
 }
 
-// Start runs a mesh from manifests, a txtar archive of files, until the test ends. It returns once all pods are ready and every
-// proxy has accepted everything.
+// Start runs a mesh from manifests, a txtar archive of files, until the test ends. It returns once
+// all pods are ready and every proxy has accepted everything.
 func Start(t testing.TB, files string) *Mesh {
 	t.Helper()
 	return StartWith(t, Options{}, files)
@@ -98,7 +101,11 @@ func (m *Mesh) assemble(o Options) {
 	m.monitoring = "http://" + monitoring.Addr().String()
 	tokens := local.NewTokens()
 	manifests := dir.New(dir.Options{
-		Path: m.dir, StateDir: filepath.Join(state, "manifests"), Logger: logs, Settle: o.FileSettle, Rescan: time.Second,
+		Path:     m.dir,
+		StateDir: filepath.Join(state, "manifests"),
+		Logger:   logs,
+		Settle:   o.FileSettle,
+		Rescan:   time.Second,
 	})
 	runtime, err := local.New(manifests, local.Options{
 		Envoy: envoy, Self: self, StateDir: filepath.Join(state, "pods"), WorkDir: m.dir, Environ: os.Environ(),
@@ -109,9 +116,19 @@ func (m *Mesh) assemble(o Options) {
 	require.NoError(t, err)
 	m.tap = newTap(runtime)
 	m.pipeline = app.New(app.Options{
-		Source: m.tap, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: monitoring, Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, Log: logs, Version: "test",
+		Source:        m.tap,
+		Mesh:          model.DefaultMesh(),
+		XDS:           m.xds,
+		Monitoring:    monitoring,
+		Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
+		Log:           logs,
+		Version:       "test",
 		Config: config.Config{
-			DebounceAfter: 5 * time.Millisecond, DebounceMax: time.Second, EDSDebounce: true, MaxRequestsPerSecond: 1000, SendUnhealthy: o.Unready,
+			DebounceAfter:        5 * time.Millisecond,
+			DebounceMax:          time.Second,
+			EDSDebounce:          true,
+			MaxRequestsPerSecond: 1000,
+			SendUnhealthy:        o.Unready,
 		},
 	})
 }
@@ -126,7 +143,8 @@ func envoyWith(t testing.TB, text string) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bootstrap.yaml"), []byte(text), 0o600))
 	script := filepath.Join(dir, "envoy")
-	content := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --config-yaml \"$(cat '%s')\"\n", binary, filepath.Join(dir, "bootstrap.yaml"))
+	content := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --config-yaml \"$(cat '%s')\"\n", binary,
+		filepath.Join(dir, "bootstrap.yaml"))
 	require.NoError(t, os.WriteFile(script, []byte(content), 0o700))
 	return script
 }
@@ -145,7 +163,8 @@ func (m *Mesh) run() {
 		require.NoError(m.t, <-ended)
 		for pid, p := range m.pids {
 			if began(pid) == p.began { // else the number is another process's by now
-				require.ErrorIs(m.t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d (%s) outlives the mesh", pid, p.name)
+				require.ErrorIs(m.t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d (%s) outlives the mesh", pid,
+					p.name)
 			}
 		}
 	})
@@ -176,7 +195,8 @@ func (m *Mesh) Run(name, files string, test func(t *testing.T, m *Mesh)) {
 // noted is a process of the mesh.
 type noted struct{ name, began string }
 
-// began is when a process began, as proc_pid_stat(5) has it (starttime, field 22); empty if there is none, or nobody tells.
+// began is when a process began, as proc_pid_stat(5) has it (starttime, field 22); empty if there
+// is none, or nobody tells.
 func began(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -35,8 +35,8 @@ func (t *tap) Run(ctx context.Context, sink source.Sink) error {
 	})
 }
 
-// expect gives a channel that takes the runtime's snapshot of when the object passed: later ones know what the directory had
-// by then.
+// expect gives a channel that takes the runtime's snapshot of when the object passed: later ones
+// know what the directory had by then.
 func (t *tap) expect(key source.Key) <-chan *local.Snapshot {
 	passed := make(chan *local.Snapshot, 1)
 	t.mu.Lock()

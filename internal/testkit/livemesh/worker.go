@@ -18,12 +18,15 @@ import (
 const proxyContainer = "istio-proxy"
 
 func hasEnvoy(p local.PodStatus) bool {
-	return slices.ContainsFunc(p.Processes, func(s local.ProcessStatus) bool { return s.Name == proxyContainer && s.PID != 0 })
+	return slices.ContainsFunc(p.Processes, func(s local.ProcessStatus) bool {
+		return s.Name == proxyContainer && s.PID != 0
+	})
 }
 
-// awaitWorker returns when an Envoy's worker thread has all that its main thread acknowledged. The updates stand in the worker's
-// queue by then. It takes what is ready in rounds: the round that answers the second request begins after the one that answered
-// the first, and so after all that stood in the queue before.
+// awaitWorker returns when an Envoy's worker thread has all that its main thread acknowledged. The
+// updates stand in the worker's queue by then. It takes what is ready in rounds: the round that
+// answers the second request begins after the one that answered the first, and so after all that
+// stood in the queue before.
 func awaitWorker(ctx context.Context, p local.PodStatus) error {
 	at := netip.AddrPortFrom(p.Outbound, local.HTTPProxyPort)
 	if p.Gateway {
@@ -40,7 +43,8 @@ func awaitWorker(ctx context.Context, p local.PodStatus) error {
 	return nil
 }
 
-// disturb sends what is neither HTTP nor TLS, which the worker refuses by itself: it answers, or closes the connection.
+// disturb sends what is neither HTTP nor TLS, which the worker refuses by itself: it answers, or
+// closes the connection.
 func disturb(ctx context.Context, at netip.AddrPort) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
@@ -52,14 +56,15 @@ func disturb(ctx context.Context, at netip.AddrPort) error {
 	if _, err := conn.Write([]byte("settled?\r\n\r\n")); err != nil {
 		return err
 	}
-	if _, err := conn.Read(make([]byte, 64)); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+	if _, err := conn.Read(make([]byte, 64)); err != nil && !errors.Is(err, io.EOF) &&
+		!errors.Is(err, syscall.ECONNRESET) {
 		return fmt.Errorf("%s does not answer: %w", at, err)
 	}
 	return nil
 }
 
-// gatewayListener is the address of that of a gateway's listeners with the lowest port, which should be one of HTTP or TLS; the
-// zero value if it has none.
+// gatewayListener is the address of that of a gateway's listeners with the lowest port, which
+// should be one of HTTP or TLS; the zero value if it has none.
 func gatewayListener(ctx context.Context, p local.PodStatus) (netip.AddrPort, error) {
 	url := fmt.Sprintf("http://%s/listeners?format=json", netip.AddrPortFrom(p.Outbound, local.AdminPort))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

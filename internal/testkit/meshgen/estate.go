@@ -14,13 +14,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Estate is a large cluster of like applications, with names as Kubernetes makes them. Service i is in namespace i modulo
-// Namespaces; pod p is of service p modulo Services.
+// Estate is a large cluster of like applications, with names as Kubernetes makes them. Service i is
+// in namespace i modulo Namespaces; pod p is of service p modulo Services.
 type Estate struct {
 	Namespaces, Services, Pods int
 	// Policies gives each service a VirtualService and a DestinationRule with a subset.
 	Policies bool
-	// Ports is how many ports the pods of a namespace listen on, those of one service on one; 0 is 1.
+	// Ports is how many ports the pods of a namespace listen on, those of one service on one; 0 is
+	// 1.
 	Ports int
 }
 
@@ -45,8 +46,8 @@ func (e Estate) Objects() []source.Change {
 	return all
 }
 
-// Proxies are those of the first n pods. If there are as many services, they are of n classes, as far as the services of a namespace
-// have a port each.
+// Proxies are those of the first n pods. If there are as many services, they are of n classes, as
+// far as the services of a namespace have a port each.
 func (e Estate) Proxies(n int) []Proxy {
 	all := make([]Proxy, n)
 	for p := range all {
@@ -91,7 +92,9 @@ func (e Estate) Pod(p int) *corev1.Pod {
 		"app": e.Name(of), "version": "v1", "pod-template-hash": hash, "service.istio.io/canonical-name": e.Name(of),
 		"service.istio.io/canonical-revision": "v1", "security.istio.io/tlsMode": "istio",
 	}
-	pod.Spec.ServiceAccountName, pod.Spec.NodeName = e.Name(of), fmt.Sprintf("ip-10-0-%d-17.eu-central-1.compute.internal", p%200)
+	pod.Spec.ServiceAccountName = e.Name(of)
+	pod.Spec.NodeName = fmt.Sprintf("ip-10-0-%d-17.eu-central-1.compute.internal", p%200)
+
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, address(127, 1<<16+p)
 	return pod
 }
@@ -106,8 +109,11 @@ func (e Estate) Slice(i int) *discoveryv1.EndpointSlice {
 	for p := i; p < e.Pods; p += e.Services {
 		pod := e.Pod(p)
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{pod.Status.PodIP}, NodeName: &pod.Spec.NodeName, Zone: &zone, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
+			Addresses:  []string{pod.Status.PodIP},
+			NodeName:   &pod.Spec.NodeName,
+			Zone:       &zone,
+			Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
 		})
 	}
 	return s

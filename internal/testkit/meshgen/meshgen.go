@@ -17,7 +17,8 @@ const (
 	Namespaces = 50
 	// Kinds is how many kinds of services take turns within a namespace.
 	Kinds = 20
-	// Block is the number of services after which the mesh repeats itself; sizes should be multiples of it.
+	// Block is the number of services after which the mesh repeats itself; sizes should be
+	// multiples of it.
 	Block = Namespaces * Kinds
 	// Pods is how many a service has.
 	Pods = 2

@@ -12,8 +12,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
-// The mesh is what its comment says: as many services as asked for, without mistakes, and a class for each proxy.
-func TestTheMeshIsAsItSays(t *testing.T) {
+// The mesh is what its comment says: as many services as asked for, without mistakes, and a class
+// for each proxy.
+func TestMeshHasItsSizeAndNoMistakes(t *testing.T) {
 	converter, mesh := convert.New(convert.Options{}), model.DefaultMesh()
 	writer := state.NewWriter()
 	var updates []state.Update
@@ -33,7 +34,11 @@ func TestTheMeshIsAsItSays(t *testing.T) {
 			kind = scope.Router
 		}
 		classes[classifier.Classify(w, scope.Proxy{
-			Type: kind, Namespace: p.Namespace, Name: p.Pod, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort},
+			Type:      kind,
+			Namespace: p.Namespace,
+			Name:      p.Pod,
+			Labels:    model.LabelsOf(p.Labels),
+			Settings:  scope.Settings{HTTPProxyPort: p.HTTPProxyPort},
 		})] = true
 		require.NotNil(t, w.Workload(p.Namespace, p.Pod), p.Pod)
 	}

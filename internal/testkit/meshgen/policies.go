@@ -16,7 +16,9 @@ func VirtualService(i int) *networkingv1.VirtualService {
 		v := Routes(i)
 		to := v.Spec.Http[0].Route
 		v.Spec.Http = append([]*networking.HTTPRoute{{
-			Match: []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": Name(i - int(Matched)*Namespaces)}}}, Route: to[:1],
+			Match: []*networking.HTTPMatchRequest{
+				{SourceLabels: map[string]string{"app": Name(i - int(Matched)*Namespaces)}},
+			}, Route: to[:1],
 			Timeout: durationpb.New(7e9),
 		}}, v.Spec.Http...)
 		return v
@@ -28,13 +30,16 @@ func VirtualService(i int) *networkingv1.VirtualService {
 	case ContestTCP:
 		v := &networkingv1.VirtualService{ObjectMeta: meta(i)}
 		v.Spec.Hosts = []string{Host(i)}
-		v.Spec.Tcp = []*networking.TCPRoute{{Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: Host(i)}}}}}
+		v.Spec.Tcp = []*networking.TCPRoute{
+			{Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: Host(i)}}}},
+		}
 		return v
 	}
 	return nil
 }
 
-// Routes is a VirtualService that sends the requests for a service of any kind to itself, and to subsets where it has some.
+// Routes is a VirtualService that sends the requests for a service of any kind to itself, and to
+// subsets where it has some.
 func Routes(i int) *networkingv1.VirtualService {
 	v := &networkingv1.VirtualService{ObjectMeta: meta(i)}
 	v.Spec.Hosts = []string{Host(i)}
@@ -56,7 +61,8 @@ func DestinationRule(i int) *networkingv1.DestinationRule {
 	switch KindOf(i) {
 	case Plain, Private:
 		r.Spec.Subsets = []*networking.Subset{
-			{Name: "v1", Labels: map[string]string{"version": "v1"}}, {Name: "v2", Labels: map[string]string{"version": "v2"}},
+			{Name: "v1", Labels: map[string]string{"version": "v1"}},
+			{Name: "v2", Labels: map[string]string{"version": "v2"}},
 		}
 	case Policed:
 		r.Spec.TrafficPolicy = &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{
@@ -68,8 +74,8 @@ func DestinationRule(i int) *networkingv1.DestinationRule {
 	return r
 }
 
-// Namespaces from these on have a Sidecar: Wide lets in the own namespace, Narrow three services by name, and Selected is
-// Narrow for the pods of version v2 alone.
+// Namespaces from these on have a Sidecar: Wide lets in the own namespace, Narrow three services by
+// name, and Selected is Narrow for the pods of version v2 alone.
 const (
 	Wide     = 30
 	Narrow   = 40
@@ -100,6 +106,9 @@ func Sidecar(n int) *networkingv1.Sidecar {
 func Gateway() *networkingv1.Gateway {
 	g := &networkingv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: Root, Name: "ingress"}}
 	g.Spec.Selector = map[string]string{"istio": "ingress"}
-	g.Spec.Servers = []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*"}}}
+	g.Spec.Servers = []*networking.Server{{
+		Port:  &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"},
+		Hosts: []string{"*"},
+	}}
 	return g
 }

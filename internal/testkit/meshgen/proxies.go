@@ -16,9 +16,9 @@ type Proxy struct {
 	HTTP10        bool
 }
 
-// Proxies is one proxy of each class: of the gateway, of 19 namespaces without a Sidecar, and of the 20 with one. They run
-// beside a pod of the namespace's first service of kind Plain; where the Sidecar selects workloads, every other one of them
-// is selected.
+// Proxies is one proxy of each class: of the gateway, of 19 namespaces without a Sidecar, and of
+// the 20 with one. They run beside a pod of the namespace's first service of kind Plain; where the
+// Sidecar selects workloads, every other one of them is selected.
 func Proxies() []Proxy {
 	all := []Proxy{proxyAt(gatewayPod())}
 	all[0].Gateway, all[0].HTTPProxyPort = true, 0
@@ -38,5 +38,11 @@ func Proxies() []Proxy {
 func ProxyOf(i, pod int) Proxy { return proxyAt(Pod(i, pod)) }
 
 func proxyAt(pod *corev1.Pod) Proxy {
-	return Proxy{Namespace: pod.Namespace, Pod: pod.Name, Labels: pod.Labels, Address: pod.Status.PodIP, HTTPProxyPort: 15080}
+	return Proxy{
+		Namespace:     pod.Namespace,
+		Pod:           pod.Name,
+		Labels:        pod.Labels,
+		Address:       pod.Status.PodIP,
+		HTTPProxyPort: 15080,
+	}
 }

@@ -14,7 +14,8 @@ import (
 // Kind is what a service is like.
 type Kind int
 
-// The kinds; those below Multi are HTTP on port 80 and differ in who may see them, and in their routes and policies.
+// The kinds; those below Multi are HTTP on port 80 and differ in who may see them, and in their
+// routes and policies.
 const (
 	Plain       Kind = 0 // with routes and subsets
 	Matched     Kind = 1 // with routes that only some workloads have (sourceLabels)
@@ -59,7 +60,11 @@ func Service(i int) *corev1.Service {
 		s.Annotations = map[string]string{"networking.istio.io/exportTo": to}
 	}
 	for _, p := range portsOf(i) {
-		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: p.name, Port: p.number, TargetPort: intstr.FromInt32(p.target())})
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+			Name:       p.name,
+			Port:       p.number,
+			TargetPort: intstr.FromInt32(p.target()),
+		})
 	}
 	return s
 }
@@ -130,7 +135,8 @@ func Slice(i int) *discoveryv1.EndpointSlice {
 func endpoint(i, p int) discoveryv1.Endpoint {
 	pod := Pod(i, p)
 	return discoveryv1.Endpoint{
-		Addresses: []string{pod.Status.PodIP}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
+		Addresses: []string{pod.Status.PodIP},
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
 	}
 }
 
@@ -158,13 +164,17 @@ func ServiceEntry(i int) *networkingv1.ServiceEntry {
 	default:
 		e.Spec.Resolution = networking.ServiceEntry_STATIC
 		e.Spec.Location = networking.ServiceEntry_MESH_INTERNAL
-		e.Spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": Name(i - int(Selecting-Simple)*Namespaces)}}
+		e.Spec.WorkloadSelector = &networking.WorkloadSelector{
+			Labels: map[string]string{"app": Name(i - int(Selecting-Simple)*Namespaces)},
+		}
 	}
 	return e
 }
 
 func gatewayPod() *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Root, Name: "ingress", Labels: map[string]string{"istio": "ingress"}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Root, Name: "ingress", Labels: map[string]string{"istio": "ingress"}},
+	}
 	p.Status.PodIP = address(127, 9)
 	return p
 }

@@ -38,9 +38,14 @@ func deep(v reflect.Value) reflect.Value {
 }
 
 // whole are structs that change as a whole: their fields make sense together alone.
-var whole = map[reflect.Type]bool{reflect.TypeFor[model.Labels](): true, reflect.TypeFor[model.Sensitive](): true, reflect.TypeFor[model.Exports](): true}
+var whole = map[reflect.Type]bool{
+	reflect.TypeFor[model.Labels]():    true,
+	reflect.TypeFor[model.Sensitive](): true,
+	reflect.TypeFor[model.Exports]():   true,
+}
 
-// tweak puts one part of other into v: mostly the smallest that differs, else a field with all below it.
+// tweak puts one part of other into v: mostly the smallest that differs, else a field with all
+// below it.
 func tweak(t *rapid.T, v, other reflect.Value) {
 	differ := smallest(v, other)
 	if rarely(t, 5, "whole") {
@@ -52,7 +57,8 @@ func tweak(t *rapid.T, v, other reflect.Value) {
 	}
 }
 
-// smallest are the pairs of parts in which two values differ, as deep down as they have parts in common.
+// smallest are the pairs of parts in which two values differ, as deep down as they have parts in
+// common.
 func smallest(v, other reflect.Value) [][2]reflect.Value {
 	var found [][2]reflect.Value
 	for _, p := range parts(v, other) {

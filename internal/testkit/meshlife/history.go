@@ -12,13 +12,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Update is what one source object is from now on: the model objects that it gives, none when it goes away.
+// Update is what one source object is from now on: the model objects that it gives, none when it
+// goes away.
 type Update struct {
 	Key     source.Key
 	Objects []model.Object
 }
 
-// Change is what happens to a mesh at once: of what sort, to which kind of object, and the updates that say so.
+// Change is what happens to a mesh at once: of what sort, to which kind of object, and the updates
+// that say so.
 type Change struct {
 	Verb    Verb
 	Kind    kinds.Kind
@@ -30,9 +32,11 @@ type History struct {
 	present map[source.Key][]model.Object
 	gone    map[source.Key]bool
 	pools   *pools
-	// focus are two kinds of objects that more than others happen to, so that what happens to both at once is met.
+	// focus are two kinds of objects that more than others happen to, so that what happens to both
+	// at once is met.
 	focus []kinds.Kind
-	// plain meshes have little in them that hides things from proxies, so that most changes have an effect.
+	// plain meshes have little in them that hides things from proxies, so that most changes have an
+	// effect.
 	plain bool
 }
 
@@ -50,11 +54,20 @@ func (h *History) Present() []Update {
 	return list
 }
 
-// howMany objects of each kind a mesh may begin with: endpoints matter where there are services and pods, and a Sidecar hides
-// most of what happens.
+// howMany objects of each kind a mesh may begin with: endpoints matter where there are services and
+// pods, and a Sidecar hides most of what happens.
 var howMany = map[kinds.Kind][]int{
-	kinds.Service: {0, 6, 12}, kinds.ServiceEntry: {0, 2, 4}, kinds.VirtualService: {0, 3, 6}, kinds.DestinationRule: {0, 2, 4}, kinds.Sidecar: {0, 1, 3},
-	kinds.Gateway: {0, 2, 3}, kinds.Pod: {0, 6, 12}, kinds.EndpointSlice: {0, 5, 10}, kinds.Namespace: {0, 2}, kinds.Node: {0, 2, 2}, kinds.ConfigMap: {0, 1},
+	kinds.Service:             {0, 6, 12},
+	kinds.ServiceEntry:        {0, 2, 4},
+	kinds.VirtualService:      {0, 3, 6},
+	kinds.DestinationRule:     {0, 2, 4},
+	kinds.Sidecar:             {0, 1, 3},
+	kinds.Gateway:             {0, 2, 3},
+	kinds.Pod:                 {0, 6, 12},
+	kinds.EndpointSlice:       {0, 5, 10},
+	kinds.Namespace:           {0, 2},
+	kinds.Node:                {0, 2, 2},
+	kinds.ConfigMap:           {0, 1},
 	kinds.AuthorizationPolicy: {0, 0, 1}, kinds.PeerAuthentication: {0, 2, 5},
 	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
 }
@@ -82,8 +95,8 @@ func (h *History) Next(t *rapid.T) Change {
 	return h.Make(t, drawn, rapid.SampledFrom(h.kindsFor(drawn, rapid.Bool().Draw(t, "in focus"))).Draw(t, "kind"))
 }
 
-// kindsFor are those that a sort of change may be drawn of: of what has gone something may return, and focused it is a kind of
-// the focus, if it can be.
+// kindsFor are those that a sort of change may be drawn of: of what has gone something may return,
+// and focused it is a kind of the focus, if it can be.
 func (h *History) kindsFor(verb Verb, focused bool) []kinds.Kind {
 	all := verb.Kinds()
 	narrow := func(to func(kinds.Kind) bool) {
@@ -126,9 +139,11 @@ func plain(o model.Object) {
 	}
 }
 
-// Make draws a change of a sort to a kind of object; where there is nothing to change in this way yet, one on the way there.
+// Make draws a change of a sort to a kind of object; where there is nothing to change in this way
+// yet, one on the way there.
 func (h *History) Make(t *rapid.T, wanted Verb, kind kinds.Kind) Change {
-	for _, verb := range []Verb{wanted, verbs[wanted].before, Create, Return, Tweak} { // one of the last three is always possible
+	// one of the last three is always possible
+	for _, verb := range []Verb{wanted, verbs[wanted].before, Create, Return, Tweak} {
 		if verb == "" || !slices.Contains(verb.Kinds(), kind) {
 			continue
 		}
@@ -162,7 +177,9 @@ func (h *History) set(k source.Key, objects []model.Object) Update {
 
 // keys are those of a kind that are present.
 func (h *History) keys(kind kinds.Kind) []source.Key {
-	return slices.DeleteFunc(slices.SortedFunc(maps.Keys(h.present), source.Key.Compare), func(k source.Key) bool { return k.Kind != kind })
+	return slices.DeleteFunc(slices.SortedFunc(maps.Keys(h.present), source.Key.Compare), func(k source.Key) bool {
+		return k.Kind != kind
+	})
 }
 
 // free are keys of a kind that are not present.
@@ -196,8 +213,8 @@ func some(t *rapid.T, keys []source.Key) (source.Key, bool) {
 	return rapid.SampledFrom(keys).Draw(t, "which"), true
 }
 
-// contest is what objects claim of which one alone can be first: a host, or a namespace's Sidecar; empty for what nobody
-// contests.
+// contest is what objects claim of which one alone can be first: a host, or a namespace's Sidecar;
+// empty for what nobody contests.
 func contest(o model.Object) string {
 	switch o := o.(type) {
 	case *model.Service:
@@ -218,7 +235,8 @@ func contest(o model.Object) string {
 	return ""
 }
 
-// claimants are the source objects that contest something, in the total order, by what it is; only of what several claim.
+// claimants are the source objects that contest something, in the total order, by what it is; only
+// of what several claim.
 func (h *History) claimants() map[string][]source.Key {
 	type claim struct {
 		key  source.Key
@@ -276,7 +294,8 @@ func MetaOf(o model.Object) *model.Meta {
 	return &model.Meta{Kind: meshKey.Kind, Namespace: meshKey.Namespace, Name: meshKey.Name}
 }
 
-// Any is an update out of any history: one object with lists and policies of its own, or, once in four times, none.
+// Any is an update out of any history: one object with lists and policies of its own, or, once in
+// four times, none.
 func Any(t *rapid.T) Update {
 	k := drawKey(t, rapid.SampledFrom(Kinds).Draw(t, "kind"))
 	u := Update{Key: k, Objects: drawObjects(t, k)[:1]}

@@ -15,14 +15,26 @@ func drawIngress(t *rapid.T, m model.Meta) []model.Object {
 	g := &model.Gateway{Meta: m, Selector: one(t, "selector", labelSets...)}
 	if rarely(t, 3, "with TLS") {
 		g.Servers = append(g.Servers, model.GatewayServer{
-			Port: 443, PortName: "https-0", Protocol: model.HTTP, Hosts: []model.ScopedHost{{Namespace: m.Namespace, Host: one(t, "TLS host", hosts...)}},
-			TLS: &model.ServerTLS{Mode: model.ServerSimple, Credentials: []string{one(t, "credential", "a", "b")}},
+			Port:     443,
+			PortName: "https-0",
+			Protocol: model.HTTP,
+			Hosts:    []model.ScopedHost{{Namespace: m.Namespace, Host: one(t, "TLS host", hosts...)}},
+			TLS:      &model.ServerTLS{Mode: model.ServerSimple, Credentials: []string{one(t, "credential", "a", "b")}},
 		})
 	}
-	g.Servers = append(g.Servers, model.GatewayServer{Port: 80, Protocol: model.HTTP, Hosts: []model.ScopedHost{{Namespace: m.Namespace, Host: "*"}}})
+	g.Servers = append(g.Servers, model.GatewayServer{
+		Port:     80,
+		Protocol: model.HTTP,
+		Hosts:    []model.ScopedHost{{Namespace: m.Namespace, Host: "*"}},
+	})
 	objects := []model.Object{g}
 	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 0, 2, rapid.ID).Draw(t, "hosts") {
-		v := &model.VirtualService{Meta: m, Hosts: []model.Host{h}, Gateways: []string{m.Namespace + "/" + m.Name}, ExportTo: model.Exports{All: true}}
+		v := &model.VirtualService{
+			Meta:     m,
+			Hosts:    []model.Host{h},
+			Gateways: []string{m.Namespace + "/" + m.Name},
+			ExportTo: model.Exports{All: true},
+		}
 		v.Name = ruleName(m, h)
 		for range rapid.IntRange(1, 2).Draw(t, "paths") {
 			v.HTTP = append(v.HTTP, drawBackend(t, m.Namespace))
@@ -45,7 +57,10 @@ func drawBackend(t *rapid.T, namespace string) *model.HTTPRoute {
 	}
 	r := &model.HTTPRoute{Destinations: []model.Destination{d}}
 	if rapid.Bool().Draw(t, "at a path") {
-		r.Matches = []*model.HTTPMatch{{URI: &model.StringMatch{Kind: one(t, "match", model.Prefix, model.Exact), Value: one(t, "path", "/x", "/y")}}}
+		r.Matches = []*model.HTTPMatch{{URI: &model.StringMatch{
+			Kind:  one(t, "match", model.Prefix, model.Exact),
+			Value: one(t, "path", "/x", "/y"),
+		}}}
 	}
 	return r
 }

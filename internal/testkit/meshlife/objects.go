@@ -14,8 +14,10 @@ import (
 
 // Kinds are all kinds of objects that meshes are made of.
 var Kinds = []kinds.Kind{
-	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.Pod,
-	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy, kinds.PeerAuthentication,
+	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
+	kinds.Pod,
+	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy,
+	kinds.PeerAuthentication,
 	kinds.Secret, kinds.Ingress, kinds.WorkloadEntry,
 }
 
@@ -47,9 +49,16 @@ func namesOf(k kinds.Kind, namespace string) []string {
 	return names
 }
 
-// drawObjects is what a source object of this key may give: one model object, but of a ServiceEntry one for each host.
+// drawObjects is what a source object of this key may give: one model object, but of a ServiceEntry
+// one for each host.
 func drawObjects(t *rapid.T, k source.Key) []model.Object {
-	m := model.Meta{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Created: one(t, "created", created...), UID: one(t, "uid", "", "u1", "u2")}
+	m := model.Meta{
+		Kind:      k.Kind,
+		Namespace: k.Namespace,
+		Name:      k.Name,
+		Created:   one(t, "created", created...),
+		UID:       one(t, "uid", "", "u1", "u2"),
+	}
 	switch k.Kind {
 	case kinds.Service:
 		return []model.Object{drawService(t, m)}
@@ -85,7 +94,12 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 }
 
 func drawService(t *rapid.T, m model.Meta) *model.Service {
-	s := &model.Service{Meta: m, ExportTo: one(t, "export", exports...), Selector: one(t, "selector", labelSets...), Ports: drawPorts(t)}
+	s := &model.Service{
+		Meta:     m,
+		ExportTo: one(t, "export", exports...),
+		Selector: one(t, "selector", labelSets...),
+		Ports:    drawPorts(t),
+	}
 	s.NodeLocal, s.Distribution = rarely(t, 5, "node local"), drawDistribution(t)
 	s.Family = one(t, "family", model.AnyFamily, model.IPv4, model.IPv4, model.IPv6)
 	s.TwoFamilies = s.Family != model.AnyFamily && rapid.Bool().Draw(t, "two families")
@@ -109,11 +123,16 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 
 func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 	s := model.Service{
-		Meta: m, ExportTo: one(t, "export", exports...), External: rapid.Bool().Draw(t, "external"), Ports: drawPorts(t),
-		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.StrictDNS, model.LogicalDNS, model.Passthrough),
+		Meta:     m,
+		ExportTo: one(t, "export", exports...),
+		External: rapid.Bool().Draw(t, "external"),
+		Ports:    drawPorts(t),
+		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.StrictDNS, model.LogicalDNS,
+			model.Passthrough),
 	}
 	s.Distribution = drawDistribution(t)
-	s.SubjectAltNames = one(t, "names in certificates", nil, nil, []string{"spiffe://cluster.local/ns/other/sa/x"}, []string{"a.test", "b.test"})
+	s.SubjectAltNames = one(t, "names in certificates", nil, nil, []string{"spiffe://cluster.local/ns/other/sa/x"},
+		[]string{"a.test", "b.test"})
 	if s.Resolution == model.EDS && rapid.Bool().Draw(t, "selects") {
 		s.Selector = one(t, "selector", labelSets[1:]...)
 	} else if rapid.Bool().Draw(t, "listed") {
@@ -121,7 +140,8 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 			s.Endpoints = append(s.Endpoints, drawListed(t, p))
 		}
 	}
-	s.Addresses = one(t, "addresses", nil, nil, []string{"10.0.0.1"}, []string{"10.0.0.2", "10.1.0.0/16"}, []string{"10.1.0.0/16", "10.2.0.0/16"})
+	s.Addresses = one(t, "addresses", nil, nil, []string{"10.0.0.1"}, []string{"10.0.0.2", "10.1.0.0/16"},
+		[]string{"10.1.0.0/16", "10.2.0.0/16"})
 	var list []model.Object
 	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts") {
 		each := s
@@ -132,14 +152,20 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 }
 
 func drawDistribution(t *rapid.T) model.TrafficDistribution {
-	return one(t, "distribution", model.DistributeAny, model.DistributeAny, model.DistributeAny, model.PreferZone, model.PreferNode, model.PreferHinted)
+	return one(t, "distribution", model.DistributeAny, model.DistributeAny, model.DistributeAny, model.PreferZone,
+		model.PreferNode, model.PreferHinted)
 }
 
 func drawListed(t *rapid.T, p model.ServicePort) model.Endpoint {
 	return model.Endpoint{
-		Address: one(t, "address", addresses...), Port: one[uint16](t, "port", 80, 81), PortName: p.Name, Labels: one(t, "labels", labelSets...),
-		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy),
-		Account: one(t, "account", accounts...),
+		Address:  one(t, "address", addresses...),
+		Port:     one[uint16](t, "port", 80, 81),
+		PortName: p.Name,
+		Labels:   one(t, "labels", labelSets...),
+		Weight:   one[uint32](t, "weight", 0, 2),
+		Locality: drawLocality(t),
+		Health:   one(t, "health", model.Healthy, model.Healthy, model.Unhealthy),
+		Account:  one(t, "account", accounts...),
 	}
 }
 
@@ -156,7 +182,11 @@ func drawOwnLocality(t *rapid.T) model.Locality {
 }
 
 func drawVirtualService(t *rapid.T, m model.Meta) *model.VirtualService {
-	v := &model.VirtualService{Meta: m, ExportTo: one(t, "export", exports...), Gateways: one(t, "gateways", gateways...)}
+	v := &model.VirtualService{
+		Meta:     m,
+		ExportTo: one(t, "export", exports...),
+		Gateways: one(t, "gateways", gateways...),
+	}
 	v.Hosts = rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts")
 	for range rapid.IntRange(0, 2).Draw(t, "http") {
 		v.HTTP = append(v.HTTP, drawHTTPRoute(t))
@@ -176,7 +206,11 @@ func drawDestinationRule(t *rapid.T, m model.Meta) *model.DestinationRule {
 		Selector: one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...),
 	}
 	for _, name := range one(t, "subsets", nil, []string{"v1"}, []string{"v1"}, []string{"v1", "v2"}) {
-		r.Subsets = append(r.Subsets, model.Subset{Name: name, Labels: one(t, "subset labels", labelSets...), Policy: drawPolicy(t)})
+		r.Subsets = append(r.Subsets, model.Subset{
+			Name:   name,
+			Labels: one(t, "subset labels", labelSets...),
+			Policy: drawPolicy(t),
+		})
 	}
 	return r
 }
@@ -194,8 +228,11 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 		s.IngressClosed = true
 	case 1, 2:
 		s.Ingress = []model.IngressListener{{
-			Name: one(t, "stat", "in", "on"), Port: one(t, "port", ports...), Protocol: one(t, "protocol", model.HTTP, model.TCP, model.HTTP2),
-			EndpointAddress: one(t, "to", model.OwnApp, model.OwnPod), EndpointPort: one[uint16](t, "to port", 7000, 7001),
+			Name:            one(t, "stat", "in", "on"),
+			Port:            one(t, "port", ports...),
+			Protocol:        one(t, "protocol", model.HTTP, model.TCP, model.HTTP2),
+			EndpointAddress: one(t, "to", model.OwnApp, model.OwnPod),
+			EndpointPort:    one[uint16](t, "to port", 7000, 7001),
 		}}
 	}
 	return s
@@ -204,13 +241,17 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 func drawGuard(t *rapid.T, m model.Meta) *model.Guard {
 	g := &model.Guard{Meta: m, Selector: one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...)}
 	if m.Kind == kinds.AuthorizationPolicy { // one that refuses hides whatever else happens
-		g.Effect = one(t, "effect", model.GuardSilent, model.GuardAdmits, model.GuardAdmits, model.GuardAdmitsNone, model.GuardRefuses)
+		g.Effect = one(t, "effect", model.GuardSilent, model.GuardAdmits, model.GuardAdmits, model.GuardAdmitsNone,
+			model.GuardRefuses)
 		return g
 	}
 	effects := []model.GuardEffect{model.GuardSilent, model.GuardAdmits, model.GuardRefuses, model.GuardRefuses}
 	g.Effect = one(t, "effect", effects...)
 	if !g.Selector.IsEmpty() && rapid.Bool().Draw(t, "a port") {
-		g.Ports = []model.GuardedPort{{Port: one(t, "port", ports...) + one[uint16](t, "target", 0, 1), Effect: one(t, "port's effect", effects...)}}
+		g.Ports = []model.GuardedPort{{
+			Port:   one(t, "port", ports...) + one[uint16](t, "target", 0, 1),
+			Effect: one(t, "port's effect", effects...),
+		}}
 	}
 	return g
 }
@@ -219,7 +260,9 @@ func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 	g := &model.Gateway{Meta: m, Selector: one(t, "selector", labelSets...)}
 	for i := range rapid.IntRange(1, 3).Draw(t, "servers") {
 		s := model.GatewayServer{
-			Port: one(t, "port", ports...), Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP), Hosts: drawScoped(t),
+			Port:     one(t, "port", ports...),
+			Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP),
+			Hosts:    drawScoped(t),
 			Redirect: rarely(t, 4, "redirect"), Broken: one(t, "broken", "", "", "", "a mistake"),
 		}
 		if rapid.Bool().Draw(t, "with TLS") {
@@ -234,12 +277,15 @@ func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 }
 
 func drawServerTLS(t *rapid.T) *model.ServerTLS {
-	s := &model.ServerTLS{Mode: one(t, "mode", model.ServerPassthrough, model.ServerSimple, model.ServerSimple, model.ServerMutual, model.ServerIstioMutual, model.ServerAutoPassthrough)}
+	s := &model.ServerTLS{Mode: one(t, "mode", model.ServerPassthrough, model.ServerSimple, model.ServerSimple,
+		model.ServerMutual, model.ServerIstioMutual, model.ServerAutoPassthrough)}
 	if !s.Mode.Terminates() || s.Mode == model.ServerIstioMutual {
 		return s
 	}
 	if rarely(t, 5, "files") {
-		s.Mode, s.Files = model.ServerSimple, []model.CertificateFiles{{Chain: "/chain", Key: one(t, "key", "/1", "/2")}}
+		s.Mode = model.ServerSimple
+		s.Files = []model.CertificateFiles{{Chain: "/chain", Key: one(t, "key", "/1", "/2")}}
+
 		return s
 	}
 	s.Credentials = []string{one(t, "credential", "a", "a", "b")}
@@ -256,22 +302,36 @@ func drawCredential(t *rapid.T, m model.Meta) *model.Credential {
 	c.BadPair, c.BadAuthorities = rapid.Bool().Draw(t, "bad pair"), rapid.Bool().Draw(t, "bad authorities")
 	if !rarely(t, 4, "no pair") {
 		c.BadPair = false
-		c.Pair = &model.KeyPair{Chain: model.Hidden(one(t, "chain", "chain 1", "chain 2")), Key: model.Hidden(one(t, "key", "key 1", "key 2"))}
+		c.Pair = &model.KeyPair{
+			Chain: model.Hidden(one(t, "chain", "chain 1", "chain 2")),
+			Key:   model.Hidden(one(t, "key", "key 1", "key 2")),
+		}
 	}
 	if rapid.Bool().Draw(t, "with authorities") {
 		c.BadAuthorities = false
-		c.Authorities = &model.Authorities{Certificates: model.Hidden(one(t, "authorities", "ca 1", "ca 2")), Revoked: model.Hidden(one(t, "revoked", "", "crl"))}
+		c.Authorities = &model.Authorities{
+			Certificates: model.Hidden(one(t, "authorities", "ca 1", "ca 2")),
+			Revoked:      model.Hidden(one(t, "revoked", "", "crl")),
+		}
 	}
 	return c
 }
 
 func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 	w := &model.Workload{
-		Meta: m, Labels: one(t, "labels", podLabels...), Addresses: drawAddresses(t), Locality: drawOwnLocality(t), Node: one(t, "node", "", "n1", "n1", "n2"),
-		Ports:          model.PortNamesOf(one(t, "container ports", nil, map[string]uint16{"web": 8080}, map[string]uint16{"web": 8081, "admin": 8080})),
+		Meta:      m,
+		Labels:    one(t, "labels", podLabels...),
+		Addresses: drawAddresses(t),
+		Locality:  drawOwnLocality(t),
+		Node:      one(t, "node", "", "n1", "n1", "n2"),
+		Ports: model.PortNamesOf(one(t, "container ports", nil, map[string]uint16{"web": 8080},
+			map[string]uint16{"web": 8081, "admin": 8080})),
 		ServiceAccount: one(t, "account", accounts[1:]...),
 	}
-	own := model.OwnAddresses{App: one(t, "own app", "", "127.2.0.1"), Outbound: one(t, "own outbound", "", "127.3.0.1")}
+	own := model.OwnAddresses{
+		App:      one(t, "own app", "", "127.2.0.1"),
+		Outbound: one(t, "own outbound", "", "127.3.0.1"),
+	}
 	if own != (model.OwnAddresses{}) {
 		w.Own = &own
 	}
@@ -281,7 +341,8 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 func drawWorkloadEntry(t *rapid.T, m model.Meta) *model.WorkloadEntry {
 	return &model.WorkloadEntry{
 		Meta: m, Labels: one(t, "labels", podLabels...), Address: one(t, "address", addresses...),
-		Ports:  model.PortNamesOf(one(t, "ports", nil, map[string]uint16{"p80": 8080}, map[string]uint16{"web": 8081, "p9080": 8081})),
+		Ports: model.PortNamesOf(one(t, "ports", nil, map[string]uint16{"p80": 8080},
+			map[string]uint16{"web": 8081, "p9080": 8081})),
 		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), Account: one(t, "account", accounts...),
 		Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy), Withheld: rarely(t, 4, "withheld"),
 	}
@@ -306,8 +367,12 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 	}
 	for _, a := range rapid.Permutation(addresses).Draw(t, "addresses")[:one(t, "how many", 0, 1, 2, 2, 3)] {
 		s.Hosts = append(s.Hosts, model.SliceHost{
-			Address: a, Pod: one(t, "pod", append(names, "", "", "")...), Health: one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
-			Zone: one(t, "zone", "", "z1"), Node: one(t, "node", "", "", "n1", "n2"), Hints: one[model.Zones](t, "hints", "", "z1", "z1", "z1,z2", "z2"),
+			Address: a,
+			Pod:     one(t, "pod", append(names, "", "", "")...),
+			Health:  one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+			Zone:    one(t, "zone", "", "z1"),
+			Node:    one(t, "node", "", "", "n1", "n2"),
+			Hints:   one[model.Zones](t, "hints", "", "z1", "z1", "z1,z2", "z2"),
 		})
 	}
 	s.Unready = one(t, "unready", nil, nil, names[:1], names[1:])

@@ -18,9 +18,13 @@ type pools struct {
 
 func newPools() *pools {
 	return &pools{
-		httpRoutes: model.NewPool[model.HTTPRoute](), httpMatches: model.NewPool[model.HTTPMatch](), tlsRoutes: model.NewPool[model.TLSRoute](),
-		tcpRoutes: model.NewPool[model.TCPRoute](), l4Matches: model.NewPool[model.L4Match](), retries: model.NewPool[model.Retries](),
-		policies: model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
+		httpRoutes:  model.NewPool[model.HTTPRoute](),
+		httpMatches: model.NewPool[model.HTTPMatch](),
+		tlsRoutes:   model.NewPool[model.TLSRoute](),
+		tcpRoutes:   model.NewPool[model.TCPRoute](),
+		l4Matches:   model.NewPool[model.L4Match](),
+		retries:     model.NewPool[model.Retries](),
+		policies:    model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
 		serverTLS: model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
 	}
 }

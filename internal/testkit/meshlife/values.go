@@ -22,15 +22,19 @@ var (
 	created    = []int64{0, 10, 20, 30}
 	labelSets  = []model.Labels{
 		{}, model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"version": "v1"}),
-		model.LabelsOf(map[string]string{"app": "b", "version": "v2"}), model.LabelsOf(map[string]string{"app": "a", "version": "v1"}),
+		model.LabelsOf(map[string]string{"app": "b", "version": "v2"}),
+		model.LabelsOf(map[string]string{"app": "a", "version": "v1"}),
 	}
 	// podLabels are those that workloads have beside what selects them.
 	podLabels = append(slices.Clone(labelSets), labelSets[1],
 		model.LabelsOf(map[string]string{"app": "a", model.DrainingLabel: "true"}),
 		model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.TLSModeLabel: model.TLSModeIstio}))
 	hosts = []model.Host{
-		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local",
-		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local", "c.shop.svc.cluster.local", // most of all
+		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local",
+		"c.shop.svc.cluster.local",
+		// most of all
+		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local",
+		"c.shop.svc.cluster.local",
 		"*.shop.svc.cluster.local", "*", "a", "a.default", "ext.example.com", "*.example.com",
 	}
 	wildcards = []model.Host{"*.shop.svc.cluster.local", "*.example.com"}
@@ -41,15 +45,27 @@ var (
 	nodes        = []string{"n1", "n2"}
 	// localities are where nodes, pods and listed endpoints may be.
 	localities = []model.Locality{
-		{Region: "r1"}, {Region: "r1", Zone: "z1"}, {Region: "r1", Zone: "z2"}, {Region: "r2", Zone: "z1", Subzone: "s1"}, {Region: "r2", Zone: "z1", Subzone: "s2"},
+		{Region: "r1"}, {Region: "r1", Zone: "z1"}, {Region: "r1", Zone: "z2"},
+		{Region: "r2", Zone: "z1", Subzone: "s1"}, {Region: "r2", Zone: "z1", Subzone: "s2"},
 		{Zone: "z1", Subzone: "s1"},
 	}
 	ports     = []uint16{80, 9080, 3306}
 	portNames = []string{"p80", "p9080", "p3306", "web"} // of services; the last is mostly nobody's
 	addresses = []string{"127.1.0.1", "127.1.0.2", "127.1.0.3", address6}
-	gateways  = [][]string{{model.Mesh}, {model.Mesh}, {"istio-system/a"}, {model.Mesh, "shop/b"}, {"istio-system/a", "istio-system/b"}}
-	subnets   = [][]string{nil, {"10.0.0.0/8"}, {"10.1.0.0/16"}}
-	exports   = []model.Exports{{All: true}, {All: true}, {All: true}, {All: true}, {All: true}, {Own: true}, {None: true}, {Namespaces: []string{"shop"}}}
+	gateways  = [][]string{
+		{model.Mesh}, {model.Mesh}, {"istio-system/a"}, {model.Mesh, "shop/b"}, {"istio-system/a", "istio-system/b"},
+	}
+	subnets = [][]string{nil, {"10.0.0.0/8"}, {"10.1.0.0/16"}}
+	exports = []model.Exports{
+		{All: true},
+		{All: true},
+		{All: true},
+		{All: true},
+		{All: true},
+		{Own: true},
+		{None: true},
+		{Namespaces: []string{"shop"}},
+	}
 )
 
 func one[T any](t *rapid.T, what string, of ...T) T { return rapid.SampledFrom(of).Draw(t, what) }
@@ -62,7 +78,8 @@ func drawPorts(t *rapid.T) []model.ServicePort {
 	together := rarely(t, 3, "all to one target")
 	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(ports), 1, 2, rapid.ID).Draw(t, "ports") {
 		port := model.ServicePort{
-			Name: drawPortName(t, n, list), Port: n, Protocol: one(t, "protocol", model.Auto, model.HTTP, model.HTTP2, model.TCP, model.TCP, model.TLS, model.UDP),
+			Name: drawPortName(t, n, list), Port: n, Protocol: one(t, "protocol", model.Auto, model.HTTP, model.HTTP2,
+				model.TCP, model.TCP, model.TLS, model.UDP),
 			Target: one(t, "target", n, 8080),
 		}
 		if together {
@@ -75,7 +92,8 @@ func drawPorts(t *rapid.T) []model.ServicePort {
 	return list
 }
 
-// drawPortName is mostly that of slices and backends for the number, and none that the ports before have.
+// drawPortName is mostly that of slices and backends for the number, and none that the ports before
+// have.
 func drawPortName(t *rapid.T, n uint16, before []model.ServicePort) string {
 	name := fmt.Sprint("p", n)
 	if rarely(t, 8, "another name") {
@@ -93,7 +111,10 @@ func drawDestinations(t *rapid.T) []model.Destination {
 	var list []model.Destination
 	for range rapid.IntRange(1, 2).Draw(t, "destinations") {
 		list = append(list, model.Destination{
-			Host: one(t, "to", hosts...), Port: one[uint16](t, "port", 0, 80, 9080), Weight: one[uint32](t, "weight", 50, 70), Subset: one(t, "subset", "", "", "v1"),
+			Host:   one(t, "to", hosts...),
+			Port:   one[uint16](t, "port", 0, 80, 9080),
+			Weight: one[uint32](t, "weight", 50, 70),
+			Subset: one(t, "subset", "", "", "v1"),
 		})
 	}
 	return list
@@ -125,9 +146,13 @@ func drawHTTPRoute(t *rapid.T) *model.HTTPRoute {
 
 func drawHTTPMatch(t *rapid.T) *model.HTTPMatch {
 	m := &model.HTTPMatch{
-		URI:          &model.StringMatch{Kind: one(t, "match", model.Prefix, model.Exact), Value: one(t, "path", "/x", "/y")},
+		URI: &model.StringMatch{
+			Kind:  one(t, "match", model.Prefix, model.Exact),
+			Value: one(t, "path", "/x", "/y"),
+		},
 		SourceLabels: one(t, "source", labelSets...), Port: one[uint16](t, "at port", 0, 0, 9080),
-		Gateways: one(t, "at gateways", nil, nil, []string{"istio-system/a"}), SourceNamespace: one(t, "from namespace", "", "", "shop"),
+		Gateways:        one(t, "at gateways", nil, nil, []string{"istio-system/a"}),
+		SourceNamespace: one(t, "from namespace", "", "", "shop"),
 	}
 	if rarely(t, 3, "by header") {
 		m.Headers = []model.HeaderMatch{{Name: "x", Match: model.StringMatch{Value: "1"}}}
@@ -137,21 +162,31 @@ func drawHTTPMatch(t *rapid.T) *model.HTTPMatch {
 
 func drawL4Match(t *rapid.T) *model.L4Match {
 	return &model.L4Match{
-		SourceLabels: one(t, "source", labelSets...), Port: one[uint16](t, "at port", 0, 0, 3306), SourceNamespace: one(t, "from namespace", "", "", "shop"),
-		Gateways: one(t, "at gateways", nil, nil, nil, []string{"istio-system/a"}),
+		SourceLabels:    one(t, "source", labelSets...),
+		Port:            one[uint16](t, "at port", 0, 0, 3306),
+		SourceNamespace: one(t, "from namespace", "", "", "shop"),
+		Gateways:        one(t, "at gateways", nil, nil, nil, []string{"istio-system/a"}),
 	}
 }
 
 func drawTCPRoute(t *rapid.T) *model.TCPRoute {
 	m := drawL4Match(t)
 	m.DestinationSubnets = one(t, "subnets", subnets...)
-	return &model.TCPRoute{Destinations: drawDestinations(t), Matches: []*model.L4Match{m}, Broken: one(t, "broken", "", "", "", "a mistake")}
+	return &model.TCPRoute{
+		Destinations: drawDestinations(t),
+		Matches:      []*model.L4Match{m},
+		Broken:       one(t, "broken", "", "", "", "a mistake"),
+	}
 }
 
 func drawTLSRoute(t *rapid.T) *model.TLSRoute {
 	m := drawL4Match(t)
 	m.SNIHosts = []model.Host{one(t, "sni", hosts...)}
-	return &model.TLSRoute{Destinations: drawDestinations(t), Matches: []*model.L4Match{m}, Broken: one(t, "broken", "", "", "", "a mistake")}
+	return &model.TLSRoute{
+		Destinations: drawDestinations(t),
+		Matches:      []*model.L4Match{m},
+		Broken:       one(t, "broken", "", "", "", "a mistake"),
+	}
 }
 
 func drawPolicy(t *rapid.T) *model.TrafficPolicy {
@@ -160,7 +195,10 @@ func drawPolicy(t *rapid.T) *model.TrafficPolicy {
 	}
 	p := drawPortPolicy(t)
 	if rarely(t, 4, "by port") {
-		p.Ports = []model.PortPolicy{{Port: 80, Policy: drawPortPolicy(t)}, {Port: 9080, Policy: &model.TrafficPolicy{}}}
+		p.Ports = []model.PortPolicy{{
+			Port:   80,
+			Policy: drawPortPolicy(t),
+		}, {Port: 9080, Policy: &model.TrafficPolicy{}}}
 	}
 	return p
 }
@@ -171,12 +209,18 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	case 4, 5:
 		p.LB = &model.LoadBalancer{Locality: drawLocalityLB(t)}
 	case 0:
-		p.LB = &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: one(t, "hash by", "x-user", "x-team")}}
+		p.LB = &model.LoadBalancer{
+			Kind: model.RingHash,
+			Hash: &model.HashPolicy{Header: one(t, "hash by", "x-user", "x-team")},
+		}
 	case 1:
 		p.LB = &model.LoadBalancer{Kind: model.Maglev, Hash: &model.HashPolicy{SourceIP: true}}
 	}
 	if rapid.Bool().Draw(t, "pool") {
-		p.Pool = &model.ConnectionPool{TCPIdleTimeout: one(t, "idle", 5*time.Second, 6*time.Second), MaxConnectionDuration: one(t, "duration", 0, time.Minute)}
+		p.Pool = &model.ConnectionPool{
+			TCPIdleTimeout:        one(t, "idle", 5*time.Second, 6*time.Second),
+			MaxConnectionDuration: one(t, "duration", 0, time.Minute),
+		}
 	}
 	if rarely(t, 3, "outlier") {
 		p.Outlier = &model.OutlierDetection{Interval: one(t, "interval", time.Second, time.Minute)}
@@ -187,7 +231,10 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	case 1:
 		p.TLS = &model.ClientTLS{Mode: model.IstioMutual, SNI: one(t, "SNI", "", "sni.test")}
 	case 2, 3, 4:
-		p.TLS = &model.ClientTLS{Mode: one(t, "mode", model.Simple, model.Mutual), Credential: one(t, "credential", "a", "b")}
+		p.TLS = &model.ClientTLS{
+			Mode:       one(t, "mode", model.Simple, model.Mutual),
+			Credential: one(t, "credential", "a", "b"),
+		}
 	}
 	return p
 }
@@ -200,9 +247,13 @@ func drawLocalityLB(t *rapid.T) *model.LocalityLB {
 		lb.Off = true
 	case 1, 5:
 		lb.Distribute = []model.Distribute{{
-			From: one(t, "from", model.LocalityPattern{Region: "*"}, model.LocalityPattern{Region: "r1"}, model.LocalityPattern{Region: "r1", Zone: "z1"}),
+			From: one(t, "from", model.LocalityPattern{Region: "*"}, model.LocalityPattern{Region: "r1"},
+				model.LocalityPattern{Region: "r1", Zone: "z1"}),
 			To: []model.LocalityShare{
-				{To: model.LocalityPattern{Region: "r1", Zone: one(t, "zone", "", "z1", "*")}, Percent: one[uint32](t, "percent", 30, 40)},
+				{
+					To:      model.LocalityPattern{Region: "r1", Zone: one(t, "zone", "", "z1", "*")},
+					Percent: one[uint32](t, "percent", 30, 40),
+				},
 				{To: model.LocalityPattern{Region: one(t, "region", "*", "r2")}, Percent: 60},
 			},
 		}}
@@ -210,7 +261,8 @@ func drawLocalityLB(t *rapid.T) *model.LocalityLB {
 		lb.Failover = []model.Failover{{From: one(t, "region", "r1", "r2"), To: one(t, "to region", "r1", "r2", "r3")}}
 	case 3:
 		lb.FailoverPriority = []model.PriorityLabel{
-			{Key: one(t, "label", "version", model.RegionLabel, "app")}, {Key: one(t, "then", model.ZoneLabel, model.HostnameLabel)},
+			{Key: one(t, "label", "version", model.RegionLabel, "app")},
+			{Key: one(t, "then", model.ZoneLabel, model.HostnameLabel)},
 			{Key: "app", Value: one(t, "app", "a", "b"), Fixed: true},
 		}
 	}
@@ -220,7 +272,10 @@ func drawLocalityLB(t *rapid.T) *model.LocalityLB {
 func drawScoped(t *rapid.T) []model.ScopedHost {
 	var list []model.ScopedHost
 	for range rapid.IntRange(1, 2).Draw(t, "scoped") {
-		list = append(list, model.ScopedHost{Namespace: one(t, "ns", "*", ".", "default", "shop"), Host: one(t, "host", slices.Concat(hosts, wildcards, wildcards)...)})
+		list = append(list, model.ScopedHost{
+			Namespace: one(t, "ns", "*", ".", "default", "shop"),
+			Host:      one(t, "host", slices.Concat(hosts, wildcards, wildcards)...),
+		})
 	}
 	return list
 }

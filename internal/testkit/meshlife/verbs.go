@@ -31,16 +31,20 @@ const (
 	Abdicate Verb = "abdicate" // of several claimants the first goes
 	Relabel  Verb = "relabel"  // other labels, or another selector
 	Rename   Verb = "rename"   // an object goes, and one comes that is alike but for its name, in one batch
-	Reroute  Verb = "reroute"  // a destination gets another weight, port or subset, a TCP route other subnets, or a Gateway's server another port
-	Shift    Verb = "shift"    // an endpoint goes from one slice to another
-	Crowd    Verb = "crowd"    // a slice gets so many endpoints that a proxy may have them as collections, or has hardly any left
+	// a destination gets another weight, port or subset, a TCP route other subnets, or a Gateway's
+	// server another port
+	Reroute Verb = "reroute"
+	Shift   Verb = "shift" // an endpoint goes from one slice to another
+	// a slice gets so many endpoints that a proxy may have them as collections, or has hardly any
+	// left
+	Crowd Verb = "crowd"
 )
 
 // Verbs are all of them.
 var Verbs = slices.Sorted(maps.Keys(verbs))
 
-// verb says which kinds a sort of change is for, and how one is drawn; nil when the mesh has nothing to change in this way,
-// and then what would make it have something is drawn before.
+// verb says which kinds a sort of change is for, and how one is drawn; nil when the mesh has
+// nothing to change in this way, and then what would make it have something is drawn before.
 type verb struct {
 	kinds  []kinds.Kind
 	draw   func(*History, *rapid.T, kinds.Kind) []Update
@@ -48,21 +52,38 @@ type verb struct {
 }
 
 var verbs = map[Verb]verb{
-	Create: {Kinds, (*History).create, ""}, Return: {Kinds, (*History).bringBack, Delete}, Recreate: {Kinds, (*History).recreate, ""},
-	Tweak: {Kinds, (*History).tweak, ""}, Replace: {Kinds, (*History).replace, ""}, Delete: {Kinds, (*History).remove, ""},
-	Resend: {Kinds, (*History).resend, ""}, Relist: {Kinds, (*History).relist, ""},
-	Older: {contested, (*History).older, ""}, Younger: {contested, (*History).younger, ""}, Abdicate: {contested, (*History).abdicate, Younger},
-	Rename: {renamed, (*History).rename, ""}, Reroute: {[]kinds.Kind{kinds.VirtualService, kinds.Gateway, kinds.Ingress}, (*History).reroute, ""},
-	Relabel: {labelled, (*History).relabel, ""}, Shift: {[]kinds.Kind{kinds.EndpointSlice}, (*History).shift, ""},
+	Create:   {Kinds, (*History).create, ""},
+	Return:   {Kinds, (*History).bringBack, Delete},
+	Recreate: {Kinds, (*History).recreate, ""},
+	Tweak:    {Kinds, (*History).tweak, ""},
+	Replace:  {Kinds, (*History).replace, ""},
+	Delete:   {Kinds, (*History).remove, ""},
+	Resend:   {Kinds, (*History).resend, ""}, Relist: {Kinds, (*History).relist, ""},
+	Older:    {contested, (*History).older, ""},
+	Younger:  {contested, (*History).younger, ""},
+	Abdicate: {contested, (*History).abdicate, Younger},
+	Rename:   {renamed, (*History).rename, ""},
+	Reroute:  {[]kinds.Kind{kinds.VirtualService, kinds.Gateway, kinds.Ingress}, (*History).reroute, ""},
+	Relabel:  {labelled, (*History).relabel, ""}, Shift: {[]kinds.Kind{kinds.EndpointSlice}, (*History).shift, ""},
 	Crowd: {[]kinds.Kind{kinds.EndpointSlice}, (*History).crowd, ""},
 }
 
 var (
-	contested = []kinds.Kind{kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.PeerAuthentication}
-	labelled  = []kinds.Kind{kinds.Pod, kinds.WorkloadEntry, kinds.Namespace, kinds.Service, kinds.ServiceEntry, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
+	contested = []kinds.Kind{
+		kinds.Service,
+		kinds.ServiceEntry,
+		kinds.VirtualService,
+		kinds.DestinationRule,
+		kinds.Sidecar,
+		kinds.Gateway,
+		kinds.PeerAuthentication,
+	}
+	labelled = []kinds.Kind{kinds.Pod, kinds.WorkloadEntry, kinds.Namespace, kinds.Service, kinds.ServiceEntry,
+		kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
 		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.Ingress}
 	// renamed are kinds whose names say nothing of what they are for.
-	renamed = []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway, kinds.EndpointSlice,
+	renamed = []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar,
+		kinds.Gateway, kinds.EndpointSlice,
 		kinds.AuthorizationPolicy, kinds.PeerAuthentication}
 )
 
@@ -101,7 +122,8 @@ func (h *History) tweak(t *rapid.T, kind kinds.Kind) []Update {
 	return []Update{h.set(k, h.tweaked(t, k))}
 }
 
-// tweaked are the objects of a key with one part changed, unless that makes what ingest would never give.
+// tweaked are the objects of a key with one part changed, unless that makes what ingest would never
+// give.
 func (h *History) tweaked(t *rapid.T, k source.Key) []model.Object {
 	objects, other := Clone(h.present[k]), drawObjects(t, k)
 	i := rapid.IntRange(0, len(objects)-1).Draw(t, "object")
@@ -173,7 +195,8 @@ func (h *History) older(t *rapid.T, kind kinds.Kind) []Update {
 	return h.rival(t, kind, h.present[victim][0], -1)
 }
 
-// beforeEntry creates a Service of Kubernetes, which comes before the ServiceEntry that has its host.
+// beforeEntry creates a Service of Kubernetes, which comes before the ServiceEntry that has its
+// host.
 func (h *History) beforeEntry(t *rapid.T) []Update {
 	taken := map[model.Host]bool{}
 	for _, k := range h.keys(kinds.ServiceEntry) {
@@ -181,7 +204,9 @@ func (h *History) beforeEntry(t *rapid.T) []Update {
 			taken[o.(*model.Service).Host] = true
 		}
 	}
-	k, ok := some(t, slices.DeleteFunc(h.free(kinds.Service), func(k source.Key) bool { return !taken[model.Resolve(k.Name, k.Namespace, "cluster.local")] }))
+	k, ok := some(t, slices.DeleteFunc(h.free(kinds.Service), func(k source.Key) bool {
+		return !taken[model.Resolve(k.Name, k.Namespace, "cluster.local")]
+	}))
 	if !ok {
 		return nil
 	}
@@ -286,8 +311,9 @@ func (h *History) rename(t *rapid.T, kind kinds.Kind) []Update {
 	return []Update{h.set(old, nil), h.set(k, objects)}
 }
 
-// Twin draws an object that is another one under a name of its own, but for one part, so that their names alone decide which of the two
-// counts, and a Rename has an effect; false where there is none, or no name. Lives are not drawn of it.
+// Twin draws an object that is another one under a name of its own, but for one part, so that their
+// names alone decide which of the two counts, and a Rename has an effect; false where there is
+// none, or no name. Lives are not drawn of it.
 func (h *History) Twin(t *rapid.T, kind kinds.Kind) (c Change, ok bool) {
 	old, k, ok := h.besideSome(t, kind)
 	if !ok {
@@ -301,7 +327,9 @@ func (h *History) besideSome(t *rapid.T, kind kinds.Kind) (object, free source.K
 	if object, ok = some(t, h.keys(kind)); !ok {
 		return object, free, false
 	}
-	free, ok = some(t, slices.DeleteFunc(h.free(kind), func(k source.Key) bool { return k.Namespace != object.Namespace }))
+	free, ok = some(t, slices.DeleteFunc(h.free(kind), func(k source.Key) bool {
+		return k.Namespace != object.Namespace
+	}))
 	return object, free, ok
 }
 
@@ -313,7 +341,9 @@ func named(name string, objects []model.Object) []model.Object {
 }
 
 func (h *History) reroute(t *rapid.T, kind kinds.Kind) []Update {
-	k, ok := some(t, slices.DeleteFunc(h.keys(kind), func(k source.Key) bool { return kind != kinds.Gateway && len(leads(h.present[k])) == 0 }))
+	k, ok := some(t, slices.DeleteFunc(h.keys(kind), func(k source.Key) bool {
+		return kind != kinds.Gateway && len(leads(h.present[k])) == 0
+	}))
 	if !ok {
 		return nil
 	}
@@ -376,7 +406,8 @@ func destinations(v *model.VirtualService) []*model.Destination {
 	return found
 }
 
-// shift takes an endpoint out of a slice and puts it into another of the same service, in one batch; for a while it may be in both.
+// shift takes an endpoint out of a slice and puts it into another of the same service, in one
+// batch; for a while it may be in both.
 func (h *History) shift(t *rapid.T, kind kinds.Kind) []Update {
 	var full []source.Key
 	for _, k := range h.keys(kind) {
@@ -421,7 +452,9 @@ func sound(objects []model.Object) bool {
 func soundAlone(o model.Object) bool {
 	switch o := o.(type) {
 	case *model.Service:
-		return distinct(o.Ports, func(p model.ServicePort) any { return p.Port }) && distinct(o.Ports, func(p model.ServicePort) any { return p.Name })
+		return distinct(o.Ports, func(p model.ServicePort) any {
+			return p.Port
+		}) && distinct(o.Ports, func(p model.ServicePort) any { return p.Name })
 	case *model.Gateway:
 		return soundServers(o.Servers)
 	case *model.VirtualService:
@@ -431,7 +464,9 @@ func soundAlone(o model.Object) bool {
 		both := func(d *model.Destination) bool { return d.Port != 0 && d.PortName != "" }
 		return distinct(o.Hosts, func(h model.Host) any { return h }) && !slices.ContainsFunc(destinations(o), both)
 	case *model.EndpointSlice:
-		return distinct(o.Hosts, func(h model.SliceHost) any { return h.Address }) && distinct(o.Ports, func(p model.SlicePort) any { return p.Name })
+		return distinct(o.Hosts, func(h model.SliceHost) any {
+			return h.Address
+		}) && distinct(o.Ports, func(p model.SlicePort) any { return p.Name })
 	}
 	return true
 }
@@ -439,7 +474,8 @@ func soundAlone(o model.Object) bool {
 func soundServers(servers []model.GatewayServer) bool {
 	for i, s := range servers {
 		passes := s.TLS != nil && !s.TLS.Mode.Terminates()
-		if passes != (s.Protocol == model.TLS) || s.TLS != nil && (passes || s.TLS.Mode == model.ServerIstioMutual || len(s.TLS.Files) > 0) != (len(s.TLS.Names()) == 0) {
+		if passes != (s.Protocol == model.TLS) || s.TLS != nil &&
+			(passes || s.TLS.Mode == model.ServerIstioMutual || len(s.TLS.Files) > 0) != (len(s.TLS.Names()) == 0) {
 			return false
 		}
 		for _, o := range servers[:i] {
@@ -462,8 +498,8 @@ func distinct[T any](list []T, key func(T) any) bool {
 	return true
 }
 
-// crowds are how many endpoints crowd leaves a slice with: mostly few, since many take long to compile, or so many as a session keeps in
-// the form of collections, or brings into it.
+// crowds are how many endpoints crowd leaves a slice with: mostly few, since many take long to
+// compile, or so many as a session keeps in the form of collections, or brings into it.
 var crowds = []int{1, 2, 3, 3, 105, 210}
 
 func (h *History) crowd(t *rapid.T, kind kinds.Kind) []Update {
@@ -475,7 +511,11 @@ func (h *History) crowd(t *rapid.T, kind kinds.Kind) []Update {
 	slice.Hosts = nil
 	from := rapid.IntRange(0, 5).Draw(t, "from")
 	for i := range one(t, "how many", crowds...) {
-		slice.Hosts = append(slice.Hosts, model.SliceHost{Address: fmt.Sprint("127.9.0.", from+i), Health: model.Healthy, Node: nodes[i%2]})
+		slice.Hosts = append(slice.Hosts, model.SliceHost{
+			Address: fmt.Sprint("127.9.0.", from+i),
+			Health:  model.Healthy,
+			Node:    nodes[i%2],
+		})
 	}
 	return []Update{h.set(k, []model.Object{slice})}
 }

@@ -1,4 +1,5 @@
-// Package realenvoy finds the Envoy that tests run. It imports nothing of Lateen, and only tests import it.
+// Package realenvoy finds the Envoy that tests run. It imports nothing of Lateen, and only tests
+// import it.
 package realenvoy
 
 import (
@@ -7,8 +8,8 @@ import (
 	"testing"
 )
 
-// Binary is that of $LATEEN_ENVOY, or .tools/envoy in this directory or one above. Without one the test is skipped, or fails if
-// $LATEEN_ENVOY_REQUIRED is set.
+// Binary is that of $LATEEN_ENVOY, or .tools/envoy in this directory or one above. Without one the
+// test is skipped, or fails if $LATEEN_ENVOY_REQUIRED is set.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("LATEEN_ENVOY"); path != "" {

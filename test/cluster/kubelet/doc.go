@@ -1,13 +1,15 @@
-// Package kubelet runs the Pods of a test's API server as local processes, each Pod in a network namespace of its own with a
-// real Envoy to which its connections are redirected. It is scheduler, nodes and kubelets in one:
+// Package kubelet runs the Pods of a test's API server as local processes, each Pod in a network
+// namespace of its own with a real Envoy to which its connections are redirected. It is scheduler,
+// nodes and kubelets in one:
 //
 //	API server ──► Pod without a node ──► a node that is up (Binding)
 //	           ──► Pod on a node ──► worker: namespace, processes, Envoy; probes ──► status
-//	           ──► Pod to be deleted ──► preStop, SIGTERM, SIGKILL after the grace ──► the object goes
+//	           ──► Pod to be deleted ──► preStop, SIGTERM, SIGKILL ──► the object goes
 //
-// Containers of the image lateen/sample play the sample program. A Pod gets a sidecar unless its label or annotation
-// sidecar.istio.io/inject is "false"; with the annotation inject.istio.io/templates: gateway, the Envoy is all that it runs. No
-// such Pod is ready before its Envoy is. Of a Pod's probes only readiness counts: HTTP and TCP, from the node.
+// Containers of the image lateen/sample play the sample program. A Pod gets a sidecar unless its
+// label or annotation sidecar.istio.io/inject is "false"; with the annotation
+// inject.istio.io/templates: gateway, the Envoy is all that it runs. No such Pod is ready before
+// its Envoy is. Of a Pod's probes only readiness counts: HTTP and TCP, from the node.
 //
 // Only tests import it.
 package kubelet

@@ -48,7 +48,13 @@ type Kubelet struct {
 
 // New makes a kubelet on a factory that is not started yet.
 func New(o Options, f informers.SharedInformerFactory) *Kubelet {
-	return &Kubelet{o: o, pods: f.Core().V1().Pods().Informer(), workers: map[types.UID]*worker{}, crashed: map[types.UID]bool{}, nodes: map[string]*node{}}
+	return &Kubelet{
+		o:       o,
+		pods:    f.Core().V1().Pods().Informer(),
+		workers: map[types.UID]*worker{},
+		crashed: map[types.UID]bool{},
+		nodes:   map[string]*node{},
+	}
 }
 
 // Run works until the context ends; then it kills what runs, and tells nobody.
@@ -165,7 +171,8 @@ func (k *Kubelet) Pod(namespace, name string) *podnet.Pod {
 	return nil
 }
 
-// Crash kills a Pod's processes and takes it off the network, as if it had never been: the API server is told nothing.
+// Crash kills a Pod's processes and takes it off the network, as if it had never been: the API
+// server is told nothing.
 func (k *Kubelet) Crash(namespace, name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

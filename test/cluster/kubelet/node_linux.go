@@ -29,8 +29,13 @@ func (k *Kubelet) register(ctx context.Context, name string) error {
 	object := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status: corev1.NodeStatus{
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: podnet.Gateway.String()}},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now()}},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: podnet.Gateway.String()}},
+			Conditions: []corev1.NodeCondition{{
+				Type:              corev1.NodeReady,
+				Status:            corev1.ConditionTrue,
+				Reason:            "KubeletReady",
+				LastHeartbeatTime: metav1.Now(),
+			}},
 		},
 	}
 	if _, err := k.o.Client.CoreV1().Nodes().Create(ctx, object, metav1.CreateOptions{}); err != nil {
@@ -45,7 +50,8 @@ func (k *Kubelet) register(ctx context.Context, name string) error {
 	return nil
 }
 
-// beat renews the node's lease as long as it is there; when that fails, it tries again at the next beat.
+// beat renews the node's lease as long as it is there; when that fails, it tries again at the next
+// beat.
 func (k *Kubelet) beat(n *node) {
 	leases := k.o.Client.CoordinationV1().Leases(leaseNamespace)
 	t := time.NewTicker(heartbeat)
@@ -59,7 +65,11 @@ func (k *Kubelet) beat(n *node) {
 		} else {
 			_, _ = leases.Create(n.lost, &coordinationv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{Name: n.name},
-				Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+				Spec: coordinationv1.LeaseSpec{
+					HolderIdentity:       &n.name,
+					LeaseDurationSeconds: &seconds,
+					RenewTime:            &now,
+				},
 			}, metav1.CreateOptions{})
 		}
 		select {
@@ -70,7 +80,8 @@ func (k *Kubelet) beat(n *node) {
 	}
 }
 
-// LoseNode lets a node vanish: its Pods are killed and off the network, its heartbeat stops, and nobody is told.
+// LoseNode lets a node vanish: its Pods are killed and off the network, its heartbeat stops, and
+// nobody is told.
 func (k *Kubelet) LoseNode(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -44,12 +44,18 @@ func (w *worker) token() (string, error) {
 	ctx, cancel := context.WithTimeout(w.alive, time.Minute)
 	defer cancel()
 	seconds := int64(time.Hour.Seconds())
-	request, err := w.k.o.Client.CoreV1().ServiceAccounts(w.namespace).CreateToken(ctx, w.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{
-			Audiences: []string{audience}, ExpirationSeconds: &seconds,
-			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: w.name, UID: w.uid},
-		},
-	}, metav1.CreateOptions{})
+	request, err := w.k.o.Client.CoreV1().ServiceAccounts(w.namespace).CreateToken(ctx, w.pod.Spec.ServiceAccountName,
+		&authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{
+				Audiences: []string{audience}, ExpirationSeconds: &seconds,
+				BoundObjectRef: &authenticationv1.BoundObjectReference{
+					Kind:       "Pod",
+					APIVersion: "v1",
+					Name:       w.name,
+					UID:        w.uid,
+				},
+			},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -67,12 +73,19 @@ func (w *worker) bootstrap(token string) object {
 	ads := object{"resource_api_version": "V3", "ads": object{}, "initial_fetch_timeout": "0s"}
 	return object{
 		"node": object{
-			"id":      fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.net.Addr, w.name, w.namespace, w.namespace),
+			"id": fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.net.Addr, w.name, w.namespace,
+				w.namespace),
 			"cluster": w.name + "." + w.namespace,
 			"metadata": object{
-				"NAME": w.name, "NAMESPACE": w.namespace, "LABELS": w.pod.Labels, "SERVICE_ACCOUNT": w.pod.Spec.ServiceAccountName,
-				"CLUSTER_ID": "Kubernetes", "INSTANCE_IPS": w.net.Addr.String(), "NODE_NAME": w.node.name, "INTERCEPTION_MODE": mode,
-				"ISTIO_VERSION": "1.31.0", "PROXY_CONFIG": object{},
+				"NAME":              w.name,
+				"NAMESPACE":         w.namespace,
+				"LABELS":            w.pod.Labels,
+				"SERVICE_ACCOUNT":   w.pod.Spec.ServiceAccountName,
+				"CLUSTER_ID":        "Kubernetes",
+				"INSTANCE_IPS":      w.net.Addr.String(),
+				"NODE_NAME":         w.node.name,
+				"INTERCEPTION_MODE": mode,
+				"ISTIO_VERSION":     "1.31.0", "PROXY_CONFIG": object{},
 			},
 		},
 		"admin": object{"address": address("127.0.0.1", 15000)},
@@ -83,7 +96,9 @@ func (w *worker) bootstrap(token string) object {
 				"grpc_services": []object{{
 					"envoy_grpc": object{
 						"cluster_name": "xds-grpc",
-						"retry_policy": object{"retry_back_off": object{"base_interval": "0.05s", "max_interval": "1s"}},
+						"retry_policy": object{
+							"retry_back_off": object{"base_interval": "0.05s", "max_interval": "1s"},
+						},
 					},
 					"initial_metadata": []object{{"key": "authorization", "value": "Bearer " + token}},
 				}},
@@ -99,8 +114,10 @@ func (w *worker) bootstrap(token string) object {
 
 func (w *worker) xdsCluster() object {
 	http2 := object{
-		"@type":                "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-		"explicit_http_config": object{"http2_protocol_options": object{"connection_keepalive": object{"interval": "30s", "timeout": "5s"}}},
+		"@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+		"explicit_http_config": object{
+			"http2_protocol_options": object{"connection_keepalive": object{"interval": "30s", "timeout": "5s"}},
+		},
 	}
 	xds := w.k.o.XDS
 	return object{
@@ -130,7 +147,8 @@ func (w *worker) proxyReady(ctx context.Context) bool {
 func (w *worker) drainProxy(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+adminAddress+"/drain_listeners?graceful&skip_exit", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		"http://"+adminAddress+"/drain_listeners?graceful&skip_exit", nil)
 	if err != nil {
 		return
 	}

@@ -20,8 +20,8 @@ import (
 const (
 	// probeTimeout is that of a probe that does not say.
 	probeTimeout = time.Second
-	// failures is how many looks in a row must fail until a Pod that was ready is not, Kubernetes' failureThreshold: one probe
-	// may come too late on a busy machine.
+	// failures is how many looks in a row must fail until a Pod that was ready is not, Kubernetes'
+	// failureThreshold: one probe may come too late on a busy machine.
 	failures = 3
 )
 
@@ -95,7 +95,8 @@ func get(ctx context.Context, dial func(context.Context, string, string) (net.Co
 	return response.StatusCode < http.StatusBadRequest
 }
 
-// report tells the API server how the Pod is, if that is news. When it fails, the next look tries again.
+// report tells the API server how the Pod is, if that is news. When it fails, the next look tries
+// again.
 func (w *worker) report(ready bool) {
 	status := w.status(ready)
 	news := fmt.Sprint(ready, status.ContainerStatuses)
@@ -108,7 +109,8 @@ func (w *worker) report(ready bool) {
 	}
 	ctx, cancel := context.WithTimeout(w.alive, 5*time.Second)
 	defer cancel()
-	if _, err := w.k.o.Client.CoreV1().Pods(w.namespace).Patch(ctx, w.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
+	if _, err := w.k.o.Client.CoreV1().Pods(w.namespace).Patch(ctx, w.name, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "status"); err == nil {
 		w.reported = news
 	}
 }
@@ -124,9 +126,16 @@ func (w *worker) status(ready bool) corev1.PodStatus {
 		PodIP: w.net.Addr.String(), PodIPs: []corev1.PodIP{{IP: w.net.Addr.String()}},
 	}
 	for kind, status := range map[corev1.PodConditionType]corev1.ConditionStatus{
-		corev1.PodScheduled: corev1.ConditionTrue, corev1.PodInitialized: corev1.ConditionTrue, corev1.ContainersReady: is, corev1.PodReady: is,
+		corev1.PodScheduled:    corev1.ConditionTrue,
+		corev1.PodInitialized:  corev1.ConditionTrue,
+		corev1.ContainersReady: is,
+		corev1.PodReady:        is,
 	} {
-		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now()})
+		s.Conditions = append(s.Conditions, corev1.PodCondition{
+			Type:               kind,
+			Status:             status,
+			LastTransitionTime: metav1.Now(),
+		})
 	}
 	for _, c := range w.containers {
 		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{

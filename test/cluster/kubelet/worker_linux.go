@@ -18,8 +18,9 @@ import (
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
 )
 
-// glance is how often a worker looks at its processes: more often than a kubelet, so that tests wait less.
-const glance = 100 * time.Millisecond
+// pollInterval is how often a worker looks at its processes: more often than a kubelet, so that
+// tests wait less.
+const pollInterval = 100 * time.Millisecond
 
 // flush is how long the Envoy passes on what its workload said last.
 const flush = 2 * time.Second
@@ -53,8 +54,15 @@ type container struct {
 
 func newWorker(k *Kubelet, n *node, pod *corev1.Pod) *worker {
 	w := &worker{
-		k: k, node: n, uid: pod.UID, namespace: pod.Namespace, name: pod.Name, pod: pod, seen: make(chan *corev1.Pod, 1), started: metav1.Now(),
-		failed: failures, // none is ready before it was found so
+		k:         k,
+		node:      n,
+		uid:       pod.UID,
+		namespace: pod.Namespace,
+		name:      pod.Name,
+		pod:       pod,
+		seen:      make(chan *corev1.Pod, 1),
+		started:   metav1.Now(),
+		failed:    failures, // none is ready before it was found so
 	}
 	w.alive, w.kill = context.WithCancel(n.lost)
 	return w
@@ -86,9 +94,10 @@ func (w *worker) run() {
 	w.end()
 }
 
-// watch keeps the processes running and the status true until the Pod is to be deleted, or is killed.
+// watch keeps the processes running and the status true until the Pod is to be deleted, or is
+// killed.
 func (w *worker) watch() {
-	t := time.NewTicker(glance)
+	t := time.NewTicker(pollInterval)
 	defer t.Stop()
 	for w.pod.DeletionTimestamp == nil {
 		w.restart()
@@ -120,7 +129,8 @@ func (w *worker) start() error {
 	if err := os.MkdirAll(w.dir(), 0o755); err != nil {
 		return err
 	}
-	resolv := fmt.Sprintf("nameserver %s\nsearch %s.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n", podnet.Gateway, w.namespace)
+	resolv := fmt.Sprintf("nameserver %s\nsearch %s.svc.cluster.local svc.cluster.local cluster.local\n"+
+		"options ndots:5\n", podnet.Gateway, w.namespace)
 	if err := os.WriteFile(w.resolvConf(), []byte(resolv), 0o644); err != nil {
 		return err
 	}
@@ -152,7 +162,11 @@ func (w *worker) launch(name string, uid int, args, env []string) (*podnet.Proce
 		return nil, err
 	}
 	defer func() { _ = output.Close() }()
-	return w.net.Start(podnet.Command{Args: podnet.InitArgs(w.k.o.Self, w.resolvConf(), uid, args), Env: env, Output: output})
+	return w.net.Start(podnet.Command{
+		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), uid, args),
+		Env:    env,
+		Output: output,
+	})
 }
 
 func (w *worker) startContainer(c *container) (err error) {
@@ -174,15 +188,16 @@ func (w *worker) restart() {
 		case <-c.process.Done():
 			c.restarts++
 			if err := w.startContainer(c); err != nil {
-				w.k.o.Log.Error("a container does not start", "pod", w.namespace+"/"+w.name, "container", c.Name, "error", err)
+				w.k.o.Log.Error("a container does not start", "pod", w.namespace+"/"+w.name, "container", c.Name,
+					"error", err)
 			}
 		default:
 		}
 	}
 }
 
-// terminate lets the Pod end within its grace: what is told to callers first needs time to reach them, which a preStop sleep is
-// for; then the containers end, and the Envoy after them.
+// terminate lets the Pod end within its grace: what is told to callers first needs time to reach
+// them, which a preStop sleep is for; then the containers end, and the Envoy after them.
 func (w *worker) terminate() {
 	grace := 30 * time.Second
 	if s := w.pod.DeletionGracePeriodSeconds; s != nil {
@@ -208,8 +223,8 @@ func (w *worker) terminate() {
 	}
 }
 
-// end takes away what is left of the Pod. Of one whose node is lost nobody hears anything more; the connections of others
-// break.
+// end takes away what is left of the Pod. Of one whose node is lost nobody hears anything more; the
+// connections of others break.
 func (w *worker) end() {
 	if w.net == nil {
 		return

@@ -31,7 +31,9 @@ type Names struct {
 // New makes a responder on a factory that is not started yet.
 func New(f informers.SharedInformerFactory) *Names {
 	return &Names{
-		services: f.Core().V1().Services().Lister(), slices: f.Discovery().V1().EndpointSlices().Lister(), added: map[string][]netip.Addr{},
+		services: f.Core().V1().Services().Lister(),
+		slices:   f.Discovery().V1().EndpointSlices().Lister(),
+		added:    map[string][]netip.Addr{},
 	}
 }
 
@@ -42,10 +44,13 @@ func (n *Names) Add(name string, addresses ...netip.Addr) {
 	n.added[name] = addresses
 }
 
-// Lookup are the addresses of a name as a workload of a namespace says it; none for one that is not known.
+// Lookup are the addresses of a name as a workload of a namespace says it; none for one that is not
+// known.
 func (n *Names) Lookup(name, namespace string) []netip.Addr {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
-	for _, full := range []string{name, name + "." + namespace + "." + Domain, name + "." + Domain, name + ".cluster.local"} {
+	for _, full := range []string{
+		name, name + "." + namespace + "." + Domain, name + "." + Domain, name + ".cluster.local",
+	} {
 		if found := n.resolve(full); len(found) > 0 {
 			return found
 		}
@@ -85,7 +90,9 @@ func (n *Names) service(name, namespace, hostname string) []netip.Addr {
 	if svc.Spec.ClusterIP != corev1.ClusterIPNone {
 		return nil
 	}
-	list, err := n.slices.EndpointSlices(namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name}))
+	list, err := n.slices.EndpointSlices(namespace).List(
+		labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name}),
+	)
 	if err != nil {
 		return nil
 	}

@@ -10,10 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InitCommand is the first argument with which a test binary is started to become a program of a pod: Init.
+// InitCommand is the first argument with which a test binary is started to become a program of a
+// pod: Init.
 const InitCommand = "pod-init"
 
-// InitArgs is the command line by which a test binary becomes a program, with a resolv.conf of the pod's, as a user.
+// InitArgs is the command line by which a test binary becomes a program, with a resolv.conf of the
+// pod's, as a user.
 func InitArgs(self, resolvConf string, uid int, args []string) []string {
 	return append([]string{self, InitCommand, "--resolv-conf", resolvConf, "--uid", fmt.Sprint(uid), "--"}, args...)
 }

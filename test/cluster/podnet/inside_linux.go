@@ -24,7 +24,8 @@ func inside(ns netns.NsHandle, f func() error) error {
 	}
 	result := f()
 	if err := netns.Set(home); err != nil {
-		return fmt.Errorf("leaving a network namespace: %w", err) // the thread stays locked, and ends with its goroutine
+		// the thread stays locked, and ends with its goroutine
+		return fmt.Errorf("leaving a network namespace: %w", err)
 	}
 	runtime.UnlockOSThread()
 	return result

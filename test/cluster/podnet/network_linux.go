@@ -15,7 +15,8 @@ import (
 
 const bridgeName = "pods"
 
-// Addresses of pods are in Prefix; Gateway is the bridge, where what the pods need of the test listens.
+// Addresses of pods are in Prefix; Gateway is the bridge, where what the pods need of the test
+// listens.
 var (
 	Prefix  = netip.MustParsePrefix("10.244.0.0/16")
 	Gateway = netip.MustParseAddr("10.244.0.1")
@@ -56,10 +57,12 @@ func (n *Network) addBridge() (err error) {
 		return fmt.Errorf("adding a bridge: %w", err)
 	}
 	n.bridge = bridge.Index
-	return errors.Join(up(n.links, bridge, netip.PrefixFrom(Gateway, Prefix.Bits())), upLoopback(n.links), inside(n.parent, forward))
+	return errors.Join(up(n.links, bridge, netip.PrefixFrom(Gateway, Prefix.Bits())), upLoopback(n.links),
+		inside(n.parent, forward))
 }
 
-// forward lets the gateway look for a way on, and say that there is none; else what leads nowhere would be lost silently.
+// forward lets the gateway look for a way on, and say that there is none; else what leads nowhere
+// would be lost silently.
 func forward() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }
 
 // up gives a link an address and starts it.

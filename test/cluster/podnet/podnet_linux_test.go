@@ -64,8 +64,10 @@ func run(t *testing.T, p *podnet.Pod, uid int, script string) *bufio.Reader {
 func TestProcessesOfAPodAreAlone(t *testing.T) {
 	n := newNetwork(t)
 	p := newPod(t, n)
-	out := run(t, p, podnet.ProxyUID, "id -u; cat /etc/resolv.conf; ls /sys/class/net >/dev/null; cat /proc/net/route | wc -l")
-	for _, want := range []string{"1337\n", "nameserver 10.244.0.1\n", "3\n"} { // the header, the default route, that to the other pods
+	out := run(t, p, podnet.ProxyUID,
+		"id -u; cat /etc/resolv.conf; ls /sys/class/net >/dev/null; cat /proc/net/route | wc -l")
+	// the header, the default route, that to the other pods
+	for _, want := range []string{"1337\n", "nameserver 10.244.0.1\n", "3\n"} {
 		line, err := out.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, want, line)

@@ -65,8 +65,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// spawner starts all processes from one thread that lives as long as the network: a child that dies with its parent dies with
-// the thread that started it.
+// spawner starts all processes from one thread that lives as long as the network: a child that dies
+// with its parent dies with the thread that started it.
 type spawner struct {
 	requests chan func() // unbuffered: callers wait their turn
 	ended    chan struct{}

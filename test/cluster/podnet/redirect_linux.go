@@ -20,11 +20,12 @@ const (
 // insideAddress is where the proxy calls the workload from.
 var insideAddress = netip.MustParseAddr("127.0.0.6")
 
-// exceptions are ports of the proxy's own, to which connections come as they are: its admin interface, its statistics and its
-// health.
+// exceptions are ports of the proxy's own, to which connections come as they are: its admin
+// interface, its statistics and its health.
 var exceptions = []uint16{15000, 15020, 15021, 15090}
 
-// Redirect sends the pod's connections to its proxy, by rules that do what those of Istio's init container do.
+// Redirect sends the pod's connections to its proxy, by rules that do what those of Istio's init
+// container do.
 func (p *Pod) Redirect() error {
 	c, err := nftables.New(nftables.WithNetNSFd(int(p.ns)))
 	if err != nil {
@@ -33,7 +34,11 @@ func (p *Pod) Redirect() error {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "proxy"})
 	chain := func(name string, hook *nftables.ChainHook, rules ...rule) {
 		at := c.AddChain(&nftables.Chain{
-			Name: name, Table: table, Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityNATDest,
+			Name:     name,
+			Table:    table,
+			Type:     nftables.ChainTypeNAT,
+			Hooknum:  hook,
+			Priority: nftables.ChainPriorityNATDest,
 		})
 		for _, r := range rules {
 			c.AddRule(&nftables.Rule{Table: table, Chain: at, Exprs: append(isTCP(), r...)})
@@ -42,8 +47,10 @@ func (p *Pod) Redirect() error {
 	loopback := netip.MustParseAddr("127.0.0.1")
 	chain("outbound", nftables.ChainHookOutput,
 		all(leavesByLoopback(expr.CmpOpEq), from(insideAddress), pass()),
-		// The proxy calls its own workload by the pod's address, as any other of the service's: in through the front door.
-		all(leavesByLoopback(expr.CmpOpEq), to(expr.CmpOpNeq, loopback), byUser(expr.CmpOpEq, ProxyUID), redirect(inboundPort)),
+		// The proxy calls its own workload by the pod's address, as any other of the service's: in
+		// through the front door.
+		all(leavesByLoopback(expr.CmpOpEq), to(expr.CmpOpNeq, loopback), byUser(expr.CmpOpEq, ProxyUID),
+			redirect(inboundPort)),
 		all(leavesByLoopback(expr.CmpOpEq), byUser(expr.CmpOpNeq, ProxyUID), pass()),
 		all(byUser(expr.CmpOpEq, ProxyUID), pass()),
 		all(to(expr.CmpOpEq, loopback), pass()),

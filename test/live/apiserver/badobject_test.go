@@ -18,10 +18,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/leanproxy"
 )
 
-// TestBadObjects are objects that are in the API server because no webhook was there to refuse them. Each is refused alone, said by
-// name, and disturbs nothing; two replicas of the control plane make the same of it. A large one is not bad. Then gateways live
-// through Secrets that are.
-func TestBadObjects(t *testing.T) {
+// TestBadObjectsAreRefusedAlone are objects that are in the API server because no webhook was there
+// to refuse them. Each is refused alone, said by name, and disturbs nothing; two replicas of the
+// control plane make the same of it. A large one is not bad. Then gateways live through Secrets
+// that are.
+func TestBadObjectsAreRefusedAlone(t *testing.T) {
 	m := start(t, "--write")
 	second := lateenserve.Start(t, m.serve())
 	m.proxies = append(m.proxies, m.connect(second, "client-elsewhere"))
@@ -30,7 +31,9 @@ func TestBadObjects(t *testing.T) {
 		put, mend    func(*mesh)
 	}{
 		{"a regular expression that cannot compile", "VirtualService web-1", func(m *mesh) {
-			m.virtualService("web-1", []*networking.HTTPRoute{{Match: []*networking.HTTPMatchRequest{{Uri: regex("/a(b")}}}})
+			m.virtualService("web-1", []*networking.HTTPRoute{
+				{Match: []*networking.HTTPMatchRequest{{Uri: regex("/a(b")}}},
+			})
 		}, func(m *mesh) { m.remove("web-1") }},
 		{"an address that is none", "EndpointSlice web-2", func(m *mesh) {
 			m.put("web-2", "nowhere")
@@ -42,7 +45,8 @@ func TestBadObjects(t *testing.T) {
 			m.secret("pair", "garbage", "garbage")
 		}, func(m *mesh) { m.noSecret("pair") }},
 		{"a certificate that has ended", "Secret ended", func(m *mesh) {
-			ended := certs.NewAuthority(m.t, "authority").Issue(m.t, "a.test", certs.Valid(time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)))
+			ended := certs.NewAuthority(m.t, "authority").Issue(m.t, "a.test",
+				certs.Valid(time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)))
 			m.secret("ended", ended.Certificate, ended.Key)
 		}, func(m *mesh) { m.noSecret("ended") }},
 		{"the key of another certificate", "Secret crossed", func(m *mesh) {
@@ -57,7 +61,9 @@ func TestBadObjects(t *testing.T) {
 			before := unconcerned(of.proxies[0], name)
 			c.put(&of)
 			for _, replica := range []*lateenserve.Process{of.lateen, second} {
-				eventually(t, c.object+" is reported", func() bool { return contains(problemsOf(t, replica), c.object) })
+				eventually(t, c.object+" is reported", func() bool {
+					return contains(problemsOf(t, replica), c.object)
+				})
 				eventually(t, "and counted", func() bool { return replica.Metrics(t).Sum("lateen_problems") == 1 })
 			}
 			if kind == "VirtualService" {
@@ -71,7 +77,9 @@ func TestBadObjects(t *testing.T) {
 			}
 			c.mend(&of)
 			for _, replica := range []*lateenserve.Process{of.lateen, second} {
-				eventually(t, c.object+" is no longer reported", func() bool { return !contains(problemsOf(t, replica), c.object) })
+				eventually(t, c.object+" is no longer reported", func() bool {
+					return !contains(problemsOf(t, replica), c.object)
+				})
 			}
 			of.marker() // the next case begins with what the proxies have of the mended object
 			m.markers = of.markers
@@ -92,18 +100,22 @@ func TestBadObjects(t *testing.T) {
 func (m *mesh) marked(virtualService string) {
 	m.t.Helper()
 	eventually(m.t, "a condition of VirtualService "+virtualService, func() bool {
-		v, err := m.istio.NetworkingV1().VirtualServices(namespace).Get(m.t.Context(), virtualService, metav1.GetOptions{})
+		v, err := m.istio.NetworkingV1().VirtualServices(namespace).Get(m.t.Context(), virtualService,
+			metav1.GetOptions{})
 		return err == nil && says(v.Status.GetConditions(), []string{"spec.http[0]"})
 	})
 }
 
-// agree waits until the proxies of both replicas have the same, byte for byte, and checks that the replicas say the same.
+// agree waits until the proxies of both replicas have the same, byte for byte, and checks that the
+// replicas say the same.
 func (m *mesh) agree(second *lateenserve.Process) {
 	m.t.Helper()
 	eventually(m.t, "the proxies of both replicas have the same", func() bool {
 		return maps.Equal(versions(m.proxies[0]), versions(m.proxies[len(m.proxies)-1]))
 	})
-	eventually(m.t, "the replicas say the same", func() bool { return slices.Equal(m.problems(), problemsOf(m.t, second)) })
+	eventually(m.t, "the replicas say the same", func() bool {
+		return slices.Equal(m.problems(), problemsOf(m.t, second))
+	})
 }
 
 // secret creates one of type kubernetes.io/tls.
@@ -127,11 +139,13 @@ func regex(s string) *networking.StringMatch {
 
 func (m *mesh) remove(virtualService string) {
 	m.t.Helper()
-	err := m.istio.NetworkingV1().VirtualServices(namespace).Delete(m.t.Context(), virtualService, metav1.DeleteOptions{})
+	err := m.istio.NetworkingV1().VirtualServices(namespace).Delete(m.t.Context(), virtualService,
+		metav1.DeleteOptions{})
 	require.NoError(m.t, err)
 }
 
-// unconcerned are the versions of what a mistake about a service may not touch: all but its own endpoints and virtual host.
+// unconcerned are the versions of what a mistake about a service may not touch: all but its own
+// endpoints and virtual host.
 func unconcerned(p *leanproxy.Client, service string) map[string]string {
 	all := versions(p)
 	delete(all, string(leanproxy.Endpoint)+"/"+cluster(service))
@@ -151,7 +165,8 @@ func contains(problems []problem, text string) bool {
 	return false
 }
 
-// large: a VirtualService with 10,000 routes, close to the 1.5 MB that etcd takes, is served, and changes of others go on.
+// large: a VirtualService with 10,000 routes, close to the 1.5 MB that etcd takes, is served, and
+// changes of others go on.
 func (m *mesh) large() {
 	routes := make([]*networking.HTTPRoute, 10000)
 	for i := range routes {

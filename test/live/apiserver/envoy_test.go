@@ -23,8 +23,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
-// gateway is a running Envoy of a gateway workload, the only one of its namespace: a Pod with a service account of its own, on a
-// loopback address of its own.
+// gateway is a running Envoy of a gateway workload, the only one of its namespace: a Pod with a
+// service account of its own, on a loopback address of its own.
 type gateway struct {
 	m                  *mesh
 	namespace, address string
@@ -34,29 +34,43 @@ type gateway struct {
 // gatewayAccount is the service account of gateways' Pods.
 const gatewayAccount = "gateway"
 
-// runGateway makes a namespace with a gateway workload that has the label app: <namespace>-gateway, and is served by one replica.
+// runGateway makes a namespace with a gateway workload that has the label app: <namespace>-gateway,
+// and is served by one replica.
 func (m *mesh) runGateway(replica *lateenserve.Process, namespace, address string) *gateway {
 	m.t.Helper()
 	ctx, name := m.t.Context(), namespace+"-gateway"
-	_, err := m.core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err := m.core.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(m.t, err)
 	accounts := m.core.CoreV1().ServiceAccounts(namespace)
-	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: gatewayAccount}}, metav1.CreateOptions{})
+	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: gatewayAccount}},
+		metav1.CreateOptions{})
 	require.NoError(m.t, err)
 	pod := m.api.RunPod(m.t, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": name}},
-		Spec:       corev1.PodSpec{ServiceAccountName: gatewayAccount, Containers: []corev1.Container{{Name: "istio-proxy", Image: "envoy"}}},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: gatewayAccount,
+			Containers:         []corev1.Container{{Name: "istio-proxy", Image: "envoy"}},
+		},
 	}, address)
-	token, err := accounts.CreateToken(ctx, gatewayAccount, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		Audiences:      []string{"istio-ca"},
-		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: name, UID: pod.UID},
-	}}, metav1.CreateOptions{})
+	token, err := accounts.CreateToken(ctx, gatewayAccount,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			Audiences: []string{"istio-ca"},
+			BoundObjectRef: &authenticationv1.BoundObjectReference{
+				Kind:       "Pod",
+				APIVersion: "v1",
+				Name:       name,
+				UID:        pod.UID,
+			},
+		}}, metav1.CreateOptions{})
 	require.NoError(m.t, err)
 
 	g := &gateway{m: m, namespace: namespace, address: address}
 	adminFile := filepath.Join(m.t.TempDir(), "admin")
-	envoy := exec.Command(realenvoy.Binary(m.t), "--config-yaml", g.bootstrap(replica, token.Status.Token), "--admin-address-path", adminFile,
-		"--concurrency", "1", "--disable-hot-restart", "--log-level", "error", "--drain-time-s", "1", "--drain-strategy", "immediate")
+	envoy := exec.Command(realenvoy.Binary(m.t), "--config-yaml", g.bootstrap(replica, token.Status.Token),
+		"--admin-address-path", adminFile,
+		"--concurrency", "1", "--disable-hot-restart", "--log-level", "error", "--drain-time-s", "1",
+		"--drain-strategy", "immediate")
 	envoy.Stderr = os.Stderr
 	envoy.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(m.t, envoy.Start())
@@ -78,7 +92,8 @@ func (g *gateway) bootstrap(replica *lateenserve.Process, token string) string {
 node:
   id: router~%[1]s~%[2]s.%[3]s~%[3]s.svc.cluster.local
   cluster: %[2]s
-  metadata: {NAME: %[2]s, NAMESPACE: %[3]s, SERVICE_ACCOUNT: %[4]s, CLUSTER_ID: Kubernetes, INSTANCE_IPS: %[1]s, LABELS: {app: %[2]s}, PROXY_CONFIG: {}}
+  metadata: {NAME: %[2]s, NAMESPACE: %[3]s, SERVICE_ACCOUNT: %[4]s, CLUSTER_ID: Kubernetes,
+    INSTANCE_IPS: %[1]s, LABELS: {app: %[2]s}, PROXY_CONFIG: {}}
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 dynamic_resources:
   cds_config: {resource_api_version: V3, ads: {}, initial_fetch_timeout: 0s}
@@ -87,7 +102,9 @@ dynamic_resources:
     api_type: DELTA_GRPC
     transport_api_version: V3
     set_node_on_first_message_only: true
-    grpc_services: [{envoy_grpc: {cluster_name: xds-grpc}, initial_metadata: [{key: authorization, value: Bearer %[5]s}]}]
+    grpc_services:
+    - envoy_grpc: {cluster_name: xds-grpc}
+      initial_metadata: [{key: authorization, value: Bearer %[5]s}]
 static_resources:
   clusters:
   - name: xds-grpc
@@ -105,7 +122,8 @@ static_resources:
 // at is where the gateway takes connections.
 func (g *gateway) at(port int) string { return net.JoinHostPort(g.address, strconv.Itoa(port)) }
 
-// clusters are the names of all clusters that Envoy has from the control plane, but those without a host's name.
+// clusters are the names of all clusters that Envoy has from the control plane, but those without a
+// host's name.
 func (g *gateway) clusters(t *testing.T) (names []string) {
 	t.Helper()
 	var dump struct {

@@ -24,19 +24,23 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
 )
 
-// tenant is a namespace that has its own gateway, its own hosts, and a service behind them that says the namespace's name.
+// tenant is a namespace that has its own gateway, its own hosts, and a service behind them that
+// says the namespace's name.
 type tenant struct {
 	*gateway
 	authority *certs.Authority
 }
 
-// tenant makes one. Its gateway terminates TLS for <namespace>.test at port 8443 (Secret "own"), for clients with a certificate at
-// 8444 (Secret "mutual", authorities in "mutual-cacert"), and takes requests in plaintext at 8080; never.<namespace>.test at port
-// 8443 has a Secret that was garbage from the start.
+// tenant makes one. Its gateway terminates TLS for <namespace>.test at port 8443 (Secret "own"),
+// for clients with a certificate at 8444 (Secret "mutual", authorities in "mutual-cacert"), and
+// takes requests in plaintext at 8080; never.<namespace>.test at port 8443 has a Secret that was
+// garbage from the start.
 func (m *mesh) tenant(replica *lateenserve.Process, namespace, address string) *tenant {
 	m.t.Helper()
 	o := &tenant{gateway: m.runGateway(replica, namespace, address), authority: certs.NewAuthority(m.t, namespace)}
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, namespace) }))
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, namespace)
+	}))
 	m.t.Cleanup(backend.Close)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(backend.URL, "http://"))
 	require.NoError(m.t, err)
@@ -63,8 +67,10 @@ spec:
   servers:
   - {port: {number: 8080, name: http, protocol: HTTP}, hosts: [%[1]s.test]}
   - {port: {number: 8443, name: https, protocol: HTTPS}, hosts: [%[1]s.test], tls: {mode: SIMPLE, credentialName: own}}
-  - {port: {number: 8443, name: never, protocol: HTTPS}, hosts: [never.%[1]s.test], tls: {mode: SIMPLE, credentialName: never}}
-  - {port: {number: 8444, name: mutual, protocol: HTTPS}, hosts: [%[1]s.test], tls: {mode: MUTUAL, credentialName: mutual}}
+  - {port: {number: 8443, name: never, protocol: HTTPS}, hosts: [never.%[1]s.test],
+     tls: {mode: SIMPLE, credentialName: never}}
+  - {port: {number: 8444, name: mutual, protocol: HTTPS}, hosts: [%[1]s.test],
+     tls: {mode: MUTUAL, credentialName: mutual}}
 `, namespace))
 	_, err = m.istio.NetworkingV1().Gateways(namespace).Create(m.t.Context(), &wayIn, metav1.CreateOptions{})
 	require.NoError(m.t, err)
@@ -122,9 +128,11 @@ func (o *tenant) put(t *testing.T, name string, data map[string]string) {
 	require.NoError(t, err)
 }
 
-// ask sends a request in TLS over a connection of its own, and returns what was answered and the certificate that was shown.
+// ask sends a request in TLS over a connection of its own, and returns what was answered and the
+// certificate that was shown.
 func (o *tenant) ask(port int, host string, shown ...tls.Certificate) (body, serial string, err error) {
-	return ask("https://"+host, o.at(port), &tls.Config{RootCAs: o.authority.Pool(), Certificates: shown, MinVersion: tls.VersionTLS12})
+	return ask("https://"+host, o.at(port),
+		&tls.Config{RootCAs: o.authority.Pool(), Certificates: shown, MinVersion: tls.VersionTLS12})
 }
 
 // ask sends a request to an address, whatever its URL says.
@@ -159,7 +167,8 @@ func (o *tenant) shows(t *testing.T, want certs.Pair) {
 	})
 }
 
-// load asks again and again, each time over a new connection, until it is stopped; then it requires that no request failed.
+// load asks again and again, each time over a new connection, until it is stopped; then it requires
+// that no request failed.
 func load(t *testing.T, ask func() error) (stop func()) {
 	var (
 		running sync.WaitGroup
@@ -189,7 +198,8 @@ func load(t *testing.T, ask func() error) (stop func()) {
 	}
 }
 
-// says waits until the Gateway's condition names these mistakes, one each; none means that all of it is in force.
+// says waits until the Gateway's condition names these mistakes, one each; none means that all of
+// it is in force.
 func (o *tenant) says(t *testing.T, mistakes ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("a condition of Gateway %s/way-in: %q", o.namespace, mistakes), func() bool {
@@ -211,7 +221,8 @@ func says(conditions []*metav1alpha1.IstioCondition, mistakes []string) bool {
 				return false
 			}
 		}
-		return (c.GetStatus() == "True") == (len(mistakes) == 0) && len(mistakes) == strings.Count(c.GetMessage(), "error: ")
+		return (c.GetStatus() == "True") == (len(mistakes) == 0) &&
+			len(mistakes) == strings.Count(c.GetMessage(), "error: ")
 	}
 	return false
 }

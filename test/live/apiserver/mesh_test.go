@@ -41,7 +41,8 @@ type mesh struct {
 	markers int
 }
 
-// start makes a mesh. The test itself does what controllers do, so that it knows what changes. Arguments are lateen's.
+// start makes a mesh. The test itself does what controllers do, so that it knows what changes.
+// Arguments are lateen's.
 func start(t *testing.T, args ...string) *mesh {
 	t.Helper()
 	if testing.Short() {
@@ -56,7 +57,8 @@ func start(t *testing.T, args ...string) *mesh {
 	m.istio, err = istioclient.NewForConfig(api.Config())
 	require.NoError(t, err)
 	for _, name := range []string{namespace, rootNamespace} {
-		_, err = m.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err = m.core.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	for i := range services {
@@ -73,7 +75,9 @@ func start(t *testing.T, args ...string) *mesh {
 // serve has no early batches: what one controller writes after another counts as one change.
 func (m *mesh) serve() lateenserve.Options {
 	return lateenserve.Options{
-		Binary: binary, Args: append([]string{"--kubeconfig", m.api.Kubeconfig()}, m.args...), Env: []string{"PILOT_DEBOUNCE_AFTER=100ms"},
+		Binary: binary,
+		Args:   append([]string{"--kubeconfig", m.api.Kubeconfig()}, m.args...),
+		Env:    []string{"PILOT_DEBOUNCE_AFTER=100ms"},
 	}
 }
 
@@ -99,14 +103,19 @@ func (m *mesh) service(name, address string) {
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 	}, metav1.CreateOptions{})
 	require.NoError(m.t, err)
-	_, err = m.core.DiscoveryV1().EndpointSlices(namespace).Create(m.t.Context(), slice(name, address), metav1.CreateOptions{})
+	_, err = m.core.DiscoveryV1().EndpointSlices(namespace).Create(m.t.Context(), slice(name, address),
+		metav1.CreateOptions{})
 	require.NoError(m.t, err)
 }
 
 func slice(name, address string) *discoveryv1.EndpointSlice {
 	port, portName := int32(80), "http"
 	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      name,
+			Namespace: namespace,
+			Labels:    map[string]string{discoveryv1.LabelServiceName: name},
+		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
@@ -137,8 +146,8 @@ func virtualHost(service string) string {
 	return "80/" + service + "." + namespace + ".svc.cluster.local:80"
 }
 
-// marker adds a service and waits until every proxy can call it: then everything that was said before, by these watches, has been
-// taken in. It returns the service's name.
+// marker adds a service and waits until every proxy can call it: then everything that was said
+// before, by these watches, has been taken in. It returns the service's name.
 func (m *mesh) marker() string {
 	m.t.Helper()
 	m.markers++
@@ -169,7 +178,8 @@ func (m *mesh) mark() mark {
 	return marks
 }
 
-// sent are the names that each proxy was sent since a mark, by type; every proxy was sent the same. Streams may not have broken.
+// sent are the names that each proxy was sent since a mark, by type; every proxy was sent the same.
+// Streams may not have broken.
 func (m *mesh) sent(since mark) map[leanproxy.Type]map[string]int {
 	m.t.Helper()
 	var first map[leanproxy.Type]map[string]int
@@ -204,8 +214,8 @@ func keys(sent map[leanproxy.Type]map[string]int) (all []string) {
 	return all
 }
 
-// only checks that since a mark nothing came but a marker (its cluster, its endpoints, its virtual host) and the endpoints of further
-// services.
+// only checks that since a mark nothing came but a marker (its cluster, its endpoints, its virtual
+// host) and the endpoints of further services.
 func (m *mesh) only(since mark, marker string, endpoints ...string) {
 	m.t.Helper()
 	sent := m.sent(since)

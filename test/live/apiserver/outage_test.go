@@ -14,9 +14,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/leanproxy"
 )
 
-// TestAPIServerFails lets one mesh live through everything that befalls an API server. What has not changed is not sent again,
-// whatever happens: that is counted, not estimated.
-func TestAPIServerFails(t *testing.T) {
+// TestOutageOfTheAPIServerSendsNothingAgain lets one mesh live through everything that befalls an
+// API server. What has not changed is not sent again, whatever happens: that is counted, not
+// estimated.
+func TestOutageOfTheAPIServerSendsNothingAgain(t *testing.T) {
 	m := start(t)
 	for _, c := range []struct {
 		name string
@@ -40,7 +41,8 @@ func TestAPIServerFails(t *testing.T) {
 	}
 }
 
-// outage: proxies keep what they have, new ones get the last known state, and afterwards all lists are read again for nothing.
+// outage: proxies keep what they have, new ones get the last known state, and afterwards all lists
+// are read again for nothing.
 func (m *mesh) outage() {
 	mark := m.mark()
 	m.api.Stop(m.t)
@@ -62,7 +64,9 @@ func (m *mesh) changedMeanwhile() {
 	m.put("web-3", "10.9.9.9")
 	m.api.Restart(m.t)
 	for _, p := range m.proxies {
-		p.Await(m.t, "the endpoint that moved", func(s *leanproxy.State) bool { return s.Hosts(cluster("web-3")) == "10.9.9.9:80" })
+		p.Await(m.t, "the endpoint that moved", func(s *leanproxy.State) bool {
+			return s.Hosts(cluster("web-3")) == "10.9.9.9:80"
+		})
 	}
 	m.only(mark, m.marker(), "web-3")
 }
@@ -102,7 +106,8 @@ func (m *mesh) expired() {
 	m.put("web-4", "10.1.0.5") // as it was: the history goes on, and nothing has changed
 	m.api.Compact(m.t)
 	m.api.Restart(m.t)
-	watch, err := m.core.CoreV1().Services(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
+	watch, err := m.core.CoreV1().Services(namespace).Watch(ctx,
+		metav1.ListOptions{ResourceVersion: before.ResourceVersion})
 	if err == nil {
 		err = apierrors.FromObject((<-watch.ResultChan()).Object)
 		watch.Stop()

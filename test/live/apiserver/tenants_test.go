@@ -11,8 +11,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
 )
 
-// gateways: two namespaces each have a gateway of their own, whose Secrets are renewed, spoilt and mended. Each is served by another
-// replica, and one replica writes what is wrong with either.
+// gateways: two namespaces each have a gateway of their own, whose Secrets are renewed, spoilt and
+// mended. Each is served by another replica, and one replica writes what is wrong with either.
 func (m *mesh) gateways(second *lateenserve.Process) {
 	t, replicas := m.t, []*lateenserve.Process{m.lateen, second}
 	red, blue := m.tenant(m.lateen, "red", "127.61.0.1"), m.tenant(second, "blue", "127.61.0.2")
@@ -36,7 +36,8 @@ func own(t *testing.T, own, other *tenant) {
 	})
 	_, _, err := ask("http://"+other.namespace+".test", own.at(8080), nil)
 	require.EqualError(t, err, "status 404")
-	_, _, err = ask("https://"+other.namespace+".test", own.at(8443), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) //nolint:gosec // nobody may answer
+	_, _, err = ask("https://"+other.namespace+".test", own.at(8443),
+		&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) //nolint:gosec // nobody may answer
 	require.Error(t, err, "nobody answers to another's name")
 	_, _, err = own.ask(8443, "never."+host)
 	require.Error(t, err, "its certificate was never good")
@@ -55,7 +56,8 @@ func (o *tenant) renewed(t *testing.T) {
 	stop()
 }
 
-// authoritiesRenewed: clients of the old and of the new authority get in while both are trusted, and then those of the new alone.
+// authoritiesRenewed: clients of the old and of the new authority get in while both are trusted,
+// and then those of the new alone.
 func (o *tenant) authoritiesRenewed(t *testing.T) {
 	next, host := certs.NewAuthority(t, "next"), o.namespace+".test"
 	before, after := o.authority.Issue(t, "client").TLS(t), next.Issue(t, "client").TLS(t)
@@ -84,7 +86,8 @@ func (o *tenant) authoritiesRenewed(t *testing.T) {
 	o.says(t, "spec.servers[2].tls")
 }
 
-// spoilt: a Secret of garbage leaves the gateway with the certificate that it has, is said, and is mended by the next good one.
+// spoilt: a Secret of garbage leaves the gateway with the certificate that it has, is said, and is
+// mended by the next good one.
 func (o *tenant) spoilt(t *testing.T, replicas []*lateenserve.Process) {
 	good, host := o.issue(t), o.namespace+".test"
 	o.put(t, "own", pairOf(good))
@@ -93,11 +96,15 @@ func (o *tenant) spoilt(t *testing.T, replicas []*lateenserve.Process) {
 	wrong := func(n float64) {
 		t.Helper()
 		for _, r := range replicas {
-			eventually(t, "problems are counted", func() bool { return r.Metrics(t).Sum("lateen_problems", "severity", "error") == n })
+			eventually(t, "problems are counted", func() bool {
+				return r.Metrics(t).Sum("lateen_problems", "severity", "error") == n
+			})
 		}
 	}
 	wrong(4) // the Secrets that never were good, and the Gateways that name them
-	for _, bad := range []map[string]string{garbage(), pairOf(certs.Pair{Certificate: good.Certificate, Key: o.issue(t).Key})} {
+	for _, bad := range []map[string]string{
+		garbage(), pairOf(certs.Pair{Certificate: good.Certificate, Key: o.issue(t).Key}),
+	} {
 		o.put(t, "own", bad)
 		o.says(t, "spec.servers[1].tls", "spec.servers[2].tls")
 		wrong(6)
@@ -117,7 +124,8 @@ func (o *tenant) spoilt(t *testing.T, replicas []*lateenserve.Process) {
 	wrong(4)
 }
 
-// missing: a Secret that is taken away closes the servers that name it, until it is there again; so does one that never was good.
+// missing: a Secret that is taken away closes the servers that name it, until it is there again; so
+// does one that never was good.
 func (o *tenant) missing(t *testing.T) {
 	host := o.namespace + ".test"
 	require.NoError(t, o.m.core.CoreV1().Secrets(o.namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))

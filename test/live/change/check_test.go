@@ -19,8 +19,9 @@ func check(t *testing.T, dir string, timeout time.Duration) (out string, exit in
 	return out + errs, exit
 }
 
-// TestCheckBesideAMesh checks a directory on which a mesh runs already, with its entrance at a port of that very number.
-func TestCheckBesideAMesh(t *testing.T) {
+// TestCheckRunsBesideAMesh checks a directory on which a mesh runs already, with its entrance at a
+// port of that very number.
+func TestCheckRunsBesideAMesh(t *testing.T) {
 	dir := bookinfo(t)
 	m := &mesh{t: t, dir: dir}
 	entrance := freePort(t)
@@ -54,9 +55,30 @@ func TestCheckFindsWhatIsBroken(t *testing.T) {
 		name, file, from, to, says string
 		timeout                    time.Duration
 	}{
-		{"a route to nowhere", "gateway.yaml", "host: productpage", "host: product-page", `FAILED: \d+ of 50 requests failed, 1 error in the manifests`, patience},
-		{"a mistake that no request meets", "traffic.yaml", "subset: v3\n      weight: 10", "subset: v3\n      wait: 10", `FAILED: 0 of 50 requests failed, \d+ errors? in the manifests`, patience},
-		{"a program that cannot start", "details.yaml", "image: lateen/sample", "image: nginx", `not everything is ready after 10s`, 10 * time.Second},
+		{
+			"a route to nowhere",
+			"gateway.yaml",
+			"host: productpage",
+			"host: product-page",
+			`FAILED: \d+ of 50 requests failed, 1 error in the manifests`,
+			patience,
+		},
+		{
+			"a mistake that no request meets",
+			"traffic.yaml",
+			"subset: v3\n      weight: 10",
+			"subset: v3\n      wait: 10",
+			`FAILED: 0 of 50 requests failed, \d+ errors? in the manifests`,
+			patience,
+		},
+		{
+			"a program that cannot start",
+			"details.yaml",
+			"image: lateen/sample",
+			"image: nginx",
+			`not everything is ready after 10s`,
+			10 * time.Second,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := bookinfo(t)
@@ -71,7 +93,7 @@ func TestCheckFindsWhatIsBroken(t *testing.T) {
 	}
 }
 
-func TestWhatCannotRunSaysWhy(t *testing.T) {
+func TestCommandThatCannotRunSaysWhy(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	_, errs, exit := lateen(t, nil, "up", missing)
 	require.Equal(t, 1, exit)

@@ -12,15 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCrash kills one process of a mesh that has two pods of everything that it kills, while requests go through it.
+// TestCrashFailsOnlyRequestsOfTheCrashed kills one process of a mesh that has two pods of
+// everything that it kills, while requests go through it.
 //
-// Requests for ratings are tried again after any failure (the example's VirtualService says so), hence hardly one may fail. Those
-// for reviews have the default retry policy: it tries again where it is certain that nothing was executed. So what was in flight
-// at an Envoy that is killed fails. And an app killed behind an Envoy that lives goes on failing until its endpoint has gone from every
-// proxy, a tenth of a second later: the workload is a phantom until then. After that no request may fail in any case.
+// Requests for ratings are tried again after any failure (the example's VirtualService says so),
+// hence hardly one may fail. Those for reviews have the default retry policy: it tries again where
+// it is certain that nothing was executed. So what was in flight at an Envoy that is killed fails.
+// And an app killed behind an Envoy that lives goes on failing until its endpoint has gone from
+// every proxy, a tenth of a second later: the workload is a phantom until then. After that no
+// request may fail in any case.
 //
-// Each case has a mesh of its own: the example's outlierDetection keeps a pod that failed out for fifteen seconds, ready or not.
-func TestCrash(t *testing.T) {
+// Each case has a mesh of its own: the example's outlierDetection keeps a pod that failed out for
+// fifteen seconds, ready or not.
+func TestCrashFailsOnlyRequestsOfTheCrashed(t *testing.T) {
 	for _, c := range []struct {
 		name, deployment, container string
 		retried                     bool
@@ -42,12 +46,17 @@ func TestCrash(t *testing.T) {
 			before, _ := load.count()
 			killed := time.Now()
 			m.kill(t, c.deployment, c.container)
-			m.screen.await(t, mark, `default/`+c.deployment+`-\S+ \(`+c.container+`\): crashed: signal: killed; starts again in `)
-			m.screen.until(t, mark, "the push without the endpoint", func(lines []string) bool { return pushes(lines) > 0 })
+			m.screen.await(t, mark, `default/`+c.deployment+`-\S+ \(`+c.container+
+				`\): crashed: signal: killed; starts again in `)
+			m.screen.until(t, mark, "the push without the endpoint", func(lines []string) bool {
+				return pushes(lines) > 0
+			})
 			away := time.Now()
 			meanwhile, _ := load.count()
 			m.settled(c.deployment, 2)
-			m.screen.until(t, mark, "the push with the endpoint", func(lines []string) bool { return pushes(lines) > 1 })
+			m.screen.until(t, mark, "the push with the endpoint", func(lines []string) bool {
+				return pushes(lines) > 1
+			})
 			load.goesOn(t)
 			answers, failures := load.report(t)
 			t.Logf("the endpoint was out of all proxies %v after the kill", away.Sub(killed).Round(time.Millisecond))
@@ -60,10 +69,12 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// unlucky is how many of n requests that may meet a dead host may be lost although their callers try again: more are once in a million
-// runs. Envoy avoids the host of the attempt before by drawing anew, at most five times (host_selection_retry_max_attempts), and of two
-// hosts least-request draws the dead one, which is idle, three times in four: it is tried again with probability (3/4)^6 = 0.18, three
-// times in a row with 0.006. Some 40 requests meet the dead host before its endpoint is gone, more on a busy machine.
+// unlucky is how many of n requests that may meet a dead host may be lost although their callers
+// try again: more are once in a million runs. Envoy avoids the host of the attempt before by
+// drawing anew, at most five times (host_selection_retry_max_attempts), and of two hosts
+// least-request draws the dead one, which is idle, three times in four: it is tried again with
+// probability (3/4)^6 = 0.18, three times in a row with 0.006. Some 40 requests meet the dead host
+// before its endpoint is gone, more on a busy machine.
 func unlucky(n int) (k int) {
 	const lost = 0.006
 	exactly := math.Pow(1-lost, float64(n)) // the probability that k are
@@ -84,8 +95,9 @@ func pushes(lines []string) (n int) {
 	return n
 }
 
-// kill ends one process of a Deployment as the kernel would, without warning. Envoys are told by their bootstrap's path, which
-// has the pod's name, and apps by their standing for the Deployment's version.
+// kill ends one process of a Deployment as the kernel would, without warning. Envoys are told by
+// their bootstrap's path, which has the pod's name, and apps by their standing for the Deployment's
+// version.
 func (m *mesh) kill(t *testing.T, deployment, container string) {
 	t.Helper()
 	for _, p := range m.children() {

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryWayToEndLeavesStateForTheNextStart ends a mesh in each way that it can end, and starts another on the same state right after.
+// TestEveryWayToEndLeavesStateForTheNextStart ends a mesh in each way that it can end, and starts
+// another on the same state right after.
 func TestEveryWayToEndLeavesStateForTheNextStart(t *testing.T) {
 	bystander := exec.Command("sleep", "1000")
 	require.NoError(t, bystander.Start())
@@ -59,7 +60,8 @@ func TestEveryWayToEndLeavesStateForTheNextStart(t *testing.T) {
 	})
 }
 
-// incarnation is a process by what nobody else will have: a process id is given again some day, with another start time.
+// incarnation is a process by what nobody else will have: a process id is given again some day,
+// with another start time.
 type incarnation struct{ pid, parent, state, started string }
 
 // incarnationOf is the process that has an id now, if there is one.
@@ -68,7 +70,8 @@ func incarnationOf(pid string) (incarnation, bool) {
 	if err != nil {
 		return incarnation{}, false
 	}
-	// The second field is the name, in parentheses; after it come state, parent and, as field 22, the start time (proc(5)).
+	// The second field is the name, in parentheses; after it come state, parent and, as field 22,
+	// the start time (proc(5)).
 	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
 	if len(fields) < 20 {
 		return incarnation{}, false
@@ -99,15 +102,19 @@ func commandOf(pid string) string {
 	return strings.ReplaceAll(string(content), "\x00", " ")
 }
 
-// runs tells whether it is the same process still; one that has ended and that nobody has reaped does not run.
+// runs tells whether it is the same process still; one that has ended and that nobody has reaped
+// does not run.
 func (i incarnation) runs() bool {
 	now, ok := incarnationOf(i.pid)
 	return ok && now.started == i.started && now.state != "Z"
 }
 
-// requireEnded waits until none of the processes is left: after a SIGKILL it is the kernel that ends them.
+// requireEnded waits until none of the processes is left: after a SIGKILL it is the kernel that
+// ends them.
 func requireEnded(t *testing.T, processes []incarnation) {
 	t.Helper()
 	require.NotEmpty(t, processes)
-	require.Eventually(t, func() bool { return !slices.ContainsFunc(processes, incarnation.runs) }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(processes, incarnation.runs)
+	}, patience, 10*time.Millisecond)
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// load sends requests over connections that stay open, at a steady rate as long as the answers keep up, until it is stopped.
+// load sends requests over connections that stay open, at a steady rate as long as the answers keep
+// up, until it is stopped.
 type load struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -40,7 +41,8 @@ const (
 	rate        = 250 // requests a second, over all connections
 )
 
-// startLoad asks for the URLs in turn. An answer is right if it is a 200 and the check finds nothing wrong with its body.
+// startLoad asks for the URLs in turn. An answer is right if it is a 200 and the check finds
+// nothing wrong with its body.
 func startLoad(t *testing.T, urls []string, wrong func(body []byte) string) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -65,7 +67,8 @@ func (l *load) work(ctx context.Context, first int, urls []string, wrong func(bo
 		case <-pace.C:
 		}
 		began := time.Now()
-		// A request that was sent is waited for, even if the load ends meanwhile: none is left uncounted.
+		// A request that was sent is waited for, even if the load ends meanwhile: none is left
+		// uncounted.
 		why := request(context.WithoutCancel(ctx), client, urls[i%len(urls)], wrong)
 		l.mu.Lock()
 		l.answers++
@@ -124,7 +127,8 @@ func (l *load) report(t *testing.T) (answers int, failures []failure) {
 	l.end()
 	took := time.Since(l.began)
 	answers, failures = l.count()
-	t.Logf("%d requests over %d connections in %v (%.0f a second), %d failed", answers, connections, took.Round(time.Millisecond),
+	t.Logf("%d requests over %d connections in %v (%.0f a second), %d failed", answers, connections,
+		took.Round(time.Millisecond),
 		float64(answers)/took.Seconds(), len(failures))
 	for i, f := range failures {
 		if i == 10 {

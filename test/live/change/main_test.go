@@ -13,7 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
-// binary is the lateen that the tests run: that of the variable LATEEN_BINARY, or one built for this run.
+// binary is the lateen that the tests run: that of the variable LATEEN_BINARY, or one built for
+// this run.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -37,8 +38,8 @@ func build(dir string) (string, error) {
 	return lateenserve.Build(dir, lateenserve.AsTests()...)
 }
 
-// envoy is the Envoy of the variable LATEEN_ENVOY, or .tools/envoy of the checkout. Without one the test is skipped, unless
-// LATEEN_ENVOY_REQUIRED is set.
+// envoy is the Envoy of the variable LATEEN_ENVOY, or .tools/envoy of the checkout. Without one the
+// test is skipped, unless LATEEN_ENVOY_REQUIRED is set.
 func envoy(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {

@@ -52,7 +52,13 @@ func start(t *testing.T, dir string, args ...string) *mesh {
 // launch runs "lateen up" and waits for nothing.
 func launch(t *testing.T, dir string, args ...string) *mesh {
 	t.Helper()
-	m := &mesh{t: t, dir: dir, state: filepath.Join(filepath.Dir(dir), "state"), screen: newScreen(), done: make(chan struct{})}
+	m := &mesh{
+		t:      t,
+		dir:    dir,
+		state:  filepath.Join(filepath.Dir(dir), "state"),
+		screen: newScreen(),
+		done:   make(chan struct{}),
+	}
 	args = append([]string{"up", dir, "--free-ports", "--state-dir", m.state, "--envoy", envoy(t)}, args...)
 	cmd := exec.Command(binary, args...)
 	cmd.Env = environ()
@@ -69,7 +75,9 @@ func launch(t *testing.T, dir string, args ...string) *mesh {
 	}()
 	t.Cleanup(func() {
 		exit := m.stop(syscall.SIGINT)
-		require.LessOrEqual(t, exit, 1, "a crash or a data race: 0 is a good end, 1 one that lateen tells of, -1 a kill")
+		require.LessOrEqual(
+			t, exit, 1, "a crash or a data race: 0 is a good end, 1 one that lateen tells of, -1 a kill",
+		)
 		require.NotContains(t, m.screen.String(), "DATA RACE")
 		if t.Failed() {
 			t.Logf("the screen of lateen up:\n%s", m.screen)
@@ -78,7 +86,8 @@ func launch(t *testing.T, dir string, args ...string) *mesh {
 	return m
 }
 
-// stop sends a signal, waits for the end and returns the exit code (-1: it was killed). Once it has ended it does nothing more.
+// stop sends a signal, waits for the end and returns the exit code (-1: it was killed). Once it has
+// ended it does nothing more.
 func (m *mesh) stop(sig syscall.Signal) int {
 	select {
 	case <-m.done:
@@ -125,10 +134,12 @@ func (m *mesh) scale(file, deployment string, replicas string) {
 	require.NoError(m.t, os.WriteFile(path, re.ReplaceAll(content, []byte("${1}"+replicas)), 0o644))
 }
 
-// pushed waits for the line on a push that a change of an object caused, since a mark: by itself, or as one of several.
+// pushed waits for the line on a push that a change of an object caused, since a mark: by itself,
+// or as one of several.
 func (m *mesh) pushed(mark int, object string) {
 	m.t.Helper()
-	m.screen.await(m.t, mark, `push \d+: .*(`+regexp.QuoteMeta(object)+`|and \d+ more).* → \d+ prox(y|ies), [\d.]+ (B|kB|MB), last ACK after \S+$`)
+	m.screen.await(m.t, mark, `push \d+: .*(`+regexp.QuoteMeta(object)+
+		`|and \d+ more).* → \d+ prox(y|ies), [\d.]+ (B|kB|MB), last ACK after \S+$`)
 }
 
 // running are the pods of a Deployment that the screen has shown as ready and not as stopped since.
@@ -158,10 +169,13 @@ func running(lines []string, deployment string) map[string]string {
 	return pods
 }
 
-// settled waits until a Deployment has so many ready pods, and no other that is on its way in or out.
+// settled waits until a Deployment has so many ready pods, and no other that is on its way in or
+// out.
 func (m *mesh) settled(deployment string, replicas int) {
 	m.t.Helper()
-	m.screen.until(m.t, 0, deployment+" to settle", func(lines []string) bool { return len(running(lines, deployment)) == replicas })
+	m.screen.until(m.t, 0, deployment+" to settle", func(lines []string) bool {
+		return len(running(lines, deployment)) == replicas
+	})
 }
 
 // lateen runs another command of the binary against this mesh.
@@ -182,7 +196,8 @@ func lateen(t *testing.T, env []string, args ...string) (stdout, stderr string, 
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// environ is this process's environment with more in it. A binary that looks for data races does not wait a second before it ends.
+// environ is this process's environment with more in it. A binary that looks for data races does
+// not wait a second before it ends.
 func environ(more ...string) []string {
 	return append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), more...)
 }
@@ -211,8 +226,8 @@ func (m *mesh) status() status {
 	return s
 }
 
-// holdings are how many resources of each type the connected proxies have, and how large they are together, if all of them have
-// all that they should have.
+// holdings are how many resources of each type the connected proxies have, and how large they are
+// together, if all of them have all that they should have.
 func (m *mesh) holdings() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, p := range m.status().Proxies {

@@ -39,8 +39,9 @@ func onTerminal(t *testing.T, env []string, args ...string) string {
 	return shown.String()
 }
 
-// TestTerminal looks at the status as on a terminal: in colours unless they are not wanted, and no line is broken.
-func TestTerminal(t *testing.T) {
+// TestStatusOnATerminalIsColouredAndUnbroken looks at the status as on a terminal: in colours
+// unless they are not wanted, and no line is broken.
+func TestStatusOnATerminalIsColouredAndUnbroken(t *testing.T) {
 	m := start(t, bookinfo(t))
 	m.requireSettled()
 	coloured := onTerminal(t, nil, "status", "--monitoring-address", m.monitoring)

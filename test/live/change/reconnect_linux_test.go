@@ -31,8 +31,9 @@ spec:
       app: one
 `
 
-// extra is what goes away while nobody watches: another subset; a service with a route at the gateway; and a service that has a TCP
-// listener. Their Deployment has no sidecar, so that no Envoy has it for its own; it tells, on the screen, that the mesh has seen it go.
+// extra is what goes away while nobody watches: another subset; a service with a route at the
+// gateway; and a service that has a TCP listener. Their Deployment has no sidecar, so that no Envoy
+// has it for its own; it tells, on the screen, that the mesh has seen it go.
 const extra = kept + `  - name: extra
     labels:
       app: one
@@ -99,7 +100,9 @@ spec:
 
 // extraClusters are those of extra that a pod's Envoy has. A gateway has no TCP services.
 func extraClusters(pod string) []string {
-	clusters := []string{"outbound|9080|extra|one.default.svc.cluster.local", "outbound|9080||extra.default.svc.cluster.local"}
+	clusters := []string{
+		"outbound|9080|extra|one.default.svc.cluster.local", "outbound|9080||extra.default.svc.cluster.local",
+	}
 	if isGateway(pod) {
 		return clusters
 	}
@@ -108,9 +111,9 @@ func extraClusters(pod string) []string {
 
 func isGateway(pod string) bool { return strings.HasPrefix(pod, "ingressgateway-") }
 
-// TestReconnect kills the control plane and looks at what the next one sends to Envoys that have everything: nothing, or what was
-// removed meanwhile and no more.
-func TestReconnect(t *testing.T) {
+// TestRestartedControlPlaneSendsOnlyWhatChanged kills the control plane and looks at what the next
+// one sends to Envoys that have everything: nothing, or what was removed meanwhile and no more.
+func TestRestartedControlPlaneSendsOnlyWhatChanged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "zero")
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "zero"))))
 	m := &mesh{t: t, dir: dir}
@@ -133,7 +136,9 @@ func TestReconnect(t *testing.T) {
 	mark := m.screen.mark()
 	require.NoError(t, syscall.Kill(m.controlPlane(), syscall.SIGKILL))
 	m.screen.await(t, mark, `control-plane: ready`)
-	await(t, "all Envoys are back and have what they had", func() bool { return maps.EqualFunc(before, m.holdings(), maps.Equal) })
+	await(t, "all Envoys are back and have what they had", func() bool {
+		return maps.EqualFunc(before, m.holdings(), maps.Equal)
+	})
 	for _, r := range m.responses() {
 		require.Empty(t, append(r.Resources, r.Removed...), "%s to %s", r.Type, r.Proxy)
 	}
@@ -145,15 +150,16 @@ func TestReconnect(t *testing.T) {
 	m.writeWhileDown("extra.yaml", kept, `default/extra-\S+: leaving`)
 	m.screen.await(t, mark, `default/extra-\S+: stopped`)
 	await(t, "all Envoys are back without what was removed", func() bool {
-		return len(m.holdings()) == len(envoys) && m.metric(`lateen_xds_resources_total`, `type="cds"`, `operation="removed"`) >= float64(removals)
+		return len(m.holdings()) == len(envoys) &&
+			m.metric(`lateen_xds_resources_total`, `type="cds"`, `operation="removed"`) >= float64(removals)
 	})
 	m.requireSettled()
 	m.requireOnlyRemovals(t, dumps, envoys)
 	m.requireExtra(t, false)
 }
 
-// writeWhileDown writes a file, and waits until the mesh tells what follows from it, while there is no control plane: one that comes
-// back too early is killed again.
+// writeWhileDown writes a file, and waits until the mesh tells what follows from it, while there is
+// no control plane: one that comes back too early is killed again.
 func (m *mesh) writeWhileDown(file, content, told string) {
 	m.t.Helper()
 	mark := m.screen.mark()
@@ -178,10 +184,13 @@ func (m *mesh) writeWhileDown(file, content, told string) {
 	})
 	kill()
 	already := ready(m.screen.since(mark))
-	m.screen.until(m.t, mark, "the control plane to be back", func(lines []string) bool { return ready(lines) > already })
+	m.screen.until(m.t, mark, "the control plane to be back", func(lines []string) bool {
+		return ready(lines) > already
+	})
 }
 
-// requireOnlyRemovals looks at what the newest control plane has sent, and at what each Envoy made of it.
+// requireOnlyRemovals looks at what the newest control plane has sent, and at what each Envoy made
+// of it.
 func (m *mesh) requireOnlyRemovals(t *testing.T, before map[string]map[string]string, envoys map[string]string) {
 	t.Helper()
 	removed, sent := map[string][]string{}, map[string][]string{}
@@ -197,9 +206,11 @@ func (m *mesh) requireOnlyRemovals(t *testing.T, before map[string]map[string]st
 		if isGateway(pod) {
 			listeners, tables, hosts, changed = nil, []string{"http.8080"}, nil, []string{"http.8080/*:8080"}
 		}
-		require.ElementsMatch(t, extraClusters(pod), without(before[pod], after[pod], "cluster "), "%s: clusters that are gone", pod)
+		require.ElementsMatch(t, extraClusters(pod), without(before[pod], after[pod], "cluster "),
+			"%s: clusters that are gone", pod)
 		require.ElementsMatch(t, extraClusters(pod), removed[proxy+" cds"], "%s: clusters that it was told of", pod)
-		require.ElementsMatch(t, listeners, without(before[pod], after[pod], "listener "), "%s: listeners that are gone", pod)
+		require.ElementsMatch(t, listeners, without(before[pod], after[pod], "listener "),
+			"%s: listeners that are gone", pod)
 		require.ElementsMatch(t, listeners, removed[proxy+" lds"], "%s: listeners that it was told of", pod)
 		for _, kind := range []string{"cds", "lds", "eds", "rds"} {
 			require.Empty(t, sent[proxy+" "+kind], "%s: %s", pod, kind)

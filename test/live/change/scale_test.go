@@ -55,9 +55,10 @@ type step struct {
 	replicas         int
 }
 
-// TestNoRequestFails scales, rolls out and reroutes the services of the bookshop while requests go through all of them: at
-// the gateway's own target (productpage), behind a sidecar (reviews), and at the end of the chain (ratings).
-func TestNoRequestFails(t *testing.T) {
+// TestNoRequestFailsWhileServicesScaleAndRollOut scales, rolls out and reroutes the services of the
+// bookshop while requests go through all of them: at the gateway's own target (productpage), behind
+// a sidecar (reviews), and at the end of the chain (ratings).
+func TestNoRequestFailsWhileServicesScaleAndRollOut(t *testing.T) {
 	dir := bookinfo(t)
 	m := &mesh{t: t, dir: dir}
 	m.write("lines.yaml", lines)
@@ -66,9 +67,12 @@ func TestNoRequestFails(t *testing.T) {
 	load := startLoad(t, m.bookPages(), incomplete)
 
 	for _, s := range []step{
-		{"reviews.yaml", "reviews-v1", 3}, {"reviews.yaml", "reviews-v1", 2}, {"reviews.yaml", "reviews-v1", 5}, {"reviews.yaml", "reviews-v1", 1},
-		{"productpage.yaml", "productpage-v1", 3}, {"productpage.yaml", "productpage-v1", 1}, {"productpage.yaml", "productpage-v1", 2},
-		{"ratings.yaml", "ratings-v1", 3}, {"ratings.yaml", "ratings-v1", 2}, {"ratings.yaml", "ratings-v1", 4}, {"ratings.yaml", "ratings-v1", 1},
+		{"reviews.yaml", "reviews-v1", 3}, {"reviews.yaml", "reviews-v1", 2}, {"reviews.yaml", "reviews-v1", 5},
+		{"reviews.yaml", "reviews-v1", 1},
+		{"productpage.yaml", "productpage-v1", 3}, {"productpage.yaml", "productpage-v1", 1},
+		{"productpage.yaml", "productpage-v1", 2},
+		{"ratings.yaml", "ratings-v1", 3}, {"ratings.yaml", "ratings-v1", 2}, {"ratings.yaml", "ratings-v1", 4},
+		{"ratings.yaml", "ratings-v1", 1},
 		{"reviews.yaml", "reviews-v1", 4}, {"reviews.yaml", "reviews-v1", 1}, {"lines.yaml", "lines", 3},
 		{"gateway.yaml", "ingressgateway", 2}, {"gateway.yaml", "ingressgateway", 1},
 		{"reviews.yaml", "reviews-v1", 2},
@@ -103,12 +107,14 @@ func (l *load) goesOn(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 }
 
-// rollOut changes a Deployment's template, and waits until its new pods have taken the old ones' place.
+// rollOut changes a Deployment's template, and waits until its new pods have taken the old ones'
+// place.
 func (m *mesh) rollOut(file, deployment string) {
 	m.t.Helper()
 	before := m.running(deployment)
 	version := strings.TrimPrefix(deployment[strings.LastIndex(deployment, "-"):], "-")
-	m.edit(file, `"--version=`+version+`", "--port=9080"]`, `"--version=`+version+`", "--port=9080", "--hostname=rolled-out"]`)
+	m.edit(file, `"--version=`+version+`", "--port=9080"]`,
+		`"--version=`+version+`", "--port=9080", "--hostname=rolled-out"]`)
 	m.screen.until(m.t, 0, deployment+" to be rolled out", func(lines []string) bool {
 		now := running(lines, deployment)
 		for name := range before {
@@ -127,10 +133,12 @@ func (m *mesh) reroute() {
 	m.edit("traffic.yaml", "simple: ROUND_ROBIN", "simple: LEAST_REQUEST")
 	m.pushed(mark, "DestinationRule default/reviews")
 	mark = m.screen.mark()
-	m.edit("traffic.yaml", "    loadBalancer:\n", "    connectionPool:\n      tcp:\n        connectTimeout: 2s\n    loadBalancer:\n")
+	m.edit("traffic.yaml", "    loadBalancer:\n",
+		"    connectionPool:\n      tcp:\n        connectTimeout: 2s\n    loadBalancer:\n")
 	m.pushed(mark, "DestinationRule default/reviews")
 	mark = m.screen.mark()
-	m.edit("traffic.yaml", "      weight: 80", "      weight: 20", "subset: v2\n      weight: 10", "subset: v2\n      weight: 70")
+	m.edit("traffic.yaml", "      weight: 80", "      weight: 20", "subset: v2\n      weight: 10",
+		"subset: v2\n      weight: 70")
 	m.pushed(mark, "VirtualService default/reviews")
 	mark = m.screen.mark()
 	m.edit("traffic.yaml", "    timeout: 5s", "    timeout: 6s")
@@ -140,8 +148,8 @@ func (m *mesh) reroute() {
 	m.pushed(mark, "DestinationRule default/ratings")
 }
 
-// streams are TCP connections from one pod's Envoy to each replica of the service lines. Each sends a line every now and
-// then, and fails when no answer comes.
+// streams are TCP connections from one pod's Envoy to each replica of the service lines. Each sends
+// a line every now and then, and fails when no answer comes.
 type streams struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -195,7 +203,8 @@ func (s *streams) work(ctx context.Context, conn net.Conn, pod string) {
 		s.mu.Lock()
 		switch {
 		case err != nil:
-			s.errors = append(s.errors, fmt.Sprintf("%s: line %d at %s: %v", pod, i, time.Now().Format("15:04:05.000"), err))
+			s.errors = append(s.errors, fmt.Sprintf("%s: line %d at %s: %v", pod, i, time.Now().Format("15:04:05.000"),
+				err))
 		case from != pod:
 			s.errors = append(s.errors, fmt.Sprintf("%s: line %d was answered by %s", pod, i, from))
 		default:

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a condition is waited for that takes a second on an idle machine; on a busy one seconds are long.
+// patience is how long a condition is waited for that takes a second on an idle machine; on a busy
+// one seconds are long.
 const patience = 2 * time.Minute
 
 // screen is what a program has printed so far, by lines.

@@ -9,15 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requests and tolerance bound what chance may do to a share: by Hoeffding's inequality the share of n answers is off by more than
-// ε with a probability of at most 2·exp(−2nε²), here 4·10⁻⁸ for each share that a test looks at.
+// requests and tolerance bound what chance may do to a share: by Hoeffding's inequality the share
+// of n answers is off by more than ε with a probability of at most 2·exp(−2nε²), here 4·10⁻⁸ for
+// each share that a test looks at.
 const (
 	requests  = 620
 	tolerance = 0.12
 )
 
-// TestWalkThrough does what the example's README asks its reader to do.
-func TestWalkThrough(t *testing.T) {
+// TestStepsOfTheExampleWork does what the example's README asks its reader to do.
+func TestStepsOfTheExampleWork(t *testing.T) {
 	m := start(t, bookinfo(t))
 	t.Run("page", m.showsThePage)
 	t.Run("status", m.tellsItsStatus)
@@ -28,7 +29,9 @@ func TestWalkThrough(t *testing.T) {
 }
 
 func (m *mesh) showsThePage(t *testing.T) {
-	for _, workload := range []string{"ingressgateway", "productpage-v1", "details-v1", "ratings-v1", "reviews-v1", "reviews-v2", "reviews-v3"} {
+	for _, workload := range []string{
+		"ingressgateway", "productpage-v1", "details-v1", "ratings-v1", "reviews-v1", "reviews-v2", "reviews-v3",
+	} {
 		require.Len(t, m.running(workload), 1, "%s in the table", workload)
 	}
 	status, body, err := get(t.Context(), http.DefaultClient, m.gateway+"/productpage", nil)
@@ -56,7 +59,8 @@ func (m *mesh) tellsItsStatus(t *testing.T) {
 	require.Zero(t, exit)
 	require.NotContains(t, table, "\x1b")
 	require.Contains(t, table, "no problems in the manifests")
-	require.Equal(t, 7*5, strings.Count(table, "SYNCED"), "clusters, endpoints, listeners, routes and virtual hosts: %s", table)
+	require.Equal(t, 7*5, strings.Count(table, "SYNCED"),
+		"clusters, endpoints, listeners, routes and virtual hosts: %s", table)
 
 	out, _, exit := m.lateen(nil, "status", "-o", "yaml")
 	require.Zero(t, exit)
@@ -100,13 +104,15 @@ func (m *mesh) shiftsWeights(t *testing.T) {
 	requireShares(t, versions, map[string]float64{"v1": 0.8, "v2": 0.1, "v3": 0.1})
 
 	mark := m.screen.mark()
-	m.edit("traffic.yaml", "subset: v1\n      weight: 80", "subset: v1\n      weight: 40", "subset: v3\n      weight: 10", "subset: v3\n      weight: 50")
+	m.edit("traffic.yaml", "subset: v1\n      weight: 80", "subset: v1\n      weight: 40",
+		"subset: v3\n      weight: 10", "subset: v3\n      weight: 50")
 	m.pushed(mark, "VirtualService default/reviews")
 	versions, _ = m.reviewers(requests, nil)
 	requireShares(t, versions, map[string]float64{"v1": 0.4, "v2": 0.1, "v3": 0.5})
 
 	mark = m.screen.mark()
-	m.edit("traffic.yaml", "subset: v1\n      weight: 40", "subset: v1\n      weight: 0", "subset: v2\n      weight: 10", "subset: v2\n      weight: 0",
+	m.edit("traffic.yaml", "subset: v1\n      weight: 40", "subset: v1\n      weight: 0",
+		"subset: v2\n      weight: 10", "subset: v2\n      weight: 0",
 		"subset: v3\n      weight: 50", "subset: v3\n      weight: 100")
 	m.pushed(mark, "VirtualService default/reviews")
 	versions, _ = m.reviewers(50, nil)
@@ -129,16 +135,20 @@ func (m *mesh) matchesHeaders(t *testing.T) {
 	require.Equal(t, map[string]int{"v3": 50}, versions)
 }
 
-// reportsMistakes breaks the file in two ways: one that leaves its meaning clear, and one that nobody can read.
+// reportsMistakes breaks the file in two ways: one that leaves its meaning clear, and one that
+// nobody can read.
 func (m *mesh) reportsMistakes(t *testing.T) {
 	mark := m.screen.mark()
 	m.edit("traffic.yaml", "subset: v3\n      weight: 100", "subset: v4\n      weight: 100")
-	m.screen.await(t, mark, `error: \S+traffic.yaml:\d+: VirtualService default/reviews: spec.http\[1\].route\[2\].destination.subset = "v4": .*want one of v1, v2, v3`)
+	m.screen.await(t, mark, `error: \S+traffic.yaml:\d+: VirtualService default/reviews: `+
+		`spec.http\[1\].route\[2\].destination.subset = "v4": .*want one of v1, v2, v3`)
 	m.pushed(mark, "VirtualService default/reviews")
 	s := m.status()
 	require.Len(t, s.Problems, 1)
 	p := s.Problems[0]
-	require.Equal(t, []string{"error", "VirtualService", "reviews", "spec.http[1].route[2].destination.subset", "v4", "one of v1, v2, v3"},
+	require.Equal(t, []string{
+		"error", "VirtualService", "reviews", "spec.http[1].route[2].destination.subset", "v4", "one of v1, v2, v3",
+	},
 		[]string{p.Severity, p.Kind, p.Name, p.Path, p.Value, p.Want})
 	require.Regexp(t, `traffic.yaml:\d+$`, p.Origin)
 	table, _, _ := m.lateen(nil, "status")

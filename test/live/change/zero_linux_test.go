@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var zeroSeed = flag.Uint64("zero.seed", 1, "order of the events of TestZeroFailedRequests")
+var zeroSeed = flag.Uint64("zero.seed", 1, "order of the events of TestNoRequestFailsInRandomChangesAndRestarts")
 
 const (
 	zeroDrain = 2 * time.Second
@@ -50,22 +50,26 @@ var scaled = []struct {
 	file, deployment string
 	least, most      int
 }{
-	{"many.yaml", "many-v1", 1, 4}, {"many.yaml", "many-v2", 1, 3}, {"front.yaml", "front", 1, 3}, {"lines.yaml", "lines", 1, 3},
+	{"many.yaml", "many-v1", 1, 4}, {"many.yaml", "many-v2", 1, 3}, {"front.yaml", "front", 1, 3},
+	{"lines.yaml", "lines", 1, 3},
 	{"solo.yaml", "solo", 0, 1}, {"gateway.yaml", "ingressgateway", 1, 2},
 }
 
-// TestZeroFailedRequests does to a mesh under load, in a random order, what happens to meshes: Deployments are scaled, also from
-// one replica to none and back; a service of one replica is rolled out; routes and policies are edited; and the control plane is
-// killed twice, between an event and its push, and things go on happening while it is away. No request may fail but those for
-// the service that has no replica at the time.
-func TestZeroFailedRequests(t *testing.T) {
+// TestNoRequestFailsInRandomChangesAndRestarts does to a mesh under load, in a random order, what
+// happens to meshes: Deployments are scaled, also from one replica to none and back; a service of
+// one replica is rolled out; routes and policies are edited; and the control plane is killed twice,
+// between an event and its push, and things go on happening while it is away. No request may fail
+// but those for the service that has no replica at the time.
+func TestNoRequestFailsInRandomChangesAndRestarts(t *testing.T) {
 	z := startZero(t)
 	steps := z.plan()
 	for i, step := range steps {
 		step()
 		z.load.goesOn(t)
 		if i == len(steps)/3 {
-			z.killAt(func() { z.scaleTo("many.yaml", "many-v1", 5-z.replicas["many-v1"]) }, `default/many-v1-\S+: (leaving|ready at)`)
+			z.killAt(func() {
+				z.scaleTo("many.yaml", "many-v1", 5-z.replicas["many-v1"])
+			}, `default/many-v1-\S+: (leaving|ready at)`)
 		}
 		if i == 2*len(steps)/3 {
 			z.killAt(z.rollOutOne, `default/one-\S+: leaving`)
@@ -80,8 +84,19 @@ func startZero(t *testing.T) *zero {
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "zero"))))
 	z := &zero{
 		mesh: start(t, dir, "--separate-control-plane", "--drain", zeroDrain.String()), t: t,
-		random: rand.New(rand.NewPCG(*zeroSeed, 0)), absent: &absences{all: map[string][]absence{}}, done: map[string]int{},
-		replicas: map[string]int{"many-v1": 2, "many-v2": 1, "front": 1, "lines": 2, "solo": 1, "ingressgateway": 1, "one": 1, "caller": 1},
+		random: rand.New(rand.NewPCG(*zeroSeed, 0)),
+		absent: &absences{all: map[string][]absence{}},
+		done:   map[string]int{},
+		replicas: map[string]int{
+			"many-v1":        2,
+			"many-v2":        1,
+			"front":          1,
+			"lines":          2,
+			"solo":           1,
+			"ingressgateway": 1,
+			"one":            1,
+			"caller":         1,
+		},
 		edits: []edit{
 			{"VirtualService default/many", "subset: v1\n      weight: 50", "subset: v1\n      weight: 90"},
 			{"DestinationRule default/many", "simple: ROUND_ROBIN", "simple: LEAST_REQUEST"},
@@ -122,7 +137,8 @@ func (z *zero) plan() (steps []func()) {
 	return steps
 }
 
-// scaleTo scales a Deployment that has settled. That it settles again is waited for before its next event, while others go on.
+// scaleTo scales a Deployment that has settled. That it settles again is waited for before its next
+// event, while others go on.
 func (z *zero) scaleTo(file, deployment string, n int) {
 	z.t.Helper()
 	z.settledAt(deployment)
@@ -153,7 +169,8 @@ func (z *zero) write0(file, deployment string, n int) {
 	z.scale(file, deployment, strconv.Itoa(n))
 }
 
-// settledAt waits until a Deployment has the pods that were asked for, and each replica of the TCP service its stream.
+// settledAt waits until a Deployment has the pods that were asked for, and each replica of the TCP
+// service its stream.
 func (z *zero) settledAt(deployment string) {
 	z.t.Helper()
 	z.settled(deployment, z.replicas[deployment])
@@ -181,7 +198,9 @@ func (z *zero) rollOutOne() {
 	z.screen.until(z.t, 0, "one to be rolled out", func(lines []string) bool {
 		now := running(lines, "one")
 		_, old := now[before]
-		return len(now) == 1 && !old || slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, "default/"+before+": leaving") })
+		return len(now) == 1 && !old || slices.ContainsFunc(lines, func(l string) bool {
+			return strings.HasSuffix(l, "default/"+before+": leaving")
+		})
 	})
 }
 
@@ -194,8 +213,8 @@ func (z *zero) editNext() {
 	z.edit("traffic.yaml", e.from, e.to)
 }
 
-// killAt kills the control plane between an event and its push: as soon as the mesh tells of the event. Then other things happen
-// before it is back.
+// killAt kills the control plane between an event and its push: as soon as the mesh tells of the
+// event. Then other things happen before it is back.
 func (z *zero) killAt(event func(), told string) {
 	z.t.Helper()
 	z.settledAt("many-v2")

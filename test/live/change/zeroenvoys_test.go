@@ -47,10 +47,12 @@ func (m *mesh) admin(outbound, path string) (string, bool) {
 	return string(body), err == nil && status == http.StatusOK
 }
 
-// awaitHost waits until the Envoys that the load goes through have a host of a service, on the thread that serves.
+// awaitHost waits until the Envoys that the load goes through have a host of a service, on the
+// thread that serves.
 func (z *zero) awaitHost(service string) {
 	z.t.Helper()
-	healthy := regexp.MustCompile(regexp.QuoteMeta("outbound|9080||"+service+".default.svc.cluster.local::127.") + `\S+::health_flags::healthy\n`)
+	healthy := regexp.MustCompile(regexp.QuoteMeta("outbound|9080||"+service+".default.svc.cluster.local::127.") +
+		`\S+::health_flags::healthy\n`)
 	has := func(pod string) bool {
 		clusters, ok := z.admin(outboundOf(pod), "/clusters")
 		return ok && healthy.MatchString(clusters)
@@ -69,9 +71,10 @@ func (z *zero) awaitHost(service string) {
 	}
 }
 
-// disturb returns when the worker thread behind a listener has all that its main thread has handed to it: the thread takes what is
-// ready in rounds, and the round that answers the second of two connections begins after the one that answered the first. An
-// Envoy that has gone has nothing to hand over.
+// disturb returns when the worker thread behind a listener has all that its main thread has handed
+// to it: the thread takes what is ready in rounds, and the round that answers the second of two
+// connections begins after the one that answered the first. An Envoy that has gone has nothing to
+// hand over.
 func (z *zero) disturb(address string) {
 	z.t.Helper()
 	for range 2 {
@@ -86,7 +89,8 @@ func (z *zero) disturb(address string) {
 	}
 }
 
-// counter is the sum of the counters of an Envoy whose names fit a pattern. One that was never used is not there.
+// counter is the sum of the counters of an Envoy whose names fit a pattern. One that was never used
+// is not there.
 func (m *mesh) counter(outbound, pattern string) (sum int) {
 	m.t.Helper()
 	stats, ok := m.admin(outbound, "/stats?usedonly&filter="+url.QueryEscape(pattern))

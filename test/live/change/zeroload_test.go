@@ -24,7 +24,8 @@ var zeroServices = []string{"many", "front", "solo", "one"}
 // slow are paths that take a while, so that requests are in flight whenever a replica goes away.
 var slow = map[string]string{"many": "delay/80", "front": "front"}
 
-// zeroLoad asks services through a sidecar and through the gateway, at a steady rate as long as the answers keep up.
+// zeroLoad asks services through a sidecar and through the gateway, at a steady rate as long as the
+// answers keep up.
 type zeroLoad struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -42,7 +43,8 @@ type flow struct{ way, service string }
 
 type tally struct {
 	answered, noReplica int
-	// resent is how often the client sent a request again by itself: its idle connection was closed in that moment.
+	// resent is how often the client sent a request again by itself: its idle connection was closed
+	// in that moment.
 	resent   int
 	failures []failure
 }
@@ -59,14 +61,17 @@ func startZeroLoad(t *testing.T, proxy, gateway string, absent *absences) *zeroL
 		way, urlOf := "gateway", func(service string) string { return gateway + "/" + service }
 		if i%2 == 0 {
 			transport.Proxy = through
-			way, urlOf = "sidecar", func(service string) string { return "http://" + service + ":9080/" + slow[service] }
+			way = "sidecar"
+			urlOf = func(service string) string { return "http://" + service + ":9080/" + slow[service] }
+
 		}
 		l.workers.Go(func() { l.work(ctx, i, &http.Client{Transport: transport, Timeout: patience}, way, urlOf) })
 	}
 	return l
 }
 
-func (l *zeroLoad) work(ctx context.Context, connection int, client *http.Client, way string, urlOf func(service string) string) {
+func (l *zeroLoad) work(ctx context.Context, connection int, client *http.Client, way string,
+	urlOf func(service string) string) {
 	defer client.CloseIdleConnections()
 	pace := time.NewTicker(zeroConnections * time.Second / zeroRate)
 	defer pace.Stop()
@@ -76,7 +81,8 @@ func (l *zeroLoad) work(ctx context.Context, connection int, client *http.Client
 			return
 		case <-pace.C:
 		}
-		// A request that was sent is waited for, even if the load ends meanwhile: none is left uncounted.
+		// A request that was sent is waited for, even if the load ends meanwhile: none is left
+		// uncounted.
 		service := zeroServices[i%len(zeroServices)]
 		l.ask(context.WithoutCancel(ctx), client, flow{way, service}, urlOf(service))
 		l.mu.Lock()
@@ -88,7 +94,8 @@ func (l *zeroLoad) work(ctx context.Context, connection int, client *http.Client
 // ask sends one request and counts what became of it.
 func (l *zeroLoad) ask(ctx context.Context, client *http.Client, f flow, url string) {
 	sent := 0
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent++ }})
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent++ }})
 	began := time.Now()
 	status, body, err := get(ctx, client, url, nil)
 	ended := time.Now()
@@ -112,10 +119,15 @@ func (l *zeroLoad) ask(ctx context.Context, client *http.Client, f flow, url str
 	switch {
 	case why == "":
 		t.answered++
-	case status == http.StatusServiceUnavailable && string(body) == "no healthy upstream" && l.absent.during(f.service, began, ended):
+	case status == http.StatusServiceUnavailable && string(body) == "no healthy upstream" &&
+		l.absent.during(f.service, began, ended):
 		t.noReplica++
 	default:
-		t.failures = append(t.failures, failure{at: began, took: ended.Sub(began), why: f.way + " " + f.service + ": " + why})
+		t.failures = append(t.failures, failure{
+			at:   began,
+			took: ended.Sub(began),
+			why:  f.way + " " + f.service + ": " + why,
+		})
 	}
 }
 
@@ -188,12 +200,14 @@ func (l *zeroLoad) table() (text string, failures []failure) {
 			if t == nil {
 				t = &tally{}
 			}
-			fmt.Fprintf(&b, "%-8s %-6s %9d %11d %7d %7d\n", way, service, t.answered, t.noReplica, t.resent, len(t.failures))
+			fmt.Fprintf(&b, "%-8s %-6s %9d %11d %7d %7d\n", way, service, t.answered, t.noReplica, t.resent,
+				len(t.failures))
 			sum += t.answered + t.noReplica + len(t.failures)
 			failures = append(failures, t.failures...)
 		}
 	}
-	fmt.Fprintf(&b, "%d requests over %d connections in %v: %.0f a second", sum, zeroConnections, took.Round(time.Second), float64(sum)/took.Seconds())
+	fmt.Fprintf(&b, "%d requests over %d connections in %v: %.0f a second", sum, zeroConnections,
+		took.Round(time.Second), float64(sum)/took.Seconds())
 	return b.String(), failures
 }
 
@@ -203,9 +217,9 @@ type absences struct {
 	all map[string][]absence
 }
 
-// absence begins when the manifest is written that takes the last replica away, and ends when every Envoy that is asked has
-// the next one, on the thread that serves. What Envoy says of itself in between ("no healthy upstream") is the other half of
-// the proof.
+// absence begins when the manifest is written that takes the last replica away, and ends when every
+// Envoy that is asked has the next one, on the thread that serves. What Envoy says of itself in
+// between ("no healthy upstream") is the other half of the proof.
 type absence struct{ from, to time.Time }
 
 func (a *absences) begin(service string) {

@@ -14,9 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zeroStreams are TCP connections through one pod's Envoy, one to each replica of the service lines. What is promised: a stream
-// lives until its own replica ends; a replica that is taken away serves it for the drain time, and then ends it itself. So the
-// last thing that is read from a stream is its replica's own farewell. A stream that ends without one was cut by an Envoy.
+// zeroStreams are TCP connections through one pod's Envoy, one to each replica of the service
+// lines. What is promised: a stream lives until its own replica ends; a replica that is taken away
+// serves it for the drain time, and then ends it itself. So the last thing that is read from a
+// stream is its replica's own farewell. A stream that ends without one was cut by an Envoy.
 type zeroStreams struct {
 	mesh    *mesh
 	address string        // where the Envoy takes them
@@ -41,7 +42,8 @@ func newZeroStreams(t *testing.T, m *mesh, address string, drain time.Duration) 
 	return s
 }
 
-// cover opens streams until each of the pods has one. The balancer chooses: what it gives twice is closed again.
+// cover opens streams until each of the pods has one. The balancer chooses: what it gives twice is
+// closed again.
 func (s *zeroStreams) cover(t *testing.T, pods map[string]string) {
 	t.Helper()
 	await(t, fmt.Sprintf("a stream to each of %v", pods), func() bool {
@@ -94,7 +96,8 @@ func (s *zeroStreams) work(conn net.Conn, answers *bufio.Reader, pod string) {
 		s.mu.Lock()
 		switch {
 		case err != nil:
-			s.failures = append(s.failures, fmt.Sprintf("at %s: stream to %s, line %d: %v", time.Now().Format("15:04:05.000"), pod, i, err))
+			s.failures = append(s.failures, fmt.Sprintf("at %s: stream to %s, line %d: %v",
+				time.Now().Format("15:04:05.000"), pod, i, err))
 		case farewell:
 			s.part(pod)
 		default:
@@ -129,8 +132,8 @@ func (s *zeroStreams) line(conn net.Conn, answers *bufio.Reader, pod string, i i
 	return false, fmt.Errorf("sent %q, got %q", sent, answer)
 }
 
-// part checks that a replica that ended its stream had served it for the drain time since it began to leave. The screen's times
-// have no fractions of a second, so it began at that time or later.
+// part checks that a replica that ended its stream had served it for the drain time since it began
+// to leave. The screen's times have no fractions of a second, so it began at that time or later.
 func (s *zeroStreams) part(pod string) {
 	s.ended++
 	leaving := regexp.MustCompile(`^(\d\d:\d\d:\d\d) +default/` + regexp.QuoteMeta(pod) + `: leaving$`)
@@ -144,7 +147,8 @@ func (s *zeroStreams) part(pod string) {
 	case since < 0:
 		s.failures = append(s.failures, pod+" ended its stream, though nobody asked it to leave")
 	case since < s.drain:
-		s.failures = append(s.failures, fmt.Sprintf("%s ended its stream %v after it began to leave, want %v at least", pod, since, s.drain))
+		s.failures = append(s.failures, fmt.Sprintf("%s ended its stream %v after it began to leave, want %v at least",
+			pod, since, s.drain))
 	case s.shortest == 0 || since < s.shortest:
 		s.shortest = since
 	}
@@ -172,6 +176,7 @@ func (s *zeroStreams) end() {
 // report ends the streams and tells how they went.
 func (s *zeroStreams) report() (text string, failures []string) {
 	s.end()
-	return fmt.Sprintf("%d TCP streams, %d lines echoed; %d were ended by their own replica, %v after it began to leave or later", s.opened, s.lines, s.ended,
+	return fmt.Sprintf("%d TCP streams, %d lines echoed; %d were ended by their own replica, %v after it began to "+
+		"leave or later", s.opened, s.lines, s.ended,
 		s.shortest.Round(time.Millisecond)), s.failures
 }

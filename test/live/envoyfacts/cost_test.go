@@ -14,9 +14,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-var cost = flag.Bool("cost", false, "measure what a change costs Envoy in each form of a list; the table is for docs/performance.md")
+var cost = flag.Bool(
+	"cost", false, "measure what a change costs Envoy in each form of a list; the table is for docs/performance.md",
+)
 
-// updates is how many changes are measured of each form and size. The forms take turns, so that both have the same machine.
+// updates is how many changes are measured of each form and size. The forms take turns, so that
+// both have the same machine.
 const updates = 50
 
 // form is one way to keep a list in an Envoy of its own.
@@ -26,9 +29,10 @@ type form struct {
 	change func(n, i int) adscript.Response // the i-th change: it touches one entry
 }
 
-// TestCostOfAChange measures Envoy's processor time and the bytes of a change of one entry in a list, sent whole and sent as
-// resources of their own. It asserts nothing but that the changes are taken.
-func TestCostOfAChange(t *testing.T) {
+// TestCostOfAChangeIsMeasured measures Envoy's processor time and the bytes of a change of one
+// entry in a list, sent whole and sent as resources of their own. It asserts nothing but that the
+// changes are taken.
+func TestCostOfAChangeIsMeasured(t *testing.T) {
 	if !*cost {
 		t.Skip("takes two minutes: ask for it with -cost")
 	}
@@ -48,10 +52,12 @@ func TestCostOfAChange(t *testing.T) {
 		},
 			func(n, i int) adscript.Response {
 				before, now := changedHosts(n, i-1), changedHosts(n, i)
-				return adscript.PushMembers(fmt.Sprint(i), "c/1", now[0]).Removing(adscript.Collection("c/1") + before[0])
+				return adscript.PushMembers(fmt.Sprint(i), "c/1", now[0]).Removing(adscript.Collection("c/1") +
+					before[0])
 			}},
 	}
-	table := "| entries | form | bytes per change | CPU of Envoy per change | CPU of Envoy for all at the start |\n|---|---|---|---|---|\n"
+	table := "| entries | form | bytes per change | CPU of Envoy per change | CPU of Envoy for all at the start |\n" +
+		"|---|---|---|---|---|\n"
 	for _, c := range []struct {
 		forms [2]form
 		sizes []int
@@ -102,13 +108,15 @@ func wholeTable(n, i int) *routev3.RouteConfiguration {
 	return adscript.RouteTable("rc", meshHosts("", n, i)...)
 }
 
-// meshHosts are virtual hosts as sidecars have them, one for each of n services; the i-th change has touched one.
+// meshHosts are virtual hosts as sidecars have them, one for each of n services; the i-th change
+// has touched one.
 func meshHosts(prefix string, n, i int) []*routev3.VirtualHost {
 	var all []*routev3.VirtualHost
 	for s := range n {
 		host := fmt.Sprintf("service-%d.default.svc.cluster.local", s)
 		v := adscript.VirtualHost(prefix+host+":80", "outbound|80||"+host,
-			host, fmt.Sprintf("service-%d", s), fmt.Sprintf("service-%d.default.svc", s), fmt.Sprintf("service-%d.default", s),
+			host, fmt.Sprintf("service-%d", s), fmt.Sprintf("service-%d.default.svc", s),
+			fmt.Sprintf("service-%d.default", s),
 			fmt.Sprintf("10.96.%d.%d", s/256, s%256))
 		action := v.GetRoutes()[0].GetRoute()
 		action.Timeout = durationpb.New(0)

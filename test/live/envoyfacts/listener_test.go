@@ -13,7 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// TestAckOfAListenerDoesNotProveItsUse_1_5 is why clusters are removed only after the ACKs of listeners and routes, and then the drain time.
+// TestAckOfAListenerDoesNotProveItsUse_1_5 is why clusters are removed only after the ACKs of
+// listeners and routes, and then the drain time.
 func TestAckOfAListenerDoesNotProveItsUse_1_5(t *testing.T) {
 	fact(t, "a listener is ACKed before it opens", func(t *testing.T, r *adscript.Run) {
 		start(r)
@@ -34,61 +35,68 @@ func TestAckOfAListenerDoesNotProveItsUse_1_5(t *testing.T) {
 		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
 		r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
 	})
-	fact(t, "one that changes and keeps its route table opens at once, and asks for nothing", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		keepsItsRoutes(t, r)
-	})
-	factWith(t, "a replaced one drains on with the old configuration", adscript.Options{Drain: time.Hour}, func(t *testing.T, r *adscript.Run) {
-		start(r)
-		give(r, adscript.EDSCluster("old", "", never), backend(t, "old"))
-		open(r, "l", adscript.RouteTable("old", adscript.VirtualHost("old", "old", "*")))
-		request, closeAll := keepAlive(t, r)
-		defer closeAll()
-		require.Equal(t, ok("old"), request())
+	fact(t, "one that changes and keeps its route table opens at once, and asks for nothing",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			keepsItsRoutes(t, r)
+		})
+	factWith(t, "a replaced one drains on with the old configuration", adscript.Options{Drain: time.Hour},
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			give(r, adscript.EDSCluster("old", "", never), backend(t, "old"))
+			open(r, "l", adscript.RouteTable("old", adscript.VirtualHost("old", "old", "*")))
+			request, closeAll := keepAlive(t, r)
+			defer closeAll()
+			require.Equal(t, ok("old"), request())
 
-		r.Send(adscript.Push("2", adscript.HTTPListener("l", "new", never)))
-		r.AwaitSubscribe(adscript.Routes, "new")
-		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
-		r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
-		require.Equal(t, ok("old"), request())
-	})
-	factWith(t, "a cluster that goes meanwhile fails its requests", adscript.Options{Drain: time.Hour}, func(t *testing.T, r *adscript.Run) {
-		start(r)
-		give(r, adscript.EDSCluster("old", "", never), backend(t, "old"))
-		open(r, "l", adscript.RouteTable("old", adscript.VirtualHost("old", "old", "*")))
-		request, closeAll := keepAlive(t, r)
-		defer closeAll()
-		require.Equal(t, ok("old"), request())
+			r.Send(adscript.Push("2", adscript.HTTPListener("l", "new", never)))
+			r.AwaitSubscribe(adscript.Routes, "new")
+			r.AwaitAck(r.Send(adscript.Push("1",
+				adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
+			r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
+			require.Equal(t, ok("old"), request())
+		})
+	factWith(t, "a cluster that goes meanwhile fails its requests", adscript.Options{Drain: time.Hour},
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			give(r, adscript.EDSCluster("old", "", never), backend(t, "old"))
+			open(r, "l", adscript.RouteTable("old", adscript.VirtualHost("old", "old", "*")))
+			request, closeAll := keepAlive(t, r)
+			defer closeAll()
+			require.Equal(t, ok("old"), request())
 
-		r.Send(adscript.Push("2", adscript.HTTPListener("l", "new", never)))
-		r.AwaitSubscribe(adscript.Routes, "new")
-		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
-		r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Clusters, "old")))
-		require.Equal(t, 503, request().Status)
-	})
+			r.Send(adscript.Push("2", adscript.HTTPListener("l", "new", never)))
+			r.AwaitSubscribe(adscript.Routes, "new")
+			r.AwaitAck(r.Send(adscript.Push("1",
+				adscript.RouteTable("new", adscript.AnsweringHost("new", "new", "*")))))
+			r.Until("the new one answers", func() bool { return r.Get("l", "a.test", "/") == ok("new") })
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Clusters, "old")))
+			require.Equal(t, 503, request().Status)
+		})
 	fact(t, "a refused response for routes opens all listeners that wait for any", func(t *testing.T, r *adscript.Run) {
 		start(r)
-		r.AwaitAck(r.Send(adscript.Push("1", adscript.HTTPListener("l1", "bad", never), adscript.HTTPListener("l2", "absent", never))))
+		r.AwaitAck(r.Send(adscript.Push("1", adscript.HTTPListener("l1", "bad", never),
+			adscript.HTTPListener("l2", "absent", never))))
 		r.AwaitSubscribe(adscript.Routes, "absent")
 		r.AwaitNack(r.Send(adscript.Push("1", twice("bad"))))
 		r.Until("both answer", func() bool {
 			return r.Get("l1", "a.test", "/").Status == 404 && r.Get("l2", "a.test", "/").Status == 404
 		})
 	})
-	fact(t, "a change of its filter chains alone is taken in place, and config_dump shows the old version", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))
-		l := adscript.HTTPListener("l", "rc", never)
-		l.FilterChains[0].Name = "changed"
-		r.AwaitAck(r.Send(adscript.Push("2", l)))
-		now := r.Config().Listeners["l"]
-		require.Equal(t, "changed", now.Body.(*listenerv3.Listener).GetFilterChains()[0].GetName())
-		require.Equal(t, "1", now.Version)
-		require.Empty(t, r.Config().DrainingListeners)
-		r.Reconnect()
-		require.Equal(t, map[string]string{"l": "2"}, r.AwaitOpen(adscript.Listeners).InitialVersions)
-	})
+	fact(t, "a change of its filter chains alone is taken in place, and config_dump shows the old version",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))
+			l := adscript.HTTPListener("l", "rc", never)
+			l.FilterChains[0].Name = "changed"
+			r.AwaitAck(r.Send(adscript.Push("2", l)))
+			now := r.Config().Listeners["l"]
+			require.Equal(t, "changed", now.Body.(*listenerv3.Listener).GetFilterChains()[0].GetName())
+			require.Equal(t, "1", now.Version)
+			require.Empty(t, r.Config().DrainingListeners)
+			r.Reconnect()
+			require.Equal(t, map[string]string{"l": "2"}, r.AwaitOpen(adscript.Listeners).InitialVersions)
+		})
 	fact(t, "a route to a cluster that is not there yet answers 503", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		open(r, "l", adscript.RouteTable("rc", adscript.VirtualHost("c", "c", "*")))

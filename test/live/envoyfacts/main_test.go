@@ -1,9 +1,10 @@
-// Package envoyfacts holds the real Envoy to what docs/protocol.md, 1 says of it: one test per statement, whose name ends with
-// _1_1 for 1.1. Our rules rest on these; a test that fails with a new Envoy says which rule to look at again.
+// Package envoyfacts holds the real Envoy to what docs/protocol.md, 1 says of it: one test per
+// statement, whose name ends with _1_1 for 1.1. Our rules rest on these; a test that fails with a
+// new Envoy says which rule to look at again.
 //
-// Times that Envoy has of its own are made short in what is sent (a fetch that times out does so after a second), so that
-// what the default of 15 s does is seen in one. What never happens is checked where it would have happened: behind
-// something that comes later.
+// Times that Envoy has of its own are made short in what is sent (a fetch that times out does so
+// after a second), so that what the default of 15 s does is seen in one. What never happens is
+// checked where it would have happened: behind something that comes later.
 package envoyfacts
 
 import (
@@ -45,7 +46,8 @@ func factWith(t *testing.T, name string, o adscript.Options, check func(*testing
 	})
 }
 
-// start gives Envoy what it waits for at its start, one cluster without endpoints and no listener, until it is ready.
+// start gives Envoy what it waits for at its start, one cluster without endpoints and no listener,
+// until it is ready.
 func start(r *adscript.Run) {
 	r.AwaitOpen(adscript.Clusters)
 	r.Send(adscript.Push("0", adscript.StaticCluster("anchor")))
@@ -99,7 +101,9 @@ func hosts(n int) []string {
 // backend answers requests with its name.
 func backend(t *testing.T, name string) (address string) {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name)) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(name))
+	}))
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
@@ -119,7 +123,8 @@ func opened(r *adscript.Run, t adscript.Type) bool {
 	})
 }
 
-// requireQuiet requires that Envoy subscribed to nothing since a mark, and unsubscribed from nothing.
+// requireQuiet requires that Envoy subscribed to nothing since a mark, and unsubscribed from
+// nothing.
 func requireQuiet(t *testing.T, r *adscript.Run, mark int) {
 	t.Helper()
 	for _, req := range r.Since(mark) {

@@ -18,7 +18,8 @@ import (
 func TestClusterGoesByTheNameInItsBody_1_13(t *testing.T) {
 	fact(t, "a cluster goes by the name in its body, also for its removal", func(t *testing.T, r *adscript.Run) {
 		start(r)
-		r.AwaitAck(r.Send(adscript.PushNamed(adscript.Clusters, "1", adscript.Resource{Name: "outer", Body: adscript.StaticCluster("inner")})))
+		r.AwaitAck(r.Send(adscript.PushNamed(adscript.Clusters, "1",
+			adscript.Resource{Name: "outer", Body: adscript.StaticCluster("inner")})))
 		require.Contains(t, r.ActiveClusters(), "inner")
 		r.AwaitAck(r.Send(adscript.Removal(adscript.Clusters, "outer")))
 		require.Contains(t, r.ActiveClusters(), "inner")
@@ -30,7 +31,8 @@ func TestClusterGoesByTheNameInItsBody_1_13(t *testing.T) {
 		open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))
 		before := r.Stat("listener_manager.listener_modified") + r.Stat("listener_manager.listener_in_place_updated")
 		r.AwaitAck(r.Send(adscript.Push("2", adscript.HTTPListener("l", "rc", never))))
-		require.Equal(t, before, r.Stat("listener_manager.listener_modified")+r.Stat("listener_manager.listener_in_place_updated"))
+		require.Equal(t, before, r.Stat("listener_manager.listener_modified")+
+			r.Stat("listener_manager.listener_in_place_updated"))
 		require.Equal(t, ok("a"), r.Get("l", "a.test", "/"))
 	})
 	fact(t, "a removal of a name that is not there is ACKed", func(t *testing.T, r *adscript.Run) {
@@ -41,14 +43,15 @@ func TestClusterGoesByTheNameInItsBody_1_13(t *testing.T) {
 	})
 }
 
-// TestOnDemand is the end of 1.9: an on-demand cluster that never warms blocks all other look-ups, so that its fetch must
-// time out soon.
-func TestOnDemand(t *testing.T) {
+// TestOnDemandClusterThatNeverWarmsBlocksOthers is the end of 1.9: an on-demand cluster that never
+// warms blocks all other look-ups, so that its fetch must time out soon.
+func TestOnDemandClusterThatNeverWarmsBlocksOthers(t *testing.T) {
 	fact(t, "a cluster that does not warm blocks the next one", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		r.Send(adscript.Push("1", onDemand(t, adscript.HTTPListener("l", "rc", never))))
 		r.AwaitSubscribe(adscript.Routes, "rc")
-		r.Send(adscript.Push("1", adscript.RouteTable("rc", adscript.VirtualHost("a", "a", "a.test"), adscript.VirtualHost("b", "b", "b.test"))))
+		r.Send(adscript.Push("1", adscript.RouteTable("rc", adscript.VirtualHost("a", "a", "a.test"),
+			adscript.VirtualHost("b", "b", "b.test"))))
 		r.Until("it answers", func() bool { return r.Get("l", "none.test", "/").Status == 404 })
 
 		first := r.Later("l", "a.test", "/")
@@ -73,7 +76,8 @@ func onDemand(t *testing.T, l *listenerv3.Listener) *listenerv3.Listener {
 	require.NoError(t, config.UnmarshalTo(&hcm))
 	filter, err := anypb.New(&ondemandv3.OnDemand{Odcds: &ondemandv3.OnDemandCds{
 		Source: &corev3.ConfigSource{
-			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3,
+			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+			ResourceApiVersion:    corev3.ApiVersion_V3,
 		},
 		Timeout: durationpb.New(soon),
 	}})

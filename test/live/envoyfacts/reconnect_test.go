@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// TestReconnectDoesNotReportMembersOfCollections_1_2 is what a server can know of a client that comes back: all but the members of collections, so that these need a new
-// name then.
+// TestReconnectDoesNotReportMembersOfCollections_1_2 is what a server can know of a client that
+// comes back: all but the members of collections, so that these need a new name then.
 func TestReconnectDoesNotReportMembersOfCollections_1_2(t *testing.T) {
 	fact(t, "what a client holds is reported, but for the members of collections", func(t *testing.T, r *adscript.Run) {
 		start(r)
@@ -32,18 +32,19 @@ func TestReconnectDoesNotReportMembersOfCollections_1_2(t *testing.T) {
 		members := r.AwaitSubscribe(adscript.Members, adscript.Collection("c/1")+"*")
 		require.Empty(t, members.InitialVersions)
 	})
-	fact(t, "members that are no longer sent are kept, also when the collection is removed", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		giveCollection(r, adscript.EDSCluster("c", "", never), "c/1", hosts(4)...)
-		r.Reconnect()
-		r.AwaitSubscribe(adscript.Members, adscript.Collection("c/1")+"*")
-		r.AwaitAck(r.Send(adscript.PushMembers("2", "c/1", hosts(3)...)))
-		require.Equal(t, hosts(4), r.Hosts("c"))
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Members, adscript.Collection("c/1")+"*")))
-		require.Equal(t, hosts(4), r.Hosts("c"))
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Members, adscript.Collection("c/1")+hosts(4)[3])))
-		require.Equal(t, hosts(3), r.Hosts("c"))
-	})
+	fact(t, "members that are no longer sent are kept, also when the collection is removed",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			giveCollection(r, adscript.EDSCluster("c", "", never), "c/1", hosts(4)...)
+			r.Reconnect()
+			r.AwaitSubscribe(adscript.Members, adscript.Collection("c/1")+"*")
+			r.AwaitAck(r.Send(adscript.PushMembers("2", "c/1", hosts(3)...)))
+			require.Equal(t, hosts(4), r.Hosts("c"))
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Members, adscript.Collection("c/1")+"*")))
+			require.Equal(t, hosts(4), r.Hosts("c"))
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Members, adscript.Collection("c/1")+hosts(4)[3])))
+			require.Equal(t, hosts(3), r.Hosts("c"))
+		})
 	fact(t, "a collection of a new name is exact", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		giveCollection(r, adscript.EDSCluster("c", "", never), "c/1", hosts(4)...)
@@ -65,27 +66,29 @@ func TestReconnectDoesNotReportMembersOfCollections_1_2(t *testing.T) {
 		require.Equal(t, ok("c"), r.Get("l", "c.test", "/"))
 		require.Empty(t, r.Config().WarmingClusters)
 	})
-	fact(t, "a cluster that warms over a reconnect reports its endpoints, and waits for them all the same", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		c := adscript.EDSCluster("c", "", never)
-		give(r, c, hosts(2)...)
-		r.Send(adscript.Push("2", changed(c)))
-		r.Settle()
-		r.Reconnect()
-		require.Equal(t, map[string]string{"c": "1"}, r.AwaitSubscribe(adscript.Endpoints, "c").InitialVersions)
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Endpoints)))
-		r.Settle()
-		require.Contains(t, r.Config().WarmingClusters, "c")
-		require.False(t, opened(r, adscript.Clusters), "the type is not even opened on the new stream")
-		r.AwaitAck(r.Send(adscript.Push("1", adscript.Assignment("c", hosts(2)...))))
-		require.Equal(t, map[string]string{"anchor": "0", "c": "2"}, r.AwaitOpen(adscript.Clusters).InitialVersions)
-		require.Empty(t, r.Config().WarmingClusters)
-		require.True(t, inUse(r, changed(c)))
-	})
+	fact(t, "a cluster that warms over a reconnect reports its endpoints, and waits for them all the same",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			c := adscript.EDSCluster("c", "", never)
+			give(r, c, hosts(2)...)
+			r.Send(adscript.Push("2", changed(c)))
+			r.Settle()
+			r.Reconnect()
+			require.Equal(t, map[string]string{"c": "1"}, r.AwaitSubscribe(adscript.Endpoints, "c").InitialVersions)
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Endpoints)))
+			r.Settle()
+			require.Contains(t, r.Config().WarmingClusters, "c")
+			require.False(t, opened(r, adscript.Clusters), "the type is not even opened on the new stream")
+			r.AwaitAck(r.Send(adscript.Push("1", adscript.Assignment("c", hosts(2)...))))
+			require.Equal(t, map[string]string{"anchor": "0", "c": "2"}, r.AwaitOpen(adscript.Clusters).InitialVersions)
+			require.Empty(t, r.Config().WarmingClusters)
+			require.True(t, inUse(r, changed(c)))
+		})
 }
 
-// TestSealedCollectionSurvivesAReconnect is what a server may do about collections: send the assignment again as it is, with a version that says what the
-// members are. It holds under two conditions, which are here too.
+// TestSealedCollectionSurvivesAReconnect is what a server may do about collections: send the
+// assignment again as it is, with a version that says what the members are. It holds under two
+// conditions, which are here too.
 func TestSealedCollectionSurvivesAReconnect(t *testing.T) {
 	sealed := func(r *adscript.Run) *clusterv3.Cluster {
 		c := adscript.EDSCluster("c", "", never)
@@ -95,25 +98,28 @@ func TestSealedCollectionSurvivesAReconnect(t *testing.T) {
 		requireQuiet(t, r, mark)
 		return c
 	}
-	fact(t, "it asks for nothing, is reported, and the members are taken up where they were", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		sealed(r)
-		r.Reconnect()
-		require.Equal(t, map[string]string{"c": "seal"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
-		r.AwaitOpen(adscript.Members)
-		r.AwaitAck(r.Send(adscript.PushMembers("2", "c/1", "127.0.0.1:3000").Removing(adscript.Collection("c/1") + hosts(3)[0])))
-		require.Equal(t, append(hosts(3)[1:], "127.0.0.1:3000"), r.Hosts("c"))
-	})
-	fact(t, "members that change behind it do not end it: it has to be broken first", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		sealed(r)
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Members, adscript.Collection("c/1")+hosts(3)[0])))
-		r.Reconnect()
-		require.Equal(t, map[string]string{"c": "seal"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
-		r.AwaitAck(r.Send(adscript.Push("broken", adscript.CollectionAssignment("c", "c/1", soon))))
-		r.Reconnect()
-		require.Equal(t, map[string]string{"c": "broken"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
-	})
+	fact(t, "it asks for nothing, is reported, and the members are taken up where they were",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			sealed(r)
+			r.Reconnect()
+			require.Equal(t, map[string]string{"c": "seal"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
+			r.AwaitOpen(adscript.Members)
+			r.AwaitAck(r.Send(adscript.PushMembers("2", "c/1", "127.0.0.1:3000").Removing(adscript.Collection("c/1") +
+				hosts(3)[0])))
+			require.Equal(t, append(hosts(3)[1:], "127.0.0.1:3000"), r.Hosts("c"))
+		})
+	fact(t, "members that change behind it do not end it: it has to be broken first",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			sealed(r)
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Members, adscript.Collection("c/1")+hosts(3)[0])))
+			r.Reconnect()
+			require.Equal(t, map[string]string{"c": "seal"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
+			r.AwaitAck(r.Send(adscript.Push("broken", adscript.CollectionAssignment("c", "c/1", soon))))
+			r.Reconnect()
+			require.Equal(t, map[string]string{"c": "broken"}, r.AwaitOpen(adscript.Endpoints).InitialVersions)
+		})
 	fact(t, "a cluster that warms reports it, and has no member", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		c := sealed(r)
@@ -127,7 +133,8 @@ func TestSealedCollectionSurvivesAReconnect(t *testing.T) {
 	})
 }
 
-// TestRemovingAnAssignmentRemovesNoEndpoint_1_3 is why endpoints and routes are emptied and never removed while they are subscribed to.
+// TestRemovingAnAssignmentRemovesNoEndpoint_1_3 is why endpoints and routes are emptied and never
+// removed while they are subscribed to.
 func TestRemovingAnAssignmentRemovesNoEndpoint_1_3(t *testing.T) {
 	fact(t, "removing an assignment removes no endpoint, an empty one does", func(t *testing.T, r *adscript.Run) {
 		start(r)
@@ -140,23 +147,24 @@ func TestRemovingAnAssignmentRemovesNoEndpoint_1_3(t *testing.T) {
 		require.Empty(t, r.Hosts("c"))
 		r.Until("no host to go to", func() bool { return r.Get("l", "c.test", "/").Status == 503 })
 	})
-	fact(t, "removing an assignment that a cluster waits for ends its warming, without hosts", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		c := adscript.EDSCluster("c", "", never)
-		cds := r.Send(adscript.Push("1", c))
-		r.AwaitSubscribe(adscript.Endpoints, "c")
-		r.Send(adscript.Removal(adscript.Endpoints, "c"))
-		r.AwaitAck(cds)
-		require.Contains(t, r.ActiveClusters(), "c")
-		require.Empty(t, r.Hosts("c"))
+	fact(t, "removing an assignment that a cluster waits for ends its warming, without hosts",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			c := adscript.EDSCluster("c", "", never)
+			cds := r.Send(adscript.Push("1", c))
+			r.AwaitSubscribe(adscript.Endpoints, "c")
+			r.Send(adscript.Removal(adscript.Endpoints, "c"))
+			r.AwaitAck(cds)
+			require.Contains(t, r.ActiveClusters(), "c")
+			require.Empty(t, r.Hosts("c"))
 
-		r.AwaitAck(r.Send(adscript.Push("1", adscript.Assignment("c", hosts(2)...))))
-		again := r.Send(adscript.Push("2", changed(c)))
-		r.Send(adscript.Removal(adscript.Endpoints, "c"))
-		r.AwaitAck(again)
-		require.True(t, inUse(r, changed(c)))
-		require.Empty(t, r.Hosts("c"))
-	})
+			r.AwaitAck(r.Send(adscript.Push("1", adscript.Assignment("c", hosts(2)...))))
+			again := r.Send(adscript.Push("2", changed(c)))
+			r.Send(adscript.Removal(adscript.Endpoints, "c"))
+			r.AwaitAck(again)
+			require.True(t, inUse(r, changed(c)))
+			require.Empty(t, r.Hosts("c"))
+		})
 	fact(t, "removing a route table is ignored, an empty one answers 404", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		open(r, "l", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))
@@ -166,15 +174,16 @@ func TestRemovingAnAssignmentRemovesNoEndpoint_1_3(t *testing.T) {
 		r.AwaitAck(r.Send(adscript.Push("2", adscript.RouteTable("rc"))))
 		r.Until("no route", func() bool { return r.Get("l", "a.test", "/").Status == 404 })
 	})
-	fact(t, "removing a route table that a listener waits for leaves it warming, an empty one opens it", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		r.Send(adscript.Push("1", adscript.HTTPListener("l", "rc", never)))
-		r.AwaitSubscribe(adscript.Routes, "rc")
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Routes, "rc")))
-		require.Contains(t, r.Config().WarmingListeners, "l")
-		r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("rc"))))
-		r.Until("it answers", func() bool { return r.Get("l", "a.test", "/").Status == 404 })
-	})
+	fact(t, "removing a route table that a listener waits for leaves it warming, an empty one opens it",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			r.Send(adscript.Push("1", adscript.HTTPListener("l", "rc", never)))
+			r.AwaitSubscribe(adscript.Routes, "rc")
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Routes, "rc")))
+			require.Contains(t, r.Config().WarmingListeners, "l")
+			r.AwaitAck(r.Send(adscript.Push("1", adscript.RouteTable("rc"))))
+			r.Until("it answers", func() bool { return r.Get("l", "a.test", "/").Status == 404 })
+		})
 	fact(t, "a cluster that goes takes its subscription along", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		give(r, adscript.EDSCluster("c", "", never), hosts(1)...)

@@ -14,8 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 )
 
-// TestListenersAndClustersWaitForTheirSecret_1_15 is why a secret that does not exist is answered with its removal (P25), and why secrets need no obligation as
-// endpoints do.
+// TestListenersAndClustersWaitForTheirSecret_1_15 is why a secret that does not exist is answered
+// with its removal (P25), and why secrets need no obligation as endpoints do.
 func TestListenersAndClustersWaitForTheirSecret_1_15(t *testing.T) {
 	fact(t, "a listener waits for its secret, whatever else comes", func(t *testing.T, r *adscript.Run) {
 		start(r)
@@ -57,39 +57,41 @@ func TestListenersAndClustersWaitForTheirSecret_1_15(t *testing.T) {
 			adscript.Push("1", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "*")))))
 		r.Until("it shakes hands", func() bool { return shakeHands(r, "l") == serial })
 	})
-	fact(t, "a new version is for new connections, nothing warms; a bad one and a removal change nothing", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		waitForSecret(r, "l", never)
-		first, _ := issue(t, "s")
-		r.AwaitAck(r.Send(adscript.Push("1", first)))
-		second, serial := issue(t, "s")
-		r.AwaitAck(r.Send(adscript.Push("2", second)))
-		r.Until("it is the new one", func() bool { return shakeHands(r, "l") == serial })
-		require.Empty(t, r.Config().WarmingListeners)
-		r.AwaitNack(r.Send(adscript.Push("3", adscript.Secret("s", "no certificate", "no key"))))
-		require.Equal(t, serial, shakeHands(r, "l"))
-		r.Reconnect()
-		require.Equal(t, map[string]string{"s": "2"}, r.AwaitOpen(adscript.Secrets).InitialVersions)
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Secrets, "s")))
-		require.Equal(t, serial, shakeHands(r, "l"))
-		r.Reconnect()
-		require.Empty(t, r.AwaitSubscribe(adscript.Secrets, "s").InitialVersions)
-	})
-	fact(t, "a listener that changes and keeps its secret opens at once, and asks for nothing", func(t *testing.T, r *adscript.Run) {
-		start(r)
-		waitForSecret(r, "l", never)
-		s, serial := issue(t, "s")
-		r.AwaitAck(r.Send(adscript.Push("1", s)))
-		r.Until("it shakes hands", func() bool { return shakeHands(r, "l") == serial })
-		mark := r.Mark()
-		l := secretListener("l", "s", never)
-		l.PerConnectionBufferLimitBytes = wrapperspb.UInt32(1 << 15)
-		r.AwaitAck(r.Send(adscript.Push("2", l)))
-		requireQuiet(t, r, mark)
-		require.Equal(t, "2", r.Config().Listeners["l"].Version)
-		r.AwaitAck(r.Send(adscript.Removal(adscript.Listeners, "l")))
-		r.AwaitUnsubscribe(adscript.Secrets, "s")
-	})
+	fact(t, "a new version is for new connections, nothing warms; a bad one and a removal change nothing",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			waitForSecret(r, "l", never)
+			first, _ := issue(t, "s")
+			r.AwaitAck(r.Send(adscript.Push("1", first)))
+			second, serial := issue(t, "s")
+			r.AwaitAck(r.Send(adscript.Push("2", second)))
+			r.Until("it is the new one", func() bool { return shakeHands(r, "l") == serial })
+			require.Empty(t, r.Config().WarmingListeners)
+			r.AwaitNack(r.Send(adscript.Push("3", adscript.Secret("s", "no certificate", "no key"))))
+			require.Equal(t, serial, shakeHands(r, "l"))
+			r.Reconnect()
+			require.Equal(t, map[string]string{"s": "2"}, r.AwaitOpen(adscript.Secrets).InitialVersions)
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Secrets, "s")))
+			require.Equal(t, serial, shakeHands(r, "l"))
+			r.Reconnect()
+			require.Empty(t, r.AwaitSubscribe(adscript.Secrets, "s").InitialVersions)
+		})
+	fact(t, "a listener that changes and keeps its secret opens at once, and asks for nothing",
+		func(t *testing.T, r *adscript.Run) {
+			start(r)
+			waitForSecret(r, "l", never)
+			s, serial := issue(t, "s")
+			r.AwaitAck(r.Send(adscript.Push("1", s)))
+			r.Until("it shakes hands", func() bool { return shakeHands(r, "l") == serial })
+			mark := r.Mark()
+			l := secretListener("l", "s", never)
+			l.PerConnectionBufferLimitBytes = wrapperspb.UInt32(1 << 15)
+			r.AwaitAck(r.Send(adscript.Push("2", l)))
+			requireQuiet(t, r, mark)
+			require.Equal(t, "2", r.Config().Listeners["l"].Version)
+			r.AwaitAck(r.Send(adscript.Removal(adscript.Listeners, "l")))
+			r.AwaitUnsubscribe(adscript.Secrets, "s")
+		})
 	fact(t, "a cluster waits for its secret, and no second time when it changes", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		c := adscript.TLSCluster(adscript.StaticCluster("c", hosts(1)...), "s", never)
@@ -134,7 +136,8 @@ func shakeHands(r *adscript.Run, listener string) string {
 	if !address.IsValid() {
 		return ""
 	}
-	c, err := tls.Dial("tcp", address.String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // what it shows is what is tested
+	c, err := tls.Dial("tcp", address.String(),
+		&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // what it shows is what is tested
 	if err != nil {
 		return ""
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// TestStateOfTheWorldDiffers_1_12 is state of the world where it differs: a request states all names, and a response for clusters or listeners all
-// there are (P11, P16).
+// TestStateOfTheWorldDiffers_1_12 is state of the world where it differs: a request states all
+// names, and a response for clusters or listeners all there are (P11, P16).
 func TestStateOfTheWorldDiffers_1_12(t *testing.T) {
 	sotw := func(name string, check func(*testing.T, *adscript.Run)) {
 		factWith(t, name, adscript.Options{StateOfTheWorld: true}, func(t *testing.T, r *adscript.Run) {
@@ -17,23 +17,26 @@ func TestStateOfTheWorldDiffers_1_12(t *testing.T) {
 			check(t, r)
 		})
 	}
-	sotw("a cluster that changes asks for its endpoints again, with what looks like an ACK", func(t *testing.T, r *adscript.Run) {
-		c := adscript.EDSCluster("c", "", never)
-		give(r, c, hosts(2)...)
-		ack := r.Await("the ACK of the first", func(req adscript.Request) bool { return req.Type == adscript.Endpoints && req.Nonce != "" })
-		mark := r.Mark()
-		cds := r.Send(adscript.Push("2", changed(c)))
-		r.Settle()
-		again := requests(r, mark, adscript.Endpoints)
-		require.Len(t, again, 1)
-		require.Equal(t, []string{"c"}, again[0].Names)
-		require.Equal(t, "1", again[0].Version)
-		require.Equal(t, ack.Nonce, again[0].Nonce)
-		require.False(t, r.Answered(cds))
-		r.Send(adscript.Push("1", adscript.Assignment("c", hosts(2)...)))
-		r.AwaitAck(cds)
-		require.Equal(t, hosts(2), r.Hosts("c"))
-	})
+	sotw("a cluster that changes asks for its endpoints again, with what looks like an ACK",
+		func(t *testing.T, r *adscript.Run) {
+			c := adscript.EDSCluster("c", "", never)
+			give(r, c, hosts(2)...)
+			ack := r.Await("the ACK of the first", func(req adscript.Request) bool {
+				return req.Type == adscript.Endpoints && req.Nonce != ""
+			})
+			mark := r.Mark()
+			cds := r.Send(adscript.Push("2", changed(c)))
+			r.Settle()
+			again := requests(r, mark, adscript.Endpoints)
+			require.Len(t, again, 1)
+			require.Equal(t, []string{"c"}, again[0].Names)
+			require.Equal(t, "1", again[0].Version)
+			require.Equal(t, ack.Nonce, again[0].Nonce)
+			require.False(t, r.Answered(cds))
+			r.Send(adscript.Push("1", adscript.Assignment("c", hosts(2)...)))
+			r.AwaitAck(cds)
+			require.Equal(t, hosts(2), r.Hosts("c"))
+		})
 	sotw("a listener that changes and keeps its route table does not", func(t *testing.T, r *adscript.Run) {
 		keepsItsRoutes(t, r)
 	})
@@ -58,22 +61,24 @@ func TestStateOfTheWorldDiffers_1_12(t *testing.T) {
 		r.AwaitAck(r.Send(adscript.Response{Type: adscript.Listeners, Version: "2"}))
 		require.Empty(t, r.Config().Listeners)
 	})
-	sotw("answers for clusters that were withheld become one, and a refusal among them goes along", func(t *testing.T, r *adscript.Run) {
-		give(r, adscript.EDSCluster("first", "", never), hosts(1)...)
-		mark := r.Mark()
-		c := adscript.EDSCluster("c", "", never)
-		warming := r.Send(adscript.Push("2", adscript.EDSCluster("first", "", never), c))
-		refused := r.Send(adscript.Push("3", adscript.EDSCluster("first", "", never), c, unknownSocket("bad")))
-		last := r.Send(adscript.Push("4", adscript.EDSCluster("first", "", never), c, adscript.StaticCluster("good")))
-		r.Settle()
-		require.Empty(t, requests(r, mark, adscript.Clusters))
-		r.Send(adscript.Push("1", adscript.Assignment("c", hosts(1)...)))
-		answer := r.AwaitAnswer(last)
-		require.NotNil(t, answer.Error)
-		require.Equal(t, "4", answer.Version)
-		require.False(t, r.Answered(warming))
-		require.False(t, r.Answered(refused))
-	})
+	sotw("answers for clusters that were withheld become one, and a refusal among them goes along",
+		func(t *testing.T, r *adscript.Run) {
+			give(r, adscript.EDSCluster("first", "", never), hosts(1)...)
+			mark := r.Mark()
+			c := adscript.EDSCluster("c", "", never)
+			warming := r.Send(adscript.Push("2", adscript.EDSCluster("first", "", never), c))
+			refused := r.Send(adscript.Push("3", adscript.EDSCluster("first", "", never), c, unknownSocket("bad")))
+			last := r.Send(adscript.Push("4", adscript.EDSCluster("first", "", never), c,
+				adscript.StaticCluster("good")))
+			r.Settle()
+			require.Empty(t, requests(r, mark, adscript.Clusters))
+			r.Send(adscript.Push("1", adscript.Assignment("c", hosts(1)...)))
+			answer := r.AwaitAnswer(last)
+			require.NotNil(t, answer.Error)
+			require.Equal(t, "4", answer.Version)
+			require.False(t, r.Answered(warming))
+			require.False(t, r.Answered(refused))
+		})
 	sotw("endpoints that nobody wants are answered with the version of before", func(t *testing.T, r *adscript.Run) {
 		give(r, adscript.EDSCluster("c", "", never), hosts(1)...)
 		r.AwaitAck(r.Send(adscript.Push("2", adscript.StaticCluster("anchor"))))

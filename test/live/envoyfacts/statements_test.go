@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachStatementHasItsTest compares the statements of docs/protocol.md, 1 with the tests of this package.
+// TestEachStatementHasItsTest compares the statements of docs/protocol.md, 1 with the tests of this
+// package.
 func TestEachStatementHasItsTest(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/protocol.md")
 	require.NoError(t, err)

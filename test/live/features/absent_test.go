@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestNothingFailsOpen is about mistakes that would open something if the object simply counted as absent. The outcome is that of
-// the table in docs/bad-objects.md; the others notice nothing.
+// TestNothingFailsOpen is about mistakes that would open something if the object simply counted as
+// absent. The outcome is that of the table in docs/bad-objects.md; the others notice nothing.
 func TestNothingFailsOpen(t *testing.T) {
 	m := badMesh(t, livemesh.Options{})
 	outside := newRecorder(t)
@@ -24,33 +24,45 @@ func TestNothingFailsOpen(t *testing.T) {
 		want           string
 	}{
 		{
-			name:     "TLS that cannot be honoured is not plaintext",
-			manifest: livemesh.Object("DestinationRule a", "host: steady\nexportTo: [other]\n") + livemesh.Object("DestinationRule b", "host: web\ntrafficPolicy: {tls: {mode: MUTUAL, credentialName: c}}\n"),
-			told:     []string{"DestinationRule default/b", "spec.trafficPolicy", "the destination is closed to sidecars"}, closed: web, want: "503",
+			name: "TLS that cannot be honoured is not plaintext",
+			manifest: livemesh.Object("DestinationRule a", "host: steady\nexportTo: [other]\n") + livemesh.Object(
+				"DestinationRule b", "host: web\ntrafficPolicy: {tls: {mode: MUTUAL, credentialName: c}}\n",
+			),
+			told: []string{
+				"DestinationRule default/b", "spec.trafficPolicy", "the destination is closed to sidecars",
+			}, closed: web, want: "503",
 		},
 		{
-			name:     "a Sidecar whose hosts cannot be read shows nothing",
-			manifest: livemesh.Object("Sidecar s", "workloadSelector: {labels: {app: web}}\negress: [{hosts: [steady]}]\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n"),
-			told:     []string{"Sidecar default/s", "spec.egress[0].hosts[0]", "steady"},
-			closed:   func(m *livemesh.Mesh) string { return outcome(m.Client("web-v1").Get("http://steady/")) }, want: "502",
+			name: "a Sidecar whose hosts cannot be read shows nothing",
+			manifest: livemesh.Object("Sidecar s", "workloadSelector: {labels: {app: web}}\n"+
+				"egress: [{hosts: [steady]}]\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n"),
+			told: []string{"Sidecar default/s", "spec.egress[0].hosts[0]", "steady"},
+			closed: func(m *livemesh.Mesh) string {
+				return outcome(m.Client("web-v1").Get("http://steady/"))
+			}, want: "502",
 		},
 		{
-			name:     "a mesh configuration that cannot be read refuses unknown hosts",
-			manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata: {mesh: \"outboundTrafficPolicy: [\"}\n",
-			told:     []string{"ConfigMap istio-system/istio", "data"}, closed: asks(unknown), want: "502",
+			name: "a mesh configuration that cannot be read refuses unknown hosts",
+			manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\n" +
+				"data: {mesh: \"outboundTrafficPolicy: [\"}\n",
+			told: []string{"ConfigMap istio-system/istio", "data"}, closed: asks(unknown), want: "502",
 		},
 		{
-			name:     "an outbound policy that cannot be honoured refuses unknown hosts",
-			manifest: livemesh.Object("Sidecar s", "outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: web.default.svc.cluster.local, port: {number: 80}}}\n"),
-			told:     []string{"Sidecar default/s", "spec.outboundTrafficPolicy.egressProxy"}, closed: asks(unknown), want: "502",
+			name: "an outbound policy that cannot be honoured refuses unknown hosts",
+			manifest: livemesh.Object("Sidecar s", "outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: "+
+				"web.default.svc.cluster.local, port: {number: 80}}}\n"),
+			told:   []string{"Sidecar default/s", "spec.outboundTrafficPolicy.egressProxy"},
+			closed: asks(unknown),
+			want:   "502",
 		},
 		{
-			name:     "a host whose resolution is not supported is known, without endpoints",
-			manifest: livemesh.Object("ServiceEntry e", "hosts: [localhost]\nresolution: DYNAMIC_DNS\nports: [{number: "+fmt.Sprint(outside.address().Port())+", name: http, protocol: HTTP}]\n"),
-			told:     []string{"ServiceEntry default/e", "spec.resolution"}, closed: asks(unknown), want: "503",
+			name: "a host whose resolution is not supported is known, without endpoints",
+			manifest: livemesh.Object("ServiceEntry e", "hosts: [localhost]\nresolution: DYNAMIC_DNS\n"+
+				"ports: [{number: "+fmt.Sprint(outside.address().Port())+", name: http, protocol: HTTP}]\n"),
+			told: []string{"ServiceEntry default/e", "spec.resolution"}, closed: asks(unknown), want: "503",
 		},
 	} {
-		trouble(m, c.name, func(t *testing.T, m *livemesh.Mesh, load *livemesh.Load) {
+		runUnderLoad(m, c.name, func(t *testing.T, m *livemesh.Mesh, load *livemesh.Load) {
 			require.NotEqual(t, c.want, c.closed(m))
 			m.Write("bad.yaml", c.manifest)
 			m.Settle()
@@ -65,17 +77,19 @@ func TestNothingFailsOpen(t *testing.T) {
 	for _, kind := range []string{
 		"security.istio.io/v1 RequestAuthentication", "networking.istio.io/v1alpha3 EnvoyFilter",
 	} {
-		trouble(m, kind+" is not enforced, and that is an error", func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
-			var version, name string
-			_, err := fmt.Sscan(kind, &version, &name)
-			require.NoError(t, err)
-			m.Write("bad.yaml", "apiVersion: "+version+"\nkind: "+name+"\nmetadata: {name: deny, namespace: default}\nspec: {}\n")
-			m.Settle()
-			told := m.ProblemsWith("bad.yaml:1", name+" default/deny", "it is not enforced")
-			require.Len(t, told, 1, "%v", m.Problems())
-			require.Equal(t, source.Error, told[0].Severity)
-			require.NotEqual(t, "503", web(m), "traffic flows as without it")
-			m.Delete("bad.yaml")
-		})
+		runUnderLoad(m, kind+" is not enforced, and that is an error",
+			func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
+				var version, name string
+				_, err := fmt.Sscan(kind, &version, &name)
+				require.NoError(t, err)
+				m.Write("bad.yaml", "apiVersion: "+version+"\nkind: "+name+
+					"\nmetadata: {name: deny, namespace: default}\nspec: {}\n")
+				m.Settle()
+				told := m.ProblemsWith("bad.yaml:1", name+" default/deny", "it is not enforced")
+				require.Len(t, told, 1, "%v", m.Problems())
+				require.Equal(t, source.Error, told[0].Severity)
+				require.NotEqual(t, "503", web(m), "traffic flows as without it")
+				m.Delete("bad.yaml")
+			})
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestActions is what routes do with requests, other than to choose where they go.
-func TestActions(t *testing.T) {
+// TestRoutesActOnRequests is what routes do with requests, other than to choose where they go.
+func TestRoutesActOnRequests(t *testing.T) {
 	m := webMesh(t)
 	t.Run("rewrite", func(t *testing.T) { testRewrite(t, m.With(t)) })
 	t.Run("redirect", func(t *testing.T) { testRedirect(t, m.With(t)) })
@@ -118,7 +118,8 @@ http:
 `), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		client := m.Client("client-v1")
-		a := client.Get("http://web/", livemesh.Header("x-set", "old"), livemesh.Header("x-add", "some"), livemesh.Header("x-gone", "here"))
+		a := client.Get("http://web/", livemesh.Header("x-set", "old"), livemesh.Header("x-add", "some"),
+			livemesh.Header("x-gone", "here"))
 		require.True(t, a.OK(), "%s", a)
 		require.Equal(t, []string{"new"}, a.Echoed.Headers.Values("x-set"))
 		require.Equal(t, []string{"some", "more"}, a.Echoed.Headers.Values("x-add"))
@@ -164,7 +165,8 @@ http:
 		m.RequireNoProblems()
 		client := m.Client("client-v1")
 		ask := func(origin string) livemesh.Answer {
-			return client.Get("http://web/", livemesh.Method("OPTIONS"), livemesh.Header("origin", origin), livemesh.Header("access-control-request-method", "POST"))
+			return client.Get("http://web/", livemesh.Method("OPTIONS"), livemesh.Header("origin", origin),
+				livemesh.Header("access-control-request-method", "POST"))
 		}
 		for _, origin := range []string{"https://shop.test", "https://new.shop.test"} {
 			preflight := ask(origin)

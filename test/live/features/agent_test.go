@@ -24,14 +24,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
-// agent stands for Istio's agents: it serves each proxy the certificate of its own service account over SDS.
+// agent stands for Istio's agents: it serves each proxy the certificate of its own service account
+// over SDS.
 type agent struct {
 	secretv3.UnimplementedSecretDiscoveryServiceServer
 	t         *testing.T
 	authority *certs.Authority
 }
 
-// agentMesh is a mesh with agents; the options are those of each Envoy, and the authority is the mesh's.
+// agentMesh is a mesh with agents; the options are those of each Envoy, and the authority is the
+// mesh's.
 func agentMesh(t *testing.T) (livemesh.Options, *certs.Authority) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sds") // a socket's path must be short
@@ -67,7 +69,8 @@ func spiffe(namespace, account string) string {
 	return "spiffe://cluster.local/ns/" + namespace + "/sa/" + account
 }
 
-// StreamSecrets implements the state-of-the-world form, by which Istio's proxies ask. What was answered is not asked again.
+// StreamSecrets implements the state-of-the-world form, by which Istio's proxies ask. What was
+// answered is not asked again.
 func (a *agent) StreamSecrets(stream secretv3.SecretDiscoveryService_StreamSecretsServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -108,7 +111,9 @@ func (a *agent) answer(names []string, identity map[string]any) (*discoveryv3.Di
 				CertificateChain: inline(pair.Certificate), PrivateKey: inline(pair.Key),
 			}}
 		case "ROOTCA":
-			secret.Type = &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(a.authority.PEM)}}
+			secret.Type = &tlsv3.Secret_ValidationContext{
+				ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(a.authority.PEM)},
+			}
 		default:
 			if files, ok := strings.CutPrefix(name, "file-cert:"); ok {
 				pair, err := pairOf(files)
@@ -140,7 +145,10 @@ func pairOf(files string) (*tlsv3.Secret_TlsCertificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: inline(string(certificate)), PrivateKey: inline(string(private))}}, nil
+	return &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+		CertificateChain: inline(string(certificate)),
+		PrivateKey:       inline(string(private)),
+	}}, nil
 }
 
 func inline(text string) *corev3.DataSource {

@@ -30,14 +30,17 @@ data: {mesh: "enableAutoMtls: true"}
 
 // inTLS labels pods of a workload, whose sidecar takes mutual TLS of the mesh.
 func inTLS(e livemesh.Echo) string {
-	return strings.Replace(e.String(), "metadata: {labels: {", "metadata: {labels: {security.istio.io/tlsMode: istio, ", 1)
+	return strings.Replace(e.String(), "metadata: {labels: {", "metadata: {labels: {security.istio.io/tlsMode: istio, ",
+		1)
 }
 
-// TestAutomaticTLS: of the endpoints of a service those with a sidecar are called in mutual TLS, and the others in plaintext.
-func TestAutomaticTLS(t *testing.T) {
+// TestEndpointsWithSidecarAreCalledInMutualTLS: of the endpoints of a service those with a sidecar
+// are called in mutual TLS, and the others in plaintext.
+func TestEndpointsWithSidecarAreCalledInMutualTLS(t *testing.T) {
 	options, _ := agentMesh(t)
 	m := livemesh.StartWith(t, options, autoTLS+livemesh.File("base.yaml",
-		inTLS(livemesh.NewEcho("web", "v1")), livemesh.NewEcho("web", "v2").Bare(), livemesh.Service("web", "http:80:8080"),
+		inTLS(livemesh.NewEcho("web", "v1")), livemesh.NewEcho("web", "v2").Bare(),
+		livemesh.Service("web", "http:80:8080"),
 		inTLS(livemesh.NewEcho("lines", "v1").TCP(7000)), livemesh.Service("lines", "tcp:9000:7000"),
 		livemesh.NewEcho("client", "v1"), livemesh.Service("client", "http:80:8080")))
 	m.RequireNoProblems()
@@ -70,23 +73,26 @@ func TestAutomaticTLS(t *testing.T) {
 	require.Contains(t, line(m), "hello")
 	requireStatus(t, 200, direct(m))
 	load := m.Client("client-v1").Load(url)
-	m.Run("nothing but TLS", livemesh.File("strict.yaml", livemesh.Object("PeerAuthentication strict", "mtls: {mode: STRICT}")), func(t *testing.T, m *livemesh.Mesh) {
+	m.Run("nothing but TLS", livemesh.File("strict.yaml",
+		livemesh.Object("PeerAuthentication strict", "mtls: {mode: STRICT}")), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		require.Equal(t, both, seen(m))
 		require.Contains(t, line(m), "hello")
 		requireStatus(t, 403, direct(m))
 	})
 	m.Settle()
-	m.Run("a rule against it", livemesh.File("plain.yaml", rule("web", "host: web\ntrafficPolicy: {tls: {mode: DISABLE}}\n")), func(t *testing.T, m *livemesh.Mesh) {
+	m.Run("a rule against it", livemesh.File("plain.yaml",
+		rule("web", "host: web\ntrafficPolicy: {tls: {mode: DISABLE}}\n")), func(t *testing.T, m *livemesh.Mesh) {
 		require.Equal(t, map[string]bool{"v1 ": true, "v2 ": true}, seen(m))
 	})
 	m.Await("TLS is back", func() bool { return len(seen(m)) == 2 && seen(m)["v1 "+spiffe("default", "default")] })
 	load.Stop()
 }
 
-// TestTLSOfEachEndpoint: endpoints of one service that take TLS and others that do not become so many that Envoy gets them as
-// collections, and fewer again, under traffic; some change. None is called otherwise than it says.
-func TestTLSOfEachEndpoint(t *testing.T) {
+// TestEachEndpointIsCalledInItsOwnTLSMode: endpoints of one service that take TLS and others that
+// do not become so many that Envoy gets them as collections, and fewer again, under traffic; some
+// change. None is called otherwise than it says.
+func TestEachEndpointIsCalledInItsOwnTLSMode(t *testing.T) {
 	options, authority := agentMesh(t)
 	c := newMixedCrowd(t, 420, authority)
 	kind := func(odd string) func(i int) string {
@@ -100,7 +106,8 @@ func TestTLSOfEachEndpoint(t *testing.T) {
 	entry := func(from, to int, odd string) string {
 		return strings.Replace(c.entry(from, to, kind(odd)), "resolution:", "location: MESH_INTERNAL\n  resolution:", 1)
 	}
-	m := livemesh.StartWith(t, options, autoTLS+livemesh.File("client.yaml", livemesh.NewEcho("client", "v1"), livemesh.Service("client", "http:80:8080"))+entry(0, 150, "tls"))
+	m := livemesh.StartWith(t, options, autoTLS+livemesh.File("client.yaml", livemesh.NewEcho("client", "v1"),
+		livemesh.Service("client", "http:80:8080"))+entry(0, 150, "tls"))
 	load := m.Client("client-v1").Load("http://crowd.test/")
 	check := func(from, to int, odd string) {
 		t.Helper()
@@ -139,8 +146,8 @@ func TestTLSOfEachEndpoint(t *testing.T) {
 	requireUndisturbed(t, m, "client-v1", "leds")
 }
 
-// newMixedCrowd answers in plaintext and in mutual TLS of the mesh, and tells which: the caller's identity, or "plain". Each request has
-// a connection of its own.
+// newMixedCrowd answers in plaintext and in mutual TLS of the mesh, and tells which: the caller's
+// identity, or "plain". Each request has a connection of its own.
 func newMixedCrowd(t *testing.T, n int, authority *certs.Authority) *crowd {
 	t.Helper()
 	return newMixedCrowdOf(t, "crowd", n, authority)
@@ -150,7 +157,11 @@ func newMixedCrowd(t *testing.T, n int, authority *certs.Authority) *crowd {
 func newMixedCrowdOf(t *testing.T, account string, n int, authority *certs.Authority) *crowd {
 	t.Helper()
 	own := authority.Issue(t, account, certs.Identity(spiffe("default", account)))
-	config := &tls.Config{Certificates: []tls.Certificate{own.TLS(t)}, ClientCAs: authority.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{own.TLS(t)},
+		ClientCAs:    authority.Pool(),
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+	}
 	type connKey struct{}
 	server := &http.Server{
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
@@ -159,7 +170,8 @@ func newMixedCrowdOf(t *testing.T, account string, n int, authority *certs.Autho
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 			_ = json.NewEncoder(w).Encode(sample.Echoed{
-				Hostname: fmt.Sprint(r.Context().Value(http.LocalAddrContextKey)), Version: r.Context().Value(connKey{}).(*eitherConn).caller(),
+				Hostname: fmt.Sprint(r.Context().Value(http.LocalAddrContextKey)),
+				Version:  r.Context().Value(connKey{}).(*eitherConn).caller(),
 			})
 		}),
 	}

@@ -10,8 +10,9 @@ import (
 // falseAlarm is the probability at most that a statistical test fails though nothing is wrong.
 const falseAlarm = 1e-9
 
-// binomialBounds are the counts between which the successes of n independent trials with probability p each lie, but for a
-// chance of falseAlarm: half of it on either side, by the exact distribution.
+// binomialBounds are the counts between which the successes of n independent trials with
+// probability p each lie, but for a chance of falseAlarm: half of it on either side, by the exact
+// distribution.
 func binomialBounds(n int, p float64) (low, high int) {
 	if p == 0 || p == 1 {
 		return int(p) * n, int(p) * n

@@ -54,7 +54,9 @@ func (c *crowd) address(i int) string { return fmt.Sprintf("127.66.%d.%d", i/200
 // entry is a ServiceEntry for endpoints from one to another, with what describe says of each.
 func (c *crowd) entry(from, to int, describe func(i int) string) string {
 	var b strings.Builder
-	b.WriteString("hosts: [crowd.test]\nports: [{number: 80, name: http, protocol: HTTP}]\nresolution: STATIC\nendpoints:\n")
+	b.WriteString(
+		"hosts: [crowd.test]\nports: [{number: 80, name: http, protocol: HTTP}]\nresolution: STATIC\nendpoints:\n",
+	)
 	for i := from; i < to; i++ {
 		more := ""
 		if describe != nil {
@@ -65,16 +67,19 @@ func (c *crowd) entry(from, to int, describe func(i int) string) string {
 	return livemesh.File("crowd.yaml", livemesh.Object("ServiceEntry crowd", b.String()))
 }
 
-// TestCollections is a service whose endpoints are so many that Envoy gets them as collections: it grows and shrinks about the limit,
-// its endpoints and its cluster change, streams end, and no request fails.
-func TestCollections(t *testing.T) {
+// TestEndpointCollectionsGrowAndShrinkWithoutFailures is a service whose endpoints are so many that
+// Envoy gets them as collections: it grows and shrinks about the limit, its endpoints and its
+// cluster change, streams end, and no request fails.
+func TestEndpointCollectionsGrowAndShrinkWithoutFailures(t *testing.T) {
 	c := newCrowd(t, 260)
-	m := livemesh.Start(t, livemesh.File("client.yaml", livemesh.NewEcho("client", "v1"), livemesh.Service("client", "http:80:8080"))+c.entry(0, 150, nil))
+	m := livemesh.Start(t, livemesh.File("client.yaml", livemesh.NewEcho("client", "v1"),
+		livemesh.Service("client", "http:80:8080"))+c.entry(0, 150, nil))
 	sent, removed := 0, 0
 	members := func(operation string) int {
 		return int(m.Metric("lateen_xds_resources_total", map[string]string{"type": "leds", "operation": operation}))
 	}
-	// step writes files and requires how many members are sent and removed for that, and that the endpoints from one to another serve.
+	// step writes files and requires how many members are sent and removed for that, and that the
+	// endpoints from one to another serve.
 	step := func(files string, newly, less, from, to int) {
 		t.Helper()
 		if files != "" {

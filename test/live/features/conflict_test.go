@@ -29,9 +29,10 @@ type contest struct {
 	kinds bool
 }
 
-// TestConflicts is about each key that more than one object may claim: the total order decides, whoever came first; the loser is
-// told, and takes over when the winner goes. All of it under a steady load on what is not concerned.
-func TestConflicts(t *testing.T) {
+// TestFirstClaimantHasAContestedKey is about each key that more than one object may claim: the
+// total order decides, whoever came first; the loser is told, and takes over when the winner goes.
+// All of it under a steady load on what is not concerned.
+func TestFirstClaimantHasAContestedKey(t *testing.T) {
 	m := badMesh(t, livemesh.Options{})
 	m.Apply(livemesh.File("base-lines.yaml",
 		livemesh.NewEcho("lines", "v1").TCP(7000), livemesh.NewEcho("lines", "v2").TCP(7000),
@@ -43,7 +44,7 @@ func TestConflicts(t *testing.T) {
 
 // run lets the two come in both orders, go, and swap their ages.
 func (c contest) run(m *livemesh.Mesh) {
-	trouble(m, c.name, func(t *testing.T, m *livemesh.Mesh, load *livemesh.Load) {
+	runUnderLoad(m, c.name, func(t *testing.T, m *livemesh.Mesh, load *livemesh.Load) {
 		has := func(want string) {
 			t.Helper()
 			m.Settle()
@@ -58,7 +59,8 @@ func (c contest) run(m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		m.Write("one.yaml", c.before)
 		has(c.seen)
-		require.NotEmpty(t, m.ProblemsWith(append([]string{"two.yaml:"}, c.told...)...), "the later one came first, and lost: %v", m.Problems())
+		require.NotEmpty(t, m.ProblemsWith(append([]string{"two.yaml:"}, c.told...)...),
+			"the later one came first, and lost: %v", m.Problems())
 
 		m.Delete("two.yaml")
 		has(c.seen)
@@ -70,7 +72,8 @@ func (c contest) run(m *livemesh.Mesh) {
 		if !c.kinds {
 			m.Write("one.yaml", created(c.before))
 			has(c.other)
-			require.NotEmpty(t, m.ProblemsWith("one.yaml:"), "a younger one loses to one of unknown age: %v", m.Problems())
+			require.NotEmpty(t, m.ProblemsWith("one.yaml:"), "a younger one loses to one of unknown age: %v",
+				m.Problems())
 			m.Write("two.yaml", created(created(c.after)))
 			has(c.other)
 		}
@@ -144,10 +147,12 @@ func linesOf(name, version string, ports ...string) string {
 
 func contests() []contest {
 	answers := func(name, host string, status int) string {
-		return livemesh.Object("VirtualService "+name, fmt.Sprintf("hosts: [%s]\nhttp:\n- directResponse: {status: %d}\n", host, status))
+		return livemesh.Object("VirtualService "+name,
+			fmt.Sprintf("hosts: [%s]\nhttp:\n- directResponse: {status: %d}\n", host, status))
 	}
 	sidecar := func(name, hosts string) string {
-		return livemesh.Object("Sidecar "+name, "egress: [{hosts: ["+hosts+"]}]\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n")
+		return livemesh.Object("Sidecar "+name,
+			"egress: [{hosts: ["+hosts+"]}]\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n")
 	}
 	service := linesOf("contested", "v1", "http:80:8080")
 	rule := func(name, spec string) string {
@@ -155,74 +160,113 @@ func contests() []contest {
 	}
 	return []contest{
 		{
-			name: "a host: two ServiceEntries", before: entryOf("a", "contested.test", "v1"), after: entryOf("b", "contested.test", "v2"),
-			ask: asks("http://contested.test/"), seen: "v1", other: "v2",
+			name:   "a host: two ServiceEntries",
+			before: entryOf("a", "contested.test", "v1"),
+			after:  entryOf("b", "contested.test", "v2"),
+			ask:    asks("http://contested.test/"), seen: "v1", other: "v2",
 			told: []string{"ServiceEntry default/b", "spec.hosts", "contested.test", "ServiceEntry default/a"},
 		},
 		{
-			name: "a host: a Service comes before a ServiceEntry", before: linesOf("z", "v1", "http:80:8080"), after: entryOf("a", "z.default.svc.cluster.local", "v2"),
-			ask: asks("http://z.default.svc.cluster.local/"), seen: "v1", other: "v2", kinds: true,
+			name:   "a host: a Service comes before a ServiceEntry",
+			before: linesOf("z", "v1", "http:80:8080"),
+			after:  entryOf("a", "z.default.svc.cluster.local", "v2"),
+			ask:    asks("http://z.default.svc.cluster.local/"), seen: "v1", other: "v2", kinds: true,
 			told: []string{"ServiceEntry default/a", "spec.hosts", "z.default.svc.cluster.local", "Service default/z"},
 		},
 		{
-			name: "routes: two VirtualServices", before: answers("a", "contested", 418), after: answers("b", "contested.default.svc.cluster.local", 404), with: service,
-			ask: asks("http://contested/"), seen: "418", other: "404",
-			told: []string{"VirtualService default/b", "spec.hosts", "contested.default.svc.cluster.local", "VirtualService default/a"},
+			name:   "routes: two VirtualServices",
+			before: answers("a", "contested", 418),
+			after:  answers("b", "contested.default.svc.cluster.local", 404),
+			with:   service,
+			ask:    asks("http://contested/"), seen: "418", other: "404",
+			told: []string{
+				"VirtualService default/b",
+				"spec.hosts",
+				"contested.default.svc.cluster.local",
+				"VirtualService default/a",
+			},
 		},
 		{
-			name: "a subset: two DestinationRules", before: rule("a", "subsets: [{name: s, labels: {version: v1}}]\n"), after: rule("b", "subsets: [{name: s, labels: {version: v2}}]\n"),
+			name:   "a subset: two DestinationRules",
+			before: rule("a", "subsets: [{name: s, labels: {version: v1}}]\n"),
+			after:  rule("b", "subsets: [{name: s, labels: {version: v2}}]\n"),
 			with: livemesh.Selecting("default", "contested", "app: lines", "http:80:8080") +
-				livemesh.Object("VirtualService s", "hosts: [contested]\nhttp:\n- route: [{destination: {host: contested, subset: s}}]\n"),
+				livemesh.Object("VirtualService s",
+					"hosts: [contested]\nhttp:\n- route: [{destination: {host: contested, subset: s}}]\n"),
 			ask: asks("http://contested/"), seen: "v1", other: "v2",
-			told: []string{"DestinationRule default/b", "spec.subsets", "contested.default.svc.cluster.local", "DestinationRule default/a"},
+			told: []string{
+				"DestinationRule default/b",
+				"spec.subsets",
+				"contested.default.svc.cluster.local",
+				"DestinationRule default/a",
+			},
 		},
 		{
-			name: "a policy: two DestinationRules", before: rule("a", "trafficPolicy: {tls: {mode: DISABLE}}\n"), after: rule("b", "trafficPolicy: {tls: {mode: SIMPLE}}\n"), with: service,
-			ask: asks("http://contested/"), seen: "v1", other: "503",
-			told: []string{"DestinationRule default/b", "spec.trafficPolicy", "contested.default.svc.cluster.local", "DestinationRule default/a"},
+			name:   "a policy: two DestinationRules",
+			before: rule("a", "trafficPolicy: {tls: {mode: DISABLE}}\n"),
+			after:  rule("b", "trafficPolicy: {tls: {mode: SIMPLE}}\n"),
+			with:   service,
+			ask:    asks("http://contested/"), seen: "v1", other: "503",
+			told: []string{
+				"DestinationRule default/b",
+				"spec.trafficPolicy",
+				"contested.default.svc.cluster.local",
+				"DestinationRule default/a",
+			},
 		},
 		{
-			name: "a TCP port: two services", before: linesOf("a", "v1", "tcp:9000:7000"), after: linesOf("b", "v2", "tcp:9000:7000"),
-			ask: says(9000), seen: "v1 hello", other: "v2 hello",
+			name:   "a TCP port: two services",
+			before: linesOf("a", "v1", "tcp:9000:7000"),
+			after:  linesOf("b", "v2", "tcp:9000:7000"),
+			ask:    says(9000), seen: "v1 hello", other: "v2 hello",
 			told: []string{"Service default/b", "spec.ports", "9000", "a.default.svc.cluster.local"},
 		},
 		{
-			name: "a port of workloads: HTTP and TCP", before: linesOf("a", "v1", "http:9001:7000"), after: linesOf("b", "v1", "tcp:9000:7000"),
-			ask: saysTo("lines-v1", 7000), seen: "HTTP/1.1 400 Bad Request", other: "v1 hello",
+			name:   "a port of workloads: HTTP and TCP",
+			before: linesOf("a", "v1", "http:9001:7000"),
+			after:  linesOf("b", "v1", "tcp:9000:7000"),
+			ask:    saysTo("lines-v1", 7000), seen: "HTTP/1.1 400 Bad Request", other: "v1 hello",
 			told: []string{"Service default/b", "spec.ports", "9000", "7000", "as TCP", "Service default/a", "as HTTP"},
 		},
 		{
-			name: "workloads: two Sidecars of a namespace", before: sidecar("a", `"./steady.default.svc.cluster.local"`), after: sidecar("b", `"*/*"`), with: service,
-			ask: asks("http://contested/"), seen: "502", other: "v1",
+			name:   "workloads: two Sidecars of a namespace",
+			before: sidecar("a", `"./steady.default.svc.cluster.local"`),
+			after:  sidecar("b", `"*/*"`),
+			with:   service,
+			ask:    asks("http://contested/"), seen: "502", other: "v1",
 			told: []string{"Sidecar default/b", "spec.workloadSelector", "Sidecar default/a"},
 		},
 	}
 }
 
-// TestNoConflict is about what looks contested, and is not: it goes side by side, and nothing is reported.
-func TestNoConflict(t *testing.T) {
+// TestUncontestedKeysAreNotReported is about what looks contested, and is not: it goes side by
+// side, and nothing is reported.
+func TestUncontestedKeysAreNotReported(t *testing.T) {
 	m := badMesh(t, livemesh.Options{})
 	m.Apply(livemesh.File("base-lines.yaml",
 		livemesh.NewEcho("lines", "v1").TCP(7000), livemesh.NewEcho("lines", "v2").TCP(7000),
 		livemesh.GatewayPod(8080),
 	))
 	side := func(name, manifests string, test func(t *testing.T, m *livemesh.Mesh)) {
-		trouble(m, name, func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
+		runUnderLoad(m, name, func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
 			m.Write("side.yaml", manifests)
 			m.Settle()
 			test(t, m)
 			m.DeleteAllBut("base.yaml", "base-lines.yaml")
 		})
 	}
-	side("HTTP and TCP at one port", linesOf("a", "v1", "http:80:8080")+linesOf("b", "v2", "tcp:80:7000"), func(t *testing.T, m *livemesh.Mesh) {
-		m.RequireNoProblems()
-		require.Equal(t, "v1", asks("http://a/")(m))
-		require.Equal(t, "v2 hello", says(80)(m))
-	})
+	side("HTTP and TCP at one port", linesOf("a", "v1", "http:80:8080")+linesOf("b", "v2", "tcp:80:7000"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			require.Equal(t, "v1", asks("http://a/")(m))
+			require.Equal(t, "v2 hello", says(80)(m))
+		})
 	side("DestinationRules that add to each other", linesOf("a", "v1", "http:80:8080")+
 		livemesh.Object("DestinationRule a", "host: a\nsubsets: [{name: one, labels: {version: v1}}]\n")+
-		livemesh.Object("DestinationRule b", "host: a\ntrafficPolicy: {tls: {mode: DISABLE}}\nsubsets: [{name: two, labels: {version: v1}}]\n")+
-		livemesh.Object("VirtualService a", "hosts: [a]\nhttp:\n- match: [{uri: {prefix: /one}}]\n  route: [{destination: {host: a, subset: one}}]\n- route: [{destination: {host: a, subset: two}}]\n"),
+		livemesh.Object("DestinationRule b",
+			"host: a\ntrafficPolicy: {tls: {mode: DISABLE}}\nsubsets: [{name: two, labels: {version: v1}}]\n")+
+		livemesh.Object("VirtualService a", "hosts: [a]\nhttp:\n- match: [{uri: {prefix: /one}}]\n"+
+			"  route: [{destination: {host: a, subset: one}}]\n- route: [{destination: {host: a, subset: two}}]\n"),
 		func(t *testing.T, m *livemesh.Mesh) {
 			m.RequireNoProblems()
 			require.Equal(t, "v1", asks("http://a/one")(m))
@@ -232,22 +276,25 @@ func TestNoConflict(t *testing.T) {
 		require.NotEmpty(t, m.ProblemsWith("Service default/a", "15080", "HTTP proxy port"), "%v", m.Problems())
 		require.Equal(t, "v1", asks("http://steady/steady")(m), "the proxy port is the proxy's")
 	})
-	side("a short name that is somebody's own", linesOf("z", "v1", "http:80:8080")+entryOf("e", "z.default", "v2"), func(t *testing.T, m *livemesh.Mesh) {
-		require.NotEmpty(t, m.ProblemsWith("ServiceEntry default/e", "z.default", "short name of Service default/z"), "%v", m.Problems())
-		require.Equal(t, "v2", asks("http://z.default/")(m))
-		require.Equal(t, "v1", asks("http://z/")(m))
-		m.Write("side.yaml", linesOf("z", "v1", "http:80:8080"))
-		m.Settle()
-		m.RequireNoProblems()
-		require.Equal(t, "v1", asks("http://z.default/")(m))
-	})
+	side("a short name that is somebody's own", linesOf("z", "v1", "http:80:8080")+entryOf("e", "z.default", "v2"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			require.NotEmpty(t, m.ProblemsWith("ServiceEntry default/e", "z.default",
+				"short name of Service default/z"), "%v", m.Problems())
+			require.Equal(t, "v2", asks("http://z.default/")(m))
+			require.Equal(t, "v1", asks("http://z/")(m))
+			m.Write("side.yaml", linesOf("z", "v1", "http:80:8080"))
+			m.Settle()
+			m.RequireNoProblems()
+			require.Equal(t, "v1", asks("http://z.default/")(m))
+		})
 	testSharedServer(t, m, side)
 }
 
 // testSharedServer is about Gateways that claim one port and host: they are merged.
 func testSharedServer(_ *testing.T, m *livemesh.Mesh, side func(string, string, func(*testing.T, *livemesh.Mesh))) {
 	server := func(name, more string) string {
-		return livemesh.Object("Gateway "+name, "selector: {istio: ingress}\nservers:\n- port: {number: 8080, name: http, protocol: HTTP}\n  hosts: [both.test]\n"+more)
+		return livemesh.Object("Gateway "+name, "selector: {istio: ingress}\nservers:\n"+
+			"- port: {number: 8080, name: http, protocol: HTTP}\n  hosts: [both.test]\n"+more)
 	}
 	routes := func(name string, status int) string {
 		return livemesh.Object("VirtualService "+name, fmt.Sprintf(`
@@ -262,26 +309,31 @@ http:
 	get := func(m *livemesh.Mesh, path string) string {
 		return outcome(m.Gateway("istio-ingress", 8080).Get(path, livemesh.Host("both.test")))
 	}
-	side("Gateways with one port and host", server("a", "")+server("b", "")+routes("a", 418)+routes("b", 404), func(t *testing.T, m *livemesh.Mesh) {
-		m.RequireNoProblems()
-		require.Equal(t, "v1", get(m, "/a"))
-		require.Equal(t, "v1", get(m, "/b"), "what takes everything comes last, as in istiod")
-		require.Equal(t, "418", get(m, "/"), "the first takes the rest")
-		m.Write("side.yaml", server("b", "")+routes("a", 418)+routes("b", 404))
-		m.Settle()
-		require.NotEmpty(t, m.ProblemsWith("VirtualService default/a", "spec.gateways[0]", "default/a"), "%v", m.Problems())
-		require.Equal(t, "404", get(m, "/a"))
-		require.Equal(t, "v1", get(m, "/b"))
-	})
-	side("Gateways of which one redirects", server("a", "")+server("b", "  tls: {httpsRedirect: true}\n")+routes("a", 418), func(t *testing.T, m *livemesh.Mesh) {
+	side("Gateways with one port and host", server("a", "")+server("b", "")+routes("a", 418)+routes("b", 404),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			require.Equal(t, "v1", get(m, "/a"))
+			require.Equal(t, "v1", get(m, "/b"), "what takes everything comes last, as in istiod")
+			require.Equal(t, "418", get(m, "/"), "the first takes the rest")
+			m.Write("side.yaml", server("b", "")+routes("a", 418)+routes("b", 404))
+			m.Settle()
+			require.NotEmpty(t, m.ProblemsWith("VirtualService default/a", "spec.gateways[0]", "default/a"), "%v",
+				m.Problems())
+			require.Equal(t, "404", get(m, "/a"))
+			require.Equal(t, "v1", get(m, "/b"))
+		})
+	side("Gateways of which one redirects", server("a", "")+server("b", "  tls: {httpsRedirect: true}\n")+
+		routes("a", 418), func(t *testing.T, m *livemesh.Mesh) {
 		require.Equal(t, "301", get(m, "/a"), "what one wants protected, none serves in plaintext")
 		m.Write("side.yaml", server("a", "")+routes("a", 418))
 		m.Settle()
 		require.Equal(t, "v1", get(m, "/a"))
 	})
-	side("Gateways of which one cannot be opened", server("a", "")+strings.Replace(server("b", "  tls: {mode: SIMPLE, credentialName: x}\n"), "protocol: HTTP", "protocol: HTTPS", 1)+routes("a", 418),
+	side("Gateways of which one cannot be opened", server("a", "")+strings.Replace(server("b",
+		"  tls: {mode: SIMPLE, credentialName: x}\n"), "protocol: HTTP", "protocol: HTTPS", 1)+routes("a", 418),
 		func(t *testing.T, m *livemesh.Mesh) {
-			require.NotEmpty(t, m.ProblemsWith("Gateway default/b", "spec.servers[0].port", "for another protocol"), "%v", m.Problems())
+			require.NotEmpty(t, m.ProblemsWith("Gateway default/b", "spec.servers[0].port", "for another protocol"),
+				"%v", m.Problems())
 			require.Equal(t, "v1", get(m, "/a"), "the other server is open")
 		})
 }

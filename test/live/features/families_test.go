@@ -14,8 +14,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 )
 
-// TestEndpointsWithAddressesOfTwoFamilies calls endpoints that answer at one of their two addresses alone.
-func TestEndpointsWithAddressesOfTwoFamilies(t *testing.T) {
+// TestDualStackEndpointIsReachedAtTheAddressThatAnswers calls endpoints that answer at one of their
+// two addresses alone.
+func TestDualStackEndpointIsReachedAtTheAddressThatAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Envoy")
 	}
@@ -41,7 +42,9 @@ func TestEndpointsWithAddressesOfTwoFamilies(t *testing.T) {
 		a := adscript.Assignment("c")
 		a.Endpoints = []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{e}}}
 		r.AwaitAck(r.Send(adscript.Push("of "+string(rune('a'+i)), a)))
-		r.Until(c.name, func() bool { return r.Get("l", "a.test", "/") == adscript.Answer{Status: http.StatusOK, Body: c.name} })
+		r.Until(c.name, func() bool {
+			return r.Get("l", "a.test", "/") == adscript.Answer{Status: http.StatusOK, Body: c.name}
+		})
 	}
 }
 
@@ -50,7 +53,9 @@ func answerAt(t *testing.T, address, text string) uint16 {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	require.NoError(t, err)
 	s := &httptest.Server{Listener: l, Config: &http.Server{
-		ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }),
+		ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(text))
+		}),
 	}}
 	s.Start()
 	t.Cleanup(s.Close)

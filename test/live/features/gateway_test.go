@@ -8,8 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestGateways is the way in.
-func TestGateways(t *testing.T) {
+// TestGatewaysLeadRequestsIntoTheMesh is the way in.
+func TestGatewaysLeadRequestsIntoTheMesh(t *testing.T) {
 	m := livemesh.Start(t, livemesh.File("base.yaml",
 		livemesh.GatewayPod(8080, 8081),
 		livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
@@ -101,7 +101,8 @@ http:
 		requireVersion(t, "v2", other.Get("/", livemesh.Host("one.test")))
 	})
 	m.Run("a closed port", "", func(t *testing.T, m *livemesh.Mesh) {
-		require.Error(t, m.Gateway("istio-ingress", 8081).Get("/").Err, "connections of before are served on for a while, new ones are not taken")
+		require.Error(t, m.Gateway("istio-ingress", 8081).Get("/").Err,
+			"connections of before are served on for a while, new ones are not taken")
 		requireVersion(t, "v1", get("base.test", "/"))
 	})
 	m.Run("redirect to https", livemesh.File("gw.yaml",

@@ -12,17 +12,20 @@ import (
 
 // runsAs gives the pods of a workload a service account, which it defines beside it.
 func runsAs(account, deployment string) string {
-	return fmt.Sprintf("\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: default}\n", account) +
+	return fmt.Sprintf("\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: default}\n",
+		account) +
 		strings.Replace(deployment, "      nodeName:", "      serviceAccountName: "+account+"\n      nodeName:", 1)
 }
 
 // withoutRetries lets a failure show.
 func withoutRetries(host string) string {
-	return livemesh.Object("VirtualService once-"+strings.ReplaceAll(host, ".", "-"), fmt.Sprintf("hosts: [%[1]s]\nhttp: [{retries: {attempts: 0}, route: [{destination: {host: %[1]s}}]}]", host))
+	return livemesh.Object("VirtualService once-"+strings.ReplaceAll(host, ".", "-"),
+		fmt.Sprintf("hosts: [%[1]s]\nhttp: [{retries: {attempts: 0}, route: [{destination: {host: %[1]s}}]}]", host))
 }
 
-// TestWhoServesIsBelieved: a server is called in TLS of the mesh if its certificate is that of an account that runs the service.
-func TestWhoServesIsBelieved(t *testing.T) {
+// TestServerIsTrustedIfItsAccountRunsTheService: a server is called in TLS of the mesh if its
+// certificate is that of an account that runs the service.
+func TestServerIsTrustedIfItsAccountRunsTheService(t *testing.T) {
 	options, authority := agentMesh(t)
 	c := newMixedCrowd(t, 1, authority) // with the certificate of the account crowd
 	entry := func(account, more string) string {
@@ -50,13 +53,16 @@ func TestWhoServesIsBelieved(t *testing.T) {
 	}{
 		{"the account", entry(", serviceAccount: crowd", ""), true},
 		{"another one", entry(", serviceAccount: another", ""), false},
-		{"a name beside it", entry(", serviceAccount: another", "subjectAltNames: ["+spiffe("default", "crowd")+"]\n  "), true},
+		{"a name beside it", entry(", serviceAccount: another",
+			"subjectAltNames: ["+spiffe("default", "crowd")+"]\n  "), true},
 		{"nobody says which", entry("", ""), true},
 		{"in another trust domain", elsewhere + entry(", serviceAccount: crowd", ""), false},
-		{"by an alias of it", mesh(", trustDomain: elsewhere, trustDomainAliases: [cluster.local]") + entry(", serviceAccount: crowd", ""), true},
+		{"by an alias of it", mesh(", trustDomain: elsewhere, trustDomainAliases: [cluster.local]") +
+			entry(", serviceAccount: crowd", ""), true},
 		{"a rule, the account", with + entry(", serviceAccount: crowd", ""), true},
 		{"a rule, another one", with + entry(", serviceAccount: another", ""), false},
-		{"a rule, a name beside it", with + entry(", serviceAccount: another", "subjectAltNames: ["+spiffe("default", "crowd")+"]\n  "), true},
+		{"a rule, a name beside it", with +
+			entry(", serviceAccount: another", "subjectAltNames: ["+spiffe("default", "crowd")+"]\n  "), true},
 		{"a rule, nobody says which", with + entry("", ""), true},
 	} {
 		m.Apply(mesh("")) // what a case may have changed
@@ -73,8 +79,9 @@ func TestWhoServesIsBelieved(t *testing.T) {
 	}
 }
 
-// TestRolloutToAnotherAccount: while the pods of a service are replaced by some of another account, there and back, no request fails.
-func TestRolloutToAnotherAccount(t *testing.T) {
+// TestRolloutToAnotherAccountFailsNoRequest: while the pods of a service are replaced by some of
+// another account, there and back, no request fails.
+func TestRolloutToAnotherAccountFailsNoRequest(t *testing.T) {
 	options, _ := agentMesh(t)
 	web := func(account string) string {
 		return livemesh.File("web.yaml", runsAs(account, inTLS(livemesh.NewEcho("web", "v1").Replicas(2))))
@@ -103,13 +110,19 @@ func TestRolloutToAnotherAccount(t *testing.T) {
 	load.Stop()
 }
 
-// TestEndpointsOfAnotherAccount: a list goes from endpoints of one account to some of another, in one step. What meets the new ones
-// before the new cluster is there is tried again, and no request fails.
-func TestEndpointsOfAnotherAccount(t *testing.T) {
+// TestSwapToEndpointsOfAnotherAccountFailsNoRequest: a list goes from endpoints of one account to
+// some of another, in one step. What meets the new ones before the new cluster is there is tried
+// again, and no request fails.
+func TestSwapToEndpointsOfAnotherAccountFailsNoRequest(t *testing.T) {
 	options, authority := agentMesh(t)
-	crowds := map[string]*crowd{"crowd": newMixedCrowd(t, 2, authority), "other": newMixedCrowdOf(t, "other", 2, authority)}
+	crowds := map[string]*crowd{
+		"crowd": newMixedCrowd(t, 2, authority),
+		"other": newMixedCrowdOf(t, "other", 2, authority),
+	}
 	entry := func(account string) string {
-		described := crowds[account].entry(0, 2, func(int) string { return ", labels: {security.istio.io/tlsMode: istio}, serviceAccount: " + account })
+		described := crowds[account].entry(0, 2, func(int) string {
+			return ", labels: {security.istio.io/tlsMode: istio}, serviceAccount: " + account
+		})
 		return strings.Replace(described, "resolution:", "location: MESH_INTERNAL\n  resolution:", 1)
 	}
 	m := livemesh.StartWith(t, options, autoTLS+entry("crowd")+livemesh.File("base.yaml",

@@ -9,12 +9,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestIngress is the way in as Kubernetes says it.
-func TestIngress(t *testing.T) {
+// TestIngressesLeadRequestsIntoTheMesh is the way in as Kubernetes says it.
+func TestIngressesLeadRequestsIntoTheMesh(t *testing.T) {
 	authority := certs.NewAuthority(t, "test authority")
 	pair := authority.Issue(t, "shop.test")
 	m := livemesh.Start(t, livemesh.File("base.yaml",
-		livemesh.GatewayPod(8080, 8443), livemesh.Selecting("default", "entrance", "istio: ingress", "http:80:8080", "https:443:8443"),
+		livemesh.GatewayPod(8080, 8443), livemesh.Selecting("default", "entrance", "istio: ingress", "http:80:8080",
+			"https:443:8443"),
 		livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
 		livemesh.NewEcho("cart", "v2"), livemesh.Service("cart", "http-main:8000:8080"),
 		pair.Secret("default", "shop", ""), `
@@ -49,7 +50,9 @@ kind: Ingress
 metadata: {name: theirs, namespace: default}
 spec:
   ingressClassName: nginx
-  rules: [{host: theirs.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
+  rules:
+  - host: theirs.test
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
 `))
 	m.AwaitProblem("error", "Ingress default/shop", "spec.rules.http.paths.backend.service.port.name", "nonsense")
 	require.Len(t, m.Problems(), 1)

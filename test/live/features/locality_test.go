@@ -9,22 +9,27 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestLocality is how the nodes of callers and of endpoints decide on where requests go: version N of web runs on node nN.
-func TestLocality(t *testing.T) {
+// TestLocalityDecidesWhereRequestsGo is how the nodes of callers and of endpoints decide on where
+// requests go: version N of web runs on node nN.
+func TestLocalityDecidesWhereRequestsGo(t *testing.T) {
 	m := livemesh.Start(t, livemesh.File("base.yaml",
 		livemesh.Node("n1", "eu/eu-1"), livemesh.Node("n2", "eu/eu-2"), livemesh.Node("n4", "eu/eu-4"),
-		livemesh.NewEcho("client", "v1").On("n1"), livemesh.NewEcho("client", "v3").On("n3"), livemesh.NewEcho("client", "v4").On("n4"),
+		livemesh.NewEcho("client", "v1").On("n1"), livemesh.NewEcho("client", "v3").On("n3"),
+		livemesh.NewEcho("client", "v4").On("n4"),
 		livemesh.NewEcho("web", "v2").On("n2"), livemesh.NewEcho("web", "v3").On("n3"),
-	)+livemesh.File("n3.yaml", livemesh.Node("n3", "us/us-1"))+livemesh.File("v1.yaml", livemesh.NewEcho("web", "v1").On("n1"))+
+	)+livemesh.File("n3.yaml", livemesh.Node("n3", "us/us-1"))+
+		livemesh.File("v1.yaml", livemesh.NewEcho("web", "v1").On("n1"))+
 		livemesh.File("web.yaml", livemesh.Service("web", "http:80:8080")))
 	service := func(field string) string {
-		return livemesh.File("web.yaml", strings.Replace(livemesh.Service("web", "http:80:8080"), "spec:\n", "spec:\n  "+field+"\n", 1))
+		return livemesh.File("web.yaml", strings.Replace(livemesh.Service("web", "http:80:8080"), "spec:\n",
+			"spec:\n  "+field+"\n", 1))
 	}
 	ejecting := "host: web\ntrafficPolicy:\n  outlierDetection: {consecutive5xxErrors: 100}\n"
 
 	requireReached(t, m, "client-v1", "v1", "v2", "v3")
 	t.Run("failover", func(t *testing.T) { testFailover(t, m.With(t), ejecting) })
-	m.Run("distribute", rule("web", "host: web\ntrafficPolicy:\n  loadBalancer:\n    localityLbSetting:\n      distribute: [{from: eu, to: {us: 100}}]\n"),
+	m.Run("distribute", rule("web", "host: web\ntrafficPolicy:\n  loadBalancer:\n    localityLbSetting:\n"+
+		"      distribute: [{from: eu, to: {us: 100}}]\n"),
 		func(t *testing.T, m *livemesh.Mesh) {
 			requireReached(t, m, "client-v1", "v3")
 			requireReached(t, m, "client-v3", "v1", "v2", "v3")
@@ -66,15 +71,16 @@ func testFailover(t *testing.T, m *livemesh.Mesh, ejecting string) {
 	m.Apply(livemesh.File("n3.yaml", livemesh.Node("n3", "eu/eu-1")))
 	requireReached(t, m, "client-v1", "v3")
 
-	m.Apply(livemesh.File("v1.yaml", livemesh.NewEcho("web", "v1").On("n1")) + livemesh.File("n3.yaml", livemesh.Node("n3", "us/us-1")))
+	m.Apply(livemesh.File("v1.yaml", livemesh.NewEcho("web", "v1").On("n1")) +
+		livemesh.File("n3.yaml", livemesh.Node("n3", "us/us-1")))
 	requireReached(t, m, "client-v1", "v1")
 	m.Delete("rule-web.yaml")
 	m.Settle()
 	requireReached(t, m, "client-v1", "v1", "v2", "v3")
 }
 
-// requireReached requires that the calls of a workload reach these versions of web and no others. That one of three is missed by
-// 60 calls has a chance below 1e-10.
+// requireReached requires that the calls of a workload reach these versions of web and no others.
+// That one of three is missed by 60 calls has a chance below 1e-10.
 func requireReached(t *testing.T, m *livemesh.Mesh, client string, versions ...string) {
 	t.Helper()
 	got := m.With(t).Client(client).Tally(60, "http://web/", livemesh.ByVersion)

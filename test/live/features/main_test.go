@@ -1,5 +1,5 @@
-// Package features tests what Lateen does for those who use it: each test runs a mesh of real Envoys from manifests, sends
-// requests, and looks at the answers, never at configuration alone.
+// Package features tests what Lateen does for those who use it: each test runs a mesh of real
+// Envoys from manifests, sends requests, and looks at the answers, never at configuration alone.
 package features
 
 import (
@@ -13,13 +13,14 @@ import (
 
 func TestMain(m *testing.M) { livemesh.Main(m) }
 
-// webMesh has a client, the service web (http, port 80) with versions v1 and v2, and the service far in namespace
-// other.
+// webMesh has a client, the service web (http, port 80) with versions v1 and v2, and the service
+// far in namespace other.
 func webMesh(t *testing.T) *livemesh.Mesh {
 	t.Helper()
 	return livemesh.Start(t, livemesh.File("base.yaml",
 		livemesh.NewEcho("client", "v1"), livemesh.Service("client", "http:80:8080"),
-		livemesh.NewEcho("web", "v1"), livemesh.NewEcho("web", "v2"), livemesh.Service("web", "http:80:8080", "http-alt:8081:8080"),
+		livemesh.NewEcho("web", "v1"), livemesh.NewEcho("web", "v2"),
+		livemesh.Service("web", "http:80:8080", "http-alt:8081:8080"),
 		livemesh.NewEcho("far", "v1").In("other"), livemesh.Service("other/far", "http:80:8080"),
 	)+livemesh.File("subsets.yaml", livemesh.Object("DestinationRule web", `
 host: web

@@ -20,14 +20,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestMutualTLSOfTheMesh: a gateway's server and the callers of a host have the certificates that their agents give them.
-func TestMutualTLSOfTheMesh(t *testing.T) {
+// TestGatewayAndCallersUseCertificatesOfTheirAgents: a gateway's server and the callers of a host
+// have the certificates that their agents give them.
+func TestGatewayAndCallersUseCertificatesOfTheirAgents(t *testing.T) {
 	options, authority := agentMesh(t)
 	m := livemesh.StartWith(t, options, livemesh.File("base.yaml",
-		livemesh.GatewayPod(8443), livemesh.NewEcho("web", "v1").Bare(), livemesh.Service("web", "http:80:8080"), livemesh.NewEcho("client", "v1"),
+		livemesh.GatewayPod(8443), livemesh.NewEcho("web", "v1").Bare(), livemesh.Service("web", "http:80:8080"),
+		livemesh.NewEcho("client", "v1"),
 		livemesh.NewEcho("lines", "v1").TCP(7000), livemesh.Service("lines", "tcp:9000:7000"),
 		secure("members", "mesh.test, calling.test", "{mode: ISTIO_MUTUAL}", "web"),
-		secure("picky", "picky.test", "{mode: ISTIO_MUTUAL, subjectAltNames: ["+spiffe("default", "picked")+"]}", "web"),
+		secure("picky", "picky.test", "{mode: ISTIO_MUTUAL, subjectAltNames: ["+spiffe("default", "picked")+"]}",
+			"web"),
 		livemesh.Object("Gateway lines", `
 selector: {istio: ingress}
 servers:
@@ -45,7 +48,9 @@ tcp:
 		config := &tls.Config{InsecureSkipVerify: true} // it has no name of a host
 		if len(pairs) > 0 {
 			own := pairs[0].TLS(t)
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return &own, nil
+			}
 		}
 		return config
 	}
@@ -107,20 +112,25 @@ trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: mesh.test`+demands+`}}
 		requireVersion(t, "v1", a)
 		require.Contains(t, a.Echoed.Headers.Get("x-forwarded-client-cert"), "URI="+spiffe("default", "default"))
 	})
-	m.Run("and of the one that it expects", calling(", subjectAltNames: ["+spiffe("default", "default")+"]"), func(t *testing.T, m *livemesh.Mesh) {
-		requireVersion(t, "v1", call(m))
-	})
-	m.Run("and not of another", calling(", subjectAltNames: ["+spiffe("default", "picked")+"]"), func(t *testing.T, m *livemesh.Mesh) {
-		requireStatus(t, 503, call(m))
-	})
+	m.Run("and of the one that it expects", calling(", subjectAltNames: ["+spiffe("default", "default")+"]"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			requireVersion(t, "v1", call(m))
+		})
+	m.Run("and not of another", calling(", subjectAltNames: ["+spiffe("default", "picked")+"]"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			requireStatus(t, 503, call(m))
+		})
 }
 
-// TestCertificatesFromFiles: an agent serves them, so that one that is missing closes its own server alone, until it is there.
-func TestCertificatesFromFiles(t *testing.T) {
+// TestMissingCertificateFileClosesItsServerAlone: an agent serves them, so that one that is missing
+// closes its own server alone, until it is there.
+func TestMissingCertificateFileClosesItsServerAlone(t *testing.T) {
 	options, _ := agentMesh(t)
 	authority, dir := certs.NewAuthority(t, "test authority"), t.TempDir()
 	server := func(name string) string {
-		return secure(name, name+".test", fmt.Sprintf("{mode: SIMPLE, serverCertificate: %[1]s.pem, privateKey: %[1]s.key}", filepath.Join(dir, name)), "web")
+		return secure(name, name+".test", fmt.Sprintf(
+			"{mode: SIMPLE, serverCertificate: %[1]s.pem, privateKey: %[1]s.key}", filepath.Join(dir, name),
+		), "web")
 	}
 	write := func(name string) {
 		pair := authority.Issue(t, name+".test")
@@ -129,7 +139,8 @@ func TestCertificatesFromFiles(t *testing.T) {
 	}
 	write("there")
 	m := livemesh.StartWith(t, options, livemesh.File("base.yaml",
-		livemesh.GatewayPod(8443), livemesh.NewEcho("web", "v1").Bare(), livemesh.Service("web", "http:80:8080"), server("there"), server("missing"),
+		livemesh.GatewayPod(8443), livemesh.NewEcho("web", "v1").Bare(), livemesh.Service("web", "http:80:8080"),
+		server("there"), server("missing"),
 	))
 	m.RequireNoProblems()
 	client := m.SecureGateway("istio-ingress", 8443, trusting(authority))
@@ -148,9 +159,9 @@ func (l unwrapping) Accept() (net.Conn, error) {
 	return struct{ net.Conn }{conn}, err
 }
 
-// TestHandedOnByServerName: a gateway with AUTO_PASSTHROUGH hands connections of the mesh on to the destination that they ask for,
-// and to no other.
-func TestHandedOnByServerName(t *testing.T) {
+// TestAutoPassthroughReachesOnlyTheNamedDestination: a gateway with AUTO_PASSTHROUGH hands
+// connections of the mesh on to the destination that they ask for, and to no other.
+func TestAutoPassthroughReachesOnlyTheNamedDestination(t *testing.T) {
 	options, authority := agentMesh(t)
 	server := func(version string) string { // a workload that takes mutual TLS, as sidecars of Istio do
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -158,7 +169,10 @@ func TestHandedOnByServerName(t *testing.T) {
 		}))
 		own := authority.Issue(t, version, certs.Identity(spiffe("default", version)))
 		s.Listener = unwrapping{tls.NewListener(s.Listener, &tls.Config{
-			Certificates: []tls.Certificate{own.TLS(t)}, ClientCAs: authority.Pool(), ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"istio"},
+			Certificates: []tls.Certificate{own.TLS(t)},
+			ClientCAs:    authority.Pool(),
+			ClientAuth:   tls.RequireAndVerifyClientCert,
+			NextProtos:   []string{"istio"},
 		})}
 		s.Start()
 		t.Cleanup(s.Close)
@@ -178,9 +192,11 @@ endpoints: [{address: 127.0.0.1, ports: {http: %s}, labels: {%s}}]
 	const takesTLS = "security.istio.io/tlsMode: istio"
 	m := livemesh.StartWith(t, options, livemesh.File("base.yaml",
 		livemesh.GatewayPod(15443), livemesh.NewEcho("client", "v1"),
-		entry("near", "MESH_INTERNAL", "v1", takesTLS+", version: v1"), entry("plain", "MESH_INTERNAL", "v2", "version: v2"),
+		entry("near", "MESH_INTERNAL", "v1", takesTLS+", version: v1"),
+		entry("plain", "MESH_INTERNAL", "v2", "version: v2"),
 		entry("outside", "MESH_EXTERNAL", "v3", takesTLS),
-		livemesh.Object("DestinationRule near", "host: near.test\nsubsets: [{name: one, labels: {version: v1}}, {name: two, labels: {version: v2}}]"),
+		livemesh.Object("DestinationRule near",
+			"host: near.test\nsubsets: [{name: one, labels: {version: v1}}, {name: two, labels: {version: v2}}]"),
 		livemesh.Object("Gateway cross", `
 selector: {istio: ingress}
 servers:
@@ -217,7 +233,8 @@ resolution: STATIC
 endpoints: [{address: %s, ports: {http: 15443}}]
 `, m.Pod("istio-ingress").Pod)), livemesh.Object("DestinationRule across", `
 host: across.test
-trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: outbound_.80_.one_.near.test, subjectAltNames: [`+spiffe("default", "v1")+`]}}
+trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: outbound_.80_.one_.near.test, subjectAltNames: [`+
+		spiffe("default", "v1")+`]}}
 `)), func(t *testing.T, m *livemesh.Mesh) {
 		requireVersion(t, "v1", m.Client("client-v1").Get("http://across.test/", livemesh.Host("across.test")))
 	})

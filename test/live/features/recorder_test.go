@@ -45,10 +45,17 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if answer != nil && answer(w, req) {
 		return
 	}
-	_ = json.NewEncoder(w).Encode(sample.Echoed{Hostname: "recorder", Version: "recorder", Path: req.URL.Path, Host: req.Host, Headers: req.Header})
+	_ = json.NewEncoder(w).Encode(sample.Echoed{
+		Hostname: "recorder",
+		Version:  "recorder",
+		Path:     req.URL.Path,
+		Host:     req.Host,
+		Headers:  req.Header,
+	})
 }
 
-// answers sets what may answer in the place of an echo; then it returns true. A request that Envoy has given up may still be under way.
+// answers sets what may answer in the place of an echo; then it returns true. A request that Envoy
+// has given up may still be under way.
 func (r *recorder) answers(by func(w http.ResponseWriter, r *http.Request) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +97,8 @@ func (r *recorder) await(m *livemesh.Mesh, path string) *http.Request {
 	return r.requests(path)[0]
 }
 
-// TestRecorder keeps the recorder honest: a count of 0 means that nothing came.
-func TestRecorder(t *testing.T) {
+// TestRecorderCountsWhatArrives keeps the recorder honest: a count of 0 means that nothing came.
+func TestRecorderCountsWhatArrives(t *testing.T) {
 	r := newRecorder(t)
 	resp, err := http.Get(r.URL + "/x")
 	require.NoError(t, err)

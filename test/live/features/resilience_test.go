@@ -17,7 +17,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-func TestResilience(t *testing.T) {
+func TestTimeoutsRetriesAndLimitsHold(t *testing.T) {
 	m := webMesh(t)
 	t.Run("timeout", func(t *testing.T) { testTimeout(t, m.With(t)) })
 	t.Run("fault", func(t *testing.T) { testFault(t, m.With(t)) })
@@ -36,7 +36,9 @@ http:
 `), func(t *testing.T, m *livemesh.Mesh) {
 		client := m.Client("client-v1")
 		requireStatus(t, 504, client.Get("http://web/delay/20000"))
-		m.Await("an answer that is in time", func() bool { return client.Get("http://web/delay/1").Echoed.Version == "v1" })
+		m.Await("an answer that is in time", func() bool {
+			return client.Get("http://web/delay/1").Echoed.Version == "v1"
+		})
 	})
 }
 
@@ -44,30 +46,35 @@ func testFault(t *testing.T, m *livemesh.Mesh) {
 	fault := func(fault string) string {
 		return virtual("web", "hosts: [web]\nhttp:\n- fault: "+fault+"\n  route: ["+subset("v1")+"]\n")
 	}
-	m.Run("abort all", fault(`{abort: {httpStatus: 418, percentage: {value: 100}}}`), func(t *testing.T, m *livemesh.Mesh) {
-		client := m.Client("client-v1")
-		for range 20 {
-			requireStatus(t, 418, client.Get("http://web/"))
-		}
-	})
-	m.Run("abort none", fault(`{abort: {httpStatus: 418, percentage: {value: 0}}}`), func(t *testing.T, m *livemesh.Mesh) {
-		client := m.Client("client-v1")
-		for range 20 {
-			requireVersion(t, "v1", client.Get("http://web/"))
-		}
-	})
-	m.Run("abort some", fault(`{abort: {httpStatus: 418, percentage: {value: 25}}}`), func(t *testing.T, m *livemesh.Mesh) {
-		got := m.Client("client-v1").Tally(400, "http://web/", livemesh.ByVersion)
-		low, high := binomialBounds(400, 0.25)
-		require.True(t, low <= got["418"] && got["418"] <= high, "%v, want %d to %d aborted", got, low, high)
-		require.Equal(t, 400, got["418"]+got["v1"], "%v", got)
-	})
-	m.Run("delay all", fault(`{delay: {fixedDelay: 10ms, percentage: {value: 100}}}`), func(t *testing.T, m *livemesh.Mesh) {
-		requireVersion(t, "v1", m.Client("client-v1").Get("http://web/"))
-	})
-	m.Run("delay none", fault(`{delay: {fixedDelay: 600s, percentage: {value: 0}}}`), func(t *testing.T, m *livemesh.Mesh) {
-		requireVersion(t, "v1", m.Client("client-v1").Get("http://web/"))
-	})
+	m.Run("abort all", fault(`{abort: {httpStatus: 418, percentage: {value: 100}}}`),
+		func(t *testing.T, m *livemesh.Mesh) {
+			client := m.Client("client-v1")
+			for range 20 {
+				requireStatus(t, 418, client.Get("http://web/"))
+			}
+		})
+	m.Run("abort none", fault(`{abort: {httpStatus: 418, percentage: {value: 0}}}`),
+		func(t *testing.T, m *livemesh.Mesh) {
+			client := m.Client("client-v1")
+			for range 20 {
+				requireVersion(t, "v1", client.Get("http://web/"))
+			}
+		})
+	m.Run("abort some", fault(`{abort: {httpStatus: 418, percentage: {value: 25}}}`),
+		func(t *testing.T, m *livemesh.Mesh) {
+			got := m.Client("client-v1").Tally(400, "http://web/", livemesh.ByVersion)
+			low, high := binomialBounds(400, 0.25)
+			require.True(t, low <= got["418"] && got["418"] <= high, "%v, want %d to %d aborted", got, low, high)
+			require.Equal(t, 400, got["418"]+got["v1"], "%v", got)
+		})
+	m.Run("delay all", fault(`{delay: {fixedDelay: 10ms, percentage: {value: 100}}}`),
+		func(t *testing.T, m *livemesh.Mesh) {
+			requireVersion(t, "v1", m.Client("client-v1").Get("http://web/"))
+		})
+	m.Run("delay none", fault(`{delay: {fixedDelay: 600s, percentage: {value: 0}}}`),
+		func(t *testing.T, m *livemesh.Mesh) {
+			requireVersion(t, "v1", m.Client("client-v1").Get("http://web/"))
+		})
 	server := newRecorder(t)
 	m.Run("delay some routes", livemesh.File("entry.yaml", server.entry("slow.test"))+virtual("slow", `
 hosts: [slow.test]
@@ -93,10 +100,12 @@ http:
 
 // testDefaultRetries: nobody wrote a policy, and still no caller sees a replica that is not there.
 func testDefaultRetries(t *testing.T, m *livemesh.Mesh) {
-	// A request is lost all the same if each of its attempts draws the dead replica, and each attempt draws up to six times. Of two replicas that
-	// is one in 4,096 of those that met it at first, which is seen now and then; so there are more.
+	// A request is lost all the same if each of its attempts draws the dead replica, and each
+	// attempt draws up to six times. Of two replicas that is one in 4,096 of those that met it at
+	// first, which is seen now and then; so there are more.
 	m.Run("a replica that refuses connections", livemesh.File("pair.yaml",
-		livemesh.NewEcho("pair", "good").Bare().Replicas(3), livemesh.NewEcho("pair", "bad").Bare().Refusing(9999), livemesh.Service("pair", "http:80:8080"),
+		livemesh.NewEcho("pair", "good").Bare().Replicas(3), livemesh.NewEcho("pair", "bad").Bare().Refusing(9999),
+		livemesh.Service("pair", "http:80:8080"),
 	), func(t *testing.T, m *livemesh.Mesh) {
 		attempts := map[string]int{}
 		client := m.Client("client-v1")
@@ -113,13 +122,16 @@ func testDefaultRetries(t *testing.T, m *livemesh.Mesh) {
 		client := m.Client("client-v1")
 		require.Len(t, client.Tally(60, "http://pair/", livemesh.ByPod), 3)
 		for _, victim := range m.PodsOf("pair-v1") {
-			// A request that is under way when a process dies is lost, and may have been served; so there is none.
+			// A request that is under way when a process dies is lost, and may have been served; so
+			// there is none.
 			kill(t, victim, "echo")
 			require.True(t, client.Get("http://web/").OK(), "the sidecar has seen the connections end that it kept")
 			got := client.Tally(30, "http://pair/", livemesh.ByPod)
 			require.Zero(t, got["503"], "%v", got)
 			m.AwaitPods("pair-v1", func(pods []local.PodStatus) bool {
-				again := slices.IndexFunc(pods, func(p local.PodStatus) bool { return p.Name == victim.Name && p.Restarts > victim.Restarts })
+				again := slices.IndexFunc(pods, func(p local.PodStatus) bool {
+					return p.Name == victim.Name && p.Restarts > victim.Restarts
+				})
 				return len(pods) == 3 && again >= 0 && pods[0].Ready && pods[1].Ready && pods[2].Ready
 			})
 			m.Settle()
@@ -157,21 +169,22 @@ http:
 		requireStatus(t, 500, client.Get("http://flaky.test/always"))
 		require.Equal(t, []string{"1", "2", "3", "4"}, attempts(server, "/always"))
 	})
-	m.Run("of a try that takes too long", policy(`{attempts: 15, perTryTimeout: 1s, retryOn: "5xx"}`), func(t *testing.T, m *livemesh.Mesh) {
-		var tries atomic.Int32
-		server.answers(func(_ http.ResponseWriter, r *http.Request) bool {
-			if tries.Add(1) == 1 {
-				<-r.Context().Done()
-				return true
-			}
-			return false
+	m.Run("of a try that takes too long", policy(`{attempts: 15, perTryTimeout: 1s, retryOn: "5xx"}`),
+		func(t *testing.T, m *livemesh.Mesh) {
+			var tries atomic.Int32
+			server.answers(func(_ http.ResponseWriter, r *http.Request) bool {
+				if tries.Add(1) == 1 {
+					<-r.Context().Done()
+					return true
+				}
+				return false
+			})
+			a := m.Client("client-v1").Get("http://flaky.test/slow")
+			require.True(t, a.OK(), "%s", a)
+			made := attempts(server, "/slow") // more than two, where the machine takes a second for one
+			require.GreaterOrEqual(t, len(made), 2)
+			require.Equal(t, []string{"1", "2"}, made[:2])
 		})
-		a := m.Client("client-v1").Get("http://flaky.test/slow")
-		require.True(t, a.OK(), "%s", a)
-		made := attempts(server, "/slow") // more than two, where the machine takes a second for one
-		require.GreaterOrEqual(t, len(made), 2)
-		require.Equal(t, []string{"1", "2"}, made[:2])
-	})
 	m.Run("of a status code", policy(`{attempts: 2, retryOn: "418"}`), func(t *testing.T, m *livemesh.Mesh) {
 		var tries atomic.Int32
 		server.answers(func(w http.ResponseWriter, _ *http.Request) bool {
@@ -223,7 +236,8 @@ trafficPolicy:
 `), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		client := m.Client("client-v1")
-		requireStatus(t, 200, client.Get("http://narrow.test/first")) // while the connection is made, its request counts as waiting
+		// while the connection is made, its request counts as waiting
+		requireStatus(t, 200, client.Get("http://narrow.test/first"))
 		release := make(chan struct{})
 		server.answers(func(http.ResponseWriter, *http.Request) bool { <-release; return false })
 		const sent = 5
@@ -289,5 +303,7 @@ func kill(t *testing.T, p local.PodStatus, process string) {
 	i := slices.IndexFunc(p.Processes, func(s local.ProcessStatus) bool { return s.Name == process && s.PID != 0 })
 	require.GreaterOrEqual(t, i, 0, "%s has no process %s", p.Name, process)
 	require.NoError(t, syscall.Kill(p.Processes[i].PID, syscall.SIGKILL))
-	require.Eventually(t, func() bool { return syscall.Kill(p.Processes[i].PID, 0) == syscall.ESRCH }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return syscall.Kill(p.Processes[i].PID, 0) == syscall.ESRCH
+	}, time.Minute, time.Millisecond)
 }

@@ -20,7 +20,7 @@ http:
 `, match, subset("v2"), subset("v1"))
 }
 
-func TestRouting(t *testing.T) {
+func TestRequestsFollowTheirVirtualService(t *testing.T) {
 	m := webMesh(t)
 	t.Run("matches", func(t *testing.T) { testMatches(t, m.With(t)) })
 	t.Run("first match wins", func(t *testing.T) { testFirstMatch(t, m.With(t)) })
@@ -40,30 +40,71 @@ func testMatches(t *testing.T, m *livemesh.Mesh) {
 		name, match   string
 		taken, passed []request
 	}{
-		{"uri exact", `{uri: {exact: /a}}`, []request{{path: "/a"}, {path: "/a?x=1"}}, []request{{path: "/a/b"}, {path: "/A"}}},
-		{"uri prefix", `{uri: {prefix: /a}}`, []request{{path: "/a"}, {path: "/a/b"}, {path: "/ab"}}, []request{{path: "/b/a"}}},
-		{"uri regex", `{uri: {regex: "/[0-9]+/x"}}`, []request{{path: "/12/x"}}, []request{{path: "/12/x/y"}, {path: "/a/x"}}},
+		{
+			"uri exact",
+			`{uri: {exact: /a}}`,
+			[]request{{path: "/a"}, {path: "/a?x=1"}},
+			[]request{{path: "/a/b"}, {path: "/A"}},
+		},
+		{
+			"uri prefix",
+			`{uri: {prefix: /a}}`,
+			[]request{{path: "/a"}, {path: "/a/b"}, {path: "/ab"}},
+			[]request{{path: "/b/a"}},
+		},
+		{
+			"uri regex",
+			`{uri: {regex: "/[0-9]+/x"}}`,
+			[]request{{path: "/12/x"}},
+			[]request{{path: "/12/x/y"}, {path: "/a/x"}},
+		},
 		{"uri long regex", `{uri: {regex: "/\\pL{3}-[a-z]{10,40}-[0-9]{1,20}"}}`,
 			[]request{{path: "/abc-abcdefghijkl-123"}}, []request{{path: "/abc-abc-123"}}},
-		{"uri without case", `{uri: {prefix: /a}, ignoreUriCase: true}`, []request{{path: "/A"}, {path: "/a"}}, []request{{path: "/b"}}},
+		{
+			"uri without case",
+			`{uri: {prefix: /a}, ignoreUriCase: true}`,
+			[]request{{path: "/A"}, {path: "/a"}},
+			[]request{{path: "/b"}},
+		},
 		{"header exact", `{headers: {x-user: {exact: jason}}}`,
-			[]request{{"/", []livemesh.Option{h("X-User", "jason")}}}, []request{{path: "/"}, {"/", []livemesh.Option{h("x-user", "jasonx")}}}},
+			[]request{{"/", []livemesh.Option{h("X-User", "jason")}}},
+			[]request{{path: "/"}, {"/", []livemesh.Option{h("x-user", "jasonx")}}}},
 		{"header prefix", `{headers: {x-user: {prefix: ja}}}`,
-			[]request{{"/", []livemesh.Option{h("x-user", "jason")}}}, []request{{"/", []livemesh.Option{h("x-user", "xja")}}}},
+			[]request{{"/", []livemesh.Option{h("x-user", "jason")}}},
+			[]request{{"/", []livemesh.Option{h("x-user", "xja")}}}},
 		{"header regex", `{headers: {x-user: {regex: "j.*n"}}}`,
-			[]request{{"/", []livemesh.Option{h("x-user", "jason")}}}, []request{{"/", []livemesh.Option{h("x-user", "jason!")}}}},
+			[]request{{"/", []livemesh.Option{h("x-user", "jason")}}},
+			[]request{{"/", []livemesh.Option{h("x-user", "jason!")}}}},
 		{"header present", `{headers: {x-user: {}}}`,
 			[]request{{"/", []livemesh.Option{h("x-user", "anybody")}}}, []request{{path: "/"}}},
 		{"header absent", `{withoutHeaders: {x-user: {exact: jason}}}`,
-			[]request{{path: "/"}, {"/", []livemesh.Option{h("x-user", "other")}}}, []request{{"/", []livemesh.Option{h("x-user", "jason")}}}},
-		{"method", `{method: {exact: POST}}`, []request{{"/", []livemesh.Option{method("POST")}}}, []request{{path: "/"}}},
-		{"query", `{queryParams: {v: {exact: "2"}}}`, []request{{path: "/?v=2"}, {path: "/?a=b&v=2"}}, []request{{path: "/"}, {path: "/?v=22"}}},
+			[]request{{path: "/"}, {"/", []livemesh.Option{h("x-user", "other")}}},
+			[]request{{"/", []livemesh.Option{h("x-user", "jason")}}}},
+		{
+			"method",
+			`{method: {exact: POST}}`,
+			[]request{{"/", []livemesh.Option{method("POST")}}},
+			[]request{{path: "/"}},
+		},
+		{
+			"query",
+			`{queryParams: {v: {exact: "2"}}}`,
+			[]request{{path: "/?v=2"}, {path: "/?a=b&v=2"}},
+			[]request{{path: "/"}, {path: "/?v=22"}},
+		},
 		{"authority", `{authority: {exact: "web.default.svc.cluster.local"}}`,
-			[]request{{"/", []livemesh.Option{livemesh.Host("web.default.svc.cluster.local")}}}, []request{{path: "/"}}},
+			[]request{{"/", []livemesh.Option{livemesh.Host("web.default.svc.cluster.local")}}},
+			[]request{{path: "/"}}},
 		{"port", `{port: 8081}`, []request{{path: ":8081/"}}, []request{{path: "/"}}},
 		{"all conditions of one", `{uri: {prefix: /a}, headers: {x-user: {exact: jason}}}`,
-			[]request{{"/a", []livemesh.Option{h("x-user", "jason")}}}, []request{{path: "/a"}, {"/b", []livemesh.Option{h("x-user", "jason")}}}},
-		{"any of several", `{uri: {exact: /a}}, {uri: {exact: /b}}`, []request{{path: "/a"}, {path: "/b"}}, []request{{path: "/c"}}},
+			[]request{{"/a", []livemesh.Option{h("x-user", "jason")}}},
+			[]request{{path: "/a"}, {"/b", []livemesh.Option{h("x-user", "jason")}}}},
+		{
+			"any of several",
+			`{uri: {exact: /a}}, {uri: {exact: /b}}`,
+			[]request{{path: "/a"}, {path: "/b"}},
+			[]request{{path: "/c"}},
+		},
 	} {
 		m.Run(c.name, virtual("web", toVersion(c.match)), func(t *testing.T, m *livemesh.Mesh) {
 			m.RequireNoProblems()
@@ -110,7 +151,8 @@ func testSources(t *testing.T, m *livemesh.Mesh) {
 
 func testNames(t *testing.T, m *livemesh.Mesh) {
 	client := m.Client("client-v1")
-	for _, name := range []string{"web", "web.default", "web.default.svc", "web.default.svc.cluster.local", "web.default.svc.cluster.local.",
+	for _, name := range []string{"web", "web.default", "web.default.svc", "web.default.svc.cluster.local",
+		"web.default.svc.cluster.local.",
 		"web:80", "web.default.svc.cluster.local:80", "web:8081", "WEB"} {
 		a := client.Get("http://" + name + "/")
 		require.True(t, a.OK(), "%s: %s", name, a)
@@ -189,7 +231,8 @@ http:
 			got := m.Client("client-v1").Tally(requests, "http://web/", livemesh.ByVersion)
 			require.Equal(t, requests, got["v1"]+got["v2"], "%v", got)
 			low, high := binomialBounds(requests, float64(percent)/100)
-			require.True(t, low <= got["v2"] && got["v2"] <= high, "v2 has %d of %d, want %d to %d", got["v2"], requests, low, high)
+			require.True(t, low <= got["v2"] && got["v2"] <= high, "v2 has %d of %d, want %d to %d", got["v2"],
+				requests, low, high)
 		})
 	}
 }

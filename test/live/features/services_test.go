@@ -18,10 +18,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestServices is how the ports of services lead to the ports of workloads.
-func TestServices(t *testing.T) {
+// TestServicePortsLeadToWorkloadPorts is how the ports of services lead to the ports of workloads.
+func TestServicePortsLeadToWorkloadPorts(t *testing.T) {
 	m := livemesh.Start(t, livemesh.File("base.yaml", livemesh.NewEcho("client", "v1")))
-	m.Run("headless", livemesh.File("web.yaml", livemesh.NewEcho("web", "v1").Replicas(2), livemesh.Headless("web", "http:8080")),
+	m.Run("headless", livemesh.File("web.yaml", livemesh.NewEcho("web", "v1").Replicas(2),
+		livemesh.Headless("web", "http:8080")),
 		func(t *testing.T, m *livemesh.Mesh) {
 			m.RequireNoProblems()
 			got := m.Client("client-v1").Tally(60, "http://web:8080/", livemesh.ByPod)
@@ -31,7 +32,8 @@ func TestServices(t *testing.T) {
 			}
 		})
 	m.Run("named target ports", livemesh.File("web.yaml",
-		livemesh.NewEcho("web", "v1").HTTP(8080).PortName("door"), livemesh.NewEcho("web", "v2").HTTP(9090).PortName("door"),
+		livemesh.NewEcho("web", "v1").HTTP(8080).PortName("door"),
+		livemesh.NewEcho("web", "v2").HTTP(9090).PortName("door"),
 		livemesh.Service("web", "http:80:door"),
 	), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
@@ -45,7 +47,8 @@ func TestServices(t *testing.T) {
 		requireStatus(t, 418, m.Client("client-v1").Get("http://web/"))
 	})
 	m.Run("tcp", livemesh.File("lines.yaml",
-		livemesh.NewEcho("lines", "v1").HTTP().TCP(7000), livemesh.NewEcho("lines", "v2").HTTP().TCP(7000), livemesh.Service("lines", "tcp:9000:7000"),
+		livemesh.NewEcho("lines", "v1").HTTP().TCP(7000), livemesh.NewEcho("lines", "v2").HTTP().TCP(7000),
+		livemesh.Service("lines", "tcp:9000:7000"),
 	)+rule("lines", `
 host: lines
 subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]
@@ -56,7 +59,8 @@ subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]
 	), testPortClash)
 }
 
-// line sends a line through a workload's sidecar to a TCP service, and gives what the line echo answered.
+// line sends a line through a workload's sidecar to a TCP service, and gives what the line echo
+// answered.
 func line(m *livemesh.Mesh, workload string, port uint16, text string) (string, error) {
 	conn := m.Dial(workload, port)
 	defer func() { _ = conn.Close() }()
@@ -110,9 +114,10 @@ func testPortClash(t *testing.T, m *livemesh.Mesh) {
 	}
 }
 
-// TestEntries is ServiceEntries: what is outside of the mesh.
-func TestEntries(t *testing.T) {
-	m := livemesh.Start(t, livemesh.File("base.yaml", livemesh.NewEcho("client", "v1"), livemesh.NewEcho("stranger", "v1").In("other"))+registryOnly)
+// TestServiceEntriesLeadOutOfTheMesh is ServiceEntries: what is outside of the mesh.
+func TestServiceEntriesLeadOutOfTheMesh(t *testing.T) {
+	m := livemesh.Start(t, livemesh.File("base.yaml", livemesh.NewEcho("client", "v1"),
+		livemesh.NewEcho("stranger", "v1").In("other"))+registryOnly)
 	outside := newRecorder(t)
 	port := outside.address().Port()
 
@@ -140,7 +145,8 @@ resolution: NONE
 		requireVersion(t, "recorder", m.Client("client-v1").Get(fmt.Sprintf("http://localhost:%d/", port)))
 	})
 	m.Run("of one namespace", livemesh.File("entry.yaml", strings.Replace(
-		strings.Replace(outside.entry("outside.test"), "namespace: default", "namespace: other", 1), "hosts:", "exportTo: [\".\"]\n  hosts:", 1),
+		strings.Replace(outside.entry("outside.test"), "namespace: default", "namespace: other", 1), "hosts:",
+		"exportTo: [\".\"]\n  hosts:", 1),
 	), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		requireVersion(t, "recorder", m.Client("other/stranger-v1").Get("http://outside.test/"))
@@ -162,7 +168,9 @@ data:
 func testServerNames(t *testing.T, m *livemesh.Mesh) {
 	var entries []any
 	for _, name := range []string{"ant", "bee"} {
-		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, name)
+		}))
 		t.Cleanup(server.Close)
 		at := netip.MustParseAddrPort(strings.TrimPrefix(server.URL, "https://"))
 		entries = append(entries, livemesh.Object("ServiceEntry "+name, fmt.Sprintf(`
@@ -195,7 +203,8 @@ tls:
 	})
 }
 
-// overTLS asks whoever answers at a connection for a server name; the certificates are the test servers' own.
+// overTLS asks whoever answers at a connection for a server name; the certificates are the test
+// servers' own.
 func overTLS(conn net.Conn, name string) (string, error) {
 	secured := tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true})
 	defer func() { _ = secured.Close() }()

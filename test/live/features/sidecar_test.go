@@ -9,15 +9,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestSidecars is what Sidecar objects leave of a workload's view of the mesh: its config shrinks, and what is out of scope is
-// refused or passed on, as the policy says.
-func TestSidecars(t *testing.T) {
+// TestSidecarLimitsWhatAWorkloadReaches is what Sidecar objects leave of a workload's view of the
+// mesh: its config shrinks, and what is out of scope is refused or passed on, as the policy says.
+func TestSidecarLimitsWhatAWorkloadReaches(t *testing.T) {
 	inside, outside := newRecorder(t), newRecorder(t)
 	port := outside.address().Port()
 	m := livemesh.Start(t, livemesh.File("base.yaml",
 		livemesh.NewEcho("client", "v1"), livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
 		livemesh.NewEcho("far", "v1").In("other"), livemesh.Service("other/far", "http:80:8080"),
-		// A name that exists outside of the mesh too: the entry leads to one server, the name itself to another.
+		// A name that exists outside of the mesh too: the entry leads to one server, the name
+		// itself to another.
 		livemesh.Object("ServiceEntry other/local", fmt.Sprintf(`
 hosts: [localhost]
 ports: [{number: %d, name: http, protocol: HTTP}]
@@ -44,19 +45,21 @@ endpoints: [{address: %s, ports: {http: %d}}]
 	scoped := func(key, spec string) string {
 		return livemesh.File("sidecar.yaml", livemesh.Object("Sidecar "+key, spec))
 	}
-	m.Run("of the mesh", scoped("istio-system/default", "egress: [{hosts: [./*]}]"+refuse), func(t *testing.T, m *livemesh.Mesh) {
-		m.RequireNoProblems()
-		for _, w := range []string{"client-v1", "other/far-v1"} {
-			shrinks(t, m, w)
-		}
-		client := m.Client("client-v1")
-		requireVersion(t, "v1", client.Get("http://web/"))
-		requireStatus(t, 502, client.Get("http://far.other/"))
-		requireStatus(t, 502, m.Client("other/far-v1").Get("http://web.default/"))
-		requireServer(t, inside, outside, m.Client("other/far-v1").Get(local+"own-namespace"))
-	})
+	m.Run("of the mesh", scoped("istio-system/default", "egress: [{hosts: [./*]}]"+refuse),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			for _, w := range []string{"client-v1", "other/far-v1"} {
+				shrinks(t, m, w)
+			}
+			client := m.Client("client-v1")
+			requireVersion(t, "v1", client.Get("http://web/"))
+			requireStatus(t, 502, client.Get("http://far.other/"))
+			requireStatus(t, 502, m.Client("other/far-v1").Get("http://web.default/"))
+			requireServer(t, inside, outside, m.Client("other/far-v1").Get(local+"own-namespace"))
+		})
 	m.Run("of a namespace", scoped("istio-system/default", "egress: [{hosts: [./*]}]"+refuse)+
-		livemesh.File("own.yaml", livemesh.Object("Sidecar own", "egress: [{hosts: [other/*]}]"+refuse)), func(t *testing.T, m *livemesh.Mesh) {
+		livemesh.File("own.yaml", livemesh.Object("Sidecar own",
+			"egress: [{hosts: [other/*]}]"+refuse)), func(t *testing.T, m *livemesh.Mesh) {
 		client := m.Client("client-v1")
 		requireVersion(t, "v1", client.Get("http://far.other/"))
 		requireStatus(t, 502, client.Get("http://web/"))
@@ -72,19 +75,22 @@ egress: [{hosts: [./web.default.svc.cluster.local]}]`+refuse)), func(t *testing.
 		requireStatus(t, 502, m.Client("client-v1").Get("http://far.other/"))
 		requireVersion(t, "v1", m.Client("web-v1").Get("http://far.other/"))
 	})
-	m.Run("what is out of scope is passed on", scoped("narrow", "egress: [{hosts: [./*]}]\noutboundTrafficPolicy: {mode: ALLOW_ANY}\n"), func(t *testing.T, m *livemesh.Mesh) {
+	m.Run("what is out of scope is passed on", scoped("narrow",
+		"egress: [{hosts: [./*]}]\noutboundTrafficPolicy: {mode: ALLOW_ANY}\n"), func(t *testing.T, m *livemesh.Mesh) {
 		shrinks(t, m, "client-v1")
 		requireServer(t, outside, inside, m.Client("client-v1").Get(local+"passed-on"))
 		requireServer(t, inside, outside, m.Client("other/far-v1").Get(local+"not-for-others"))
 	})
-	m.Run("what is out of scope is refused", scoped("narrow", "egress: [{hosts: [./*]}]"+refuse), func(t *testing.T, m *livemesh.Mesh) {
-		requireStatus(t, 502, m.Client("client-v1").Get(local))
-	})
-	m.Run("a bad one hides rather than shows", scoped("narrow", `egress: [{hosts: ["web"]}]`+refuse), func(t *testing.T, m *livemesh.Mesh) {
-		m.AwaitProblem("Sidecar default/narrow", "spec.egress[0].hosts[0]", "web")
-		requireStatus(t, 502, m.Client("client-v1").Get("http://web/"))
-		requireStatus(t, 502, m.Client("client-v1").Get("http://far.other/"))
-	})
+	m.Run("what is out of scope is refused", scoped("narrow", "egress: [{hosts: [./*]}]"+refuse),
+		func(t *testing.T, m *livemesh.Mesh) {
+			requireStatus(t, 502, m.Client("client-v1").Get(local))
+		})
+	m.Run("a bad one hides rather than shows", scoped("narrow", `egress: [{hosts: ["web"]}]`+refuse),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.AwaitProblem("Sidecar default/narrow", "spec.egress[0].hosts[0]", "web")
+			requireStatus(t, 502, m.Client("client-v1").Get("http://web/"))
+			requireStatus(t, 502, m.Client("client-v1").Get("http://far.other/"))
+		})
 	m.Run("gone again", "", func(t *testing.T, m *livemesh.Mesh) {
 		for w := range all {
 			same(t, m, w)

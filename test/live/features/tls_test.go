@@ -33,7 +33,8 @@ func tlsMesh(t *testing.T, parts ...any) *livemesh.Mesh {
 	}, parts...)...))
 }
 
-// secure is a Gateway with one server of HTTPS at port 8443, and a VirtualService that leads all of it to a service.
+// secure is a Gateway with one server of HTTPS at port 8443, and a VirtualService that leads all of
+// it to a service.
 func secure(name, host, settings, to string) string {
 	return livemesh.Object("Gateway "+name, `
 selector: {istio: ingress}
@@ -51,8 +52,8 @@ http:
 
 func trusting(a *certs.Authority) *tls.Config { return &tls.Config{RootCAs: a.Pool()} }
 
-// TestTLS is the way in, encrypted.
-func TestTLS(t *testing.T) {
+// TestGatewaysServeTLS is the way in, encrypted.
+func TestGatewaysServeTLS(t *testing.T) {
 	authority := certs.NewAuthority(t, "test authority")
 	one, two := authority.Issue(t, "one.test"), authority.Issue(t, "two.test", certs.RSA)
 	m := tlsMesh(t,
@@ -87,9 +88,12 @@ func TestTLS(t *testing.T) {
 		}
 	})
 	m.Run("clients with a certificate", livemesh.File("mutual.yaml",
-		one.Secret("default", "mutual", authority.PEM), secure("mutual", "one.mutual.test", "{mode: MUTUAL, credentialName: mutual}", "web"),
-		one.Secret("default", "apart", ""), certs.Secret("default", "apart-cacert", "Opaque", map[string]string{"cacert": authority.PEM}),
-		secure("apart", "apart.mutual.test", "{mode: MUTUAL, credentialName: apart, subjectAltNames: [two.test]}", "web"),
+		one.Secret("default", "mutual", authority.PEM),
+		secure("mutual", "one.mutual.test", "{mode: MUTUAL, credentialName: mutual}", "web"),
+		one.Secret("default", "apart", ""), certs.Secret("default", "apart-cacert", "Opaque",
+			map[string]string{"cacert": authority.PEM}),
+		secure("apart", "apart.mutual.test", "{mode: MUTUAL, credentialName: apart, subjectAltNames: [two.test]}",
+			"web"),
 		secure("optional", "optional.mutual.test", "{mode: OPTIONAL_MUTUAL, credentialName: mutual}", "web"),
 	), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
@@ -98,7 +102,9 @@ func TestTLS(t *testing.T) {
 			config := &tls.Config{InsecureSkipVerify: true}
 			if len(with) > 0 { // shown even if the server does not say that it knows its authority
 				own := with[0].TLS(t)
-				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
+				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					return &own, nil
+				}
 			}
 			return m.SecureGateway("istio-ingress", 8443, config).Get("https://" + host + "/")
 		}
@@ -125,12 +131,15 @@ func TestTLS(t *testing.T) {
 		require.Error(t, get(two).Err)
 	})
 	m.Run("two kinds of keys", livemesh.File("kinds.yaml",
-		authority.Issue(t, "kinds.test").Secret("default", "kinds-ecdsa", ""), authority.Issue(t, "kinds.test", certs.RSA).Secret("default", "kinds-rsa", ""),
-		secure("kinds", "kinds.test", "{mode: SIMPLE, credentialNames: [kinds-rsa, kinds-ecdsa], maxProtocolVersion: TLSV1_2}", "web"),
+		authority.Issue(t, "kinds.test").Secret("default", "kinds-ecdsa", ""),
+		authority.Issue(t, "kinds.test", certs.RSA).Secret("default", "kinds-rsa", ""),
+		secure("kinds", "kinds.test",
+			"{mode: SIMPLE, credentialNames: [kinds-rsa, kinds-ecdsa], maxProtocolVersion: TLSV1_2}", "web"),
 	), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		for cipher, kind := range map[uint16]x509.PublicKeyAlgorithm{
-			tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: x509.RSA, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: x509.ECDSA,
+			tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256:   x509.RSA,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: x509.ECDSA,
 		} {
 			config := trusting(authority)
 			config.CipherSuites = []uint16{cipher}
@@ -141,14 +150,16 @@ func TestTLS(t *testing.T) {
 		}
 	})
 	m.Run("a Secret that is wrong closes what names it, and nothing else", livemesh.File("wrong.yaml",
-		certs.Secret("default", "garbage", "kubernetes.io/tls", map[string]string{"tls.crt": "garbage", "tls.key": "secret garbage"}),
+		certs.Secret("default", "garbage", "kubernetes.io/tls",
+			map[string]string{"tls.crt": "garbage", "tls.key": "secret garbage"}),
 		secure("garbage", "garbage.test", "{mode: SIMPLE, credentialName: garbage}", "web"),
 		certs.Pair{Certificate: one.Certificate, Key: two.Key}.Secret("default", "crossed", ""),
 		secure("crossed", "crossed.test", "{mode: SIMPLE, credentialName: crossed}", "web"),
 		secure("nowhere", "nowhere.test", "{mode: SIMPLE, credentialName: nowhere}", "web"),
 		one.Secret("other", "elsewhere", ""),
 		secure("elsewhere", "elsewhere.test", "{mode: SIMPLE, credentialName: elsewhere}", "web"),
-		authority.Issue(t, "expired.test", certs.Valid(time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))).Secret("default", "expired", ""),
+		authority.Issue(t, "expired.test", certs.Valid(time.Now().Add(-time.Hour),
+			time.Now().Add(-time.Minute))).Secret("default", "expired", ""),
 		secure("expired", "expired.test", "{mode: SIMPLE, credentialName: expired}", "web"),
 		secure("member", "member.test", "{mode: ISTIO_MUTUAL}", "web"),
 		secure("wildcard", `"*.test"`, "{mode: SIMPLE, credentialName: one}", "web"),
@@ -186,7 +197,8 @@ func TestTLS(t *testing.T) {
 			load.Advance(20)
 		}
 		load.Stop()
-		require.Equal(t, listeners, m.Proxy("istio-ingress").Types[resource.Listener].Sent, "listeners are as they were")
+		require.Equal(t, listeners, m.Proxy("istio-ingress").Types[resource.Listener].Sent,
+			"listeners are as they were")
 	})
 }
 
@@ -203,8 +215,9 @@ func serial(a livemesh.Answer) string {
 	return a.TLS.PeerCertificates[0].SerialNumber.String()
 }
 
-// TestTLSByServerName is TLS that passes through, and connections that are not HTTP.
-func TestTLSByServerName(t *testing.T) {
+// TestConnectionsAreRoutedByServerName is TLS that passes through, and connections that are not
+// HTTP.
+func TestConnectionsAreRoutedByServerName(t *testing.T) {
 	authority := certs.NewAuthority(t, "test authority")
 	own, shown := authority.Issue(t, "own.test"), authority.Issue(t, "lines.test")
 	behind := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -275,7 +288,9 @@ tcp:
 		livemesh.Object("DestinationRule own", `
 host: own.test
 trafficPolicy:
-  portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: caller, sni: own.test, subjectAltNames: [own.test]}}]
+  portLevelSettings:
+  - port: {number: 80}
+    tls: {mode: SIMPLE, credentialName: caller, sni: own.test, subjectAltNames: [own.test]}
 `),
 		livemesh.Object("Gateway out", `
 selector: {istio: ingress}
@@ -296,8 +311,9 @@ http:
 	})
 }
 
-// TestGatewaysOnOneWorkload are conflicts for ports and server names: the first in the total order has them.
-func TestGatewaysOnOneWorkload(t *testing.T) {
+// TestFirstGatewayHasAContestedPortOrName are conflicts for ports and server names: the first in
+// the total order has them.
+func TestFirstGatewayHasAContestedPortOrName(t *testing.T) {
 	authority := certs.NewAuthority(t, "test authority")
 	one, two := authority.Issue(t, "a.test"), authority.Issue(t, "a.test")
 	m := tlsMesh(t, one.Secret("default", "one", ""), two.Secret("default", "two", ""),

@@ -30,7 +30,8 @@ ports: {http: %d}
 %s`, r.address().Addr(), version, r.address().Port(), fields))
 }
 
-// checked is a WorkloadEntry whose health is checked, with what the last check said; "" for no result yet.
+// checked is a WorkloadEntry whose health is checked, with what the last check said; "" for no
+// result yet.
 func checked(entry, healthy string) string {
 	entry = strings.Replace(entry, "metadata: {", "metadata: {annotations: {"+kinds.HealthAnnotation+": \"true\"}, ", 1)
 	if healthy == "" {
@@ -75,7 +76,8 @@ http: [{route: [{destination: {host: legacy.test, subset: v2}}]}]
 		require.Equal(t, 1, a.count("/service"))
 	})
 	m.Run("weights share the calls", livemesh.File("vm.yaml",
-		livemesh.Object("ServiceEntry legacy", legacy), a.workload("vm-a", "v1", "weight: 9"), b.workload("vm-b", "v2", "weight: 1"),
+		livemesh.Object("ServiceEntry legacy", legacy), a.workload("vm-a", "v1", "weight: 9"),
+		b.workload("vm-b", "v2", "weight: 1"),
 	), func(t *testing.T, m *livemesh.Mesh) {
 		for range 200 {
 			requireVersion(t, "recorder", get(m, "http://legacy.test/weights"))

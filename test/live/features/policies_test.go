@@ -8,8 +8,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestGuards is what policies that protect do to traffic: what Lateen cannot keep of them refuses, and never leaves open.
-func TestGuards(t *testing.T) {
+// TestPoliciesThatCannotBeKeptRefuseTraffic is what policies that protect do to traffic: what
+// Lateen cannot keep of them refuses, and never leaves open.
+func TestPoliciesThatCannotBeKeptRefuseTraffic(t *testing.T) {
 	m := livemesh.Start(t, livemesh.File("base.yaml",
 		livemesh.NewEcho("client", "v1"),
 		livemesh.NewEcho("web", "v1").TCP(7000), livemesh.Service("web", "http:80:8080", "tcp:9000:7000"),
@@ -28,7 +29,8 @@ http:
 - route: [{destination: {host: other}}]
 `)))
 	client, gateway := m.Client("client-v1"), m.Gateway("istio-ingress", 8080)
-	// A changed listener serves the connections that it had for a while (docs/protocol.md, 1.5), and those among Envoys last.
+	// A changed listener serves the connections that it had for a while (docs/protocol.md, 1.5),
+	// and those among Envoys last.
 	turns := func(t *testing.T, m *livemesh.Mesh, status int, get func() livemesh.Answer) {
 		t.Helper()
 		m.Await("the new listener is used", func() bool { return get().Status == status })
@@ -90,23 +92,26 @@ rules:
 		closed(t, m)
 		othersGoOn(t)
 	})
-	m.Run("plaintext is refused where mutual TLS is wanted", policy("PeerAuthentication", "mtls: {mode: STRICT}"), func(t *testing.T, m *livemesh.Mesh) {
-		m.AwaitProblem("PeerAuthentication default/policy", "spec.mtls.mode", "STRICT")
-		closed(t, m)
-		othersGoOn(t)
-	})
-	m.Run("one port of a workload is guarded", policy("PeerAuthentication", "portLevelMtls: {7000: {mode: STRICT}}"), func(t *testing.T, m *livemesh.Mesh) {
-		turns(t, m, 200, get("http://web/"))
-		_, err := line(m, "client-v1", 9000, "hello")
-		require.Error(t, err)
-	})
+	m.Run("plaintext is refused where mutual TLS is wanted", policy("PeerAuthentication", "mtls: {mode: STRICT}"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.AwaitProblem("PeerAuthentication default/policy", "spec.mtls.mode", "STRICT")
+			closed(t, m)
+			othersGoOn(t)
+		})
+	m.Run("one port of a workload takes mutual TLS alone",
+		policy("PeerAuthentication", "portLevelMtls: {7000: {mode: STRICT}}"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			turns(t, m, 200, get("http://web/"))
+			_, err := line(m, "client-v1", 9000, "hello")
+			require.Error(t, err)
+		})
 	m.Run("a workload of a strict mesh is permissive", livemesh.File("mesh.yaml",
 		livemesh.Object("PeerAuthentication istio-system/default", "mtls: {mode: STRICT}"))+
 		policy("PeerAuthentication", "mtls: {mode: PERMISSIVE}"), func(t *testing.T, m *livemesh.Mesh) {
 		open(t, m)
 		turns(t, m, 403, get("http://other/"))
 	})
-	m.Run("a gateway is guarded", livemesh.File("gateway.yaml", livemesh.Object("AuthorizationPolicy gateway", `
+	m.Run("a gateway has a policy", livemesh.File("gateway.yaml", livemesh.Object("AuthorizationPolicy gateway", `
 selector: {matchLabels: {istio: ingress}}
 `)), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()

@@ -13,9 +13,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestPiecesUnderTraffic is what endpoints as collections and tables as virtual hosts come to, for those who call: subsets, places, health
-// and route tables change, proxies lose their streams and start anew, and no request fails or reaches an endpoint that it should not.
-func TestPiecesUnderTraffic(t *testing.T) {
+// TestCollectionsAndVirtualHostsChangeWithoutFailures is what endpoints as collections and tables
+// as virtual hosts come to, for those who call: subsets, places, health and route tables change,
+// proxies lose their streams and start anew, and no request fails or reaches an endpoint that it
+// should not.
+func TestCollectionsAndVirtualHostsChangeWithoutFailures(t *testing.T) {
 	c := newCrowd(t, 420)
 	m := livemesh.StartWith(t, livemesh.Options{Unready: true}, callerAt("eu/eu-1"))
 	m.Run("subsets", "", c.testSubsets)
@@ -26,7 +28,8 @@ func TestPiecesUnderTraffic(t *testing.T) {
 
 // callerAt has a client on a node somewhere, and a gateway.
 func callerAt(place string) string {
-	return livemesh.File("client.yaml", livemesh.Node("n1", place), livemesh.NewEcho("client", "v1").On("n1"), livemesh.Service("client", "http:80:8080"),
+	return livemesh.File("client.yaml", livemesh.Node("n1", place), livemesh.NewEcho("client", "v1").On("n1"),
+		livemesh.Service("client", "http:80:8080"),
 		livemesh.GatewayPod(8080, 8081))
 }
 
@@ -135,7 +138,8 @@ func (c *crowd) testPlaces(t *testing.T, m *livemesh.Mesh) {
 		}
 		return ", locality: us/us-1"
 	}
-	m.Apply(c.entry(0, 420, place) + rule("crowd", "host: crowd.test\ntrafficPolicy: {outlierDetection: {consecutive5xxErrors: 100}}\n"))
+	m.Apply(c.entry(0, 420, place) +
+		rule("crowd", "host: crowd.test\ntrafficPolicy: {outlierDetection: {consecutive5xxErrors: 100}}\n"))
 	t.Cleanup(func() { m.DeleteAllBut("client.yaml") })
 	load := m.Client("client-v1").Load("http://crowd.test/")
 	check := func(from, to int) {
@@ -164,9 +168,12 @@ func (c *crowd) testPlaces(t *testing.T, m *livemesh.Mesh) {
 	requireUndisturbed(t, m, "client-v1", "leds")
 }
 
-// slices is a Service without a selector, and its endpoints in EndpointSlices; state says of each what its conditions are.
+// slices is a Service without a selector, and its endpoints in EndpointSlices; state says of each
+// what its conditions are.
 func (c *crowd) slices(from, to int, state func(i int) string) string {
-	parts := []any{"\n---\napiVersion: v1\nkind: Service\nmetadata: {name: throng}\nspec: {ports: [{name: http, port: 80}]}\n"}
+	parts := []any{
+		"\n---\napiVersion: v1\nkind: Service\nmetadata: {name: throng}\nspec: {ports: [{name: http, port: 80}]}\n",
+	}
 	for i := from; i < to; i++ { // each has a port of its own, which is a slice's
 		parts = append(parts, fmt.Sprintf(`
 ---
@@ -228,7 +235,8 @@ func flagged(m *livemesh.Mesh, cluster, flag string) []string {
 	var all []string
 	for line := range strings.Lines(m.Admin("client-v1", "/clusters")) {
 		parts := strings.Split(strings.TrimSpace(line), "::")
-		if len(parts) == 4 && parts[0] == cluster && parts[2] == "health_flags" && flag != "" && strings.Contains(parts[3], flag) {
+		if len(parts) == 4 && parts[0] == cluster && parts[2] == "health_flags" && flag != "" &&
+			strings.Contains(parts[3], flag) {
 			all = append(all, parts[1])
 		}
 	}
@@ -280,7 +288,8 @@ http:
 	requireUndisturbed(t, m, "istio-ingress", "vhds")
 }
 
-// requireUndisturbed requires of Envoy's own account that it took some of a form, refused none, and never gave up waiting for one.
+// requireUndisturbed requires of Envoy's own account that it took some of a form, refused none, and
+// never gave up waiting for one.
 func requireUndisturbed(t *testing.T, m *livemesh.Mesh, workload, form string) {
 	t.Helper()
 	sums := map[string]int{}
