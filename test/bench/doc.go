@@ -3,7 +3,7 @@
 //
 //	make bench           measures, into bin/bench.txt
 //	make bench-compare   compares that with baseline.txt
-//	make bench-baseline  measures all anew into baseline.txt, and writes the table of docs/performance.md
+//	make bench-baseline  measures all anew into baseline.txt and docs/performance.md
 //
 // Benchmarks are named BenchmarkStage/services=N/change=what. The catalogue (catalogue_test.go)
 // lists them as docs/performance.md shows them, with the reason where a cost grows with the mesh.

@@ -5,7 +5,7 @@
 //
 //	r := adscript.Start(t, adscript.Options{})                     // delta, unless Options differ
 //	r.AwaitOpen(adscript.Clusters)                               // the first request for clusters
-//	r.Send(adscript.Push("v1", adscript.EDSCluster("a", "", 0))) // type and names are in the messages
+//	r.Send(adscript.Push("v1", adscript.EDSCluster("a", "", 0))) // with their types and names
 //	r.AwaitSubscribe(adscript.Endpoints, "a")
 //	nonce := r.Send(adscript.Push("v1", adscript.Assignment("a", "127.0.0.1:9001")))
 //	r.AwaitAck(nonce)                                            // or AwaitNack, AwaitAnswer

@@ -87,7 +87,7 @@ func describeAll(requests []proto.Message) []string {
 //	> cds init[e1:1]            delta: the first of its type on a stream, with what the client has
 //	> eds +e1 -e2 ack e3        delta
 //	> cds nack c4 lists[e1 e2]
-//	> eds [e1 e2] v3 e1         state of the world: names, version and nonce; nack stands before it
+//	> eds [e1 e2] v3 e1         state of the world: names, version, nonce
 func Describe(request proto.Message) string {
 	var b strings.Builder
 	switch r := request.(type) {
