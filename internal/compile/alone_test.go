@@ -42,7 +42,7 @@ func TestOnePartAloneChanges(t *testing.T) {
 			gateway, [][]model.Object{calledByTCP(bySource(false)), calledByTCP(bySource(true)), calledByTCP(bySource(false))},
 		},
 		"the authorities that a destination is checked by": {
-			gateway, [][]model.Object{calledWith(nil), calledWith(&model.Authorities{Certificates: model.Hidden("ca")}), calledWith(nil)},
+			gateway, [][]model.Object{calledWith(nil), calledWith(&model.Authorities{Certificates: model.NewSensitive("ca")}), calledWith(nil)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -233,7 +233,7 @@ func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	}
 	m.steps.close()
 	step.Moved = c.move(d, rekeyed)
-	step.Appeared, step.Mended = c.comp.conflicts.Tell()
+	step.Appeared, step.Mended = c.comp.conflicts.Flush()
 	c.sweep()
 	publish(step)
 	clear(step.Changed)
@@ -267,7 +267,7 @@ func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
 	return moved
 }
 
-func (c *Compiler) conflicts() []source.Problem { return c.comp.conflicts.Standing() }
+func (c *Compiler) conflicts() []source.Problem { return c.comp.conflicts.Current() }
 
 // sweepFloor is how many remembered translations are not worth a sweep.
 const sweepFloor = 4096

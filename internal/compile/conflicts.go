@@ -10,7 +10,7 @@ func (c *class) reporter(comp compiler, u unit) func(source.Problem) {
 // settled forgets what was wrong with a unit of the class.
 func (c *class) settled(comp compiler, u unit) {
 	for _, x := range c.conflicts[u] {
-		comp.conflicts.Drop(x)
+		comp.conflicts.Release(x)
 	}
 	delete(c.conflicts, u)
 }

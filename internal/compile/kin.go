@@ -48,7 +48,7 @@ func (c *class) follow(comp compiler, kin *class, w *state.Snapshot, s *scope.Sc
 	c.conflicts = map[unit][]*source.Tallied{}
 	for u, list := range kin.conflicts {
 		for _, x := range list {
-			comp.conflicts.Again(x)
+			comp.conflicts.Retain(x)
 		}
 		c.conflicts[u] = slices.Clone(list)
 	}

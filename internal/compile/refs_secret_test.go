@@ -16,7 +16,7 @@ import (
 func TestAClusterRefersToItsSecrets(t *testing.T) {
 	gateway := scope.Proxy{Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels}
 	w := state.NewWriter()
-	w.Apply(updatesOf(calledWith(&model.Authorities{Certificates: model.Hidden("ca")})))
+	w.Apply(updatesOf(calledWith(&model.Authorities{Certificates: model.NewSensitive("ca")})))
 	clusters := placeIn(t, w.Snapshot(), gateway).state.Set(resource.Cluster)
 	require.Equal(t, []string{model.AuthoritiesName("c")}, slices.Collect(clusters.Get("outbound|80||a.default.svc.cluster.local").Refs().Secrets.All()))
 	require.Zero(t, clusters.Get("BlackHoleCluster").Refs())

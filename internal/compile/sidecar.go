@@ -236,7 +236,7 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 	}
 	stack := s.Settings().Stack
 	key := groupKey{
-		portName: p.Name, subset: subset, family: stack.Calls(svc), dual: svc.TwoFamilies && stack == model.DualStack, tls: in.AutoTLS,
+		portName: p.Name, subset: subset, family: stack.FamilyFor(svc), dual: svc.TwoFamilies && stack == model.DualStack, tls: in.AutoTLS,
 	}
 	assignment := func() assignmentKey {
 		return assignmentKey{cluster: r.Name(), prefer: prefer, list: c.groups.get(s, svc, key)}

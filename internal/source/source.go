@@ -18,7 +18,7 @@ type Key struct {
 	Name      string
 }
 
-// String is the form shown to users: "VirtualService default/reviews".
+// String returns the form shown to users: "VirtualService default/reviews".
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return fmt.Sprintf("%s %s", k.Kind, k.Name)
@@ -34,26 +34,28 @@ func (k Key) Compare(o Key) int {
 // Change is one object that was created or updated (Object set), or deleted (Object nil).
 type Change struct {
 	Key Key
-	// Object is a typed pointer: *corev1.Service, *discoveryv1.EndpointSlice, *networkingv1.VirtualService
-	// (istio.io/client-go), … It is not changed after it was handed over.
+	// Object is a typed pointer: *corev1.Service, *discoveryv1.EndpointSlice,
+	// *networkingv1.VirtualService (istio.io/client-go), … It is not changed after it was handed
+	// over.
 	Object metav1.Object
-	// Origin tells a user where the object stands: "examples/bookinfo/reviews.yaml:12", or empty for an API server.
+	// Origin tells a user where the object is: "examples/bookinfo/reviews.yaml:12", or empty for an
+	// API server.
 	Origin string
 	// ObservedAt is when the change reached this process; the end-to-end metric counts from it.
 	ObservedAt time.Time
 }
 
-// Severity tells whether something was left out because of a Problem.
+// Severity says whether a Problem keeps something out of force.
 type Severity uint8
 
 const (
-	// Warning: everything is applied, but hardly as it was meant.
+	// Warning: everything is in force, but probably not with the effect that was meant.
 	Warning Severity = iota
 	// Error: the object, or the named part of it, is not in force.
 	Error
 )
 
-// String is the word shown to users.
+// String returns the word shown to users.
 func (s Severity) String() string {
 	if s == Error {
 		return "error"
@@ -61,7 +63,7 @@ func (s Severity) String() string {
 	return "warning"
 }
 
-// Problem is one mistake in what a user wrote, told so that it can be mended without reading code.
+// Problem is one mistake in what a user wrote. Its text tells how to fix it without reading code.
 type Problem struct {
 	Severity Severity
 	Object   Key    // zero when not even that could be read
@@ -72,7 +74,7 @@ type Problem struct {
 	Want     string // what would be right: "one of v1, v2, v3"
 }
 
-// String is one line for logs and terminals.
+// String returns one line for logs and terminals.
 func (p Problem) String() string {
 	s := p.Severity.String() + ": "
 	if p.Origin != "" {
@@ -84,7 +86,7 @@ func (p Problem) String() string {
 	return s + p.Detail()
 }
 
-// Detail is one line for somebody who knows which object it is about.
+// Detail returns one line for a reader who knows which object it is about.
 func (p Problem) Detail() string {
 	s := ""
 	if p.Path != "" {
@@ -101,21 +103,23 @@ func (p Problem) Detail() string {
 	return s
 }
 
-// Report states all problems of one origin (a file, or the directory itself) as of now: it replaces the
-// report made for that origin before, and an empty one clears it.
+// Report states all problems of one origin (a file, or the directory itself) at this moment. It
+// replaces the earlier report for that origin; an empty one clears it.
 type Report struct {
 	Origin   string
 	Problems []Problem
 }
 
-// Place is where an object stands that did not change: somebody wrote something above it.
+// Place is the new location of an object that did not change, because lines above it were added or
+// removed.
 type Place struct {
 	Key    Key
 	Origin string
 }
 
-// Event is what a source delivers at once: changes that were seen together, objects that stand elsewhere now, reports on what
-// could not be read, and whether with it everything that existed at the start was delivered.
+// Event is what a source delivers at once. Changes were seen together. Moved are unchanged objects
+// at a new place. Reports say what could not be read. Synced is set when everything that existed at
+// the start has been delivered, this event included.
 type Event struct {
 	Changes []Change
 	Moved   []Place
@@ -123,10 +127,12 @@ type Event struct {
 	Synced  bool
 }
 
-// Sink takes the events of a source. It may block: a source then waits, so nothing is queued without bound.
+// Sink takes the events of a source. It may block: the source then waits, so no queue grows without
+// bound.
 type Sink func(Event)
 
-// Source delivers events until its context ends. It delivers an Event with Synced once, after the initial state.
+// Source delivers events until its context ends. Once the initial state is delivered, it sends one
+// Event with Synced.
 type Source interface {
 	Run(ctx context.Context, sink Sink) error
 }

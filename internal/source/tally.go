@@ -5,88 +5,90 @@ import (
 	"slices"
 )
 
-// Tally keeps problems of which several may have a say at once: a problem stands as long as one of them says so. What
-// comes and goes costs what comes and goes, however much stands. It is used by one goroutine.
+// Tally is a set of problems with reference counts: several parts may report the same problem, and
+// it stands until the last of them drops it. An update costs the size of the update, not of the
+// set. It is used by one goroutine.
 type Tally struct {
 	known   map[Problem]*Tallied
-	touched map[*Tallied]struct{} // since Tell
+	changed map[*Tallied]struct{} // since Flush
 }
 
 // Tallied is a problem in a Tally.
 type Tallied struct {
 	Problem
-	says int
-	told bool
+	refs    int
+	flushed bool
 }
 
-// NewTally is a Tally without problems.
+// NewTally returns a Tally without problems.
 func NewTally() *Tally {
-	return &Tally{known: map[Problem]*Tallied{}, touched: map[*Tallied]struct{}{}}
+	return &Tally{known: map[Problem]*Tallied{}, changed: map[*Tallied]struct{}{}}
 }
 
-// Add counts one that says so, until Drop.
+// Add adds a reference to a problem, which Release takes back.
 func (t *Tally) Add(p Problem) *Tallied {
 	x := t.known[p]
 	if x == nil {
 		x = &Tallied{Problem: p}
 		t.known[p] = x
 	}
-	x.says++
-	t.touched[x] = struct{}{}
+	x.refs++
+	t.changed[x] = struct{}{}
 	return x
 }
 
-// Again counts one more that says what others do.
-func (t *Tally) Again(x *Tallied) {
-	x.says++
-	t.touched[x] = struct{}{}
+// Retain adds a reference to a problem that is in the Tally.
+func (t *Tally) Retain(x *Tallied) {
+	x.refs++
+	t.changed[x] = struct{}{}
 }
 
-// Drop takes an Add back.
-func (t *Tally) Drop(x *Tallied) {
-	x.says--
-	t.touched[x] = struct{}{}
+// Release takes back one Add or Retain.
+func (t *Tally) Release(x *Tallied) {
+	x.refs--
+	t.changed[x] = struct{}{}
 }
 
-// Tell returns what appeared and what was mended since it was called last, in the order of Problem.Compare.
-func (t *Tally) Tell() (appeared, mended []Problem) {
-	for x := range t.touched {
+// Flush returns the problems that appeared and those that were mended since the last Flush, in the
+// order of Problem.Compare.
+func (t *Tally) Flush() (appeared, mended []Problem) {
+	for x := range t.changed {
 		switch {
-		case x.says == 0:
+		case x.refs == 0:
 			delete(t.known, x.Problem)
-			if x.told {
+			if x.flushed {
 				mended = append(mended, x.Problem)
 			}
-		case !x.told:
-			x.told = true
+		case !x.flushed:
+			x.flushed = true
 			appeared = append(appeared, x.Problem)
 		}
 	}
-	if len(t.touched) > 0 {
-		t.touched = map[*Tallied]struct{}{} // a map keeps the size that it once had
+	if len(t.changed) > 0 {
+		t.changed = map[*Tallied]struct{}{} // a map keeps the size that it once had
 	}
 	slices.SortFunc(appeared, Problem.Compare)
 	slices.SortFunc(mended, Problem.Compare)
 	return appeared, mended
 }
 
-// Untold tells whether a problem of this severity has appeared since Tell was called last.
-func (t *Tally) Untold(s Severity) bool {
-	for x := range t.touched {
-		if x.says > 0 && !x.told && x.Severity == s {
+// HasUnflushed reports whether a problem of this severity has appeared since the last Flush.
+func (t *Tally) HasUnflushed(s Severity) bool {
+	for x := range t.changed {
+		if x.refs > 0 && !x.flushed && x.Severity == s {
 			return true
 		}
 	}
 	return false
 }
 
-// Standing are those that stand, told or not, in the order of Problem.Compare.
-func (t *Tally) Standing() []Problem { return t.all(func(x *Tallied) bool { return x.says > 0 }) }
+// Current returns the problems that stand, flushed or not, in the order of Problem.Compare.
+func (t *Tally) Current() []Problem { return t.filter(func(x *Tallied) bool { return x.refs > 0 }) }
 
-// Told are those that stood at the last Tell, in the order of Problem.Compare.
-func (t *Tally) Told() []Problem { return t.all(func(x *Tallied) bool { return x.told }) }
+// Flushed returns the problems that stood at the last Flush, in the order of Problem.Compare.
+func (t *Tally) Flushed() []Problem { return t.filter(func(x *Tallied) bool { return x.flushed }) }
 
-func (t *Tally) all(which func(*Tallied) bool) []Problem {
+func (t *Tally) filter(which func(*Tallied) bool) []Problem {
 	all := []Problem{}
 	for p, x := range t.known {
 		if which(x) {

@@ -54,8 +54,8 @@ var hooks = []hook{
 	key("model.Interner.hash", "ExprStmt 2", "ExprStmt 2", 2, "list"),
 	keys("model.Interner.List", "CallExpr 10", "CallExpr 6", 1, "list"),
 	keys("model.Interner.List", "CallExpr 10", "CallExpr 6", 2, "list"),
-	fields("model.printer.add", "RangeStmt 2", "RangeStmt 2"),
-	fields("model.same", "RangeStmt 1", "RangeStmt 1"),
+	fields("model.hasher.add", "RangeStmt 2", "RangeStmt 2"),
+	fields("model.equalValues", "RangeStmt 1", "RangeStmt 1"),
 }
 
 func (h hook) insertions(t *testing.T, tr *tree) (file string, list []insertion) {

@@ -13,19 +13,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// weighted is what destinations of HTTP, TLS and TCP routes have in common.
-type weighted interface {
+// weightedDestination is what destinations of HTTP, TLS and TCP routes have in common.
+type weightedDestination interface {
 	GetDestination() *networking.Destination
 	GetWeight() int32
 }
 
 // destinations reads where traffic goes, and in which shares.
-func destinations[W weighted](r *reader, p path, list []W) []model.Destination {
+func destinations[W weightedDestination](r *reader, p path, list []W) []model.Destination {
 	var out []model.Destination
 	sum := uint64(0)
 	for i, in := range list {
 		d := r.destination(p.at(i).dot("destination"), in.GetDestination())
-		d.Weight = r.natural(p.at(i).dot("weight"), in.GetWeight())
+		d.Weight = r.nonNegative(p.at(i).dot("weight"), in.GetWeight())
 		sum += uint64(d.Weight)
 		out = append(out, d)
 	}
@@ -42,7 +42,10 @@ func (r *reader) destination(p path, in *networking.Destination) model.Destinati
 	d := model.Destination{Subset: in.GetSubset()}
 	d.Host, _ = r.resolve(p.dot("host"), in.GetHost(), false)
 	if d.Subset != "" && !isSubsetName(d.Subset) {
-		r.fail(p.dot("subset"), d.Subset, "is no name of a subset", "the name of a subset of a DestinationRule for this host")
+		r.fail(
+			p.dot("subset"), d.Subset, "is no name of a subset",
+			"the name of a subset of a DestinationRule for this host",
+		)
 	}
 	if in.GetPort() != nil {
 		d.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
@@ -50,7 +53,9 @@ func (r *reader) destination(p path, in *networking.Destination) model.Destinati
 	return d
 }
 
-func (r *reader) httpDestinations(p path, list []*networking.HTTPRouteDestination, out *model.HTTPRoute) []model.Destination {
+func (r *reader) httpDestinations(
+	p path, list []*networking.HTTPRouteDestination, out *model.HTTPRoute,
+) []model.Destination {
 	all := destinations(r, p, list)
 	for i, in := range list {
 		at := p.at(i).dot("headers")
@@ -59,7 +64,10 @@ func (r *reader) httpDestinations(p path, list []*networking.HTTPRouteDestinatio
 		switch {
 		case authority == "":
 		case len(list) > 1:
-			r.fail(at.dot("request"), authority, "the host cannot be set for one of several destinations yet", "rewrite.authority of the route")
+			r.fail(
+				at.dot("request"), authority, "the host cannot be set for one of several destinations yet",
+				"rewrite.authority of the route",
+			)
 		default:
 			r.setAuthority(at.dot("request"), authority, out)
 		}
@@ -68,7 +76,12 @@ func (r *reader) httpDestinations(p path, list []*networking.HTTPRouteDestinatio
 }
 
 func (r *reader) redirect(p path, in *networking.HTTPRedirect) *model.Redirect {
-	out := &model.Redirect{URI: in.GetUri(), Authority: in.GetAuthority(), Scheme: strings.ToLower(in.GetScheme()), Code: in.GetRedirectCode()}
+	out := &model.Redirect{
+		URI:       in.GetUri(),
+		Authority: in.GetAuthority(),
+		Scheme:    strings.ToLower(in.GetScheme()),
+		Code:      in.GetRedirectCode(),
+	}
 	switch out.Code {
 	case 0:
 		out.Code = 301
@@ -90,24 +103,29 @@ func (r *reader) redirect(p path, in *networking.HTTPRedirect) *model.Redirect {
 	case *networking.HTTPRedirect_DerivePort:
 		out.PortFromRequest = port.DerivePort == networking.HTTPRedirect_FROM_REQUEST_PORT
 		if _, known := networking.HTTPRedirect_RedirectPortSelection_name[int32(port.DerivePort)]; !known {
-			r.fail(p.dot("derivePort"), port.DerivePort, "is no way to find a port", "FROM_PROTOCOL_DEFAULT or FROM_REQUEST_PORT")
+			r.fail(
+				p.dot("derivePort"), port.DerivePort, "is no way to find a port",
+				"FROM_PROTOCOL_DEFAULT or FROM_REQUEST_PORT",
+			)
 		}
 	}
-	if out.URI == "" && out.Authority == "" && out.Scheme == "" && in.GetRedirectPort() == nil && in.GetPrefixRewrite() == "" {
+	if out.URI == "" && out.Authority == "" && out.Scheme == "" && in.GetRedirectPort() == nil &&
+		in.GetPrefixRewrite() == "" {
 		r.fail(p, nil, "leads back to where the request came from", "one of uri, authority, scheme, port")
 	}
 	return out
 }
 
-// plainText refuses what would end a header early.
+// plainText refuses text that would end a header early.
 func (r *reader) plainText(p path, text string) {
 	if hasControl(text) {
 		r.fail(p, text, "has control characters", "plain text")
 	}
 }
 
-// largestBody is Istio's bound of a direct response, in bytes; every proxy holds each one in memory.
-const largestBody = 1 << 20
+// maxBodySize is Istio's bound of a direct response, in bytes. Every proxy holds each one in
+// memory.
+const maxBodySize = 1 << 20
 
 func (r *reader) directResponse(p path, in *networking.HTTPDirectResponse) *model.DirectResponse {
 	out := &model.DirectResponse{Status: in.GetStatus()}
@@ -120,7 +138,7 @@ func (r *reader) directResponse(p path, in *networking.HTTPDirectResponse) *mode
 	case *networking.HTTPBody_Bytes:
 		out.Body = slices.Clone(body.Bytes)
 	}
-	if len(out.Body) > largestBody {
+	if len(out.Body) > maxBodySize {
 		r.fail(p.dot("body"), fmt.Sprintf("%d bytes", len(out.Body)), "is too large", "at most 1 MiB")
 	}
 	return out
@@ -149,7 +167,7 @@ func (r *reader) rewrite(p path, in *networking.HTTPRewrite) *model.Rewrite {
 	return out
 }
 
-// substitution checks the references \0 to \9 to groups of a regular expression that compiles.
+// substitution checks the references \0 to \9 to groups of a valid regular expression.
 func (r *reader) substitution(p path, regex, text string) {
 	groups := regexp.MustCompile(regex).NumSubexp()
 	r.plainText(p, text)
@@ -159,11 +177,17 @@ func (r *reader) substitution(p path, regex, text string) {
 			return
 		}
 		if after == "" || (after[0] != '\\' && (after[0] < '0' || after[0] > '9')) {
-			r.fail(p, text, `has a backslash that is followed by neither a digit nor a backslash`, `"\1" for the first group, "\\" for a backslash`)
+			r.fail(
+				p, text, `has a backslash that is followed by neither a digit nor a backslash`,
+				`"\1" for the first group, "\\" for a backslash`,
+			)
 			return
 		}
 		if after[0] != '\\' && int(after[0]-'0') > groups {
-			r.fail(p, text, "names group "+after[:1]+" of a regular expression that has "+strconv.Itoa(groups), "a group that there is")
+			r.fail(
+				p, text, "names group "+after[:1]+" of a regular expression that has "+strconv.Itoa(groups),
+				"a group that there is",
+			)
 			return
 		}
 		rest = after[1:]
@@ -176,17 +200,24 @@ func (r *reader) mirrors(p path, in *networking.HTTPRoute) []model.Mirror {
 		if len(in.GetMirrors()) > 0 {
 			r.fail(p.dot("mirror"), nil, "is set beside mirrors", "mirrors alone")
 		}
-		out = append(out, model.Mirror{Destination: r.destination(p.dot("mirror"), in.GetMirror()), Percent: r.mirrorPercent(p, in)})
-	} else if in.GetMirrorPercentage() != nil || in.GetMirrorPercent() != nil { //nolint:staticcheck // deprecated, and in use
+		out = append(out, model.Mirror{
+			Destination: r.destination(p.dot("mirror"), in.GetMirror()),
+			Percent:     r.mirrorPercent(p, in),
+		})
+		// deprecated, and in use
+	} else if in.GetMirrorPercentage() != nil || in.GetMirrorPercent() != nil { //nolint:staticcheck
 		r.warn(p.dot("mirrorPercentage"), nil, "has no effect without mirror", "a mirror beside it")
 	}
 	for i, m := range in.GetMirrors() {
 		at := p.dot("mirrors").at(i)
-		percent := uint32(whole)
+		percent := uint32(hundredPercent)
 		if m.GetPercentage() != nil {
 			percent = r.percent(at.dot("percentage"), m.GetPercentage())
 		}
-		out = append(out, model.Mirror{Destination: r.destination(at.dot("destination"), m.GetDestination()), Percent: percent})
+		out = append(out, model.Mirror{
+			Destination: r.destination(at.dot("destination"), m.GetDestination()),
+			Percent:     percent,
+		})
 	}
 	return out
 }
@@ -198,10 +229,10 @@ func (r *reader) mirrorPercent(p path, in *networking.HTTPRoute) uint32 {
 	old := in.GetMirrorPercent() //nolint:staticcheck // deprecated, and in use
 	switch {
 	case old == nil:
-		return whole
+		return hundredPercent
 	case old.GetValue() > 100:
 		r.fail(p.dot("mirrorPercent"), old.GetValue(), "is no percentage", "a number from 0 to 100")
 		return 0
 	}
-	return old.GetValue() * (whole / 100)
+	return old.GetValue() * (hundredPercent / 100)
 }

@@ -11,31 +11,31 @@ import (
 // conversion reads an object of one kind.
 type conversion func(*reader, metav1.Object) []Object
 
-// conversions has all kinds of which something is converted.
+// conversions has all kinds that are converted.
 func conversions() map[kinds.Kind]conversion {
 	return map[kinds.Kind]conversion{
-		kinds.Namespace:           converting((*reader).namespace),
-		kinds.ConfigMap:           converting((*reader).configMap),
-		kinds.Node:                converting((*reader).node),
-		kinds.Service:             converting((*reader).service),
-		kinds.EndpointSlice:       converting((*reader).endpointSlice),
-		kinds.Pod:                 converting((*reader).pod),
-		kinds.Ingress:             converting((*reader).kubernetesIngress),
-		kinds.IngressClass:        converting((*reader).kubernetesIngressClass),
-		kinds.Secret:              converting((*reader).secret),
-		kinds.Gateway:             converting((*reader).gateway),
-		kinds.VirtualService:      converting((*reader).virtualService),
-		kinds.DestinationRule:     converting((*reader).destinationRule),
-		kinds.ServiceEntry:        converting((*reader).serviceEntry),
-		kinds.WorkloadEntry:       converting((*reader).workloadEntry),
-		kinds.Sidecar:             converting((*reader).sidecar),
-		kinds.AuthorizationPolicy: converting((*reader).authorizationPolicy),
-		kinds.PeerAuthentication:  converting((*reader).peerAuthentication),
+		kinds.Namespace:           typed((*reader).namespace),
+		kinds.ConfigMap:           typed((*reader).configMap),
+		kinds.Node:                typed((*reader).node),
+		kinds.Service:             typed((*reader).service),
+		kinds.EndpointSlice:       typed((*reader).endpointSlice),
+		kinds.Pod:                 typed((*reader).pod),
+		kinds.Ingress:             typed((*reader).kubernetesIngress),
+		kinds.IngressClass:        typed((*reader).kubernetesIngressClass),
+		kinds.Secret:              typed((*reader).secret),
+		kinds.Gateway:             typed((*reader).gateway),
+		kinds.VirtualService:      typed((*reader).virtualService),
+		kinds.DestinationRule:     typed((*reader).destinationRule),
+		kinds.ServiceEntry:        typed((*reader).serviceEntry),
+		kinds.WorkloadEntry:       typed((*reader).workloadEntry),
+		kinds.Sidecar:             typed((*reader).sidecar),
+		kinds.AuthorizationPolicy: typed((*reader).authorizationPolicy),
+		kinds.PeerAuthentication:  typed((*reader).peerAuthentication),
 	}
 }
 
-// converting makes a conversion of one that is for objects of one type.
-func converting[T metav1.Object](read func(*reader, T) []Object) conversion {
+// typed makes a conversion of a function for one Go type.
+func typed[T metav1.Object](read func(*reader, T) []Object) conversion {
 	return func(r *reader, o metav1.Object) []Object {
 		typed, ok := o.(T)
 		if !ok {
@@ -45,7 +45,7 @@ func converting[T metav1.Object](read func(*reader, T) []Object) conversion {
 	}
 }
 
-// convert converts an object as its kind says.
+// convert converts an object by its kind.
 func (r *reader) convert(o metav1.Object) []Object {
 	kind := r.object.Kind
 	if read := r.converter.conversions[kind]; read != nil {
@@ -57,7 +57,7 @@ func (r *reader) convert(o metav1.Object) []Object {
 	return r.unreadable(o)
 }
 
-// ignore says that objects like this one mean nothing.
+// ignore records that objects like this one have no meaning.
 func (r *reader) ignore() []Object {
 	r.ignored = true
 	return nil

@@ -36,7 +36,7 @@ func TestObjectsOfTheWrongTypeAreReported(t *testing.T) {
 }
 
 // Readers are used again; what one has read must not show in what it reads next.
-func TestAConversionLeavesNothingBehind(t *testing.T) {
+func TestReadersKeepNothing(t *testing.T) {
 	converter := New(Options{})
 	bad := source.Change{Key: source.Key{Kind: kinds.Pod}, Object: kinds.Service.NewObject()}
 	good := source.Change{Key: source.Key{Kind: kinds.Namespace, Name: "a"}, Object: kinds.Namespace.NewObject()}

@@ -15,8 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// TestEqualObjectsGiveEqualValues converts a copy of each object of testdata a second time: the values are equal, and what
-// stands in input structs of translation are the same pointers.
+// TestEqualObjectsGiveEqualValues converts a copy of each object of testdata a second time: the
+// values are equal, and what stands in input structs of translation are the same pointers.
 func TestEqualObjectsGiveEqualValues(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
@@ -46,7 +46,8 @@ func copied(t *testing.T, o metav1.Object) metav1.Object {
 	return fresh
 }
 
-// requireShared compares the canonical parts of two equal objects by their pointers and counts them.
+// requireShared compares the canonical parts of two equal objects by their pointers and counts
+// them.
 func requireShared(t *testing.T, a, b Object) int {
 	n := 0
 	same := func(x, y any) {
@@ -81,8 +82,8 @@ func requireShared(t *testing.T, a, b Object) int {
 	return n
 }
 
-// TestRoutesAreSharedAcrossObjects: the same route in another VirtualService, with another route before it, and the same
-// condition in another route.
+// TestRoutesAreSharedAcrossObjects: the same route in another VirtualService, with another route
+// before it, and the same condition in another route.
 func TestRoutesAreSharedAcrossObjects(t *testing.T) {
 	converter := New(Options{})
 	one := virtual(t, converter, "one", `{"hosts":["a"],"http":[
@@ -111,7 +112,9 @@ func TestHashPoliciesAreShared(t *testing.T) {
 }
 
 func TestDeletionGivesNothing(t *testing.T) {
-	result := New(Options{}).Convert(source.Change{Key: source.Key{Kind: kinds.Service, Namespace: "a", Name: "b"}}, model.DefaultMesh())
+	result := New(Options{}).Convert(
+		source.Change{Key: source.Key{Kind: kinds.Service, Namespace: "a", Name: "b"}}, model.DefaultMesh(),
+	)
 	require.Equal(t, Result{}, result)
 }
 
@@ -129,7 +132,8 @@ func written(t *testing.T, kind kinds.Kind, name, spec string) source.Change {
 	return source.Change{Key: source.Key{Kind: kind, Namespace: "default", Name: name}, Object: object}
 }
 
-// TestUnreadyEndpointsAreKeptOnDemand reads the conditions of testdata as PILOT_SEND_UNHEALTHY_ENDPOINTS wants them.
+// TestUnreadyEndpointsAreKeptOnDemand reads the conditions of testdata as
+// PILOT_SEND_UNHEALTHY_ENDPOINTS wants them.
 func TestUnreadyEndpointsAreKeptOnDemand(t *testing.T) {
 	d := documents(t, "testdata/slice-conditions.yaml")[0]
 	slice := New(Options{Unready: true}).Convert(change(d), model.DefaultMesh()).Objects[0].(*model.EndpointSlice)
@@ -138,7 +142,8 @@ func TestUnreadyEndpointsAreKeptOnDemand(t *testing.T) {
 		health[h.Address] = h.Health
 	}
 	require.Equal(t, map[string]model.Health{
-		"127.1.0.1": model.Healthy, "127.1.0.2": model.Healthy, "127.1.0.3": model.Unhealthy, "127.1.0.4": model.Draining, "127.1.0.5": model.Unhealthy,
+		"127.1.0.1": model.Healthy, "127.1.0.2": model.Healthy, "127.1.0.3": model.Unhealthy,
+		"127.1.0.4": model.Draining, "127.1.0.5": model.Unhealthy,
 		"127.1.0.6": model.Healthy, "127.1.0.7": model.Draining, "127.1.0.8": model.Healthy, "127.1.0.9": model.Healthy,
 	}, health)
 }

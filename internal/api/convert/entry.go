@@ -11,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// serviceEntry gives a Service for each host.
+// serviceEntry returns a Service for each host.
 func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 	spec := &in.Spec
 	p := path("spec")
@@ -34,11 +34,13 @@ func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 		s.Host = host.name
 		s.Endpoints = r.hostEndpoints(p.dot("hosts").at(host.index), spec, s)
 		if i > 0 { // each Service owns its lists
-			s.Ports, s.Addresses, s.SubjectAltNames = slices.Clone(s.Ports), slices.Clone(s.Addresses), slices.Clone(s.SubjectAltNames)
+			s.Ports = slices.Clone(s.Ports)
+			s.Addresses = slices.Clone(s.Addresses)
+			s.SubjectAltNames = slices.Clone(s.SubjectAltNames)
 		}
 		out = append(out, &s)
 	}
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	return out
 }
 
@@ -99,8 +101,9 @@ func (r *reader) entryPorts(p path, list []*networking.ServicePort) []model.Serv
 	return out
 }
 
-// resolution reads how endpoints become known. What Lateen cannot do leaves the hosts known and without endpoints: taken for
-// unknown hosts, they might be called in a way that nobody meant.
+// resolution reads how endpoints become known. With a value that Lateen cannot follow, the hosts
+// are known and have no endpoints. As unknown hosts they might be called in a way that nobody
+// meant.
 func (r *reader) resolution(p path, in networking.ServiceEntry_Resolution) model.Resolution {
 	switch in {
 	case networking.ServiceEntry_NONE:
@@ -131,7 +134,10 @@ func (r *reader) entryAddresses(p path, spec *networking.ServiceEntry) []string 
 		case !ok:
 			r.fail(p.at(i), text, "is no IP address or prefix", `an address as "240.0.0.1" or a prefix as "10.0.0.0/8"`)
 		case strings.Contains(known, "/") && isDNS(spec.GetResolution()):
-			r.fail(p.at(i), text, "is a prefix, which resolution DNS does not take", "an address, or resolution NONE or STATIC")
+			r.fail(
+				p.at(i), text, "is a prefix, which resolution DNS does not take",
+				"an address, or resolution NONE or STATIC",
+			)
 		default:
 			out = append(out, known)
 		}
@@ -157,7 +163,10 @@ func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []m
 	var out []model.Endpoint
 	for i, in := range list {
 		if i > 0 && spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN {
-			r.fail(p.at(i), in.GetAddress(), "is one too many: resolution DNS_ROUND_ROBIN takes one endpoint", "resolution DNS, or one endpoint")
+			r.fail(
+				p.at(i), in.GetAddress(), "is one too many: resolution DNS_ROUND_ROBIN takes one endpoint",
+				"resolution DNS, or one endpoint",
+			)
 			continue
 		}
 		out = append(out, r.entryEndpoint(p.at(i), in, ports, isDNS(spec.GetResolution()))...)
@@ -165,18 +174,23 @@ func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []m
 	return out
 }
 
-// heaviest keeps the sum of the weights of all endpoints that an entry may have below Envoy's bound, 2^32.
-const heaviest = 1_000_000
+// maxWeight keeps the sum of the weights of an entry's endpoints below Envoy's bound, 2^32.
+const maxWeight = 1_000_000
 
 // entryEndpoint gives one endpoint for each port of the service.
-func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []model.ServicePort, names bool) []model.Endpoint {
+func (r *reader) entryEndpoint(
+	p path, in *networking.WorkloadEntry, ports []model.ServicePort, names bool,
+) []model.Endpoint {
 	start := r.mark()
 	e := r.workloadAddress(p, in, names)
 	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
 	numbers := r.workloadPorts(p.dot("ports"), in)
 	for _, name := range sortedKeys(in.GetPorts()) {
 		if !slices.ContainsFunc(ports, func(s model.ServicePort) bool { return s.Name == name }) {
-			r.warn(p.dot("ports").key(name), in.GetPorts()[name], "is a port that the entry does not have", "the name of one of its ports")
+			r.warn(
+				p.dot("ports").key(name), in.GetPorts()[name], "is a port that the entry does not have",
+				"the name of one of its ports",
+			)
 		}
 	}
 	if r.failure(start, p) != "" {
@@ -193,14 +207,14 @@ func (r *reader) entryEndpoint(p path, in *networking.WorkloadEntry, ports []mod
 	return out
 }
 
-// workloadAddress is where a workload is and as whom it runs, with its weight.
+// workloadAddress reads the address, locality, weight and service account of a workload.
 func (r *reader) workloadAddress(p path, in *networking.WorkloadEntry, names bool) model.Endpoint {
 	e := model.Endpoint{Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality())}
 	e.Address = r.endpointAddress(p.dot("address"), in.GetAddress(), names)
 	if e.Account = in.GetServiceAccount(); e.Account != "" && !isObjectName(e.Account) {
 		r.fail(p.dot("serviceAccount"), e.Account, "is no name of a ServiceAccount", wantLabel)
 	}
-	if e.Weight > heaviest {
+	if e.Weight > maxWeight {
 		r.fail(p.dot("weight"), e.Weight, "is too large", "a number from 0 to 1000000")
 	}
 	return e
@@ -223,7 +237,7 @@ func (r *reader) endpointAddress(p path, text string, names bool) string {
 	case strings.HasPrefix(text, "unix:"):
 		r.fail(p, text, "Unix sockets as endpoints are not supported yet", "an IP address")
 	case err == nil || !names:
-		a, _ := r.reachable(p, text)
+		a, _ := r.unicastAddress(p, text)
 		return a
 	default:
 		host, _ := r.literal(p, text, false)
@@ -241,7 +255,10 @@ func (r *reader) entrySelector(p path, spec *networking.ServiceEntry) model.Labe
 		r.fail(p, nil, "is set beside endpoints; the endpoints count", "workloadSelector or endpoints")
 		return model.Labels{}
 	case spec.GetResolution() != networking.ServiceEntry_STATIC:
-		r.fail(p, nil, "selects addresses, which resolution "+spec.GetResolution().String()+" does not take", "resolution STATIC")
+		r.fail(
+			p, nil, "selects addresses, which resolution "+spec.GetResolution().String()+" does not take",
+			"resolution STATIC",
+		)
 		return model.Labels{}
 	}
 	labels := spec.GetWorkloadSelector().GetLabels()
@@ -252,7 +269,8 @@ func (r *reader) entrySelector(p path, spec *networking.ServiceEntry) model.Labe
 	return selector
 }
 
-// hostEndpoints are the endpoints of one host: of a DNS entry that lists none, the host itself.
+// hostEndpoints returns the endpoints of one host. A DNS entry without endpoints has the host
+// itself.
 func (r *reader) hostEndpoints(p path, spec *networking.ServiceEntry, s model.Service) []model.Endpoint {
 	if !isDNS(spec.GetResolution()) || len(spec.GetEndpoints()) > 0 {
 		return slices.Clone(s.Endpoints)

@@ -19,9 +19,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// TestEveryFieldIsUsedOrReported changes each field of each message of Istio's API, in the cases of testdata, until the
-// result differs: for a field that usedFields lists in the objects or by a problem of its own, for any other by the report
-// that it is not supported. A field that a new version of the API brings fails here until one of them is done.
+// TestEveryFieldIsUsedOrReported changes each field of each message of Istio's API, in the cases of
+// testdata, until the result differs: for a field that usedFields lists in the objects or by a
+// problem of its own, for any other by the report that it is not supported. A field that a new
+// version of the API brings fails here until one of them is done.
 func TestEveryFieldIsUsedOrReported(t *testing.T) {
 	open := fieldsToProve(t)
 	for _, spec := range specsOfTestdata(t) {
@@ -55,7 +56,10 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 			return
 		}
 		if !known {
-			require.True(t, isRefusedAsAWhole(m.FullName()) || m.ParentFile().Package() == "google.protobuf", "%s has no used fields", m.FullName())
+			require.True(
+				t, isRefusedAsAWhole(m.FullName()) || m.ParentFile().Package() == "google.protobuf",
+				"%s has no used fields", m.FullName(),
+			)
 			return
 		}
 		seen[m.FullName()] = true
@@ -94,10 +98,14 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 	cases, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
 	specs := []proto.Message{&mesh.MeshConfig{
-		OutboundTrafficPolicy:  &mesh.MeshConfig_OutboundTrafficPolicy{Mode: mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
+		OutboundTrafficPolicy: &mesh.MeshConfig_OutboundTrafficPolicy{
+			Mode: mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY,
+		},
 		DefaultConfig:          &mesh.ProxyConfig{ProxyMetadata: map[string]string{idleTimeoutMetadata: "9s"}},
 		DefaultHttpRetryPolicy: &networking.HTTPRetry{Attempts: 1},
-		LocalityLbSetting:      &networking.LocalityLoadBalancerSetting{Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}}},
+		LocalityLbSetting: &networking.LocalityLoadBalancerSetting{
+			Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}},
+		},
 	}}
 	for _, file := range cases {
 		for _, d := range documents(t, file) {
@@ -148,7 +156,7 @@ func readSpec(c *Converter, spec proto.Message) Result {
 	if s, ok := spec.(*mesh.MeshConfig); ok {
 		r, out := &reader{report: report{object: key}, mesh: model.DefaultMesh(), pools: c.pools}, model.DefaultMesh()
 		r.meshOf("data.mesh", s, &out)
-		r.unused("data.mesh", s.ProtoReflect())
+		r.reportUnused("data.mesh", s.ProtoReflect())
 		return Result{Objects: []Object{&out}, Problems: r.problems}
 	}
 	kind, object := objectOf(spec)
@@ -200,7 +208,8 @@ func makesADifference(spec proto.Message, i int, field protoreflect.FieldDescrip
 	return false
 }
 
-// messagesIn are a message and all that stand in it and that conversions may read, in a fixed order.
+// messagesIn are a message and all that stand in it and that conversions may read, in a fixed
+// order.
 func messagesIn(m protoreflect.Message) []protoreflect.Message {
 	if _, known := usedFields(m.Descriptor().FullName()); !known {
 		return nil

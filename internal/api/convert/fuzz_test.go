@@ -58,7 +58,8 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// FuzzConvertProto reaches values that JSON cannot spell: unknown enum numbers, NaN, durations out of range.
+// FuzzConvertProto reaches values that JSON cannot spell: unknown enum numbers, NaN, durations out
+// of range.
 func FuzzConvertProto(f *testing.F) {
 	cases, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(f, err)
@@ -68,7 +69,8 @@ func FuzzConvertProto(f *testing.F) {
 		list, _ := manifest.Read(file, data)
 		for _, d := range list {
 			for i, s := range specs() {
-				if spec := specOf(d.Object); spec != nil && spec.ProtoReflect().Descriptor() == s.ProtoReflect().Descriptor() {
+				if spec := specOf(d.Object); spec != nil &&
+					spec.ProtoReflect().Descriptor() == s.ProtoReflect().Descriptor() {
 					wire, err := proto.Marshal(spec)
 					require.NoError(f, err)
 					f.Add(uint8(i), wire)
@@ -119,7 +121,9 @@ func requireSound(t *testing.T, result Result) {
 			}
 		case *model.Gateway:
 			for _, s := range o.Servers {
-				require.True(t, s.Broken != "" || (s.Port != 0 && len(s.Hosts) > 0 && (s.Protocol != model.TLS || s.TLS != nil)))
+				require.True(
+					t, s.Broken != "" || (s.Port != 0 && len(s.Hosts) > 0 && (s.Protocol != model.TLS || s.TLS != nil)),
+				)
 			}
 		case *model.MeshConfig:
 			require.NotNil(t, o.Retries)

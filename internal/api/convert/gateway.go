@@ -11,13 +11,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// gateway is left out when its selector selects nobody; read otherwise, it would open ports on more proxies than it names.
+// gateway gives nothing if the selector is unusable: it might open ports on more proxies than it
+// names.
 func (r *reader) gateway(in *networkingv1.Gateway) []Object {
 	spec := &in.Spec
 	p := path("spec")
 	g := &model.Gateway{Meta: r.meta}
 	if r.meta.Name == model.Mesh {
-		r.warn("metadata.name", model.Mesh, "means the sidecars where a VirtualService lists it in gateways, not this Gateway",
+		r.warn("metadata.name", model.Mesh,
+			"means the sidecars where a VirtualService lists it in gateways, not this Gateway",
 			fmt.Sprintf("another name, or %q in VirtualServices", r.meta.Namespace+"/"+model.Mesh))
 	}
 	selector, usable := r.selector(p.dot("selector"), spec.GetSelector())
@@ -29,7 +31,7 @@ func (r *reader) gateway(in *networkingv1.Gateway) []Object {
 	if len(g.Servers) == 0 {
 		r.warn(p.dot("servers"), nil, "is empty, so the gateway opens nothing", "at least one server")
 	}
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	if !usable {
 		return nil
 	}
@@ -54,7 +56,8 @@ func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServe
 	return out
 }
 
-// portNames closes the last server if an earlier one of the Gateway has its port and name: together they name route tables.
+// portNames closes the last server if an earlier one of the Gateway has its port and name. Together
+// they name a route table.
 func (r *reader) portNames(p path, servers []model.GatewayServer) {
 	last := &servers[len(servers)-1]
 	if last.TLS == nil || last.Broken != "" {
@@ -62,14 +65,17 @@ func (r *reader) portNames(p path, servers []model.GatewayServer) {
 	}
 	for _, s := range servers[:len(servers)-1] {
 		if s.TLS != nil && s.Port == last.Port && s.Port != 0 && s.PortName == last.PortName {
-			r.fail(p.dot("port.name"), last.PortName, "is the name of an earlier server; the server stays closed", "a name that no other server of the Gateway has")
+			r.fail(
+				p.dot("port.name"), last.PortName, "is the name of an earlier server; the server stays closed",
+				"a name that no other server of the Gateway has",
+			)
 			last.Broken = "port.name: is the name of an earlier server"
 			return
 		}
 	}
 }
 
-// gatewayHosts reads hosts. A bad one among good ones is left out, and closes nothing else.
+// gatewayHosts reads hosts. A wrong one is left out and does not affect the others.
 func (r *reader) gatewayHosts(p path, list []string) []model.ScopedHost {
 	if len(list) == 0 {
 		r.fail(p, nil, "is empty; the server stays closed", `at least one host, as "*" or "shop.example.com"`)
@@ -83,26 +89,32 @@ func (r *reader) gatewayHosts(p path, list []string) []model.ScopedHost {
 	return out
 }
 
-// bind reads where a listener is to be opened. It is opened at the workload's own address; elsewhere it would take traffic
-// that it was not meant for, so it stays closed.
+// bind reads the address of a listener. Only the workload's own address is supported. A listener
+// for another address stays closed: at the workload's own it would take other traffic.
 func (r *reader) bind(p path, text string) {
 	if text == "" {
 		return
 	}
 	if address, err := netip.ParseAddr(text); err != nil || !address.IsUnspecified() {
-		r.fail(p, text, "cannot be bound yet; the listener stays closed", `"0.0.0.0", "::" or no bind: the workload's own address`)
+		r.fail(
+			p, text, "cannot be bound yet; the listener stays closed",
+			`"0.0.0.0", "::" or no bind: the workload's own address`,
+		)
 	}
 }
 
-// gatewayProtocol reads what a server speaks: the protocol that is seen, and the TLS around it. What is wrong stays closed:
-// served in plaintext it would give away what was meant to be protected.
+// gatewayProtocol reads the protocol that the proxy sees, and the TLS around it. A mistake closes
+// the server: in plaintext it would expose what was meant to be protected.
 func (r *reader) gatewayProtocol(p path, in *networking.Server, out *model.GatewayServer) {
 	word := in.GetPort().GetProtocol()
 	protocol, known := parseProtocol(word)
 	out.Protocol = protocol
 	switch {
 	case !known || protocol == model.UDP:
-		r.fail(p.dot("port.protocol"), word, "is no protocol of gateways", "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO")
+		r.fail(
+			p.dot("port.protocol"), word, "is no protocol of gateways",
+			"one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO",
+		)
 	case protocol == model.TLS:
 		out.TLS = r.serverTLS(p.dot("tls"), in.GetTls())
 		if out.TLS != nil && out.TLS.Mode.Terminates() {
@@ -113,22 +125,26 @@ func (r *reader) gatewayProtocol(p path, in *networking.Server, out *model.Gatew
 		}
 		out.PortName = in.GetPort().GetName()
 		if strings.EqualFold(word, "HTTPS") && out.PortName == "" {
-			r.fail(p.dot("port.name"), "", "is empty; the server stays closed", "a name that no other server of the Gateway has")
+			r.fail(
+				p.dot("port.name"), "", "is empty; the server stays closed",
+				"a name that no other server of the Gateway has",
+			)
 		}
 	case hasTLS(in.GetTls()), in.GetTls().GetHttpsRedirect() && !protocol.IsHTTP():
-		r.fail(p.dot("tls"), in.GetTls().GetMode(), "has settings for TLS on a server of plaintext; the server stays closed",
+		r.fail(p.dot("tls"), in.GetTls().GetMode(),
+			"has settings for TLS on a server of plaintext; the server stays closed",
 			"httpsRedirect on a server of HTTP, or protocol HTTPS or TLS")
 	}
 }
 
-// hasTLS tells whether settings ask for more than a redirect to https.
+// hasTLS reports whether settings ask for more than a redirect to https.
 func hasTLS(in *networking.ServerTLSSettings) bool {
 	return in.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || in.GetCredentialName() != "" ||
 		len(in.GetCredentialNames()) > 0 || in.GetServerCertificate() != "" || in.GetPrivateKey() != "" ||
 		len(in.GetTlsCertificates()) > 0 || in.GetCaCertificates() != "" || in.GetCaCertCredentialName() != ""
 }
 
-// scopedHost reads "namespace/host" or "host", which stands for byDefault + "/host".
+// scopedHost reads "namespace/host", or "host" for byDefault + "/host".
 func (r *reader) scopedHost(p path, text, byDefault string) (model.ScopedHost, bool) {
 	namespace, name, qualified := strings.Cut(text, "/")
 	if !qualified {
@@ -140,7 +156,10 @@ func (r *reader) scopedHost(p path, text, byDefault string) (model.ScopedHost, b
 		namespace = r.meta.Namespace
 	case namespace == "*" || namespace == "~" || isName(namespace):
 	default:
-		r.fail(p, text, "has a part before the slash that is no namespace", `"namespace/host", with "." for the own and "*" for any namespace`)
+		r.fail(
+			p, text, "has a part before the slash that is no namespace",
+			`"namespace/host", with "." for the own and "*" for any namespace`,
+		)
 		return model.ScopedHost{}, false
 	}
 	host, ok := r.literal(p, name, true)

@@ -11,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// serverTLS reads the settings of a server that speaks TLS. With any mistake in them the server is closed.
+// serverTLS reads the settings of a server that speaks TLS. An error in them closes the server.
 func (r *reader) serverTLS(p path, in *networking.ServerTLSSettings) *model.ServerTLS {
 	if in == nil {
 		r.fail(p, nil, "is missing; the server stays closed", "settings for TLS, as {mode: SIMPLE, credentialName: …}")
@@ -31,10 +31,16 @@ func (r *reader) serverTLS(p path, in *networking.ServerTLSSettings) *model.Serv
 	case networking.ServerTLSSettings_AUTO_PASSTHROUGH:
 		out.Mode = model.ServerAutoPassthrough
 	default:
-		r.fail(p.dot("mode"), in.GetMode(), "is no mode; the server stays closed", "SIMPLE, MUTUAL, OPTIONAL_MUTUAL, ISTIO_MUTUAL, PASSTHROUGH or AUTO_PASSTHROUGH")
+		r.fail(
+			p.dot("mode"), in.GetMode(), "is no mode; the server stays closed",
+			"SIMPLE, MUTUAL, OPTIONAL_MUTUAL, ISTIO_MUTUAL, PASSTHROUGH or AUTO_PASSTHROUGH",
+		)
 	}
 	if in.GetHttpsRedirect() {
-		r.fail(p.dot("httpsRedirect"), true, "is for servers of plain HTTP; the server stays closed", "a server of its own with protocol HTTP")
+		r.fail(
+			p.dot("httpsRedirect"), true, "is for servers of plain HTTP; the server stays closed",
+			"a server of its own with protocol HTTP",
+		)
 	}
 	r.certificatesOf(p, in, out)
 	r.clientChecks(p, in, out)
@@ -67,17 +73,23 @@ func (r *reader) certificatesOf(p path, in *networking.ServerTLSSettings, out *m
 		out.Files = r.files(p.dot("tlsCertificates").at(i), c.GetServerCertificate(), c.GetPrivateKey(), out.Files)
 	}
 	const want = "one of credentialName, credentialNames, tlsCertificates, or serverCertificate and privateKey"
-	switch own := out.Mode == model.ServerSimple || out.Mode == model.ServerMutual || out.Mode == model.ServerOptionalMutual; {
+	switch own := out.Mode == model.ServerSimple || out.Mode == model.ServerMutual ||
+		out.Mode == model.ServerOptionalMutual; {
 	case own && len(sources) == 0:
 		r.fail(p, nil, "has no certificate; the server stays closed", want)
 	case own && len(sources) > 1:
 		r.fail(sources[1], nil, "is set beside another certificate; the server stays closed", want)
 	case !own && len(sources) > 0:
-		r.fail(sources[0], nil, "has no place in this mode; the server stays closed", "mode SIMPLE or MUTUAL, or no certificate")
+		r.fail(
+			sources[0], nil, "has no place in this mode; the server stays closed",
+			"mode SIMPLE or MUTUAL, or no certificate",
+		)
 	}
 	const most = 2
 	if len(out.Credentials) > most || len(out.Files) > most {
-		r.fail(sources[0], nil, "has more than two certificates; the server stays closed", "one of RSA and one of ECDSA")
+		r.fail(
+			sources[0], nil, "has more than two certificates; the server stays closed", "one of RSA and one of ECDSA",
+		)
 	}
 }
 
@@ -86,9 +98,15 @@ func (r *reader) credential(p path, name string, list []string) []string {
 	name = strings.TrimPrefix(name, "kubernetes://")
 	switch {
 	case !isObjectName(name):
-		r.fail(p, name, "is no name of a Secret; the server stays closed", "the name of a Secret in the namespace of the gateway's workload")
+		r.fail(
+			p, name, "is no name of a Secret; the server stays closed",
+			"the name of a Secret in the namespace of the gateway's workload",
+		)
 	case model.AuthoritiesOf(strings.TrimSuffix(name, model.AuthoritiesOf(""))) == name:
-		r.fail(p, name, "ends in "+model.AuthoritiesOf("")+", as only authorities do; the server stays closed", "a Secret with another name")
+		r.fail(
+			p, name, "ends in "+model.AuthoritiesOf("")+", as only authorities do; the server stays closed",
+			"a Secret with another name",
+		)
 	case slices.Contains(list, name):
 		r.fail(p, name, "is there twice; the server stays closed", "each Secret once")
 	}
@@ -102,46 +120,65 @@ func (r *reader) files(p path, chain, key string, list []model.CertificateFiles)
 	return append(list, model.CertificateFiles{Chain: chain, Key: key})
 }
 
-// clientChecks reads how certificates of clients are checked.
+// clientChecks reads how certificates of clients are verified.
 func (r *reader) clientChecks(p path, in *networking.ServerTLSSettings, out *model.ServerTLS) {
 	out.CAFile, out.RevokedFile = in.GetCaCertificates(), in.GetCaCrl()
-	out.SubjectAltNames, out.PublicKeys, out.Hashes = in.GetSubjectAltNames(), in.GetVerifyCertificateSpki(), in.GetVerifyCertificateHash()
+	out.SubjectAltNames = in.GetSubjectAltNames()
+	out.PublicKeys, out.Hashes = in.GetVerifyCertificateSpki(), in.GetVerifyCertificateHash()
 	if name := in.GetCaCertCredentialName(); name != "" {
 		out.CACredential = name
 		if !isObjectName(name) {
-			r.fail(p.dot("caCertCredentialName"), name, "is no name of a Secret; the server stays closed", "the name of a Secret with ca.crt or cacert")
+			r.fail(
+				p.dot("caCertCredentialName"), name, "is no name of a Secret; the server stays closed",
+				"the name of a Secret with ca.crt or cacert",
+			)
 		}
 	}
 	for i, c := range in.GetTlsCertificates() {
 		if c.GetCaCertificates() != "" {
-			r.fail(p.dot("tlsCertificates").at(i).dot("caCertificates"), c.GetCaCertificates(), "is not supported; the server stays closed", "caCertificates of the server")
+			r.fail(
+				p.dot("tlsCertificates").at(i).dot("caCertificates"), c.GetCaCertificates(),
+				"is not supported; the server stays closed", "caCertificates of the server",
+			)
 		}
 	}
-	r.pinned(p, out)
+	r.checkPins(p, out)
 	if out.Mode == model.ServerIstioMutual {
-		r.checkedByMesh(p, out)
+		r.rejectOtherAuthorities(p, out)
 		return
 	}
 	if !out.Mode.ChecksClients() {
-		r.uncheckedClients(p, in, out)
+		r.rejectClientChecks(p, in, out)
 		return
 	}
 	switch {
 	case out.CACredential == "" && out.CAFile == "" && len(out.Credentials) > 0:
 		out.CACredential = out.Credentials[0]
 	case out.CACredential == "" && out.CAFile == "":
-		r.fail(p.dot("caCertificates"), nil, "is missing, so no client could be checked; the server stays closed", "the path of a file, or caCertCredentialName")
+		r.fail(
+			p.dot("caCertificates"), nil, "is missing, so no client could be checked; the server stays closed",
+			"the path of a file, or caCertCredentialName",
+		)
 	case out.CACredential != "" && out.CAFile != "":
-		r.fail(p.dot("caCertificates"), out.CAFile, "is set beside caCertCredentialName; the server stays closed", "one of them")
+		r.fail(
+			p.dot("caCertificates"), out.CAFile, "is set beside caCertCredentialName; the server stays closed",
+			"one of them",
+		)
 	}
 	if out.RevokedFile != "" && out.CAFile == "" {
-		r.fail(p.dot("caCrl"), out.RevokedFile, "is set without caCertificates; the server stays closed", "ca.crl or crl in the Secret")
+		r.fail(
+			p.dot("caCrl"), out.RevokedFile, "is set without caCertificates; the server stays closed",
+			"ca.crl or crl in the Secret",
+		)
 	}
 }
 
-// checkedByMesh refuses authorities beside those of the mesh: the server would let in whom they do not know.
-func (r *reader) checkedByMesh(p path, out *model.ServerTLS) {
-	const message, want = "has no place in mode ISTIO_MUTUAL, where the authorities of the mesh check clients; the server stays closed", "mode MUTUAL"
+// rejectOtherAuthorities refuses authorities beside those of the mesh: the server would also accept
+// clients that they do not know.
+func (r *reader) rejectOtherAuthorities(p path, out *model.ServerTLS) {
+	const want = "mode MUTUAL"
+	const message = "has no place in mode ISTIO_MUTUAL, where the authorities of the mesh check clients; " +
+		"the server stays closed"
 	switch {
 	case out.CACredential != "":
 		r.fail(p.dot("caCertCredentialName"), out.CACredential, message, want)
@@ -152,8 +189,9 @@ func (r *reader) checkedByMesh(p path, out *model.ServerTLS) {
 	}
 }
 
-// uncheckedClients refuses demands on clients whose certificates nobody asks for: the server would let in whom they keep out.
-func (r *reader) uncheckedClients(p path, in *networking.ServerTLSSettings, out *model.ServerTLS) {
+// rejectClientChecks refuses demands on client certificates in a mode that requests none: the
+// server would accept clients that do not meet them.
+func (r *reader) rejectClientChecks(p path, in *networking.ServerTLSSettings, out *model.ServerTLS) {
 	const message, want = "has no effect in this mode; the server stays closed", "mode MUTUAL"
 	switch {
 	case len(out.SubjectAltNames) > 0:
@@ -175,27 +213,39 @@ var (
 	hashSize        = 32
 )
 
-func (r *reader) pinned(p path, out *model.ServerTLS) {
+// checkPins checks the names and hashes that are demanded of client certificates.
+func (r *reader) checkPins(p path, out *model.ServerTLS) {
 	for i, name := range out.SubjectAltNames {
 		if name == "" || hasControl(name) {
-			r.fail(p.dot("subjectAltNames").at(i), name, "is no name; the server stays closed", "a name in the client's certificate")
+			r.fail(
+				p.dot("subjectAltNames").at(i), name, "is no name; the server stays closed",
+				"a name in the client's certificate",
+			)
 		}
 	}
 	for i, hash := range out.Hashes {
 		if !certificateHash.MatchString(hash) {
-			r.fail(p.dot("verifyCertificateHash").at(i), hash, "is no hash; the server stays closed", "a SHA-256 in hexadecimal digits")
+			r.fail(
+				p.dot("verifyCertificateHash").at(i), hash, "is no hash; the server stays closed",
+				"a SHA-256 in hexadecimal digits",
+			)
 		}
 	}
 	for i, hash := range out.PublicKeys {
 		if raw, err := base64.StdEncoding.DecodeString(hash); err != nil || len(raw) != hashSize {
-			r.fail(p.dot("verifyCertificateSpki").at(i), hash, "is no hash; the server stays closed", "a SHA-256 in base64")
+			r.fail(
+				p.dot("verifyCertificateSpki").at(i), hash, "is no hash; the server stays closed",
+				"a SHA-256 in base64",
+			)
 		}
 	}
 }
 
-// ciphers are those that Envoy's TLS has, for versions up to 1.2.
-const ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-RSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-RSA-AES256-GCM-SHA384 " +
-	"ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA " +
+// ciphers are the ciphers of Envoy's TLS, for versions up to 1.2.
+const ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-RSA-AES128-GCM-SHA256 " +
+	"ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-RSA-AES256-GCM-SHA384 " +
+	"ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-CHACHA20-POLY1305 " +
+	"ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA " +
 	"ECDHE-RSA-AES256-SHA AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA AES256-SHA DES-CBC3-SHA"
 
 func (r *reader) tlsParameters(p path, in *networking.ServerTLSSettings, out *model.ServerTLS) {
@@ -206,12 +256,19 @@ func (r *reader) tlsParameters(p path, in *networking.ServerTLSSettings, out *mo
 		least = model.TLS12
 	}
 	if most != model.TLSAuto && most < least {
-		r.fail(p.dot("maxProtocolVersion"), in.GetMaxProtocolVersion(), "is below the least version; the server stays closed", "a version from minProtocolVersion on, which is TLSV1_2 unless set")
+		r.fail(
+			p.dot("maxProtocolVersion"), in.GetMaxProtocolVersion(),
+			"is below the least version; the server stays closed",
+			"a version from minProtocolVersion on, which is TLSV1_2 unless set",
+		)
 	}
 	for i, name := range in.GetCipherSuites() {
 		switch at := p.dot("cipherSuites").at(i); {
 		case !hasWord(ciphers, name):
-			r.warn(at, name, "is no cipher that proxies know; it is left out", "one of "+strings.ReplaceAll(ciphers, " ", ", "))
+			r.warn(
+				at, name, "is no cipher that proxies know; it is left out",
+				"one of "+strings.ReplaceAll(ciphers, " ", ", "),
+			)
 		case slices.Contains(out.Ciphers, name):
 			r.warn(at, name, "is there twice", "")
 		default:
@@ -219,7 +276,10 @@ func (r *reader) tlsParameters(p path, in *networking.ServerTLSSettings, out *mo
 		}
 	}
 	if len(in.GetCipherSuites()) > 0 && len(out.Ciphers) == 0 {
-		r.fail(p.dot("cipherSuites"), nil, "has none that proxies know; the server stays closed", "one of "+strings.ReplaceAll(ciphers, " ", ", "))
+		r.fail(
+			p.dot("cipherSuites"), nil, "has none that proxies know; the server stays closed",
+			"one of "+strings.ReplaceAll(ciphers, " ", ", "),
+		)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
-// TestGolden converts each testdata/<case>.yaml and compares what comes out with testdata/<case>.golden. A mesh
-// configuration in a case holds for what stands below it.
+// TestGolden converts each testdata/<case>.yaml and compares what comes out with
+// testdata/<case>.golden. A mesh configuration in a case holds for what stands below it.
 func TestGolden(t *testing.T) { golden.Cases(t, ".yaml", ".golden", convertFile) }
 
 func convertFile(t *testing.T, file string) string {

@@ -27,7 +27,7 @@ func (r *reader) authorizationPolicy(in *securityv1.AuthorizationPolicy) []Objec
 		return nil
 	}
 	g.Effect = r.authorization(p, spec)
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	if !usable {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (r *reader) peerAuthentication(in *securityv1.PeerAuthentication) []Object 
 			g.Ports = append(g.Ports, model.GuardedPort{Port: port, Effect: effect})
 		}
 	}
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	if !usable {
 		return nil
 	}

@@ -12,14 +12,14 @@ import (
 
 const wantHeader = "letters, digits and hyphens"
 
-// isToken tells whether s can name a header, a method or a cookie (RFC 9110, 5.6.2).
+// isToken reports whether s is a valid name of a header, a method or a cookie (RFC 9110, 5.6.2).
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return !isAlphanumeric(c) && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	})
 }
 
-// hasControl finds what no header value may have.
+// hasControl reports whether s has a character that no header value may have.
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(c rune) bool { return (c < ' ' && c != '\t') || c == 0x7f })
 }
@@ -31,7 +31,8 @@ func (r *reader) headerName(p path, name string) string {
 	return strings.ToLower(name)
 }
 
-// headerOps reads header operations. A request's Host is taken out of them: Envoy changes it by a rewrite alone.
+// headerOps reads header operations. It returns a request's Host apart, because Envoy changes that
+// only by a rewrite.
 func (r *reader) headerOps(p path, in *networking.Headers) (ops *model.HeaderOps, authority string) {
 	if in == nil {
 		return nil, ""
@@ -43,13 +44,13 @@ func (r *reader) headerOps(p path, in *networking.Headers) (ops *model.HeaderOps
 	if host != "" {
 		r.fail(p.dot("response"), host, "sets Host, which responses do not have", "another header")
 	}
-	if isIdle(ops.Request) && isIdle(ops.Response) {
+	if isEmptyOp(ops.Request) && isEmptyOp(ops.Response) {
 		return nil, authority
 	}
 	return ops, authority
 }
 
-func isIdle(op model.HeaderOp) bool { return len(op.Set)+len(op.Add)+len(op.Remove) == 0 }
+func isEmptyOp(op model.HeaderOp) bool { return len(op.Set)+len(op.Add)+len(op.Remove) == 0 }
 
 func (r *reader) headerOp(p path, in *networking.Headers_HeaderOperations) (op model.HeaderOp, authority string) {
 	var set, added string
@@ -72,8 +73,8 @@ func (r *reader) headerOp(p path, in *networking.Headers_HeaderOperations) (op m
 	return op, set
 }
 
-// headerValues reads headers to set or add, sorted by name, and the value of Host apart. Values may be credentials, so they
-// are not repeated in problems.
+// headerValues reads headers to set or add, sorted by name, and the value of Host apart. Values may
+// be credentials, so problems do not repeat them.
 func (r *reader) headerValues(p path, in map[string]string) (out []model.Header, authority string) {
 	for _, name := range sortedKeys(in) {
 		value := in[name]
@@ -98,17 +99,18 @@ func isAuthority(name string) bool {
 	return strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
 }
 
-// formatString is Envoy's syntax of values: text, "%%", and commands as "%DOWNSTREAM_REMOTE_ADDRESS%" or "%REQ(X-A):12%".
+// formatString is Envoy's syntax of values: text, "%%", and commands like
+// "%DOWNSTREAM_REMOTE_ADDRESS%" or "%REQ(X-A):12%".
 var formatString = regexp.MustCompile(`^(?:[^%]|%%|%[A-Z][A-Z0-9_]*(?:\([^)]*\))?(?::[0-9]+)?%)*$`)
 
-// longestHeader is Envoy's bound of a value, in bytes.
-const longestHeader = 16384
+// maxHeaderSize is Envoy's bound of a value, in bytes.
+const maxHeaderSize = 16384
 
 func headerValueMistake(value string) string {
 	switch {
 	case hasControl(value):
 		return "has control characters"
-	case len(value) > longestHeader:
+	case len(value) > maxHeaderSize:
 		return "is longer than 16384 bytes"
 	case !formatString.MatchString(value):
 		return "has a percent sign that begins no command of Envoy"

@@ -8,7 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// tlsRoute reads one entry of spec.tls. A broken one whose names cannot be read covers all hosts of its VirtualService.
+// tlsRoute reads one entry of spec.tls. A broken one whose names cannot be read covers all hosts of
+// its VirtualService.
 func (r *reader) tlsRoute(p path, in *networking.TLSRoute, hosts []model.Host) *model.TLSRoute {
 	start := r.mark()
 	out := &model.TLSRoute{}
@@ -29,7 +30,7 @@ func (r *reader) tlsRoute(p path, in *networking.TLSRoute, hosts []model.Host) *
 	return r.pools.tlsRoutes.Canonical(out)
 }
 
-// sniHosts reads names in the client's hello, which must be among the hosts of the VirtualService.
+// sniHosts reads server names, which must be among the hosts of the VirtualService.
 func (r *reader) sniHosts(p path, list []string, hosts []model.Host) []model.Host {
 	var out []model.Host
 	if len(list) == 0 {
@@ -41,7 +42,10 @@ func (r *reader) sniHosts(p path, list []string, hosts []model.Host) []model.Hos
 			return hosts
 		}
 		if !slices.ContainsFunc(hosts, func(h model.Host) bool { return h.Covers(host) }) {
-			r.fail(p.at(i), text, "is not among the hosts of the VirtualService", "one of spec.hosts, or below a wildcard of them")
+			r.fail(
+				p.at(i), text, "is not among the hosts of the VirtualService",
+				"one of spec.hosts, or below a wildcard of them",
+			)
 		}
 		out = append(out, host)
 	}

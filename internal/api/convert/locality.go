@@ -10,7 +10,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// localityLB reads how locality decides. One that cannot be read is as if it were not there: requests go on, to more places.
+// localityLB reads a locality policy. A mistake leaves none, so that requests go to more endpoints.
 func (r *reader) localityLB(p path, in *networking.LocalityLoadBalancerSetting) *model.LocalityLB {
 	if in == nil {
 		return nil
@@ -38,7 +38,10 @@ func (r *reader) localityLB(p path, in *networking.LocalityLoadBalancerSetting) 
 	for i, text := range in.GetFailoverPriority() {
 		key, value, fixed := strings.Cut(text, "=")
 		if key == "" {
-			r.fail(p.dot("failoverPriority").at(i), text, "is no label", `the name of a label, as "topology.kubernetes.io/zone", or "name=value"`)
+			r.fail(
+				p.dot("failoverPriority").at(i), text, "is no label",
+				`the name of a label, as "topology.kubernetes.io/zone", or "name=value"`,
+			)
 		}
 		out.FailoverPriority = append(out.FailoverPriority, model.PriorityLabel{Key: key, Value: value, Fixed: fixed})
 	}
@@ -54,29 +57,31 @@ func (r *reader) region(p path, name string) {
 	}
 }
 
-// all is what the parts of a distribution add up to, in percent.
-const all = 100
+// percentSum is the sum of the parts of a distribution.
+const percentSum = 100
 
 func (r *reader) distribute(p path, in *networking.LocalityLoadBalancerSetting_Distribute) model.Distribute {
 	out := model.Distribute{From: r.localityPattern(p.dot("from"), in.GetFrom())}
 	total := uint64(0)
 	for _, to := range sortedKeys(in.GetTo()) {
 		at, percent := p.dot("to").key(to), in.GetTo()[to]
-		if percent == 0 || percent > all {
+		if percent == 0 || percent > percentSum {
 			r.fail(at, percent, "is no part in percent", "a number from 1 to 100")
 		}
 		total += uint64(percent)
 		out.To = append(out.To, model.LocalityShare{To: r.localityPattern(at, to), Percent: percent})
 	}
-	if total != all {
+	if total != percentSum {
 		r.fail(p.dot("to"), total, "is the sum of the parts", "parts that add up to 100")
 	}
-	slices.SortStableFunc(out.To, func(a, b model.LocalityShare) int { return cmp.Compare(width(a.To), width(b.To)) })
+	slices.SortStableFunc(
+		out.To, func(a, b model.LocalityShare) int { return cmp.Compare(wildcardParts(a.To), wildcardParts(b.To)) },
+	)
 	return out
 }
 
-// width is how many parts of a pattern stand for any.
-func width(p model.LocalityPattern) int {
+// wildcardParts counts the parts of a pattern that stand for any.
+func wildcardParts(p model.LocalityPattern) int {
 	n := 0
 	for _, part := range []string{p.Region, p.Zone, p.Subzone} {
 		if part == "" || part == "*" {
@@ -89,7 +94,10 @@ func width(p model.LocalityPattern) int {
 func (r *reader) localityPattern(p path, text string) model.LocalityPattern {
 	parts := strings.Split(text, "/")
 	if len(parts) > 3 || slices.Contains(parts, "") {
-		r.fail(p, text, "is no place", `"region/zone/subzone", where "*" stands for any and the later parts may be left out`)
+		r.fail(
+			p, text, "is no place",
+			`"region/zone/subzone", where "*" stands for any and the later parts may be left out`,
+		)
 	}
 	if i := slices.Index(parts, "*"); i >= 0 && i < len(parts)-1 {
 		r.fail(p, text, "has something below any", `"*" as the last part`)

@@ -9,7 +9,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// httpMatches reads conditions. One that is wrong is left out, so that the broken route which it makes covers more.
+// httpMatches reads conditions. A wrong condition is left out, so that the broken route covers
+// more.
 func (r *reader) httpMatches(p path, list []*networking.HTTPMatchRequest) []*model.HTTPMatch {
 	var out []*model.HTTPMatch
 	for i, in := range list {
@@ -47,7 +48,8 @@ func (r *reader) sourceNamespace(p path, name string) string {
 	return name
 }
 
-// stringMatch reads a condition on a part of the request line; nil, or one without a way to compare, is no condition.
+// stringMatch reads a condition on a part of the request line. It returns nil for no condition, and
+// for one that names no way to compare.
 func (r *reader) stringMatch(p path, in *networking.StringMatch, emptyPrefix bool) *model.StringMatch {
 	switch m := in.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:
@@ -67,7 +69,7 @@ func (r *reader) stringMatch(p path, in *networking.StringMatch, emptyPrefix boo
 	return nil
 }
 
-// headerMatches reads conditions on headers, sorted by name. An empty value asks for the header's presence.
+// headerMatches reads conditions on headers, sorted by name. An empty value requires only presence.
 func (r *reader) headerMatches(p path, in map[string]*networking.StringMatch) []model.HeaderMatch {
 	var out []model.HeaderMatch
 	for _, name := range sortedKeys(in) {

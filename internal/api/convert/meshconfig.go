@@ -18,18 +18,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 )
 
-// The mesh configuration is the key "mesh" of the ConfigMap "istio" in the root namespace, unless Options say otherwise.
+// The mesh configuration is the key "mesh" of the ConfigMap "istio" in the root namespace, unless
+// Options say otherwise.
 const (
 	meshConfigMap = "istio"
 	meshConfigKey = "mesh"
 )
 
-// idleTimeoutMetadata is where Istio keeps the idle timeout of inbound connections.
+// idleTimeoutMetadata is where Istio has the idle timeout of inbound connections.
 const idleTimeoutMetadata = "ISTIO_META_IDLE_TIMEOUT"
 
-// configMap reads the mesh configuration field by field, so that one that is wrong keeps only itself
-// out of force. A configuration that cannot be read at all may have closed the way out, so it is
-// closed. Other ConfigMaps are ignored.
+// configMap reads the mesh configuration field by field: a wrong field affects no other. If the
+// configuration cannot be read at all, unknown destinations are closed, because it may have said
+// so. Other ConfigMaps are ignored.
 func (r *reader) configMap(in *corev1.ConfigMap) []Object {
 	if r.object != r.converter.MeshKey() {
 		return r.ignore()
@@ -53,9 +54,9 @@ func (r *reader) configMap(in *corev1.ConfigMap) []Object {
 	}
 	r.meshOf(p, spec, &out)
 	if r.converter.selected {
-		spec.DiscoverySelectors = nil // the source has the say
+		spec.DiscoverySelectors = nil // the source applies them
 	}
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	return []Object{&out}
 }
 
@@ -66,7 +67,10 @@ func (r *reader) parseMesh(p path, text string) (*mesh.MeshConfig, bool) {
 		err = json.Unmarshal(data, &fields)
 	}
 	if err != nil {
-		r.fail(p, nil, "cannot be read: "+err.Error()+"; unknown destinations are refused", "the mesh configuration in YAML")
+		r.fail(
+			p, nil, "cannot be read: "+err.Error()+"; unknown destinations are refused",
+			"the mesh configuration in YAML",
+		)
 		return nil, false
 	}
 	spec := &mesh.MeshConfig{}
@@ -77,7 +81,10 @@ func (r *reader) parseMesh(p path, text string) (*mesh.MeshConfig, bool) {
 			err = istiojson.Unmarshal(one, part, protojson.UnmarshalOptions{})
 		}
 		if err != nil {
-			r.fail(p.dot(name), bare(fields[name]), "cannot be read: "+plain(err), "a field of istio.mesh.v1alpha1.MeshConfig")
+			r.fail(
+				p.dot(name), scalarText(fields[name]), "cannot be read: "+userMessage(err),
+				"a field of istio.mesh.v1alpha1.MeshConfig",
+			)
 			if name == "outboundTrafficPolicy" || name == "outbound_traffic_policy" {
 				spec.OutboundTrafficPolicy = &mesh.MeshConfig_OutboundTrafficPolicy{}
 			}
@@ -88,20 +95,21 @@ func (r *reader) parseMesh(p path, text string) (*mesh.MeshConfig, bool) {
 	return spec, true
 }
 
-// position is where protojson puts an error in the one field that it was given, and the prefix of its messages, whose
-// white space differs from build to build.
-var position = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(?:\(line \d+:\d+\): )?`)
+// protojsonPrefix is what protojson puts before its messages: a position in the one field that it
+// was given, with white space that differs from build to build.
+var protojsonPrefix = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(?:\(line \d+:\d+\): )?`)
 
-// bare is a scalar without its quotes; what is larger may hold secrets and is not shown.
-func bare(value json.RawMessage) any {
+// scalarText returns a scalar without its quotes. Larger values may hold secrets and are not shown.
+func scalarText(value json.RawMessage) any {
 	if len(value) == 0 || value[0] == '{' || value[0] == '[' {
 		return nil
 	}
 	return strings.Trim(string(value), `"`)
 }
 
-func plain(err error) string {
-	return strings.ReplaceAll(position.ReplaceAllString(err.Error(), ""), "\u00a0", " ")
+// userMessage returns a message of protojson for people.
+func userMessage(err error) string {
+	return strings.ReplaceAll(protojsonPrefix.ReplaceAllString(err.Error(), ""), "\u00a0", " ")
 }
 
 func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
@@ -132,8 +140,12 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	out.AutoTLS = in.GetEnableAutoMtls().GetValue()
 	r.trustDomains(p, in, out)
 	out.ServiceExport = r.exports(p.dot("defaultServiceExportTo"), in.GetDefaultServiceExportTo(), out.ServiceExport)
-	out.VirtualServiceExport = r.exports(p.dot("defaultVirtualServiceExportTo"), in.GetDefaultVirtualServiceExportTo(), out.VirtualServiceExport)
-	out.DestinationRuleExport = r.exports(p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport)
+	out.VirtualServiceExport = r.exports(
+		p.dot("defaultVirtualServiceExportTo"), in.GetDefaultVirtualServiceExportTo(), out.VirtualServiceExport,
+	)
+	out.DestinationRuleExport = r.exports(
+		p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport,
+	)
 	if file := in.GetAccessLogFile(); file != "" {
 		out.AccessLogFile = file
 	}
@@ -145,7 +157,7 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	r.proxyConfig(p.dot("defaultConfig"), in.GetDefaultConfig(), out)
 }
 
-// trustDomains reads whose identities are the mesh's. One that is wrong is nobody's.
+// trustDomains reads the trust domains of the mesh. A wrong one is left out.
 func (r *reader) trustDomains(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	ok := func(p path, name string) bool {
 		if !isTrustDomain(name) {
@@ -172,7 +184,10 @@ func (r *reader) ingressConfig(p path, in *mesh.MeshConfig, out *model.IngressCo
 	case mesh.MeshConfig_OFF:
 		out.Mode = model.IngressOff
 	default:
-		r.fail(p.dot("ingressControllerMode"), in.GetIngressControllerMode(), "is no mode; STRICT is in force", "OFF, DEFAULT or STRICT")
+		r.fail(
+			p.dot("ingressControllerMode"), in.GetIngressControllerMode(), "is no mode; STRICT is in force",
+			"OFF, DEFAULT or STRICT",
+		)
 	}
 	out.Class = cmp.Or(in.GetIngressClass(), out.Class)
 	service := in.GetIngressService()
@@ -180,7 +195,8 @@ func (r *reader) ingressConfig(p path, in *mesh.MeshConfig, out *model.IngressCo
 	case service == "":
 	case !isName(service):
 		r.fail(p.dot("ingressService"), service, "is no name of a Service", wantLabel)
-	case service != out.Service: // as in Istio, its name stands for the label of the same value, but for that of the default one
+	// as in Istio, its name stands for the label of the same value, but for that of the default one
+	case service != out.Service:
 		out.Service, out.Selector = service, service
 	}
 	out.Selector = cmp.Or(in.GetIngressSelector(), out.Selector)
@@ -197,7 +213,9 @@ func (r *reader) meshOutbound(p path, in *mesh.MeshConfig_OutboundTrafficPolicy)
 	case mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY:
 		return model.OutboundPolicy{}
 	case mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS:
-		r.warn(p.dot("mode"), in.GetMode(), "is taken for ALLOW_ANY; names are not resolved by the proxy yet", "ALLOW_ANY")
+		r.warn(
+			p.dot("mode"), in.GetMode(), "is taken for ALLOW_ANY; names are not resolved by the proxy yet", "ALLOW_ANY",
+		)
 		return model.OutboundPolicy{}
 	}
 	r.fail(p.dot("mode"), in.GetMode(), "is no mode; unknown destinations are refused", "REGISTRY_ONLY or ALLOW_ANY")
@@ -217,6 +235,6 @@ func (r *reader) proxyConfig(p path, in *mesh.ProxyConfig, out *model.MeshConfig
 			r.fail(at.key(key), text, "is no duration", `a duration as "100s"`)
 			continue
 		}
-		out.IdleTimeout = r.optional(at.key(key), durationpb.New(d))
+		out.IdleTimeout = r.durationOrZero(at.key(key), durationpb.New(d))
 	}
 }

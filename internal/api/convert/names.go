@@ -17,7 +17,7 @@ const (
 	wantTrustDomain = `lower-case letters, digits, dots, hyphens and underscores, as "cluster.local"`
 )
 
-// resolve reads a host name, short ones as of the object's own namespace.
+// resolve reads a host name. A short name is one of the object's own namespace.
 func (r *reader) resolve(p path, name string, wildcards bool) (model.Host, bool) {
 	if !r.isHost(p, name, wildcards) {
 		return "", false
@@ -28,7 +28,7 @@ func (r *reader) resolve(p path, name string, wildcards bool) (model.Host, bool)
 	return model.Resolve(strings.TrimSuffix(name, "."), r.meta.Namespace, r.mesh.Domain), true
 }
 
-// literal reads a host name that means itself, short or not.
+// literal reads a host name that is not completed if it is short.
 func (r *reader) literal(p path, name string, wildcards bool) (model.Host, bool) {
 	if !r.isHost(p, name, wildcards) {
 		return "", false
@@ -49,7 +49,7 @@ func (r *reader) isHost(p path, name string, wildcards bool) bool {
 	return false
 }
 
-// hostMistake says what is wrong with a host name, or nothing.
+// hostMistake returns what is wrong with a host name, or "".
 func hostMistake(name string, wildcards bool) string {
 	if a, err := netip.ParseAddr(name); err == nil && a.Zone() == "" {
 		return ""
@@ -81,7 +81,8 @@ func hostMistake(name string, wildcards bool) string {
 	return ""
 }
 
-// labelMistake says what is wrong with a label of a host name. Underscores are in no RFC, but in use.
+// labelMistake returns what is wrong with a label of a host name, or "". Underscores are in no RFC,
+// but in use.
 func labelMistake(label string) string {
 	switch {
 	case label == "":
@@ -100,12 +101,12 @@ func isAlphanumeric(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// isName tells whether s can be the name of a namespace, a subset or a port (RFC 1123 label).
+// isName reports whether s can be the name of a namespace, a subset or a port (RFC 1123 label).
 func isName(s string) bool {
 	return labelMistake(s) == "" && s == strings.ToLower(s) && !strings.Contains(s, "_")
 }
 
-// isObjectName tells whether s can be the name of an object (RFC 1123 subdomain).
+// isObjectName reports whether s can be the name of an object (RFC 1123 subdomain).
 func isObjectName(s string) bool {
 	if len(s) > 253 {
 		return false
@@ -118,13 +119,13 @@ func isObjectName(s string) bool {
 	return true
 }
 
-// isTrustDomain tells whether s can be the name of a trust domain (SPIFFE).
+// isTrustDomain reports whether s can be the name of a trust domain (SPIFFE).
 func isTrustDomain(s string) bool {
 	return s != "" && len(s) <= 255 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
-// gateways reads names of gateways: "mesh", "name" of the own namespace, "namespace/name", "./name", and the old form
-// "name.namespace.svc.cluster.local".
+// gateways reads names of gateways: "mesh", "name" in the object's own namespace, "namespace/name",
+// "./name", and the old form "name.namespace.svc.cluster.local".
 func (r *reader) gateways(p path, names []string) []string {
 	var out []string
 	for i, name := range names {
@@ -156,7 +157,7 @@ func (r *reader) gatewayName(name string) (string, bool) {
 	return namespace + "/" + short, isObjectName(short) && (namespace == r.meta.Namespace || isName(namespace))
 }
 
-// exports reads an exportTo list; an empty one means the mesh's default.
+// exports reads an exportTo list. An empty one is the mesh's default.
 func (r *reader) exports(p path, list []string, byDefault model.Exports) model.Exports {
 	if len(list) == 0 {
 		return byDefault
@@ -179,7 +180,10 @@ func (r *reader) exports(p path, list []string, byDefault model.Exports) model.E
 	e.Namespaces = sorted(e.Namespaces)
 	switch {
 	case e.None && len(list) > 1:
-		r.fail(p, strings.Join(list, ","), `holds "~" (nobody) beside others; the object is not exported`, `"~" alone, or none`)
+		r.fail(
+			p, strings.Join(list, ","), `holds "~" (nobody) beside others; the object is not exported`,
+			`"~" alone, or none`,
+		)
 		return model.Exports{None: true}
 	case e.None:
 		return model.Exports{None: true}
@@ -191,8 +195,9 @@ func (r *reader) exports(p path, list []string, byDefault model.Exports) model.E
 	return e
 }
 
-// unreadableExports is what a list means that holds nothing readable: nobody sees a service, but the rules for calling one
-// hold where they stand, since without them a call might be less protected.
+// unreadableExports is the meaning of a list without a readable entry. A service is seen by nobody.
+// A rule for calling one stays in force in its own namespace: without it calls might be less
+// protected.
 func (r *reader) unreadableExports() model.Exports {
 	if r.meta.Kind == kinds.Service || r.meta.Kind == kinds.ServiceEntry {
 		return model.Exports{None: true}
@@ -200,12 +205,16 @@ func (r *reader) unreadableExports() model.Exports {
 	return model.Exports{Own: true}
 }
 
-// selector reads labels that select. One that no object can have makes the whole selector unusable.
+// selector reads a label selector. A label that no object can have makes the whole selector
+// unusable.
 func (r *reader) selector(p path, m map[string]string) (model.Labels, bool) {
 	ok := true
 	for _, k := range sortedKeys(m) {
 		if !isLabel(k, m[k]) {
-			r.fail(p.key(k), m[k], "is no label that an object can have", "a label as Kubernetes takes it, without wildcards")
+			r.fail(
+				p.key(k), m[k], "is no label that an object can have",
+				"a label as Kubernetes takes it, without wildcards",
+			)
 			ok = false
 		}
 	}
@@ -215,7 +224,8 @@ func (r *reader) selector(p path, m map[string]string) (model.Labels, bool) {
 	return model.LabelsOf(m), true
 }
 
-// labels reads the labels of something that is selected; what no object can have is left out.
+// labels reads the labels of something that is selected. It leaves out those that no object can
+// have.
 func (r *reader) labels(p path, m map[string]string) model.Labels {
 	if !slices.ContainsFunc(sortedKeys(m), func(k string) bool { return !isLabel(k, m[k]) }) {
 		return model.LabelsOf(m)
@@ -231,8 +241,8 @@ func (r *reader) labels(p path, m map[string]string) model.Labels {
 	return model.LabelsOf(kept)
 }
 
-// isLabel is the API server's rule, but for where punctuation may stand: it keeps out what would break the form of
-// model.Labels.
+// isLabel is the API server's rule, except for the positions of punctuation. It keeps out what
+// would break the text of model.Labels.
 func isLabel(key, value string) bool {
 	punctuation := func(allowed string) func(rune) bool {
 		return func(c rune) bool { return !isAlphanumeric(c) && !strings.ContainsRune(allowed, c) }

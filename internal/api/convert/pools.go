@@ -2,7 +2,7 @@ package convert
 
 import "github.com/lateen-mesh/lateen/internal/api/model"
 
-// pools make the parts of objects canonical that stand in input structs of translation: equal content, one pointer.
+// pools make parts of translation inputs canonical: equal content, one pointer.
 type pools struct {
 	httpRoutes  *model.Pool[model.HTTPRoute]
 	httpMatches *model.Pool[model.HTTPMatch]

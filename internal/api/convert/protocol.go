@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// parseProtocol knows the words by which Istio's API names protocols, in any case.
+// parseProtocol reads a protocol's name in Istio's API, in any case.
 func parseProtocol(word string) (model.Protocol, bool) {
 	switch strings.ToLower(word) {
 	case "http", "http_proxy":
@@ -29,7 +29,8 @@ func parseProtocol(word string) (model.Protocol, bool) {
 
 const wantProtocol = "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO, REDIS, MYSQL, UDP"
 
-// servicePortProtocol is Istio's protocol selection: the appProtocol if there is one, else the port name's prefix.
+// servicePortProtocol is Istio's protocol selection: the appProtocol if there is one, else the
+// prefix of the port's name.
 func servicePortProtocol(p corev1.ServicePort) model.Protocol {
 	if p.Protocol == corev1.ProtocolUDP {
 		return model.UDP
@@ -57,8 +58,8 @@ func servicePortProtocol(p corev1.ServicePort) model.Protocol {
 	return protocol
 }
 
-// serverSpeaksFirst knows ports on which waiting for the client's first bytes would wait for ever: SMTP, DNS, MySQL and
-// MongoDB.
+// serverSpeaksFirst reports whether on a port the server sends the first bytes, so that waiting for
+// the client's would last forever: SMTP, DNS, MySQL and MongoDB.
 func serverSpeaksFirst(port int32) bool {
 	switch port {
 	case 25, 53, 3306, 27017:

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnicodeClassesThatEnvoyRefusesAreFound has expressions that Go takes, and the class in them for which Envoy would refuse them.
+// TestUnicodeClassesThatEnvoyRefusesAreFound has expressions that Go takes, and the class in them
+// for which Envoy would refuse them.
 func TestUnicodeClassesThatEnvoyRefusesAreFound(t *testing.T) {
 	for text, want := range map[string]string{
 		`abc`:                            "",
@@ -23,6 +24,6 @@ func TestUnicodeClassesThatEnvoyRefusesAreFound(t *testing.T) {
 	} {
 		_, err := regexp.Compile(text)
 		require.NoError(t, err)
-		require.Equal(t, want, strangeClass(text), text)
+		require.Equal(t, want, unknownClass(text), text)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// path is where a value stands in its object, as users write it: "spec.http[0].match[1].uri".
+// path is the location of a value in its object, as users write it: "spec.http[0].match[1].uri".
 type path string
 
 func (p path) dot(field string) path { return p + "." + path(field) }
@@ -17,7 +17,7 @@ func (p path) at(i int) path { return p + "[" + path(strconv.Itoa(i)) + "]" }
 
 func (p path) key(k string) path { return p + "[" + path(strconv.Quote(k)) + "]" }
 
-// covers tells whether o is p or stands below it.
+// covers reports whether o is p or below it.
 func (p path) covers(o path) bool {
 	rest, below := strings.CutPrefix(string(o), string(p))
 	return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -30,30 +30,36 @@ type report struct {
 	problems []source.Problem
 }
 
-// fail says that the value at p is not in force.
+// fail reports that the value at p is not in force.
 func (r *report) fail(p path, value any, message, want string) {
 	problem := r.problem(p, value, message, want)
 	problem.Severity = source.Error
 	r.problems = append(r.problems, problem)
 }
 
-// warn says that the value at p is in force, but hardly as it was meant.
+// warn reports that the value at p is in force, but probably not with the effect that was meant.
 func (r *report) warn(p path, value any, message, want string) {
 	r.problems = append(r.problems, r.problem(p, value, message, want))
 }
 
-// problem is a warning about the value at p.
+// problem returns a warning about the value at p.
 func (r *report) problem(p path, value any, message, want string) source.Problem {
 	return source.Problem{
-		Severity: source.Warning, Object: r.object, Origin: r.origin, Path: string(p), Value: shown(value), Message: message, Want: want,
+		Severity: source.Warning,
+		Object:   r.object,
+		Origin:   r.origin,
+		Path:     string(p),
+		Value:    shown(value),
+		Message:  message,
+		Want:     want,
 	}
 }
 
-// mark is a point in the list of problems.
+// mark returns the number of problems so far, for failure.
 func (r *report) mark() int { return len(r.problems) }
 
-// failure is the first error at p or below since the mark, or empty. It does not name p, so that a route that moved within
-// its object says the same.
+// failure returns the first error at p or below since the mark, or "". The text does not name p, so
+// it stays the same when a route moves within its object.
 func (r *report) failure(since int, p path) string {
 	for _, problem := range r.problems[since:] {
 		if problem.Severity != source.Error {
@@ -68,8 +74,8 @@ func (r *report) failure(since int, p path) string {
 	return ""
 }
 
-// refused tells whether p stands in something that an error was reported for.
-func (r *report) refused(p path) bool {
+// hasErrorAbove reports whether there is an error for p or something that encloses it.
+func (r *report) hasErrorAbove(p path) bool {
 	for _, problem := range r.problems {
 		if problem.Severity == source.Error && path(problem.Path).covers(p) {
 			return true
@@ -78,16 +84,16 @@ func (r *report) refused(p path) bool {
 	return false
 }
 
-// longestShown bounds, in bytes, what of a value is repeated to the user.
-const longestShown = 120
+// maxShown is how much of a value, in bytes, is repeated to the user.
+const maxShown = 120
 
 func shown(value any) string {
 	if value == nil {
 		return ""
 	}
 	s := strings.ToValidUTF8(fmt.Sprint(value), "\uFFFD")
-	if len(s) > longestShown {
-		s = strings.ToValidUTF8(s[:longestShown], "") + "…"
+	if len(s) > maxShown {
+		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
 	}
 	return s
 }

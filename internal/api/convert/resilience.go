@@ -11,10 +11,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// retryPolicy reads a policy that was written down; what it leaves out is Istio's default, not that of the mesh.
+// retryPolicy reads a policy of a route. Its unset fields get Istio's defaults, not those of the
+// mesh.
 func (r *reader) retryPolicy(p path, in *networking.HTTPRetry) *model.Retries {
 	out := model.DefaultRetries()
-	out.Attempts = r.natural(p.dot("attempts"), in.GetAttempts())
+	out.Attempts = r.nonNegative(p.dot("attempts"), in.GetAttempts())
 	out.PerTryTimeout = r.duration(p.dot("perTryTimeout"), in.GetPerTryTimeout())
 	out.Backoff = r.duration(p.dot("backoff"), in.GetBackoff())
 	out.RemoteLocalities = in.GetRetryRemoteLocalities().GetValue()
@@ -33,7 +34,7 @@ func (r *reader) retryPolicy(p path, in *networking.HTTPRetry) *model.Retries {
 // statusCodes is Envoy's condition that goes with a list of status codes.
 const statusCodes = "retriable-status-codes"
 
-// retryOn reads Envoy's conditions and status codes, which may stand among them.
+// retryOn reads Envoy's conditions, and status codes among them.
 func (r *reader) retryOn(p path, text string) (string, []uint32) {
 	var conditions []string
 	var codes []uint32
@@ -58,9 +59,11 @@ func (r *reader) retryOn(p path, text string) (string, []uint32) {
 	return strings.Join(conditions, ","), slices.Compact(codes)
 }
 
-// retryConditions are those that Envoy knows, for HTTP and for gRPC.
-const retryConditions = "5xx, gateway-error, reset, reset-before-request, connect-failure, envoy-ratelimited, retriable-4xx, " +
-	"refused-stream, retriable-status-codes, retriable-headers, http3-post-connect-failure, cancelled, deadline-exceeded, " +
+// retryConditions are those of Envoy, for HTTP and for gRPC.
+const retryConditions = "5xx, gateway-error, reset, reset-before-request, connect-failure, " +
+	"envoy-ratelimited, retriable-4xx, " +
+	"refused-stream, retriable-status-codes, retriable-headers, http3-post-connect-failure, " +
+	"cancelled, deadline-exceeded, " +
 	"internal, resource-exhausted, unavailable"
 
 func isRetryCondition(word string) bool {
@@ -101,7 +104,7 @@ func (r *reader) delay(p path, in *networking.HTTPFaultInjection_Delay, out *mod
 	case in.GetPercentage() != nil:
 		out.DelayPercent = r.percent(p.dot("percentage"), in.GetPercentage())
 	case old != 0:
-		out.DelayPercent = r.wholePercent(p.dot("percent"), old) * (whole / 100)
+		out.DelayPercent = r.wholePercent(p.dot("percent"), old) * (hundredPercent / 100)
 	default:
 		r.warn(p.dot("percentage"), nil, "is missing, so no request is delayed", "a number from 0 to 100")
 	}
@@ -140,7 +143,7 @@ func (r *reader) cors(p path, in *networking.CorsPolicy) *model.CORS {
 	if in == nil {
 		return nil
 	}
-	out := &model.CORS{MaxAge: r.optional(p.dot("maxAge"), in.GetMaxAge())}
+	out := &model.CORS{MaxAge: r.durationOrZero(p.dot("maxAge"), in.GetMaxAge())}
 	for i, origin := range in.GetAllowOrigins() {
 		at := p.dot("allowOrigins").at(i)
 		match := r.stringMatch(at, origin, false)
@@ -172,12 +175,14 @@ func (r *reader) cors(p path, in *networking.CorsPolicy) *model.CORS {
 	case networking.CorsPolicy_FORWARD, networking.CorsPolicy_IGNORE:
 		out.ForwardUnmatched = &forward
 	default:
-		r.fail(p.dot("unmatchedPreflights"), in.GetUnmatchedPreflights(), "is no way to treat them", "FORWARD or IGNORE")
+		r.fail(
+			p.dot("unmatchedPreflights"), in.GetUnmatchedPreflights(), "is no way to treat them", "FORWARD or IGNORE",
+		)
 	}
 	return out
 }
 
-// tokens reads names of methods or headers. "*" is one, and stands for all.
+// tokens reads names of methods or headers. "*" is a valid name, and stands for all.
 func (r *reader) tokens(p path, list []string) []string {
 	for i, name := range list {
 		if !isToken(name) {

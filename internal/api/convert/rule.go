@@ -11,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// destinationRule is left out when nobody can say which host or which workloads it is for.
+// destinationRule gives nothing if the host or the selector cannot be read.
 func (r *reader) destinationRule(in *networkingv1.DestinationRule) []Object {
 	spec := &in.Spec
 	p := path("spec")
@@ -28,7 +28,7 @@ func (r *reader) destinationRule(in *networkingv1.DestinationRule) []Object {
 	if !selector.IsEmpty() { // a selector does not reach beyond the namespace
 		d.ExportTo = model.Exports{Own: true}
 	}
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	if !named || !usable {
 		return nil
 	}
@@ -41,7 +41,10 @@ func (r *reader) subsets(p path, list []*networking.Subset) []model.Subset {
 		at := p.at(i)
 		name := in.GetName()
 		if !isSubsetName(name) {
-			r.fail(at.dot("name"), name, "is no name of a subset; the subset is left out", "letters, digits and hyphens, at most 63")
+			r.fail(
+				at.dot("name"), name, "is no name of a subset; the subset is left out",
+				"letters, digits and hyphens, at most 63",
+			)
 			continue
 		}
 		if slices.ContainsFunc(out, func(o model.Subset) bool { return o.Name == name }) {
@@ -55,12 +58,17 @@ func (r *reader) subsets(p path, list []*networking.Subset) []model.Subset {
 		if labels.IsEmpty() {
 			r.warn(at.dot("labels"), nil, "is empty, so the subset holds all endpoints", "at least one label")
 		}
-		out = append(out, model.Subset{Name: name, Labels: labels, Policy: r.trafficPolicy(at.dot("trafficPolicy"), in.GetTrafficPolicy())})
+		out = append(out, model.Subset{
+			Name:   name,
+			Labels: labels,
+			Policy: r.trafficPolicy(at.dot("trafficPolicy"), in.GetTrafficPolicy()),
+		})
 	}
 	return out
 }
 
-// isSubsetName is Istio's rule: a label of a host name in any case. It stands in cluster names, between "|".
+// isSubsetName is Istio's rule: a label of a host name, in any case. The name becomes a part of
+// cluster names, between "|".
 func isSubsetName(s string) bool { return labelMistake(s) == "" }
 
 func (r *reader) trafficPolicy(p path, in *networking.TrafficPolicy) *model.TrafficPolicy {
@@ -99,8 +107,8 @@ func (r *reader) portPolicies(p path, list []*networking.TrafficPolicy_PortTraff
 	return out
 }
 
-// clientTLS reads how connections are secured. What cannot be honoured closes the destination: plaintext, or a check left
-// out, is never the answer to a mistake.
+// clientTLS reads how connections are secured. A mistake closes the destination: it never leads to
+// plaintext, or to a check that is left out.
 func (r *reader) clientTLS(p path, in *networking.ClientTLSSettings) *model.ClientTLS {
 	if in == nil {
 		return nil
@@ -120,13 +128,19 @@ func (r *reader) clientTLS(p path, in *networking.ClientTLSSettings) *model.Clie
 	case networking.ClientTLSSettings_MUTUAL:
 		out.Mode, out.CertFile, out.KeyFile = model.Mutual, in.GetClientCertificate(), in.GetPrivateKey()
 		if in.GetCredentialName() == "" && (out.CertFile == "" || out.KeyFile == "") {
-			r.fail(p, nil, "needs clientCertificate and privateKey for mode MUTUAL; the destination is closed", "paths of two files")
+			r.fail(
+				p, nil, "needs clientCertificate and privateKey for mode MUTUAL; the destination is closed",
+				"paths of two files",
+			)
 		}
 	case networking.ClientTLSSettings_ISTIO_MUTUAL:
 		out.Mode = model.IstioMutual
-		r.ownCertificate(p, in)
+		r.rejectOtherCertificates(p, in)
 	default:
-		r.fail(p.dot("mode"), in.GetMode(), "is no mode; the destination is closed", "DISABLE, SIMPLE, MUTUAL or ISTIO_MUTUAL")
+		r.fail(
+			p.dot("mode"), in.GetMode(), "is no mode; the destination is closed",
+			"DISABLE, SIMPLE, MUTUAL or ISTIO_MUTUAL",
+		)
 	}
 	r.clientCredential(p, in, out)
 	if file := in.GetCaCrl(); file != "" {
@@ -138,9 +152,12 @@ func (r *reader) clientTLS(p path, in *networking.ClientTLSSettings) *model.Clie
 	return out
 }
 
-// ownCertificate refuses other certificates beside those of the mesh: nobody would look at them.
-func (r *reader) ownCertificate(p path, in *networking.ClientTLSSettings) {
-	const message, want = "has no place in mode ISTIO_MUTUAL, where certificates are those of the mesh; the destination is closed", "mode MUTUAL"
+// rejectOtherCertificates refuses other certificates beside those of the mesh, which would be
+// ignored.
+func (r *reader) rejectOtherCertificates(p path, in *networking.ClientTLSSettings) {
+	const want = "mode MUTUAL"
+	const message = "has no place in mode ISTIO_MUTUAL, where certificates are those of the mesh; " +
+		"the destination is closed"
 	for _, f := range []struct{ name, value string }{
 		{"clientCertificate", in.GetClientCertificate()}, {"privateKey", in.GetPrivateKey()},
 		{"caCertificates", in.GetCaCertificates()}, {"credentialName", in.GetCredentialName()},
@@ -154,7 +171,7 @@ func (r *reader) ownCertificate(p path, in *networking.ClientTLSSettings) {
 	}
 }
 
-// clientCredential reads the name of a Secret that stands in for files.
+// clientCredential reads the name of a Secret that replaces files.
 func (r *reader) clientCredential(p path, in *networking.ClientTLSSettings, out *model.ClientTLS) {
 	name := in.GetCredentialName()
 	if name == "" {
@@ -164,9 +181,15 @@ func (r *reader) clientCredential(p path, in *networking.ClientTLSSettings, out 
 	out.Credential = strings.TrimPrefix(name, "kubernetes://")
 	switch {
 	case !isObjectName(out.Credential):
-		r.fail(at, name, "is no name of a Secret; the destination is closed", "the name of a Secret in the namespace of the workload that calls")
+		r.fail(
+			at, name, "is no name of a Secret; the destination is closed",
+			"the name of a Secret in the namespace of the workload that calls",
+		)
 	case model.AuthoritiesOf(strings.TrimSuffix(out.Credential, model.AuthoritiesOf(""))) == out.Credential:
-		r.fail(at, name, "ends in "+model.AuthoritiesOf("")+", as only authorities do; the destination is closed", "a Secret with another name")
+		r.fail(
+			at, name, "ends in "+model.AuthoritiesOf("")+", as only authorities do; the destination is closed",
+			"a Secret with another name",
+		)
 	case out.CAFile != "" || out.CertFile != "" || out.KeyFile != "":
 		r.fail(at, name, "is set beside paths of files; the destination is closed", "one of them")
 	}

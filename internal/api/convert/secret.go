@@ -21,8 +21,8 @@ const (
 	istioChain, istioKey, istioAuthorities, istioCRL = "cert", "key", "cacert", "crl"
 )
 
-// secret reads what a Secret holds for TLS, and ignores one that has nothing to do with it. Its
-// content is told nowhere: not what is wrong with it, only that it is.
+// secret reads what a Secret holds for TLS, and ignores other Secrets. Problems name a part of it
+// and never repeat its content.
 func (r *reader) secret(in *corev1.Secret) []Object {
 	data := func(key string) string {
 		if text, ok := in.StringData[key]; ok { // of a directory; an API server has put it into data
@@ -36,9 +36,11 @@ func (r *reader) secret(in *corev1.Secret) []Object {
 		chain, key = data(istioChain), data(istioKey)
 		chainAt, keyAt = at.key(istioChain), at.key(istioKey)
 	}
-	authorities, authoritiesAt, revoked, revokedAt := data(tlsAuthorities), at.key(tlsAuthorities), data(tlsRevoked), at.key(tlsRevoked)
+	authorities, authoritiesAt := data(tlsAuthorities), at.key(tlsAuthorities)
+	revoked, revokedAt := data(tlsRevoked), at.key(tlsRevoked)
 	if authorities == "" {
-		authorities, authoritiesAt, revoked, revokedAt = data(istioAuthorities), at.key(istioAuthorities), data(istioCRL), at.key(istioCRL)
+		authorities, authoritiesAt = data(istioAuthorities), at.key(istioAuthorities)
+		revoked, revokedAt = data(istioCRL), at.key(istioCRL)
 	}
 	paired := in.Type == corev1.SecretTypeTLS || chain != "" && key != ""
 	if !paired && authorities == "" || in.Type == corev1.SecretTypeServiceAccountToken {
@@ -46,26 +48,27 @@ func (r *reader) secret(in *corev1.Secret) []Object {
 	}
 	c := &model.Credential{Meta: r.meta}
 	if paired {
-		c.Pair = r.keyPair(pem64{chain, chainAt}, pem64{key, keyAt}, r.observed)
+		c.Pair = r.keyPair(pemValue{chain, chainAt}, pemValue{key, keyAt}, r.observed)
 		c.BadPair = c.Pair == nil
 	}
 	if authorities != "" {
-		c.Authorities = r.authorities(pem64{authorities, authoritiesAt}, pem64{revoked, revokedAt}, r.observed)
+		c.Authorities = r.authorities(pemValue{authorities, authoritiesAt}, pemValue{revoked, revokedAt}, r.observed)
 		c.BadAuthorities = c.Authorities == nil
 	}
 	return []Object{c}
 }
 
-// pem64 is a value of a Secret and where it stands.
-type pem64 struct {
+// pemValue is a value of a Secret and its location.
+type pemValue struct {
 	text string
 	at   path
 }
 
 const wantChain = "certificates in PEM, the server's own first"
 
-// keyPair checks a certificate and its key, as Envoy would; nil if it would refuse them.
-func (r *reader) keyPair(chain, key pem64, observed time.Time) *model.KeyPair {
+// keyPair checks a certificate and its key as Envoy would. It returns nil if Envoy would refuse
+// them.
+func (r *reader) keyPair(chain, key pemValue, observed time.Time) *model.KeyPair {
 	certificates := r.certificates(chain, wantChain)
 	if key.text == "" {
 		r.fail(key.at, nil, "is missing or empty", "the private key of the certificate, in PEM")
@@ -77,24 +80,25 @@ func (r *reader) keyPair(chain, key pem64, observed time.Time) *model.KeyPair {
 		r.fail(key.at, nil, keyMistake(err), "the private key of the certificate, in PEM and not encrypted")
 		return nil
 	}
-	if wrong := weakness(certificates[0].PublicKey); wrong != "" {
+	if wrong := keyWeakness(certificates[0].PublicKey); wrong != "" {
 		r.fail(chain.at, nil, wrong, "RSA of 2048 bits or more, or ECDSA with P-256, P-384 or P-521")
 		return nil
 	}
 	r.validity(chain.at, certificates[:1], observed)
-	return &model.KeyPair{Chain: model.Hidden(chain.text), Key: model.Hidden(key.text)}
+	return &model.KeyPair{Chain: model.NewSensitive(chain.text), Key: model.NewSensitive(key.text)}
 }
 
-// keyMistake is what is wrong with a key, in words that hold nothing of it.
+// keyMistake says what is wrong with a key, without any of its content.
 func keyMistake(err error) string {
-	if err.Error() == "tls: private key does not match public key" || err.Error() == "tls: private key type does not match public key type" {
+	if err.Error() == "tls: private key does not match public key" ||
+		err.Error() == "tls: private key type does not match public key type" {
 		return "is not the key of the certificate"
 	}
 	return "is no private key that can be read"
 }
 
-// weakness says why Envoy refuses a kind of key, or nothing.
-func weakness(public any) string {
+// keyWeakness returns why Envoy refuses a kind of key, or "".
+func keyWeakness(public any) string {
 	const smallest = 2048
 	switch k := public.(type) {
 	case *rsa.PublicKey:
@@ -111,8 +115,8 @@ func weakness(public any) string {
 	return ""
 }
 
-// authorities reads certificates to check others by; nil if some cannot be read.
-func (r *reader) authorities(list, revoked pem64, observed time.Time) *model.Authorities {
+// authorities reads CA certificates. It returns nil if some cannot be read.
+func (r *reader) authorities(list, revoked pemValue, observed time.Time) *model.Authorities {
 	certificates := r.certificates(list, "certificates of authorities in PEM")
 	if len(certificates) == 0 {
 		return nil
@@ -121,11 +125,11 @@ func (r *reader) authorities(list, revoked pem64, observed time.Time) *model.Aut
 	if revoked.text != "" && !r.revocations(revoked) {
 		return nil // without the list, those that are on it would get in
 	}
-	return &model.Authorities{Certificates: model.Hidden(list.text), Revoked: model.Hidden(revoked.text)}
+	return &model.Authorities{Certificates: model.NewSensitive(list.text), Revoked: model.NewSensitive(revoked.text)}
 }
 
-// certificates reads one or more certificates; none if anything among them cannot be read.
-func (r *reader) certificates(in pem64, want string) []*x509.Certificate {
+// certificates reads one or more certificates. It returns none if something cannot be read.
+func (r *reader) certificates(in pemValue, want string) []*x509.Certificate {
 	if in.text == "" {
 		r.fail(in.at, nil, "is missing or empty", want)
 		return nil
@@ -152,7 +156,7 @@ func (r *reader) certificates(in pem64, want string) []*x509.Certificate {
 	return found
 }
 
-func (r *reader) revocations(in pem64) bool {
+func (r *reader) revocations(in pemValue) bool {
 	block, _ := pem.Decode([]byte(in.text))
 	if block == nil || block.Type != "X509 CRL" {
 		r.fail(in.at, nil, "holds no list of revoked certificates", "a list in PEM")
@@ -165,7 +169,8 @@ func (r *reader) revocations(in pem64) bool {
 	return true
 }
 
-// validity warns of certificates that were out of date when the Secret was seen. They are served: the clients' clocks decide.
+// validity warns of certificates that were not valid when the Secret was seen. They are served: the
+// clients' clocks decide.
 func (r *reader) validity(p path, certificates []*x509.Certificate, observed time.Time) {
 	if observed.IsZero() {
 		return

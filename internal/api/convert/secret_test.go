@@ -15,7 +15,9 @@ import (
 )
 
 func readSecret(kind corev1.SecretType, data map[string]string) Result {
-	in := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "default"}, Type: kind, Data: map[string][]byte{}}
+	in := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "default"}, Type: kind, Data: map[string][]byte{},
+	}
 	for k, v := range data {
 		in.Data[k] = []byte(v)
 	}
@@ -37,20 +39,47 @@ func TestSecretsAreCheckedAndNeverShown(t *testing.T) {
 		badPair, badAuthorities    bool
 		says                       string
 	}{
-		{name: "of Kubernetes", kind: corev1.SecretTypeTLS, data: map[string]string{"tls.crt": one.Certificate, "tls.key": one.Key}, pair: true},
-		{name: "of Istio", kind: opaque, data: map[string]string{"cert": two.Certificate, "key": two.Key, "cacert": authority.PEM}, pair: true, authorities: true},
+		{name: "of Kubernetes", kind: corev1.SecretTypeTLS, data: map[string]string{
+			"tls.crt": one.Certificate, "tls.key": one.Key,
+		}, pair: true},
+		{name: "of Istio", kind: opaque, data: map[string]string{
+			"cert": two.Certificate, "key": two.Key, "cacert": authority.PEM,
+		}, pair: true, authorities: true},
 		{name: "authorities alone", kind: opaque, data: map[string]string{"ca.crt": authority.PEM}, authorities: true},
-		{name: "revoked", kind: opaque, data: map[string]string{"ca.crt": authority.PEM, "ca.crl": authority.Revoke(t, one)}, authorities: true},
-		{name: "something else", kind: opaque, data: map[string]string{"key": "hush", "password": "hush"}, ignored: true},
-		{name: "expired", kind: corev1.SecretTypeTLS, data: map[string]string{"tls.crt": past.Certificate, "tls.key": past.Key}, pair: true, says: "expired on"},
-		{name: "not yet", kind: corev1.SecretTypeTLS, data: map[string]string{"tls.crt": future.Certificate, "tls.key": future.Key}, pair: true, says: "is not valid before"},
-		{name: "garbage", kind: corev1.SecretTypeTLS, data: map[string]string{"tls.crt": "hush", "tls.key": "hush"}, badPair: true, says: "holds no certificate"},
-		{name: "another's key", kind: opaque, data: map[string]string{"cert": one.Certificate, "key": future.Key}, badPair: true, says: "is not the key of the certificate"},
-		{name: "another kind of key", kind: opaque, data: map[string]string{"cert": one.Certificate, "key": two.Key}, badPair: true, says: "is not the key of the certificate"},
-		{name: "no key", kind: corev1.SecretTypeTLS, data: map[string]string{"tls.crt": one.Certificate}, badPair: true, says: "is missing or empty"},
-		{name: "a key that is none", kind: opaque, data: map[string]string{"cert": one.Certificate, "key": "hush"}, badPair: true, says: "is no private key"},
-		{name: "wrong authorities", kind: opaque, data: map[string]string{"cert": one.Certificate, "key": one.Key, "cacert": "hush"}, pair: true, badAuthorities: true, says: "holds no certificate"},
-		{name: "a list that is none", kind: opaque, data: map[string]string{"ca.crt": authority.PEM, "ca.crl": "hush"}, badAuthorities: true, says: "holds no list"},
+		{name: "revoked", kind: opaque, data: map[string]string{
+			"ca.crt": authority.PEM, "ca.crl": authority.Revoke(t, one),
+		}, authorities: true},
+		{
+			name: "something else", kind: opaque, data: map[string]string{"key": "hush", "password": "hush"},
+			ignored: true,
+		},
+		{name: "expired", kind: corev1.SecretTypeTLS, data: map[string]string{
+			"tls.crt": past.Certificate, "tls.key": past.Key,
+		}, pair: true, says: "expired on"},
+		{name: "not yet", kind: corev1.SecretTypeTLS, data: map[string]string{
+			"tls.crt": future.Certificate, "tls.key": future.Key,
+		}, pair: true, says: "is not valid before"},
+		{name: "garbage", kind: corev1.SecretTypeTLS, data: map[string]string{
+			"tls.crt": "hush", "tls.key": "hush",
+		}, badPair: true, says: "holds no certificate"},
+		{name: "another's key", kind: opaque, data: map[string]string{
+			"cert": one.Certificate, "key": future.Key,
+		}, badPair: true, says: "is not the key of the certificate"},
+		{name: "another kind of key", kind: opaque, data: map[string]string{
+			"cert": one.Certificate, "key": two.Key,
+		}, badPair: true, says: "is not the key of the certificate"},
+		{name: "no key", kind: corev1.SecretTypeTLS, data: map[string]string{
+			"tls.crt": one.Certificate,
+		}, badPair: true, says: "is missing or empty"},
+		{name: "a key that is none", kind: opaque, data: map[string]string{
+			"cert": one.Certificate, "key": "hush",
+		}, badPair: true, says: "is no private key"},
+		{name: "wrong authorities", kind: opaque, data: map[string]string{
+			"cert": one.Certificate, "key": one.Key, "cacert": "hush",
+		}, pair: true, badAuthorities: true, says: "holds no certificate"},
+		{name: "a list that is none", kind: opaque, data: map[string]string{
+			"ca.crt": authority.PEM, "ca.crl": "hush",
+		}, badAuthorities: true, says: "holds no list"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,14 +105,20 @@ func TestSecretsAreCheckedAndNeverShown(t *testing.T) {
 	}
 }
 
-// FuzzSecret reads whatever a Secret may hold, and tells nothing of it.
+// FuzzSecret reads arbitrary content of a Secret; problems never repeat it.
 func FuzzSecret(f *testing.F) {
 	authority := certs.NewAuthority(f, "authority")
 	pair := authority.Issue(f, "one.test")
 	f.Add(pair.Certificate, pair.Key, authority.PEM, authority.Revoke(f, pair))
-	f.Add("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "-----BEGIN EC PRIVATE KEY-----\n-----END EC PRIVATE KEY-----\n", "x", "")
+	f.Add(
+		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+		"-----BEGIN EC PRIVATE KEY-----\n-----END EC PRIVATE KEY-----\n", "x", "",
+	)
 	f.Fuzz(func(t *testing.T, chain, key, authorities, revoked string) {
-		got := readSecret(corev1.SecretTypeTLS, map[string]string{"tls.crt": chain, "tls.key": key, "ca.crt": authorities, "ca.crl": revoked})
+		got := readSecret(
+			corev1.SecretTypeTLS,
+			map[string]string{"tls.crt": chain, "tls.key": key, "ca.crt": authorities, "ca.crl": revoked},
+		)
 		require.Len(t, got.Objects, 1)
 		for _, p := range got.Problems {
 			require.Empty(t, p.Value)

@@ -49,8 +49,8 @@ func (r *reader) exportsOf(annotations map[string]string) model.Exports {
 	return r.exports(path("metadata.annotations").key(kinds.ExportAnnotation), list, r.mesh.ServiceExport)
 }
 
-// externalName makes of the service an alias: its ports lead to those of the name. A name that is none leaves it without
-// endpoints, so that calls fail rather than go to where unknown hosts go.
+// externalName makes the service an alias: its ports lead to those of the name. A wrong name leaves
+// it without endpoints, so that calls fail and are not treated as calls to an unknown host.
 func (r *reader) externalName(p path, name string, s *model.Service) {
 	s.Resolution, s.External, s.Headless = model.StrictDNS, true, false
 	s.Selector = model.Labels{}
@@ -70,8 +70,8 @@ func (r *reader) externalName(p path, name string, s *model.Service) {
 	}
 }
 
-// serviceAddresses are the cluster IPs, and the external ones, by which a service is called too, from within as from without. As for
-// kube-proxy, a headless one has neither.
+// serviceAddresses returns the cluster IPs and the external IPs; callers in the cluster use both.
+// As for kube-proxy, a headless service has neither.
 func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) []string {
 	list, where := spec.ClusterIPs, func(i int) path { return p.dot("clusterIPs").at(i) }
 	if len(list) == 0 && spec.ClusterIP != "" {
@@ -79,7 +79,7 @@ func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) []string {
 	}
 	var out []string
 	add := func(p path, text string) {
-		if a, ok := r.reachable(p, text); ok {
+		if a, ok := r.unicastAddress(p, text); ok {
 			out = append(out, a)
 		}
 	}
@@ -97,7 +97,8 @@ func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) []string {
 	return sorted(out)
 }
 
-// servicePorts reads ports in their order, those of UDP last: where TCP and UDP share a number, it is TCP's that is found.
+// servicePorts reads ports in their order, UDP last: if TCP and UDP share a number, lookups find
+// TCP.
 func (r *reader) servicePorts(p path, list []corev1.ServicePort) []model.ServicePort {
 	var out []model.ServicePort
 	for i, in := range list {
@@ -146,7 +147,10 @@ func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, 
 	switch {
 	case in.TargetPort.Type == intstr.String && in.TargetPort.StrVal != "":
 		if !isName(in.TargetPort.StrVal) {
-			r.fail(p.dot("targetPort"), in.TargetPort.StrVal, "is no name of a container's port", "a name as \"http\", or a number")
+			r.fail(
+				p.dot("targetPort"), in.TargetPort.StrVal, "is no name of a container's port",
+				"a name as \"http\", or a number",
+			)
 			return model.ServicePort{}, false
 		}
 		out.Target, out.TargetName = 0, in.TargetPort.StrVal
@@ -156,8 +160,8 @@ func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, 
 	return out, ok
 }
 
-// distribution reads what endpoints are preferred: Istio's annotation comes before the field, which is younger. Without either, those
-// that EndpointSlices hint at, if the Service asks for hints.
+// distribution reads which endpoints are preferred. Istio's annotation comes before the field,
+// which is newer. Without either, a Service that asks for hints prefers the hinted endpoints.
 func (r *reader) distribution(field *string) model.TrafficDistribution {
 	p, text := path("spec.trafficDistribution"), ""
 	if field != nil {
@@ -177,12 +181,15 @@ func (r *reader) distribution(field *string) model.TrafficDistribution {
 	case "prefersamenode":
 		return model.PreferNode
 	default:
-		r.fail(p, text, "is no preference that is known; there is none", "PreferClose, PreferSameZone or PreferSameNode")
+		r.fail(
+			p, text, "is no preference that is known; there is none", "PreferClose, PreferSameZone or PreferSameNode",
+		)
 	}
 	return model.DistributeAny
 }
 
-// wantsHints tells whether a Service has topology aware routing. What else than Auto may turn it on is for those who make the hints to say.
+// wantsHints reports whether a Service has topology aware routing. Any value but Disabled counts:
+// whoever makes the hints interprets it.
 func (r *reader) wantsHints() bool {
 	mode, set := r.annotations[kinds.HintsAnnotation]
 	if !set {
@@ -191,7 +198,7 @@ func (r *reader) wantsHints() bool {
 	return mode != "" && !strings.EqualFold(mode, "disabled")
 }
 
-// family is the first one of the service, by which it is called unless the caller has no address of it.
+// family returns the first family of the service. Callers use it unless they have no address of it.
 func family(list []corev1.IPFamily) model.Family {
 	if len(list) == 0 {
 		return model.AnyFamily
@@ -202,7 +209,7 @@ func family(list []corev1.IPFamily) model.Family {
 	return model.IPv4
 }
 
-// nodeLocal tells whether calls stay on the caller's node.
+// nodeLocal reports whether calls stay on the caller's node.
 func nodeLocal(policy *corev1.ServiceInternalTrafficPolicy) bool {
 	return policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal
 }

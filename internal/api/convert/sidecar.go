@@ -11,7 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// sidecar is left out when its selector selects nobody.
+// sidecar gives nothing if the selector is unusable.
 func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
 	spec := &in.Spec
 	p := path("spec")
@@ -37,25 +37,28 @@ func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
 		}
 	}
 	if len(spec.GetEgress()) > 0 && len(s.Egress) == 0 {
-		s.Egress = []model.EgressListener{{Hosts: nothing()}}
+		s.Egress = []model.EgressListener{{Hosts: noHosts()}}
 	}
 	s.Outbound = r.outboundPolicy(p.dot("outboundTrafficPolicy"), spec.GetOutboundTrafficPolicy())
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	if !usable {
 		return nil
 	}
 	return []Object{s}
 }
 
-// nothing is the list of hosts that selects none; an empty list would select all.
-func nothing() []model.ScopedHost { return []model.ScopedHost{{Namespace: "~", Host: "*"}} }
+// noHosts returns the list of hosts that selects none. An empty list would select all.
+func noHosts() []model.ScopedHost { return []model.ScopedHost{{Namespace: "~", Host: "*"}} }
 
 func (r *reader) egress(p path, in *networking.IstioEgressListener) (model.EgressListener, bool) {
 	start := r.mark()
 	if port := in.GetPort(); port != nil {
 		_, _ = r.port(p.dot("port.number"), int64(port.GetNumber()))
 		r.listenerProtocol(p.dot("port.protocol"), port.GetProtocol())
-		r.warn(p.dot("port"), port.GetNumber(), "does not make a listener of its own yet: the hosts are seen at all their ports", "no port")
+		r.warn(
+			p.dot("port"), port.GetNumber(),
+			"does not make a listener of its own yet: the hosts are seen at all their ports", "no port",
+		)
 	}
 	r.egressBind(p.dot("bind"), in)
 	r.captureMode(p.dot("captureMode"), in.GetCaptureMode())
@@ -88,15 +91,16 @@ func (r *reader) listenerProtocol(p path, word string) model.Protocol {
 	return protocol
 }
 
-// captureMode reports what is asked of the proxy's surroundings and not given.
+// captureMode reports a mode that Lateen does not provide.
 func (r *reader) captureMode(p path, mode networking.CaptureMode) {
 	if mode != networking.CaptureMode_DEFAULT && mode != networking.CaptureMode_NONE {
 		r.warn(p, mode, "is left to what surrounds the proxy", "DEFAULT or NONE")
 	}
 }
 
-// egressHosts reads what a listener shows. A host that is wrong is left out, and if none is left the listener shows nothing.
-// Exclusions ("~namespace/host") are not in the model yet: what they would take a part of is left out as a whole.
+// egressHosts reads the hosts of a listener. A wrong one is left out; if none is left the listener
+// shows nothing. Exclusions ("~namespace/host") are not in the model yet: a host of which they
+// exclude a part is left out as a whole.
 func (r *reader) egressHosts(p path, list []string) []model.ScopedHost {
 	var shown, hidden []model.ScopedHost
 	for i, text := range list {
@@ -105,7 +109,9 @@ func (r *reader) egressHosts(p path, list []string) []model.ScopedHost {
 			exclude = "*" + exclude
 		}
 		if !strings.Contains(text, "/") {
-			r.fail(p.at(i), text, "names no namespace", `"namespace/host", with "." for the own and "*" for any namespace`)
+			r.fail(
+				p.at(i), text, "names no namespace", `"namespace/host", with "." for the own and "*" for any namespace`,
+			)
 			continue
 		}
 		h, ok := r.scopedHost(p.at(i), exclude, "")
@@ -119,7 +125,7 @@ func (r *reader) egressHosts(p path, list []string) []model.ScopedHost {
 	}
 	shown = r.exclude(p, shown, hidden)
 	if len(shown) == 0 {
-		return nothing()
+		return noHosts()
 	}
 	return shown
 }
@@ -128,7 +134,8 @@ func (r *reader) exclude(p path, shown, hidden []model.ScopedHost) []model.Scope
 	kept := shown[:0]
 	for _, h := range shown {
 		overlaps := func(o model.ScopedHost) bool {
-			return (h.Namespace == o.Namespace || isOpen(h.Namespace) || isOpen(o.Namespace)) && h.Host.Overlaps(o.Host)
+			return (h.Namespace == o.Namespace || isAnyNamespace(h.Namespace) || isAnyNamespace(o.Namespace)) &&
+				h.Host.Overlaps(o.Host)
 		}
 		i := slices.IndexFunc(hidden, overlaps)
 		if i < 0 {
@@ -136,31 +143,41 @@ func (r *reader) exclude(p path, shown, hidden []model.ScopedHost) []model.Scope
 			continue
 		}
 		if o := hidden[i]; !o.Host.Covers(h.Host) || (o.Namespace != "*" && h.Namespace == "*") {
-			r.fail(p, h.Namespace+"/"+string(h.Host), "cannot be shown in part: exclusions are not supported yet; it is left out as a whole",
+			r.fail(p, h.Namespace+"/"+string(h.Host),
+				"cannot be shown in part: exclusions are not supported yet; it is left out as a whole",
 				"hosts that no exclusion overlaps")
 		}
 	}
 	return kept
 }
 
-// isOpen tells that a namespace of a ScopedHost may stand for any.
-func isOpen(namespace string) bool { return namespace == "*" || namespace == "." }
+// isAnyNamespace reports whether a namespace of a ScopedHost may stand for any.
+func isAnyNamespace(namespace string) bool { return namespace == "*" || namespace == "." }
 
 func (r *reader) ingress(p path, in *networking.IstioIngressListener) (model.IngressListener, bool) {
 	start := r.mark()
-	out := model.IngressListener{Name: in.GetPort().GetName(), Protocol: r.listenerProtocol(p.dot("port.protocol"), in.GetPort().GetProtocol())}
+	out := model.IngressListener{
+		Name:     in.GetPort().GetName(),
+		Protocol: r.listenerProtocol(p.dot("port.protocol"), in.GetPort().GetProtocol()),
+	}
 	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
 	r.bind(p.dot("bind"), in.GetBind())
 	if in.GetTls() != nil {
-		r.fail(p.dot("tls"), in.GetTls().GetMode(), "TLS on listeners of sidecars is not supported yet; the listener stays closed", "no tls")
+		r.fail(
+			p.dot("tls"), in.GetTls().GetMode(),
+			"TLS on listeners of sidecars is not supported yet; the listener stays closed", "no tls",
+		)
 	}
 	r.captureMode(p.dot("captureMode"), in.GetCaptureMode())
-	out.EndpointAddress, out.EndpointPort = r.defaultEndpoint(p.dot("defaultEndpoint"), in.GetDefaultEndpoint(), out.Port)
+	out.EndpointAddress, out.EndpointPort = r.defaultEndpoint(
+		p.dot("defaultEndpoint"), in.GetDefaultEndpoint(), out.Port,
+	)
 	return out, r.failure(start, p) == ""
 }
 
-// defaultEndpoint reads where the workload's process listens: on loopback ("127.0.0.1:8080"), on the pod's address
-// ("0.0.0.0:8080"), or on a Unix socket. Without one it is the listener's port, at no address in particular.
+// defaultEndpoint reads where the workload's process listens: on loopback ("127.0.0.1:8080"), on
+// the pod's address ("0.0.0.0:8080"), or on a Unix socket. The default is the listener's port,
+// without an address.
 func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint16) {
 	if text == "" {
 		return "", port
@@ -179,17 +196,24 @@ func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint
 	case endpoint.Addr().IsUnspecified():
 		return model.OwnPod, endpoint.Port()
 	}
-	r.fail(p, text, "is no place that traffic can be handed to", `"127.0.0.1:PORT", "[::1]:PORT", "0.0.0.0:PORT", "[::]:PORT" or "unix:///path/to/socket"`)
+	r.fail(
+		p, text, "is no place that traffic can be handed to",
+		`"127.0.0.1:PORT", "[::1]:PORT", "0.0.0.0:PORT", "[::]:PORT" or "unix:///path/to/socket"`,
+	)
 	return "", 0
 }
 
-// outboundPolicy reads what happens to unknown destinations. What cannot be followed closes them.
+// outboundPolicy reads what happens to unknown destinations. A setting that is wrong or not
+// supported closes them.
 func (r *reader) outboundPolicy(p path, in *networking.OutboundTrafficPolicy) *model.OutboundPolicy {
 	if in == nil {
 		return nil
 	}
 	if in.GetEgressProxy() != nil {
-		r.fail(p.dot("egressProxy"), in.GetEgressProxy().GetHost(), "is not supported yet; unknown destinations are refused", "no egressProxy")
+		r.fail(
+			p.dot("egressProxy"), in.GetEgressProxy().GetHost(),
+			"is not supported yet; unknown destinations are refused", "no egressProxy",
+		)
 		return &model.OutboundPolicy{RegistryOnly: true}
 	}
 	switch in.GetMode() {
@@ -197,7 +221,9 @@ func (r *reader) outboundPolicy(p path, in *networking.OutboundTrafficPolicy) *m
 		return &model.OutboundPolicy{}
 	case networking.OutboundTrafficPolicy_REGISTRY_ONLY:
 	default:
-		r.fail(p.dot("mode"), in.GetMode(), "is no mode; unknown destinations are refused", "REGISTRY_ONLY or ALLOW_ANY")
+		r.fail(
+			p.dot("mode"), in.GetMode(), "is no mode; unknown destinations are refused", "REGISTRY_ONLY or ALLOW_ANY",
+		)
 	}
 	return &model.OutboundPolicy{RegistryOnly: true}
 }

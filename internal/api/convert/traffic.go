@@ -12,12 +12,12 @@ import (
 // Istio's defaults of consistent hashing, and Envoy's bounds.
 const (
 	defaultRingSize   = 1024
-	largestRingSize   = 8 << 20
+	maxRingSize       = 8 << 20
 	defaultMaglevSize = 65537
-	largestMaglevSize = 5_000_011
+	maxMaglevSize     = 5_000_011
 )
 
-// loadBalancer reads how endpoints are picked. One that cannot be read leaves the default.
+// loadBalancer reads how endpoints are picked. A mistake leaves the default.
 func (r *reader) loadBalancer(p path, in *networking.LoadBalancerSettings) *model.LoadBalancer {
 	if in == nil {
 		return nil
@@ -38,7 +38,9 @@ func (r *reader) loadBalancer(p path, in *networking.LoadBalancerSettings) *mode
 		case networking.LoadBalancerSettings_PASSTHROUGH:
 			out.Kind = model.PassthroughLB
 		default:
-			r.fail(p.dot("simple"), in.GetSimple(), "is no algorithm", "LEAST_REQUEST, ROUND_ROBIN, RANDOM or PASSTHROUGH")
+			r.fail(
+				p.dot("simple"), in.GetSimple(), "is no algorithm", "LEAST_REQUEST, ROUND_ROBIN, RANDOM or PASSTHROUGH",
+			)
 			return nil
 		}
 	}
@@ -65,14 +67,16 @@ func (r *reader) warmup(p path, in *networking.LoadBalancerSettings) time.Durati
 	return r.duration(p.dot("warmupDurationSecs"), short)
 }
 
-func (r *reader) consistentHash(p path, in *networking.LoadBalancerSettings_ConsistentHashLB, out *model.LoadBalancer) bool {
+func (r *reader) consistentHash(
+	p path, in *networking.LoadBalancerSettings_ConsistentHashLB, out *model.LoadBalancer,
+) bool {
 	start := r.mark()
 	out.Hash = r.pools.hashes.Canonical(r.hashPolicy(p, in))
 	if maglev := in.GetMaglev(); maglev != nil {
 		out.Kind, out.MaglevTableSize = model.Maglev, defaultMaglevSize
 		if size := maglev.GetTableSize(); size != 0 {
 			out.MaglevTableSize = size
-			if size > largestMaglevSize || !new(big.Int).SetUint64(size).ProbablyPrime(0) {
+			if size > maxMaglevSize || !new(big.Int).SetUint64(size).ProbablyPrime(0) {
 				r.fail(p.dot("maglev.tableSize"), size, "is no prime below 5000012", "a prime number, as 65537")
 			}
 		}
@@ -83,7 +87,7 @@ func (r *reader) consistentHash(p path, in *networking.LoadBalancerSettings_Cons
 	if in.GetRingHash() != nil {
 		size, at = in.GetRingHash().GetMinimumRingSize(), p.dot("ringHash.minimumRingSize")
 	}
-	if size > largestRingSize {
+	if size > maxRingSize {
 		r.fail(at, size, "is too large", "at most 8388608")
 	}
 	if size != 0 {
@@ -115,7 +119,9 @@ func (r *reader) hashPolicy(p path, in *networking.LoadBalancerSettings_Consiste
 	return out
 }
 
-func (r *reader) cookie(p path, in *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie, out *model.HashPolicy) {
+func (r *reader) cookie(
+	p path, in *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie, out *model.HashPolicy,
+) {
 	out.Cookie, out.CookiePath = in.GetName(), in.GetPath()
 	if !isToken(out.Cookie) {
 		r.fail(p.dot("name"), out.Cookie, "is no name of a cookie", `a name as "session"`)
@@ -123,25 +129,28 @@ func (r *reader) cookie(p path, in *networking.LoadBalancerSettings_ConsistentHa
 	if hasControl(out.CookiePath) {
 		r.fail(p.dot("path"), out.CookiePath, "has control characters", `a path as "/"`)
 	}
-	out.CookieTTL, out.CookieTTLSet = r.optional(p.dot("ttl"), in.GetTtl()), in.GetTtl() != nil
+	out.CookieTTL, out.CookieTTLSet = r.durationOrZero(p.dot("ttl"), in.GetTtl()), in.GetTtl() != nil
 }
 
-// mostRequests is the bound of maxRequestsPerConnection that Istio documents.
-const mostRequests = 1 << 29
+// maxRequestsPerConn is the bound of maxRequestsPerConnection that Istio documents.
+const maxRequestsPerConn = 1 << 29
 
-// connectionPool reads limits. One that is wrong leaves its own default; the others hold.
+// connectionPool reads limits. A wrong one gets its default; the others hold.
 func (r *reader) connectionPool(p path, in *networking.ConnectionPoolSettings) *model.ConnectionPool {
 	if in == nil {
 		return nil
 	}
 	out := &model.ConnectionPool{}
 	tcp, at := in.GetTcp(), p.dot("tcp")
-	out.MaxConnections = r.natural(at.dot("maxConnections"), tcp.GetMaxConnections())
+	out.MaxConnections = r.nonNegative(at.dot("maxConnections"), tcp.GetMaxConnections())
 	out.ConnectTimeout = r.duration(at.dot("connectTimeout"), tcp.GetConnectTimeout())
 	out.MaxConnectionDuration = r.duration(at.dot("maxConnectionDuration"), tcp.GetMaxConnectionDuration())
-	out.TCPIdleTimeout = r.optional(at.dot("idleTimeout"), tcp.GetIdleTimeout())
-	if tcp.GetIdleTimeout() != nil && out.TCPIdleTimeout == 0 && !r.refused(at.dot("idleTimeout")) {
-		r.warn(at.dot("idleTimeout"), "0s", "would switch the timeout off, which is not supported yet; the default is in force", "a duration, as 24h")
+	out.TCPIdleTimeout = r.durationOrZero(at.dot("idleTimeout"), tcp.GetIdleTimeout())
+	if tcp.GetIdleTimeout() != nil && out.TCPIdleTimeout == 0 && !r.hasErrorAbove(at.dot("idleTimeout")) {
+		r.warn(
+			at.dot("idleTimeout"), "0s",
+			"would switch the timeout off, which is not supported yet; the default is in force", "a duration, as 24h",
+		)
 	}
 	out.Keepalive = r.keepalive(at.dot("tcpKeepalive"), tcp.GetTcpKeepalive())
 	r.httpPool(p.dot("http"), in.GetHttp(), out)
@@ -149,19 +158,20 @@ func (r *reader) connectionPool(p path, in *networking.ConnectionPoolSettings) *
 }
 
 func (r *reader) httpPool(p path, in *networking.ConnectionPoolSettings_HTTPSettings, out *model.ConnectionPool) {
-	out.HTTP1MaxPending = r.natural(p.dot("http1MaxPendingRequests"), in.GetHttp1MaxPendingRequests())
-	out.HTTP2MaxRequests = r.natural(p.dot("http2MaxRequests"), in.GetHttp2MaxRequests())
-	out.MaxRequestsPerConn = r.natural(p.dot("maxRequestsPerConnection"), in.GetMaxRequestsPerConnection())
-	if out.MaxRequestsPerConn > mostRequests {
+	out.HTTP1MaxPending = r.nonNegative(p.dot("http1MaxPendingRequests"), in.GetHttp1MaxPendingRequests())
+	out.HTTP2MaxRequests = r.nonNegative(p.dot("http2MaxRequests"), in.GetHttp2MaxRequests())
+	out.MaxRequestsPerConn = r.nonNegative(p.dot("maxRequestsPerConnection"), in.GetMaxRequestsPerConnection())
+	if out.MaxRequestsPerConn > maxRequestsPerConn {
 		r.fail(p.dot("maxRequestsPerConnection"), out.MaxRequestsPerConn, "is too large", "at most 536870912")
 		out.MaxRequestsPerConn = 0
 	}
-	out.MaxRetries = r.natural(p.dot("maxRetries"), in.GetMaxRetries())
+	out.MaxRetries = r.nonNegative(p.dot("maxRetries"), in.GetMaxRetries())
 	out.IdleTimeout = r.duration(p.dot("idleTimeout"), in.GetIdleTimeout())
-	out.MaxConcurrentStreams = r.natural(p.dot("maxConcurrentStreams"), in.GetMaxConcurrentStreams())
+	out.MaxConcurrentStreams = r.nonNegative(p.dot("maxConcurrentStreams"), in.GetMaxConcurrentStreams())
 	out.UseClientProtocol = in.GetUseClientProtocol()
 	switch in.GetH2UpgradePolicy() {
-	case networking.ConnectionPoolSettings_HTTPSettings_DEFAULT, networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
+	case networking.ConnectionPoolSettings_HTTPSettings_DEFAULT,
+		networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
 	case networking.ConnectionPoolSettings_HTTPSettings_UPGRADE:
 		out.UpgradeHTTP2 = !out.UseClientProtocol
 	default:
@@ -173,9 +183,11 @@ func (r *reader) keepalive(p path, in *networking.ConnectionPoolSettings_TCPSett
 	if in == nil {
 		return nil
 	}
-	out := &model.Keepalive{Probes: in.GetProbes(), Time: r.seconds(p.dot("time"), in.GetTime()), Interval: r.seconds(p.dot("interval"), in.GetInterval())}
-	const mostProbes = 127 // of Linux
-	if out.Probes > mostProbes {
+	out := &model.Keepalive{Probes: in.GetProbes(), Time: r.seconds(p.dot("time"), in.GetTime()), Interval: r.seconds(
+		p.dot("interval"), in.GetInterval(),
+	)}
+	const maxProbes = 127 // of Linux
+	if out.Probes > maxProbes {
 		r.fail(p.dot("probes"), out.Probes, "is too large", "at most 127")
 		out.Probes = 0
 	}
@@ -212,11 +224,15 @@ func (r *reader) outlierDetection(p path, in *networking.OutlierDetection) *mode
 			out.ConsecutiveLocal = pointer(v.GetValue())
 		}
 	} else if v := in.GetConsecutiveLocalOriginFailures(); v != nil {
-		r.warn(p.dot("consecutiveLocalOriginFailures"), v.GetValue(), "has no effect", "splitExternalLocalOriginErrors: true beside it")
+		r.warn(p.dot(
+			"consecutiveLocalOriginFailures",
+		), v.GetValue(), "has no effect", "splitExternalLocalOriginErrors: true beside it")
 	}
 	out.MaxEjectionPercent = r.wholePercent(p.dot("maxEjectionPercent"), in.GetMaxEjectionPercent())
 	out.MinHealthPercent = r.wholePercent(p.dot("minHealthPercent"), in.GetMinHealthPercent())
-	out.Interval, out.BaseEjection = orDefault(out.Interval, defaultInterval), orDefault(out.BaseEjection, defaultEjection)
+	out.Interval, out.BaseEjection = orDefault(out.Interval, defaultInterval), orDefault(
+		out.BaseEjection, defaultEjection,
+	)
 	out.MaxEjectionPercent = orDefault(out.MaxEjectionPercent, defaultMostEjected)
 	return out
 }

@@ -6,11 +6,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// notYet is said of what is set and not translated.
+// notYet is the message for a field that is set and not translated.
 const notYet = "is not supported by Lateen yet and has no effect"
 
-// usedFields says, for each message of Istio's API, which fields conversions read. Fields that are not in it are reported
-// when they are set; a test proves of each field in it that it makes a difference.
+// usedFields returns the fields of a message of Istio's API that conversions read. Other fields are
+// reported when they are set. A test proves for each field here that it makes a difference.
 func usedFields(message protoreflect.FullName) (string, bool) {
 	const networking, mesh = "istio.networking.v1alpha3.", "istio.mesh.v1alpha1."
 	if name, ok := strings.CutPrefix(string(message), networking); ok {
@@ -31,7 +31,7 @@ func usedFields(message protoreflect.FullName) (string, bool) {
 	return "match_labels", message == "istio.type.v1beta1.WorkloadSelector"
 }
 
-// routingFields are those of messages under VirtualService.
+// routingFields has the messages under VirtualService.
 func routingFields(message string) (string, bool) {
 	switch message {
 	case "VirtualService":
@@ -71,7 +71,8 @@ func routingFields(message string) (string, bool) {
 	case "HTTPRetry":
 		return "attempts per_try_timeout retry_on retry_remote_localities retry_ignore_previous_hosts backoff", true
 	case "CorsPolicy":
-		return "allow_origin allow_origins allow_methods allow_headers expose_headers max_age allow_credentials unmatched_preflights", true
+		return "allow_origin allow_origins allow_methods allow_headers " +
+			"expose_headers max_age allow_credentials unmatched_preflights", true
 	case "HTTPFaultInjection":
 		return "delay abort", true
 	case "HTTPFaultInjection.Delay":
@@ -92,7 +93,7 @@ func routingFields(message string) (string, bool) {
 	return "", false
 }
 
-// policyFields are those of messages under DestinationRule.
+// policyFields has the messages under DestinationRule.
 func policyFields(message string) (string, bool) {
 	switch message {
 	case "DestinationRule":
@@ -112,7 +113,8 @@ func policyFields(message string) (string, bool) {
 	case "WarmupConfiguration":
 		return "duration", true
 	case "LoadBalancerSettings.ConsistentHashLB":
-		return "http_header_name http_cookie use_source_ip http_query_parameter_name ring_hash maglev minimum_ring_size", true
+		return "http_header_name http_cookie use_source_ip " +
+			"http_query_parameter_name ring_hash maglev minimum_ring_size", true
 	case "LoadBalancerSettings.ConsistentHashLB.RingHash":
 		return "minimum_ring_size", true
 	case "LoadBalancerSettings.ConsistentHashLB.MagLev":
@@ -138,7 +140,7 @@ func policyFields(message string) (string, bool) {
 	return "", false
 }
 
-// listenerFields are those of messages under Gateway, Sidecar and ServiceEntry.
+// listenerFields has the messages under Gateway, Sidecar and ServiceEntry.
 func listenerFields(message string) (string, bool) {
 	switch message {
 	case "Gateway":
@@ -149,7 +151,8 @@ func listenerFields(message string) (string, bool) {
 		return "number protocol name", true
 	case "ServerTLSSettings":
 		return "https_redirect mode server_certificate private_key ca_certificates credential_name credential_names " +
-			"ca_cert_credential_name tls_certificates ca_crl subject_alt_names verify_certificate_spki verify_certificate_hash " +
+			"ca_cert_credential_name tls_certificates ca_crl subject_alt_names verify_certificate_spki " +
+			"verify_certificate_hash " +
 			"min_protocol_version max_protocol_version cipher_suites insecure_skip_verify", true
 	case "ServerTLSSettings.TLSCertificate":
 		return "server_certificate private_key ca_certificates", true
@@ -175,8 +178,8 @@ func listenerFields(message string) (string, bool) {
 	return "", false
 }
 
-// securityFields are those of messages under AuthorizationPolicy and PeerAuthentication. What a rule says of callers and
-// requests closes it, whatever it is.
+// securityFields has the messages under AuthorizationPolicy and PeerAuthentication. All that a rule
+// says of callers and requests closes it.
 func securityFields(message string) (string, bool) {
 	switch message {
 	case "AuthorizationPolicy":
@@ -194,9 +197,12 @@ func securityFields(message string) (string, bool) {
 func meshFields(message string) (string, bool) {
 	switch message {
 	case "MeshConfig":
-		return "outbound_traffic_policy connect_timeout default_http_retry_policy proxy_http_port default_service_export_to " +
-			"default_virtual_service_export_to default_destination_rule_export_to root_namespace access_log_file default_config " +
-			"ingress_class ingress_service ingress_controller_mode ingress_selector locality_lb_setting enable_auto_mtls " +
+		return "outbound_traffic_policy connect_timeout default_http_retry_policy proxy_http_port " +
+			"default_service_export_to " +
+			"default_virtual_service_export_to default_destination_rule_export_to root_namespace " +
+			"access_log_file default_config " +
+			"ingress_class ingress_service ingress_controller_mode ingress_selector " +
+			"locality_lb_setting enable_auto_mtls " +
 			"trust_domain trust_domain_aliases", true
 	case "MeshConfig.OutboundTrafficPolicy":
 		return "mode tls", true
@@ -206,8 +212,9 @@ func meshFields(message string) (string, bool) {
 	return "", false
 }
 
-// unused reports the fields below a message that are set and that nobody reads, unless what they stand in was refused.
-func (r *reader) unused(p path, m protoreflect.Message) {
+// reportUnused reports the fields below a message that are set and not read, unless what encloses
+// them was refused.
+func (r *reader) reportUnused(p path, m protoreflect.Message) {
 	used, known := usedFields(m.Descriptor().FullName())
 	if !known {
 		return // google.protobuf.Duration and the like
@@ -220,16 +227,16 @@ func (r *reader) unused(p path, m protoreflect.Message) {
 		}
 		at := p.dot(field.JSONName())
 		if !hasWord(used, string(field.Name())) {
-			if !r.refused(at) {
+			if !r.hasErrorAbove(at) {
 				r.warn(at, scalar(field, m.Get(field)), notYet, "")
 			}
 			continue
 		}
-		r.unusedBelow(at, field, m.Get(field))
+		r.reportUnusedBelow(at, field, m.Get(field))
 	}
 }
 
-func (r *reader) unusedBelow(p path, field protoreflect.FieldDescriptor, v protoreflect.Value) {
+func (r *reader) reportUnusedBelow(p path, field protoreflect.FieldDescriptor, v protoreflect.Value) {
 	switch {
 	case field.IsMap():
 		if field.MapValue().Message() == nil {
@@ -241,19 +248,19 @@ func (r *reader) unusedBelow(p path, field protoreflect.FieldDescriptor, v proto
 			return true
 		})
 		for _, k := range sortedKeys(entries) {
-			r.unused(p.key(k), entries[k])
+			r.reportUnused(p.key(k), entries[k])
 		}
 	case field.Message() == nil:
 	case field.IsList():
 		for i := range v.List().Len() {
-			r.unused(p.at(i), v.List().Get(i).Message())
+			r.reportUnused(p.at(i), v.List().Get(i).Message())
 		}
 	default:
-		r.unused(p, v.Message())
+		r.reportUnused(p, v.Message())
 	}
 }
 
-// scalar is the value of a field if it is short enough to be shown by itself.
+// scalar returns the value of a field for a message, or nil if it is compound.
 func scalar(field protoreflect.FieldDescriptor, v protoreflect.Value) any {
 	switch {
 	case field.IsList() || field.IsMap() || field.Message() != nil:

@@ -24,7 +24,7 @@ func (r *reader) port(p path, number int64) (uint16, bool) {
 	return uint16(number), true
 }
 
-// portName checks the name of a port, which may be empty. It stands in keys of endpoints.
+// portName checks the name of a port, which may be empty. It becomes a part of endpoint keys.
 func (r *reader) portName(p path, name string) bool {
 	if name == "" || labelMistake(name) == "" {
 		return true
@@ -33,18 +33,18 @@ func (r *reader) portName(p path, name string) bool {
 	return false
 }
 
-// longest is more than anybody means, and less than what Envoy refuses.
-const longest = 10 * 365 * 24 * time.Hour
+// maxDuration is longer than any real duration, and shorter than what Envoy refuses.
+const maxDuration = 10 * 365 * 24 * time.Hour
 
-// optional reads a duration that may be 0; nil is 0.
-func (r *reader) optional(p path, d *durationpb.Duration) time.Duration {
+// durationOrZero reads a duration that may be 0; nil is 0.
+func (r *reader) durationOrZero(p path, d *durationpb.Duration) time.Duration {
 	if d == nil || (d.Seconds == 0 && d.Nanos == 0) {
 		return 0
 	}
 	return r.duration(p, d)
 }
 
-// duration reads one of a millisecond or more; nil is 0.
+// duration reads a duration of a millisecond or more; nil is 0.
 func (r *reader) duration(p path, d *durationpb.Duration) time.Duration {
 	if d == nil {
 		return 0
@@ -55,14 +55,14 @@ func (r *reader) duration(p path, d *durationpb.Duration) time.Duration {
 		return 0
 	}
 	value := d.AsDuration()
-	if value < time.Millisecond || value > longest {
+	if value < time.Millisecond || value > maxDuration {
 		r.fail(p, value, "is out of range", want)
 		return 0
 	}
 	return value
 }
 
-// seconds reads a duration that is handed to the system in whole seconds; nil is 0.
+// seconds reads a duration that the operating system takes in whole seconds; nil is 0.
 func (r *reader) seconds(p path, d *durationpb.Duration) time.Duration {
 	value := r.duration(p, d)
 	if value != 0 && value < time.Second {
@@ -72,8 +72,8 @@ func (r *reader) seconds(p path, d *durationpb.Duration) time.Duration {
 	return value
 }
 
-// natural reads a number that may not be negative.
-func (r *reader) natural(p path, n int32) uint32 {
+// nonNegative reads a number that may not be negative.
+func (r *reader) nonNegative(p path, n int32) uint32 {
 	if n < 0 {
 		r.fail(p, n, "is negative", "a number from 0")
 		return 0
@@ -90,8 +90,8 @@ func (r *reader) wholePercent(p path, n int32) uint32 {
 	return uint32(n)
 }
 
-// whole is 100 % in millionths.
-const whole = 1_000_000
+// hundredPercent is 100 % in millionths.
+const hundredPercent = 1_000_000
 
 // percent reads a percentage, in millionths.
 func (r *reader) percent(p path, in *networking.Percent) uint32 {
@@ -100,7 +100,7 @@ func (r *reader) percent(p path, in *networking.Percent) uint32 {
 		r.fail(p.dot("value"), v, "is no percentage", "a number from 0 to 100")
 		return 0
 	}
-	return uint32(math.Round(v * whole / 100))
+	return uint32(math.Round(v * hundredPercent / 100))
 }
 
 // address reads an IP literal in its canonical form.
@@ -113,8 +113,8 @@ func (r *reader) address(p path, text string) (string, bool) {
 	return a.Unmap().String(), true
 }
 
-// reachable reads the IP literal of something that can be connected to.
-func (r *reader) reachable(p path, text string) (string, bool) {
+// unicastAddress reads an IP literal to which a connection can be made.
+func (r *reader) unicastAddress(p path, text string) (string, bool) {
 	known, ok := r.address(p, text)
 	if !ok {
 		return "", false
@@ -126,7 +126,7 @@ func (r *reader) reachable(p path, text string) (string, bool) {
 	return known, true
 }
 
-// addressOrPrefix reads an IP literal or a prefix in canonical form; host bits are cleared.
+// addressOrPrefix returns the canonical form of an IP literal or a prefix, with cleared host bits.
 func addressOrPrefix(text string) (string, bool) {
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 		return a.Unmap().String(), true
@@ -154,29 +154,34 @@ func (r *reader) prefixes(p path, list []string) []string {
 	return sorted(out)
 }
 
-// longestRegex is the bound in bytes that Istio sets as well: a compiled expression costs every proxy memory.
-const longestRegex = 1024
+// maxRegexSize is Istio's bound in bytes too: a compiled expression costs memory in every proxy.
+const maxRegexSize = 1024
 
 // regex checks a regular expression. Go's syntax is that of RE2, which Envoy uses.
 func (r *reader) regex(p path, text string) bool {
 	switch _, err := regexp.Compile(text); {
 	case text == "":
 		r.fail(p, text, "is empty", "a regular expression in RE2 syntax")
-	case len(text) > longestRegex:
-		r.fail(p, text, fmt.Sprintf("has %d bytes", len(text)), fmt.Sprintf("a regular expression of at most %d bytes", longestRegex))
+	case len(text) > maxRegexSize:
+		r.fail(p, text, fmt.Sprintf("has %d bytes", len(text)), fmt.Sprintf(
+			"a regular expression of at most %d bytes", maxRegexSize,
+		))
 	case err != nil:
 		r.fail(p, text, err.Error(), "a regular expression in RE2 syntax")
-	case strangeClass(text) != "":
-		r.fail(p, text, `names \p{`+strangeClass(text)+`}, which Envoy does not know`, `a category or script as \pL or \p{Greek}`)
+	case unknownClass(text) != "":
+		r.fail(
+			p, text, `names \p{`+unknownClass(text)+`}, which Envoy does not know`,
+			`a category or script as \pL or \p{Greek}`,
+		)
 	default:
 		return true
 	}
 	return false
 }
 
-// strangeClass is the first Unicode class of an expression which Go knows and RE2 does not: Go takes long names and any
-// spelling. Envoy would refuse a whole route table for it.
-func strangeClass(text string) string {
+// unknownClass returns the first Unicode class of an expression that Go knows and RE2 does not: Go
+// takes long names and any spelling. Envoy would refuse a whole route table for it.
+func unknownClass(text string) string {
 	for {
 		_, escaped, found := strings.Cut(text, `\`)
 		if !found || len(escaped) < 2 {
@@ -205,7 +210,7 @@ func isRE2Class(name string) bool {
 	return name == "Any" || script || category && name != "Cn" && name != "LC"
 }
 
-// sorted sorts a list in place, each item once.
+// sorted sorts a list in place and removes duplicates.
 func sorted(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)

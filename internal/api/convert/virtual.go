@@ -9,7 +9,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// virtualService is left out when nobody can say which hosts or gateways it is for.
+// virtualService gives nothing if no host or no gateway can be read.
 func (r *reader) virtualService(in *networkingv1.VirtualService) []Object {
 	spec := &in.Spec
 	p := path("spec")
@@ -31,7 +31,7 @@ func (r *reader) virtualService(in *networkingv1.VirtualService) []Object {
 		r.warn(p, nil, "has no routes, so it changes nothing", "one of http, tls, tcp")
 	}
 	v.ExportTo = r.exports(p.dot("exportTo"), spec.GetExportTo(), r.mesh.VirtualServiceExport)
-	r.unused(p, spec.ProtoReflect())
+	r.reportUnused(p, spec.ProtoReflect())
 	if len(v.Hosts) == 0 || len(v.Gateways) == 0 {
 		return nil
 	}
@@ -40,7 +40,10 @@ func (r *reader) virtualService(in *networkingv1.VirtualService) []Object {
 
 func (r *reader) virtualHosts(p path, list []string, forMesh bool) []model.Host {
 	if len(list) == 0 {
-		r.fail(p, nil, "is empty; a VirtualService without hosts is for delegation, which is not supported yet", wantWildcard)
+		r.fail(
+			p, nil, "is empty; a VirtualService without hosts is for delegation, which is not supported yet",
+			wantWildcard,
+		)
 	}
 	var out []model.Host
 	for i, text := range list {
@@ -58,13 +61,13 @@ func (r *reader) virtualHosts(p path, list []string, forMesh bool) []model.Host 
 	return out
 }
 
-// httpRoute reads one entry of spec.http. With any mistake in it, it is Broken.
+// httpRoute reads one entry of spec.http. An error in it makes the route Broken.
 func (r *reader) httpRoute(p path, in *networking.HTTPRoute) *model.HTTPRoute {
 	start := r.mark()
 	out := &model.HTTPRoute{Name: in.GetName(), Matches: r.httpMatches(p.dot("match"), in.GetMatch())}
 	out.Rewrite = r.rewrite(p.dot("rewrite"), in.GetRewrite())
 	r.action(p, in, out)
-	out.Timeout = r.optional(p.dot("timeout"), in.GetTimeout())
+	out.Timeout = r.durationOrZero(p.dot("timeout"), in.GetTimeout())
 	if in.GetRetries() != nil {
 		out.Retries = r.pools.retries.Canonical(r.retryPolicy(p.dot("retries"), in.GetRetries()))
 	}
@@ -73,7 +76,7 @@ func (r *reader) httpRoute(p path, in *networking.HTTPRoute) *model.HTTPRoute {
 	out.CORS = r.cors(p.dot("corsPolicy"), in.GetCorsPolicy())
 	r.routeHeaders(p, in, out)
 	if len(out.Destinations) == 0 {
-		r.idle(p, in)
+		r.checkWithoutDestinations(p, in)
 		out.Timeout, out.Retries, out.Mirrors = 0, nil, nil
 	}
 	if broken := r.failure(start, p); broken != "" {
@@ -82,7 +85,7 @@ func (r *reader) httpRoute(p path, in *networking.HTTPRoute) *model.HTTPRoute {
 	return r.pools.httpRoutes.Canonical(out)
 }
 
-// action reads the one thing that a route does.
+// action reads what the route does: exactly one thing.
 func (r *reader) action(p path, in *networking.HTTPRoute, out *model.HTTPRoute) {
 	var actions []string
 	if len(in.GetRoute()) > 0 {
@@ -114,8 +117,9 @@ func (r *reader) action(p path, in *networking.HTTPRoute, out *model.HTTPRoute) 
 	out.Destinations = r.httpDestinations(p.dot("route"), in.GetRoute(), out)
 }
 
-// idle reports what cannot go with a redirect or a direct response, or does nothing beside one.
-func (r *reader) idle(p path, in *networking.HTTPRoute) {
+// checkWithoutDestinations reports settings that are wrong or without effect beside a redirect or a
+// direct response.
+func (r *reader) checkWithoutDestinations(p path, in *networking.HTTPRoute) {
 	if in.GetRedirect() == nil && in.GetDirectResponse() == nil {
 		return
 	}
@@ -138,7 +142,8 @@ func (r *reader) idle(p path, in *networking.HTTPRoute) {
 	}
 }
 
-// routeHeaders reads the route's own header operations. A request header Host is a rewrite of the authority, as in Istio.
+// routeHeaders reads the route's own header operations. As in Istio, a request header Host is a
+// rewrite of the authority.
 func (r *reader) routeHeaders(p path, in *networking.HTTPRoute, out *model.HTTPRoute) {
 	ops, authority := r.headerOps(p.dot("headers"), in.GetHeaders())
 	out.Headers = ops

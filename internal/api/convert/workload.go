@@ -13,21 +13,18 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Annotations by which a local mesh gives a pod loopback addresses of its own.
-const ()
-
 func (r *reader) namespace(in *corev1.Namespace) []Object {
 	return []Object{&model.Namespace{Meta: r.meta, Labels: r.labels("metadata.labels", in.Labels)}}
 }
 
-// node reads where a node stands. Nothing else of it counts, so that its heartbeats change nothing.
+// node reads the locality of a node and nothing else, so that heartbeats change nothing.
 func (r *reader) node(in *corev1.Node) []Object {
 	return []Object{&model.Node{Meta: r.meta, Locality: topology(in.Labels)}}
 }
 
 // pod gives a Workload until the pod has ended.
 func (r *reader) pod(in *corev1.Pod) []Object {
-	r.ending = in.DeletionTimestamp != nil
+	r.terminating = in.DeletionTimestamp != nil
 	if in.Status.Phase == corev1.PodSucceeded || in.Status.Phase == corev1.PodFailed {
 		return nil
 	}
@@ -48,7 +45,10 @@ func (r *reader) pod(in *corev1.Pod) []Object {
 }
 
 func (r *reader) ownAddresses(annotations map[string]string) *model.OwnAddresses {
-	own := model.OwnAddresses{App: r.ownAddress(annotations, kinds.AppAddressAnnotation), Outbound: r.ownAddress(annotations, kinds.OutboundAddressAnnotation)}
+	own := model.OwnAddresses{
+		App:      r.ownAddress(annotations, kinds.AppAddressAnnotation),
+		Outbound: r.ownAddress(annotations, kinds.OutboundAddressAnnotation),
+	}
 	if own == (model.OwnAddresses{}) {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (r *reader) ownAddress(annotations map[string]string, name string) string {
 	if !set {
 		return ""
 	}
-	a, _ := r.reachable(path("metadata.annotations").key(name), text)
+	a, _ := r.unicastAddress(path("metadata.annotations").key(name), text)
 	return a
 }
 
@@ -70,7 +70,7 @@ func (r *reader) podIPs(status *corev1.PodStatus) []string {
 		if text == "" {
 			return
 		}
-		if a, ok := r.reachable(p, text); ok && !slices.Contains(out, a) {
+		if a, ok := r.unicastAddress(p, text); ok && !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
@@ -81,8 +81,8 @@ func (r *reader) podIPs(status *corev1.PodStatus) []string {
 	return out
 }
 
-// containerPorts are the ports that named target ports can mean: those of containers, and of init containers that go on
-// running. The first of a name counts, as in Kubernetes.
+// containerPorts returns the ports to which named target ports can refer: those of containers, and
+// of init containers that keep running. The first of a name wins, as in Kubernetes.
 func (r *reader) containerPorts(spec *corev1.PodSpec) model.PortNames {
 	out := map[string]uint16{}
 	add := func(p path, ports []corev1.ContainerPort) {
@@ -106,8 +106,8 @@ func (r *reader) containerPorts(spec *corev1.PodSpec) model.PortNames {
 	return model.PortNamesOf(out)
 }
 
-// podLocality reads a pod's own labels; a node's come with the node. A label cannot hold a slash, so istio-locality may
-// have dots in its place.
+// podLocality reads a pod's own labels. Those of its node are read with the node. A label cannot
+// hold a slash, so istio-locality may have dots instead.
 func podLocality(labels map[string]string) model.Locality {
 	if text := labels["istio-locality"]; text != "" {
 		if !strings.Contains(text, "/") {
@@ -126,7 +126,8 @@ func topology(labels map[string]string) model.Locality {
 	}
 }
 
-// ServiceOf is the Service that a changed EndpointSlice is of; of what is none, it is no Service's key.
+// ServiceOf returns the Service of a changed EndpointSlice. For other changes it returns the zero
+// key.
 func ServiceOf(c source.Change) source.Key {
 	slice, ok := c.Object.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -135,14 +136,17 @@ func ServiceOf(c source.Change) source.Key {
 	return source.Key{Kind: kinds.Service, Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 }
 
-// endpointSlice gives nothing for a slice that belongs to no service.
+// endpointSlice gives nothing for a slice without a service.
 func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) []Object {
 	service := in.Labels[discoveryv1.LabelServiceName]
 	if service == "" {
 		return r.ignore()
 	}
 	if in.AddressType == discoveryv1.AddressTypeFQDN {
-		r.fail("addressType", in.AddressType, "slices of names are not used", "IPv4 or IPv6; for names, a ServiceEntry with resolution DNS")
+		r.fail(
+			"addressType", in.AddressType, "slices of names are not used",
+			"IPv4 or IPv6; for names, a ServiceEntry with resolution DNS",
+		)
 		return nil
 	}
 	if !isName(service) {
@@ -158,7 +162,7 @@ func (r *reader) endpointSlice(in *discoveryv1.EndpointSlice) []Object {
 	}}
 }
 
-// slicePorts reads the ports of TCP; proxies do not handle others.
+// slicePorts reads the TCP ports. Proxies handle no others.
 func (r *reader) slicePorts(list []discoveryv1.EndpointPort) []model.SlicePort {
 	var out []model.SlicePort
 	for i, in := range list {
@@ -205,7 +209,7 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 			r.fail(path("endpoints").at(i).dot("addresses"), nil, "is empty", "an IP address")
 		}
 		for j, text := range in.Addresses {
-			a, ok := r.reachable(path(fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)), text)
+			a, ok := r.unicastAddress(path(fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)), text)
 			if ok && known {
 				host.Address = a
 				out = append(out, host)
@@ -215,7 +219,7 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 	return out
 }
 
-// hints are the zones that an endpoint is meant for.
+// hints returns the zones that an endpoint is meant for.
 func hints(in *discoveryv1.EndpointHints) model.Zones {
 	if in == nil || len(in.ForZones) == 0 {
 		return ""
@@ -227,8 +231,8 @@ func hints(in *discoveryv1.EndpointHints) model.Zones {
 	return model.ZonesOf(zones)
 }
 
-// unreadyPods are pods that are about to be endpoints, or were: callers expect their identities before the first call, and as long as
-// there are connections to them.
+// unreadyPods returns pods that will soon be endpoints, or were. Callers expect their identities
+// before the first call, and while connections to them last.
 func (r *reader) unreadyPods(list []discoveryv1.Endpoint) []string {
 	var out []string
 	for _, in := range list {
@@ -241,9 +245,10 @@ func (r *reader) unreadyPods(list []discoveryv1.Endpoint) []string {
 	return sorted(out)
 }
 
-// health follows the API: an unknown condition of ready counts as ready, one of serving as that of ready. What is not ready
-// is no endpoint, unless the mesh wants to see it: a proxy that is told of it can only leave it out, at the price of a push more
-// when a pod starts and when it ends. Envoy finishes what it has under way with an endpoint that goes.
+// health follows the API: an unknown ready counts as ready, an unknown serving as ready. What is
+// not ready is no endpoint unless Options.Unready is set. A proxy could only leave it out, at the
+// price of one more push when a pod starts and when it ends. Envoy finishes requests to an endpoint
+// that goes.
 func (r *reader) health(c discoveryv1.EndpointConditions) (h model.Health, known bool) {
 	ready := c.Ready == nil || *c.Ready
 	serving := ready

@@ -9,7 +9,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// workloadEntry gives a WorkloadEntry; none if a field is wrong, since callers would go astray.
+// workloadEntry gives nothing if a field is wrong: calls might go to a wrong place.
 func (r *reader) workloadEntry(in *networkingv1.WorkloadEntry) []Object {
 	p, start := path("spec"), r.mark()
 	at := r.workloadAddress(p, &in.Spec, false)
@@ -22,10 +22,15 @@ func (r *reader) workloadEntry(in *networkingv1.WorkloadEntry) []Object {
 		labels[model.TLSModeLabel] = model.TLSModeIstio // an account of the mesh says that there is a sidecar
 	}
 	w := &model.WorkloadEntry{
-		Meta: r.meta, Labels: r.labels(p.dot("labels"), labels), Address: at.Address, Weight: at.Weight, Locality: at.Locality,
-		Account: at.Account, Ports: model.PortNamesOf(r.workloadPorts(p.dot("ports"), &in.Spec)),
+		Meta:     r.meta,
+		Labels:   r.labels(p.dot("labels"), labels),
+		Address:  at.Address,
+		Weight:   at.Weight,
+		Locality: at.Locality,
+		Account:  at.Account,
+		Ports:    model.PortNamesOf(r.workloadPorts(p.dot("ports"), &in.Spec)),
 	}
-	r.unused(p, in.Spec.ProtoReflect())
+	r.reportUnused(p, in.Spec.ProtoReflect())
 	if r.failure(start, p) != "" {
 		return nil
 	}
@@ -35,8 +40,8 @@ func (r *reader) workloadEntry(in *networkingv1.WorkloadEntry) []Object {
 	return []Object{w}
 }
 
-// isHealthy reports whether nobody checks the health of a WorkloadEntry, or the last check went well. A check that has not
-// come to a result yet counts as failed.
+// isHealthy reports whether the last health check of a WorkloadEntry succeeded, or nobody checks
+// it. A check without a result yet counts as failed.
 func isHealthy(in *networkingv1.WorkloadEntry) bool {
 	if _, checked := in.GetAnnotations()[kinds.HealthAnnotation]; !checked {
 		return true

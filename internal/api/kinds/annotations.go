@@ -9,7 +9,8 @@ const (
 	ClassAnnotation        = "kubernetes.io/ingress.class"
 	// HealthAnnotation marks WorkloadEntries whose health somebody reports in their status.
 	HealthAnnotation = "proxy.istio.io/health-checks-enabled"
-	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh loopback addresses of its own.
+	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh its own
+	// loopback addresses.
 	AppAddressAnnotation      = "lateen.io/app-address"
 	OutboundAddressAnnotation = "lateen.io/outbound-address"
 )

@@ -29,11 +29,11 @@ type API struct {
 	Group string
 	// Versions are those in which manifests are accepted. API servers are asked for the first one.
 	Versions []string
-	// Custom groups are defined by CustomResourceDefinitions, so an API server may not have them.
+	// Custom is set for groups that CustomResourceDefinitions define. An API server may lack them.
 	Custom bool
 }
 
-// Descriptor is what is known about one kind. It belongs to the table: nobody changes it.
+// Descriptor is one line of the table. Nobody changes it.
 type Descriptor struct {
 	Kind Kind
 	API
@@ -41,29 +41,28 @@ type Descriptor struct {
 	Resource string
 	// New returns an empty object of its Go type.
 	New func() metav1.Object
-	// ClusterScoped kinds stand in no namespace.
+	// ClusterScoped is set for kinds without a namespace.
 	ClusterScoped bool
 	// Names is the rule for metadata.name.
 	Names NameRule
 
 	// Watch says how the Kubernetes source reads it. Manifests of every kind are read.
 	Watch Watch
-	// LocalOnly kinds are input of the runtime of "lateen up" alone: nothing is converted of them,
-	// and no API server is asked for them, since others act on them in a cluster.
+	// LocalOnly kinds are input of the runtime of "lateen up" alone. They are not converted. API
+	// servers are not asked for them, because in a cluster other programs act on them.
 	LocalOnly bool
 
-	// DependsOnMesh tells that what an object means depends on the mesh configuration too: it is
-	// converted again when that changes.
+	// DependsOnMesh is set if the meaning of an object also depends on the mesh configuration. The
+	// object is converted again when that changes.
 	DependsOnMesh bool
-	// Protects tells that its objects limit who is served. While one cannot be read, calls are
-	// refused.
+	// Protects is set if objects limit who is served. While one cannot be read, calls are refused.
 	Protects bool
 
 	// Status is what Lateen writes into its status.
 	Status Status
 	// RegistryType is the label "type" of its pilot_k8s_reg_events; empty if it has none.
 	RegistryType string
-	// ConfigEvents tells that pilot_k8s_cfg_events counts it.
+	// ConfigEvents is set if pilot_k8s_cfg_events counts it.
 	ConfigEvents bool
 }
 
@@ -71,17 +70,19 @@ type Descriptor struct {
 type Watch struct {
 	// Fields is the field selector of all requests.
 	Fields string
-	// MeshConfigOnly limits them to the object with the mesh configuration, in the root namespace.
+	// MeshConfigOnly limits the requests to the object with the mesh configuration, in the root
+	// namespace.
 	MeshConfigOnly bool
-	// Optional kinds hold the first state not back while they may not be read.
+	// Optional kinds do not delay the first state while they may not be read.
 	Optional bool
 	// Revisioned objects belong to another control plane if their RevisionLabel says so.
 	Revisioned bool
-	// Labels tells that the labels of a custom object count beside its spec.
+	// Labels is set if the labels of a custom object count beside its spec.
 	Labels bool
 	// Condition is the condition in the status of a custom object that counts; empty if none does.
 	Condition string
-	// CountsSame tells that pilot_k8s_reg_events counts updates that change nothing that is used.
+	// CountsSame is set if pilot_k8s_reg_events also counts updates that change nothing that is
+	// used.
 	CountsSame bool
 }
 
@@ -91,9 +92,9 @@ type Status uint8
 // What may be written.
 const (
 	NoStatus Status = iota
-	// Conditions: whether all of it is in force, as a condition.
+	// Conditions: a condition that says whether all of the object is in force.
 	Conditions
-	// Address: where the gateways are that serve it.
+	// Address: the addresses of the gateways that serve it.
 	Address
 )
 
@@ -107,7 +108,7 @@ const (
 	ServiceName                  // RFC 1035, a label: names of Services become host names
 )
 
-// APIVersions returns the values of apiVersion in which it is accepted, the preferred one first.
+// APIVersions returns the accepted values of apiVersion, the preferred one first.
 func (d *Descriptor) APIVersions() []string {
 	var all []string
 	for _, v := range d.Versions {
@@ -116,7 +117,7 @@ func (d *Descriptor) APIVersions() []string {
 	return all
 }
 
-// GroupVersionResource returns where the API server serves it in its preferred version.
+// GroupVersionResource returns the resource that the API server serves, in the preferred version.
 func (d *Descriptor) GroupVersionResource() schema.GroupVersionResource {
 	if len(d.Versions) == 0 {
 		return schema.GroupVersionResource{}
@@ -128,14 +129,14 @@ func (d *Descriptor) GroupVersionResource() schema.GroupVersionResource {
 type index struct {
 	all    []*Descriptor
 	byKind map[Kind]*Descriptor
-	none   *Descriptor
+	unread *Descriptor
 }
 
-// theIndex builds the index once, at its first use.
-var theIndex = sync.OnceValue(newIndex)
+// tableIndex builds the index once, at its first use.
+var tableIndex = sync.OnceValue(newIndex)
 
 func newIndex() *index {
-	x := &index{byKind: map[Kind]*Descriptor{}, none: &Descriptor{}}
+	x := &index{byKind: map[Kind]*Descriptor{}, unread: &Descriptor{}}
 	for _, d := range table() {
 		x.all = append(x.all, &d)
 		x.byKind[d.Kind] = &d
@@ -143,29 +144,30 @@ func newIndex() *index {
 	return x
 }
 
-// Of returns what is known about a kind. No field is set for a kind that Lateen does not read.
+// Of returns the descriptor of a kind. For a kind that Lateen does not read no field is set.
 func Of(k Kind) *Descriptor {
-	x := theIndex()
+	x := tableIndex()
 	if d := x.byKind[k]; d != nil {
 		return d
 	}
-	return x.none
+	return x.unread
 }
 
 // All returns the kinds that Lateen reads, in the order of the table.
-func All() []*Descriptor { return slices.Clone(theIndex().all) }
+func All() []*Descriptor { return slices.Clone(tableIndex().all) }
 
 // Watched returns the kinds that the Kubernetes source reads.
 func Watched() []*Descriptor {
 	return slices.DeleteFunc(All(), func(d *Descriptor) bool { return d.LocalOnly })
 }
 
-// WithStatus returns the kinds into whose status Lateen writes this.
+// WithStatus returns the kinds into whose status Lateen writes s.
 func WithStatus(s Status) []*Descriptor {
 	return slices.DeleteFunc(All(), func(d *Descriptor) bool { return d.Status != s })
 }
 
-// Unread returns the apiVersions, in no order, of kinds that exist and that Lateen does not read.
+// Unread returns the kinds that exist and that Lateen does not read, with their apiVersions in no
+// order.
 func Unread() map[Kind][]string {
 	all := map[Kind][]string{}
 	for version, names := range unread() {
@@ -176,6 +178,6 @@ func Unread() map[Kind][]string {
 	return all
 }
 
-// UnreadProtects reports whether a kind that Lateen does not read is there to protect. Whoever
-// writes an object of it relies on it.
+// UnreadProtects reports whether an unread kind protects something. Whoever writes an object of it
+// relies on it.
 func UnreadProtects(k Kind) bool { return slices.Contains(unreadProtecting(), k) }

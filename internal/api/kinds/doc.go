@@ -1,13 +1,13 @@
-// Package kinds declares the kinds of objects that Lateen knows of. One table says of each kind that
-// is read where it is served, of which Go type it is, which sources read it and how, what its
-// objects depend on, and what is written and counted about it. Another one names the kinds that
-// exist and are not read. Lists of kinds elsewhere are made from these.
+// Package kinds declares the kinds of objects. One table has the kinds that Lateen reads. For each
+// it holds the API group and versions, the Go type, how sources read it, what its objects depend
+// on, and which status and metrics it has. A second table names the kinds that exist and are not
+// read. All lists of kinds elsewhere are made from these.
 //
-//	kinds.All() ──► source/manifest, source/kube, ingest, admission, status, deploy, app, perf
+//	kinds.All() ──► source/manifest, source/kube, api/convert, cluster/*, app, perf
 //
 // To read another kind, add its constant and a line to table.go, and a line to the table of
-// conversions in ingest. How objects are converted (ingest) and trimmed (source/kube) stands there,
-// in one table each by kind; tests hold them against this one.
+// conversions in api/convert. How objects are converted (api/convert) and trimmed (source/kube) is
+// written there, in one table each by kind. Tests compare them with this one.
 //
 // It imports types of Kubernetes and Istio, and nothing of Lateen.
 package kinds

@@ -33,7 +33,7 @@ func TestEachConstantHasOneLine(t *testing.T) {
 	require.Empty(t, constants, "constants without a line")
 }
 
-func TestLinesAreWhole(t *testing.T) {
+func TestTableLinesAreComplete(t *testing.T) {
 	resources := map[string]bool{}
 	for _, d := range All() {
 		require.NotEmpty(t, d.Versions, d.Kind)
@@ -83,7 +83,7 @@ func TestIstioGroupsAreThoseOfItsKinds(t *testing.T) {
 	}
 }
 
-func TestNothingIsKnownOfOtherKinds(t *testing.T) {
+func TestUnknownKindsHaveNoDescriptor(t *testing.T) {
 	require.Nil(t, Kind("Widget").NewObject())
 	require.Zero(t, *Of("Widget"))
 	require.Zero(t, testing.AllocsPerRun(100, func() { Of("Widget"); Of(Pod) }))

@@ -204,5 +204,5 @@ func unread() map[string]string {
 	}
 }
 
-// unreadProtecting are those of the unread kinds that are there to protect, or often do.
+// unreadProtecting returns those of the unread kinds that are there to protect, or often do.
 func unreadProtecting() []Kind { return []Kind{"RequestAuthentication", "EnvoyFilter", "WasmPlugin"} }

@@ -11,18 +11,20 @@ import (
 	"weak"
 )
 
-// Pool makes values of one type canonical: equal content, followed through pointers, means the same pointer. Ingest passes
-// what stands in input structs through it (a route, a traffic policy), so that an object that was sent again with equal
-// content, or changed elsewhere, keeps the pointers of its parts. It holds values weakly and is safe for concurrent use.
+// Pool makes values of one type canonical: equal content, followed through pointers, gets one
+// pointer. Conversions use it for parts of translation inputs, such as routes and traffic policies.
+// So the parts of an object that did not change keep their pointers. It holds values weakly and is
+// safe for concurrent use.
 type Pool[T any] struct {
 	mu    sync.Mutex
 	known map[[16]byte]weak.Pointer[T]
 }
 
-// NewPool makes an empty pool.
+// NewPool returns an empty pool.
 func NewPool[T any]() *Pool[T] { return &Pool[T]{known: map[[16]byte]weak.Pointer[T]{}} }
 
-// Canonical returns the one pointer for the content of v, which must not be changed after. Nil stays nil.
+// Canonical returns the one pointer for the content of v, which must not be changed afterwards. Nil
+// stays nil.
 func (p *Pool[T]) Canonical(v *T) *T {
 	if v == nil {
 		return nil
@@ -46,39 +48,39 @@ func (p *Pool[T]) forget(print [16]byte) {
 	}
 }
 
-// Fingerprint is a hash of a model value's content, followed through pointers, slices and structs. Equal content has equal
-// fingerprints in every process. Model types hold no maps, functions or interfaces; a value with one panics in tests of
-// the type, never on a user's input.
+// Fingerprint returns a hash of a model value's content, followed through pointers, slices and
+// structs. Equal content has equal fingerprints in every process. Model types hold no maps,
+// functions or interfaces. A type with one panics in its tests, never on a user's input.
 func Fingerprint(v any) [16]byte {
-	p := printer{h: sha256.New(), next: make([]byte, 0, 2*printerChunk)}
+	p := hasher{h: sha256.New(), buffer: make([]byte, 0, 2*hashChunk)}
 	p.add(reflect.ValueOf(v))
 	var sum [sha256.Size]byte
-	p.h.Write(p.next)
+	p.h.Write(p.buffer)
 	p.h.Sum(sum[:0])
 	return [16]byte(sum[:16])
 }
 
-// printer hashes values, many small parts at once.
-type printer struct {
-	h    hash.Hash
-	next []byte // is to be hashed next
+// hasher hashes values, many small parts at a time.
+type hasher struct {
+	h      hash.Hash
+	buffer []byte // not hashed yet
 }
 
-const printerChunk = 512
+const hashChunk = 512
 
-func (p *printer) number(n uint64) {
-	if len(p.next) >= printerChunk {
-		p.h.Write(p.next)
-		p.next = p.next[:0]
+func (p *hasher) number(n uint64) {
+	if len(p.buffer) >= hashChunk {
+		p.h.Write(p.buffer)
+		p.buffer = p.buffer[:0]
 	}
-	p.next = binary.LittleEndian.AppendUint64(p.next, n)
+	p.buffer = binary.LittleEndian.AppendUint64(p.buffer, n)
 }
 
-func (p *printer) add(v reflect.Value) {
+func (p *hasher) add(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		p.number(uint64(v.Len()))
-		p.next = append(p.next, v.String()...)
+		p.buffer = append(p.buffer, v.String()...)
 	case reflect.Bool:
 		if v.Bool() {
 			p.number(1)

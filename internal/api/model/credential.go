@@ -8,30 +8,31 @@ import (
 	"strings"
 )
 
-// Credential is what a Secret holds for TLS: a certificate with its key, authorities to check others by, or both. It is for
-// the proxies of its own namespace alone. A part that cannot be used is left out.
+// Credential is what a Secret holds for TLS: a certificate with its key, authorities to verify
+// others with, or both. Only proxies of its own namespace may get it. Unusable parts are left out.
 type Credential struct {
 	Meta
 	Pair        *KeyPair     // nil: none
 	Authorities *Authorities // nil: none
-	// BadPair and BadAuthorities tell that the Secret means to hold one, and it cannot be used: who has one keeps it.
+	// BadPair and BadAuthorities are set if the Secret has such a part and it is unusable. Proxies
+	// that have an earlier one keep it.
 	BadPair, BadAuthorities bool
 }
 
-// Holding is whether a Secret has what is wanted of it.
+// Holding says whether a Secret has a part that is needed.
 type Holding uint8
 
-// The worst is the least.
+// The states, the worst first.
 const (
-	// Missing: there is no Secret of the name, or it is for something else.
+	// Missing: there is no Secret of the name, or it has no such part.
 	Missing Holding = iota
-	// Bad is what cannot be used. Proxies are not sent it, and keep the one that they have.
+	// Bad: the part is unusable. Proxies do not get it, and keep an earlier one.
 	Bad
-	// Good is what can be used.
+	// Good: the part is usable.
 	Good
 )
 
-// HoldsPair tells of the certificate and its key; nil holds none.
+// HoldsPair returns the state of the certificate and its key. A nil Credential has none.
 func (c *Credential) HoldsPair() Holding {
 	switch {
 	case c == nil || c.Pair == nil && !c.BadPair:
@@ -42,7 +43,7 @@ func (c *Credential) HoldsPair() Holding {
 	return Good
 }
 
-// HoldsAuthorities tells of the authorities; nil holds none.
+// HoldsAuthorities returns the state of the authorities. A nil Credential has none.
 func (c *Credential) HoldsAuthorities() Holding {
 	switch {
 	case c == nil || c.Authorities == nil && !c.BadAuthorities:
@@ -53,31 +54,31 @@ func (c *Credential) HoldsAuthorities() Holding {
 	return Good
 }
 
-// KeyPair is a certificate with those that vouch for it and its private key, in PEM. It was checked: the key is the
-// certificate's, and of a kind that Envoy takes.
+// KeyPair is a certificate chain and its private key, in PEM. It was verified: the key belongs to
+// the certificate, and Envoy accepts its kind.
 type KeyPair struct {
 	Chain, Key Sensitive
 }
 
-// Authorities are certificates to check others by, in PEM, and lists of those that were revoked, if there are any.
+// Authorities are CA certificates in PEM, and revocation lists if there are any.
 type Authorities struct {
 	Certificates, Revoked Sensitive
 }
 
-// Sensitive is text that is never shown: whatever prints, logs or encodes it shows a short hash in its place, which tells two
-// of them apart. Text is the one way to it.
+// Sensitive is text that is never shown. Whatever prints, logs or encodes it shows a short hash
+// instead, so that two values can be told apart. Only Text returns it.
 type Sensitive struct{ text string }
 
-// Hidden makes text Sensitive.
-func Hidden(text string) Sensitive { return Sensitive{text} }
+// NewSensitive makes text Sensitive.
+func NewSensitive(text string) Sensitive { return Sensitive{text} }
 
-// Text is what is hidden. It is for the resource that goes to the proxy, and for nothing else.
+// Text returns the text. It is for the resource that goes to the proxy, and for nothing else.
 func (s Sensitive) Text() string { return s.text }
 
-// IsEmpty tells that nothing is hidden.
+// IsEmpty reports whether the text is empty.
 func (s Sensitive) IsEmpty() bool { return s.text == "" }
 
-// String is a hash of the text.
+// String returns a hash of the text.
 func (s Sensitive) String() string {
 	if s.text == "" {
 		return ""
@@ -101,19 +102,21 @@ const (
 	caSuffix     = "-cacert"
 )
 
-// SecretName is the name of the resource with the certificate of a credential.
+// SecretName returns the name of the resource with a credential's certificate.
 func SecretName(credential string) string { return secretScheme + credential }
 
-// AuthoritiesName is the name of the resource with the authorities that go with a credential.
+// AuthoritiesName returns the name of the resource with a credential's authorities.
 func AuthoritiesName(credential string) string { return secretScheme + credential + caSuffix }
 
-// WantCredential is what a Secret should be that a credential names, for messages.
+// WantCredential describes a valid Secret for a credential, for messages.
 const WantCredential = "a Secret of type kubernetes.io/tls, or one with the keys cert, key and cacert"
 
-// AuthoritiesOf is the name of the Secret that holds the authorities of a credential, unless its own does.
+// AuthoritiesOf returns the name of the Secret with the authorities of a credential, used if its
+// own Secret has none.
 func AuthoritiesOf(credential string) string { return credential + caSuffix }
 
-// CredentialsOf are the credentials that a Secret is for: that of its own name, and that of which it holds the authorities.
+// CredentialsOf returns the credentials that a Secret belongs to: the one of its name, and the one
+// whose authorities it holds.
 func CredentialsOf(secret string) []string {
 	if of, ok := strings.CutSuffix(secret, caSuffix); ok && of != "" {
 		return []string{secret, of}

@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever prints, logs or encodes a credential, what is in it does not come out.
-func TestHiddenIsNeverPrinted(t *testing.T) {
-	c := &Credential{Pair: &KeyPair{Chain: Hidden("chain hush"), Key: Hidden("key hush")}, Authorities: &Authorities{Certificates: Hidden("ca hush")}}
+// Printing, logging or encoding a credential never shows its content.
+func TestSensitiveTextIsNeverPrinted(t *testing.T) {
+	c := &Credential{Pair: &KeyPair{
+		Chain: NewSensitive("chain hush"), Key: NewSensitive("key hush"),
+	}, Authorities: &Authorities{Certificates: NewSensitive("ca hush")}}
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb+verb+verb, *c.Pair, *c.Authorities, c.Pair.Key)
@@ -24,7 +26,7 @@ func TestHiddenIsNeverPrinted(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("log", "key", c.Pair.Key, "credential", c)
 	require.NotContains(t, out.String(), "hush")
 	require.NotContains(t, out.String(), fmt.Sprintf("%x", "hush"))
-	require.NotEqual(t, Hidden("a").String(), Hidden("b").String())
+	require.NotEqual(t, NewSensitive("a").String(), NewSensitive("b").String())
 	require.Equal(t, "key hush", c.Pair.Key.Text())
 }
 

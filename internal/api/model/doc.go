@@ -1,4 +1,4 @@
-// Package model owns the mesh's own types: services, endpoints, workloads, hosts, routes and policies, as plain
-// immutable values without a trace of Kubernetes or Envoy. Objects name each other, they never point to each other.
-// It may import api/kinds and source.
+// Package model holds the mesh's own types: services, endpoints, workloads, hosts, routes and
+// policies. They are plain immutable values without types of Kubernetes or Envoy. Objects refer to
+// each other by name, never by pointer. It may import api/kinds and source.
 package model

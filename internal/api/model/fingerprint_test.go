@@ -8,17 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever field of an object differs, at any depth, the object is another: an update that changes it alone is not lost.
+// Whatever field of an object differs, at any depth, the object is another: an update that changes
+// it alone is not lost.
 func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 	for _, o := range []Object{
-		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &Guard{}, &Workload{}, &Namespace{}, &Node{}, &EndpointSlice{}, &MeshConfig{}, &Credential{}, &IngressClass{},
+		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &Guard{}, &Workload{}, &Namespace{},
+		&Node{}, &EndpointSlice{}, &MeshConfig{}, &Credential{}, &IngressClass{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)
 		before := Fingerprint(full.Interface())
 		twin := reflect.New(reflect.TypeOf(o).Elem())
 		fill(twin.Elem(), 0)
-		require.True(t, Same(full.Interface(), twin.Interface()))
+		require.True(t, Equal(full.Interface(), twin.Interface()))
 		leaves := 0
 		eachLeaf(full.Elem(), full.Elem().Type().String(), func(path string, leaf reflect.Value) {
 			leaves++
@@ -26,7 +28,7 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 			for _, other := range others(leaf) {
 				leaf.Set(other)
 				require.NotEqual(t, before, Fingerprint(full.Interface()), path)
-				require.False(t, Same(full.Interface(), twin.Interface()), path)
+				require.False(t, Equal(full.Interface(), twin.Interface()), path)
 			}
 			leaf.Set(old)
 		})
@@ -35,12 +37,13 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 	}
 }
 
-// opaque tells that a value is a leaf, whatever is in it.
+// opaque reports whether a value is a leaf, whatever it contains.
 func opaque(v reflect.Value) bool {
 	return v.Type() == reflect.TypeFor[Labels]() || v.Type() == reflect.TypeFor[Sensitive]()
 }
 
-// fill gives each slice one item, each pointer a value and labels a pod's name; TrafficPolicy holds itself.
+// fill gives each slice one item, each pointer a value and labels a pod's name; TrafficPolicy holds
+// itself.
 func fill(v reflect.Value, depth int) {
 	switch {
 	case v.Type() == reflect.TypeFor[Labels]():
@@ -76,15 +79,18 @@ func eachLeaf(v reflect.Value, path string, f func(string, reflect.Value)) {
 	}
 }
 
-// others are other values than a leaf has: for labels some that another pod of the same StatefulSet has.
+// others are other values than a leaf has: for labels some that another pod of the same StatefulSet
+// has.
 func others(leaf reflect.Value) []reflect.Value {
 	v := reflect.New(leaf.Type()).Elem()
 	v.Set(leaf)
 	switch {
 	case v.Type() == reflect.TypeFor[Labels]():
-		return []reflect.Value{reflect.ValueOf(LabelsOf(map[string]string{"other": "x"})), reflect.ValueOf(ofPod("db-1"))}
+		return []reflect.Value{
+			reflect.ValueOf(LabelsOf(map[string]string{"other": "x"})), reflect.ValueOf(ofPod("db-1")),
+		}
 	case v.Type() == reflect.TypeFor[Sensitive]():
-		return []reflect.Value{reflect.ValueOf(Hidden("other"))}
+		return []reflect.Value{reflect.ValueOf(NewSensitive("other"))}
 	case v.Kind() == reflect.String:
 		v.SetString(v.String() + "x")
 	case v.Kind() == reflect.Bool:

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// Host is a host name as Istio's API has it: a DNS name in lower case, "*", or a wildcard "*.example.com".
+// Host is a host name as Istio's API has it: a DNS name in lower case, "*", or a wildcard
+// "*.example.com".
 type Host string
 
-// IsWildcard tells "*" and "*.suffix" from plain names.
+// IsWildcard reports whether the host is "*" or "*.suffix".
 func (h Host) IsWildcard() bool { return strings.HasPrefix(string(h), "*") }
 
-// Covers tells whether every name that o stands for is one that h stands for.
+// Covers reports whether h stands for every name that o stands for.
 func (h Host) Covers(o Host) bool {
 	if h == o || h == "*" {
 		return true
@@ -22,11 +23,11 @@ func (h Host) Covers(o Host) bool {
 	return strings.HasSuffix(string(o), string(h[1:])) && len(o) > len(h)-1
 }
 
-// Overlaps tells whether some name is covered by both.
+// Overlaps reports whether both stand for some common name.
 func (h Host) Overlaps(o Host) bool { return h.Covers(o) || o.Covers(h) }
 
-// Patterns yields the names that may select h, most specific first: itself, then its wildcards ("a.b.c" → "a.b.c",
-// "*.b.c", "*.c", "*").
+// Patterns yields the names that may select h, most specific first: h itself, then its wildcards
+// ("a.b.c" → "a.b.c", "*.b.c", "*.c", "*").
 func (h Host) Patterns() iter.Seq[Host] {
 	return func(yield func(Host) bool) {
 		if !yield(h) || h == "*" {
@@ -48,8 +49,8 @@ func (h Host) Patterns() iter.Seq[Host] {
 	}
 }
 
-// Resolve makes a fully qualified name of a short one, as Istio's API does: a name without a dot is a service of the
-// namespace; others stay.
+// Resolve completes a short name, as Istio's API does: a name without a dot is a service of the
+// namespace. Other names stay.
 func Resolve(name, namespace, domain string) Host {
 	name = strings.ToLower(name)
 	if name == "" || name == "*" || strings.Contains(name, ".") {

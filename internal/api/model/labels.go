@@ -9,32 +9,35 @@ import (
 	"unique"
 )
 
-// Labels that mean something by their name: where a pod runs, and that its endpoints take nothing new.
+// Labels that mean something by their name: where a pod runs, and that its endpoints take nothing
+// new.
 const (
 	RegionLabel   = "topology.kubernetes.io/region"
 	ZoneLabel     = "topology.kubernetes.io/zone"
 	SubzoneLabel  = "topology.istio.io/subzone"
 	HostnameLabel = "kubernetes.io/hostname"
 	DrainingLabel = "istio.io/draining"
-	// TLSModeLabel with the value TLSModeIstio is what pods have that take mutual TLS of the mesh.
+	// TLSModeLabel with the value TLSModeIstio marks pods that accept mutual TLS of the mesh.
 	TLSModeLabel = "security.istio.io/tlsMode"
 	TLSModeIstio = "istio"
 )
 
-// HintsMark stands for the hints of an endpoint where labels of endpoints are told apart. No label has such a name.
+// HintsMark stands for the zone hints of an endpoint in lists of label keys. It is no valid key.
 const HintsMark = "(for zones)"
 
-// Labels that no two pods of a StatefulSet have in common: the pod's own name, and the number that it ends in.
+// Labels that no two pods of a StatefulSet have in common: the pod's own name, and the number that
+// it ends in.
 const (
 	PodNameLabel  = "statefulset.kubernetes.io/pod-name"
 	PodIndexLabel = "apps.kubernetes.io/pod-index"
 )
 
-// Labels is a set of labels (or a selector over them) in one canonical, comparable form, so that equal sets are equal values and may
-// stand in an input struct.
+// Labels is a set of labels, or a selector over them, in one canonical, comparable form. Equal sets
+// are equal values, so Labels may stand in a translation input.
 //
-// The text is sorted lines of "key=value". A pod's name stands beside it, and lines whose values follow from that are the key alone. So
-// replicas have equal texts also where each has labels of its own, and equal ones are one.
+// The text is sorted lines of "key=value". The pod's name is kept apart, and a line whose value
+// follows from it has only the key. So replicas have equal texts although each has labels of its
+// own, and share the memory of one.
 type Labels struct{ text, pod string }
 
 // LabelsOf makes Labels of a map.
@@ -43,7 +46,7 @@ func LabelsOf(m map[string]string) Labels {
 	pod, named := m[PodNameLabel]
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		b.WriteString(k)
-		if follows, does := ofName(pod, k); !named || !does || follows != m[k] {
+		if follows, does := fromPodName(pod, k); !named || !does || follows != m[k] {
 			b.WriteByte('=')
 			b.WriteString(m[k])
 		}
@@ -52,8 +55,8 @@ func LabelsOf(m map[string]string) Labels {
 	return Labels{unique.Make(b.String()).Value(), pod}
 }
 
-// ofName is the value of a label that follows from a pod's name; false for one that does not.
-func ofName(pod, key string) (string, bool) {
+// fromPodName returns the value of a label that follows from a pod's name; false for other labels.
+func fromPodName(pod, key string) (string, bool) {
 	switch key {
 	case PodNameLabel:
 		return pod, true
@@ -68,7 +71,7 @@ func (l Labels) all(yield func(key, value string) bool) {
 	for line := range strings.Lines(l.text) {
 		k, v, whole := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		if !whole {
-			v, _ = ofName(l.pod, k)
+			v, _ = fromPodName(l.pod, k)
 		}
 		if !yield(k, v) {
 			return
@@ -76,10 +79,10 @@ func (l Labels) all(yield func(key, value string) bool) {
 	}
 }
 
-// IsEmpty tells that there are none.
+// IsEmpty reports whether there are no labels.
 func (l Labels) IsEmpty() bool { return l.text == "" }
 
-// Map is a fresh map of the labels.
+// Map returns the labels as a new map.
 func (l Labels) Map() map[string]string {
 	return maps.Collect(l.all)
 }
@@ -90,7 +93,7 @@ func (l Labels) Pairs() iter.Seq[string] {
 		for line := range strings.Lines(l.text) {
 			pair := strings.TrimSuffix(line, "\n")
 			if !strings.Contains(pair, "=") {
-				value, _ := ofName(l.pod, pair)
+				value, _ := fromPodName(l.pod, pair)
 				pair += "=" + value
 			}
 			if !yield(pair) {
@@ -100,8 +103,8 @@ func (l Labels) Pairs() iter.Seq[string] {
 	}
 }
 
-// FirstPair is the first of Pairs, empty when there are none. Whatever l selects has it, so that what selects some labels is
-// found by their pairs.
+// FirstPair returns the first of Pairs, or "". Everything that l selects has this pair, so an index
+// by pairs finds the selectors of given labels.
 func (l Labels) FirstPair() string {
 	for pair := range l.Pairs() {
 		return pair
@@ -109,12 +112,12 @@ func (l Labels) FirstPair() string {
 	return ""
 }
 
-// Get finds one label.
+// Get returns the value of one label.
 func (l Labels) Get(key string) (string, bool) {
 	for line := range strings.Lines(l.text) {
 		switch rest, found := strings.CutPrefix(line, key); {
 		case found && rest == "\n":
-			return ofName(l.pod, key)
+			return fromPodName(l.pod, key)
 		case found && strings.HasPrefix(rest, "="):
 			return rest[1 : len(rest)-1], true
 		}
@@ -122,14 +125,14 @@ func (l Labels) Get(key string) (string, bool) {
 	return "", false
 }
 
-// With is the set with one label more, or another value for it.
+// With returns the set with one label added or replaced.
 func (l Labels) With(key, value string) Labels {
 	m := l.Map()
 	m[key] = value
 	return LabelsOf(m)
 }
 
-// Only are those of the labels that have one of these keys.
+// Only returns the labels that have one of these keys.
 func (l Labels) Only(keys iter.Seq[string]) Labels {
 	some := map[string]string{}
 	for k := range keys {
@@ -140,8 +143,8 @@ func (l Labels) Only(keys iter.Seq[string]) Labels {
 	return LabelsOf(some)
 }
 
-// Selects tells whether l, read as a selector, matches o: each of its labels is in o with the same value. The empty
-// selector matches everything.
+// Selects reports whether l, read as a selector, matches o: o has each label of l with the same
+// value. The empty selector matches everything.
 func (l Labels) Selects(o Labels) bool {
 	for k, v := range l.all {
 		if own, has := o.Get(k); !has || own != v {
@@ -151,12 +154,12 @@ func (l Labels) Selects(o Labels) bool {
 	return true
 }
 
-// Compare is an order of Labels, the same in every process.
+// Compare orders Labels, in every process alike.
 func (l Labels) Compare(o Labels) int {
 	return cmp.Or(strings.Compare(l.text, o.text), strings.Compare(l.pod, o.pod))
 }
 
-// String is the form for people: "app=reviews,version=v1".
+// String returns the form for people: "app=reviews,version=v1".
 func (l Labels) String() string {
 	return strings.Join(slices.Collect(l.Pairs()), ",")
 }

@@ -33,7 +33,7 @@ func within(m, o map[string]string) bool {
 }
 
 // However labels are held, they are what a map of them is.
-func TestLabelsAreAsTheirMap(t *testing.T) {
+func TestLabelsEqualTheirMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, o := drawLabels(t), drawLabels(t)
 		a, b := LabelsOf(m), LabelsOf(o)
@@ -50,7 +50,7 @@ func TestLabelsAreAsTheirMap(t *testing.T) {
 		}
 		require.Equal(t, maps.Equal(m, o), a == b)
 		require.Equal(t, maps.Equal(m, o), Fingerprint(&a) == Fingerprint(&b))
-		require.Equal(t, maps.Equal(m, o), Same(&a, &b))
+		require.Equal(t, maps.Equal(m, o), Equal(&a, &b))
 		require.Equal(t, maps.Equal(m, o), a.Compare(b) == 0)
 		require.Equal(t, a.Compare(b), -b.Compare(a))
 		require.Equal(t, within(m, o), a.Selects(b))
@@ -72,7 +72,8 @@ func TestLabelsAreAsTheirMap(t *testing.T) {
 	})
 }
 
-// Pods of a StatefulSet share the text of their labels, and what is not in it is in the memory of the name.
+// Pods of a StatefulSet share the text of their labels, and what is not in it is in the memory of
+// the name.
 func TestReplicasShareTheirLabels(t *testing.T) {
 	of := func(n int) (Labels, string) {
 		name := fmt.Sprintf("db-%d", n)
@@ -86,18 +87,19 @@ func TestReplicasShareTheirLabels(t *testing.T) {
 }
 
 // What workloads share is the memory of what is equal, and nothing else.
-func TestWorkloadsShareWhatIsEqual(t *testing.T) {
+func TestWorkloadsReuseEqualStrings(t *testing.T) {
 	name := strings.Clone("db-1")
 	of := func() *Workload {
 		return &Workload{
-			Meta: Meta{Name: strings.Clone(name)}, Labels: LabelsOf(map[string]string{PodNameLabel: strings.Clone(name)}),
-			Node: strings.Clone("n1"), ServiceAccount: strings.Clone("db"),
+			Meta:   Meta{Name: strings.Clone(name)},
+			Labels: LabelsOf(map[string]string{PodNameLabel: strings.Clone(name)}),
+			Node:   strings.Clone("n1"), ServiceAccount: strings.Clone("db"),
 		}
 	}
 	a, b, want := of(), of(), of()
 	b.ServiceAccount = "web"
-	a.Share(b)
-	a.Share(nil)
+	a.ReuseStrings(b)
+	a.ReuseStrings(nil)
 	require.Equal(t, want, a)
 	require.Same(t, unsafe.StringData(b.Name), unsafe.StringData(a.Name))
 	require.Same(t, unsafe.StringData(b.Name), unsafe.StringData(a.Labels.pod))

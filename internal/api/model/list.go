@@ -9,11 +9,12 @@ import (
 	"weak"
 )
 
-// List is an immutable list that is hash-consed by an Interner: equal content of one Interner means the same pointer, so
-// a *List may stand in an input struct and be compared at the cost of a pointer. A nil *List is the empty list.
+// List is an immutable list that an Interner hash-conses: equal content from one Interner is one
+// pointer. So a *List may stand in a translation input and is compared as a pointer. A nil *List is
+// the empty list.
 type List[T comparable] struct{ items []T }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (l *List[T]) Len() int {
 	if l == nil {
 		return 0
@@ -21,7 +22,7 @@ func (l *List[T]) Len() int {
 	return len(l.items)
 }
 
-// At is the item at i.
+// At returns the item at i.
 func (l *List[T]) At(i int) T { return l.items[i] }
 
 // All yields the items in order.
@@ -32,14 +33,15 @@ func (l *List[T]) All() iter.Seq[T] {
 	return slices.Values(l.items)
 }
 
-// Interner hash-conses lists. It holds them weakly, so a list that nothing uses is collected. It is safe for concurrent use.
+// Interner hash-conses lists. It holds them weakly, so unused lists are collected. It is safe for
+// concurrent use.
 type Interner[T comparable] struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
 	lists map[uint64][]weak.Pointer[List[T]]
 }
 
-// NewInterner makes an interner.
+// NewInterner returns an interner.
 func NewInterner[T comparable]() *Interner[T] {
 	return &Interner[T]{seed: maphash.MakeSeed(), lists: map[uint64][]weak.Pointer[List[T]]{}}
 }

@@ -6,59 +6,61 @@ import (
 	"unique"
 )
 
-// LocalityLB says how the place of a caller and that of an endpoint decide on where requests go (localityLbSetting). It is
-// canonical (Pool). At most one of Distribute and the rest is set; without either, calls fail over from the caller's subzone to
-// its zone, its region, and all others.
+// LocalityLB says how the localities of caller and endpoint decide where requests go
+// (localityLbSetting). It is canonical (Pool). At most one of Distribute and the other fields is
+// set. If none is, calls fail over from the caller's subzone to its zone, its region, and all
+// others.
 type LocalityLB struct {
-	// Off is "enabled: false": what others say of locality does not hold either.
+	// Off is "enabled: false". It also overrides settings of the Service and the mesh.
 	Off        bool
 	Distribute []Distribute
 	Failover   []Failover
-	// FailoverPriority are labels, the most important first: of the endpoints, those that agree with the caller in all of them
-	// come first, then those that agree in all but the last, and so on.
+	// FailoverPriority are labels, the most important first. Endpoints that agree with the caller
+	// in all of them come first, then those that agree in all but the last, and so on.
 	FailoverPriority []PriorityLabel
 }
 
-// Distribute is how the calls of one place are shared out.
+// Distribute says how the calls of one locality are distributed.
 type Distribute struct {
 	From LocalityPattern
 	To   []LocalityShare // the more specific first
 }
 
-// LocalityShare is what part of the calls, in percent, goes to a place.
+// LocalityShare is the part of the calls, in percent, that goes to a locality.
 type LocalityShare struct {
 	To      LocalityPattern
 	Percent uint32
 }
 
-// Failover is where the calls of a region go when it fails.
+// Failover says where the calls of a region go when it fails.
 type Failover struct{ From, To string }
 
-// PriorityLabel is a label that callers and endpoints agree in or not; a fixed value stands for that of all callers.
+// PriorityLabel is a label in which callers and endpoints agree or not. A fixed value replaces that
+// of the caller.
 type PriorityLabel struct {
 	Key   string
 	Value string
 	Fixed bool
 }
 
-// LocalityPattern is "region/zone/subzone": "*", or nothing, stands for any, and all below may be left out.
+// LocalityPattern is "region/zone/subzone". "*" or an empty part stands for any.
 type LocalityPattern Locality
 
-// Matches tells whether a place is one of the pattern's.
+// Matches reports whether a locality matches the pattern.
 func (p LocalityPattern) Matches(l Locality) bool {
 	return (p.Region == "*" || p.Region == l.Region) &&
 		(p.Zone == "*" || p.Zone == "" || p.Zone == l.Zone) &&
 		(p.Subzone == "*" || p.Subzone == "" || p.Subzone == l.Subzone)
 }
 
-// ParseLocality reads "region/zone/subzone", of which the later ones may be missing.
+// ParseLocality reads "region/zone/subzone". Later parts may be missing.
 func ParseLocality(text string) Locality {
 	region, rest, _ := strings.Cut(text, "/")
 	zone, subzone, _ := strings.Cut(rest, "/")
 	return Locality{Region: region, Zone: zone, Subzone: subzone}
 }
 
-// Label is the value of one of the labels that name a place; known tells whether the key is one of them.
+// Label returns the value of one of the topology labels. known reports whether the key is one.
 func (l Locality) Label(key string) (value string, known bool) {
 	switch key {
 	case RegionLabel:
@@ -71,7 +73,7 @@ func (l Locality) Label(key string) (value string, known bool) {
 	return "", false
 }
 
-// Zones are names of zones: "a,b", sorted. Endpoints of a zone share it.
+// Zones are names of zones: "a,b", sorted. Endpoints of a zone share one string.
 type Zones string
 
 // ZonesOf makes Zones of a list.
@@ -80,7 +82,7 @@ func ZonesOf(list []string) Zones {
 	return Zones(unique.Make(strings.Join(slices.Compact(list), ",")).Value())
 }
 
-// Has tells whether a zone is among them.
+// Has reports whether a zone is one of them.
 func (z Zones) Has(zone string) bool {
 	for known := range strings.SplitSeq(string(z), ",") {
 		if known == zone && zone != "" {
@@ -90,16 +92,17 @@ func (z Zones) Has(zone string) bool {
 	return false
 }
 
-// TrafficDistribution is what a Service prefers among its endpoints, if no DestinationRule says otherwise
-// (spec.trafficDistribution, or the annotation service.kubernetes.io/topology-mode).
+// TrafficDistribution says which endpoints a Service prefers, unless a DestinationRule sets a
+// locality policy (spec.trafficDistribution, or the annotation
+// service.kubernetes.io/topology-mode).
 type TrafficDistribution uint8
 
 const (
 	// DistributeAny prefers none.
 	DistributeAny TrafficDistribution = iota
-	// PreferZone prefers those that are close: of the caller's region, zone and subzone.
+	// PreferZone prefers endpoints of the caller's region, zone and subzone.
 	PreferZone
-	// PreferNode prefers those on the caller's node, then those that are close.
+	// PreferNode prefers those on the caller's node, then as PreferZone.
 	PreferNode
 	// PreferHinted prefers those that EndpointSlices hint at for the caller's zone.
 	PreferHinted
@@ -115,12 +118,12 @@ const (
 	IPv6
 )
 
-// Has tells whether an address, which is an IP literal, is of the family.
+// Has reports whether an address, which is an IP literal, is of the family.
 func (f Family) Has(address string) bool {
 	return f == AnyFamily || (f == IPv6) == strings.Contains(address, ":")
 }
 
-// Other is the family that this one is not; any for any.
+// Other returns the other family; AnyFamily for AnyFamily.
 func (f Family) Other() Family {
 	switch f {
 	case IPv4:
@@ -131,27 +134,27 @@ func (f Family) Other() Family {
 	return AnyFamily
 }
 
-// Stack is which families of addresses a proxy has, and what is made of two.
+// Stack says which families of addresses a proxy has, and how it uses two.
 type Stack uint8
 
 const (
-	// IPv4Stack is a proxy with IPv4 addresses, and what one is taken for that names none.
+	// IPv4Stack is a proxy with IPv4 addresses. It is also the default for a proxy that names none.
 	IPv4Stack Stack = iota
-	// IPv6Stack is a proxy with IPv6 addresses alone.
+	// IPv6Stack is a proxy with only IPv6 addresses.
 	IPv6Stack
-	// BothStacks is a proxy with both, that listens on IPv4, and is told one address of each endpoint.
+	// BothStacks is a proxy with both that listens on IPv4 and gets one address of each endpoint.
 	BothStacks
-	// DualStack is one that listens on both, and is told all addresses of an endpoint.
+	// DualStack is a proxy that listens on both and gets all addresses of an endpoint.
 	DualStack
 )
 
-// Wildcards are what a proxy listens on to be reached at any of its addresses.
+// Wildcards returns the addresses on which a proxy listens to be reached at any of its addresses.
 func (s Stack) Wildcards() []string { return s.each("0.0.0.0", "::") }
 
-// Gates are what a gateway listens on: the Wildcards, as placeholders.
-func (s Stack) Gates() []string { return s.each(OwnAny4, OwnAny6) }
+// GatewayWildcards returns the Wildcards of a gateway, as placeholders.
+func (s Stack) GatewayWildcards() []string { return s.each(OwnAny4, OwnAny6) }
 
-// each is one of these for each family that the proxy listens on.
+// each returns one of the values for each family that the proxy listens on.
 func (s Stack) each(ipv4, ipv6 string) []string {
 	switch s {
 	case IPv6Stack:
@@ -162,8 +165,9 @@ func (s Stack) each(ipv4, ipv6 string) []string {
 	return []string{ipv4}
 }
 
-// Calls is by which of a service's families a proxy calls it: the first, unless it has no such address, and the service a second one.
-func (s Stack) Calls(svc *Service) Family {
+// FamilyFor returns the family by which a proxy calls a service: its first one, or the second if it
+// has two and the proxy lacks the first.
+func (s Stack) FamilyFor(svc *Service) Family {
 	lacks := s == IPv4Stack && svc.Family == IPv6 || s == IPv6Stack && svc.Family == IPv4
 	if svc.TwoFamilies && lacks {
 		return svc.Family.Other()

@@ -7,28 +7,29 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Meta is what all objects have. Created and UID decide conflicts.
+// Meta is embedded in all objects. Created and UID decide conflicts.
 type Meta struct {
 	Kind      kinds.Kind
 	Namespace string
 	Name      string
 	Created   int64 // Unix seconds; 0 when unknown, as in a directory
 	UID       string
-	// Owner is the name of the object of this Kind that this one was made of, if it is not that itself: what an Ingress means
-	// is several objects, with names of their own.
+	// Owner is the name of the object of this Kind from which this one was made, if their names
+	// differ. One Ingress becomes several objects, with names of their own.
 	Owner string
 }
 
-// Key names the object that people wrote.
+// Key names the object that users wrote.
 func (m *Meta) Key() source.Key {
 	return source.Key{Kind: m.Kind, Namespace: m.Namespace, Name: cmp.Or(m.Owner, m.Name)}
 }
 
-// Compare is the one total order for every conflict among objects of one kind: the smaller wins. A Service of Kubernetes
-// comes before a ServiceEntry, then the older one, then namespace, name and UID.
+// Compare is the total order for all conflicts among objects of one kind: the smaller wins. A
+// Service of Kubernetes comes before a ServiceEntry, then the older object, then namespace, name
+// and UID.
 func (m *Meta) Compare(o *Meta) int {
 	return cmp.Or(
-		cmp.Compare(rank(m.Kind), rank(o.Kind)),
+		cmp.Compare(kindRank(m.Kind), kindRank(o.Kind)),
 		cmp.Compare(m.Created, o.Created),
 		cmp.Compare(m.Namespace, o.Namespace),
 		cmp.Compare(m.Name, o.Name),
@@ -36,7 +37,7 @@ func (m *Meta) Compare(o *Meta) int {
 	)
 }
 
-func rank(k kinds.Kind) int {
+func kindRank(k kinds.Kind) int {
 	if k == kinds.ServiceEntry {
 		return 1
 	}

@@ -109,7 +109,8 @@ func TestEqualValuesAreOne(t *testing.T) {
 	require.Nil(t, p.Canonical(nil))
 }
 
-// What could be mistaken for each other when written one after the other has different fingerprints.
+// What could be mistaken for each other when written one after the other has different
+// fingerprints.
 func TestFingerprintsTellStructureApart(t *testing.T) {
 	values := []any{
 		&Header{"ab", "c"}, &Header{"a", "bc"},
@@ -122,10 +123,10 @@ func TestFingerprintsTellStructureApart(t *testing.T) {
 		require.False(t, known, "%d and %d", before, i)
 		seen[Fingerprint(v)] = i
 		for j, other := range values {
-			require.Equal(t, i == j, Same(v, other), "%d and %d", i, j)
+			require.Equal(t, i == j, Equal(v, other), "%d and %d", i, j)
 		}
 	}
-	require.True(t, Same(&HeaderOp{Remove: []string{}}, &HeaderOp{}), "a list without items is none")
+	require.True(t, Equal(&HeaderOp{Remove: []string{}}, &HeaderOp{}), "a list without items is none")
 	require.Equal(t, Fingerprint(&HeaderOp{Remove: []string{}}), Fingerprint(&HeaderOp{}))
 }
 
@@ -135,10 +136,16 @@ func TestModelTypesAreValues(t *testing.T) {
 		&Service{}, &Workload{}, &EndpointSlice{}, &Namespace{}, &Gateway{Servers: []GatewayServer{{}}}, &MeshConfig{},
 		&Sidecar{Egress: []EgressListener{{}}, Ingress: []IngressListener{{}}, Outbound: &OutboundPolicy{}},
 		&VirtualService{
-			HTTP: []*HTTPRoute{{Matches: []*HTTPMatch{{}}, Redirect: &Redirect{}, Direct: &DirectResponse{}, Retries: &Retries{}, Fault: &Fault{}, CORS: &CORS{}, Mirrors: []Mirror{{}}, Rewrite: &Rewrite{}, Headers: &HeaderOps{}}},
-			TLS:  []*TLSRoute{{Matches: []*L4Match{{}}}}, TCP: []*TCPRoute{{}},
+			HTTP: []*HTTPRoute{{
+				Matches: []*HTTPMatch{{}}, Redirect: &Redirect{}, Direct: &DirectResponse{}, Retries: &Retries{},
+				Fault: &Fault{}, CORS: &CORS{}, Mirrors: []Mirror{{}}, Rewrite: &Rewrite{}, Headers: &HeaderOps{},
+			}},
+			TLS: []*TLSRoute{{Matches: []*L4Match{{}}}}, TCP: []*TCPRoute{{}},
 		},
-		&DestinationRule{Policy: &TrafficPolicy{LB: &LoadBalancer{Hash: &HashPolicy{}}, Pool: &ConnectionPool{Keepalive: &Keepalive{}}, Outlier: &OutlierDetection{}, TLS: &ClientTLS{}, Ports: []PortPolicy{{}}}, Subsets: []Subset{{}}},
+		&DestinationRule{Policy: &TrafficPolicy{
+			LB: &LoadBalancer{Hash: &HashPolicy{}}, Pool: &ConnectionPool{Keepalive: &Keepalive{}},
+			Outlier: &OutlierDetection{}, TLS: &ClientTLS{}, Ports: []PortPolicy{{}},
+		}, Subsets: []Subset{{}}},
 	} {
 		require.NotPanics(t, func() { Fingerprint(v) }, "%T", v)
 	}

@@ -22,7 +22,7 @@ type Subset struct {
 	Policy *TrafficPolicy
 }
 
-// Subset finds a subset by name.
+// Subset returns a subset by name.
 func (d *DestinationRule) Subset(name string) (Subset, bool) {
 	for _, s := range d.Subsets {
 		if s.Name == name {
@@ -32,13 +32,13 @@ func (d *DestinationRule) Subset(name string) (Subset, bool) {
 	return Subset{}, false
 }
 
-// Credentials are those that the rule's policies name, each once, sorted.
+// Credentials returns the names of the credentials of the rule's policies, each once, sorted.
 func (d *DestinationRule) Credentials() []string {
 	names := d.Policy.credentials()
 	for _, s := range d.Subsets {
 		names = append(names, s.Policy.credentials()...)
 	}
-	return distinct(names)
+	return sortedDistinct(names)
 }
 
 func (p *TrafficPolicy) credentials() []string {
@@ -55,13 +55,14 @@ func (p *TrafficPolicy) credentials() []string {
 	return names
 }
 
-func distinct(names []string) []string {
+func sortedDistinct(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// MergeRules is what rules for one host say together, as Istio merges them: all subsets, of each name the first, and the first
-// trafficPolicy as a whole. The rules come in the total order, the result has the name of the first; nil for none.
+// MergeRules merges rules for one host as Istio does: all subsets, the first of each name, and the
+// first trafficPolicy as a whole. The rules come in the total order. The result has the name of the
+// first; it is nil for no rules.
 func MergeRules(rules []*DestinationRule) *DestinationRule {
 	if len(rules) == 0 {
 		return nil
@@ -86,8 +87,8 @@ func MergeRules(rules []*DestinationRule) *DestinationRule {
 	return &merged
 }
 
-// TrafficPolicy is how calls are made. A subset's policy replaces the destination's field by field; a port's replaces
-// both as a whole (DestinationRule.trafficPolicy.portLevelSettings).
+// TrafficPolicy says how calls are made. A subset's policy replaces the destination's field by
+// field. A port's replaces both as a whole (DestinationRule.trafficPolicy.portLevelSettings).
 type TrafficPolicy struct {
 	LB      *LoadBalancer
 	Pool    *ConnectionPool
@@ -125,7 +126,7 @@ type LoadBalancer struct {
 	Locality        *LocalityLB // nil: as the Service or the mesh says
 }
 
-// HashPolicy is what a consistent hash is made of; exactly one of the fields up to SourceIP is set.
+// HashPolicy says what a consistent hash is made of. Exactly one of the fields up to Cookie is set.
 type HashPolicy struct {
 	Header       string
 	Query        string
@@ -160,7 +161,8 @@ type Keepalive struct {
 	Time, Interval time.Duration
 }
 
-// OutlierDetection ejects endpoints that fail. Nil means unset where zero has a meaning of its own (it switches off).
+// OutlierDetection ejects endpoints that fail. Nil means unset where zero has a meaning of its own
+// (it switches off).
 type OutlierDetection struct {
 	Consecutive5xx     *uint32
 	ConsecutiveGateway *uint32
@@ -172,7 +174,7 @@ type OutlierDetection struct {
 	MinHealthPercent   uint32
 }
 
-// TLSMode is how a connection to a destination is secured.
+// TLSMode says how a connection to a destination is secured.
 type TLSMode uint8
 
 // Disable is plaintext.
@@ -180,21 +182,22 @@ const (
 	Disable TLSMode = iota
 	Simple
 	Mutual
-	// IstioMutual is mutual TLS with the certificates that the proxy's agent has from the mesh.
+	// IstioMutual is mutual TLS with the mesh's certificates, which the proxy's agent has.
 	IstioMutual
-	// Unusable marks a mode that cannot be honoured: the destination is closed (no endpoints), never called in plaintext.
+	// Unusable is a mode that cannot be honoured. The destination is closed (no endpoints), never
+	// called in plaintext.
 	Unusable
 )
 
-// NeedsCredential tells that a Secret is named, or that the proxy's own certificate is meant.
+// NeedsCredential reports whether a Secret or the proxy's own certificate is used.
 func (t *ClientTLS) NeedsCredential() bool { return t.Credential != "" || t.Mode == IstioMutual }
 
 // ClientTLS is DestinationRule.trafficPolicy.tls.
 type ClientTLS struct {
 	Mode TLSMode
 	SNI  string
-	// Credential is the Secret with the authorities to check the server by, and with Mutual the certificate to show. Without
-	// one, files are.
+	// Credential is the Secret with the authorities to verify the server with, and for Mutual the
+	// certificate to present. If it is empty, files are used.
 	Credential         string
 	CAFile             string
 	CertFile, KeyFile  string

@@ -2,11 +2,11 @@ package model
 
 import "time"
 
-// Mesh is the name by which a VirtualService refers to all sidecars, in place of a gateway.
+// Mesh is the name by which a VirtualService refers to all sidecars instead of a gateway.
 const Mesh = "mesh"
 
-// VirtualService says how requests for some hosts are routed. Its routes are canonical (Pool): they keep their pointers
-// while their content is the same.
+// VirtualService says how requests for some hosts are routed. Its routes are canonical (Pool): they
+// keep their pointers while their content is the same.
 type VirtualService struct {
 	Meta
 	Hosts    []Host   // fully qualified or wildcard
@@ -17,13 +17,14 @@ type VirtualService struct {
 	ExportTo Exports
 }
 
-// HTTPRoute is one entry of spec.http. Exactly one of Broken, Redirect, Direct and Destinations says what happens.
+// HTTPRoute is one entry of spec.http. Exactly one of Broken, Redirect, Direct and Destinations is
+// set.
 type HTTPRoute struct {
 	Name    string
 	Matches []*HTTPMatch // any of them; empty matches everything
 
-	// Broken tells why the route cannot be in force as written. What its readable conditions match is answered with 503:
-	// leaving the route out would send its requests to the next one.
+	// Broken says why the route is not in force as written. Requests that its readable conditions
+	// match get a 503. Without the route they would go to the next one.
 	Broken       string
 	Redirect     *Redirect
 	Direct       *DirectResponse
@@ -50,14 +51,15 @@ type HTTPMatch struct {
 	WithoutHeaders []HeaderMatch
 	Query          []HeaderMatch
 
-	// The rest is known per class of proxies, before any request: scope evaluates it, translate never sees it hold or not.
+	// The other conditions depend on the class of proxies, not on the request. Scope evaluates
+	// them, and translate does not see them.
 	Port            uint16
 	SourceLabels    Labels
 	SourceNamespace string
 	Gateways        []string // as in VirtualService; empty means the VirtualService's own
 }
 
-// MatchKind is the way in which a StringMatch compares.
+// MatchKind says how a StringMatch compares.
 type MatchKind uint8
 
 // Present matches any value, so long as there is one.
@@ -85,7 +87,7 @@ type Destination struct {
 	Host   Host
 	Subset string
 	Port   uint16 // 0: that of PortName, else the service's only port, or the port that was called
-	// PortName is the name of a port in the place of its number (Ingress).
+	// PortName is the name of a port, used instead of its number (Ingress).
 	PortName string
 	Weight   uint32
 	Headers  *HeaderOps
@@ -117,7 +119,8 @@ type DirectResponse struct {
 	Body   []byte
 }
 
-// Rewrite changes the path or the authority before forwarding. With Regex set, Substitution replaces its matches.
+// Rewrite changes the path or the authority before forwarding. With Regex set, Substitution
+// replaces its matches.
 type Rewrite struct {
 	URI, Authority      string
 	Regex, Substitution string

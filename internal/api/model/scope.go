@@ -12,7 +12,8 @@ type Gateway struct {
 	Servers  []GatewayServer
 }
 
-// Credentials are those that the servers name, each once, sorted; not those of broken ones.
+// Credentials returns the names of the credentials of the servers that are not broken, each once,
+// sorted.
 func (g *Gateway) Credentials() []string {
 	var names []string
 	for i := range g.Servers {
@@ -20,15 +21,16 @@ func (g *Gateway) Credentials() []string {
 			names = append(names, g.Servers[i].TLS.Names()...)
 		}
 	}
-	return distinct(names)
+	return sortedDistinct(names)
 }
 
-// ForwardsAny tells that some server hands connections of the mesh on by the destinations that they name.
+// ForwardsAny reports whether some server Forwards.
 func (g *Gateway) ForwardsAny() bool {
 	return slices.ContainsFunc(g.Servers, func(s GatewayServer) bool { return s.Forwards() })
 }
 
-// Forwards tells that the server hands connections of the mesh on by the destinations that they name.
+// Forwards reports whether the server forwards connections of the mesh by the destination in their
+// SNI.
 func (s *GatewayServer) Forwards() bool {
 	return s.Broken == "" && s.TLS != nil && s.TLS.Mode == ServerAutoPassthrough
 }
@@ -38,24 +40,26 @@ type GatewayServer struct {
 	Name     string
 	Port     uint16
 	PortName string // with TLS: it names the route table
-	// Protocol is what the proxy sees: inside of TLS where that ends at the proxy, TLS itself where it passes through.
+	// Protocol is what the proxy sees: the protocol inside TLS if the proxy terminates it, else
+	// TLS.
 	Protocol Protocol
 	Hosts    []ScopedHost
 	Redirect bool // tls.httpsRedirect
-	// TLS is nil for a server of plaintext.
+	// TLS is nil for a plaintext server.
 	TLS *ServerTLS
-	// Broken tells why the server stays closed.
+	// Broken says why the server stays closed; "" if it does not.
 	Broken string
 }
 
-// ScopedHost is "namespace/host": Namespace is "*" for any, "~" for none. "." was resolved to the object's own, but for a
-// Sidecar of the root namespace without a selector, where it is the namespace of the proxy that is asked about.
+// ScopedHost is "namespace/host". Namespace is "*" for any and "~" for none. "." is resolved to the
+// object's own namespace. Only in a Sidecar of the root namespace without a selector it stays:
+// there it is the namespace of the proxy.
 type ScopedHost struct {
 	Namespace string
 	Host      Host
 }
 
-// Covers tells whether the pair selects a host that namespace offers.
+// Covers reports whether the pair selects a host of a namespace.
 func (h ScopedHost) Covers(namespace string, host Host) bool {
 	return (h.Namespace == "*" || h.Namespace == namespace) && h.Host.Covers(host)
 }
@@ -65,8 +69,8 @@ type Sidecar struct {
 	Meta
 	Selector Labels // empty: the whole namespace
 	Ingress  []IngressListener
-	// IngressClosed tells that ingress listeners were written down and none of them is usable: no inbound port is opened,
-	// not even those of the services.
+	// IngressClosed is set if ingress listeners were given and none of them is usable. No inbound
+	// port is opened then, not even those of the services.
 	IngressClosed bool
 	Egress        []EgressListener // empty: everything visible
 	Outbound      *OutboundPolicy  // nil: the mesh's
@@ -75,18 +79,18 @@ type Sidecar struct {
 // EgressListener is a part of what proxies see.
 type EgressListener struct{ Hosts []ScopedHost }
 
-// IngressListener is an inbound port that replaces those of the services.
+// IngressListener is an inbound port. It replaces those of the services.
 type IngressListener struct {
 	Name     string // of the port, for people
 	Port     uint16
 	Protocol Protocol
-	// EndpointAddress is where the process listens: OwnApp, OwnPod, or a unix path. Empty, it is where connections go, or
-	// without interception OwnApp.
+	// EndpointAddress is where the process listens: OwnApp, OwnPod, or a Unix path. If it is empty
+	// it is the address that was called, or OwnApp without interception.
 	EndpointAddress string
 	EndpointPort    uint16
 }
 
-// OutboundPolicy is what happens to traffic for hosts that the proxy does not know.
+// OutboundPolicy says what happens to traffic for hosts that the proxy does not know.
 type OutboundPolicy struct {
 	RegistryOnly bool
 }
@@ -99,46 +103,48 @@ type MeshConfig struct {
 	ConnectTimeout time.Duration
 	Retries        *Retries // default HTTP retry policy; never nil
 	ProxyHTTPPort  uint16   // 0: no HTTP proxy port unless the proxy asks for one
-	// AutoTLS is mutual TLS among workloads that can (enableAutoMtls). Unlike Istio's it is off unless the configuration turns it on.
+	// AutoTLS is mutual TLS among workloads that support it (enableAutoMtls). Unlike in Istio it is
+	// off unless the configuration turns it on.
 	AutoTLS bool
-	// TrustDomain is that of the workloads' identities, and TrustDomainAliases are others that mean the same ones.
+	// TrustDomain is that of the workloads' identities. TrustDomainAliases are equivalent to it.
 	TrustDomain        string
 	TrustDomainAliases []string
 	// Default visibility of objects that do not say (defaultServiceExportTo, …).
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
 	AccessLogFile                                              string // "" for none
 	IdleTimeout                                                time.Duration
-	// Locality is in force where neither a DestinationRule nor the Service says anything; nil for none.
+	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.
 	Locality *LocalityLB
 	Ingress  IngressConfig
 }
 
-// IngressMode is which Ingresses are for the mesh's gateways (ingressControllerMode).
+// IngressMode says which Ingresses are for the mesh's gateways (ingressControllerMode).
 type IngressMode uint8
 
 const (
-	// IngressOfClass are those that say so. It is the default.
+	// IngressOfClass takes the Ingresses that name the class. It is the default.
 	IngressOfClass IngressMode = iota
-	// IngressAll are those, too, that do not say.
+	// IngressAll also takes those that name no class.
 	IngressAll
-	// IngressOff are none.
+	// IngressOff takes none.
 	IngressOff
 )
 
-// IngressConfig is how Ingresses of Kubernetes are read.
+// IngressConfig says how Ingresses of Kubernetes are read.
 type IngressConfig struct {
 	Mode     IngressMode
 	Class    string // of the annotation kubernetes.io/ingress.class
 	Selector string // of the gateway's workloads: the value of their label "istio"
 	Service  string // that the gateway is reached by; its addresses stand in the status of Ingresses
-	// Classes are the IngressClasses of Istio's controller, sorted: what there is of them, not of the configuration.
+	// Classes are the names of Istio's IngressClasses, sorted. They come from these objects, not
+	// from the configuration.
 	Classes []string
 }
 
 // IngressClass is a class of Ingresses that are for the mesh's gateways.
 type IngressClass struct{ Meta }
 
-// DefaultMesh is the configuration of a mesh that configures nothing.
+// DefaultMesh returns the configuration of a mesh that sets nothing.
 func DefaultMesh() MeshConfig {
 	return MeshConfig{
 		RootNamespace:         "istio-system",
@@ -150,11 +156,15 @@ func DefaultMesh() MeshConfig {
 		VirtualServiceExport:  Exports{All: true},
 		DestinationRuleExport: Exports{All: true},
 		Locality:              &LocalityLB{},
-		Ingress:               IngressConfig{Class: "istio", Selector: "ingressgateway", Service: "istio-ingressgateway"},
+		Ingress: IngressConfig{
+			Class:    "istio",
+			Selector: "ingressgateway",
+			Service:  "istio-ingressgateway",
+		},
 	}
 }
 
-// DefaultRetries is Istio's retry policy for routes that do not say.
+// DefaultRetries returns Istio's retry policy for routes that set none.
 func DefaultRetries() *Retries {
 	return &Retries{
 		Attempts:              2,

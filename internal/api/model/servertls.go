@@ -2,49 +2,51 @@ package model
 
 import "slices"
 
-// ServerTLSMode is what a Gateway's server does with TLS.
+// ServerTLSMode says what a Gateway's server does with TLS.
 type ServerTLSMode uint8
 
 const (
-	// ServerPassthrough hands the connection on as it is; the server name in its hello says where.
+	// ServerPassthrough forwards the connection as it is, by its SNI.
 	ServerPassthrough ServerTLSMode = iota
 	// ServerSimple terminates TLS with a certificate of its own.
 	ServerSimple
-	// ServerMutual wants a certificate of the client, too.
+	// ServerMutual also requires a certificate of the client.
 	ServerMutual
-	// ServerOptionalMutual checks a certificate of the client if there is one.
+	// ServerOptionalMutual verifies a client's certificate if there is one.
 	ServerOptionalMutual
-	// ServerIstioMutual is mutual TLS with the certificates that the proxy's agent has from the mesh.
+	// ServerIstioMutual is mutual TLS with the mesh's certificates, which the proxy's agent has.
 	ServerIstioMutual
-	// ServerAutoPassthrough hands connections of the mesh on as they are; the server name in their hello is that of a destination,
-	// as proxies of the mesh ask each other for it (translate/cluster.ServerName).
+	// ServerAutoPassthrough forwards connections of the mesh as they are. Their SNI names a
+	// destination as proxies of the mesh do (translate/cluster.ServerName).
 	ServerAutoPassthrough
 )
 
-// Terminates tells that the bytes inside of TLS are seen.
+// Terminates reports whether the proxy sees the bytes inside TLS.
 func (m ServerTLSMode) Terminates() bool { return m != ServerPassthrough && m != ServerAutoPassthrough }
 
-// ChecksClients tells that certificates of clients are checked.
+// ChecksClients reports whether certificates of clients are verified.
 func (m ServerTLSMode) ChecksClients() bool { return m.Terminates() && m >= ServerMutual }
 
-// OwnCertificate tells that the proxy shows the certificate which its agent has from the mesh, and checks others by the mesh's
-// authorities.
+// OwnCertificate reports whether the proxy uses the certificate and authorities that its agent has
+// from the mesh.
 func (m ServerTLSMode) OwnCertificate() bool { return m == ServerIstioMutual }
 
 // ServerTLS is Gateway.servers[].tls, canonical (Pool).
 type ServerTLS struct {
 	Mode ServerTLSMode
-	// Credentials are the Secrets with certificates, of several kinds of keys at most one each, and CACredential is the one
-	// with the authorities to check clients by; they are looked for in the namespace of the proxy. Or Files are.
+	// Credentials are the Secrets with certificates, at most one for each kind of key. CACredential
+	// is the Secret with the authorities to verify clients with. They are looked up in the
+	// namespace of the proxy. Files are used in their place.
 	Credentials  []string
 	CACredential string
 	Files        []CertificateFiles
 	CAFile       string
 	// RevokedFile is a file with lists of revoked certificates.
 	RevokedFile string
-	// What is demanded of a client's certificate besides; empty for nothing.
+	// SubjectAltNames, PublicKeys and Hashes are further demands on a client's certificate; empty
+	// for none.
 	SubjectAltNames, PublicKeys, Hashes []string
-	// AnyClient takes certificates of clients unchecked (insecureSkipVerify).
+	// AnyClient accepts certificates of clients unverified (insecureSkipVerify).
 	AnyClient  bool
 	MinVersion TLSVersion
 	MaxVersion TLSVersion
@@ -54,7 +56,8 @@ type ServerTLS struct {
 // CertificateFiles are paths on the proxy's machine.
 type CertificateFiles struct{ Chain, Key string }
 
-// Names are the credentials that the settings name, each once: those with certificates, then the one with authorities.
+// Names returns the credentials of the settings, each once: those with certificates, then the one
+// with authorities.
 func (t *ServerTLS) Names() []string {
 	if t == nil {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
-// Protocol is how the bytes on a port are to be understood, from the port's name or appProtocol.
+// Protocol is how the bytes on a port are interpreted, from the port's name or appProtocol.
 type Protocol uint8
 
-// Auto is a port that does not say: treated as TCP that may turn out to be HTTP.
+// Auto is a port that names none: TCP, unless it turns out to be HTTP.
 const (
 	Auto Protocol = iota
 	HTTP
@@ -21,21 +21,21 @@ const (
 	UDP
 )
 
-// String is Istio's name of the protocol.
+// String returns Istio's name of the protocol.
 func (p Protocol) String() string {
 	return [...]string{"auto", "HTTP", "HTTP2", "GRPC", "TCP", "TLS", "UDP"}[p]
 }
 
-// IsHTTP tells that requests on the port can be routed by their HTTP properties.
+// IsHTTP reports whether requests on the port can be routed by their HTTP properties.
 func (p Protocol) IsHTTP() bool { return p == HTTP || p == HTTP2 || p == GRPC }
 
-// Resolution is how a service's endpoints become known.
+// Resolution says how a service's endpoints become known.
 type Resolution uint8
 
 const (
 	// EDS endpoints are pushed: Kubernetes services and ServiceEntry STATIC.
 	EDS Resolution = iota
-	// Passthrough connects to the address that the caller meant: headless services and ServiceEntry NONE.
+	// Passthrough connects to the address that was called: headless services and ServiceEntry NONE.
 	Passthrough
 	// StrictDNS resolves all addresses of the names: ServiceEntry DNS.
 	StrictDNS
@@ -49,7 +49,7 @@ type Service struct {
 	Host       Host
 	Resolution Resolution
 	Headless   bool
-	// External tells that the workloads are outside of the mesh (ServiceEntry MESH_EXTERNAL).
+	// External is set if the workloads are outside of the mesh (ServiceEntry MESH_EXTERNAL).
 	External  bool
 	Addresses []string // virtual IPs, external ones included, or prefixes, sorted; empty for headless services
 	Ports     []ServicePort
@@ -58,12 +58,14 @@ type Service struct {
 	// NodeLocal keeps calls on the caller's node (internalTrafficPolicy Local).
 	NodeLocal    bool
 	Distribution TrafficDistribution
-	// Family is the first one of the Service. With TwoFamilies it has each of its pods twice, and callers use those of one (Stack.Calls).
+	// Family is the first address family of the Service. With TwoFamilies each of its pods has an
+	// address of both, and callers use one (Stack.FamilyFor).
 	Family      Family
 	TwoFamilies bool
-	// Endpoints are those written down in a ServiceEntry, for EDS and StrictDNS/LogicalDNS (then Address is a name).
+	// Endpoints are those written down in a ServiceEntry, for EDS and StrictDNS/LogicalDNS (then
+	// Address is a name).
 	Endpoints []Endpoint
-	// SubjectAltNames are those that a ServiceEntry demands of the certificates of its endpoints.
+	// SubjectAltNames are the names that a ServiceEntry requires in its endpoints' certificates.
 	SubjectAltNames []string
 }
 
@@ -76,7 +78,7 @@ type ServicePort struct {
 	TargetName string // a container port's name
 }
 
-// VIPs are those of the addresses that are one IP each.
+// VIPs returns the addresses that are one IP each.
 func (s *Service) VIPs() []string {
 	return slices.DeleteFunc(slices.Clone(s.Addresses), func(a string) bool {
 		ip, err := netip.ParseAddr(a)
@@ -84,13 +86,14 @@ func (s *Service) VIPs() []string {
 	})
 }
 
-// HasVIP tells whether one of the addresses is an IP, by which connections to the service are known.
+// HasVIP reports whether there are VIPs, which identify connections to the service.
 func (s *Service) HasVIP() bool { return len(s.VIPs()) > 0 }
 
-// IsAlias tells that it is a Service of type ExternalName: another name of something, without an address of its own.
+// IsAlias reports whether it is a Service of type ExternalName: another name, without an address of
+// its own.
 func (s *Service) IsAlias() bool { return s.Kind == kinds.Service && s.Resolution == StrictDNS }
 
-// Port finds a port by its number.
+// Port returns a port by its number.
 func (s *Service) Port(number uint16) (ServicePort, bool) {
 	i := slices.IndexFunc(s.Ports, func(p ServicePort) bool { return p.Port == number })
 	if i < 0 {
@@ -107,7 +110,7 @@ type Exports struct {
 	All        bool     // "*", and the default
 }
 
-// Visible tells whether a proxy of namespace sees an object of owner.
+// Visible reports whether a proxy of namespace sees an object of owner.
 func (e Exports) Visible(owner, namespace string) bool {
 	switch {
 	case e.None:
@@ -120,7 +123,7 @@ func (e Exports) Visible(owner, namespace string) bool {
 	return slices.Contains(e.Namespaces, namespace)
 }
 
-// Health is whether an endpoint should get requests.
+// Health says whether an endpoint should get requests.
 type Health uint8
 
 const (
@@ -128,11 +131,11 @@ const (
 	Healthy Health = iota
 	// Unhealthy endpoints get none, but are known.
 	Unhealthy
-	// Draining endpoints finish what they have and get nothing new.
+	// Draining endpoints finish their requests and get no new ones.
 	Draining
 )
 
-// Endpoint is one address and port that serves a service port. It is comparable: it is a translation input.
+// Endpoint is one address and port of a service port. It is comparable: it is a translation input.
 type Endpoint struct {
 	Address  string // an IP literal; a DNS name only in StrictDNS and LogicalDNS services
 	Port     uint16
@@ -143,17 +146,18 @@ type Endpoint struct {
 	Locality Locality
 	Workload string // "namespace/name" of the pod, empty if none is known
 	Node     string
-	Hints    Zones // for whose callers it is meant
-	// Other is an address of the pod's of the other family, empty if it has none.
+	Hints    Zones // the zones whose callers it is meant for
+	// Other is an address of the pod of the other family, "" if it has none.
 	Other string
-	// Account is the service account of one that a ServiceEntry lists; empty if it says none. Those of pods are the Workloads'.
+	// Account is the service account of an endpoint that a ServiceEntry lists; "" if it sets none.
+	// Those of pods are in their Workloads.
 	Account string
 }
 
 // Locality is where something runs.
 type Locality struct{ Region, Zone, Subzone string }
 
-// String is Istio's form: "region/zone/subzone", without empty tails.
+// String returns Istio's form: "region/zone/subzone", without empty tails.
 func (l Locality) String() string {
 	s := l.Region
 	if l.Zone != "" || l.Subzone != "" {

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Service is called by its first family, unless the caller has no such address and the Service a second one.
+// A Service is called by its first family, unless the caller has no such address and the Service a
+// second one.
 func TestCallerUsesTheServicesFirstFamilyItHas(t *testing.T) {
 	for _, c := range []struct {
 		stack Stack
@@ -23,7 +24,7 @@ func TestCallerUsesTheServicesFirstFamilyItHas(t *testing.T) {
 		{BothStacks, Service{Family: IPv6, TwoFamilies: true}, IPv6},
 		{DualStack, Service{Family: IPv4, TwoFamilies: true}, IPv4},
 	} {
-		require.Equal(t, c.want, c.stack.Calls(&c.svc), "%d %+v", c.stack, c.svc)
+		require.Equal(t, c.want, c.stack.FamilyFor(&c.svc), "%d %+v", c.stack, c.svc)
 	}
 }
 

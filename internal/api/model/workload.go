@@ -36,11 +36,12 @@ type Workload struct {
 	Own            *OwnAddresses // nil in a cluster
 }
 
-// OwnAddresses are loopback addresses of a pod's own in a local mesh (annotations lateen.io/app-address and lateen.io/outbound-address);
-// either may be empty.
+// OwnAddresses are a pod's own loopback addresses in a local mesh (annotations
+// lateen.io/app-address and lateen.io/outbound-address). Either may be empty.
 type OwnAddresses struct{ App, Outbound string }
 
-// PortNames are numbers of container ports by name, which named target ports refer to: "admin=9090,http=8080", sorted. Replicas share it.
+// PortNames are numbers of container ports by name, to which named target ports refer:
+// "admin=9090,http=8080", sorted. Replicas share one string.
 type PortNames string
 
 // PortNamesOf makes PortNames of a map.
@@ -52,7 +53,7 @@ func PortNamesOf(m map[string]uint16) PortNames {
 	return PortNames(unique.Make(strings.Join(pairs, ",")).Value())
 }
 
-// Number is that of a port, 0 if none has the name.
+// Number returns the number of a port; 0 if none has the name.
 func (p PortNames) Number(name string) uint16 {
 	for pair := range strings.SplitSeq(string(p), ",") {
 		if known, number, _ := strings.Cut(pair, "="); known == name {
@@ -63,13 +64,15 @@ func (p PortNames) Number(name string) uint16 {
 	return 0
 }
 
-// EndpointSlice lists addresses of a service, as Kubernetes publishes them; the world joins it with Workloads.
+// EndpointSlice lists addresses of a service, as Kubernetes publishes them. Mesh/state joins it
+// with Workloads.
 type EndpointSlice struct {
 	Meta
 	Service string // name in the slice's namespace
 	Ports   []SlicePort
 	Hosts   []SliceHost
-	// Unready are the names of pods that have addresses here and are no hosts: not yet, or no longer. Sorted.
+	// Unready are the names of pods with addresses here that are not among Hosts: not yet, or no
+	// longer. Sorted.
 	Unready []string
 }
 
@@ -89,34 +92,35 @@ type SliceHost struct {
 	Hints   Zones
 }
 
-// ServiceKey is the Kubernetes Service that the slice belongs to.
+// ServiceKey returns the Kubernetes Service that the slice belongs to.
 func (e *EndpointSlice) ServiceKey() source.Key {
 	return source.Key{Kind: kinds.Service, Namespace: e.Namespace, Name: e.Service}
 }
 
-// Share takes from another workload, nil if there is none, the memory of strings that are equal. It is for one that nobody else has yet.
-func (w *Workload) Share(o *Workload) {
+// ReuseStrings replaces strings of w by equal ones of another workload, to share their memory.
+// Nobody else may have w yet. A nil o changes nothing.
+func (w *Workload) ReuseStrings(o *Workload) {
 	if o == nil {
 		return
 	}
-	share(&w.Namespace, o.Namespace)
-	share(&w.Name, o.Name)
-	share(&w.Labels.text, o.Labels.text)
-	share(&w.Labels.pod, w.Name)
-	share(&w.ServiceAccount, o.ServiceAccount)
-	share(&w.Node, o.Node)
-	share(&w.Ports, o.Ports)
-	share(&w.Locality, o.Locality)
+	reuse(&w.Namespace, o.Namespace)
+	reuse(&w.Name, o.Name)
+	reuse(&w.Labels.text, o.Labels.text)
+	reuse(&w.Labels.pod, w.Name)
+	reuse(&w.ServiceAccount, o.ServiceAccount)
+	reuse(&w.Node, o.Node)
+	reuse(&w.Ports, o.Ports)
+	reuse(&w.Locality, o.Locality)
 }
 
-func share[T comparable](own *T, other T) {
+func reuse[T comparable](own *T, other T) {
 	if *own == other {
 		*own = other
 	}
 }
 
-// OtherAddress is the first address of the workload that is of another family than the given one; empty if there is none, or
-// if that is none of the workload's.
+// OtherAddress returns the workload's first address of the other family than the given one; "" if
+// there is none, or if the given one is not the workload's.
 func (w *Workload) OtherAddress(address string) string {
 	if len(w.Addresses) < 2 || !slices.Contains(w.Addresses, address) {
 		return ""

@@ -1,7 +1,7 @@
 package model
 
-// WorkloadEntry is one workload that is no Pod (networking.istio.io/v1 WorkloadEntry): it is an endpoint of the services of
-// its namespace whose selector matches its labels.
+// WorkloadEntry is a workload that is no Pod (networking.istio.io/v1 WorkloadEntry). It is an
+// endpoint of the services of its namespace that select its labels.
 type WorkloadEntry struct {
 	Meta
 	Labels   Labels
@@ -9,14 +9,15 @@ type WorkloadEntry struct {
 	Ports    PortNames // numbers by the name of a service port, or of a named target port
 	Weight   uint32    // 0 means 1
 	Locality Locality
-	Account  string // its service account; empty if it says none
+	Account  string // its service account; empty if it names none
 	Health   Health
 	// Withheld entries are unhealthy and serve nobody, but callers accept their account.
 	Withheld bool
 }
 
-// Serves returns the port at which the workload serves a service port, 0 if it does not. A number in the entry, by the name
-// of the target port or else of the service port, comes before the target port of the service.
+// Serves returns the port at which the workload serves a service port, 0 if it does not. A number
+// in the entry, under the name of the target port or else of the service port, comes before the
+// service's target port.
 func (w *WorkloadEntry) Serves(p ServicePort) uint16 {
 	if p.TargetName != "" {
 		return w.Ports.Number(p.TargetName)

@@ -31,7 +31,7 @@ func named(r rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
 // reads are the rules for what the source reads in all namespaces (empty), or in one, by group.
 func reads(n Names, namespace string) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
-	for _, r := range kube.Reads(n.Namespace) {
+	for _, r := range kube.WatchedResources(n.Namespace) {
 		if r.Namespace != namespace {
 			continue
 		}

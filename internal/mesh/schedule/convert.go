@@ -46,7 +46,7 @@ func (r *reconverter) convert(batch []source.Change) []state.Update {
 		updates[i] = r.convertOne(c)
 	}
 	meshNow := r.meshNow()
-	if model.Same(&meshBefore, &meshNow) {
+	if model.Equal(&meshBefore, &meshNow) {
 		return updates
 	}
 	var observed time.Time

@@ -57,7 +57,7 @@ func (g *endpointGrace) converted(k source.Key, r convert.Result) {
 		return
 	}
 	delete(g.terminating, k)
-	if r.Ending {
+	if r.Terminating {
 		g.terminating[k] = true
 	}
 }

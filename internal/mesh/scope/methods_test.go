@@ -279,7 +279,7 @@ func drawWorld(t *rapid.T) (*state.Snapshot, []model.Object) {
 func seldom() objects {
 	var o objects
 	meta := func(kind kinds.Kind) model.Meta { return model.Meta{Kind: kind, Namespace: "shop", Name: "seldom"} }
-	hidden := model.Hidden("text")
+	hidden := model.NewSensitive("text")
 	inShop := model.Exports{Namespaces: []string{"shop"}}
 	appA, appB := model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"app": "b"})
 

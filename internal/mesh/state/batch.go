@@ -43,7 +43,7 @@ func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed b
 	kept = make([]model.Object, 0, len(now))
 	for _, n := range now {
 		o := find(old, identity(n))
-		if o != nil && model.Same(o, n) {
+		if o != nil && model.Equal(o, n) {
 			kept = append(kept, o)
 			continue
 		}

@@ -48,8 +48,8 @@ func podsOn(byNode *btree[model.Workload], node string) iter.Seq[*model.Workload
 func (b *batch) sharing(w *model.Workload) *model.Workload {
 	one := *w
 	share := func(before, after *model.Workload) {
-		one.Share(before)
-		one.Share(after)
+		one.ReuseStrings(before)
+		one.ReuseStrings(after)
 	}
 	share(b.next.workloads.around(podNamed(w.Namespace, w.Name)))
 	share(b.next.podsByNode.around(func(o *model.Workload) int { return byNode(o, w) }))

@@ -54,7 +54,7 @@ func (b *batch) swapMesh(now *model.MeshConfig) {
 		mesh := model.DefaultMesh()
 		now = &mesh
 	}
-	if model.Same(now, b.next.Mesh) {
+	if model.Equal(now, b.next.Mesh) {
 		return // one that says what holds without it
 	}
 	b.next.Mesh = now

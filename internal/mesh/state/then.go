@@ -16,7 +16,7 @@ func (d *Delta) Then(next *Delta) *Delta {
 		From: d.From, To: next.To,
 		Endpoints: thenEndpoints(d.Endpoints, next.Endpoints),
 		Accounts:  thenAccounts(d.Accounts, next.Accounts),
-		Mesh:      !model.Same(d.From.Mesh, next.To.Mesh),
+		Mesh:      !model.Equal(d.From.Mesh, next.To.Mesh),
 		Changed:   slices.Clone(d.Changed), Observed: d.Observed,
 	}
 	for _, t := range tables {
@@ -55,7 +55,7 @@ func composePairs[T any, P object[T]](first, second []Pair[T]) []Pair[T] {
 		}
 	}
 	return slices.DeleteFunc(both, func(p Pair[T]) bool {
-		return p.Old == p.New || p.Old != nil && p.New != nil && model.Same(p.Old, p.New)
+		return p.Old == p.New || p.Old != nil && p.New != nil && model.Equal(p.Old, p.New)
 	})
 }
 

@@ -46,7 +46,7 @@ func (st *ProblemStore) Problems() []source.Problem {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	all := st.tally.Told()
+	all := st.tally.Flushed()
 	st.listed.Store(&all)
 	return all
 }
@@ -63,7 +63,7 @@ func (st *ProblemStore) Report(r source.Report) {
 func (st *ProblemStore) HasNewErrors() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.tally.Untold(source.Error)
+	return st.tally.HasUnflushed(source.Error)
 }
 
 // Conflicts takes what views see contested that they did not before, and what no longer.
@@ -72,7 +72,7 @@ func (st *ProblemStore) Conflicts(appeared, mended []source.Problem) {
 	for _, p := range mended {
 		st.edit(p.Object, func(s *subject) {
 			if x := s.conflicts[p]; x != nil {
-				st.tally.Drop(x)
+				st.tally.Release(x)
 				delete(s.conflicts, p)
 			}
 		})
@@ -143,7 +143,7 @@ func (st *ProblemStore) place(p source.Place) {
 
 func (st *ProblemStore) withoutConflicts(s *subject) {
 	for _, x := range s.conflicts {
-		st.tally.Drop(x)
+		st.tally.Release(x)
 	}
 	s.conflicts = nil
 }
@@ -151,7 +151,7 @@ func (st *ProblemStore) withoutConflicts(s *subject) {
 func (st *ProblemStore) move(x *source.Tallied, k source.Key) *source.Tallied {
 	p := x.Problem
 	p.Origin = ""
-	st.tally.Drop(x)
+	st.tally.Release(x)
 	return st.tally.Add(st.placed(p, k))
 }
 
@@ -201,7 +201,7 @@ func (st *ProblemStore) edit(k source.Key, f func(*subject)) {
 
 func (st *ProblemStore) swap(old []*source.Tallied, now []source.Problem) []*source.Tallied {
 	for _, x := range old {
-		st.tally.Drop(x)
+		st.tally.Release(x)
 	}
 	var tallied []*source.Tallied
 	for _, p := range now {
@@ -237,7 +237,7 @@ func (st *ProblemStore) placed(p source.Problem, k source.Key) source.Problem {
 // Publish tells what has appeared and what was mended since the last time.
 func (st *ProblemStore) Publish() {
 	st.mu.Lock()
-	appeared, mended := st.tally.Tell()
+	appeared, mended := st.tally.Flush()
 	if len(appeared)+len(mended) > 0 {
 		st.listed.Store(nil)
 	}

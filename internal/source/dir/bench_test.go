@@ -12,14 +12,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// BenchmarkStart measures the time until a directory of 1,000 files with three documents each was delivered, with
-// nothing recorded, and with everything recorded.
+// BenchmarkStart measures the time until a directory of 1,000 files with three documents each was
+// delivered, with nothing recorded, and with everything recorded.
 func BenchmarkStart(b *testing.B) {
 	threeDocuments, err := os.ReadFile("../manifest/testdata/three.yaml") // with a place for a number
 	require.NoError(b, err)
 	path := b.TempDir()
 	for i := range 1000 {
-		require.NoError(b, os.WriteFile(filepath.Join(path, fmt.Sprintf("%04d.yaml", i)), fmt.Appendf(nil, string(threeDocuments), i), 0o600))
+		require.NoError(b, os.WriteFile(
+			filepath.Join(path, fmt.Sprintf("%04d.yaml", i)), fmt.Appendf(nil, string(threeDocuments), i), 0o600,
+		))
 	}
 	start := func(b *testing.B, state string) {
 		ctx, cancel := context.WithCancel(b.Context())

@@ -12,20 +12,23 @@ import (
 
 // Options say what to read and how to watch it.
 type Options struct {
-	// Path is the directory of manifests: every *.yaml, *.yml and *.json in it and below, but what is hidden.
-	// Links to files are followed, links to directories are not. Origins begin with it.
+	// Path is the directory of manifests: every *.yaml, *.yml and *.json in it and below, except
+	// hidden ones. Links to files are followed, links to directories are not. Origins begin with
+	// it.
 	Path string
-	// StateDir is a directory for this source alone where the last valid reading of each file is recorded; it is
-	// created. Empty: a restart forgets the readings of files that are broken by then.
+	// StateDir is a directory for this source alone. The last valid reading of each file is
+	// recorded there. It is created if needed. If it is empty, a restart forgets the readings of
+	// files that are broken by then.
 	StateDir string
-	// Logger is told what is wrong with the watching itself; what is wrong with files goes into reports.
-	// Nil means slog.Default.
+	// Logger gets problems of the watching itself. Problems of files go into reports. Nil means
+	// slog.Default.
 	Logger *slog.Logger
-	// Settle is how long a file must stand still before it is read; 0 means 50 ms. A file with errors, or without
-	// objects that it had, must stand still five times as long, and one that is empty now 40 times. None is waited for longer.
+	// Settle is how long a file must stay unchanged before it is read; 0 means 50 ms. A file with
+	// errors, or one that lost objects, must stay unchanged five times as long. For an empty file,
+	// and as the longest wait for any file, it is 40 times.
 	Settle time.Duration
-	// Rescan is how often the directory is looked at without an announcement by the system; 0 means 10 s. It is
-	// looked at each second while something in it cannot be watched.
+	// Rescan is the interval between scans when the system announces no change; 0 means 10 s. It is
+	// one second while something in the directory cannot be watched.
 	Rescan time.Duration
 }
 
@@ -44,10 +47,11 @@ func New(o Options) *Source {
 	return &Source{options: o}
 }
 
-// Run implements source.Source: it delivers the objects of the directory, and then what changes. The first event
-// has all that stood there, in order of paths and positions. The error is nil: a directory that cannot be read
-// is reported, and read when it can be. Nothing is queued: while the sink blocks, the kernel keeps announcements,
-// and when it has no room for them it says so, upon which all files are looked at.
+// Run implements source.Source: it delivers the objects of the directory, and then what changes.
+// The first event holds everything that was there, in order of paths and positions. The error is
+// nil: a directory that cannot be read is reported, and read as soon as it can be. Nothing is
+// queued here: while the sink blocks, the kernel keeps the announcements. When it runs out of room
+// it says so, and all files are scanned.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	o := s.options
 	watcher := newWatcher(o.Logger)
@@ -56,14 +60,14 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if absolute, err := filepath.Abs(o.StateDir); err == nil && o.StateDir != "" {
 		d.skip = absolute
 	}
-	pace := pace{settle: o.Settle, patience: 5 * o.Settle, limit: 40 * o.Settle}
-	tree := newTree(o.Path, pace, d, newRecords(o.StateDir, o.Logger), o.Logger)
+	waits := delays{settle: o.Settle, suspect: 5 * o.Settle, limit: 40 * o.Settle}
+	tree := newTree(o.Path, waits, d, newRecords(o.StateDir, o.Logger), o.Logger)
 	for ctx.Err() == nil {
 		event, again := tree.step(time.Now())
 		if event.Synced || len(event.Changes) > 0 || len(event.Moved) > 0 || len(event.Reports) > 0 {
 			sink(event)
 		}
-		if watcher.end() {
+		if watcher.endScan() {
 			continue
 		}
 		s.wait(ctx, watcher, again)
@@ -88,13 +92,13 @@ func (s *Source) wait(ctx context.Context, w *watcher, again time.Time) {
 	case err := <-w.errors():
 		s.options.Logger.Warn("announcements of changes were lost; looking at all files", "error", err)
 	case <-w.events():
-		s.gather(ctx, w)
+		s.coalesce(ctx, w)
 	}
 }
 
-// gather takes the announcements that come with the first, such as those of a writer that writes in pieces, so that
-// one look at the directory answers them all.
-func (s *Source) gather(ctx context.Context, w *watcher) {
+// coalesce takes the announcements that follow the first within a fifth of the settle time, so that
+// one scan answers them all. A writer that writes in pieces causes many.
+func (s *Source) coalesce(ctx context.Context, w *watcher) {
 	timer := time.NewTimer(s.options.Settle / 5)
 	defer timer.Stop()
 	for {

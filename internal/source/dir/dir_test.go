@@ -31,13 +31,15 @@ type run struct {
 	stop     func()
 }
 
-// start runs a source. The system's announcements alone wake it: the slow look at everything never comes.
+// start runs a source. The system's announcements alone wake it: the slow look at everything never
+// comes.
 func start(t *testing.T, path, state string) *run {
 	r := &run{t: t, path: path, received: newReceived(), changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	src := New(Options{
-		Path: path, StateDir: state, Logger: slog.New(slog.DiscardHandler), Settle: 5 * time.Millisecond, Rescan: time.Hour,
+		Path: path, StateDir: state, Logger: slog.New(slog.DiscardHandler), Settle: 5 * time.Millisecond,
+		Rescan: time.Hour,
 	})
 	go func() { done <- src.Run(ctx, r.sink) }()
 	r.stop = sync.OnceFunc(func() {
@@ -127,7 +129,8 @@ func TestEdits(t *testing.T) {
 	replace(t, file, service("a", "3"))
 	r.waitFor(map[string]string{"a": "3"})
 
-	// Not as above: one who writes in place empties the file first, and if that takes long the source has to believe it.
+	// Not as above: one who writes in place empties the file first, and if that takes long the
+	// source has to believe it.
 	replace(t, file, service("a", "4")+"spec: [")
 	r.waitProblem("a.yaml", true)
 	r.waitFor(map[string]string{"a": "3"})
@@ -156,13 +159,18 @@ func TestDirectoriesBelow(t *testing.T) {
 	r.waitFor(map[string]string{})
 }
 
-func TestWhatIsRead(t *testing.T) {
+func TestFilesThatAreRead(t *testing.T) {
 	path, outside := t.TempDir(), t.TempDir()
 	state := filepath.Join(path, "state") // inside of what is read: left out
 	write(t, filepath.Join(path, "a.yaml"), service("a", "1"))
 	write(t, filepath.Join(path, "b.yml"), service("b", "1"))
-	write(t, filepath.Join(path, "c.json"), `{"apiVersion":"v1","kind":"Service","metadata":{"name":"c","labels":{"v":"1"}}}`)
-	for _, ignored := range []string{".#a.yaml", "a.yaml~", ".a.yaml.swp", "#a.yaml#", ".git/x.yaml", "notes.txt", "4913"} {
+	write(
+		t, filepath.Join(path, "c.json"),
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"c","labels":{"v":"1"}}}`,
+	)
+	for _, ignored := range []string{
+		".#a.yaml", "a.yaml~", ".a.yaml.swp", "#a.yaml#", ".git/x.yaml", "notes.txt", "4913",
+	} {
 		write(t, filepath.Join(path, ignored), service("ignored", "1"))
 	}
 	write(t, filepath.Join(outside, "d", "real"), service("d", "1"))
@@ -218,14 +226,17 @@ func TestRestartWithBrokenFile(t *testing.T) {
 	second.waitProblem("a.yaml", false)
 }
 
-// A state directory that cannot be written, or that holds something else, is reported or passed over, and the
-// files are read.
-func TestStateDirectoryOfNoUse(t *testing.T) {
+// A state directory that cannot be written, or that holds something else, is reported or passed
+// over, and the files are read.
+func TestUnusableStateDirectoryIsReported(t *testing.T) {
 	path, state := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(path, "a.yaml"), service("a", "1"))
 	write(t, filepath.Join(state, "x"+recordSuffix), "{}")
 	write(t, filepath.Join(state, "y"+recordSuffix), "nonsense")
-	write(t, newRecords(state, nil).fileName("a.yaml"), `{"file":"a.yaml","objects":[{"kind":"Service","name":"b","object":[]}]}`)
+	write(
+		t, newRecords(state, nil).fileName("a.yaml"),
+		`{"file":"a.yaml","objects":[{"kind":"Service","name":"b","object":[]}]}`,
+	)
 	start(t, path, state).waitFor(map[string]string{"a": "1"})
 
 	write(t, filepath.Join(path, "file"), "")

@@ -22,7 +22,7 @@ type disk interface {
 	read(path string) ([]byte, stamp, error)
 }
 
-// stamp is what is different about a file once it was written, replaced or made readable.
+// stamp changes when a file is written, replaced or made readable.
 type stamp struct {
 	size     int64
 	modified int64 // nanoseconds since the epoch
@@ -31,19 +31,19 @@ type stamp struct {
 	fault    string // why it cannot even be looked at, such as a link to nothing
 }
 
-// snapshot is what stands in the directory at one time.
+// snapshot is the content of the directory at one time.
 type snapshot struct {
 	files map[string]stamp
-	// unreadable are directories whose content cannot be listed: nothing is known about their files.
+	// unreadable are directories that cannot be listed: nothing is known about their files.
 	unreadable []string
-	// problems are about what stands in the directory and is not read, by origin.
+	// problems are about entries of the directory that are not read, by origin.
 	problems map[string][]source.Problem
 	// err says that the directory itself cannot be listed.
 	err error
 }
 
-// covers tells whether a path stands in a directory that cannot be listed.
-func (s snapshot) covers(path string) bool {
+// hides reports whether a path lies in a directory that cannot be listed.
+func (s snapshot) hides(path string) bool {
 	for _, dir := range s.unreadable {
 		if strings.HasPrefix(path, dir+"/") {
 			return true
@@ -78,7 +78,7 @@ func (d *osDisk) scan() snapshot {
 	return s
 }
 
-// list adds what stands in one directory and below.
+// list adds the entries of one directory and below.
 func (d *osDisk) list(dir string, s *snapshot) error {
 	full := filepath.Join(d.root, filepath.FromSlash(dir))
 	d.watch(full)
@@ -121,7 +121,7 @@ func (d *osDisk) listBelow(dir string, s *snapshot) {
 	}}
 }
 
-// addFile adds a manifest. Other files, and things that are no files, are passed over.
+// addFile adds a manifest. It skips other files, and entries that are no regular files.
 func (d *osDisk) addFile(path string, e fs.DirEntry, s *snapshot) {
 	full := filepath.Join(d.root, filepath.FromSlash(path))
 	link := e.Type()&fs.ModeSymlink != 0
@@ -148,7 +148,7 @@ func (d *osDisk) addFile(path string, e fs.DirEntry, s *snapshot) {
 	}
 }
 
-// watchTarget watches where the file that a link names really stands.
+// watchTarget watches the directory of the file that a link points to.
 func (d *osDisk) watchTarget(link string) {
 	if target, err := filepath.EvalSymlinks(link); err == nil {
 		d.watch(filepath.Dir(target))
@@ -180,7 +180,7 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// isManifest tells by its name whether a file is read.
+// isManifest reports whether a file is read, by its name.
 func isManifest(path string) bool {
 	switch filepath.Ext(path) {
 	case ".yaml", ".yml", ".json":
@@ -189,7 +189,7 @@ func isManifest(path string) bool {
 	return false
 }
 
-// reason is an error of the file system without the path, which the origin has.
+// reason returns an error of the file system without the path, which the origin has.
 func reason(err error) string {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

@@ -42,8 +42,8 @@ func (r *received) take(e source.Event) {
 	}
 }
 
-// Whatever happens to a directory, a new process finds in force what the old one had in force: a restart
-// changes nothing. And what was delivered in pieces is what is delivered at once.
+// Whatever happens to a directory, a new process finds in force what the old one had in force: a
+// restart changes nothing. And what was delivered in pieces is what is delivered at once.
 func TestRestartChangesNothing(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	state := t.TempDir()
@@ -61,7 +61,7 @@ func TestRestartChangesNothing(t *testing.T) {
 			}
 		}
 		newProcess := func() (*tree, *received) {
-			p := pace{settle: 50 * time.Millisecond, patience: 250 * time.Millisecond, limit: 2 * time.Second}
+			p := delays{settle: 50 * time.Millisecond, suspect: 250 * time.Millisecond, limit: 2 * time.Second}
 			return newTree("mesh", p, disk, newRecords(records, logger), logger), newReceived()
 		}
 		running, got := newProcess()
@@ -75,7 +75,8 @@ func TestRestartChangesNothing(t *testing.T) {
 			restarted, want := newProcess()
 			settle(restarted, want)
 			require.Equal(rt, want.objects, got.objects)
-			if !disk.gone && len(disk.locked) == 0 { // a new process cannot know what was wrong with files that are out of reach
+			// a new process cannot know what was wrong with files that are out of reach
+			if !disk.gone && len(disk.locked) == 0 {
 				require.Equal(rt, want.problems, got.problems)
 			}
 			if rapid.Bool().Draw(rt, "restart") {
@@ -90,10 +91,14 @@ func TestRestartChangesNothing(t *testing.T) {
 func edit(rt *rapid.T, disk *fakeDisk, now time.Time) {
 	path := rapid.SampledFrom([]string{"a.yaml", "b.yaml", "below/c.yaml"}).Draw(rt, "path")
 	disk.writes++
-	switch rapid.SampledFrom([]string{"write", "write", "write", "write", "remove", "forbid", "gone", "lock"}).Draw(rt, "edit") {
+	switch rapid.SampledFrom(
+		[]string{"write", "write", "write", "write", "remove", "forbid", "gone", "lock"},
+	).Draw(rt, "edit") {
 	case "write":
 		data := someManifest(rt)
-		disk.files[path] = fakeFile{data: data, stamp: stamp{size: int64(len(data)), modified: now.UnixNano(), inode: disk.writes}}
+		disk.files[path] = fakeFile{
+			data: data, stamp: stamp{size: int64(len(data)), modified: now.UnixNano(), inode: disk.writes},
+		}
 	case "remove":
 		delete(disk.files, path)
 	case "forbid":

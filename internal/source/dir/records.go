@@ -17,14 +17,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
-// records keep the last valid reading of each file in a directory of their own, one JSON file for each, so that
-// a restart finds in force what was. Without a directory nothing is kept.
+// records keeps the last valid reading of each file on disk, one JSON file for each, so that a
+// restart finds the same objects in force. Without a directory nothing is kept.
 type records struct {
 	dir    string
 	logger *slog.Logger
 	// written are the digests of what stands on the disk.
 	written map[string][sha256.Size]byte
-	// failures are the files whose reading could not be recorded, and why.
+	// failures has the files whose reading could not be recorded, and why.
 	failures map[string]string
 }
 
@@ -46,8 +46,8 @@ func newRecords(dir string, logger *slog.Logger) *records {
 	return &records{dir: dir, logger: logger, written: map[string][sha256.Size]byte{}, failures: map[string]string{}}
 }
 
-// load gives the recorded documents by file; their objects are not decoded yet. A record that cannot be read is
-// passed over, with a line in the log: its file is then read as if for the first time.
+// load returns the recorded documents by file; their objects are not decoded yet. A record that
+// cannot be read is skipped with a line in the log: its file is then read as if it were new.
 func (r *records) load() map[string][]manifest.Document {
 	files := map[string][]manifest.Document{}
 	if r.dir == "" {
@@ -85,7 +85,7 @@ func (c record) documents() []manifest.Document {
 	return documents
 }
 
-// save records the documents of a file; none removes the record.
+// save records the documents of a file. If there are none it removes the record.
 func (r *records) save(path string, documents []manifest.Document) error {
 	if r.dir == "" {
 		return nil
@@ -127,7 +127,8 @@ func (r *records) write(path string, documents []manifest.Document) error {
 	return nil
 }
 
-// encode writes a record so that its objects keep their bytes, by which equal objects are told.
+// encode writes a record so that its objects keep their bytes: equal objects are recognized by
+// them.
 func encode(content record) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -136,8 +137,8 @@ func encode(content record) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// fault is why readings are not recorded, or empty.
-func (r *records) fault() string {
+// failure returns why some reading is not recorded, or "".
+func (r *records) failure() string {
 	for _, why := range r.failures {
 		return why
 	}
@@ -146,14 +147,15 @@ func (r *records) fault() string {
 
 const recordSuffix = ".reading.json"
 
-// fileName is where the reading of a file is recorded: by a digest, as paths have slashes and may be long.
+// fileName returns the path of a file's record. It holds a digest, because paths have slashes and
+// may be long.
 func (r *records) fileName(path string) string {
 	digest := sha256.Sum256([]byte(path))
 	return filepath.Join(r.dir, hex.EncodeToString(digest[:16])+recordSuffix)
 }
 
-// replaceFile writes a file such that its name stands for the old content or the new, never for a part. It does not
-// wait for the disk: after a power failure a record may be missing, which load bears.
+// replaceFile writes a file so that its name never stands for a part of the content. It does not
+// sync the disk: after a power failure a record may be missing, and load copes with that.
 func replaceFile(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err

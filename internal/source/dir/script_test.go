@@ -16,8 +16,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
-// TestScripts plays what happens to a directory, at given times, and compares the events. One case is one archive in
-// testdata/scripts; the name of each of its files is a line of the script:
+// TestScripts plays what happens to a directory, at given times, and compares the events. One case
+// is one archive in testdata/scripts; the name of each of its files is a line of the script:
 //
 //	<time> write <path>    the path holds this content from now on
 //	<time> cut <path>      as write, but somebody removes the file before it can be read
@@ -28,10 +28,14 @@ import (
 //	<time> vanish          the whole directory goes; return
 //	<time> restart         a new process
 //
-// Between them the tree is stepped as often as it asks for. It settles after 50ms, is patient for 250ms, and waits no
-// longer than 2s.
+// Between them the tree is stepped as often as it asks for. It settles after 50ms, is patient for
+// 250ms, and waits no longer than 2s.
 func TestScripts(t *testing.T) {
-	golden.Archives(t, "testdata/scripts", func(t *testing.T, in *txtar.Archive) string { return newScript(t).play(in.Files) })
+	golden.Archives(t, "testdata/scripts", func(
+		t *testing.T, in *txtar.Archive,
+	) string {
+		return newScript(t).play(in.Files)
+	})
 }
 
 type script struct {
@@ -55,8 +59,8 @@ func newScript(t *testing.T) *script {
 
 func (s *script) restart() {
 	logger := slog.New(slog.DiscardHandler)
-	pace := pace{settle: 50 * time.Millisecond, patience: 250 * time.Millisecond, limit: 2 * time.Second}
-	s.tree = newTree("mesh", pace, s.disk, newRecords(s.state, logger), logger)
+	waits := delays{settle: 50 * time.Millisecond, suspect: 250 * time.Millisecond, limit: 2 * time.Second}
+	s.tree = newTree("mesh", waits, s.disk, newRecords(s.state, logger), logger)
 }
 
 func (s *script) play(lines []txtar.File) string {
@@ -166,10 +170,12 @@ func (d *fakeDisk) scan() snapshot {
 	}
 	for dir := range d.locked {
 		s.unreadable = append(s.unreadable, dir)
-		s.problems["mesh/"+dir] = []source.Problem{{Severity: source.Error, Origin: "mesh/" + dir, Message: "the directory cannot be listed"}}
+		s.problems["mesh/"+dir] = []source.Problem{
+			{Severity: source.Error, Origin: "mesh/" + dir, Message: "the directory cannot be listed"},
+		}
 	}
 	for path, f := range d.files {
-		if !s.covers(path) {
+		if !s.hides(path) {
 			s.files[path] = f.stamp
 		}
 	}

@@ -14,33 +14,34 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
-// pace says how long a file must stand still before its content counts.
-type pace struct {
+// delays says how long a file must stay unchanged before its content counts.
+type delays struct {
 	// settle is for content that reads well.
 	settle time.Duration
-	// patience is for content with errors, or with less in it than before: it may be half-written, or an
-	// editor may have moved the file away to write a new one.
-	patience time.Duration
-	// limit ends the waiting for a file that never stands still, or that is empty now.
+	// suspect is for content with errors, or with fewer objects than before. It may be
+	// half-written, or an editor may have moved the file away to write a new one.
+	suspect time.Duration
+	// limit is the longest wait for a file that keeps changing, and the wait for a file that is
+	// empty.
 	limit time.Duration
 }
 
-// tree follows the files of a directory. It is a state machine: step looks at the disk at a given time and says
-// what has changed; it starts no goroutine and reads no clock.
+// tree follows the files of a directory. It is a state machine: step scans the disk at a given time
+// and returns what has changed. It starts no goroutine and reads no clock.
 type tree struct {
 	root    string // as the user wrote it; origins begin with it
-	pace    pace
+	delays  delays
 	disk    disk
 	records *records
 	logger  *slog.Logger
 
-	files   map[string]*file
-	pending map[string]*pending
-	ledger  *ledger
-	reports reports
-	// strays are the origins of the reports about directories, as of the last scan.
-	strays map[string]bool
-	synced bool
+	files       map[string]*file
+	pending     map[string]*pending
+	definitions *definitions
+	reports     reports
+	// badDirectories are the origins of the reports about directories, as of the last scan.
+	badDirectories map[string]bool
+	synced         bool
 }
 
 // file is what is known of one file.
@@ -58,28 +59,35 @@ type pending struct {
 	since   time.Time // when it was changed last, as far as is known
 }
 
-// newTree begins with the recorded readings, as if they had just been read.
-func newTree(root string, pace pace, disk disk, records *records, logger *slog.Logger) *tree {
+// newTree starts with the recorded readings, as if they had just been read.
+func newTree(root string, waits delays, disk disk, records *records, logger *slog.Logger) *tree {
 	t := &tree{
-		root: filepath.Clean(root), pace: pace, disk: disk, records: records, logger: logger,
-		files: map[string]*file{}, pending: map[string]*pending{}, ledger: newLedger(logger), reports: newReports(),
+		root:        filepath.Clean(root),
+		delays:      waits,
+		disk:        disk,
+		records:     records,
+		logger:      logger,
+		files:       map[string]*file{},
+		pending:     map[string]*pending{},
+		definitions: newDefinitions(logger),
+		reports:     newReports(),
 	}
 	for path, documents := range records.load() {
 		for i := range documents {
 			documents[i].Origin = manifest.Origin(t.origin(path), documents[i].Line)
 		}
 		t.files[path] = &file{documents: documents}
-		t.ledger.replace(path, nil, documents, time.Time{})
+		t.definitions.replace(path, nil, documents, time.Time{})
 	}
 	return t
 }
 
-// step looks at the disk and gives what has changed, and when to look again at the latest (zero: no need).
-// Nothing is given before all that stood in the directory at the start was read.
+// step scans the disk. It returns what has changed, and the latest time of the next scan (zero: no
+// need). It returns no changes before everything that was in the directory at the start is read.
 func (t *tree) step(now time.Time) (event source.Event, again time.Time) {
 	snapshot := t.disk.scan()
 	if snapshot.err == nil {
-		t.notice(now, snapshot)
+		t.compare(now, snapshot)
 		again = t.readPending(now)
 	} else {
 		clear(t.pending) // what stands there is noticed anew when the directory is back
@@ -91,13 +99,13 @@ func (t *tree) step(now time.Time) (event source.Event, again time.Time) {
 		}
 		t.synced, event.Synced = true, true
 	}
-	event.Changes, event.Moved = t.ledger.flush(now)
+	event.Changes, event.Moved = t.definitions.flush(now)
 	event.Reports = t.reports.flush()
 	return event, again
 }
 
-// notice compares what stands in the directory with what was read.
-func (t *tree) notice(now time.Time, s snapshot) {
+// compare finds the files whose state on disk differs from what was read.
+func (t *tree) compare(now time.Time, s snapshot) {
 	for path, found := range s.files {
 		p := t.pending[path]
 		switch f := t.files[path]; {
@@ -115,7 +123,7 @@ func (t *tree) notice(now time.Time, s snapshot) {
 		}
 		p := t.pending[path]
 		switch {
-		case s.covers(path):
+		case s.hides(path):
 			delete(t.pending, path)
 		case p == nil && !t.synced: // a recorded file that was removed while nobody looked
 			t.pending[path] = &pending{gone: true, noticed: now}
@@ -131,9 +139,10 @@ func (t *tree) notice(now time.Time, s snapshot) {
 	})
 }
 
-// lastWrite is when a file was written last. At the start the file's own word counts, unless it lies in the future, so that
-// nobody waits for what has stood still for long. Later it is the time at which that was noticed: a file that is being cut down
-// to be written anew has its new size first, and keeps its old time until the file system is done, which takes a busy disk long.
+// lastWrite returns when a file was written last. At the start it trusts the file's own time unless
+// that lies in the future, so that nobody waits for old files. Later it is the time at which the
+// change was noticed. A file that is truncated to be rewritten has its new size first, and keeps
+// its old time until the file system is done, which takes long on a busy disk.
 func (t *tree) lastWrite(s stamp, now time.Time) time.Time {
 	if modified := time.Unix(0, s.modified); !t.synced && s.fault == "" && modified.Before(now) {
 		return modified
@@ -141,7 +150,7 @@ func (t *tree) lastWrite(s stamp, now time.Time) time.Time {
 	return now
 }
 
-// readPending reads the files that have settled and tells when the next one may have.
+// readPending reads the files that have settled, and returns when the next one may have.
 func (t *tree) readPending(now time.Time) (again time.Time) {
 	for _, path := range slices.Sorted(maps.Keys(t.pending)) {
 		if wait := t.readOne(now, path); wait > 0 && (again.IsZero() || now.Add(wait).Before(again)) {
@@ -151,12 +160,12 @@ func (t *tree) readPending(now time.Time) (again time.Time) {
 	return again
 }
 
-// readOne reads a file unless it may still be in the making: then it gives the time to wait.
+// readOne reads a file, or returns how long to wait because it may still be being written.
 func (t *tree) readOne(now time.Time, path string) (wait time.Duration) {
 	p := t.pending[path]
-	quiet, overdue := now.Sub(p.since), now.Sub(p.noticed) >= t.pace.limit
-	if quiet < t.pace.settle && !overdue {
-		return t.pace.settle - quiet
+	quiet, overdue := now.Sub(p.since), now.Sub(p.noticed) >= t.delays.limit
+	if quiet < t.delays.settle && !overdue {
+		return t.delays.settle - quiet
 	}
 	before := t.files[path]
 	if before == nil {
@@ -165,21 +174,22 @@ func (t *tree) readOne(now time.Time, path string) (wait time.Duration) {
 	after, changed := t.readFile(path, p, before)
 	if changed && !overdue {
 		p.since = now
-		return t.pace.settle
+		return t.delays.settle
 	}
-	patience := t.pace.patience
+	longer := t.delays.suspect
 	if !p.gone && p.stamp.size == 0 {
-		patience = t.pace.limit // almost certainly a writer that waits for a busy disk: who wants the objects gone removes them
+		// Most likely its writer waits for a busy disk. To delete objects, people remove the file.
+		longer = t.delays.limit
 	}
-	if after.worseThan(before) && quiet < patience && !overdue {
-		return patience - quiet
+	if after.isWorseThan(before) && quiet < longer && !overdue {
+		return longer - quiet
 	}
 	delete(t.pending, path)
 	t.accept(path, before, after, p)
 	return 0
 }
 
-// readFile reads a file; changed tells that somebody wrote it meanwhile.
+// readFile reads a file. changed reports whether somebody wrote to it meanwhile.
 func (t *tree) readFile(path string, p *pending, before *file) (after *file, changed bool) {
 	if p.gone {
 		return &file{}, false
@@ -200,15 +210,18 @@ func (t *tree) readFile(path string, p *pending, before *file) (after *file, cha
 	}
 	if fault != "" {
 		r = manifest.Failed(source.Problem{
-			Origin: t.origin(path), Message: "the file cannot be read: " + fault, Want: "a file that Lateen may read",
+			Origin:  t.origin(path),
+			Message: "the file cannot be read: " + fault,
+			Want:    "a file that Lateen may read",
 		})
 	}
-	documents, notes := withHeld(r, t.origin(path), before.documents)
+	documents, notes := keepLastValid(r, t.origin(path), before.documents)
 	return &file{stamp: p.stamp, documents: documents, problems: append(r.Problems, notes...)}, changed
 }
 
-// worseThan tells that a file has errors or lacks objects that it had: reason enough to look twice.
-func (f *file) worseThan(before *file) bool {
+// isWorseThan reports whether a file has errors or lacks objects that it had: a reason to read it
+// again later.
+func (f *file) isWorseThan(before *file) bool {
 	if slices.ContainsFunc(f.problems, func(p source.Problem) bool { return p.Severity == source.Error }) {
 		return true
 	}
@@ -219,14 +232,14 @@ func (f *file) worseThan(before *file) bool {
 	return slices.ContainsFunc(before.documents, func(d manifest.Document) bool { return !keys[d.Key] })
 }
 
-// accept puts a reading in the place of the one before.
+// accept replaces the earlier reading of a file.
 func (t *tree) accept(path string, before, after *file, p *pending) {
 	if p.gone {
 		delete(t.files, path)
 	} else {
 		t.files[path] = after
 	}
-	contested := t.ledger.replace(path, before.documents, after.documents, p.noticed)
+	contested := t.definitions.replace(path, before.documents, after.documents, p.noticed)
 	contested[path] = true
 	for other := range contested {
 		t.reportFile(other)
@@ -236,17 +249,18 @@ func (t *tree) accept(path string, before, after *file, p *pending) {
 	}
 }
 
-// reportFile states what is wrong with a file, the objects included that another one holds.
+// reportFile reports what is wrong with a file. That includes objects which another file defines
+// with precedence.
 func (t *tree) reportFile(path string) {
 	var problems []source.Problem
 	if f := t.files[path]; f != nil {
-		problems = append(slices.Clone(f.problems), t.ledger.lost(path, f.documents)...)
+		problems = append(slices.Clone(f.problems), t.definitions.shadowed(path, f.documents)...)
 		manifest.SortProblems(problems)
 	}
 	t.reports.set(t.origin(path), problems)
 }
 
-// reportDirectories states what is wrong with the directory itself and those below.
+// reportDirectories reports what is wrong with the directory and those below.
 func (t *tree) reportDirectories(s snapshot) {
 	problems := s.problems
 	if s.err != nil {
@@ -256,7 +270,7 @@ func (t *tree) reportDirectories(s snapshot) {
 			Message:  fmt.Sprintf("the directory cannot be read: %s; the last state stays in force", reason(s.err)),
 			Want:     "a directory of manifests",
 		}}}
-	} else if fault := t.records.fault(); fault != "" {
+	} else if fault := t.records.failure(); fault != "" {
 		problems[t.root] = []source.Problem{{
 			Severity: source.Warning,
 			Origin:   t.root,
@@ -264,22 +278,22 @@ func (t *tree) reportDirectories(s snapshot) {
 			Want:     "a state directory that Lateen may write",
 		}}
 	}
-	for stray := range t.strays {
+	for stray := range t.badDirectories {
 		if problems[stray] == nil && (s.err == nil || stray == t.root) {
 			t.reports.set(stray, nil)
-			delete(t.strays, stray)
+			delete(t.badDirectories, stray)
 		}
 	}
-	if t.strays == nil {
-		t.strays = map[string]bool{}
+	if t.badDirectories == nil {
+		t.badDirectories = map[string]bool{}
 	}
 	for at, p := range problems {
-		t.strays[at] = true
+		t.badDirectories[at] = true
 		t.reports.set(at, p)
 	}
 }
 
-// origin is the path of a file from where the user stands.
+// origin returns the path of a file as the user would write it.
 func (t *tree) origin(path string) string {
 	return filepath.Join(t.root, filepath.FromSlash(path))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher tells that something happened in the directories that are scanned. It says no more than that: what
-// happened is found by the scan, so lost or merged events do no harm.
+// watcher reports that something happened in the scanned directories, and no more: the scan finds
+// out what. So lost or merged events do no harm.
 type watcher struct {
 	notify *fsnotify.Watcher // nil when the system has no watches left
 	logger *slog.Logger
@@ -27,8 +27,8 @@ func newWatcher(logger *slog.Logger) *watcher {
 	return &watcher{notify: notify, logger: logger, wanted: map[string]bool{}, dirs: map[string]bool{}}
 }
 
-// add watches a directory; it is called before the directory is listed. To watch one again that is watched already
-// costs a system call, and finds out by itself when another directory stands there now.
+// add watches a directory. It is called before the directory is listed. Adding one that is watched
+// already costs a system call, and notices when another directory has taken its place.
 func (w *watcher) add(dir string) {
 	w.wanted[dir] = true
 	if w.notify == nil {
@@ -45,9 +45,9 @@ func (w *watcher) add(dir string) {
 	delete(w.dirs, dir)
 }
 
-// end is called after a scan: it drops the watches of directories that are not there any more. With another
-// scan needed: a directory that was renamed shares its watch with its old name, and has lost it now.
-func (w *watcher) end() (again bool) {
+// endScan drops the watches of directories that are gone. again asks for another scan: a renamed
+// directory shared its watch with its old name, and has lost it now.
+func (w *watcher) endScan() (again bool) {
 	w.failed = len(w.dirs) == 0
 	for dir := range w.wanted {
 		w.failed = w.failed || !w.dirs[dir]
@@ -64,7 +64,7 @@ func (w *watcher) end() (again bool) {
 	return again
 }
 
-// events are the announcements; nil, which blocks forever, without a watcher.
+// events returns the announcements; nil, which blocks forever, without a watcher.
 func (w *watcher) events() <-chan fsnotify.Event {
 	if w.notify == nil {
 		return nil
@@ -72,7 +72,7 @@ func (w *watcher) events() <-chan fsnotify.Event {
 	return w.notify.Events
 }
 
-// errors say that announcements were lost.
+// errors returns what reports that announcements were lost.
 func (w *watcher) errors() <-chan error {
 	if w.notify == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package istiojson reads Istio's API objects from JSON. It is what protojson does, but for durations: Istio's API has them in
-// Go's notation ("300ms", "1h30m"), of which protobuf's knows but the seconds.
+// Package istiojson reads Istio's API objects from JSON, as protojson does. It also accepts Go's
+// notation of durations ("300ms", "1h30m"), which Istio's API uses; protobuf knows only seconds.
 //
 // It imports nothing of ours.
 package istiojson

@@ -12,13 +12,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Unmarshal is protojson's, but for durations. Errors are protojson's.
+// Unmarshal reads JSON as protojson does, and also takes durations in Go's notation. Errors are
+// protojson's.
 func Unmarshal(raw []byte, m proto.Message, o protojson.UnmarshalOptions) error {
 	err := o.Unmarshal(raw, m)
 	if err == nil {
 		return nil
 	}
-	converted, changed := inSeconds(raw, m.ProtoReflect().Descriptor())
+	converted, changed := rewriteDurations(raw, m.ProtoReflect().Descriptor())
 	if !changed {
 		return err
 	}
@@ -28,16 +29,16 @@ func Unmarshal(raw []byte, m proto.Message, o protojson.UnmarshalOptions) error 
 
 var durationName = (*durationpb.Duration)(nil).ProtoReflect().Descriptor().FullName()
 
-// inSeconds writes the durations of a message's JSON as protobuf wants them, and tells whether there were any. JSON that is
-// none is left as it is.
-func inSeconds(raw []byte, of protoreflect.MessageDescriptor) (out []byte, changed bool) {
+// rewriteDurations rewrites the durations in a message's JSON to seconds, as protobuf wants them,
+// and reports whether there were any. Text that is no JSON stays as it is.
+func rewriteDurations(raw []byte, of protoreflect.MessageDescriptor) (out []byte, changed bool) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var value any
 	if decoder.Decode(&value) != nil {
 		return raw, false
 	}
-	value, changed = durationsIn(value, of)
+	value, changed = rewriteMessage(value, of)
 	if !changed {
 		return raw, false
 	}
@@ -45,8 +46,8 @@ func inSeconds(raw []byte, of protoreflect.MessageDescriptor) (out []byte, chang
 	return out, err == nil
 }
 
-// durationsIn is the JSON value of a message with its durations in seconds.
-func durationsIn(value any, of protoreflect.MessageDescriptor) (out any, changed bool) {
+// rewriteMessage returns the JSON value of a message with its durations in seconds.
+func rewriteMessage(value any, of protoreflect.MessageDescriptor) (out any, changed bool) {
 	if of.FullName() == durationName {
 		return seconds(value)
 	}
@@ -62,14 +63,14 @@ func durationsIn(value any, of protoreflect.MessageDescriptor) (out any, changed
 		if field == nil || field.Message() == nil {
 			continue
 		}
-		now, differs := durationsOf(v, field)
+		now, differs := rewriteField(v, field)
 		fields[name], changed = now, changed || differs
 	}
 	return fields, changed
 }
 
-// durationsOf is durationsIn for a field, which may be a list or a map.
-func durationsOf(value any, field protoreflect.FieldDescriptor) (out any, changed bool) {
+// rewriteField does the same for the value of a field, which may be a list or a map.
+func rewriteField(value any, field protoreflect.FieldDescriptor) (out any, changed bool) {
 	of := field.Message()
 	if field.IsMap() {
 		if of = field.MapValue().Message(); of == nil {
@@ -79,20 +80,20 @@ func durationsOf(value any, field protoreflect.FieldDescriptor) (out any, change
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			now, differs := durationsIn(v[i], of)
+			now, differs := rewriteMessage(v[i], of)
 			v[i], changed = now, changed || differs
 		}
 		return v, changed
 	case map[string]any:
 		if field.IsMap() {
 			for key := range v {
-				now, differs := durationsIn(v[key], of)
+				now, differs := rewriteMessage(v[key], of)
 				v[key], changed = now, changed || differs
 			}
 			return v, changed
 		}
 	}
-	return durationsIn(value, of)
+	return rewriteMessage(value, of)
 }
 
 func seconds(value any) (out any, changed bool) {

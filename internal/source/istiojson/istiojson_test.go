@@ -18,7 +18,8 @@ func TestDurationsInGoNotation(t *testing.T) {
 	require.NoError(t, istiojson.Unmarshal([]byte(`{
 		"hosts": ["a.test"],
 		"http": [
-			{"timeout": "300ms", "retries": {"attempts": 2, "per_try_timeout": "1m30s"}, "fault": {"delay": {"fixedDelay": "0.5s"}}},
+			{"timeout": "300ms", "retries": {"attempts": 2, "per_try_timeout": "1m30s"},
+				"fault": {"delay": {"fixedDelay": "0.5s"}}},
 			{"timeout": "2s"}
 		]}`), spec, protojson.UnmarshalOptions{}))
 	require.Equal(t, 300*time.Millisecond, spec.GetHttp()[0].GetTimeout().AsDuration())
@@ -29,15 +30,20 @@ func TestDurationsInGoNotation(t *testing.T) {
 
 func TestDurationsWithinMessagesAndByTheirOwnNames(t *testing.T) {
 	config := &mesh.MeshConfig{}
-	require.NoError(t, istiojson.Unmarshal([]byte(`{"connect_timeout": "150ms", "defaultConfig": {"drainDuration": "1m"}}`), config, protojson.UnmarshalOptions{}))
+	require.NoError(t, istiojson.Unmarshal([]byte(
+		`{"connect_timeout": "150ms", "defaultConfig": {"drainDuration": "1m"}}`,
+	), config, protojson.UnmarshalOptions{}))
 	require.Equal(t, 150*time.Millisecond, config.GetConnectTimeout().AsDuration())
 	require.Equal(t, time.Minute, config.GetDefaultConfig().GetDrainDuration().AsDuration())
 }
 
-func TestWhatIsNoDurationIsStillWrong(t *testing.T) {
+func TestInvalidDurationsStayErrors(t *testing.T) {
 	for _, wrong := range []string{
-		`{"http": [{"timeout": "soon"}]}`, `{"http": [{"timeout": 300}]}`, `{"http": [{"timeout": "300ms", "unknown": 1}]}`, `{"http": "300ms"}`, `[`,
+		`{"http": [{"timeout": "soon"}]}`, `{"http": [{"timeout": 300}]}`,
+		`{"http": [{"timeout": "300ms", "unknown": 1}]}`, `{"http": "300ms"}`, `[`,
 	} {
-		require.Error(t, istiojson.Unmarshal([]byte(wrong), &networking.VirtualService{}, protojson.UnmarshalOptions{}), wrong)
+		require.Error(t, istiojson.Unmarshal(
+			[]byte(wrong), &networking.VirtualService{}, protojson.UnmarshalOptions{},
+		), wrong)
 	}
 }

@@ -23,15 +23,16 @@ type client struct {
 
 const (
 	protobuf = "application/vnd.kubernetes.protobuf,application/json"
-	// metadataOnly asks for objects without their content.
+	// metadataOnly requests objects without their content.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	metadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// newClient makes the REST clients of all resources. The error is one of the configuration: nothing is connected yet.
+// newClient makes the REST clients of all resources. It connects to nothing and fails on a bad
+// configuration.
 func newClient(config *rest.Config, all []*resource) (*client, error) {
 	c := &client{config: *config, rest: map[schema.GroupVersion]rest.Interface{}}
-	// The API server limits its clients by itself (priority and fairness), and knows how much it can take.
+	// No limit here: the API server limits its clients itself (priority and fairness).
 	c.config.QPS = -1
 	var err error
 	if c.http, err = rest.HTTPClientFor(&c.config); err != nil {
@@ -65,11 +66,13 @@ func newClient(config *rest.Config, all []*resource) (*client, error) {
 	return c, nil
 }
 
-// standardCodecs know the built-in types that are watched.
+// standardCodecs returns codecs for the built-in types that are watched.
 func standardCodecs() (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, networkingk8s.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, discoveryv1.AddToScheme, networkingk8s.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return serializer.CodecFactory{}, err
 		}

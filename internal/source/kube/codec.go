@@ -21,23 +21,25 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 )
 
-// custom is an object of a custom resource, decoded by itself, so that one that cannot be read keeps no other from being read.
-type custom struct {
+// customObject is an object of a custom resource. Each is decoded by itself, so that a bad one does
+// not keep the others from being read.
+type customObject struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	// object is of the type that source.Change documents, with its spec and without its metadata; nil if it cannot be read.
-	object metav1.Object
-	flaw   *flaw
+	// object has the type that source.Change documents, with its spec and without its metadata. It
+	// is nil if it cannot be read.
+	object  metav1.Object
+	problem *specProblem
 }
 
-// flaw is what is wrong with an object.
-type flaw struct {
+// specProblem says what is wrong with a spec.
+type specProblem struct {
 	severity      source.Severity
 	message, want string
 }
 
-// DeepCopyObject implements runtime.Object; nothing copies these.
-func (c *custom) DeepCopyObject() runtime.Object {
+// DeepCopyObject implements runtime.Object. Nothing copies these objects.
+func (c *customObject) DeepCopyObject() runtime.Object {
 	copied := *c
 	return &copied
 }
@@ -68,7 +70,7 @@ type customDecoder struct {
 	kinds    map[string]kinds.Kind
 }
 
-// document is what all answers of the API server have in common.
+// document has the fields that all answers of the API server share.
 type document struct {
 	metav1.TypeMeta
 	Metadata json.RawMessage   `json:"metadata"`
@@ -77,8 +79,10 @@ type document struct {
 	Items    []json.RawMessage `json:"items"`
 }
 
-// Decode implements runtime.Decoder. It fails only on what is no answer of an API server.
-func (d customDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+// Decode implements runtime.Decoder. It fails only on text that is no answer of an API server.
+func (d customDecoder) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	var doc document
 	if err := json.Unmarshal(data, &doc); err != nil {
 		return nil, nil, fmt.Errorf("not an object of the Kubernetes API: %w", err)
@@ -113,8 +117,8 @@ func (d customDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	return list, &gvk, nil
 }
 
-func (d customDecoder) decodeOne(doc *document, kind string) (*custom, error) {
-	c := &custom{TypeMeta: doc.TypeMeta}
+func (d customDecoder) decodeOne(doc *document, kind string) (*customObject, error) {
+	c := &customObject{TypeMeta: doc.TypeMeta}
 	if err := json.Unmarshal(doc.Metadata, &c.ObjectMeta); err != nil {
 		return nil, fmt.Errorf("the metadata of a %s: %w", kind, err)
 	}
@@ -127,34 +131,39 @@ func (d customDecoder) decodeOne(doc *document, kind string) (*custom, error) {
 	return c, nil
 }
 
-// readSpec reads a spec strictly. One with unknown fields is read without them, unless it is a policy; one that cannot be read at
-// all leaves no object, or one that closes.
-func (c *custom) readSpec(k kinds.Kind, doc *document) {
+// readSpec reads a spec strictly. If that fails, the spec of a kind that protects is replaced by
+// one that refuses calls. Other kinds are read without their unknown fields; if that fails too,
+// there is no object.
+func (c *customObject) readSpec(k kinds.Kind, doc *document) {
 	c.object = k.NewObject()
 	spec := specOf(c.object)
 	err := decodeSpec(doc.Spec, spec, protojson.UnmarshalOptions{})
 	if err == nil {
 		return
 	}
-	c.flaw = &flaw{message: plain(err), want: "a spec of " + doc.APIVersion + " " + string(k) + " as in Istio " + istioAPI}
+	c.problem = &specProblem{
+		message: userMessage(err),
+		want:    "a spec of " + doc.APIVersion + " " + string(k) + " as in Istio " + istioAPI,
+	}
 	if closed := closedSpec(k, doc.Spec); closed != nil {
 		proto.Reset(spec)
 		proto.Merge(spec, closed)
-		c.flaw.severity = source.Error
-		c.flaw.message += "; calls are refused until it can be read"
+		c.problem.severity = source.Error
+		c.problem.message += "; calls are refused until it can be read"
 		return
 	}
 	proto.Reset(spec)
 	if decodeSpec(doc.Spec, spec, protojson.UnmarshalOptions{DiscardUnknown: true}) != nil {
-		c.object, c.flaw.severity = nil, source.Error
-		c.flaw.message += "; the object is not in force"
+		c.object, c.problem.severity = nil, source.Error
+		c.problem.message += "; the object is not in force"
 		return
 	}
-	c.flaw.message += "; it has no effect"
+	c.problem.message += "; it has no effect"
 }
 
-// readCondition reads the condition of a name from a status; all else of that is dropped. A status that cannot be read has none.
-func (c *custom) readCondition(name string, raw json.RawMessage) {
+// readCondition reads one condition from a status and drops the rest. A status that cannot be read
+// has none.
+func (c *customObject) readCondition(name string, raw json.RawMessage) {
 	if name == "" || c.object == nil || len(raw) == 0 {
 		return
 	}
@@ -172,12 +181,12 @@ func (c *custom) readCondition(name string, raw json.RawMessage) {
 // istioAPI is the API level of the types that specs are decoded into.
 const istioAPI = "1.31"
 
-// specOf is the spec of an object of istio.io/client-go, which are all made alike.
+// specOf returns the spec of an object of istio.io/client-go, whose types are all alike.
 func specOf(o metav1.Object) proto.Message {
 	return reflect.ValueOf(o).Elem().FieldByName("Spec").Addr().Interface().(proto.Message)
 }
 
-// statusOf is the status of such an object.
+// statusOf returns the status of an object of istio.io/client-go.
 func statusOf(o metav1.Object) *istiometa.IstioStatus {
 	return reflect.ValueOf(o).Elem().FieldByName("Status").Addr().Interface().(*istiometa.IstioStatus)
 }
@@ -189,33 +198,37 @@ func decodeSpec(raw json.RawMessage, spec proto.Message, o protojson.UnmarshalOp
 	return istiojson.Unmarshal(raw, spec, o)
 }
 
-// closed has the kinds that protect, each with what stands in for an object that cannot be read. It
-// refuses calls to the workloads that the object is for, or to all in the namespace if that cannot
-// be read either.
-func closed() map[kinds.Kind]func(selector []byte) proto.Message {
+// failClosedSpecs has the kinds that protect, each with the spec that replaces one that cannot be
+// read. It refuses calls to the workloads that the object selects, or to all in the namespace if
+// the selector cannot be read either.
+func failClosedSpecs() map[kinds.Kind]func(selector []byte) proto.Message {
 	return map[kinds.Kind]func([]byte) proto.Message{
 		kinds.AuthorizationPolicy: func(selector []byte) proto.Message { // one that allows nothing
-			return selecting(selector, &istiosecurity.AuthorizationPolicy{})
+			return withSelector(selector, &istiosecurity.AuthorizationPolicy{})
 		},
 		kinds.PeerAuthentication: func(selector []byte) proto.Message {
-			spec := selecting(selector, &istiosecurity.PeerAuthentication{})
-			spec.Mtls = &istiosecurity.PeerAuthentication_MutualTLS{Mode: istiosecurity.PeerAuthentication_MutualTLS_STRICT}
+			spec := withSelector(selector, &istiosecurity.PeerAuthentication{})
+			spec.Mtls = &istiosecurity.PeerAuthentication_MutualTLS{
+				Mode: istiosecurity.PeerAuthentication_MutualTLS_STRICT,
+			}
 			return spec
 		},
 	}
 }
 
-// selecting reads a selector into an empty spec, and leaves it empty if that cannot be read.
-func selecting[T proto.Message](selector []byte, spec T) T {
+// withSelector reads a selector into an empty spec. The spec stays empty if the selector cannot be
+// read.
+func withSelector[T proto.Message](selector []byte, spec T) T {
 	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(selector, spec) != nil {
 		proto.Reset(spec)
 	}
 	return spec
 }
 
-// closedSpec is what stands in for a spec that cannot be read; nil for kinds that protect nothing.
+// closedSpec returns the replacement for a spec that cannot be read; nil for kinds that protect
+// nothing.
 func closedSpec(k kinds.Kind, raw json.RawMessage) proto.Message {
-	closedFor := closed()[k]
+	closedFor := failClosedSpecs()[k]
 	if closedFor == nil {
 		return nil
 	}
@@ -226,10 +239,11 @@ func closedSpec(k kinds.Kind, raw json.RawMessage) proto.Message {
 	return closedFor([]byte(`{"selector":` + string(fields.Selector) + `}`))
 }
 
-// prefix is what protojson puts before its messages: where in one line of JSON, with white space that differs from build to build.
-var prefix = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(?:\(line \d+:\d+\): )?`)
+// protojsonPrefix is what protojson puts before its messages: the position in a line of JSON, with
+// white space that differs from build to build.
+var protojsonPrefix = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error )?(?:\(line \d+:\d+\): )?`)
 
-// plain is a message of protojson for people.
-func plain(err error) string {
-	return strings.ReplaceAll(prefix.ReplaceAllString(err.Error(), ""), "\u00a0", " ")
+// userMessage returns a message of protojson for people.
+func userMessage(err error) string {
+	return strings.ReplaceAll(protojsonPrefix.ReplaceAllString(err.Error(), ""), "\u00a0", " ")
 }

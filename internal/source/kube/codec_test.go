@@ -23,7 +23,8 @@ func decoder(t *testing.T) customDecoder {
 	return d
 }
 
-// Unknown fields, as a newer definition has them, are left out with a warning; of a policy they close it.
+// Unknown fields, as a newer definition has them, are left out with a warning; of a policy they
+// close it.
 func TestUnknownFieldsOfSpecs(t *testing.T) {
 	list := fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"x/v1","metadata":{"resourceVersion":"7"},"items":[`+
 		`{"metadata":{"name":"a"},"spec":{"hosts":["a"],"another":1}},{"metadata":{"name":"b"},"spec":{"hosts":["b"]}}]}`, kinds.VirtualService)
@@ -31,16 +32,18 @@ func TestUnknownFieldsOfSpecs(t *testing.T) {
 	require.NoError(t, err)
 	items := o.(*metav1.List).Items
 	require.Len(t, items, 2)
-	a := items[0].Object.(*custom)
+	a := items[0].Object.(*customObject)
 	require.Equal(t, []string{"a"}, a.object.(*networkingv1.VirtualService).Spec.Hosts)
-	require.Equal(t, source.Warning, a.flaw.severity)
-	require.Equal(t, `unknown field "another"; it has no effect`, a.flaw.message)
-	require.Nil(t, items[1].Object.(*custom).flaw)
+	require.Equal(t, source.Warning, a.problem.severity)
+	require.Equal(t, `unknown field "another"; it has no effect`, a.problem.message)
+	require.Nil(t, items[1].Object.(*customObject).problem)
 
-	o, _, err = decoder(t).Decode([]byte(`{"kind":"AuthorizationPolicy","apiVersion":"x/v1","metadata":{"name":"a"},"spec":{"action":"DENY","another":1}}`), nil, nil)
+	o, _, err = decoder(t).Decode([]byte(
+		`{"kind":"AuthorizationPolicy","apiVersion":"x/v1","metadata":{"name":"a"},"spec":{"action":"DENY","another":1}}`,
+	), nil, nil)
 	require.NoError(t, err)
-	policy := o.(*custom)
-	require.Equal(t, source.Error, policy.flaw.severity)
+	policy := o.(*customObject)
+	require.Equal(t, source.Error, policy.problem.severity)
 	require.Equal(t, "ALLOW", policy.object.(*securityv1.AuthorizationPolicy).Spec.GetAction().String())
 }
 

@@ -1,38 +1,41 @@
-// Package kube is the source that reads a Kubernetes API server: it lists and watches what Lateen uses, trims it, and
-// delivers what differs from what was delivered before.
+// Package kube is the source that reads a Kubernetes API server. It lists and watches the objects
+// that Lateen uses, trims them, and delivers what differs from what was delivered before.
 //
-//	API server ══ one watch per resource and scope ══► watcher ──► prints ──► source.Event
-//	                                                     ▲        (fingerprint of what was delivered)
+//	API server ══ one watch per resource and scope ══► watcher ──► fingerprints ──► source.Event
+//	                                                     ▲         (of what was delivered)
 //	   namespaces, mesh configuration ──► planner ───────┘
 //	                                      (which namespaces are in the mesh, who watches them)
 //
 // # What is kept
 //
-// Of an object that was delivered the source keeps its name and a fingerprint of what Lateen uses of it: 64 bits, keyed by a
-// secret of the process. Objects themselves are kept by nobody here. So an update that touches nothing that is used (status,
-// managed fields, heartbeats, annotations of others) ends here, and a list that is read again delivers the difference alone,
-// with what was deleted meanwhile.
+// Of a delivered object the source keeps its name and a fingerprint of what Lateen uses of it: 64
+// bits, keyed by a secret of the process. It keeps no objects. An update that touches nothing that
+// is used (status, managed fields, heartbeats, other annotations) ends here. A list that is read
+// again delivers only the difference, deletions included.
 //
 // # Order
 //
-// Changes of one object are delivered in their order, and an object has one watcher at a time: it is handed over only after the
-// last one has ended. Nothing is promised across resources: a Service and its EndpointSlices come by different watches.
+// Changes of one object are delivered in their order. An object has one watcher at a time: the next
+// one starts after the last has ended. There is no order across resources: a Service and its
+// EndpointSlices come from different watches.
 //
-// A first or a repeated list is one Event per resource and scope. The lists that begin together (those of a namespace that is
-// labelled into the mesh, or those of the whole mesh at the start) are one Event together. So are the deletions of a namespace
-// that leaves the mesh. Synced comes once, after all first lists.
+// A first or repeated list is one Event per resource and scope. Lists that begin together are one
+// Event together: those of a namespace that is labelled into the mesh, and those of the whole mesh
+// at the start. So are the deletions of a namespace that leaves the mesh. Synced comes once, after
+// all first lists.
 //
-// # What holds the first state back
+// # What delays Synced
 //
-// A resource that may not be read (forbidden), or an API server that does not answer: what is not known is not taken for empty,
-// as a mesh without its policies or endpoints would be worse than the last known state. A resource that does not exist (its
-// CustomResourceDefinition is not installed) is empty, and looked for again when that appears. Resources that are marked optional
-// hold nothing back.
+// Synced waits for a resource that may not be read (forbidden), and for an API server that does not
+// answer. Unknown is not empty: a mesh without its policies or endpoints would be worse than the
+// last known state. A resource that does not exist (its CustomResourceDefinition is not installed)
+// is empty, and is looked for again when the definition appears. Optional resources delay nothing.
 //
 // # Queues
 //
-// There are none: a watcher hands each event to the sink itself. While the sink blocks, it does not read, and HTTP/2's flow
-// control holds the API server. A watch that falls too far behind is ended by the server and listed again.
+// There are none: a watcher hands each event to the sink itself. While the sink blocks, the watcher
+// does not read, and HTTP/2's flow control stops the API server. The server ends a watch that falls
+// too far behind, and it is listed again.
 //
 // The package may import api/kinds, source and observe.
 package kube

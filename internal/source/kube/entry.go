@@ -15,20 +15,21 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// entry is an object of the API as far as it is used.
+// entry is what Lateen uses of one object of the API.
 type entry struct {
 	key source.Key
 	// object is nil when it cannot be read.
-	object  metav1.Object
-	problem *source.Problem
-	print   print
+	object      metav1.Object
+	problem     *source.Problem
+	fingerprint fingerprint
 }
 
-// print is the fingerprint of an entry: 62 bits of a keyed hash, and what the sink holds because of it.
-type print uint64
+// fingerprint identifies the content of an entry: 62 bits of a keyed hash, and two bits that say
+// what the sink holds for it.
+type fingerprint uint64
 
 const (
-	hasObject print = 1 << iota
+	hasObject fingerprint = 1 << iota
 	hasReport
 )
 
@@ -40,9 +41,10 @@ type reader struct {
 	buffer   []byte
 }
 
-// read gives the entry of an object. It takes the object over; false if it is another control plane's, or means nothing here.
+// read returns the entry of an object, which it may change. It returns false if the object belongs
+// to another control plane or has no meaning here.
 func (r *reader) read(o metav1.Object) (entry, bool) {
-	if means := r.resource.builtin.means; means != nil && !means(o) {
+	if means := r.resource.builtin.isRelevant; means != nil && !means(o) {
 		return entry{}, false
 	}
 	if rev, set := o.GetLabels()[kinds.RevisionLabel]; set && r.resource.watch.Revisioned && rev != r.revision {
@@ -51,42 +53,46 @@ func (r *reader) read(o metav1.Object) (entry, bool) {
 	e := entry{key: r.keyOf(o)}
 	r.buffer = r.buffer[:0]
 	switch o := o.(type) {
-	case *custom:
+	case *customObject:
 		r.readCustom(o, &e)
 	default:
 		r.resource.builtin.trim(o)
 		e.object = o
-		r.buffer = appendStable(r.buffer, o)
+		r.buffer = appendDeterministic(r.buffer, o)
 	}
 	if e.object != nil {
-		e.print |= hasObject
+		e.fingerprint |= hasObject
 	}
 	if e.problem != nil {
-		e.print |= hasReport
+		e.fingerprint |= hasReport
 		r.buffer = append(r.buffer, e.problem.String()...)
 	}
-	e.print |= print(maphash.Bytes(r.seed, r.buffer)) &^ (hasObject | hasReport)
+	e.fingerprint |= fingerprint(maphash.Bytes(r.seed, r.buffer)) &^ (hasObject | hasReport)
 	return e, true
 }
 
-// keyOf names an object with strings of which there is one each: namespaces repeat.
+// keyOf returns the key of an object. It interns the namespace, because namespaces repeat.
 func (r *reader) keyOf(o metav1.Object) source.Key {
 	return source.Key{Kind: r.resource.kind, Namespace: intern(o.GetNamespace()), Name: o.GetName()}
 }
 
-// intern is for strings that many objects have.
+// intern returns the one copy of a string that many objects have.
 func intern(s string) string { return unique.Make(s).Value() }
 
-func (r *reader) readCustom(c *custom, e *entry) {
-	if c.flaw != nil {
+func (r *reader) readCustom(c *customObject, e *entry) {
+	if c.problem != nil {
 		e.problem = &source.Problem{
-			Severity: c.flaw.severity, Object: e.key, Path: "spec", Message: c.flaw.message, Want: c.flaw.want,
+			Severity: c.problem.severity,
+			Object:   e.key,
+			Path:     "spec",
+			Message:  c.problem.message,
+			Want:     c.problem.want,
 		}
 	}
 	if c.object == nil {
 		return
 	}
-	meta := metaOf(&c.ObjectMeta)
+	meta := conflictMeta(&c.ObjectMeta)
 	c.object.SetName(meta.Name)
 	c.object.SetNamespace(intern(meta.Namespace))
 	c.object.SetUID(meta.UID)
@@ -104,15 +110,23 @@ func (r *reader) readCustom(c *custom, e *entry) {
 	}
 	r.keepExtras(c)
 	var err error
-	if r.buffer, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(r.buffer, specOf(c.object)); err != nil {
-		// A string that is not UTF-8 cannot come out of JSON; whatever else it may be, nothing of it is delivered.
+	if r.buffer, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(
+		r.buffer, specOf(c.object),
+	); err != nil {
+		// A string that is not UTF-8 cannot come out of JSON; whatever else it may be, nothing of
+		// it is delivered.
 		e.object = nil
-		e.problem = &source.Problem{Severity: source.Error, Object: e.key, Path: "spec", Message: "cannot be read: " + err.Error()}
+		e.problem = &source.Problem{
+			Severity: source.Error,
+			Object:   e.key,
+			Path:     "spec",
+			Message:  "cannot be read: " + err.Error(),
+		}
 	}
 }
 
-// keepExtras keeps of a custom object what counts beside its spec.
-func (r *reader) keepExtras(c *custom) {
+// keepExtras keeps the labels and the condition of a custom object, if they count beside its spec.
+func (r *reader) keepExtras(c *customObject) {
 	if r.resource.watch.Labels {
 		c.object.SetLabels(c.Labels)
 		for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
@@ -126,15 +140,16 @@ func (r *reader) keepExtras(c *custom) {
 	}
 }
 
-// stable is what the types of Kubernetes have: an encoding in which maps are sorted.
-type stable interface {
+// deterministic is implemented by the types of Kubernetes: their encoding sorts maps.
+type deterministic interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 }
 
-// appendStable appends a built-in object. An encoding that fails, which none does, would make every update count as one.
-func appendStable(buffer []byte, o metav1.Object) []byte {
-	s, ok := o.(stable)
+// appendDeterministic appends the encoding of a built-in object. If an encoding failed, which none
+// does, every update would count as a change.
+func appendDeterministic(buffer []byte, o metav1.Object) []byte {
+	s, ok := o.(deterministic)
 	if !ok {
 		return fmt.Appendf(buffer, "%p", o)
 	}
@@ -148,12 +163,12 @@ func appendStable(buffer []byte, o metav1.Object) []byte {
 	return buffer
 }
 
-// metaOf is what counts of an object that can compete with others: the older one wins.
-func metaOf(m *metav1.ObjectMeta) metav1.ObjectMeta {
+// conflictMeta returns the metadata of an object that can conflict with others: the older one wins.
+func conflictMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, CreationTimestamp: m.CreationTimestamp}
 }
 
-// nameOf is what counts of all others.
-func nameOf(m *metav1.ObjectMeta) metav1.ObjectMeta {
+// nameMeta returns the metadata of all other objects.
+func nameMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: m.Name, Namespace: intern(m.Namespace)}
 }

@@ -11,56 +11,59 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// failed decides what the end of a request means, and waits before the next one. A nil error is a watch that ended at once.
-func (w *watcher) failed(ctx context.Context, err error) {
-	longest := retryAtMost
+// backOff decides what the end of a request means, and waits before the next one. A nil error is a
+// watch that ended at once.
+func (w *watcher) backOff(ctx context.Context, err error) {
+	limit := maxRetry
 	switch {
 	case err == nil:
 	case expired(err):
-		w.version = "" // what happened since is found by a list
+		w.version = "" // a list finds what happened since
 		if w.failures == 0 {
 			w.failures = 1
 			return
 		}
 	case apierrors.IsNotFound(err) && w.resource.custom:
 		w.version = ""
-		w.absent(ctx)
+		w.waitForDefinition(ctx)
 		return
 	default:
 		w.source.o.Metrics.SyncErrors.WithLabelValues(w.source.o.Cluster).Inc()
 		if refused(err) {
-			longest = refusedAtMost
+			limit = maxRefusedRetry
 			if w.resource.kind == "" {
-				w.source.board.live(false)
+				w.source.crds.setWatched(false)
 			}
 			if w.resource.watch.Optional {
-				w.skip()
+				w.skipFirstList()
 			}
 		}
-		w.sick = true
-		w.source.health.ill(w, err)
+		w.unhealthy = true
+		w.source.health.failed(w, err)
 	}
 	w.failures++
-	sleep(ctx, pause(w.failures, longest), nil)
+	sleep(ctx, pause(w.failures, limit), nil)
 }
 
-// How long is waited between attempts: at least, at most, at most for what may not be read, and at most for a resource that does
-// not exist while CustomResourceDefinitions can be watched, and while they cannot.
+// Waits between attempts: the shortest, the longest, the longest for a resource that may not be
+// read, and the longest for one that does not exist while CustomResourceDefinitions can be watched,
+// and while they cannot.
 const (
-	retryAtLeast    = 100 * time.Millisecond
-	retryAtMost     = 5 * time.Second
-	refusedAtMost   = 30 * time.Second
-	absentAtMost    = 5 * time.Minute
-	unknownCRDsMost = 15 * time.Second
+	minRetry        = 100 * time.Millisecond
+	maxRetry        = 5 * time.Second
+	maxRefusedRetry = 30 * time.Second
+	maxAbsentRetry  = 5 * time.Minute
+	maxUnknownRetry = 15 * time.Second
 )
 
-// pause doubles with each failure; half of it is random, so that not all come back together.
-func pause(failures int, longest time.Duration) time.Duration {
-	d := min(retryAtLeast<<min(failures-1, 12), longest)
+// pause doubles with each failure. Half of it is random, so that watchers do not all come back at
+// once.
+func pause(failures int, limit time.Duration) time.Duration {
+	d := min(minRetry<<min(failures-1, 12), limit)
 	return d/2 + rand.N(d/2+1)
 }
 
-// sleep returns after a time, when ctx ends, or with a wake-up; true for the latter.
+// sleep returns after a time, when ctx ends, or on a wake-up. It returns true for a wake-up.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -73,36 +76,39 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return false
 }
 
-// absent handles a resource that the API server does not serve. If there is no such definition it is empty, until there is.
-func (w *watcher) absent(ctx context.Context) {
-	wake := w.source.board.wait(w.definition()) // what changes from here on is not missed
-	defined, known := w.defined(ctx)
+// waitForDefinition handles a resource that the API server does not serve. Without a definition the
+// resource is empty until there is one.
+func (w *watcher) waitForDefinition(ctx context.Context) {
+	wake := w.source.crds.wait(w.definition()) // what changes from here on is not missed
+	defined, known := w.isDefined(ctx)
 	if !defined {
 		if !w.listed {
-			w.skip()
+			w.skipFirstList()
 		} else {
-			w.set.deliver(func(into *source.Event) { w.apply(newPass().steps(w), into) })
+			w.set.deliver(func(into *source.Event) { w.apply(newListing().updates(w), into) })
 		}
 		w.recovered()
 	}
-	longest := absentAtMost
+	limit := maxAbsentRetry
 	switch {
-	case defined: // it is about to be served
-		longest = retryAtMost
-	case !known || !w.source.board.isLive():
-		longest = unknownCRDsMost
+	case defined: // it will be served soon
+		limit = maxRetry
+	case !known || !w.source.crds.isWatched():
+		limit = maxUnknownRetry
 	}
 	w.failures++
-	if sleep(ctx, pause(w.failures, longest), wake) {
+	if sleep(ctx, pause(w.failures, limit), wake) {
 		w.failures = 0
 	}
 }
 
-// definition is how a resource is written in full, "virtualservices.networking.istio.io", as its CustomResourceDefinition is named.
+// definition returns the full name of a resource, "virtualservices.networking.istio.io". Its
+// CustomResourceDefinition has the same name.
 func (w *watcher) definition() string { return w.resource.GroupResource().String() }
 
-// defined asks whether there is a definition; known is false if nobody can say, which is taken for no.
-func (w *watcher) defined(ctx context.Context) (defined, known bool) {
+// isDefined asks whether there is a definition. known is false if the question may not be asked;
+// the answer is then no.
+func (w *watcher) isDefined(ctx context.Context) (defined, known bool) {
 	err := w.source.client.get(definitions(), "").Name(w.definition()).SetHeader("Accept", metadataOnly).Do(ctx).Error()
 	switch {
 	case err == nil:
@@ -112,13 +118,16 @@ func (w *watcher) defined(ctx context.Context) (defined, known bool) {
 	case refused(err):
 		return false, false
 	}
-	return true, false // the API server has other worries
+	return true, false // some other failure: ask again soon
 }
 
-// expired tells that the server does not have the changes since the version that is known any more, or not yet.
+// expired reports whether the server no longer has, or does not yet have, the changes since the
+// known version.
 func expired(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(
+		err, metav1.CauseTypeResourceVersionTooLarge,
+	)
 }
 
-// refused tells that somebody must give Lateen more rights.
+// refused reports whether Lateen lacks rights.
 func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }

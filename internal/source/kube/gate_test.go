@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// gate stands between one source and the API server, and can be shut: what is under way breaks, and nothing new gets through.
+// gate stands between one source and the API server, and can be shut: what is under way breaks, and
+// nothing new gets through.
 type gate struct {
 	mu    sync.Mutex
 	ctx   context.Context

@@ -48,7 +48,8 @@ func clientOf(t testing.TB, config *rest.Config) cluster {
 	return cluster{core, istio}
 }
 
-// sink is who the source delivers to. It holds what was delivered, and stops the test if a promise is broken.
+// sink is who the source delivers to. It holds what was delivered, and stops the test if a promise
+// is broken.
 type sink struct {
 	t       testing.TB
 	metrics *observe.Metrics
@@ -109,7 +110,9 @@ func run(t testing.TB, o kube.Options) *sink {
 }
 
 func newSink(t testing.TB) *sink {
-	return &sink{t: t, metrics: observe.New(observe.Build{Now: time.Now}), objects: map[source.Key]metav1.Object{}, problems: map[string][]source.Problem{}}
+	return &sink{t: t, metrics: observe.New(
+		observe.Build{Now: time.Now},
+	), objects: map[source.Key]metav1.Object{}, problems: map[string][]source.Problem{}}
 }
 
 func (s *sink) start(o kube.Options, deliver source.Sink) (stop func()) {
@@ -179,7 +182,8 @@ func (s *sink) problem(origin string) string {
 	return strings.Join(lines, "\n")
 }
 
-// count is how many events there were so far; since gives those after a count that are about a namespace, or all for "".
+// count is how many events there were so far; since gives those after a count that are about a
+// namespace, or all for "".
 func (s *sink) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +195,9 @@ func (s *sink) since(count int, namespace string) []source.Event {
 	defer s.mu.Unlock()
 	var found []source.Event
 	for _, e := range s.events[count:] {
-		if slices.ContainsFunc(e.Changes, func(c source.Change) bool { return namespace == "" || c.Key.Namespace == namespace }) {
+		if slices.ContainsFunc(
+			e.Changes, func(c source.Change) bool { return namespace == "" || c.Key.Namespace == namespace },
+		) {
 			found = append(found, e)
 		}
 	}

@@ -7,25 +7,25 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// health tells what keeps the source from reading: for each watcher what it may not read, and once for all that the API server
-// does not answer.
+// health reports why the source cannot read: for each watcher what it may not read, and once for
+// all watchers that the API server does not answer.
 type health struct {
 	server string
 	send   func(source.Event)
 
-	mu      sync.Mutex
-	refused map[*watcher]bool
-	cut     map[*watcher]bool // without an answer
+	mu         sync.Mutex
+	refused    map[*watcher]bool
+	unanswered map[*watcher]bool // watchers that get no answer
 }
 
 func newHealth(server string, send func(source.Event)) *health {
-	return &health{server: server, send: send, refused: map[*watcher]bool{}, cut: map[*watcher]bool{}}
+	return &health{server: server, send: send, refused: map[*watcher]bool{}, unanswered: map[*watcher]bool{}}
 }
 
-const unreachable = "the Kubernetes API"
+const apiOrigin = "the Kubernetes API"
 
-// ill notes a failure.
-func (h *health) ill(w *watcher, err error) {
+// failed records a failure of a watcher.
+func (h *health) failed(w *watcher, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if refused(err) {
@@ -35,41 +35,45 @@ func (h *health) ill(w *watcher, err error) {
 			if w.resource.kind == "" {
 				severity = source.Warning
 			}
-			h.report(w.title(), &source.Problem{
-				Severity: severity, Origin: h.server, Message: w.title() + " is refused: " + err.Error() + w.meaning(),
-				Want: fmt.Sprintf("a ClusterRole that allows the verbs get, list and watch on %s", w.definition()),
+			h.report(w.description(), &source.Problem{
+				Severity: severity,
+				Origin:   h.server,
+				Message:  w.description() + " is refused: " + err.Error() + w.consequence(),
+				Want:     fmt.Sprintf("a ClusterRole that allows the verbs get, list and watch on %s", w.definition()),
 			})
 		}
 		return
 	}
-	if len(h.cut) == 0 {
-		h.report(unreachable, &source.Problem{
-			Severity: source.Error, Origin: h.server, Message: "does not answer: " + err.Error() + "; the last known state stays in force",
+	if len(h.unanswered) == 0 {
+		h.report(apiOrigin, &source.Problem{
+			Severity: source.Error,
+			Origin:   h.server,
+			Message:  "does not answer: " + err.Error() + "; the last known state stays in force",
 		})
 	}
-	h.cut[w] = true
+	h.unanswered[w] = true
 }
 
-// well notes that a watcher reads.
-func (h *health) well(w *watcher) {
+// recovered records that a watcher reads.
+func (h *health) recovered(w *watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refused[w] {
 		delete(h.refused, w)
-		h.report(w.title(), nil)
+		h.report(w.description(), nil)
 	}
-	if h.cut[w] {
-		delete(h.cut, w)
-		if len(h.cut) == 0 {
-			h.report(unreachable, nil)
+	if h.unanswered[w] {
+		delete(h.unanswered, w)
+		if len(h.unanswered) == 0 {
+			h.report(apiOrigin, nil)
 		}
 	}
 }
 
-// forget is called when a watcher ends.
-func (h *health) forget(w *watcher) { h.well(w) }
+// forget removes a watcher that ends.
+func (h *health) forget(w *watcher) { h.recovered(w) }
 
-// report is called with the lock held, so that reports stay in order.
+// report sends a report. The caller holds the lock, so that reports stay in order.
 func (h *health) report(origin string, p *source.Problem) {
 	r := source.Report{Origin: origin}
 	if p != nil {
@@ -78,19 +82,19 @@ func (h *health) report(origin string, p *source.Problem) {
 	h.send(source.Event{Reports: []source.Report{r}})
 }
 
-// title says what a watcher does.
-func (w *watcher) title() string {
+// description says what a watcher does.
+func (w *watcher) description() string {
 	if w.namespace == "" {
 		return "watching " + w.definition()
 	}
 	return fmt.Sprintf("watching %s in namespace %s", w.definition(), w.namespace)
 }
 
-// meaning says what follows from its being refused.
-func (w *watcher) meaning() string {
+// consequence says what follows when the watcher is refused.
+func (w *watcher) consequence() string {
 	switch {
 	case w.resource.kind == "":
-		return "; definitions that appear are noticed within " + unknownCRDsMost.String()
+		return "; definitions that appear are noticed within " + maxUnknownRetry.String()
 	case w.read:
 		return "; the last known state stays in force"
 	case w.resource.watch.Optional:

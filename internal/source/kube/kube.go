@@ -15,40 +15,40 @@ import (
 
 // Options say what to read.
 type Options struct {
-	// Config is how the API server is reached.
+	// Config says how to reach the API server.
 	Config *rest.Config
-	// RootNamespace is where the mesh configuration is, "istio-system".
+	// RootNamespace is the namespace of the mesh configuration, "istio-system".
 	RootNamespace string
-	// ConfigMap is its name, "istio" or "istio-<revision>".
+	// ConfigMap is the name of the mesh configuration, "istio" or "istio-<revision>".
 	ConfigMap string
-	// Revision is that of this control plane: an Istio object with the label istio.io/rev is read only if it names it. Objects
-	// without the label are for every revision.
+	// Revision is that of this control plane. An Istio object with the label istio.io/rev is read
+	// only if it names this revision. Objects without the label are for every revision.
 	Revision string
 	// Cluster names the cluster in metrics, "Kubernetes".
 	Cluster string
 	Metrics *observe.Source
-	// Logger is told of what is read; what is wrong goes into reports. Nil means slog.Default.
+	// Logger gets what is read. What is wrong goes into reports. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
 // Source is an API server. It implements source.Source and runs once.
 type Source struct {
-	o          Options
-	client     *client
-	seed       maphash.Seed
-	base       []*resource // whatever the discovery selectors say
-	selectable []*resource
-	prints     map[*resource]*prints
-	health     *health
-	board      *board
-	sink       source.Sink
-	synced     bool                 // Run alone knows
-	changes    chan []source.Change // of namespaces and the mesh configuration, unbuffered
-	nudged     chan struct{}        // latest-value: a set has delivered its first lists
-	ended      chan struct{}
+	o            Options
+	client       *client
+	seed         maphash.Seed
+	base         []*resource // watched whatever the discovery selectors say
+	selectable   []*resource
+	fingerprints map[*resource]*fingerprints
+	health       *health
+	crds         *crdEvents
+	sink         source.Sink
+	synced       bool                 // used by Run alone
+	changes      chan []source.Change // of namespaces and the mesh configuration, unbuffered
+	listed       chan struct{}        // latest-value: a watchSet has delivered its first lists
+	ended        chan struct{}
 }
 
-// New returns a source that connects to nothing before it is run. The error is one of the configuration.
+// New returns a source that connects to nothing before it runs. It fails on a bad configuration.
 func New(o Options) (*Source, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -59,13 +59,19 @@ func New(o Options) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{
-		o: o, client: c, seed: maphash.MakeSeed(), prints: map[*resource]*prints{}, board: newBoard(),
-		changes: make(chan []source.Change), nudged: make(chan struct{}, 1), ended: make(chan struct{}),
+		o:            o,
+		client:       c,
+		seed:         maphash.MakeSeed(),
+		fingerprints: map[*resource]*fingerprints{},
+		crds:         newCRDEvents(),
+		changes:      make(chan []source.Change),
+		listed:       make(chan struct{}, 1),
+		ended:        make(chan struct{}),
 	}
 	s.health = newHealth(o.Config.Host, s.send)
 	s.base = append(s.base, definitions())
 	for _, r := range all {
-		s.prints[r] = newPrints(r.kind)
+		s.fingerprints[r] = newFingerprints(r.kind)
 		if r.selectable() {
 			s.selectable = append(s.selectable, r)
 		} else {
@@ -75,12 +81,13 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Run implements source.Source. The error is nil: what cannot be read is reported, and read when it can be.
+// Run implements source.Source. The error is nil: what cannot be read is reported, and read when it
+// can be.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.sink = sink
 	ctx, cancel := context.WithCancel(ctx)
 	base := s.start(ctx, "", nil, s.base)
-	p := &planner{source: s, own: map[string]*set{}}
+	p := &planner{source: s, own: map[string]*watchSet{}}
 	defer func() {
 		cancel()
 		close(s.ended)
@@ -101,10 +108,10 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 				}
 			}
 			planned = false
-		case <-s.nudged:
+		case <-s.listed:
 		}
 		if base.delivered() && !planned {
-			p.follow(ctx, in.selected())
+			p.apply(ctx, in.selected())
 			planned = true
 		}
 		if !s.synced && planned && p.delivered() {
@@ -115,8 +122,8 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// news passes on changes that decide which namespaces are watched.
-func (s *Source) news(delivered []source.Change) {
+// forwardSelection passes on the changes that decide which namespaces are watched.
+func (s *Source) forwardSelection(delivered []source.Change) {
 	var changes []source.Change
 	for _, c := range delivered {
 		if c.Key.Kind == kinds.Namespace || c.Key.Kind == kinds.ConfigMap {
@@ -132,14 +139,15 @@ func (s *Source) news(delivered []source.Change) {
 	}
 }
 
-func (s *Source) nudge() {
+// notifyListed tells Run that a watchSet has delivered its first lists.
+func (s *Source) notifyListed() {
 	select {
-	case s.nudged <- struct{}{}:
+	case s.listed <- struct{}{}:
 	default:
 	}
 }
 
-// send delivers what is not empty.
+// send delivers an event unless it is empty.
 func (s *Source) send(e source.Event) {
 	if len(e.Changes)+len(e.Reports) > 0 {
 		s.sink(e)

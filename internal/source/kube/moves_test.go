@@ -22,14 +22,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 )
 
-// A slice that is deleted is made again, under another name, by the controller of Kubernetes: nobody is told of its endpoint. That of a Pod that is
-// deleted goes, long before what slices have lost would.
-func TestASliceThatIsMadeAgainTakesNothingAway(t *testing.T) {
+// A slice that is deleted is made again, under another name, by the controller of Kubernetes:
+// nobody is told of its endpoint. That of a Pod that is deleted goes, long before what slices have
+// lost would.
+func TestRecreatedSliceKeepsItsEndpoints(t *testing.T) {
 	api := kubeapi.Start(t, kubeapi.Options{})
 	client, namespace := clientOf(t, api.Config()), api.Namespace(t, nil)
 	_, err := client.CoreV1().Services(namespace).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
+		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	api.Node(t, "node-moves", nil)
@@ -44,7 +47,9 @@ func TestASliceThatIsMadeAgainTakesNothingAway(t *testing.T) {
 	host := model.Resolve("web", namespace, "cluster.local")
 	log := slog.New(slog.DiscardHandler)
 	loop := schedule.NewLoop(schedule.LoopOptions{
-		Converter: convert.New(convert.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{Moves: time.Hour},
+		Converter: convert.New(
+			convert.Options{Selected: true},
+		), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{Moves: time.Hour},
 		Publish: func(_ *state.Snapshot, d *state.Delta) {
 			mu.Lock()
 			defer mu.Unlock()

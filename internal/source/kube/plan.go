@@ -9,28 +9,31 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// ownAtMost is how many namespaces have watches of their own: with more, one watch of all namespaces takes those over that are
-// selected then, and drops what comes of others as it arrives. A few dozen namespaces of a dozen resources are some hundred
-// watches, which an API server serves without noticing; it encodes an event once for all of them.
-const ownAtMost = 32
+// maxOwnWatches is how many namespaces have watches of their own. If more are selected, one watch
+// of all namespaces takes over and drops the events of the others as they arrive. 32 namespaces of
+// a dozen resources are some 400 watches, which an API server serves without noticing: it encodes
+// an event once for all of them.
+const maxOwnWatches = 32
 
-// planner decides who watches which namespaces, and puts it into effect. It is used by one goroutine.
+// planner decides who watches which namespaces, and starts and stops the watches. It is used by one
+// goroutine.
 type planner struct {
 	source *Source
 	// wide watches all namespaces; nil while each has watches of its own.
-	wide *set
-	own  map[string]*set
+	wide *watchSet
+	own  map[string]*watchSet
 }
 
-// plan is what to do to get to the namespaces that are wanted.
+// plan is the steps from the watches that exist to those that are wanted.
 type plan struct {
-	// rebuild tells that all watches end and others begin: a wide one if wide is set, and own ones of the namespaces to start.
+	// rebuild ends all watches and begins others: one of all namespaces if wide is set, else those
+	// of the namespaces in start.
 	rebuild, wide bool
 	start         []string // namespaces that get watches of their own
-	leave         []string // namespaces that leave the mesh, or those of them that the wide watch has
+	leave         []string // namespaces that leave the mesh
 }
 
-// watched is who watches what.
+// watched says which watches exist.
 type watched struct {
 	wide bool
 	// served are the namespaces that the wide watch serves; nil for all.
@@ -38,8 +41,9 @@ type watched struct {
 	own    map[string]bool
 }
 
-// planOf leads from what is watched to what is wanted; nil for all namespaces. A wide watch is given up when half as many
-// namespaces are left as would bring it about.
+// planOf plans the way from what is watched to what is wanted; nil for all namespaces. The wide
+// watch ends when at most half of maxOwnWatches namespaces are left, so that it does not come and
+// go.
 func planOf(now watched, wanted map[string]bool) plan {
 	if wanted == nil {
 		return plan{rebuild: !now.wide || now.served != nil, wide: true}
@@ -64,8 +68,8 @@ func planOf(now watched, wanted map[string]bool) plan {
 			owned--
 		}
 	}
-	if all || owned > ownAtMost || now.wide && len(wanted) <= ownAtMost/2 {
-		p = plan{rebuild: true, wide: len(wanted) > ownAtMost}
+	if all || owned > maxOwnWatches || now.wide && len(wanted) <= maxOwnWatches/2 {
+		p = plan{rebuild: true, wide: len(wanted) > maxOwnWatches}
 		if !p.wide {
 			p.start = slices.Collect(maps.Keys(wanted))
 		}
@@ -78,7 +82,7 @@ func planOf(now watched, wanted map[string]bool) plan {
 func (p *planner) watched() watched {
 	now := watched{wide: p.wide != nil, own: map[string]bool{}}
 	if p.wide != nil {
-		now.served = p.wide.only
+		now.served = p.wide.served
 	}
 	for ns := range p.own {
 		now.own[ns] = true
@@ -86,15 +90,15 @@ func (p *planner) watched() watched {
 	return now
 }
 
-// follow brings about what is wanted. It returns when everything that leaves the mesh has been delivered as deleted; what enters
-// follows when it is listed.
-func (p *planner) follow(ctx context.Context, wanted map[string]bool) {
+// apply starts and stops watches. When it returns, everything that leaves the mesh has been
+// delivered as deleted. What enters is delivered once it is listed.
+func (p *planner) apply(ctx context.Context, wanted map[string]bool) {
 	s := p.source
 	todo := planOf(p.watched(), wanted)
 	if todo.rebuild {
 		p.stop()
 		if wanted != nil {
-			p.forget(p.strangers(wanted))
+			p.deliverDeletions(p.unwanted(wanted))
 		}
 		if todo.wide {
 			p.wide = s.start(ctx, "", maps.Clone(wanted), s.selectable)
@@ -104,10 +108,10 @@ func (p *planner) follow(ctx context.Context, wanted map[string]bool) {
 		if t := p.own[ns]; t != nil {
 			t.stop()
 			delete(p.own, ns)
-			p.forget([]string{ns})
+			p.deliverDeletions([]string{ns})
 			continue
 		}
-		p.wide.exclude(ns, func() { p.forget([]string{ns}) })
+		p.wide.exclude(ns, func() { p.deliverDeletions([]string{ns}) })
 	}
 	for _, ns := range todo.start {
 		p.own[ns] = s.start(ctx, ns, nil, s.selectable)
@@ -129,7 +133,7 @@ func (p *planner) stop() {
 	clear(p.own)
 }
 
-// delivered tells that all that is wanted has been listed and delivered.
+// delivered reports whether everything that is wanted has been listed and delivered.
 func (p *planner) delivered() bool {
 	if p.wide != nil && !p.wide.delivered() {
 		return false
@@ -142,11 +146,11 @@ func (p *planner) delivered() bool {
 	return true
 }
 
-// strangers are the namespaces of which something was delivered and that are not wanted.
-func (p *planner) strangers(wanted map[string]bool) []string {
+// unwanted returns the namespaces of which something was delivered and that are not wanted.
+func (p *planner) unwanted(wanted map[string]bool) []string {
 	found := map[string]bool{}
 	for _, r := range p.source.selectable {
-		for _, ns := range p.source.prints[r].namespaces() {
+		for _, ns := range p.source.fingerprints[r].namespaces() {
 			found[ns] = !wanted[ns]
 		}
 	}
@@ -154,18 +158,19 @@ func (p *planner) strangers(wanted map[string]bool) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// forget delivers the deletion of all objects of namespaces that nobody watches any more, as one event.
-func (p *planner) forget(namespaces []string) {
+// deliverDeletions delivers the deletion of all objects of namespaces that nobody watches any more,
+// as one event.
+func (p *planner) deliverDeletions(namespaces []string) {
 	var e source.Event
 	for _, ns := range namespaces {
 		for _, r := range p.source.selectable {
-			prints := p.source.prints[r]
-			keys := prints.in(ns)
+			prints := p.source.fingerprints[r]
+			keys := prints.keys(ns)
 			slices.SortFunc(keys, source.Key.Compare)
 			for _, k := range keys {
 				before := prints.get(k)
 				prints.put(k, 0)
-				tell(before, step{entry{key: k}, time.Now()}, &e)
+				appendUpdate(before, update{entry{key: k}, time.Now()}, &e)
 			}
 		}
 	}

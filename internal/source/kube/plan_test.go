@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// After any plan exactly what is wanted is watched, each namespace once, and not more on their own than allowed.
-func TestPlansLeadToWhatIsWanted(t *testing.T) {
+// After any plan exactly what is wanted is watched, each namespace once, and not more on their own
+// than allowed.
+func TestPlansReachTheWantedNamespaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := watched{own: map[string]bool{}}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
@@ -33,7 +34,7 @@ func TestPlansLeadToWhatIsWanted(t *testing.T) {
 				require.False(t, now.own[ns] || now.served[ns])
 				now.own[ns] = true
 			}
-			require.LessOrEqual(t, len(now.own), ownAtMost)
+			require.LessOrEqual(t, len(now.own), maxOwnWatches)
 			if wanted == nil {
 				require.True(t, now.wide && now.served == nil && len(now.own) == 0)
 				continue

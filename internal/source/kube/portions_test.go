@@ -15,9 +15,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 )
 
-// A long first list is delivered in portions. One that breaks off after the first of them is read again, and what went meanwhile is taken
-// back.
-func TestALongFirstListComesInPortions(t *testing.T) {
+// A long first list is delivered in portions. One that breaks off after the first of them is read
+// again, and what went meanwhile is taken back.
+func TestLongFirstListIsDeliveredInChunks(t *testing.T) {
 	api := shared.Server(t)
 	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
 	const many = 1300
@@ -38,7 +38,9 @@ func TestALongFirstListComesInPortions(t *testing.T) {
 	var gone string
 	stop := s.start(kube.Options{Config: config}, func(e source.Event) {
 		s.take(e)
-		at := slices.IndexFunc(e.Changes, func(c source.Change) bool { return c.Key.Kind == kinds.Service && c.Key.Namespace == ns })
+		at := slices.IndexFunc(
+			e.Changes, func(c source.Change) bool { return c.Key.Kind == kinds.Service && c.Key.Namespace == ns },
+		)
 		if gone != "" || at < 0 {
 			return
 		}
@@ -52,7 +54,11 @@ func TestALongFirstListComesInPortions(t *testing.T) {
 	defer stop()
 	s.awaitSync()
 	require.NotEmpty(t, gone)
-	eventually(t, func() bool { return s.get(key(kinds.Service, ns, gone)) == nil }) // what was received before it broke off may have been all
+	eventually(t, func() bool {
+		return s.get(
+			key(kinds.Service, ns, gone),
+		) == nil
+	}) // what was received before it broke off may have been all
 	services := slices.DeleteFunc(s.in(ns), func(name string) bool { return !strings.HasPrefix(name, "Service ") })
 	require.Len(t, services, many-1)
 }

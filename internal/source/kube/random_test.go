@@ -40,9 +40,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// Whatever is written to a real API server, and however often it cannot be reached: a source that was there from the beginning has
-// delivered what one that begins now lists, and what is compiled of it step by step is what is compiled of the list.
-func TestWhatWatchesDeliverIsWhatAListSays(t *testing.T) {
+// Whatever is written to a real API server, and however often it cannot be reached: a source that
+// was there from the beginning has delivered what one that begins now lists, and what is compiled
+// of it step by step is what is compiled of the list.
+func TestWatchesDeliverTheStateOfAList(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes some hundred objects")
 	}
@@ -101,19 +102,30 @@ type follower struct {
 }
 
 func follow(t *testing.T, o kube.Options) *follower {
-	f := &follower{sink: newSink(t), problems: validate.NewProblemStore(slog.New(slog.DiscardHandler), nil), placed: map[*compile.Member]compile.Placement{}}
-	compiler := compile.NewCompiler(compile.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
+	f := &follower{sink: newSink(t), problems: validate.NewProblemStore(
+		slog.New(slog.DiscardHandler), nil,
+	), placed: map[*compile.Member]compile.Placement{}}
+	compiler := compile.NewCompiler(
+		compile.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}},
+	)
 	for i, p := range []scope.Proxy{
 		{Namespace: o.RootNamespace, Name: "client", Settings: scope.Settings{Intercepted: true}},
 		{Namespace: o.RootNamespace, Name: "proxied", Settings: scope.Settings{HTTPProxyPort: 15080}},
-		{Type: scope.Router, Namespace: o.RootNamespace, Name: "gateway", Labels: model.LabelsOf(map[string]string{"istio": "ingressgateway"})},
+		{Type: scope.Router, Namespace: o.RootNamespace, Name: "gateway", Labels: model.LabelsOf(
+			map[string]string{"istio": "ingressgateway"},
+		)},
 	} {
-		compiler.Join(compile.Facts{Address: fmt.Sprintf("127.1.0.%d", i), Proxy: p}, func(m *compile.Member, at compile.Placement) { f.placed[m] = at })
+		compiler.Join(compile.Facts{
+			Address: fmt.Sprintf("127.1.0.%d", i), Proxy: p,
+		}, func(m *compile.Member, at compile.Placement) { f.placed[m] = at })
 	}
 	loop := schedule.NewLoop(schedule.LoopOptions{
-		Converter: convert.New(convert.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{After: 5 * time.Millisecond, Max: time.Second},
+		Converter: convert.New(convert.Options{Selected: true}), Mesh: model.DefaultMesh(), Debounce: schedule.Debounce{
+			After: 5 * time.Millisecond, Max: time.Second,
+		},
 		Publish: func(_ *state.Snapshot, d *state.Delta) { compiler.Advance(d, f.advance) },
-		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Problems: f.problems, Logger: slog.New(slog.DiscardHandler),
+		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Problems: f.problems,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -191,16 +203,23 @@ func newWriter(t *testing.T, r *rapid.T, api *kubeapi.Server) *writer {
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	w := &writer{t: t, client: client, resources: map[string]schema.GroupVersionResource{}, kinds: map[string]kinds.Kind{}, home: api.Namespace(t, nil)}
+	w := &writer{
+		t: t, client: client, resources: map[string]schema.GroupVersionResource{}, kinds: map[string]kinds.Kind{},
+		home: api.Namespace(t, nil),
+	}
 	w.label = "mesh-" + w.home
-	w.namespaces = []string{api.Namespace(t, map[string]string{w.label: "in"}), api.Namespace(t, map[string]string{w.label: "in"}), w.home}
+	w.namespaces = []string{
+		api.Namespace(t, map[string]string{w.label: "in"}), api.Namespace(t, map[string]string{w.label: "in"}), w.home,
+	}
 	for _, d := range kinds.Watched() {
 		w.resources[d.Resource], w.kinds[d.Resource] = d.GroupVersionResource(), d.Kind
 	}
 	t.Cleanup(func() {
 		for _, cluster := range []string{"nodes", "ingressclasses"} {
 			for _, name := range written {
-				_ = w.client.Resource(w.resources[cluster]).Delete(context.Background(), w.name(cluster, name), metav1.DeleteOptions{})
+				_ = w.client.Resource(w.resources[cluster]).Delete(
+					context.Background(), w.name(cluster, name), metav1.DeleteOptions{},
+				)
 			}
 		}
 	})
@@ -209,7 +228,8 @@ func newWriter(t *testing.T, r *rapid.T, api *kubeapi.Server) *writer {
 
 var written = []string{"a", "b", "c"}
 
-// name is that of an object; what stands in no namespace is told apart by it from what other tests write.
+// name is that of an object; what stands in no namespace is told apart by it from what other tests
+// write.
 func (w *writer) name(resource, name string) string {
 	switch resource {
 	case "nodes", "ingressclasses":
@@ -220,13 +240,15 @@ func (w *writer) name(resource, name string) string {
 	return name
 }
 
-// write writes something, and tells what came of it.
+// write writes something, and returns what came of it.
 func (w *writer) write(r *rapid.T) string {
 	resource := rapid.SampledFrom(slices.Sorted(maps.Keys(contents))).Draw(r, "resource")
 	if resource == "namespaces" {
 		value := rapid.SampledFrom([]string{`"in"`, `"in"`, `"out"`, "null"}).Draw(r, "label")
 		ns := rapid.SampledFrom(w.namespaces[:2]).Draw(r, "namespace")
-		return w.patch(w.client.Resource(w.resources[resource]), ns, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, w.label, value))
+		return w.patch(w.client.Resource(w.resources[resource]), ns, fmt.Sprintf(
+			`{"metadata":{"labels":{%q:%s}}}`, w.label, value,
+		))
 	}
 	name := w.name(resource, rapid.SampledFrom(written).Draw(r, "name"))
 	var in dynamic.ResourceInterface = w.client.Resource(w.resources[resource])
@@ -237,7 +259,9 @@ func (w *writer) write(r *rapid.T) string {
 	default:
 		in = w.client.Resource(w.resources[resource]).Namespace(rapid.SampledFrom(w.namespaces).Draw(r, "namespace"))
 	}
-	content := strings.NewReplacer("HOME", w.home, "LABEL", w.label).Replace(rapid.SampledFrom(contents[resource]).Draw(r, "content"))
+	content := strings.NewReplacer("HOME", w.home, "LABEL", w.label).Replace(
+		rapid.SampledFrom(contents[resource]).Draw(r, "content"),
+	)
 	switch rapid.IntRange(0, 9).Draw(r, "what") {
 	case 0:
 		return w.remove(in, name)
@@ -247,10 +271,13 @@ func (w *writer) write(r *rapid.T) string {
 		}
 		return w.put(in, resource, name, content)
 	case 2:
-		return w.patch(in, name, fmt.Sprintf(`{"metadata":{"annotations":{"heartbeat":"%d"}}}`, rapid.IntRange(0, 99).Draw(r, "heartbeat")))
+		return w.patch(in, name, fmt.Sprintf(
+			`{"metadata":{"annotations":{"heartbeat":"%d"}}}`, rapid.IntRange(0, 99).Draw(r, "heartbeat"),
+		))
 	case 3:
 		return w.patch(in, name, rapid.SampledFrom([]string{
-			`{"metadata":{"labels":{"istio.io/rev":"stable"}}}`, `{"metadata":{"labels":{"istio.io/rev":"canary"}}}`, `{"metadata":{"labels":{"istio.io/rev":null}}}`,
+			`{"metadata":{"labels":{"istio.io/rev":"stable"}}}`, `{"metadata":{"labels":{"istio.io/rev":"canary"}}}`,
+			`{"metadata":{"labels":{"istio.io/rev":null}}}`,
 		}).Draw(r, "revision"))
 	}
 	return w.put(in, resource, name, content)
@@ -282,9 +309,11 @@ func (w *writer) remove(in dynamic.ResourceInterface, name string) string {
 	return w.outcome("deleted", in.Delete(w.t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 }
 
-// outcome tells what was done. What an API server would not take, or does not have, is no mistake of a writer who knows neither.
+// outcome returns what was done. What an API server would not take, or does not have, is no mistake
+// of a writer who knows neither.
 func (w *writer) outcome(done string, err error) string {
-	if apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err) {
 		return "refused"
 	}
 	require.NoError(w.t, err)

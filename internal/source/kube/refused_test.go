@@ -20,10 +20,11 @@ func (c cluster) rights(t *testing.T, user string, without ...string) {
 		denied[name] = true
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
-	for _, read := range kube.Reads("istio-system") {
+	for _, read := range kube.WatchedResources("istio-system") {
 		if !denied[read.Resource] {
 			role.Rules = append(role.Rules, rbacv1.PolicyRule{
-				APIGroups: []string{read.Group}, Verbs: []string{"get", "list", "watch"}, Resources: []string{read.Resource},
+				APIGroups: []string{read.Group}, Verbs: []string{"get", "list", "watch"},
+				Resources: []string{read.Resource},
 			})
 		}
 	}
@@ -43,7 +44,7 @@ func (c cluster) rights(t *testing.T, user string, without ...string) {
 	require.NoError(t, err)
 }
 
-func TestWhatMayNotBeReadIsNotTakenForEmpty(t *testing.T) {
+func TestForbiddenResourceDelaysSynced(t *testing.T) {
 	api := shared.Server(t)
 	api.InstallIstioCRDs(t)
 	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
@@ -56,7 +57,10 @@ func TestWhatMayNotBeReadIsNotTakenForEmpty(t *testing.T) {
 	const policies, nodes = "watching authorizationpolicies.security.istio.io", "watching nodes"
 	eventually(t, func() bool { return s.problem(policies) != "" && s.problem(nodes) != "" })
 	require.Contains(t, s.problem(policies), "is forbidden")
-	require.Contains(t, s.problem(policies), "nothing is served before it is read; want a ClusterRole that allows the verbs get, list and watch on authorizationpolicies.security.istio.io")
+	require.Contains(
+		t, s.problem(policies),
+		"nothing is served before it is read; want a ClusterRole that allows the verbs get, list and watch on authorizationpolicies.security.istio.io",
+	)
 	require.False(t, s.isSynced())
 
 	c.rights(t, user, "nodes", "customresourcedefinitions") // without both all goes on

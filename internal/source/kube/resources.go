@@ -11,18 +11,20 @@ import (
 type resource struct {
 	kind kinds.Kind
 	schema.GroupVersionResource
-	// custom resources exist only while their CustomResourceDefinition does.
+	// custom is set for resources that exist only while their CustomResourceDefinition does.
 	custom bool
-	// clusterScoped resources stand in no namespace, and belong to the mesh whatever the discovery selectors say.
+	// clusterScoped is set for resources without a namespace. They belong to the mesh whatever the
+	// discovery selectors say.
 	clusterScoped bool
-	// namespace is the one where a resource is looked at; empty for all that are in the mesh.
+	// namespace is the only one in which the resource is watched; empty for all that are in the
+	// mesh.
 	namespace string
 	watch     kinds.Watch
-	// builtin is how objects are read that are not custom ones.
+	// builtin says how to read objects of Kubernetes' own kinds.
 	builtin builtin
 }
 
-// resources are all that is watched.
+// resources returns everything that is watched.
 func resources(o *Options) []*resource {
 	var all []*resource
 	builtins := builtins()
@@ -43,13 +45,18 @@ func resources(o *Options) []*resource {
 	return all
 }
 
-// definitions are the CustomResourceDefinitions: of these only the names are read.
+// definitions returns the CustomResourceDefinitions. Only their names are read.
 func definitions() *resource {
 	return &resource{
-		GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		clusterScoped:        true, watch: kinds.Watch{Optional: true},
+		GroupVersionResource: schema.GroupVersionResource{
+			Group:    "apiextensions.k8s.io",
+			Version:  "v1",
+			Resource: "customresourcedefinitions",
+		},
+		clusterScoped: true,
+		watch:         kinds.Watch{Optional: true},
 	}
 }
 
-// selectable tells that it depends on the namespace whether an object is in the mesh.
+// selectable reports whether the namespace decides if an object is in the mesh.
 func (r *resource) selectable() bool { return !r.clusterScoped && r.namespace == "" }

@@ -16,17 +16,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// meshKey is where the ConfigMap has the mesh configuration.
+// meshKey is the key of the mesh configuration in its ConfigMap.
 const meshKey = "mesh"
 
-// selection knows which namespaces are in the mesh: those that one of the discovery selectors matches, all without any. As with
-// Istio, the root namespace is no exception: it is in the mesh if it is selected. Its ConfigMap is read in any case.
+// selection knows which namespaces are in the mesh: those that a discovery selector matches, or all
+// if there are no selectors. As with Istio, the root namespace is no exception. Its ConfigMap is
+// read in any case.
 type selection struct {
 	selectors  []labels.Selector // nil: all namespaces
 	namespaces map[string]labels.Set
 }
 
-// take notes namespaces and the mesh configuration as they are now, and gives a report on the selectors if that was told.
+// take records a changed namespace or mesh configuration. For the latter it returns a report on the
+// selectors.
 func (s *selection) take(c source.Change) (report *source.Report) {
 	switch c.Key.Kind {
 	case kinds.Namespace:
@@ -45,7 +47,7 @@ func (s *selection) take(c source.Change) (report *source.Report) {
 	return nil
 }
 
-// selected are the namespaces in the mesh; nil for all.
+// selected returns the namespaces in the mesh; nil for all.
 func (s *selection) selected() map[string]bool {
 	if s.selectors == nil {
 		return nil
@@ -61,9 +63,9 @@ func (s *selection) selected() map[string]bool {
 	return in
 }
 
-// selectorsOf reads the discovery selectors of a mesh configuration. If one of them is wrong none is in force: to take in too many
-// namespaces costs memory, to leave out those that were meant would break them. A configuration that cannot be read at all is
-// reported by who reads the rest of it.
+// selectorsOf reads the discovery selectors of a mesh configuration. If one of them is wrong, none
+// is in force: too many namespaces cost memory, too few would break the missing ones. A
+// configuration that cannot be read at all is reported by api/convert, which reads the rest of it.
 func selectorsOf(config *corev1.ConfigMap, key source.Key) ([]labels.Selector, []source.Problem) {
 	list, err := discoverySelectors(config.Data[meshKey])
 	if err != nil {
@@ -74,9 +76,11 @@ func selectorsOf(config *corev1.ConfigMap, key source.Key) ([]labels.Selector, [
 		selector, err := metav1.LabelSelectorAsSelector(kubernetesSelector(s))
 		if err != nil {
 			return nil, []source.Problem{{
-				Severity: source.Error, Object: key, Path: fmt.Sprintf("data.%s.discoverySelectors[%d]", meshKey, i),
-				Message: "cannot be read: " + err.Error() + "; all namespaces are in the mesh",
-				Want:    "matchLabels, or matchExpressions with the operators In, NotIn, Exists and DoesNotExist",
+				Severity: source.Error,
+				Object:   key,
+				Path:     fmt.Sprintf("data.%s.discoverySelectors[%d]", meshKey, i),
+				Message:  "cannot be read: " + err.Error() + "; all namespaces are in the mesh",
+				Want:     "matchLabels, or matchExpressions with the operators In, NotIn, Exists and DoesNotExist",
 			}}
 		}
 		selectors = append(selectors, selector)
@@ -113,7 +117,9 @@ func kubernetesSelector(s *mesh.LabelSelector) *metav1.LabelSelector {
 	out := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
 	for _, e := range s.GetMatchExpressions() {
 		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
+			Key:      e.GetKey(),
+			Operator: metav1.LabelSelectorOperator(e.GetOperator()),
+			Values:   e.GetValues(),
 		})
 	}
 	return out

@@ -43,7 +43,9 @@ func (c cluster) label(t *testing.T, namespace, label, value string) {
 // nudge changes a Service, which is seen if the namespace is watched.
 func nudge(t *testing.T, c cluster, namespace, mark string) {
 	t.Helper()
-	patchService(t, c, namespace, "web", fmt.Sprintf(`{"metadata":{"annotations":{"networking.istio.io/exportTo":%q}}}`, mark))
+	patchService(t, c, namespace, "web", fmt.Sprintf(
+		`{"metadata":{"annotations":{"networking.istio.io/exportTo":%q}}}`, mark,
+	))
 }
 
 func (s *sink) nudged(namespace string) string {
@@ -61,7 +63,10 @@ func TestNamespacesComeAndGoByTheirLabels(t *testing.T) {
 	first, second := api.Namespace(t, map[string]string{label: "in"}), api.Namespace(t, nil)
 	c.createAll(t, first)
 	c.createAll(t, second)
-	home := root(t, api, c, fmt.Sprintf("discoverySelectors:\n- matchLabels: {%s: in}\n- matchExpressions: [{key: %s, operator: In, values: [also]}]\n", label, label))
+	home := root(t, api, c, fmt.Sprintf(
+		"discoverySelectors:\n- matchLabels: {%s: in}\n- matchExpressions: [{key: %s, operator: In, values: [also]}]\n",
+		label, label,
+	))
 	s := run(t, kube.Options{Config: api.Config(), RootNamespace: home})
 	s.awaitSync()
 	require.Equal(t, everything, s.in(first))
@@ -97,7 +102,10 @@ func TestNamespacesComeAndGoByTheirLabels(t *testing.T) {
 	eventually(t, func() bool { return len(s.in(first)) == 0 && len(s.in(second)) == 0 })
 	configure(t, c, home, "discoverySelectors:\n- matchExpressions: [{key: a, operator: Like}]\n")
 	eventually(t, func() bool { return len(s.in(first)) == len(everything) })
-	require.Contains(t, s.problem("discovery selectors"), `data.mesh.discoverySelectors[0]: cannot be read: "Like" is not a valid label selector operator; all namespaces are in the mesh`)
+	require.Contains(
+		t, s.problem("discovery selectors"),
+		`data.mesh.discoverySelectors[0]: cannot be read: "Like" is not a valid label selector operator; all namespaces are in the mesh`,
+	)
 	require.NoError(t, c.CoreV1().ConfigMaps(home).Delete(t.Context(), "istio", metav1.DeleteOptions{}))
 	eventually(t, func() bool { return s.problem("") == "" })
 	require.Equal(t, everything, s.in(first))

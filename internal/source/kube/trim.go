@@ -10,13 +10,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
-// builtin is how the objects of a kind of Kubernetes itself are read.
+// builtin says how to read the objects of one of Kubernetes' own kinds.
 type builtin struct {
-	// trim drops from an object what nobody to the right of a source reads. A test compares what
-	// both mean.
+	// trim drops from an object what no later stage reads. A test compares the meaning of both.
 	trim func(metav1.Object)
-	// means tells whether the object may mean anything; nil if all may.
-	means func(metav1.Object) bool
+	// isRelevant reports whether the object may have a meaning; nil if all may.
+	isRelevant func(metav1.Object) bool
 }
 
 // builtins has all kinds that are watched and not custom.
@@ -30,11 +29,11 @@ func builtins() map[kinds.Kind]builtin {
 		kinds.Pod:           {trim: trimmed(trimPod)},
 		kinds.Ingress:       {trim: trimmed(trimIngress)},
 		kinds.IngressClass:  {trim: trimmed(trimIngressClass)},
-		kinds.Secret:        {trim: trimmed(trimSecret), means: meaning(hasCertificates)},
+		kinds.Secret:        {trim: trimmed(trimSecret), isRelevant: relevant(hasCertificates)},
 	}
 }
 
-// trimmed makes a function for objects of one type one for all. It leaves other types alone.
+// trimmed makes a function for one type into one for all. It leaves other types alone.
 func trimmed[T metav1.Object](trim func(T)) func(metav1.Object) {
 	return func(o metav1.Object) {
 		if typed, ok := o.(T); ok {
@@ -43,8 +42,8 @@ func trimmed[T metav1.Object](trim func(T)) func(metav1.Object) {
 	}
 }
 
-// meaning does likewise with a question. Objects of other types may mean anything.
-func meaning[T metav1.Object](means func(T) bool) func(metav1.Object) bool {
+// relevant does the same for a predicate. Objects of other types are relevant.
+func relevant[T metav1.Object](means func(T) bool) func(metav1.Object) bool {
 	return func(o metav1.Object) bool {
 		typed, ok := o.(T)
 		return !ok || means(typed)
@@ -56,7 +55,7 @@ func trimNamespace(o *corev1.Namespace) {
 }
 
 func trimConfigMap(o *corev1.ConfigMap) {
-	*o = corev1.ConfigMap{ObjectMeta: nameOf(&o.ObjectMeta), Data: o.Data}
+	*o = corev1.ConfigMap{ObjectMeta: nameMeta(&o.ObjectMeta), Data: o.Data}
 }
 
 func trimNode(o *corev1.Node) {
@@ -64,27 +63,30 @@ func trimNode(o *corev1.Node) {
 }
 
 func trimService(o *corev1.Service) {
-	meta := metaOf(&o.ObjectMeta)
+	meta := conflictMeta(&o.ObjectMeta)
 	meta.Annotations = annotations(o.Annotations)
 	*o = corev1.Service{ObjectMeta: meta, Spec: o.Spec}
 }
 
 func trimIngress(o *networkingk8s.Ingress) {
-	meta := metaOf(&o.ObjectMeta)
+	meta := conflictMeta(&o.ObjectMeta)
 	meta.Annotations = annotations(o.Annotations)
 	*o = networkingk8s.Ingress{ObjectMeta: meta, Spec: o.Spec}
 }
 
 func trimIngressClass(o *networkingk8s.IngressClass) {
-	*o = networkingk8s.IngressClass{ObjectMeta: nameOf(&o.ObjectMeta), Spec: networkingk8s.IngressClassSpec{Controller: o.Spec.Controller}}
+	*o = networkingk8s.IngressClass{
+		ObjectMeta: nameMeta(&o.ObjectMeta),
+		Spec:       networkingk8s.IngressClassSpec{Controller: o.Spec.Controller},
+	}
 }
 
 func trimSecret(o *corev1.Secret) {
-	*o = corev1.Secret{ObjectMeta: nameOf(&o.ObjectMeta), Type: o.Type, Data: only(o.Data, usedSecretKeys)}
+	*o = corev1.Secret{ObjectMeta: nameMeta(&o.ObjectMeta), Type: o.Type, Data: pick(o.Data, usedSecretKeys)}
 }
 
 func trimSlice(o *discoveryv1.EndpointSlice) {
-	meta := nameOf(&o.ObjectMeta)
+	meta := nameMeta(&o.ObjectMeta)
 	if service, set := o.Labels[discoveryv1.LabelServiceName]; set {
 		meta.Labels = map[string]string{discoveryv1.LabelServiceName: service}
 	}
@@ -97,16 +99,20 @@ func trimSlice(o *discoveryv1.EndpointSlice) {
 			}
 		}
 		if e.TargetRef != nil {
-			e.TargetRef = &corev1.ObjectReference{Kind: e.TargetRef.Kind, Namespace: e.TargetRef.Namespace, Name: e.TargetRef.Name}
+			e.TargetRef = &corev1.ObjectReference{
+				Kind:      e.TargetRef.Kind,
+				Namespace: e.TargetRef.Namespace,
+				Name:      e.TargetRef.Name,
+			}
 		}
 	}
 	*o = discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: o.AddressType, Endpoints: o.Endpoints, Ports: o.Ports}
 }
 
-// trimPod leaves a Pod's labels and addresses, where it runs and as whom, the names of its ports, and whether it is being deleted. Nothing
-// of it competes with others, so its age and UID do not count.
+// trimPod keeps a Pod's labels and addresses, its node and service account, the names of its ports,
+// and whether it is being deleted. Pods do not conflict with others, so age and UID are dropped.
 func trimPod(o *corev1.Pod) {
-	meta := nameOf(&o.ObjectMeta)
+	meta := nameMeta(&o.ObjectMeta)
 	meta.DeletionTimestamp = o.DeletionTimestamp
 	meta.Labels, meta.Annotations = o.Labels, annotations(o.Annotations)
 	if name, set := o.Labels[appsv1.StatefulSetPodNameLabel]; set && name == meta.Name {
@@ -117,7 +123,9 @@ func trimPod(o *corev1.Pod) {
 		spec.Containers = append(spec.Containers, corev1.Container{Ports: ports(c.Ports)})
 	}
 	for _, c := range o.Spec.InitContainers {
-		spec.InitContainers = append(spec.InitContainers, corev1.Container{Ports: ports(c.Ports), RestartPolicy: c.RestartPolicy})
+		spec.InitContainers = append(
+			spec.InitContainers, corev1.Container{Ports: ports(c.Ports), RestartPolicy: c.RestartPolicy},
+		)
 	}
 	status := corev1.PodStatus{Phase: o.Status.Phase, PodIP: o.Status.PodIP, PodIPs: o.Status.PodIPs}
 	if status.Phase != corev1.PodSucceeded && status.Phase != corev1.PodFailed {
@@ -129,7 +137,9 @@ func trimPod(o *corev1.Pod) {
 func ports(list []corev1.ContainerPort) []corev1.ContainerPort {
 	var out []corev1.ContainerPort
 	for _, p := range list {
-		out = append(out, corev1.ContainerPort{Name: intern(p.Name), ContainerPort: p.ContainerPort, Protocol: p.Protocol})
+		out = append(
+			out, corev1.ContainerPort{Name: intern(p.Name), ContainerPort: p.ContainerPort, Protocol: p.Protocol},
+		)
 	}
 	return out
 }

@@ -30,22 +30,25 @@ func builtinResources() []*resource {
 	return slices.DeleteFunc(all, func(r *resource) bool { return r.custom })
 }
 
-// TestWhatIsTrimmedMeansNothing fills objects at random, every field of them, and compares what ingest makes of them as they are
-// and trimmed. It fails when somebody begins to read a field that is dropped here.
-func TestWhatIsTrimmedMeansNothing(t *testing.T) {
+// TestTrimmingKeepsTheMeaning fills objects at random, every field of them, and compares what
+// api/convert makes of them as they are and trimmed. It fails when somebody begins to read a field
+// that is dropped here.
+func TestTrimmingKeepsTheMeaning(t *testing.T) {
 	convert := convert.New(convert.Options{Selected: true})
 	for _, r := range builtinResources() {
 		meaningful := 0
 		for seed := range 400 {
 			whole := filled(r.kind, int64(seed))
-			change := source.Change{Key: (&reader{resource: r}).keyOf(whole), Object: whole, ObservedAt: time.Unix(1700000000, 0)}
+			change := source.Change{
+				Key: (&reader{resource: r}).keyOf(whole), Object: whole, ObservedAt: time.Unix(1700000000, 0),
+			}
 			want := convert.Convert(change, model.DefaultMesh())
 			trimmed := whole.(runtime.Object).DeepCopyObject().(metav1.Object)
 			r.builtin.trim(trimmed)
 			change.Object = trimmed
 			got := convert.Convert(change, model.DefaultMesh())
 			require.Equal(t, want.Problems, got.Problems, "%s, seed %d", r.kind, seed)
-			require.Equal(t, want.Ending, got.Ending, "%s, seed %d", r.kind, seed)
+			require.Equal(t, want.Terminating, got.Terminating, "%s, seed %d", r.kind, seed)
 			require.Equal(t, len(want.Objects), len(got.Objects))
 			for i := range want.Objects {
 				withoutAge(want.Objects[i])
@@ -76,7 +79,8 @@ func withoutAge(o model.Object) {
 	}
 }
 
-// filled is an object with everything set at random; what must be well formed to mean anything is, mostly.
+// filled is an object with everything set at random; what must be well formed to mean anything is,
+// mostly.
 func filled(k kinds.Kind, seed int64) metav1.Object {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }
@@ -90,7 +94,9 @@ func filled(k kinds.Kind, seed int64) metav1.Object {
 			if m.DeletionTimestamp = nil; random.IntN(2) == 0 {
 				m.DeletionTimestamp = &m.CreationTimestamp
 			}
-			for _, known := range slices.Concat(kinds.UsedAnnotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"}) {
+			for _, known := range slices.Concat(
+				kinds.UsedAnnotations(), usedNodeLabels, []string{discoveryv1.LabelServiceName, "istio-locality"},
+			) {
 				if m.Labels == nil || m.Annotations == nil || random.IntN(2) == 0 {
 					continue
 				}
@@ -155,14 +161,14 @@ func filled(k kinds.Kind, seed int64) metav1.Object {
 	return o
 }
 
-// An entry's print is that of its content: equal for equal objects, whatever else they say.
-func TestPrintsAreOfWhatIsUsed(t *testing.T) {
+// The fingerprint of an entry covers what is used: objects that agree in it have equal ones.
+func TestFingerprintsCoverWhatIsUsed(t *testing.T) {
 	seed := maphash.MakeSeed()
 	for _, r := range builtinResources() {
-		read := func(o metav1.Object) print {
+		read := func(o metav1.Object) fingerprint {
 			e, ours := (&reader{resource: r, seed: seed}).read(o)
 			require.True(t, ours)
-			return e.print
+			return e.fingerprint
 		}
 		whole := func(edit func(metav1.Object)) metav1.Object {
 			o := filled(r.kind, 3)
@@ -188,13 +194,13 @@ func TestPrintsAreOfWhatIsUsed(t *testing.T) {
 // Annotations that are used are delivered of Istio's kinds, too, and only those.
 func TestAnnotationsOfCustomResources(t *testing.T) {
 	resource := &resource{kind: kinds.ServiceEntry, watch: kinds.Of(kinds.ServiceEntry).Watch}
-	seed, prints := maphash.MakeSeed(), map[print]bool{}
+	seed, prints := maphash.MakeSeed(), map[fingerprint]bool{}
 	read := func(all map[string]string) entry {
-		e, ours := (&reader{resource: resource, seed: seed}).read(&custom{
+		e, ours := (&reader{resource: resource, seed: seed}).read(&customObject{
 			ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: all}, object: kinds.ServiceEntry.NewObject(),
 		})
 		require.True(t, ours)
-		prints[e.print] = true
+		prints[e.fingerprint] = true
 		return e
 	}
 	require.Empty(t, read(nil).object.GetAnnotations())
@@ -207,13 +213,14 @@ func TestAnnotationsOfCustomResources(t *testing.T) {
 	require.Len(t, prints, 1+len(kinds.UsedAnnotations()))
 }
 
-// What a kind declares to count beside its spec is kept and makes an update; all else of its metadata and status does not.
+// What a kind declares to count beside its spec is kept and makes an update; all else of its
+// metadata and status does not.
 func TestLabelsAndConditionCountWhereTheKindSaysSo(t *testing.T) {
 	kind := kinds.WorkloadEntry
 	resource := &resource{kind: kind, watch: kinds.Of(kind).Watch}
 	seed := maphash.MakeSeed()
 	read := func(labels map[string]string, status string) entry {
-		c := &custom{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}, object: kind.NewObject()}
+		c := &customObject{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}, object: kind.NewObject()}
 		c.readCondition(resource.watch.Condition, []byte(status))
 		e, ours := (&reader{resource: resource, seed: seed}).read(c)
 		require.True(t, ours)
@@ -221,13 +228,13 @@ func TestLabelsAndConditionCountWhereTheKindSaysSo(t *testing.T) {
 	}
 	plain, labels := read(nil, ""), map[string]string{"app": "a"}
 	require.Equal(t, labels, read(labels, "").object.GetLabels())
-	require.NotEqual(t, plain.print, read(labels, "").print)
+	require.NotEqual(t, plain.fingerprint, read(labels, "").fingerprint)
 	const other = `{"conditions": [{"type": "Ready", "status": "True"}]}`
-	require.Equal(t, plain.print, read(nil, other).print)
-	require.Equal(t, plain.print, read(nil, `{"conditions": 7}`).print)
+	require.Equal(t, plain.fingerprint, read(nil, other).fingerprint)
+	require.Equal(t, plain.fingerprint, read(nil, `{"conditions": 7}`).fingerprint)
 	healthy, not := `{"conditions": [{"type": "Healthy", "status": "True"}]}`, `{"conditions": [{"type": "Healthy", "status": "False"}]}`
-	require.NotEqual(t, plain.print, read(nil, healthy).print)
-	require.NotEqual(t, read(nil, not).print, read(nil, healthy).print)
+	require.NotEqual(t, plain.fingerprint, read(nil, healthy).fingerprint)
+	require.NotEqual(t, read(nil, not).fingerprint, read(nil, healthy).fingerprint)
 }
 
 func merge(m map[string]string, name, value string) map[string]string {
@@ -238,12 +245,12 @@ func merge(m map[string]string, name, value string) map[string]string {
 	return out
 }
 
-// TestTablesCoverTheKindsTheyAreFor fails when a kind is added to package kinds that this package has
-// to know more of.
-func TestTablesCoverTheKindsTheyAreFor(t *testing.T) {
+// TestTablesCoverTheirKinds fails when a kind is added to package kinds that this package
+// has to know more of.
+func TestTablesCoverTheirKinds(t *testing.T) {
 	standard, err := standardCodecs()
 	require.NoError(t, err)
-	trimmed, protecting := builtins(), closed()
+	trimmed, protecting := builtins(), failClosedSpecs()
 	for _, d := range kinds.Watched() {
 		_, known := trimmed[d.Kind]
 		require.Equal(t, !d.Custom, known, "%s: a line in builtins", d.Kind)

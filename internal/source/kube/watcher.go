@@ -18,31 +18,36 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// watcher keeps the sink up to date about one resource in one scope. It is one goroutine, which reads no further while the sink
-// blocks.
+// watcher keeps the sink up to date about one resource in one scope. It is one goroutine, which
+// stops reading while the sink blocks.
 type watcher struct {
-	set       *set
-	source    *Source
-	resource  *resource
-	namespace string // "" for all
-	prints    *prints
-	reader    reader
+	set          *watchSet
+	source       *Source
+	resource     *resource
+	namespace    string // "" for all
+	fingerprints *fingerprints
+	reader       reader
 
-	// version is the resource version that is known; empty when a list is needed.
+	// version is the resource version up to which changes are known; empty when a list is needed.
 	version string
-	// listed tells that the first list was delivered, or need not be waited for; read tells that there was one.
+	// listed is set once the first list was delivered, or need not be waited for. read is set if
+	// there was one.
 	listed, read bool
-	// paged tells that the server cannot stream lists.
+	// paged is set if the server cannot stream lists.
 	paged bool
-	// failures in a row, and whether health was told of them.
-	failures int
-	sick     bool
+	// failures counts failed requests in a row. unhealthy is set while health knows of them.
+	failures  int
+	unhealthy bool
 }
 
-func newWatcher(t *set, r *resource) *watcher {
+func newWatcher(t *watchSet, r *resource) *watcher {
 	w := &watcher{
-		set: t, source: t.source, resource: r, namespace: t.namespace, prints: t.source.prints[r],
-		reader: reader{resource: r, revision: t.source.o.Revision, seed: t.source.seed},
+		set:          t,
+		source:       t.source,
+		resource:     r,
+		namespace:    t.namespace,
+		fingerprints: t.source.fingerprints[r],
+		reader:       reader{resource: r, revision: t.source.o.Revision, seed: t.source.seed},
 	}
 	if r.namespace != "" {
 		w.namespace = r.namespace
@@ -58,21 +63,21 @@ func (w *watcher) run(ctx context.Context) {
 		err := w.follow(ctx)
 		switch {
 		case ctx.Err() != nil:
-		case err == nil && time.Since(began) > steady:
+		case err == nil && time.Since(began) > minWatchDuration:
 			w.failures = 0
 		default:
-			w.failed(ctx, err)
+			w.backOff(ctx, err)
 		}
 	}
 }
 
-// steady is how long a watch must have lasted not to count as a failure when it ends.
-const steady = time.Second
+// minWatchDuration is how long a watch must have lasted so that its end is no failure.
+const minWatchDuration = time.Second
 
-// errIncomplete is a list that ended before it was all there.
+// errIncomplete reports a list that ended before it was complete.
 var errIncomplete = errors.New("the API server ended the list before it was complete")
 
-// follow makes one request, and applies what it yields until that ends.
+// follow makes one request and applies its events until it ends.
 func (w *watcher) follow(ctx context.Context) error {
 	if w.version == "" && w.paged {
 		if err := w.list(ctx); err != nil {
@@ -80,11 +85,15 @@ func (w *watcher) follow(ctx context.Context) error {
 		}
 	}
 	o := metav1.ListOptions{
-		Watch: true, AllowWatchBookmarks: true, ResourceVersion: w.version, FieldSelector: w.resource.watch.Fields, TimeoutSeconds: watchTimeout(),
+		Watch:               true,
+		AllowWatchBookmarks: true,
+		ResourceVersion:     w.version,
+		FieldSelector:       w.resource.watch.Fields,
+		TimeoutSeconds:      watchTimeout(),
 	}
-	var p *pass
+	var p *listing
 	if w.version == "" { // the most recent state, as a stream
-		p = newPass()
+		p = newListing()
 		initial := true
 		o.SendInitialEvents, o.ResourceVersionMatch = &initial, metav1.ResourceVersionMatchNotOlderThan
 	}
@@ -103,7 +112,8 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.drain(ctx, stream, p)
 }
 
-// watchTimeout spreads the ends of watches over five minutes, so that they do not begin again together.
+// watchTimeout spreads the ends of watches over five minutes, so that they do not all begin again
+// at the same time.
 func watchTimeout() *int64 {
 	seconds := int64(300 + rand.IntN(300))
 	return &seconds
@@ -118,8 +128,9 @@ func (w *watcher) request(o metav1.ListOptions, accept string) *rest.Request {
 	return r
 }
 
-// drain applies the events of a stream; those up to the end of the initial ones belong to p, if that is not nil.
-func (w *watcher) drain(ctx context.Context, stream watch.Interface, p *pass) error {
+// drain applies the events of a stream. If p is not nil, those up to the end of the initial list
+// belong to p.
+func (w *watcher) drain(ctx context.Context, stream watch.Interface, p *listing) error {
 	for {
 		var event watch.Event
 		var open bool
@@ -144,9 +155,9 @@ func (w *watcher) drain(ctx context.Context, stream watch.Interface, p *pass) er
 		version := o.GetResourceVersion()
 		switch {
 		case event.Type != watch.Bookmark:
-			w.take(event.Type == watch.Deleted, o, p)
+			w.handle(event.Type == watch.Deleted, o, p)
 		case p != nil && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
-			if !w.finish(ctx, p) {
+			if !w.finishList(ctx, p) {
 				return ctx.Err()
 			}
 			p = nil
@@ -158,21 +169,21 @@ func (w *watcher) drain(ctx context.Context, stream watch.Interface, p *pass) er
 	}
 }
 
-// recovered is called when the watcher reads.
+// recovered clears the reported failure once the watcher reads again.
 func (w *watcher) recovered() {
-	if w.sick {
-		w.sick = false
-		w.source.health.well(w)
+	if w.unhealthy {
+		w.unhealthy = false
+		w.source.health.recovered(w)
 	}
 }
 
-// take applies one object.
-func (w *watcher) take(deleted bool, o metav1.Object, p *pass) {
+// handle applies one object.
+func (w *watcher) handle(deleted bool, o metav1.Object, p *listing) {
 	if w.resource.kind == "" {
-		w.source.board.poke(o.GetName())
+		w.source.crds.notify(o.GetName())
 		return
 	}
-	if w.set.ignores(o.GetNamespace()) {
+	if w.set.excludes(o.GetNamespace()) {
 		w.count("ignored")
 		return
 	}
@@ -183,28 +194,29 @@ func (w *watcher) take(deleted bool, o metav1.Object, p *pass) {
 	switch {
 	case p == nil:
 		w.update(e)
-	case e.print == 0:
+	case e.fingerprint == 0:
 		p.remove(e.key)
 	default:
 		p.add(e, w)
-		w.deliverPortion(p)
+		w.deliverChunk(p)
 	}
 }
 
-// portion is how many objects of a first list are delivered before it is complete.
-const portion = 128
+// chunkSize is how many changed objects of a first list are delivered before the list is complete.
+const chunkSize = 128
 
-// deliverPortion delivers what a list has changed so far, if that is much and nobody needs it whole.
-func (w *watcher) deliverPortion(p *pass) {
-	if w.set.initial && !w.listed && len(p.changed) >= portion {
-		w.set.deliver(func(into *source.Event) { w.apply(inOrder(p.take()), into) })
+// deliverChunk delivers the changes of a list so far, if there are chunkSize and nobody needs the
+// list as one event.
+func (w *watcher) deliverChunk(p *listing) {
+	if w.set.initial && !w.listed && len(p.changed) >= chunkSize {
+		w.set.deliver(func(into *source.Event) { w.apply(sortByKey(p.takeChanged()), into) })
 	}
 }
 
 func (w *watcher) update(e entry) {
 	result := "same"
 	w.set.deliver(func(into *source.Event) {
-		w.apply([]step{{e, time.Now()}}, into)
+		w.apply([]update{{e, time.Now()}}, into)
 		if len(into.Changes)+len(into.Reports) > 0 {
 			result = "used"
 		}
@@ -220,37 +232,37 @@ func (w *watcher) count(result string) {
 	}
 }
 
-// finish delivers a list; false if ctx ended before.
-func (w *watcher) finish(ctx context.Context, p *pass) bool {
+// finishList delivers a list. It returns false if ctx ended first.
+func (w *watcher) finishList(ctx context.Context, p *listing) bool {
 	if w.resource.kind == "" {
-		w.source.board.live(true)
-		w.skip()
+		w.source.crds.setWatched(true)
+		w.skipFirstList()
 		return true
 	}
 	w.read = true
-	fill := func(into *source.Event) { w.apply(p.steps(w), into) }
+	fill := func(into *source.Event) { w.apply(p.updates(w), into) }
 	if w.listed {
 		w.set.deliver(fill)
 		return true
 	}
 	w.listed = true
-	return w.set.arrive(ctx, fill)
+	return w.set.deliverFirst(ctx, fill)
 }
 
-// skip lets nobody wait for the first list.
-func (w *watcher) skip() {
+// skipFirstList stops the watchSet from waiting for this watcher's first list.
+func (w *watcher) skipFirstList() {
 	if !w.listed {
 		w.listed = true
-		w.set.drop()
+		w.set.firstListDone()
 	}
 }
 
-// pageSize is how many objects a server without streaming lists is asked for at a time.
+// pageSize is how many objects are requested at a time from a server that cannot stream lists.
 const pageSize = 500
 
-// list reads pages, from a server that cannot stream lists.
+// list reads pages, for a server that cannot stream lists.
 func (w *watcher) list(ctx context.Context) error {
-	p := newPass()
+	p := newListing()
 	o := metav1.ListOptions{FieldSelector: w.resource.watch.Fields, Limit: pageSize}
 	for {
 		page, err := w.request(o, metadataList).Do(ctx).Get()
@@ -264,7 +276,7 @@ func (w *watcher) list(ctx context.Context) error {
 		err = meta.EachListItemWithAlloc(page, func(item runtime.Object) error {
 			o, err := meta.Accessor(item)
 			if err == nil {
-				w.take(false, o, p)
+				w.handle(false, o, p)
 			}
 			return err
 		})
@@ -272,7 +284,7 @@ func (w *watcher) list(ctx context.Context) error {
 			return err
 		}
 		if o.Continue = m.GetContinue(); o.Continue == "" {
-			if !w.finish(ctx, p) {
+			if !w.finishList(ctx, p) {
 				return ctx.Err()
 			}
 			w.version = m.GetResourceVersion()

@@ -31,15 +31,19 @@ type exchange struct {
 }
 
 func (e exchange) streams() bool {
-	return e.query.Get("watch") == "true" && e.query.Get("sendInitialEvents") == "true" && e.query.Get("allowWatchBookmarks") == "true"
+	return e.query.Get("watch") == "true" && e.query.Get("sendInitialEvents") == "true" && e.query.Get(
+		"allowWatchBookmarks",
+	) == "true"
 }
 
-// lists tells of a request for a page.
+// lists reports whether a request is for a page.
 func (e exchange) lists() bool { return e.query.Get("watch") == "" && e.query.Get("limit") != "" }
 
-// continues tells of a watch that goes on from a version that is known.
+// continues reports whether a watch goes on from a known version.
 func (e exchange) continues() bool {
-	return e.query.Get("watch") == "true" && e.query.Get("sendInitialEvents") == "" && e.query.Get("resourceVersion") != ""
+	return e.query.Get("watch") == "true" && e.query.Get(
+		"sendInitialEvents",
+	) == "" && e.query.Get("resourceVersion") != ""
 }
 
 // recorded is a configuration whose requests are noted.
@@ -66,7 +70,8 @@ func (r recording) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// about are the exchanges about a resource, in their order, but for those that come before it is served.
+// about are the exchanges about a resource, in their order, but for those that come before it is
+// served.
 func (r *recorder) about(resource string) []exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +80,7 @@ func (r *recorder) about(resource string) []exchange {
 	})
 }
 
-const builtIn, custom = false, true
+const builtIn, customObject = false, true
 
 // resourcesOf are the names of what is read, of custom resources or of those that are built in.
 func resourcesOf(custom bool) (names []string) {
@@ -89,19 +94,20 @@ func resourcesOf(custom bool) (names []string) {
 
 const asProtobuf = "application/vnd.kubernetes.protobuf;stream=watch"
 
-// Each resource is a watch that begins with what exists, in protobuf if the API server has the type built in.
+// Each resource is a watch that begins with what exists, in protobuf if the API server has the type
+// built in.
 func TestListsAreStreamedInProtobuf(t *testing.T) {
 	api := shared.Server(t)
 	api.InstallIstioCRDs(t)
 	config, record := recorded(api.Config())
 	s := run(t, kube.Options{Config: config})
 	s.awaitSync()
-	for _, resource := range slices.Concat(resourcesOf(builtIn), resourcesOf(custom)) {
+	for _, resource := range slices.Concat(resourcesOf(builtIn), resourcesOf(customObject)) {
 		seen := record.about(resource)
 		require.NotEmpty(t, seen, resource)
 		require.True(t, seen[0].streams(), "%s: %+v", resource, seen[0])
 		content := asProtobuf
-		if slices.Contains(resourcesOf(custom), resource) {
+		if slices.Contains(resourcesOf(customObject), resource) {
 			content = "application/json"
 		}
 		for _, e := range seen {
@@ -112,9 +118,12 @@ func TestListsAreStreamedInProtobuf(t *testing.T) {
 	}
 }
 
-// An API server that does not stream lists refuses to. It is asked for pages then, and for what follows them.
+// An API server that does not stream lists refuses to. It is asked for pages then, and for what
+// follows them.
 func TestAServerThatStreamsNoListsIsAskedForPages(t *testing.T) {
-	api := kubeapi.Start(t, kubeapi.Options{NoControllerManager: true, APIServerFlags: []string{"--feature-gates=WatchList=false"}})
+	api := kubeapi.Start(
+		t, kubeapi.Options{NoControllerManager: true, APIServerFlags: []string{"--feature-gates=WatchList=false"}},
+	)
 	api.InstallIstioCRDs(t)
 	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
 	c.createAll(t, ns)
@@ -122,11 +131,13 @@ func TestAServerThatStreamsNoListsIsAskedForPages(t *testing.T) {
 	s := run(t, kube.Options{Config: config})
 	s.awaitSync()
 	require.Equal(t, everything, s.in(ns))
-	for _, resource := range slices.Concat(resourcesOf(builtIn), resourcesOf(custom)) {
+	for _, resource := range slices.Concat(resourcesOf(builtIn), resourcesOf(customObject)) {
 		eventually(t, func() bool { return slices.ContainsFunc(record.about(resource), exchange.continues) })
 		seen := record.about(resource)
 		require.GreaterOrEqual(t, len(seen), 3, resource)
-		require.True(t, seen[0].streams() && seen[0].status == http.StatusUnprocessableEntity, "%s: %+v", resource, seen[0])
+		require.True(
+			t, seen[0].streams() && seen[0].status == http.StatusUnprocessableEntity, "%s: %+v", resource, seen[0],
+		)
 		require.True(t, seen[1].lists() && seen[1].status == http.StatusOK, "%s: %+v", resource, seen[1])
 		require.True(t, seen[2].continues() && seen[2].status == http.StatusOK, "%s: %+v", resource, seen[2])
 		if slices.Contains(resourcesOf(builtIn), resource) {

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// jsonReader turns JSON into the nodes that YAML has, with their lines. (YAML's own parser refuses some JSON: tabs
-// as indentation, "\/", surrogate pairs.)
+// jsonReader turns JSON into the nodes of YAML, with their lines. YAML's own parser refuses some
+// JSON: tabs as indentation, "\/", surrogate pairs.
 type jsonReader struct {
 	decoder  *json.Decoder
 	newlines []int // offsets of the line breaks
@@ -37,13 +37,13 @@ func parseJSON(data []byte) ([]*yaml.Node, *syntaxError) {
 			return documents, nil
 		}
 		if err != nil {
-			return documents, r.explain(err, len(data))
+			return documents, r.syntaxErrorOf(err, len(data))
 		}
 		documents = append(documents, n)
 	}
 }
 
-func (r *jsonReader) explain(err error, size int) *syntaxError {
+func (r *jsonReader) syntaxErrorOf(err error, size int) *syntaxError {
 	var syntax *json.SyntaxError
 	offset := r.decoder.InputOffset()
 	if errors.As(err, &syntax) {
@@ -61,14 +61,14 @@ func (r *jsonReader) line(offset int64) int {
 	return before + 1
 }
 
-// value reads one value; io.EOF means that there is none.
+// value reads one value. io.EOF means that there is none.
 func (r *jsonReader) value(depth int) (*yaml.Node, error) {
 	if depth > maxJSONDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxJSONDepth)
 	}
 	token, err := r.decoder.Token()
 	if err != nil {
-		return nil, inside(err, depth)
+		return nil, unexpectedEOF(err, depth)
 	}
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: r.line(r.decoder.InputOffset() - 1)}
 	switch t := token.(type) {
@@ -102,11 +102,11 @@ func (r *jsonReader) compound(n *yaml.Node, open json.Delim, depth int) (*yaml.N
 		n.Content = append(n.Content, child)
 	}
 	_, err := r.decoder.Token() // the closing bracket
-	return n, inside(err, depth+1)
+	return n, unexpectedEOF(err, depth+1)
 }
 
-// inside tells the end of the text within a value from the end between two.
-func inside(err error, depth int) error {
+// unexpectedEOF turns an end of the text within a value into io.ErrUnexpectedEOF.
+func unexpectedEOF(err error, depth int) error {
 	if depth > 0 && errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

@@ -11,39 +11,39 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// usedKind is a kind that Lateen reads.
-type usedKind struct {
+// readKind is a kind that Lateen reads.
+type readKind struct {
 	*kinds.Descriptor
 	// versions are the apiVersions under which it is accepted, the preferred one first.
 	versions []string
 	// name is the rule for metadata.name.
 	name nameRule
-	// shape is the schema of the type that it is decoded into.
-	shape shape
+	// schema is the schema of its Go type.
+	schema schema
 }
 
-// catalogue holds what is known about kinds. It does not change once built.
-type catalogue struct {
-	resources map[kinds.Kind]*usedKind
-	// versions has every kind that is known to exist, with its apiVersions, the preferred one first.
+// catalog holds what is known about kinds. It does not change once built.
+type catalog struct {
+	resources map[kinds.Kind]*readKind
+	// versions has the apiVersions of every kind that is known to exist, the preferred one first.
 	versions map[string][]string
-	// groups are the API groups of these, "" for the core group.
+	// groups are the API groups of these kinds, "" for the core group.
 	groups []string
 	kinds  []string
 }
 
-// theCatalogue builds the catalogue once, at its first use: the schemas take about a millisecond.
-var theCatalogue = sync.OnceValue(newCatalogue)
+// kindCatalog builds the catalog once, at its first use: the schemas take about a millisecond.
+var kindCatalog = sync.OnceValue(newCatalog)
 
-func newCatalogue() *catalogue {
-	c := &catalogue{resources: map[kinds.Kind]*usedKind{}, versions: map[string][]string{}}
-	shapes := newShapeBuilder()
+func newCatalog() *catalog {
+	c := &catalog{resources: map[kinds.Kind]*readKind{}, versions: map[string][]string{}}
+	shapes := newSchemaBuilder()
 	for _, d := range kinds.All() {
-		c.resources[d.Kind] = &usedKind{
+		c.resources[d.Kind] = &readKind{
 			Descriptor: d,
 			versions:   d.APIVersions(),
 			name:       nameRuleOf(d.Names),
-			shape:      shapes.ofType(reflect.TypeOf(d.New()).Elem()),
+			schema:     shapes.ofType(reflect.TypeOf(d.New()).Elem()),
 		}
 		c.versions[string(d.Kind)] = d.APIVersions()
 	}
@@ -63,7 +63,7 @@ func newCatalogue() *catalogue {
 	return c
 }
 
-// compareVersions puts the stable version of a group before its betas and alphas.
+// compareVersions sorts the stable version of a group before its betas and alphas.
 func compareVersions(a, b string) int {
 	if d := strings.Compare(groupOf(a), groupOf(b)); d != 0 {
 		return d
@@ -82,23 +82,24 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// verdict is what the catalogue says about a pair of apiVersion and kind.
-type verdict struct {
-	resource *usedKind // set when Lateen reads it
+// lookupResult is what the catalog says about an apiVersion and a kind.
+type lookupResult struct {
+	resource *readKind // set when Lateen reads it
 	unused   string    // set when it exists, or may exist, and Lateen does not use it
 	// Otherwise the pair is wrong in the field named, and the message says how.
 	field, message, want string
 }
 
-// Reads tells whether Lateen reads objects of a kind in a version such as "networking.istio.io/v1".
+// Reads reports whether Lateen reads objects of a kind in a version such as
+// "networking.istio.io/v1".
 func Reads(apiVersion, kind string) bool {
-	return theCatalogue().look(apiVersion, kind).resource != nil
+	return kindCatalog().find(apiVersion, kind).resource != nil
 }
 
-// look tells what an apiVersion and a kind, both given, stand for.
-func (c *catalogue) look(apiVersion, kind string) verdict {
+// find looks up an apiVersion and a kind, both not empty.
+func (c *catalog) find(apiVersion, kind string) lookupResult {
 	if r, ok := c.resources[kinds.Kind(kind)]; ok && slices.Contains(r.versions, apiVersion) {
-		return verdict{resource: r}
+		return lookupResult{resource: r}
 	}
 	versions, known := c.versions[kind]
 	if slices.Contains(versions, apiVersion) {
@@ -106,34 +107,46 @@ func (c *catalogue) look(apiVersion, kind string) verdict {
 		if unusedSeverity(kinds.Kind(kind)) == source.Error {
 			text += ": it is not enforced"
 		}
-		return verdict{unused: text}
+		return lookupResult{unused: text}
 	}
 	group := groupOf(apiVersion)
 	if strings.Contains(group, ".") && !slices.Contains(c.groups, group) {
 		if near := nearest(group, c.groups); near != "" {
-			return verdict{field: "apiVersion", message: "unknown API group", want: c.wantVersion(kind, near)}
+			return lookupResult{field: "apiVersion", message: "unknown API group", want: c.wantVersion(kind, near)}
 		}
-		return verdict{unused: fmt.Sprintf("%s of %s is not used by Lateen: it is no API of Kubernetes or Istio", kind, apiVersion)}
+		return lookupResult{
+			unused: fmt.Sprintf(
+				"%s of %s is not used by Lateen: it is no API of Kubernetes or Istio", kind, apiVersion,
+			),
+		}
 	}
 	if known {
-		return verdict{field: "apiVersion", message: "there is no " + kind + " in this version", want: c.wantVersion(kind, group)}
+		return lookupResult{
+			field:   "apiVersion",
+			message: "there is no " + kind + " in this version",
+			want:    c.wantVersion(kind, group),
+		}
 	}
 	if item, ok := strings.CutSuffix(kind, "List"); ok && c.versions[item] != nil {
-		return verdict{field: "kind", message: "a list of one kind", want: "List with apiVersion v1"}
+		return lookupResult{field: "kind", message: "a list of one kind", want: "List with apiVersion v1"}
 	}
 	if near := nearest(kind, c.kinds); near != "" {
 		want := near
 		if !slices.Contains(c.versions[near], apiVersion) {
 			want += " with apiVersion " + oneOf(c.versions[near])
 		}
-		return verdict{field: "kind", message: "unknown kind", want: want}
+		return lookupResult{field: "kind", message: "unknown kind", want: want}
 	}
-	return verdict{field: "kind", message: "unknown kind for apiVersion " + apiVersion, want: "one of " + strings.Join(c.used(), ", ")}
+	return lookupResult{
+		field:   "kind",
+		message: "unknown kind for apiVersion " + apiVersion,
+		want:    "one of " + strings.Join(c.used(), ", "),
+	}
 }
 
-// wantVersion gives the versions of a kind in a group; those in any group when it has none; of an unknown kind, the
-// group alone.
-func (c *catalogue) wantVersion(kind, group string) string {
+// wantVersion returns the versions of a kind in a group, or in any group if that one has none. For
+// an unknown kind it returns the group alone.
+func (c *catalog) wantVersion(kind, group string) string {
 	all := c.versions[kind]
 	if all == nil {
 		return "the group " + group
@@ -145,8 +158,8 @@ func (c *catalogue) wantVersion(kind, group string) string {
 	return oneOf(same)
 }
 
-// used are the kinds that Lateen reads.
-func (c *catalogue) used() []string {
+// used returns the kinds that Lateen reads.
+func (c *catalog) used() []string {
 	var names []string
 	for kind := range c.resources {
 		names = append(names, string(kind))

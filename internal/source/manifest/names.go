@@ -6,7 +6,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
-// nameRule is a rule of Kubernetes for names. check returns what is wrong, want says what would be right.
+// nameRule is a rule of Kubernetes for names. check returns what is wrong, want says what is right.
 type nameRule struct {
 	check func(string) []string
 	want  string
@@ -23,12 +23,13 @@ var (
 	serviceName = nameRule{validation.IsDNS1035Label,
 		`at most 63 lower-case letters, digits and "-", beginning with a letter and ending with a letter or digit`}
 	labelName = nameRule{validation.IsQualifiedName,
-		`at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit, after a domain and "/" if any`}
+		`at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit, ` +
+			`after a domain and "/" if any`}
 	labelValue = nameRule{validation.IsValidLabelValue,
 		`at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit`}
 )
 
-// nameRuleOf gives the rule for the names of a kind.
+// nameRuleOf returns the rule for the names of a kind.
 func nameRuleOf(r kinds.NameRule) nameRule {
 	switch r {
 	case kinds.DNSLabel:

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// nearest returns the candidate that was most likely meant by a word, or "" when none is near. Candidates are
-// in the order in which equals are preferred.
+// nearest returns the candidate that was most likely meant, or "" if none is close. Among equally
+// close candidates the first wins.
 func nearest(word string, candidates []string) string {
 	folded := fold(word)
 	best, bestDistance := "", max(1, len(folded)/3)+1
@@ -17,14 +17,13 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// fold makes words equal that differ in case or in how they are joined: match_labels and matchLabels.
+// fold makes words equal that differ only in case or separators: match_labels and matchLabels.
 func fold(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the letters to insert, delete, replace or swap with their neighbour to turn a into b; it gives
-// limit when that many or more are needed. Words are short, so the quadratic table is small; very long ones are
-// not compared.
+// distance returns the Damerau-Levenshtein distance of a and b, or limit if it is not smaller.
+// Words are short, so the quadratic table is small. Very long words are not compared.
 func distance(a, b string, limit int) int {
 	const longest = 100
 	if gap := len(a) - len(b); gap >= limit || -gap >= limit || len(a) > longest {
@@ -53,7 +52,7 @@ func distance(a, b string, limit int) int {
 	return min(last[len(b)], limit)
 }
 
-// oneOf lists what would be right.
+// oneOf lists the valid values.
 func oneOf(values []string) string {
 	if len(values) == 1 {
 		return values[0]

@@ -12,14 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// syntaxError tells why and where a text is no YAML or JSON.
+// syntaxError says why and where a text is no YAML or JSON.
 type syntaxError struct {
 	line   int
 	reason string
 	want   string
 }
 
-// parse splits a file into the nodes of its documents. With a syntax error there may be documents before it.
+// parse splits a file into the nodes of its documents. With a syntax error it also returns the
+// documents before it.
 func parse(name string, data []byte) ([]*yaml.Node, *syntaxError) {
 	if strings.HasSuffix(name, ".json") {
 		return parseJSON(data)
@@ -36,7 +37,7 @@ func parse(name string, data []byte) ([]*yaml.Node, *syntaxError) {
 }
 
 func parseYAML(data []byte) (documents []*yaml.Node, err error) {
-	defer func() { // the parser is not ours: a fault in it must not end the process
+	defer func() { // the parser is not ours: a panic in it must not end the process
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("yaml: the parser failed: %v", fault)
 		}
@@ -58,7 +59,8 @@ func parseYAML(data []byte) (documents []*yaml.Node, err error) {
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// yamlReason takes the parser's message apart. It names no line for an error on the first one.
+// yamlReason splits the parser's message into reason and line. The parser names no line for an
+// error on the first one.
 func yamlReason(err error) (reason string, line int) {
 	reason = strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := yamlLine.FindStringSubmatch(reason); m != nil {
@@ -68,21 +70,24 @@ func yamlReason(err error) (reason string, line int) {
 	return reason, 1
 }
 
-// yamlHints say how to mend what the parser complains about most.
+// yamlHints say how to fix the parser's most frequent complaints.
 var yamlHints = map[string]string{
-	"mapping values are not allowed in this context": `a line indented like its neighbours, and quotes around a value that has ": " in it`,
-	"found character that cannot start any token":    "spaces, not tabs, for indentation, and quotes around a value that begins with @, ` or %",
-	"did not find expected key":                      "lines of one map indented alike",
-	"found unexpected end of stream":                 "the closing quote",
-	"did not find expected ',' or ']'":               "the closing ] of the list",
-	"did not find expected ',' or '}'":               "the closing } of the map",
-	"did not find expected '-' indicator":            `entries of one list indented alike, each begun by "- "`,
-	"did not find expected node content":             "a value; quotes around one that begins with { or [ and is no map or list",
+	"mapping values are not allowed in this context": `a line indented like its neighbours, ` +
+		`and quotes around a value that has ": " in it`,
+	"found character that cannot start any token": "spaces, not tabs, for indentation, " +
+		"and quotes around a value that begins with @, ` or %",
+	"did not find expected key":           "lines of one map indented alike",
+	"found unexpected end of stream":      "the closing quote",
+	"did not find expected ',' or ']'":    "the closing ] of the list",
+	"did not find expected ',' or '}'":    "the closing } of the map",
+	"did not find expected '-' indicator": `entries of one list indented alike, each begun by "- "`,
+	"did not find expected node content": "a value; quotes around one " +
+		"that begins with { or [ and is no map or list",
 }
 
-// locate finds the line of a syntax error, which the parser gives only roughly (often it is where the enclosing
-// map begins): the shortest run of first lines that has the same error. It parses log(lines) times, so large files
-// keep the parser's line.
+// locate finds the line of a syntax error, because the parser's line is often that of the enclosing
+// map. It looks for the shortest run of first lines that has the same error. It parses log(lines)
+// times, so large files keep the parser's line.
 func locate(data []byte, reason string) int {
 	const largest = 256 << 10
 	if len(data) > largest {
@@ -108,7 +113,7 @@ func locate(data []byte, reason string) int {
 	return high
 }
 
-// resolve follows aliases to what they stand for. Documents whose aliases form a ring were refused before.
+// resolve follows aliases. Documents whose aliases form a cycle were refused before.
 func resolve(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -116,18 +121,18 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// maxExpanded is how many values a document may have once its aliases are replaced by what they stand for. A
-// bomb has billions; a manifest of the largest size allowed has less than this without aliases.
+// maxExpanded is how many values a document may have once its aliases are expanded. A YAML bomb has
+// billions. A manifest of the largest size has fewer than this without aliases.
 const maxExpanded = 1 << 22
 
-// expansion measures documents with their aliases replaced.
+// expansion measures documents with their aliases expanded.
 type expansion struct {
 	sizes map[*yaml.Node]int // -1 while it is being measured
 }
 
-// harmless tells whether the aliases of a document can be followed: they form no ring, and do not multiply it
+// hasSafeAliases reports whether the aliases of a document form no cycle and do not expand it
 // beyond maxExpanded.
-func harmless(document *yaml.Node) bool {
+func hasSafeAliases(document *yaml.Node) bool {
 	e := expansion{sizes: map[*yaml.Node]int{}}
 	size, ok := e.measure(document)
 	return ok && size <= maxExpanded

@@ -20,10 +20,10 @@ import (
 // MaxFileSize is the size in bytes of the largest file that is read.
 const MaxFileSize = 16 << 20
 
-// DefaultNamespace is where an object of a namespaced kind stands that names no namespace.
+// DefaultNamespace is the namespace of an object of a namespaced kind that names none.
 const DefaultNamespace = "default"
 
-// Document is one object that was read from a manifest without an error.
+// Document is one object of a manifest.
 type Document struct {
 	Key    source.Key
 	Object metav1.Object // of the type that source.Change documents
@@ -31,20 +31,20 @@ type Document struct {
 	Origin string
 	Line   int
 
-	// JSON is the object as written, with sorted fields: equal objects have equal bytes. It is nil for a document that is
-	// refused: it has errors, and only its key could be read.
+	// JSON is the object as written, with sorted fields: equal objects have equal bytes. It is nil
+	// for a refused document: it has errors, and only its key could be read.
 	JSON []byte
 }
 
-// Change is the document as a change that was seen at a time.
+// Change returns the document as a change that was seen at a time.
 func (d Document) Change(observedAt time.Time) source.Change {
 	return source.Change{Key: d.Key, Object: d.Object, Origin: d.Origin, ObservedAt: observedAt}
 }
 
-// Read reads the manifests of one file: YAML with any number of documents, or JSON if the name ends in ".json". The
-// name is used for origins only. It returns the objects that are without error, in their order, and what is
-// wrong with the rest, in order of lines. A document with an error does not keep the others from being read; a
-// syntax error does, since nobody can tell where documents begin and end then.
+// Read reads the manifests of one file: YAML with any number of documents, or JSON if the name ends
+// in ".json". The name is used for origins only. It returns the objects without errors, in their
+// order, and the problems of the others, in order of lines. A document with an error does not
+// affect the others. A syntax error does, because it hides where documents begin and end.
 func Read(name string, data []byte) ([]Document, []source.Problem) {
 	r := ReadFile(name, data)
 	if r.Broken {
@@ -67,12 +67,12 @@ func Read(name string, data []byte) ([]Document, []source.Problem) {
 	return documents, r.Problems
 }
 
-// Refused tells that the document has errors and that only its key could be read.
+// Refused reports whether the document has errors, so that only its key could be read.
 func (d Document) Refused() bool { return d.JSON == nil }
 
 // Decode sets the typed object from its JSON.
 func (d *Document) Decode() error {
-	r := theCatalogue().resources[d.Key.Kind]
+	r := kindCatalog().resources[d.Key.Kind]
 	if r == nil {
 		return fmt.Errorf("kind %s is not used", d.Key.Kind)
 	}
@@ -85,7 +85,8 @@ func (d *Document) Decode() error {
 	return nil
 }
 
-// Duplicate is the problem of a document whose object is in force as another document has it.
+// Duplicate returns the problem of a document whose object another document defines with
+// precedence.
 func Duplicate(loser, winner Document) source.Problem {
 	return source.Problem{
 		Severity: source.Error,
@@ -100,25 +101,27 @@ func Duplicate(loser, winner Document) source.Problem {
 
 // Reading is the outcome of reading one file.
 type Reading struct {
-	// Documents are those whose key could be read, the refused ones included.
+	// Documents are those whose key could be read, refused ones included.
 	Documents []Document
 	Problems  []source.Problem
-	// Nameless counts the refused documents that might be any object.
-	Nameless int
-	// Broken tells that the file could not be read as a whole; there are no documents then.
+	// Unidentified counts the refused documents whose key could not be read. Each might be any
+	// object.
+	Unidentified int
+	// Broken is set if the file could not be read as a whole. There are no documents then.
 	Broken bool
 
-	told    [2]int // how many of each severity
-	omitted int    // how many there are besides
+	reported [2]int // by severity
+	omitted  int    // how many more there are
 }
 
-// Failed is the reading of a file that cannot be read as a whole.
+// Failed returns the reading of a file that cannot be read as a whole.
 func Failed(p source.Problem) Reading {
 	p.Severity = source.Error
 	return Reading{Problems: []source.Problem{p}, Broken: true}
 }
 
-// ReadFile reads the documents of a file, each on its own, and gives what it can of those that are refused, too; see Read.
+// ReadFile reads the documents of a file independently of each other, including what can be read of
+// refused ones; see Read.
 func ReadFile(name string, data []byte) Reading {
 	if len(data) > MaxFileSize {
 		return Failed(source.Problem{
@@ -129,7 +132,9 @@ func ReadFile(name string, data []byte) Reading {
 	}
 	nodes, err := parse(name, data)
 	if err != nil {
-		return Failed(source.Problem{Origin: Origin(name, err.line), Message: "syntax error: " + err.reason, Want: err.want})
+		return Failed(
+			source.Problem{Origin: Origin(name, err.line), Message: "syntax error: " + err.reason, Want: err.want},
+		)
 	}
 	r := Reading{}
 	for _, n := range nodes {
@@ -138,27 +143,30 @@ func ReadFile(name string, data []byte) Reading {
 	SortProblems(r.Problems)
 	if r.omitted > 0 {
 		severity := source.Warning
-		if r.told[source.Error] == maxProblems {
+		if r.reported[source.Error] == maxProblems {
 			severity = source.Error
 		}
 		r.Problems = append(r.Problems, source.Problem{
-			Severity: severity, Origin: name, Message: fmt.Sprintf("and %d more problems in this file", r.omitted),
+			Severity: severity,
+			Origin:   name,
+			Message:  fmt.Sprintf("and %d more problems in this file", r.omitted),
 		})
 	}
 	return r
 }
 
-// maxProblems is how many errors, and how many warnings, of one file are told: nobody reads more.
+// maxProblems is how many errors, and how many warnings, of one file are reported. Nobody reads
+// more.
 const maxProblems = 200
 
-// report adds problems as long as there is room.
+// report adds problems up to maxProblems of each severity.
 func (r *Reading) report(problems ...source.Problem) {
 	for _, p := range problems {
-		if r.told[p.Severity] == maxProblems {
+		if r.reported[p.Severity] == maxProblems {
 			r.omitted++
 			continue
 		}
-		r.told[p.Severity]++
+		r.reported[p.Severity]++
 		r.Problems = append(r.Problems, p)
 	}
 }
@@ -168,7 +176,7 @@ func (r *Reading) add(file string, n *yaml.Node) {
 	if isNull(n) { // nothing between two "---"
 		return
 	}
-	if !harmless(n) {
+	if !hasSafeAliases(n) {
 		r.refuse(source.Problem{
 			Origin:  Origin(file, n.Line),
 			Message: "the document is too large once its aliases are replaced by what they stand for",
@@ -188,7 +196,7 @@ func (r *Reading) add(file string, n *yaml.Node) {
 func (r *Reading) refuse(p source.Problem) {
 	p.Severity = source.Error
 	r.report(p)
-	r.Nameless++
+	r.Unidentified++
 }
 
 // addObject reads one object.
@@ -207,18 +215,18 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 		return
 	case id.resource == nil || len(w.problems) > 0:
 		r.report(w.problems...)
-		r.Nameless++
+		r.Unidentified++
 		return
 	}
 	d := Document{Key: id.key(), Origin: Origin(file, n.Line), Line: n.Line}
 	w.object = d.Key
 	w.out = make([]byte, 0, 1024)
 	w.mask(d.Key.Kind == kinds.Secret)
-	id.resource.shape.check(w, n)
+	id.resource.schema.check(w, n)
 	checkLabels(w, n)
 	if len(w.problems) == 0 {
 		d.JSON = w.out
-		if err := d.Decode(); err != nil { // what the shapes do not know of
+		if err := d.Decode(); err != nil { // what the schemas do not cover
 			d.JSON = nil
 			w.report(n, "", "cannot be read: "+err.Error(), "")
 		}
@@ -228,7 +236,7 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 	r.Documents = append(r.Documents, d)
 }
 
-// unusedSeverity is an error for kinds that protect: whoever writes one relies on it.
+// unusedSeverity returns Error for kinds that protect, because whoever writes one relies on it.
 func unusedSeverity(k kinds.Kind) source.Severity {
 	if kinds.UnreadProtects(k) {
 		return source.Error
@@ -236,11 +244,13 @@ func unusedSeverity(k kinds.Kind) source.Severity {
 	return source.Warning
 }
 
-// SortProblems puts problems in order of the lines where they stand.
+// SortProblems sorts problems by their lines.
 func SortProblems(problems []source.Problem) {
 	slices.SortStableFunc(problems, func(a, b source.Problem) int {
 		return cmp.Or(
-			cmp.Compare(lineOf(a.Origin), lineOf(b.Origin)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+			cmp.Compare(
+				lineOf(a.Origin), lineOf(b.Origin),
+			), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
-// TestProblems reads the manifests of each case and compares the keys of the objects read, and what is said to be
-// wrong. One case is one file in testdata/problems.
+// TestProblems reads the manifests of each case and compares the keys of the objects read, and what
+// is said to be wrong. One case is one file in testdata/problems.
 func TestProblems(t *testing.T) {
 	cases(t, "testdata/problems", func(documents []Document, problems []source.Problem) string {
 		var out strings.Builder
@@ -33,7 +33,8 @@ func TestProblems(t *testing.T) {
 	})
 }
 
-// TestObjects reads the manifests of each case and compares the typed objects, written as YAML again.
+// TestObjects reads the manifests of each case and compares the typed objects, written as YAML
+// again.
 func TestObjects(t *testing.T) {
 	cases(t, "testdata/objects", func(documents []Document, problems []source.Problem) string {
 		var out strings.Builder
@@ -62,7 +63,8 @@ func cases(t *testing.T, dir string, show func([]Document, []source.Problem) str
 
 func TestReadTypes(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta1", "v1alpha3"} {
-		documents, problems := Read("a.yaml", []byte(`{apiVersion: networking.istio.io/`+version+`, kind: VirtualService,
+		documents,
+			problems := Read("a.yaml", []byte(`{apiVersion: networking.istio.io/`+version+`, kind: VirtualService,
 			metadata: {name: a}, spec: {http: [{timeout: 1h30m}]}}`))
 		require.Empty(t, problems)
 		vs := documents[0].Object.(*networkingv1.VirtualService)
@@ -71,7 +73,8 @@ func TestReadTypes(t *testing.T) {
 	}
 }
 
-// A walk over JSON and one over YAML give the same object, and the order of fields makes no difference.
+// A walk over JSON and one over YAML give the same object, and the order of fields makes no
+// difference.
 func TestReadContent(t *testing.T) {
 	forms := map[string]string{
 		"a.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: a, labels: {x: \"1\", y: z}}\nspec:\n  ports:\n  - port: 0x50\n",
@@ -91,14 +94,21 @@ func TestReadTooLarge(t *testing.T) {
 	documents, problems := Read("a.yaml", make([]byte, MaxFileSize+1))
 	require.Empty(t, documents)
 	require.Len(t, problems, 1)
-	require.Equal(t, "error: a.yaml: the file has 16777217 bytes; want at most 16777216 (16 MiB) in one file", problems[0].String())
+	require.Equal(
+		t, "error: a.yaml: the file has 16777217 bytes; want at most 16777216 (16 MiB) in one file",
+		problems[0].String(),
+	)
 }
 
 func TestReadAliasBomb(t *testing.T) {
 	var bomb strings.Builder
-	bomb.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	bomb.WriteString(
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n",
+	)
 	for i := 1; i < 30; i++ {
-		fmt.Fprintf(&bomb, "  a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+		fmt.Fprintf(&bomb, "  a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(
+			strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", ",
+		))
 	}
 	for _, text := range []string{bomb.String(), "&x [*x]", "a: &x {<<: *x}"} {
 		documents, problems := Read("a.yaml", []byte(text))

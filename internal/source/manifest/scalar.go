@@ -15,18 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// scalar is a single value.
-type scalar struct {
+// scalarSchema is a single value.
+type scalarSchema struct {
 	wants  string
-	limits string   // what is said of the values, where that is more than wants
+	limits string   // the limits of valid values; empty if wants says enough
 	tags   []string // the types of YAML values that may have the right form
-	// accept writes a value of the right form and refuses any other.
+	// accept writes a valid value and refuses any other.
 	accept func(w *walker, n *yaml.Node) bool
 }
 
-func (s *scalar) want() string { return s.wants }
+func (s *scalarSchema) want() string { return s.wants }
 
-func (s *scalar) check(w *walker, n *yaml.Node) {
+func (s *scalarSchema) check(w *walker, n *yaml.Node) {
 	switch {
 	case n.Kind != yaml.ScalarNode || !slices.Contains(s.tags, tagOf(n)):
 		want := s.wants
@@ -39,17 +39,17 @@ func (s *scalar) check(w *walker, n *yaml.Node) {
 	}
 }
 
-// unquoted is a scalar as it would be read without its quotes.
+// unquoted returns a scalar as it would be read without its quotes.
 func unquoted(n *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}
 }
 
-// text is a string. A number or a boolean in its place is refused, as it is by an API server.
-type text struct{}
+// stringSchema is a string. It refuses numbers and booleans, as an API server does.
+type stringSchema struct{}
 
-func (text) want() string { return "a string" }
+func (stringSchema) want() string { return "a string" }
 
-func (t text) check(w *walker, n *yaml.Node) {
+func (t stringSchema) check(w *walker, n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.ScalarNode && tagOf(n) == tagString:
 		w.text(n.Value)
@@ -60,12 +60,12 @@ func (t text) check(w *walker, n *yaml.Node) {
 	}
 }
 
-// choice is a string out of a fixed set: a protobuf enum, or one of Kubernetes.
-type choice struct{ values []string }
+// enumSchema is a string out of a fixed set: a protobuf enum, or one of Kubernetes.
+type enumSchema struct{ values []string }
 
-func (c *choice) want() string { return oneOf(c.values) }
+func (c *enumSchema) want() string { return oneOf(c.values) }
 
-func (c *choice) check(w *walker, n *yaml.Node) {
+func (c *enumSchema) check(w *walker, n *yaml.Node) {
 	switch {
 	case n.Kind != yaml.ScalarNode || tagOf(n) != tagString:
 		w.wrongType(n, c.want())
@@ -76,41 +76,42 @@ func (c *choice) check(w *walker, n *yaml.Node) {
 	}
 }
 
-func boolean() shape {
-	return &scalar{wants: "true or false", tags: []string{tagBool}, accept: writeScalar}
+func boolean() schema {
+	return &scalarSchema{wants: "true or false", tags: []string{tagBool}, accept: writeScalar}
 }
 
-func number() shape {
-	return &scalar{wants: "a number", tags: []string{tagInt, tagFloat}, accept: writeScalar}
+func number() schema {
+	return &scalarSchema{wants: "a number", tags: []string{tagInt, tagFloat}, accept: writeScalar}
 }
 
-// signed is a whole number of the given bits.
-func signed(bits int) shape {
+// signed returns the schema of a whole number of the given bits.
+func signed(bits int) schema {
 	limit := int64(1)<<(bits-1) - 1
-	return whole(fmt.Sprintf("a whole number from %d to %d", -limit-1, limit), func(digits string) (string, error) {
+	return integer(fmt.Sprintf("a whole number from %d to %d", -limit-1, limit), func(digits string) (string, error) {
 		v, err := strconv.ParseInt(digits, 0, bits)
 		return strconv.FormatInt(v, 10), err
 	})
 }
 
-// unsigned is a whole number of the given bits that is not negative.
-func unsigned(bits int) shape {
+// unsigned returns the schema of a whole number of the given bits that is not negative.
+func unsigned(bits int) schema {
 	limit := uint64(1)<<(bits-1)*2 - 1
-	return whole(fmt.Sprintf("a whole number from 0 to %d", limit), func(digits string) (string, error) {
+	return integer(fmt.Sprintf("a whole number from 0 to %d", limit), func(digits string) (string, error) {
 		v, err := strconv.ParseUint(digits, 0, bits)
 		return strconv.FormatUint(v, 10), err
 	})
 }
 
-// quoted admits a number in quotes, too, as the JSON form of protobuf does for 64 bits.
-func quoted(s shape) shape {
-	number := *s.(*scalar)
+// orQuoted also accepts the number in quotes, as the JSON form of protobuf does for 64 bits.
+func orQuoted(s schema) schema {
+	number := *s.(*scalarSchema)
 	number.tags = append(slices.Clone(number.tags), tagString)
 	return &number
 }
 
-// whole is a whole number, which a function brings into decimal form. 2.0 and 1e3 are whole numbers too.
-func whole(limits string, decimal func(digits string) (string, error)) shape {
+// integer returns the schema of a whole number. decimal brings it into decimal form. 2.0 and 1e3
+// are whole numbers too.
+func integer(limits string, decimal func(digits string) (string, error)) schema {
 	accept := func(w *walker, n *yaml.Node) bool {
 		digits := plainDigits(n.Value)
 		if tagOf(n) == tagFloat {
@@ -124,7 +125,7 @@ func whole(limits string, decimal func(digits string) (string, error)) shape {
 		w.raw(text)
 		return err == nil
 	}
-	return &scalar{wants: "a whole number", limits: limits, tags: []string{tagInt, tagFloat}, accept: accept}
+	return &scalarSchema{wants: "a whole number", limits: limits, tags: []string{tagInt, tagFloat}, accept: accept}
 }
 
 // plainDigits removes what YAML allows in a number and strconv does not.
@@ -132,13 +133,13 @@ func plainDigits(s string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(s, "_", ""), "+")
 }
 
-// writeScalar writes a value of any type as JSON has it; it refuses what JSON has no form for.
+// writeScalar writes a value of any type as JSON. It returns false for a value without a JSON form.
 func writeScalar(w *walker, n *yaml.Node) bool {
 	switch tagOf(n) {
 	case tagNull:
 		w.raw("null")
 	case tagBool:
-		w.raw(strconv.FormatBool(truth(n.Value)))
+		w.raw(strconv.FormatBool(isTrue(n.Value)))
 	case tagInt:
 		if v, err := strconv.ParseInt(plainDigits(n.Value), 0, 64); err == nil {
 			w.raw(strconv.FormatInt(v, 10))
@@ -161,53 +162,58 @@ func writeScalar(w *walker, n *yaml.Node) bool {
 	return true
 }
 
-func base64Bytes() shape {
+func base64Bytes() schema {
 	accept := func(w *walker, n *yaml.Node) bool {
 		decoded, err := base64.StdEncoding.DecodeString(n.Value)
 		w.text(base64.StdEncoding.EncodeToString(decoded)) // without the line breaks of a block scalar
 		return err == nil
 	}
-	return &scalar{wants: "bytes in base64", tags: []string{tagString, tagBinary}, accept: accept}
+	return &scalarSchema{wants: "bytes in base64", tags: []string{tagString, tagBinary}, accept: accept}
 }
 
-// duration is a google.protobuf.Duration in the notation of Istio, which is that of Go: "5s", "1h30m", "100ms".
-func duration() shape {
+// duration returns the schema of a google.protobuf.Duration in Istio's notation, which is Go's:
+// "5s", "1h30m", "100ms".
+func duration() schema {
 	accept := func(w *walker, n *yaml.Node) bool {
 		_, err := time.ParseDuration(n.Value)
 		w.text(n.Value)
 		return err == nil
 	}
-	return &scalar{wants: `a duration such as "5s", "100ms" or "1h30m"`, tags: []string{tagString}, accept: accept}
+	return &scalarSchema{
+		wants:  `a duration such as "5s", "100ms" or "1h30m"`,
+		tags:   []string{tagString},
+		accept: accept,
+	}
 }
 
-func timestamp() shape {
+func timestamp() schema {
 	accept := func(w *walker, n *yaml.Node) bool {
 		_, err := time.Parse(time.RFC3339, n.Value)
 		w.text(n.Value)
 		return err == nil
 	}
-	return &scalar{wants: `a time such as "2006-01-02T15:04:05Z"`, tags: []string{tagString}, accept: accept}
+	return &scalarSchema{wants: `a time such as "2006-01-02T15:04:05Z"`, tags: []string{tagString}, accept: accept}
 }
 
-// endlessQuantity matches numbers that the parser of quantities takes quadratic time for or more: no amount has as
-// many digits.
-var endlessQuantity = regexp.MustCompile(`^.{65}|[eE][+-]?\d{3}`)
+// hugeQuantity matches numbers for which the parser of quantities takes quadratic time or more. No
+// real amount has as many digits.
+var hugeQuantity = regexp.MustCompile(`^.{65}|[eE][+-]?\d{3}`)
 
-// quantity is an amount in Kubernetes' notation, which may be a bare number.
-func quantity() shape {
+// quantity returns the schema of an amount in Kubernetes' notation, which may be a bare number.
+func quantity() schema {
 	tags := []string{tagString, tagInt, tagFloat}
 	accept := func(w *walker, n *yaml.Node) bool {
-		if endlessQuantity.MatchString(n.Value) {
+		if hugeQuantity.MatchString(n.Value) {
 			return false
 		}
 		_, err := resource.ParseQuantity(n.Value)
 		w.text(n.Value)
 		return err == nil
 	}
-	return &scalar{wants: `a quantity such as "100m", "0.5", "64Mi"`, tags: tags, accept: accept}
+	return &scalarSchema{wants: `a quantity such as "100m", "0.5", "64Mi"`, tags: tags, accept: accept}
 }
 
-func intOrString() shape {
+func intOrString() schema {
 	accept := func(w *walker, n *yaml.Node) bool {
 		if tagOf(n) == tagString {
 			w.text(n.Value)
@@ -217,7 +223,7 @@ func intOrString() shape {
 		w.raw(strconv.FormatInt(v, 10))
 		return err == nil
 	}
-	return &scalar{wants: "a whole number or a string", tags: []string{tagInt, tagString}, accept: accept}
+	return &scalarSchema{wants: "a whole number or a string", tags: []string{tagInt, tagString}, accept: accept}
 }
 
 // The types of scalars, by the short form of their YAML tags.
@@ -232,27 +238,28 @@ const (
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && tagOf(n) == tagNull }
 
-// bareTags are the types of values that are strings once they stand in quotes.
+// bareTags are the types of values that become strings when they are quoted.
 var bareTags = []string{tagBool, tagInt, tagFloat}
 
-// oldBoolean matches what is a boolean in YAML 1.1, which Kubernetes' clients read, and a string in YAML 1.2.
-var oldBoolean = regexp.MustCompile(`^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF)$`)
+// yaml11Boolean matches booleans of YAML 1.1, which Kubernetes' clients read. In YAML 1.2 they are
+// strings.
+var yaml11Boolean = regexp.MustCompile(`^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF)$`)
 
-// tagOf is the type of a scalar as kubectl would read it: yes, no, on and off are booleans unless in quotes, and
-// a date is a string.
+// tagOf returns the type of a scalar as kubectl would read it: yes, no, on and off are booleans
+// unless quoted, and a date is a string.
 func tagOf(n *yaml.Node) string {
 	tag := n.ShortTag()
 	switch {
 	case tag == "!!timestamp":
 		return tagString
-	case tag == tagString && n.Style == 0 && len(n.Value) <= 3 && oldBoolean.MatchString(n.Value):
+	case tag == tagString && n.Style == 0 && len(n.Value) <= 3 && yaml11Boolean.MatchString(n.Value):
 		return tagBool
 	}
 	return tag
 }
 
-// truth is the value of a boolean.
-func truth(s string) bool {
+// isTrue returns the value of a boolean.
+func isTrue(s string) bool {
 	switch strings.ToLower(s) {
 	case "true", "yes", "y", "on":
 		return true

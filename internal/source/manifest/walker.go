@@ -14,36 +14,36 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// walker goes once over the nodes of one document: it collects what is wrong and writes the document as JSON, with
-// the fields in order of their names, so that equal objects have equal bytes. Once it has reported a problem,
-// the JSON is of no use.
+// walker walks once over the nodes of one document. It collects problems and writes the document as
+// JSON, with fields sorted by name, so that equal objects have equal bytes. After a problem the
+// JSON is not used.
 type walker struct {
 	file     string
 	object   source.Key
 	out      []byte
-	problems []source.Problem // the first maxProblems
-	omitted  int              // how many there are besides
+	problems []source.Problem // at most maxProblems
+	omitted  int              // how many more there are
 
-	path []string // the steps from the top of the object, as shown: ".spec", "[0]"
-	// frames are the objects that enclose the place, for hints on fields that stand one level too deep.
+	path []string // from the top of the object, as shown: ".spec", "[0]"
+	// frames are the enclosing objects, for hints about fields at the wrong level.
 	frames []frame
 	masked int // more than 0 below a value that may be a secret
 }
 
 type frame struct {
-	object *object
+	object *objectSchema
 	depth  int // length of the path
 }
 
-// entry is one pair of a map; its value is resolved.
+// entry is one pair of a map. Its value is resolved.
 type entry struct {
 	name  string
 	key   *yaml.Node
 	value *yaml.Node
 }
 
-// step extends the path by a field or by a key of a map.
-func (w *walker) step(name string) {
+// enterField extends the path by a field or by a key of a map.
+func (w *walker) enterField(name string) {
 	switch {
 	case !plainName.MatchString(name):
 		w.path = append(w.path, "["+strconv.Quote(name)+"]")
@@ -56,13 +56,13 @@ func (w *walker) step(name string) {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-// stepInto extends the path by a position in a list.
-func (w *walker) stepInto(i int) { w.path = append(w.path, "["+strconv.Itoa(i)+"]") }
+// enterItem extends the path by a position in a list.
+func (w *walker) enterItem(i int) { w.path = append(w.path, "["+strconv.Itoa(i)+"]") }
 
-func (w *walker) back() { w.path = w.path[:len(w.path)-1] }
+func (w *walker) leave() { w.path = w.path[:len(w.path)-1] }
 
-// enter notes that the walk is inside of an object. The caller calls what it returns on the way out.
-func (w *walker) enter(o *object, entries []entry) (leave func()) {
+// enterObject records that the walk is inside an object. The caller calls leave on the way out.
+func (w *walker) enterObject(o *objectSchema, entries []entry) (leave func()) {
 	w.frames = append(w.frames, frame{o, len(w.path)})
 	_, pair := o.fields["value"] // an environment variable or a header: its name tells what the value is
 	unmask := w.mask(pair && slices.ContainsFunc(entries, func(e entry) bool {
@@ -74,7 +74,7 @@ func (w *walker) enter(o *object, entries []entry) (leave func()) {
 	}
 }
 
-// mask hides values, if they may be secret, until what it returns is called.
+// mask hides values that may be secret until unmask is called.
 func (w *walker) mask(secret bool) (unmask func()) {
 	if !secret {
 		return func() {}
@@ -83,10 +83,11 @@ func (w *walker) mask(secret bool) (unmask func()) {
 	return func() { w.masked-- }
 }
 
-// secretName matches the names of things whose values are not repeated in messages.
+// secretName matches names of fields whose values are not repeated in messages.
 var secretName = regexp.MustCompile(`(?i)passw|secret|token|credential|private|api[_-]?key|authorization`)
 
-// mapping gives the entries of a map, sorted by name; it reports a node that is no map, and keys given twice.
+// mapping returns the entries of a map, sorted by name. It reports a node that is no map, and
+// duplicate keys.
 func (w *walker) mapping(n *yaml.Node, want string) (entries []entry, ok bool) {
 	if n.Kind != yaml.MappingNode {
 		w.wrongType(n, want)
@@ -96,9 +97,11 @@ func (w *walker) mapping(n *yaml.Node, want string) (entries []entry, ok bool) {
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	for i := 1; i < len(entries); i++ {
 		if entries[i].name == entries[i-1].name {
-			w.step(entries[i].name)
-			w.report(entries[i].key, "", fmt.Sprintf("given twice; it stands on line %d already", entries[i-1].key.Line), "each field once")
-			w.back()
+			w.enterField(entries[i].name)
+			w.report(entries[i].key, "", fmt.Sprintf(
+				"given twice; it stands on line %d already", entries[i-1].key.Line,
+			), "each field once")
+			w.leave()
 		}
 	}
 	if len(merges) > 0 {
@@ -107,7 +110,8 @@ func (w *walker) mapping(n *yaml.Node, want string) (entries []entry, ok bool) {
 	return slices.CompactFunc(entries, func(a, b entry) bool { return a.name == b.name }), true
 }
 
-// ownEntries gives the pairs of a map in their order, and apart from them what is to be merged in ("<<").
+// ownEntries returns the pairs of a map in their order, and separately the values of merge keys
+// ("<<").
 func (w *walker) ownEntries(n *yaml.Node) (entries []entry, merges []*yaml.Node) {
 	entries = make([]entry, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -124,7 +128,7 @@ func (w *walker) ownEntries(n *yaml.Node) (entries []entry, merges []*yaml.Node)
 	return entries, merges
 }
 
-// merge adds the entries of the maps to merge that are not given already; the first of several prevails.
+// merge adds the entries of the merged maps whose names are new. The first of several wins.
 func (w *walker) merge(entries []entry, merges []*yaml.Node) []entry {
 	for _, m := range merges {
 		sources := []*yaml.Node{m}
@@ -142,7 +146,7 @@ func (w *walker) merge(entries []entry, merges []*yaml.Node) []entry {
 	return entries
 }
 
-// report notes a problem at the current path.
+// report records a problem at the current path.
 func (w *walker) report(at *yaml.Node, value, message, want string) {
 	if len(w.problems) == maxProblems {
 		w.omitted++
@@ -159,20 +163,21 @@ func (w *walker) report(at *yaml.Node, value, message, want string) {
 	})
 }
 
-// wrongType reports a node where something else belongs.
+// wrongType reports a node of the wrong type.
 func (w *walker) wrongType(n *yaml.Node, want string) {
 	w.report(n, w.show(n), "wrong type: this is "+describe(n), want)
 }
 
-// unknownField reports a field that an object does not have, with the one that was probably meant.
-func (w *walker) unknownField(o *object, e entry) {
-	if len(w.problems) == maxProblems { // to look for what was meant takes time
+// unknownField reports a field that an object does not have, with the field that was probably
+// meant.
+func (w *walker) unknownField(o *objectSchema, e entry) {
+	if len(w.problems) == maxProblems { // looking for what was meant takes time
 		w.omitted++
 		return
 	}
 	message, want := "unknown field", nearest(e.name, o.names)
 	if want == "" {
-		want = w.placeOf(o, e.name)
+		want = w.suggestPath(o, e.name)
 	}
 	if want == "" {
 		want = "one of " + strings.Join(o.names, ", ")
@@ -180,33 +185,36 @@ func (w *walker) unknownField(o *object, e entry) {
 			want = "no field at all"
 		}
 	}
-	w.step(e.name)
+	w.enterField(e.name)
 	unmask := w.mask(secretName.MatchString(e.name))
 	w.report(e.key, w.show(e.value), message, want)
 	unmask()
-	w.back()
+	w.leave()
 }
 
-// placeOf finds where a field that is unknown here belongs: in an enclosing object, when it was indented too far,
-// or in an object right below, when a level was left out.
-func (w *walker) placeOf(o *object, name string) string {
+// suggestPath finds where a field that is unknown here belongs: in an enclosing object if it was
+// indented too far, or in an object below if a level was left out.
+func (w *walker) suggestPath(o *objectSchema, name string) string {
 	for _, f := range slices.Backward(w.frames[:len(w.frames)-1]) {
 		if _, ok := f.object.fields[name]; ok {
-			return fmt.Sprintf("it in %s, further left", cmp.Or(strings.Join(w.path[:f.depth], ""), "the object itself"))
+			return fmt.Sprintf(
+				"it in %s, further left", cmp.Or(strings.Join(w.path[:f.depth], ""), "the object itself"),
+			)
 		}
 	}
 	const levels = 3
-	if place := placeBelow(o, name, levels); place != "" {
+	if place := pathBelow(o, name, levels); place != "" {
 		return fmt.Sprintf("it in %s.%s", strings.Join(w.path, ""), place)
 	}
 	return ""
 }
 
-// placeBelow finds a field in the objects below another, the nearest first, down to a number of levels.
-func placeBelow(o *object, name string, levels int) string {
+// pathBelow finds a field in the objects below another, the nearest first, down to a number of
+// levels.
+func pathBelow(o *objectSchema, name string, levels int) string {
 	for depth := 1; depth <= levels; depth++ {
 		for _, below := range o.names {
-			if place, ok := placeAt(o.fields[below].shape, name, depth); ok {
+			if place, ok := pathAt(o.fields[below].schema, name, depth); ok {
 				return below + place
 			}
 		}
@@ -214,13 +222,13 @@ func placeBelow(o *object, name string, levels int) string {
 	return ""
 }
 
-// placeAt finds a field exactly depth levels below a shape's own.
-func placeAt(s shape, name string, depth int) (place string, found bool) {
-	if l, ok := s.(*list); ok {
-		place, found = placeAt(l.element, name, depth)
+// pathAt finds a field exactly depth levels below a schema's own fields.
+func pathAt(s schema, name string, depth int) (place string, found bool) {
+	if l, ok := s.(*listSchema); ok {
+		place, found = pathAt(l.element, name, depth)
 		return "[]" + place, found
 	}
-	o, ok := s.(*object)
+	o, ok := s.(*objectSchema)
 	if !ok {
 		return "", false
 	}
@@ -229,14 +237,14 @@ func placeAt(s shape, name string, depth int) (place string, found bool) {
 		return "", found
 	}
 	for _, below := range o.names {
-		if place, found = placeAt(o.fields[below].shape, name, depth-1); found {
+		if place, found = pathAt(o.fields[below].schema, name, depth-1); found {
 			return "." + below + place, true
 		}
 	}
 	return "", false
 }
 
-// show is a value as a user wrote it, cut short, and hidden where it may be a secret.
+// show returns a value as the user wrote it, shortened, and hidden if it may be a secret.
 func (w *walker) show(n *yaml.Node) string {
 	const longest = 80
 	if w.masked > 0 && n.Kind == yaml.ScalarNode {
@@ -271,7 +279,7 @@ func (w *walker) showQuoted(n *yaml.Node) string {
 	return strconv.Quote(shown)
 }
 
-// describe names what a node is.
+// describe says what a node is.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -298,9 +306,9 @@ func comparePositions(a, b *yaml.Node) int {
 
 // The JSON writer.
 
-func (w *walker) open(bracket byte) { w.out = append(w.out, bracket) }
-func (w *walker) shut(bracket byte) { w.out = append(w.out, bracket) }
-func (w *walker) raw(s string)      { w.out = append(w.out, s...) }
+func (w *walker) openBracket(bracket byte)  { w.out = append(w.out, bracket) }
+func (w *walker) closeBracket(bracket byte) { w.out = append(w.out, bracket) }
+func (w *walker) raw(s string)              { w.out = append(w.out, s...) }
 
 // separate writes the comma between two entries.
 func (w *walker) separate() {
@@ -323,7 +331,7 @@ func (w *walker) text(s string) {
 	w.out = append(w.out, quoted...)
 }
 
-// Origin is where something stands: "reviews.yaml:12". Lines begin with 1; 0 stands for the whole file.
+// Origin returns a location: "reviews.yaml:12". Lines begin with 1; 0 means the whole file.
 func Origin(file string, line int) string {
 	if line <= 0 {
 		return file

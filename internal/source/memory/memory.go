@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Source delivers what Apply and Delete are called with. The initial objects make up its first event.
+// Source delivers the changes that New and Send are called with. Those of New are its first event.
 type Source struct {
 	events chan source.Event
 }
@@ -33,7 +33,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// Send delivers changes as one event; it blocks while an earlier one was not taken yet.
+// Send delivers changes as one event. It blocks until the source has taken the event before.
 func (s *Source) Send(ctx context.Context, changes ...source.Change) {
 	select {
 	case <-ctx.Done():

@@ -303,15 +303,15 @@ func drawCredential(t *rapid.T, m model.Meta) *model.Credential {
 	if !rarely(t, 4, "no pair") {
 		c.BadPair = false
 		c.Pair = &model.KeyPair{
-			Chain: model.Hidden(one(t, "chain", "chain 1", "chain 2")),
-			Key:   model.Hidden(one(t, "key", "key 1", "key 2")),
+			Chain: model.NewSensitive(one(t, "chain", "chain 1", "chain 2")),
+			Key:   model.NewSensitive(one(t, "key", "key 1", "key 2")),
 		}
 	}
 	if rapid.Bool().Draw(t, "with authorities") {
 		c.BadAuthorities = false
 		c.Authorities = &model.Authorities{
-			Certificates: model.Hidden(one(t, "authorities", "ca 1", "ca 2")),
-			Revoked:      model.Hidden(one(t, "revoked", "", "crl")),
+			Certificates: model.NewSensitive(one(t, "authorities", "ca 1", "ca 2")),
+			Revoked:      model.NewSensitive(one(t, "revoked", "", "crl")),
 		}
 	}
 	return c

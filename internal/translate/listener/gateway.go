@@ -15,7 +15,7 @@ import (
 // Connections in plaintext come to one chain; with TLS the server name tells chains apart. What no chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
 	common := in.Common.orZero()
-	address, more := anywhere(common.Stack.Gates(), in.Port)
+	address, more := anywhere(common.Stack.GatewayWildcards(), in.Port)
 	l := &listenerv3.Listener{
 		Name:                in.Name,
 		Address:             address,

@@ -8,33 +8,33 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shape is what may stand at one place of a manifest. Shapes are built once, from the Go types of Kubernetes
-// and the protobuf descriptors of Istio, and do not change.
-type shape interface {
-	// check reports to w what is wrong with a node (resolved, not null) and writes the node as JSON.
+// schema says what may stand at one place of a manifest. Schemas are built once, from the Go types
+// of Kubernetes and the protobuf descriptors of Istio, and do not change.
+type schema interface {
+	// check reports what is wrong with a node (resolved, not null), and writes the node as JSON.
 	check(w *walker, n *yaml.Node)
-	// want is what belongs here, in the words of a user.
+	// want says what belongs here, in a user's words.
 	want() string
 }
 
-// object is a map with known fields: a Go struct or a protobuf message.
-type object struct {
+// objectSchema is a map with known fields: a Go struct or a protobuf message.
+type objectSchema struct {
 	fields map[string]field
 	names  []string // sorted
 }
 
 // field is one field of an object.
 type field struct {
-	shape shape
-	oneof string // the group of which only one field may be set, or empty
+	schema schema
+	oneof  string // the group of which only one field may be set, or empty
 }
 
-func (o *object) add(name string, f field) {
+func (o *objectSchema) add(name string, f field) {
 	o.fields[name] = f
 	o.names = append(o.names, name)
 }
 
-func (o *object) want() string {
+func (o *objectSchema) want() string {
 	const enough = 6
 	if len(o.names) == 0 {
 		return "{}"
@@ -45,14 +45,14 @@ func (o *object) want() string {
 	return "a map with " + strings.Join(o.names[:enough], ", ") + ", …"
 }
 
-func (o *object) check(w *walker, n *yaml.Node) {
+func (o *objectSchema) check(w *walker, n *yaml.Node) {
 	entries, ok := w.mapping(n, o.want())
 	if !ok {
 		return
 	}
-	leave := w.enter(o, entries)
+	leave := w.enterObject(o, entries)
 	defer leave()
-	w.open('{')
+	w.openBracket('{')
 	for _, e := range entries {
 		f, known := o.fields[e.name]
 		if !known {
@@ -63,16 +63,16 @@ func (o *object) check(w *walker, n *yaml.Node) {
 			continue
 		}
 		w.key(e.name)
-		w.step(e.name)
-		f.shape.check(w, e.value)
-		w.back()
+		w.enterField(e.name)
+		f.schema.check(w, e.value)
+		w.leave()
 	}
-	w.shut('}')
+	w.closeBracket('}')
 	o.checkOneofs(w, entries)
 }
 
-// checkOneofs reports the fields that exclude each other.
-func (o *object) checkOneofs(w *walker, entries []entry) {
+// checkOneofs reports fields that exclude each other.
+func (o *objectSchema) checkOneofs(w *walker, entries []entry) {
 	var chosen map[string][]entry
 	for _, e := range entries {
 		group := o.fields[e.name].oneof
@@ -95,19 +95,19 @@ func (o *object) checkOneofs(w *walker, entries []entry) {
 				all = append(all, name)
 			}
 		}
-		w.step(set[1].name)
+		w.enterField(set[1].name)
 		w.report(set[1].key, "", fmt.Sprintf("excludes %s, which is set on line %d", set[0].name, set[0].key.Line),
 			"only one of "+strings.Join(all, ", "))
-		w.back()
+		w.leave()
 	}
 }
 
-// list is a sequence of equals.
-type list struct{ element shape }
+// listSchema is a list whose entries have one schema.
+type listSchema struct{ element schema }
 
-func (l *list) want() string { return "a list" }
+func (l *listSchema) want() string { return "a list" }
 
-func (l *list) check(w *walker, n *yaml.Node) {
+func (l *listSchema) check(w *walker, n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode {
 		want := "a list: one entry per line, each begun by \"- \""
 		if n.Kind == yaml.ScalarNode {
@@ -116,66 +116,66 @@ func (l *list) check(w *walker, n *yaml.Node) {
 		w.wrongType(n, want)
 		return
 	}
-	w.open('[')
+	w.openBracket('[')
 	for i, item := range n.Content {
 		item = resolve(item)
-		w.stepInto(i)
+		w.enterItem(i)
 		if isNull(item) {
 			w.report(item, "", "an empty entry in a list", l.element.want())
 		} else {
 			w.separate()
 			l.element.check(w, item)
 		}
-		w.back()
+		w.leave()
 	}
-	w.shut(']')
+	w.closeBracket(']')
 }
 
-// dictionary is a map with names of the user's own.
-type dictionary struct{ element shape }
+// mapSchema is a map whose keys the user chooses.
+type mapSchema struct{ element schema }
 
-func (d *dictionary) want() string { return "a map from names to values, each " + d.element.want() }
+func (d *mapSchema) want() string { return "a map from names to values, each " + d.element.want() }
 
-func (d *dictionary) check(w *walker, n *yaml.Node) {
+func (d *mapSchema) check(w *walker, n *yaml.Node) {
 	entries, ok := w.mapping(n, d.want())
 	if !ok {
 		return
 	}
-	w.open('{')
+	w.openBracket('{')
 	for _, e := range entries {
 		if isNull(e.value) {
 			continue
 		}
 		w.key(e.name)
-		w.step(e.name)
+		w.enterField(e.name)
 		unmask := w.mask(secretName.MatchString(e.name))
 		d.element.check(w, e.value)
 		unmask()
-		w.back()
+		w.leave()
 	}
-	w.shut('}')
+	w.closeBracket('}')
 }
 
-// anything is a place without a schema: a protobuf Struct, an extension.
-type anything struct{ mapOnly bool }
+// anySchema is a place without a schema, such as a protobuf Struct.
+type anySchema struct{ mapOnly bool }
 
-func (a anything) want() string {
+func (a anySchema) want() string {
 	if a.mapOnly {
 		return "a map"
 	}
 	return "any value"
 }
 
-func (a anything) check(w *walker, n *yaml.Node) {
+func (a anySchema) check(w *walker, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		(&dictionary{anything{}}).check(w, n)
+		(&mapSchema{anySchema{}}).check(w, n)
 	case yaml.SequenceNode:
 		if a.mapOnly {
 			w.wrongType(n, a.want())
 			return
 		}
-		(&list{anything{}}).check(w, n)
+		(&listSchema{anySchema{}}).check(w, n)
 	default:
 		if a.mapOnly || !writeScalar(w, n) {
 			w.wrongType(n, a.want())

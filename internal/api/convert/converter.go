@@ -10,35 +10,37 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Object is what a conversion gives. What tells the objects of one source object apart is the host of a Service, and of those
-// that stand for an Ingress the kind and the name; all other kinds give one at most.
+// Object is the output of a conversion. A Service becomes one object for each host. An Ingress
+// becomes several, told apart by kind and name. All other kinds become one at most.
 type Object = model.Object
 
-// Options are what a Converter is made with.
+// Options configure a Converter.
 type Options struct {
-	// Defaults is the configuration of a mesh whose ConfigMap says nothing; its RootNamespace is where that ConfigMap
-	// is looked for. The zero value stands for model.DefaultMesh.
+	// Defaults is the configuration of a mesh whose ConfigMap sets nothing. Its RootNamespace is
+	// that of the ConfigMap. The zero value stands for model.DefaultMesh.
 	Defaults model.MeshConfig
-	// Unready keeps endpoints that are not ready, as unhealthy or draining ones (PILOT_SEND_UNHEALTHY_ENDPOINTS).
+	// Unready keeps endpoints that are not ready, as unhealthy or draining ones
+	// (PILOT_SEND_UNHEALTHY_ENDPOINTS).
 	Unready bool
 	// ConfigMap is the name of that ConfigMap; empty stands for "istio".
 	ConfigMap string
-	// Selected tells that the source leaves out what the discovery selectors do; else they are reported as without effect.
+	// Selected is set if the source applies the discovery selectors. Else they are reported as
+	// without effect.
 	Selected bool
 }
 
-// Result is what one object means.
+// Result is the output for one object.
 type Result struct {
 	Objects  []Object // none when the object is deleted, refused or not used
 	Problems []source.Problem
-	// Ignored tells that objects like this one mean nothing to Lateen.
+	// Ignored is set if objects like this one have no meaning for Lateen.
 	Ignored bool
-	// Ending tells that a Pod is being deleted, which makes no difference to the objects.
-	Ending bool
+	// Terminating is set if a Pod is being deleted, which makes no difference to the objects.
+	Terminating bool
 }
 
-// Converter converts objects. It is safe for concurrent use; it holds no state but the pools that make equal routes and
-// policies one pointer.
+// Converter converts objects. It is safe for concurrent use. Its only state is the pools that give
+// equal routes and policies one pointer.
 type Converter struct {
 	defaults  model.MeshConfig
 	configMap string
@@ -47,19 +49,22 @@ type Converter struct {
 	pools     *pools
 	// conversions is not changed once built.
 	conversions map[kinds.Kind]conversion
-	// readers keeps those that are not in use. Conversions are called through a table, so escape
+	// readers keeps readers that are not in use. Conversions are called through a table, so escape
 	// analysis would allocate a reader for each.
 	readers sync.Pool
 }
 
-// New makes a Converter.
+// New returns a Converter.
 func New(o Options) *Converter {
 	if o.Defaults.Domain == "" && o.Defaults.RootNamespace == "" {
 		o.Defaults = model.DefaultMesh()
 	}
 	return &Converter{
-		defaults: o.Defaults, configMap: cmp.Or(o.ConfigMap, meshConfigMap), selected: o.Selected, unready: o.Unready, pools: newPools(),
-		conversions: conversions(), readers: sync.Pool{New: func() any { return &reader{} }},
+		defaults: o.Defaults, configMap: cmp.Or(
+			o.ConfigMap, meshConfigMap,
+		), selected: o.Selected, unready: o.Unready, pools: newPools(),
+		conversions: conversions(),
+		readers:     sync.Pool{New: func() any { return &reader{} }},
 	}
 }
 
@@ -68,7 +73,7 @@ func (c *Converter) MeshKey() source.Key {
 	return source.Key{Kind: kinds.ConfigMap, Namespace: c.defaults.RootNamespace, Name: c.configMap}
 }
 
-// Convert says what a change means in a mesh that is configured so. A deletion gives nothing.
+// Convert returns the meaning of a change under a mesh configuration. A deletion gives nothing.
 func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result {
 	if change.Object == nil {
 		return Result{}
@@ -86,10 +91,10 @@ func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result 
 		pools:       c.pools,
 	}
 	objects := r.convert(change.Object)
-	return Result{Objects: objects, Problems: r.problems, Ignored: r.ignored, Ending: r.ending}
+	return Result{Objects: objects, Problems: r.problems, Ignored: r.ignored, Terminating: r.terminating}
 }
 
-// putBack keeps a reader for the next conversion, and nothing that it holds.
+// putBack clears a reader and keeps it for the next conversion.
 func (c *Converter) putBack(r *reader) {
 	*r = reader{}
 	c.readers.Put(r)
@@ -107,10 +112,11 @@ type reader struct {
 	unready     bool
 	annotations map[string]string
 	pools       *pools
-	// meshWide is set while a Sidecar is read that is for all namespaces: "." is then the namespace of each proxy.
-	meshWide bool
-	ending   bool // of the Result
-	ignored  bool // of the Result
+	// meshWide is set while a Sidecar for all namespaces is read: "." is then the namespace of each
+	// proxy.
+	meshWide    bool
+	terminating bool // of the Result
+	ignored     bool // of the Result
 }
 
 func metaOf(c source.Change) model.Meta {

@@ -7,33 +7,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each place of each kind has a schema, but for the few that have none by their nature: a new version of an API that
-// brings a type with a form of its own shows here.
+// Each place of each kind has a schema, but for the few that have none by their nature: a new
+// version of an API that brings a type with a form of its own shows here.
 func TestPlacesWithoutSchema(t *testing.T) {
 	var bare []string
-	seen := map[shape]bool{}
-	var visit func(path string, s shape)
-	visit = func(path string, s shape) {
+	seen := map[schema]bool{}
+	var visit func(path string, s schema)
+	visit = func(path string, s schema) {
 		switch s := s.(type) {
-		case anything:
+		case anySchema:
 			bare = append(bare, path)
-		case *list:
+		case *listSchema:
 			visit(path+"[]", s.element)
-		case *dictionary:
+		case *mapSchema:
 			visit(path+".*", s.element)
-		case *object:
+		case *objectSchema:
 			if seen[s] {
 				return
 			}
 			seen[s] = true
 			require.True(t, slices.IsSorted(s.names))
 			for _, name := range s.names {
-				visit(path+"."+name, s.fields[name].shape)
+				visit(path+"."+name, s.fields[name].schema)
 			}
 		}
 	}
-	for _, kind := range theCatalogue().used() {
-		visit(kind, theCatalogue().look(theCatalogue().versions[kind][0], kind).resource.shape)
+	for _, kind := range kindCatalog().used() {
+		visit(kind, kindCatalog().find(kindCatalog().versions[kind][0], kind).resource.schema)
 	}
 	require.Equal(t, []string{"AuthorizationPolicy.metadata.managedFields[].fieldsV1"}, bare)
 }

@@ -15,59 +15,63 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// shapeBuilder derives shapes from Go types and protobuf descriptors. Each type has one shape, which also ends
-// the recursion of types that hold themselves.
-type shapeBuilder struct {
-	types    map[reflect.Type]shape
-	messages map[protoreflect.FullName]shape
+// schemaBuilder derives schemas from Go types and protobuf descriptors. Each type has one schema,
+// which also ends the recursion of recursive types.
+type schemaBuilder struct {
+	types    map[reflect.Type]schema
+	messages map[protoreflect.FullName]schema
 }
 
-func newShapeBuilder() *shapeBuilder {
-	return &shapeBuilder{
-		types: map[reflect.Type]shape{
+func newSchemaBuilder() *schemaBuilder {
+	return &schemaBuilder{
+		types: map[reflect.Type]schema{
 			typeOf[resource.Quantity]():  quantity(),
 			typeOf[intstr.IntOrString](): intOrString(),
 			typeOf[metav1.Time]():        timestamp(),
 			typeOf[metav1.MicroTime]():   timestamp(),
 			typeOf[metav1.Duration]():    duration(),
-			typeOf[metav1.FieldsV1]():    anything{mapOnly: true},
+			typeOf[metav1.FieldsV1]():    anySchema{mapOnly: true},
 			typeOf[[]byte]():             base64Bytes(),
 
-			// The Go types of Kubernetes' enums are plain strings; their values stand in its API reference.
-			typeOf[corev1.Protocol]():                     &choice{[]string{"TCP", "UDP", "SCTP"}},
-			typeOf[corev1.ServiceType]():                  &choice{[]string{"ClusterIP", "NodePort", "LoadBalancer", "ExternalName"}},
-			typeOf[corev1.ServiceAffinity]():              &choice{[]string{"ClientIP", "None"}},
-			typeOf[corev1.IPFamily]():                     &choice{[]string{"IPv4", "IPv6"}},
-			typeOf[corev1.IPFamilyPolicy]():               &choice{[]string{"SingleStack", "PreferDualStack", "RequireDualStack"}},
-			typeOf[corev1.ServiceInternalTrafficPolicy](): &choice{[]string{"Cluster", "Local"}},
-			typeOf[corev1.ServiceExternalTrafficPolicy](): &choice{[]string{"Cluster", "Local"}},
-			typeOf[corev1.RestartPolicy]():                &choice{[]string{"Always", "OnFailure", "Never"}},
-			typeOf[corev1.PullPolicy]():                   &choice{[]string{"Always", "IfNotPresent", "Never"}},
-			typeOf[corev1.URIScheme]():                    &choice{[]string{"HTTP", "HTTPS"}},
-			typeOf[discoveryv1.AddressType]():             &choice{[]string{"IPv4", "IPv6", "FQDN"}},
+			// Kubernetes' enums are plain strings in Go; the values are those of its API reference.
+			typeOf[corev1.Protocol](): &enumSchema{[]string{"TCP", "UDP", "SCTP"}},
+			typeOf[corev1.ServiceType](): &enumSchema{
+				[]string{"ClusterIP", "NodePort", "LoadBalancer", "ExternalName"},
+			},
+			typeOf[corev1.ServiceAffinity](): &enumSchema{[]string{"ClientIP", "None"}},
+			typeOf[corev1.IPFamily]():        &enumSchema{[]string{"IPv4", "IPv6"}},
+			typeOf[corev1.IPFamilyPolicy](): &enumSchema{
+				[]string{"SingleStack", "PreferDualStack", "RequireDualStack"},
+			},
+			typeOf[corev1.ServiceInternalTrafficPolicy](): &enumSchema{[]string{"Cluster", "Local"}},
+			typeOf[corev1.ServiceExternalTrafficPolicy](): &enumSchema{[]string{"Cluster", "Local"}},
+			typeOf[corev1.RestartPolicy]():                &enumSchema{[]string{"Always", "OnFailure", "Never"}},
+			typeOf[corev1.PullPolicy]():                   &enumSchema{[]string{"Always", "IfNotPresent", "Never"}},
+			typeOf[corev1.URIScheme]():                    &enumSchema{[]string{"HTTP", "HTTPS"}},
+			typeOf[discoveryv1.AddressType]():             &enumSchema{[]string{"IPv4", "IPv6", "FQDN"}},
 		},
-		messages: map[protoreflect.FullName]shape{
+		messages: map[protoreflect.FullName]schema{
 			"google.protobuf.Duration":    duration(),
 			"google.protobuf.Timestamp":   timestamp(),
-			"google.protobuf.Struct":      anything{mapOnly: true},
-			"google.protobuf.Any":         anything{mapOnly: true},
-			"google.protobuf.Value":       anything{},
-			"google.protobuf.ListValue":   &list{anything{}},
+			"google.protobuf.Struct":      anySchema{mapOnly: true},
+			"google.protobuf.Any":         anySchema{mapOnly: true},
+			"google.protobuf.Value":       anySchema{},
+			"google.protobuf.ListValue":   &listSchema{anySchema{}},
 			"google.protobuf.BoolValue":   boolean(),
-			"google.protobuf.StringValue": text{},
+			"google.protobuf.StringValue": stringSchema{},
 			"google.protobuf.BytesValue":  base64Bytes(),
 			"google.protobuf.DoubleValue": number(),
 			"google.protobuf.FloatValue":  number(),
 			"google.protobuf.Int32Value":  signed(32),
-			"google.protobuf.Int64Value":  quoted(signed(64)),
+			"google.protobuf.Int64Value":  orQuoted(signed(64)),
 			"google.protobuf.UInt32Value": unsigned(32),
-			"google.protobuf.UInt64Value": quoted(unsigned(64)),
+			"google.protobuf.UInt64Value": orQuoted(unsigned(64)),
 		},
 	}
 }
 
-// ofType is the shape of a Go type with json tags.
-func (b *shapeBuilder) ofType(t reflect.Type) shape {
+// ofType returns the schema of a Go type with json tags.
+func (b *schemaBuilder) ofType(t reflect.Type) schema {
 	if s, ok := b.types[t]; ok {
 		return s
 	}
@@ -75,7 +79,7 @@ func (b *shapeBuilder) ofType(t reflect.Type) shape {
 		return b.ofMessage(m.ProtoReflect().Descriptor())
 	}
 	if reflect.PointerTo(t).Implements(typeOf[json.Unmarshaler]()) {
-		return anything{} // it has a form of its own, which its decoder checks
+		return anySchema{} // it has a form of its own, which its decoder checks
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -83,11 +87,11 @@ func (b *shapeBuilder) ofType(t reflect.Type) shape {
 	case reflect.Struct:
 		return b.ofStruct(t)
 	case reflect.Slice:
-		return &list{b.ofType(t.Elem())}
+		return &listSchema{b.ofType(t.Elem())}
 	case reflect.Map:
-		return &dictionary{b.ofType(t.Elem())}
+		return &mapSchema{b.ofType(t.Elem())}
 	case reflect.String:
-		return text{}
+		return stringSchema{}
 	case reflect.Bool:
 		return boolean()
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -97,18 +101,18 @@ func (b *shapeBuilder) ofType(t reflect.Type) shape {
 	case reflect.Float32, reflect.Float64:
 		return number()
 	}
-	return anything{}
+	return anySchema{}
 }
 
-func (b *shapeBuilder) ofStruct(t reflect.Type) shape {
-	o := &object{fields: map[string]field{}}
+func (b *schemaBuilder) ofStruct(t reflect.Type) schema {
+	o := &objectSchema{fields: map[string]field{}}
 	b.types[t] = o
 	b.addFields(o, t)
 	slices.Sort(o.names)
 	return o
 }
 
-func (b *shapeBuilder) addFields(o *object, t reflect.Type) {
+func (b *schemaBuilder) addFields(o *objectSchema, t reflect.Type) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
@@ -120,21 +124,21 @@ func (b *shapeBuilder) addFields(o *object, t reflect.Type) {
 			}
 			b.addFields(o, embedded)
 		default:
-			o.add(name, field{shape: b.ofType(f.Type)})
+			o.add(name, field{schema: b.ofType(f.Type)})
 		}
 	}
 }
 
-// ofMessage is the shape of a protobuf message in its JSON form.
-func (b *shapeBuilder) ofMessage(d protoreflect.MessageDescriptor) shape {
+// ofMessage returns the schema of a protobuf message in its JSON form.
+func (b *schemaBuilder) ofMessage(d protoreflect.MessageDescriptor) schema {
 	if s, ok := b.messages[d.FullName()]; ok {
 		return s
 	}
-	o := &object{fields: map[string]field{}}
+	o := &objectSchema{fields: map[string]field{}}
 	b.messages[d.FullName()] = o
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
-		f := field{shape: b.ofField(fd)}
+		f := field{schema: b.ofField(fd)}
 		if group := fd.ContainingOneof(); group != nil && !group.IsSynthetic() {
 			f.oneof = string(group.Name())
 		}
@@ -144,23 +148,23 @@ func (b *shapeBuilder) ofMessage(d protoreflect.MessageDescriptor) shape {
 	return o
 }
 
-func (b *shapeBuilder) ofField(fd protoreflect.FieldDescriptor) shape {
+func (b *schemaBuilder) ofField(fd protoreflect.FieldDescriptor) schema {
 	switch {
 	case fd.IsMap():
-		return &dictionary{b.ofValue(fd.MapValue())}
+		return &mapSchema{b.ofValue(fd.MapValue())}
 	case fd.IsList():
-		return &list{b.ofValue(fd)}
+		return &listSchema{b.ofValue(fd)}
 	}
 	return b.ofValue(fd)
 }
 
-// ofValue is the shape of one value of a field.
-func (b *shapeBuilder) ofValue(fd protoreflect.FieldDescriptor) shape {
+// ofValue returns the schema of one value of a field.
+func (b *schemaBuilder) ofValue(fd protoreflect.FieldDescriptor) schema {
 	switch fd.Kind() {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
 		return b.ofMessage(fd.Message())
 	case protoreflect.EnumKind:
-		c := &choice{}
+		c := &enumSchema{}
 		for i := range fd.Enum().Values().Len() {
 			c.values = append(c.values, string(fd.Enum().Values().Get(i).Name()))
 		}
@@ -168,7 +172,7 @@ func (b *shapeBuilder) ofValue(fd protoreflect.FieldDescriptor) shape {
 	case protoreflect.BoolKind:
 		return boolean()
 	case protoreflect.StringKind:
-		return text{}
+		return stringSchema{}
 	case protoreflect.BytesKind:
 		return base64Bytes()
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
@@ -178,9 +182,9 @@ func (b *shapeBuilder) ofValue(fd protoreflect.FieldDescriptor) shape {
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
 		return unsigned(32)
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		return quoted(unsigned(64))
+		return orQuoted(unsigned(64))
 	default:
-		return quoted(signed(64))
+		return orQuoted(signed(64))
 	}
 }
 

@@ -8,10 +8,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
-// withHeld gives the documents that are in force after a reading, given those before: what was refused is
-// replaced by its last valid reading (the package's documentation has the rules). The notes say so. To do it twice is
-// to do it once: a restart, which reads each file again with what was recorded of it, changes nothing.
-func withHeld(r manifest.Reading, file string, before []manifest.Document) (documents []manifest.Document, notes []source.Problem) {
+// keepLastValid returns the documents that are in force after a reading, given those before. It
+// replaces documents with errors by their last valid reading (the package comment has the rules),
+// and adds a note for each. It is idempotent: a restart, which reads each file again over what was
+// recorded of it, changes nothing.
+func keepLastValid(r manifest.Reading, file string, before []manifest.Document) (
+	documents []manifest.Document, notes []source.Problem,
+) {
 	if r.Broken {
 		if len(before) > 0 {
 			notes = append(notes, source.Problem{
@@ -46,9 +49,10 @@ func withHeld(r manifest.Reading, file string, before []manifest.Document) (docu
 		documents = append(documents, d)
 	}
 	for _, d := range before {
-		if r.Nameless > 0 && !named[d.Key] {
+		if r.Unidentified > 0 && !named[d.Key] {
 			documents = append(documents, d)
-			notes = append(notes, note(d, "the file does not name this object any more, but has a document that cannot be "+
+			notes = append(notes, note(d, "the file does not name this object any more, but has a document that "+
+				"cannot be "+
 				"told apart; until it can, the last valid reading of this object stays in force"))
 		}
 	}

@@ -1,0 +1,19 @@
+package kube
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// WatchedResource is a resource that the source lists and watches. It needs the rights to do so.
+type WatchedResource struct {
+	schema.GroupVersionResource
+	// Namespace is the only one in which it does; empty for all.
+	Namespace string
+}
+
+// WatchedResources returns all resources that a source with this root namespace watches.
+func WatchedResources(rootNamespace string) []WatchedResource {
+	var all []WatchedResource
+	for _, r := range append(resources(&Options{RootNamespace: rootNamespace}), definitions()) {
+		all = append(all, WatchedResource{r.GroupVersionResource, r.namespace})
+	}
+	return all
+}

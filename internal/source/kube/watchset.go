@@ -1,0 +1,131 @@
+package kube
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// watchSet is the watchers of one scope, a namespace or all namespaces: one watcher per resource.
+// They begin and end together. Their first lists are delivered as one event. Those of the start are
+// delivered in chunks: nothing is in force before the source is synced, and the receiver keeps less
+// of an object than there is of it here.
+type watchSet struct {
+	namespace string // "" for all
+	source    *Source
+	cancel    context.CancelFunc
+	watchers  sync.WaitGroup
+	// initial is set if the set began before the source was synced.
+	initial bool
+
+	// deliverMu orders deliveries against the exclusion of a namespace. Watchers deliver under its
+	// read lock.
+	deliverMu sync.RWMutex
+	// served are the namespaces that a set for all namespaces serves; nil for every one.
+	served map[string]bool
+
+	mu         sync.Mutex
+	pending    int                   // first lists that are still missing
+	firstLists []func(*source.Event) // the others
+	done       chan struct{}         // closed when they were delivered
+}
+
+// start begins to watch resources in a scope.
+func (s *Source) start(ctx context.Context, namespace string, only map[string]bool, all []*resource) *watchSet {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &watchSet{
+		namespace: namespace,
+		source:    s,
+		cancel:    cancel,
+		served:    only,
+		initial:   !s.synced,
+		pending:   len(all),
+		done:      make(chan struct{}),
+	}
+	for _, r := range all {
+		w := newWatcher(t, r)
+		t.watchers.Go(func() { w.run(ctx) })
+	}
+	return t
+}
+
+// stop ends the watchers. Nothing is delivered by them after it returns.
+func (t *watchSet) stop() {
+	t.cancel()
+	t.watchers.Wait()
+}
+
+// delivered reports whether the first lists were delivered.
+func (t *watchSet) delivered() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// serves reports whether objects of a namespace are delivered. The caller holds deliverMu.
+func (t *watchSet) serves(namespace string) bool {
+	return t.served == nil || namespace == "" || t.served[namespace]
+}
+
+// excludes reports early, before an object is read, whether its namespace is not served.
+func (t *watchSet) excludes(namespace string) bool {
+	t.deliverMu.RLock()
+	defer t.deliverMu.RUnlock()
+	return !t.serves(namespace)
+}
+
+// exclude stops serving a namespace and then calls then, which deals with what was delivered of it.
+func (t *watchSet) exclude(namespace string, then func()) {
+	t.deliverMu.Lock()
+	defer t.deliverMu.Unlock()
+	delete(t.served, namespace)
+	then()
+}
+
+// deliverFirst adds a first list and waits until it is delivered with all others of the set. It
+// returns false if ctx ended first.
+func (t *watchSet) deliverFirst(ctx context.Context, list func(*source.Event)) bool {
+	t.mu.Lock()
+	t.firstLists = append(t.firstLists, list)
+	t.mu.Unlock()
+	t.firstListDone()
+	select {
+	case <-t.done:
+		return true
+	case <-ctx.Done():
+		return t.delivered()
+	}
+}
+
+// firstListDone counts one first list down. The last one delivers them all.
+func (t *watchSet) firstListDone() {
+	t.mu.Lock()
+	t.pending--
+	last := t.pending == 0
+	t.mu.Unlock()
+	if !last {
+		return
+	}
+	t.deliver(func(e *source.Event) {
+		for _, list := range t.firstLists {
+			list(e)
+		}
+	})
+	t.firstLists = nil
+	close(t.done)
+	t.source.notifyListed()
+}
+
+// deliver hands the sink the event that fill fills.
+func (t *watchSet) deliver(fill func(*source.Event)) {
+	t.deliverMu.RLock()
+	defer t.deliverMu.RUnlock()
+	var e source.Event
+	fill(&e)
+	t.source.send(e)
+	t.source.forwardSelection(e.Changes)
+}
