@@ -21,16 +21,18 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
-// manyClasses is how many classes are connected: of two services in each of 200 namespaces, which listen on different ports.
+// manyClasses is how many classes are connected: of two services in each of 200 namespaces, which
+// listen on different ports.
 const manyClasses = 400
 
-// together is how many changes are measured at a time. They are made ready before, so that the clock and the counts are those of the changes:
-// to stop and to start them stops the world.
+// together is how many changes are measured at a time. They are made ready before, so that the
+// clock and the counts are those of the changes: to stop and to start them stops the world.
 const together = 250
 
-// BenchmarkClasses takes 400 classes of a large estate to the next generation, from an object that changed to their new states, and connects
-// all of them to a new compiler. Of the time that a change takes it tells what the world took, and what the processors spent, on
-// garbage collection too.
+// BenchmarkClasses takes 400 classes of a large estate to the next generation, from an object that
+// changed to their new states, and connects all of them to a new compiler. Of the time that a
+// change takes it tells what the world took, and what the processors spent, on garbage collection
+// too.
 func BenchmarkClasses(b *testing.B) {
 	for _, services := range []int{400, 4000} {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
@@ -68,7 +70,10 @@ func newClassesOf(e meshgen.Estate) *classesOf {
 func (c *classesOf) updates(changes ...source.Change) []state.Update {
 	var updates []state.Update
 	for _, change := range changes {
-		updates = append(updates, state.Update{Key: change.Key, Objects: c.converter.Convert(change, model.DefaultMesh()).Objects})
+		updates = append(updates, state.Update{
+			Key:     change.Key,
+			Objects: c.converter.Convert(change, model.DefaultMesh()).Objects,
+		})
 	}
 	return updates
 }
@@ -119,11 +124,17 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 func connectAll(first *state.Delta, proxies []meshgen.Proxy) *compile.Compiler {
-	compiler := compile.NewCompiler(compile.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}})
+	compiler := compile.NewCompiler(compile.Refusals{
+		Endpoint: func(model.Endpoint, error) {},
+		Resource: func(string, error) {},
+	})
 	compiler.Advance(first, func(compile.Step) {})
 	for _, p := range proxies {
 		compiler.Join(compile.Facts{Address: p.Address, Proxy: scope.Proxy{
-			Namespace: p.Namespace, Name: p.Pod, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort},
+			Namespace: p.Namespace,
+			Name:      p.Pod,
+			Labels:    model.LabelsOf(p.Labels),
+			Settings:  scope.Settings{HTTPProxyPort: p.HTTPProxyPort},
 		}}, func(*compile.Member, compile.Placement) {})
 	}
 	return compiler
@@ -134,7 +145,9 @@ func estateChanges(e meshgen.Estate, service int) []aChange {
 	return []aChange{
 		{"endpoint", func(v int) source.Change {
 			return meshgen.Upsert(edited(e.Slice(service), func(s *discoveryv1.EndpointSlice) {
-				s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("127.%d.%d.%d", 200+v>>16%50, byte(v>>8), byte(v))}})
+				s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+					Addresses: []string{fmt.Sprintf("127.%d.%d.%d", 200+v>>16%50, byte(v>>8), byte(v))},
+				})
 			}))
 		}},
 		{"VirtualService", func(v int) source.Change {

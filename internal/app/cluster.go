@@ -37,17 +37,19 @@ type ClusterOptions struct {
 	// Identity tells this replica from all others, for ever.
 	Identity string
 	Election leader.Timing
-	// IngressNamespace is where the gateways' Service is whose addresses stand in the status of Ingresses; empty stands for that
-	// of Names.
+	// IngressNamespace is where the gateways' Service is whose addresses stand in the status of
+	// Ingresses; empty stands for that of Names.
 	IngressNamespace string
-	// Writes tells whether this replica campaigns to be the one that writes. One that does not only reads.
+	// Writes tells whether this replica campaigns to be the one that writes. One that does not only
+	// reads.
 	Writes bool
 	// Status says which objects have a status written.
 	Status status.Scope
-	// Webhook and Health are where the webhook (over TLS) and /ready (in plaintext) are served; nil for none. They are closed in
-	// the end.
+	// Webhook and Health are where the webhook (over TLS) and /ready (in plaintext) are served; nil
+	// for none. They are closed in the end.
 	Webhook, Health net.Listener
-	// Files hold a certificate of the operator's own; the zero value stands for the Secret of Names.
+	// Files hold a certificate of the operator's own; the zero value stands for the Secret of
+	// Names.
 	Files certs.Files
 	// FailurePolicy is what the webhook's configuration has once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
@@ -55,8 +57,9 @@ type ClusterOptions struct {
 	Log           *slog.Logger
 }
 
-// Cluster is what a control plane tells and writes in the cluster that it serves: it judges objects that are to be stored, keeps
-// its certificate, and writes into the statuses of objects what is wrong with them.
+// Cluster is what a control plane tells and writes in the cluster that it serves: it judges objects
+// that are to be stored, keeps its certificate, and writes into the statuses of objects what is
+// wrong with them.
 //
 //	every replica: webhook, certificate (read), board
 //	the leader:    certificate (made, renewed), webhook configuration, statuses, addresses of Ingresses
@@ -98,7 +101,12 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 		return nil, err
 	}
 	c.secret = certs.NewSecret(certs.SecretOptions{
-		Client: c.core, Namespace: o.Names.Namespace, Name: o.Names.Secret, ServerNames: o.Names.ServerNames(), Log: o.Log, Now: time.Now,
+		Client:      c.core,
+		Namespace:   o.Names.Namespace,
+		Name:        o.Names.Secret,
+		ServerNames: o.Names.ServerNames(),
+		Log:         o.Log,
+		Now:         time.Now,
 	})
 	return c, nil
 }
@@ -121,9 +129,14 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 			return s.Shutdown(stop)
 		})
 	}
-	webhook := webhook.NewServer(webhook.NewHandler(webhook.Options{Mesh: p.meshConfig, Metrics: c.o.Metrics, Log: c.o.Log}))
+	webhook := webhook.NewServer(webhook.NewHandler(webhook.Options{
+		Mesh:    p.meshConfig,
+		Metrics: c.o.Metrics,
+		Log:     c.o.Log,
+	}))
 	webhook.TLSConfig = c.certificates.TLS()
-	webhook.ErrorLog = slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug) // handshakes that fail are the clients' affair
+	// handshakes that fail are the clients' affair
+	webhook.ErrorLog = slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug)
 	serve(c.o.Webhook, webhook, func(l net.Listener) error { return webhook.ServeTLS(l, "", "") })
 	health := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: c.health(p)}
 	serve(c.o.Health, health, health.Serve)
@@ -161,8 +174,13 @@ func (c *Cluster) health(p *Pipeline) http.Handler {
 
 func (c *Cluster) campaign() leader.Options {
 	return leader.Options{
-		Leases: c.leases, Namespace: c.o.Names.Namespace, Name: c.o.Names.Lease, Identity: c.o.Identity, Timing: c.o.Election, Log: c.o.Log,
-		Observed: func(holder string) { c.o.Log.Info("the replica that writes", "holder", holder) },
+		Leases:    c.leases,
+		Namespace: c.o.Names.Namespace,
+		Name:      c.o.Names.Lease,
+		Identity:  c.o.Identity,
+		Timing:    c.o.Election,
+		Log:       c.o.Log,
+		Observed:  func(holder string) { c.o.Log.Info("the replica that writes", "holder", holder) },
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// aChange is a kind of change to one object. Variant 0 is as the mesh has it; of a new object, that it is not there.
+// aChange is a kind of change to one object. Variant 0 is as the mesh has it; of a new object, that
+// it is not there.
 type aChange struct {
 	name string
 	of   func(variant int) source.Change
@@ -48,16 +49,24 @@ func changes() []aChange {
 func serviceChanges() []aChange {
 	return []aChange{
 		{"port of a service", func(v int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) { s.Spec.Ports[0].Port += int32(100 * v) }))
+			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) {
+				s.Spec.Ports[0].Port += int32(100 * v)
+			}))
 		}},
 		{"port of a TCP service among many", func(v int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Service(database), func(s *corev1.Service) { s.Spec.Ports[0].Port += int32(100 * v) }))
+			return meshgen.Upsert(edited(meshgen.Service(database), func(s *corev1.Service) {
+				s.Spec.Ports[0].Port += int32(100 * v)
+			}))
 		}},
 		{"target of a TCP service among many", func(v int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Service(database), func(s *corev1.Service) { s.Spec.Ports[0].TargetPort.IntVal += int32(v) }))
+			return meshgen.Upsert(edited(meshgen.Service(database), func(s *corev1.Service) {
+				s.Spec.Ports[0].TargetPort.IntVal += int32(v)
+			}))
 		}},
 		{"selector of a service", func(v int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) { s.Spec.Selector["v"] = strconv.Itoa(v) }))
+			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) {
+				s.Spec.Selector["v"] = strconv.Itoa(v)
+			}))
 		}},
 		{"endpoint added, then one more", func(v int) source.Change { return meshgen.Upsert(sliceWith(simple, v)) }},
 		{"endpoint removed", func(v int) source.Change {
@@ -73,7 +82,9 @@ func serviceChanges() []aChange {
 			}))
 		}},
 		{"label of a pod that nothing selects by", func(v int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Pod(plain, 0), func(p *corev1.Pod) { p.Labels["pod-template-hash"] = fmt.Sprintf("%03d", v) }))
+			return meshgen.Upsert(edited(meshgen.Pod(plain, 0), func(p *corev1.Pod) {
+				p.Labels["pod-template-hash"] = fmt.Sprintf("%03d", v)
+			}))
 		}},
 	}
 }
@@ -82,7 +93,8 @@ func serviceChanges() []aChange {
 func sliceWith(i, more int) *discoveryv1.EndpointSlice {
 	return edited(meshgen.Slice(i), func(s *discoveryv1.EndpointSlice) {
 		for k := range more {
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("127.200.0.%d", 100+k)}})
+			s.Endpoints = append(s.Endpoints,
+				discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("127.200.0.%d", 100+k)}})
 		}
 	})
 }
@@ -90,10 +102,14 @@ func sliceWith(i, more int) *discoveryv1.EndpointSlice {
 func policyChanges() []aChange {
 	return []aChange{
 		{"VirtualService", func(v int) source.Change {
-			return meshgen.Upsert(edited(meshgen.VirtualService(plain), func(s *networkingv1.VirtualService) { s.Spec.Http[0].Name = fmt.Sprintf("edit-%02d", v) }))
+			return meshgen.Upsert(edited(meshgen.VirtualService(plain), func(s *networkingv1.VirtualService) {
+				s.Spec.Http[0].Name = fmt.Sprintf("edit-%02d", v)
+			}))
 		}},
 		{"new VirtualService", func(v int) source.Change {
-			o := edited(meshgen.Routes(simple), func(s *networkingv1.VirtualService) { s.Spec.Http[0].Name = fmt.Sprintf("edit-%02d", v) })
+			o := edited(meshgen.Routes(simple), func(s *networkingv1.VirtualService) {
+				s.Spec.Http[0].Name = fmt.Sprintf("edit-%02d", v)
+			})
 			if v%2 == 0 {
 				return meshgen.Delete(o)
 			}
@@ -101,7 +117,9 @@ func policyChanges() []aChange {
 		}},
 		{"VirtualService of TCP", func(v int) source.Change {
 			return meshgen.Upsert(edited(meshgen.VirtualService(owner), func(s *networkingv1.VirtualService) {
-				s.Spec.Tcp[0].Match = []*networking.L4MatchAttributes{{DestinationSubnets: []string{fmt.Sprintf("127.0.0.%d", 100+v)}}}
+				s.Spec.Tcp[0].Match = []*networking.L4MatchAttributes{{
+					DestinationSubnets: []string{fmt.Sprintf("127.0.0.%d", 100+v)},
+				}}
 			}))
 		}},
 		{"DestinationRule", func(v int) source.Change {
@@ -111,8 +129,12 @@ func policyChanges() []aChange {
 				}}
 			}))
 		}},
-		{"Sidecar that lists services", func(v int) source.Change { return meshgen.Upsert(sidecarWith(meshgen.Narrow+1, v)) }},
-		{"Sidecar that lets in a namespace", func(v int) source.Change { return meshgen.Upsert(sidecarWith(meshgen.Wide+1, v)) }},
+		{"Sidecar that lists services", func(v int) source.Change {
+			return meshgen.Upsert(sidecarWith(meshgen.Narrow+1, v))
+		}},
+		{"Sidecar that lets in a namespace", func(v int) source.Change {
+			return meshgen.Upsert(sidecarWith(meshgen.Wide+1, v))
+		}},
 	}
 }
 
@@ -160,18 +182,21 @@ func (r *rig) measure(c aChange) (costs []cost, least memory) {
 	return costs, least
 }
 
-// levelsMore is how many bytes all persistent trees together may cost a change more in a mesh ten times as large, however many classes
-// see the change: a node or so on the path to each thing that changes.
+// levelsMore is how many bytes all persistent trees together may cost a change more in a mesh ten
+// times as large, however many classes see the change: a node or so on the path to each thing that
+// changes.
 const levelsMore = 4 << 10
 
-// TestAChangeCostsTheSameInALargerMesh lets one change of each kind go through the whole pipeline, in a mesh of 1,000 services
-// and in one of 10,000, with a proxy of each of 40 classes connected. All that can be counted is exactly equal.
+// TestAChangeCostsTheSameInALargerMesh lets one change of each kind go through the whole pipeline,
+// in a mesh of 1,000 services and in one of 10,000, with a proxy of each of 40 classes connected.
+// All that can be counted is exactly equal.
 //
-// Bytes allocated are equal but for the depth of persistent trees, which is the logarithm of what they hold: a path in each index of the
-// world that changes, and in the part of the sets that classes share.
+// Bytes allocated are equal but for the depth of persistent trees, which is the logarithm of what
+// they hold: a path in each index of the world that changes, and in the part of the sets that
+// classes share.
 //
-// Under the race detector the larger mesh is of 2,000 services, and bytes allocated are not compared; `make test` runs it
-// both ways.
+// Under the race detector the larger mesh is of 2,000 services, and bytes allocated are not
+// compared; `make test` runs it both ways.
 func TestAChangeCostsTheSameInALargerMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a mesh of 10,000 services")
@@ -188,7 +213,8 @@ func TestAChangeCostsTheSameInALargerMesh(t *testing.T) {
 			require.Equal(t, few, many)
 			require.NotZero(t, few[0].Generations)
 			t.Logf("%+v", few[0])
-			t.Logf("bytes to compile: %d and %d, to send: %d and %d", memoryOfFew.compile, memoryOfMany.compile, memoryOfFew.send, memoryOfMany.send)
+			t.Logf("bytes to compile: %d and %d, to send: %d and %d", memoryOfFew.compile, memoryOfMany.compile,
+				memoryOfFew.send, memoryOfMany.send)
 			if raced {
 				return
 			}
@@ -202,21 +228,30 @@ func TestAChangeCostsTheSameInALargerMesh(t *testing.T) {
 func withoutEffect() []aChange {
 	return []aChange{
 		{"annotation of a service", func(int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) { s.Annotations = map[string]string{"note": "x"} }))
+			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) {
+				s.Annotations = map[string]string{"note": "x"}
+			}))
 		}},
 		{"selector of a service", func(int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) { s.Spec.Selector["more"] = "x" }))
+			return meshgen.Upsert(edited(meshgen.Service(simple), func(s *corev1.Service) {
+				s.Spec.Selector["more"] = "x"
+			}))
 		}},
 		{"port of a service that nobody sees", func(int) source.Change {
 			i := meshgen.Number(7, meshgen.Hidden)
 			return meshgen.Upsert(edited(meshgen.Service(i), func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }))
 		}},
 		{"label of a namespace", func(int) source.Change {
-			n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: meshgen.Namespace(7), Labels: map[string]string{"team": "x"}}}
+			n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name:   meshgen.Namespace(7),
+				Labels: map[string]string{"team": "x"},
+			}}
 			return meshgen.Upsert(n)
 		}},
 		{"label of a pod", func(int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Pod(plain, 0), func(p *corev1.Pod) { p.Labels["pod-template-hash"] = "x" }))
+			return meshgen.Upsert(edited(meshgen.Pod(plain, 0), func(p *corev1.Pod) {
+				p.Labels["pod-template-hash"] = "x"
+			}))
 		}},
 		{"node of a pod", func(int) source.Change {
 			return meshgen.Upsert(edited(meshgen.Pod(plain, 1), func(p *corev1.Pod) { p.Spec.NodeName = "n" }))
@@ -227,10 +262,14 @@ func withoutEffect() []aChange {
 			}))
 		}},
 		{"another slice with the same endpoints", func(int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Slice(plain), func(s *discoveryv1.EndpointSlice) { s.Name += "-copy" }))
+			return meshgen.Upsert(edited(meshgen.Slice(plain), func(s *discoveryv1.EndpointSlice) {
+				s.Name += "-copy"
+			}))
 		}},
 		{"VirtualService that is exported to nobody", func(int) source.Change {
-			return meshgen.Upsert(edited(meshgen.Routes(simple), func(s *networkingv1.VirtualService) { s.Spec.ExportTo = []string{"~"} }))
+			return meshgen.Upsert(edited(meshgen.Routes(simple), func(s *networkingv1.VirtualService) {
+				s.Spec.ExportTo = []string{"~"}
+			}))
 		}},
 		{"sourceLabels that no proxy has", func(int) source.Change {
 			i := meshgen.Number(7, meshgen.Matched)
@@ -280,7 +319,8 @@ func TestARelistWithEqualContentCostsNoTranslation(t *testing.T) {
 	require.Zero(t, counts.Sent)
 }
 
-// replica is one of many pods of a StatefulSet, each with a proxy: they differ in all that only tells them apart.
+// replica is one of many pods of a StatefulSet, each with a proxy: they differ in all that only
+// tells them apart.
 func replica(n int) *corev1.Pod {
 	p := meshgen.Pod(plain, 0)
 	p.Name = fmt.Sprintf("replica-%d", n)
@@ -296,8 +336,9 @@ func replica(n int) *corev1.Pod {
 // bytesOfAProxy is how much memory one more proxy of a class may cost.
 const bytesOfAProxy = 2 << 10
 
-// TestAThousandReplicasCostOneEncoding connects 1,000 proxies of one class. Nothing is compiled or encoded but what the first
-// of them needed; what each costs is its entry with the compiler, its connection and its session.
+// TestAThousandReplicasCostOneEncoding connects 1,000 proxies of one class. Nothing is compiled or
+// encoded but what the first of them needed; what each costs is its entry with the compiler, its
+// connection and its session.
 func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 	const replicas, forerunners = 1000, 100
 	objects := meshgen.Mesh{Services: 1000}.Objects()
@@ -308,7 +349,11 @@ func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 	connect := func(n int) *client {
 		pod := replica(n)
 		return r.connect(meshgen.Proxy{
-			Namespace: pod.Namespace, Pod: pod.Name, Labels: pod.Labels, Address: pod.Status.PodIP, HTTPProxyPort: 15080,
+			Namespace:     pod.Namespace,
+			Pod:           pod.Name,
+			Labels:        pod.Labels,
+			Address:       pod.Status.PodIP,
+			HTTPProxyPort: 15080,
 		})
 	}
 	first := connect(replicas)

@@ -14,16 +14,18 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// bytesOfOneOfMany is how much one changed endpoint of a large service may cost on the wire, for each sidecar.
+// bytesOfOneOfMany is how much one changed endpoint of a large service may cost on the wire, for
+// each sidecar.
 const bytesOfOneOfMany = 350
 
-// TestAnEndpointOfManyCostsFewBytes is a service with 10,000 pods that take mutual TLS, as their endpoints say: one that comes or goes is
-// sent to each sidecar by itself, from one encoding.
+// TestAnEndpointOfManyCostsFewBytes is a service with 10,000 pods that take mutual TLS, as their
+// endpoints say: one that comes or goes is sent to each sidecar by itself, from one encoding.
 func TestAnEndpointOfManyCostsFewBytes(t *testing.T) {
 	const sidecars, crowd, service = 3, 10_000, 7
 	pod := func(n int) *corev1.Pod {
 		p := meshgen.Pod(service, 0)
-		p.Name, p.Status.PodIP = fmt.Sprintf("%s-6d4cf56db6-%05d", meshgen.Name(service), n), fmt.Sprintf("127.99.%d.%d", n/250, n%250+1)
+		p.Name = fmt.Sprintf("%s-6d4cf56db6-%05d", meshgen.Name(service), n)
+		p.Status.PodIP = fmt.Sprintf("127.99.%d.%d", n/250, n%250+1)
 		p.Labels["security.istio.io/tlsMode"] = "istio"
 		return p
 	}
@@ -33,7 +35,8 @@ func TestAnEndpointOfManyCostsFewBytes(t *testing.T) {
 		for n := from; n < to; n++ {
 			p := pod(n)
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-				Addresses: []string{p.Status.PodIP}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name},
+				Addresses: []string{p.Status.PodIP},
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name},
 			})
 		}
 		return meshgen.Upsert(s)
@@ -45,7 +48,13 @@ func TestAnEndpointOfManyCostsFewBytes(t *testing.T) {
 	r := newRig(t, objects)
 	for n := range sidecars {
 		p := replica(n)
-		r.connect(meshgen.Proxy{Namespace: p.Namespace, Pod: p.Name, Labels: p.Labels, Address: p.Status.PodIP, HTTPProxyPort: 15080})
+		r.connect(meshgen.Proxy{
+			Namespace:     p.Namespace,
+			Pod:           p.Name,
+			Labels:        p.Labels,
+			Address:       p.Status.PodIP,
+			HTTPProxyPort: 15080,
+		})
 	}
 	step := func(change source.Change) sent {
 		before := r.sent()
@@ -73,5 +82,6 @@ func TestAnEndpointOfManyCostsFewBytes(t *testing.T) {
 	less := step(pods(1, crowd+2))
 	require.Equal(t, sent{Responses: sidecars * clusters, Removed: sidecars * clusters, Bytes: less.Bytes}, less)
 	require.LessOrEqual(t, less.Bytes, sidecars*clusters*bytesOfOneOfMany)
-	t.Logf("%d bytes for one that comes, %d for one that goes", more.Bytes/sidecars/clusters, less.Bytes/sidecars/clusters)
+	t.Logf("%d bytes for one that comes, %d for one that goes", more.Bytes/sidecars/clusters,
+		less.Bytes/sidecars/clusters)
 }

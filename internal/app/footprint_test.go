@@ -10,15 +10,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 )
 
-// How many bytes the control plane keeps of each object of a large estate, before any proxy connects.
+// How many bytes the control plane keeps of each object of a large estate, before any proxy
+// connects.
 const (
 	bytesOfAService   = 4 << 10 // with its EndpointSlice's own
 	bytesOfAnEndpoint = 1536    // of a Pod and its endpoint
 	bytesOfPolicies   = 6 << 10 // of a VirtualService and a DestinationRule
 )
 
-// TestALargeEstateCostsLittle lets 200 namespaces with 4,000 services and 30,000 pods through ingest and world, and measures what
-// stays.
+// TestALargeEstateCostsLittle lets 200 namespaces with 4,000 services and 30,000 pods through
+// ingest and world, and measures what stays.
 func TestALargeEstateCostsLittle(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("measures memory")
@@ -40,7 +41,10 @@ func TestALargeEstateCostsLittle(t *testing.T) {
 	e.Policies = true
 	all := kept(e)
 	service, pod, policies := (bare-base)/services, (run-bare)/pods, (all-run)/services
-	t.Logf("%d bytes for each service, %d for each pod and its endpoint, %d for the policies of a service; %d kB in all", service, pod, policies, all>>10)
+	t.Logf(
+		"%d bytes for each service, %d for each pod and its endpoint, %d for the policies of a service; %d kB in all",
+		service, pod, policies, all>>10,
+	)
 	require.Less(t, service, bytesOfAService)
 	require.Less(t, pod, bytesOfAnEndpoint)
 	require.Less(t, policies, bytesOfPolicies)

@@ -40,14 +40,17 @@ type Options struct {
 	Selected bool
 	// Metrics are those of the process; nil makes them.
 	Metrics *observe.Metrics
-	// XDS and Monitoring are where the xDS server and the monitoring endpoints listen. The pipeline closes them.
+	// XDS and Monitoring are where the xDS server and the monitoring endpoints listen. The pipeline
+	// closes them.
 	XDS, Monitoring net.Listener
 	// SecureXDS serves xDS too, over TLS; nil for none. The pipeline closes it.
 	SecureXDS     net.Listener
 	Authenticator serve.Authenticator
-	// ProxyDrain is how long the proxies' replaced listeners go on serving; what those name is removed only then.
+	// ProxyDrain is how long the proxies' replaced listeners go on serving; what those name is
+	// removed only then.
 	ProxyDrain time.Duration
-	// MemoryTight tells whether there is no memory for further proxies: then they wait; nil stands for never.
+	// MemoryTight tells whether there is no memory for further proxies: then they wait; nil stands
+	// for never.
 	MemoryTight func() bool
 	Log         *slog.Logger
 	Version     string
@@ -59,8 +62,8 @@ type Options struct {
 	writer *state.Writer // nil makes one
 }
 
-// differLimit is how many differences of sets are remembered for the sessions that make the same step: those of a few
-// generations of a few hundred classes.
+// differLimit is how many differences of sets are remembered for the sessions that make the same
+// step: those of a few generations of a few hundred classes.
 const differLimit = 4096
 
 // Pipeline is the control plane: everything from events to proxies.
@@ -97,8 +100,11 @@ func New(o Options) *Pipeline {
 		Mesh:   o.Mesh,
 		Writer: o.writer,
 		Debounce: schedule.Debounce{
-			After: o.Config.DebounceAfter, Early: o.Config.DebounceEarly, Max: o.Config.DebounceMax, Endpoints: o.Config.EDSDebounce,
-			Moves: o.Config.DebounceMoves,
+			After:     o.Config.DebounceAfter,
+			Early:     o.Config.DebounceEarly,
+			Max:       o.Config.DebounceMax,
+			Endpoints: o.Config.EDSDebounce,
+			Moves:     o.Config.DebounceMoves,
 		},
 		Publish:  p.advance,
 		Batched:  p.meters.batched,
@@ -111,18 +117,38 @@ func New(o Options) *Pipeline {
 	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
 	p.registry = newRegistrar(p.compiler, o.Config)
 	p.hub = fanout.NewHub(fanout.Options{
-		Throttle: o.Config.PushThrottle, Metrics: p.metrics, Now: time.Now, Left: p.registry.left, Progress: p.loop.Progress,
+		Throttle: o.Config.PushThrottle,
+		Metrics:  p.metrics,
+		Now:      time.Now,
+		Left:     p.registry.left,
+		Progress: p.loop.Progress,
 	})
 	p.registry.hub = p.hub
 	p.server = serve.New(serve.Options{
-		Registrar: p.registry, Authenticator: o.Authenticator, Pushes: p.hub, Differ: p.differ, Metrics: p.metrics, Log: o.Log, Now: time.Now, Drain: o.ProxyDrain,
-		WholeRoutes: o.Config.WholeRoutes, WholeEndpoints: o.Config.WholeEndpoints,
-		Limits: serve.Limits{StreamsPerSecond: o.Config.MaxRequestsPerSecond, MemoryTight: o.MemoryTight, ReceiveBytes: o.Config.MaxRecvMsgSize},
+		Registrar:      p.registry,
+		Authenticator:  o.Authenticator,
+		Pushes:         p.hub,
+		Differ:         p.differ,
+		Metrics:        p.metrics,
+		Log:            o.Log,
+		Now:            time.Now,
+		Drain:          o.ProxyDrain,
+		WholeRoutes:    o.Config.WholeRoutes,
+		WholeEndpoints: o.Config.WholeEndpoints,
+		Limits: serve.Limits{
+			StreamsPerSecond: o.Config.MaxRequestsPerSecond,
+			MemoryTight:      o.MemoryTight,
+			ReceiveBytes:     o.Config.MaxRecvMsgSize,
+		},
 	})
 	p.monitor = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		Handler: debug.NewHandler(debug.Options{
-			Version: o.Version, Gatherer: p.metrics.Registry, Fleet: p.server, Problems: p.problemStore.Problems, Ready: p.registry.ready,
+			Version:  o.Version,
+			Gatherer: p.metrics.Registry,
+			Fleet:    p.server,
+			Problems: p.problemStore.Problems,
+			Ready:    p.registry.ready,
 		}),
 	}
 	return p
@@ -160,7 +186,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// awaitOpen waits for the first state: who connects before waits, rather than being refused and coming back later.
+// awaitOpen waits for the first state: who connects before waits, rather than being refused and
+// coming back later.
 func (p *Pipeline) awaitOpen(ctx context.Context) {
 	select {
 	case <-p.Opened():
@@ -235,7 +262,8 @@ func (p *Pipeline) Clients() []serve.Client { return p.server.Clients() }
 // Snapshot is the present generation, nil before the first.
 func (p *Pipeline) Snapshot() *state.Snapshot { return p.snapshot.Load() }
 
-// Settle waits until everything that was delivered before has reached every connected proxy and was acknowledged.
+// Settle waits until everything that was delivered before has reached every connected proxy and was
+// acknowledged.
 func (p *Pipeline) Settle(ctx context.Context) error {
 	generation, err := p.loop.Flush(ctx)
 	if err != nil {
@@ -244,7 +272,8 @@ func (p *Pipeline) Settle(ctx context.Context) error {
 	return p.hub.Settle(ctx, generation)
 }
 
-// Settled is Settle, and names the proxies that were connected all the time ("pod.namespace"): those that are known to have it.
+// Settled is Settle, and names the proxies that were connected all the time ("pod.namespace"):
+// those that are known to have it.
 func (p *Pipeline) Settled(ctx context.Context) (proxies []string, err error) {
 	before := map[string]bool{}
 	for _, c := range p.Clients() {

@@ -28,14 +28,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/heap"
 )
 
-// bytesOfAPod is how much memory one Pod of a cluster may cost, in the whole process: one whose replicas have the same labels, and one
-// with a label or two that no other Pod has.
+// bytesOfAPod is how much memory one Pod of a cluster may cost, in the whole process: one whose
+// replicas have the same labels, and one with a label or two that no other Pod has.
 const bytesOfAPod = 500
 
-// TestAPodOfAClusterCostsLittle lets a source read 10,000 Pods as an API server shows them into a whole control plane, and measures
-// what stays in its heap of each: all that the source remembers of it, its Workload, and its places in the world's indexes. What Pods
-// share with their replicas counts once, however often garbage is collected while they come. No Service has them as endpoints; those are
-// measured with the estate.
+// TestAPodOfAClusterCostsLittle lets a source read 10,000 Pods as an API server shows them into a
+// whole control plane, and measures what stays in its heap of each: all that the source remembers
+// of it, its Workload, and its places in the world's indexes. What Pods share with their replicas
+// counts once, however often garbage is collected while they come. No Service has them as
+// endpoints; those are measured with the estate.
 func TestAPodOfAClusterCostsLittle(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("measures memory")
@@ -70,21 +71,27 @@ func podsOf(t *testing.T, count int, make func(int) *corev1.Pod) *crowd {
 	return c
 }
 
-// frame is an event of a watch in Kubernetes' protobuf: its length, and an event around an object that says what it is.
+// frame is an event of a watch in Kubernetes' protobuf: its length, and an event around an object
+// that says what it is.
 func frame(t *testing.T, kind string, o *corev1.Pod) []byte {
 	raw, err := o.Marshal()
 	require.NoError(t, err)
 	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: raw}
 	body, err := unknown.Marshal()
 	require.NoError(t, err)
-	event, err := (&metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: append([]byte("k8s\x00"), body...)}}).Marshal()
+	event, err := (&metav1.WatchEvent{
+		Type:   kind,
+		Object: runtime.RawExtension{Raw: append([]byte("k8s\x00"), body...)},
+	}).Marshal()
 	require.NoError(t, err)
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
 }
 
 // retained is the memory that a control plane keeps which has read these Pods, or none for nil.
 func retained(t *testing.T, pods *crowd) int64 {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { stream(t, w, r, pods) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stream(t, w, r, pods)
+	}))
 	defer server.Close()
 	before := heap.InUse().Heap
 	listen := func() net.Listener {
@@ -97,11 +104,21 @@ func retained(t *testing.T, pods *crowd) int64 {
 	require.NoError(t, err)
 	metrics := observe.New(observe.Build{Now: time.Now})
 	from, err := kube.New(kube.Options{
-		Config: &rest.Config{Host: server.URL}, RootNamespace: "istio-system", ConfigMap: "istio", Metrics: &metrics.Source, Logger: log,
+		Config:        &rest.Config{Host: server.URL},
+		RootNamespace: "istio-system",
+		ConfigMap:     "istio",
+		Metrics:       &metrics.Source,
+		Logger:        log,
 	})
 	require.NoError(t, err)
 	p := New(Options{
-		Source: from, Config: settings, Mesh: model.DefaultMesh(), Metrics: metrics, XDS: listen(), Monitoring: listen(), Log: log,
+		Source:     from,
+		Config:     settings,
+		Mesh:       model.DefaultMesh(),
+		Metrics:    metrics,
+		XDS:        listen(),
+		Monitoring: listen(),
+		Log:        log,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -124,11 +141,15 @@ func stream(t *testing.T, w http.ResponseWriter, r *http.Request, pods *crowd) {
 		if pods != nil && strings.HasSuffix(r.URL.Path, "/pods") {
 			_, _ = w.Write(pods.stream)
 		}
-		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "9",
+			Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}}
 		_, _ = w.Write(frame(t, "BOOKMARK", end))
 	} else {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+		_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"Pod","metadata":`+
+			`{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 	}
 	w.(http.Flusher).Flush()
 	<-r.Context().Done()

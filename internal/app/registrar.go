@@ -20,7 +20,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-// registrar stands between streams and classes: it tells the compiler who is there, and the hub where they belong.
+// registrar stands between streams and classes: it tells the compiler who is there, and the hub
+// where they belong.
 type registrar struct {
 	compiler *compile.Compiler
 	hub      *fanout.Hub
@@ -37,8 +38,13 @@ type registrar struct {
 func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 	open := make(chan struct{})
 	return &registrar{
-		compiler: c, all: settings.AllClusters, dual: settings.DualStack, open: open, opened: sync.OnceFunc(func() { close(open) }),
-		members: map[*fanout.Conn]*compile.Member{}, conns: map[*compile.Member]*fanout.Conn{},
+		compiler: c,
+		all:      settings.AllClusters,
+		dual:     settings.DualStack,
+		open:     open,
+		opened:   sync.OnceFunc(func() { close(open) }),
+		members:  map[*fanout.Conn]*compile.Member{},
+		conns:    map[*compile.Member]*fanout.Conn{},
 	}
 }
 
@@ -109,21 +115,25 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 	switch n.Type {
 	case serve.Sidecar:
 		if n.Metadata.InterceptionMode == serve.TProxy {
-			return f, errors.New("metadata INTERCEPTION_MODE = \"TPROXY\" is not supported yet; want \"REDIRECT\" or \"NONE\"")
+			return f, errors.New(
+				"metadata INTERCEPTION_MODE = \"TPROXY\" is not supported yet; want \"REDIRECT\" or \"NONE\"",
+			)
 		}
 		f.Proxy.Settings.Intercepted = n.Metadata.InterceptionMode == serve.Redirect
 		f.Proxy.Settings.HTTPProxyPort = n.Metadata.HTTPProxyPort
 	case serve.Router:
 		f.Proxy.Type = scope.Router
 	default:
-		return f, errors.New("node type " + strconv.Quote(string(n.Type)) + " is not supported yet; want sidecar or router")
+		return f, errors.New("node type " + strconv.Quote(string(n.Type)) +
+			" is not supported yet; want sidecar or router")
 	}
 	f.Proxy.Settings.HTTP10 = n.Metadata.HTTP10
 	f.Proxy.Settings.Agent = n.Metadata.HasAgent()
 	return f, nil
 }
 
-// stackOf is which families of addresses a node says that it has; those of its instance, or else the one in its name.
+// stackOf is which families of addresses a node says that it has; those of its instance, or else
+// the one in its name.
 func stackOf(n *serve.Node, dual bool) model.Stack {
 	all := n.Metadata.InstanceIPs
 	if len(all) == 0 {
@@ -145,7 +155,8 @@ func stackOf(n *serve.Node, dual bool) model.Stack {
 // placeOf is where a node says that it runs, nil if it does not.
 func placeOf(n *serve.Node) *scope.Place {
 	at := scope.Place{
-		Locality: model.Locality{Region: n.Locality.Region, Zone: n.Locality.Zone, Subzone: n.Locality.SubZone}, Node: n.Metadata.NodeName,
+		Locality: model.Locality{Region: n.Locality.Region, Zone: n.Locality.Zone, Subzone: n.Locality.SubZone},
+		Node:     n.Metadata.NodeName,
 	}
 	if at == (scope.Place{}) {
 		return nil

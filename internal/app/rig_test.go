@@ -21,8 +21,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// rig is the pipeline from events to frames with nothing left out but the wire: what a stream of xds/serve does with its
-// session and its connection, clients do here, one after another.
+// rig is the pipeline from events to frames with nothing left out but the wire: what a stream of
+// xds/serve does with its session and its connection, clients do here, one after another.
 type rig struct {
 	tb       testing.TB
 	ctx      context.Context
@@ -79,7 +79,8 @@ func (r *rig) settle() {
 // collectionsFrom is that of xds/serve.
 const collectionsFrom = 200
 
-// client is a delta client that speaks VHDS and LEDS, acknowledges everything at once, and knows from the start which names it will want.
+// client is a delta client that speaks VHDS and LEDS, acknowledges everything at once, and knows
+// from the start which names it will want.
 type client struct {
 	rig     *rig
 	conn    *fanout.Conn
@@ -97,8 +98,10 @@ type sent struct {
 
 func (s sent) plus(o sent, sign int) sent {
 	return sent{
-		Responses: s.Responses + sign*o.Responses, Resources: s.Resources + sign*o.Resources, Removed: s.Removed + sign*o.Removed,
-		Bytes: s.Bytes + sign*o.Bytes,
+		Responses: s.Responses + sign*o.Responses,
+		Resources: s.Resources + sign*o.Resources,
+		Removed:   s.Removed + sign*o.Removed,
+		Bytes:     s.Bytes + sign*o.Bytes,
 	}
 }
 
@@ -111,7 +114,12 @@ func (r *rig) sent() (all sent) {
 
 // connect is a proxy that connects and asks for all that it will want.
 func (r *rig) connect(p meshgen.Proxy) *client {
-	node := &serve.Node{Type: serve.Sidecar, Address: netip.MustParseAddr(p.Address), Pod: p.Pod, Namespace: p.Namespace}
+	node := &serve.Node{
+		Type:      serve.Sidecar,
+		Address:   netip.MustParseAddr(p.Address),
+		Pod:       p.Pod,
+		Namespace: p.Namespace,
+	}
 	if p.Gateway {
 		node.Type = serve.Router
 	}
@@ -120,7 +128,10 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 	conn, err := r.pipeline.registry.Connect(r.ctx, node, serve.Identity{})
 	require.NoError(r.tb, err)
 	c := &client{
-		rig: r, conn: conn, session: session.New(session.Options{Differ: r.differ, VirtualHosts: true, Collections: collectionsFrom}), frames: map[*byte]bool{},
+		rig:     r,
+		conn:    conn,
+		session: session.New(session.Options{Differ: r.differ, VirtualHosts: true, Collections: collectionsFrom}),
+		frames:  map[*byte]bool{},
 	}
 	r.clients = append(r.clients, c)
 	c.push()
@@ -170,8 +181,8 @@ func (c *client) count(r session.Response) {
 
 // cost is what one change took, in counts that are exact.
 type cost struct {
-	// Hits and Misses of the memo: a miss is a resource that was translated and encoded. Equal of the misses came to bytes
-	// that were there.
+	// Hits and Misses of the memo: a miss is a resource that was translated and encoded. Equal of
+	// the misses came to bytes that were there.
 	Hits, Misses, Equal uint64
 	// Lookups are entries of the world's indexes that were looked at.
 	Lookups            uint64
@@ -190,15 +201,29 @@ func (r *rig) counts() cost {
 	s := r.pipeline.compiler.Stats()
 	t := s.Total()
 	return cost{
-		Hits: t.Hits, Misses: t.Misses, Equal: t.Equal, Lookups: r.pipeline.Snapshot().Lookups(), Units: s.Work.Units,
-		Evaluations: s.Work.Evaluations, Edits: s.Work.Edits, Generations: r.pipeline.Snapshot().Generation, Sent: r.sent(),
+		Hits:        t.Hits,
+		Misses:      t.Misses,
+		Equal:       t.Equal,
+		Lookups:     r.pipeline.Snapshot().Lookups(),
+		Units:       s.Work.Units,
+		Evaluations: s.Work.Evaluations,
+		Edits:       s.Work.Edits,
+		Generations: r.pipeline.Snapshot().Generation,
+		Sent:        r.sent(),
 	}
 }
 
 func (c cost) minus(o cost) cost {
 	return cost{
-		Hits: c.Hits - o.Hits, Misses: c.Misses - o.Misses, Equal: c.Equal - o.Equal, Lookups: c.Lookups - o.Lookups, Units: c.Units - o.Units,
-		Evaluations: c.Evaluations - o.Evaluations, Edits: c.Edits - o.Edits, Generations: c.Generations - o.Generations, Sent: c.Sent.plus(o.Sent, -1),
+		Hits:        c.Hits - o.Hits,
+		Misses:      c.Misses - o.Misses,
+		Equal:       c.Equal - o.Equal,
+		Lookups:     c.Lookups - o.Lookups,
+		Units:       c.Units - o.Units,
+		Evaluations: c.Evaluations - o.Evaluations,
+		Edits:       c.Edits - o.Edits,
+		Generations: c.Generations - o.Generations,
+		Sent:        c.Sent.plus(o.Sent, -1),
 	}
 }
 
@@ -212,7 +237,8 @@ func (r *rig) costOf(changes ...source.Change) (cost, memory) {
 	return r.counts().minus(before), m
 }
 
-// withoutCollection runs f while no garbage is collected: what a collection clears of weak tables is made again.
+// withoutCollection runs f while no garbage is collected: what a collection clears of weak tables
+// is made again.
 func withoutCollection(f func()) {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

@@ -32,17 +32,22 @@ func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (ser
 			continue
 		}
 		if namespace, serviceAccount, known := a.Lookup(token); known {
-			return serve.Identity{TrustDomain: localTrustDomain, Namespace: namespace, ServiceAccount: serviceAccount}, nil
+			return serve.Identity{
+				TrustDomain:    localTrustDomain,
+				Namespace:      namespace,
+				ServiceAccount: serviceAccount,
+			}, nil
 		}
 	}
 	return serve.Identity{}, errors.New("want the token of a pod of this mesh in the metadata authorization: Bearer …")
 }
 
-// ReviewAuthenticator proves who opens a stream by a bearer token that the Kubernetes API server vouches for.
+// ReviewAuthenticator proves who opens a stream by a bearer token that the Kubernetes API server
+// vouches for.
 type ReviewAuthenticator struct {
 	Review func(ctx context.Context, token string) (tokenreview.Account, error)
-	// Trusted is the address of a listener where who brings no token is nobody in particular and believed, as of one on a
-	// loopback address. Nil trusts nobody.
+	// Trusted is the address of a listener where who brings no token is nobody in particular and
+	// believed, as of one on a loopback address. Nil trusts nobody.
 	Trusted net.Addr
 }
 
@@ -56,12 +61,17 @@ func (a ReviewAuthenticator) Authenticate(ctx context.Context, md metadata.MD) (
 		account, err := a.Review(ctx, token)
 		switch {
 		case errors.Is(err, tokenreview.ErrRefused):
-			return serve.Identity{}, errors.New("the token is not that of a service account of this cluster, is expired, or is for another audience")
+			return serve.Identity{}, errors.New(
+				"the token is not that of a service account of this cluster, is expired, or is for another audience",
+			)
 		case err != nil:
 			return serve.Identity{}, status.Error(codes.Unavailable, "the token cannot be verified now: "+err.Error())
 		}
 		return serve.Identity{
-			TrustDomain: localTrustDomain, Namespace: account.Namespace, ServiceAccount: account.ServiceAccount, Pod: account.Pod,
+			TrustDomain:    localTrustDomain,
+			Namespace:      account.Namespace,
+			ServiceAccount: account.ServiceAccount,
+			Pod:            account.Pod,
 		}, nil
 	}
 	if a.trusts(ctx) {

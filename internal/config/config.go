@@ -15,37 +15,43 @@ type Config struct {
 	DebounceAfter time.Duration
 	// DebounceMax is the longest that a change waits for its batch (PILOT_DEBOUNCE_MAX, 10s).
 	DebounceMax time.Duration
-	// DebounceEarly, unless it is 0, lets the first change after a quiet go at once, a removal after so long, and endpoints at a pace of
-	// their own, with at least so long between them (LATEEN_DEBOUNCE_EARLY, 20ms; 0 if PILOT_DEBOUNCE_AFTER is set).
+	// DebounceEarly, unless it is 0, lets the first change after a quiet go at once, a removal
+	// after so long, and endpoints at a pace of their own, with at least so long between them
+	// (LATEEN_DEBOUNCE_EARLY, 20ms; 0 if PILOT_DEBOUNCE_AFTER is set).
 	DebounceEarly time.Duration
-	// DebounceMoves is for how long an endpoint is kept that an EndpointSlice has lost and no other one has got yet, while its Pod runs
-	// (LATEEN_DEBOUNCE_MOVES, 2s; 0 is not at all).
+	// DebounceMoves is for how long an endpoint is kept that an EndpointSlice has lost and no other
+	// one has got yet, while its Pod runs (LATEEN_DEBOUNCE_MOVES, 2s; 0 is not at all).
 	DebounceMoves time.Duration
 	// EDSDebounce tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE, true).
 	EDSDebounce bool
-	// SendUnhealthy tells whether endpoints that are not ready are sent, marked as such (PILOT_SEND_UNHEALTHY_ENDPOINTS, false).
+	// SendUnhealthy tells whether endpoints that are not ready are sent, marked as such
+	// (PILOT_SEND_UNHEALTHY_ENDPOINTS, false).
 	SendUnhealthy bool
-	// PushThrottle is how many pushes may be under way at a time (PILOT_PUSH_THROTTLE, 0: from the machine's size).
-	PushThrottle int
-	// MaxRequestsPerSecond is how many streams may begin per second (PILOT_MAX_REQUESTS_PER_SECOND, 0: from the
+	// PushThrottle is how many pushes may be under way at a time (PILOT_PUSH_THROTTLE, 0: from the
 	// machine's size).
+	PushThrottle int
+	// MaxRequestsPerSecond is how many streams may begin per second (PILOT_MAX_REQUESTS_PER_SECOND,
+	// 0: from the machine's size).
 	MaxRequestsPerSecond float64
 	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 4 MiB).
 	MaxRecvMsgSize int
 	// TokenAudiences are those of which a proxy's token must have one (TOKEN_AUDIENCES, istio-ca).
 	TokenAudiences []string
-	// AllClusters gives gateways the clusters of all services that are exported to them, not only those that their routes lead to
-	// (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
+	// AllClusters gives gateways the clusters of all services that are exported to them, not only
+	// those that their routes lead to (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
 	AllClusters bool
-	// DualStack lets proxies with addresses of two families listen on both, and call endpoints by either (ISTIO_DUAL_STACK, false).
+	// DualStack lets proxies with addresses of two families listen on both, and call endpoints by
+	// either (ISTIO_DUAL_STACK, false).
 	DualStack bool
-	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off (the opposites of LATEEN_ENABLE_VHDS and LATEEN_ENABLE_LEDS, true): all proxies
-	// get whole route tables, and whole lists of endpoints.
+	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off (the opposites of LATEEN_ENABLE_VHDS
+	// and LATEEN_ENABLE_LEDS, true): all proxies get whole route tables, and whole lists of
+	// endpoints.
 	WholeRoutes, WholeEndpoints bool
-	// IngressNamespace is where the Service of Ingresses' gateways is (K8S_INGRESS_NS; empty: the root namespace).
+	// IngressNamespace is where the Service of Ingresses' gateways is (K8S_INGRESS_NS; empty: the
+	// root namespace).
 	IngressNamespace string
-	// Status says which objects have a status written (PILOT_ENABLE_STATUS): those with problems, all if it is true, none if it
-	// is false.
+	// Status says which objects have a status written (PILOT_ENABLE_STATUS): those with problems,
+	// all if it is true, none if it is false.
 	Status StatusOf
 }
 
@@ -59,8 +65,8 @@ const (
 	StatusOfNone     StatusOf = "none"
 )
 
-// FromEnv reads the settings through lookup, which is os.LookupEnv in a process. A value that cannot be read is an error
-// that names the variable, the value and what would be right.
+// FromEnv reads the settings through lookup, which is os.LookupEnv in a process. A value that
+// cannot be read is an error that names the variable, the value and what would be right.
 func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 	r := reader{lookup: lookup}
 	c := Config{

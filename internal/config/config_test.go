@@ -18,28 +18,59 @@ func TestDefaultsAreIstios(t *testing.T) {
 	c, err := FromEnv(lookup(nil))
 	require.NoError(t, err)
 	require.Equal(t, Config{
-		DebounceAfter: 100 * time.Millisecond, DebounceMax: 10 * time.Second, DebounceEarly: 20 * time.Millisecond, DebounceMoves: 2 * time.Second, EDSDebounce: true, MaxRecvMsgSize: 4 << 20,
-		TokenAudiences: []string{"istio-ca"}, Status: StatusOfProblems,
+		DebounceAfter:  100 * time.Millisecond,
+		DebounceMax:    10 * time.Second,
+		DebounceEarly:  20 * time.Millisecond,
+		DebounceMoves:  2 * time.Second,
+		EDSDebounce:    true,
+		MaxRecvMsgSize: 4 << 20,
+		TokenAudiences: []string{"istio-ca"},
+		Status:         StatusOfProblems,
 	}, c)
 }
 
 func TestVariablesAreRead(t *testing.T) {
 	c, err := FromEnv(lookup(map[string]string{
-		"PILOT_DEBOUNCE_AFTER": "2.5s", "PILOT_DEBOUNCE_MAX": "30s", "PILOT_ENABLE_EDS_DEBOUNCE": "false", "LATEEN_DEBOUNCE_MOVES": "0s",
-		"PILOT_PUSH_THROTTLE": "100", "PILOT_MAX_REQUESTS_PER_SECOND": "12.5", "TOKEN_AUDIENCES": "mine, ours,",
-		"PILOT_ENABLE_STATUS": "true", "K8S_INGRESS_NS": "edge", "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG": "false", "LATEEN_ENABLE_VHDS": "false", "LATEEN_ENABLE_LEDS": "0", "ISTIO_DUAL_STACK": "true",
+		"PILOT_DEBOUNCE_AFTER":                "2.5s",
+		"PILOT_DEBOUNCE_MAX":                  "30s",
+		"PILOT_ENABLE_EDS_DEBOUNCE":           "false",
+		"LATEEN_DEBOUNCE_MOVES":               "0s",
+		"PILOT_PUSH_THROTTLE":                 "100",
+		"PILOT_MAX_REQUESTS_PER_SECOND":       "12.5",
+		"TOKEN_AUDIENCES":                     "mine, ours,",
+		"PILOT_ENABLE_STATUS":                 "true",
+		"K8S_INGRESS_NS":                      "edge",
+		"PILOT_FILTER_GATEWAY_CLUSTER_CONFIG": "false",
+		"LATEEN_ENABLE_VHDS":                  "false",
+		"LATEEN_ENABLE_LEDS":                  "0",
+		"ISTIO_DUAL_STACK":                    "true",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Config{
-		DebounceAfter: 2500 * time.Millisecond, DebounceMax: 30 * time.Second, PushThrottle: 100, MaxRequestsPerSecond: 12.5, MaxRecvMsgSize: 4 << 20,
-		TokenAudiences: []string{"mine", "ours"}, AllClusters: true, WholeRoutes: true, WholeEndpoints: true, DualStack: true, Status: StatusOfAll, IngressNamespace: "edge",
+		DebounceAfter:        2500 * time.Millisecond,
+		DebounceMax:          30 * time.Second,
+		PushThrottle:         100,
+		MaxRequestsPerSecond: 12.5,
+		MaxRecvMsgSize:       4 << 20,
+		TokenAudiences:       []string{"mine", "ours"},
+		AllClusters:          true,
+		WholeRoutes:          true,
+		WholeEndpoints:       true,
+		DualStack:            true,
+		Status:               StatusOfAll,
+		IngressNamespace:     "edge",
 	}, c)
 }
 
 func TestABadValueIsNamed(t *testing.T) {
 	for name, value := range map[string]string{
-		"PILOT_DEBOUNCE_AFTER": "100", "PILOT_ENABLE_EDS_DEBOUNCE": "maybe", "PILOT_PUSH_THROTTLE": "-1", "PILOT_MAX_REQUESTS_PER_SECOND": "NaN",
-		"TOKEN_AUDIENCES": ", ", "PILOT_ENABLE_STATUS": "perhaps", "K8S_INGRESS_NS": "Edge",
+		"PILOT_DEBOUNCE_AFTER":          "100",
+		"PILOT_ENABLE_EDS_DEBOUNCE":     "maybe",
+		"PILOT_PUSH_THROTTLE":           "-1",
+		"PILOT_MAX_REQUESTS_PER_SECOND": "NaN",
+		"TOKEN_AUDIENCES":               ", ",
+		"PILOT_ENABLE_STATUS":           "perhaps",
+		"K8S_INGRESS_NS":                "Edge",
 	} {
 		_, err := FromEnv(lookup(map[string]string{name: value}))
 		require.ErrorContains(t, err, name)

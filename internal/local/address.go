@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// The second byte of each of a pod's addresses, and the ports that its Envoy takes on the outbound address.
+// The second byte of each of a pod's addresses, and the ports that its Envoy takes on the outbound
+// address.
 const (
 	podRange      = 32
 	appRange      = 64
@@ -23,15 +24,16 @@ const (
 	AdminPort = 15000
 	// HTTPProxyPort is where each sidecar takes the app's HTTP calls, on the outbound address.
 	HTTPProxyPort = 15080
-	// claimPort is held open on the outbound address while a pod has it, so that two runtimes never share addresses.
+	// claimPort is held open on the outbound address while a pod has it, so that two runtimes never
+	// share addresses.
 	claimPort = 15999
 )
 
 // slots is how many pods the ranges hold: the third byte is free, the fourth is 1 to 254.
 const slots = 256 * 254
 
-// maxProbes bounds the search for free addresses. Many failures in a row mean that a process holds a port on
-// all addresses, which no further search would cure.
+// maxProbes bounds the search for free addresses. Many failures in a row mean that a process holds
+// a port on all addresses, which no further search would cure.
 const maxProbes = 64
 
 // addresses are what one pod has. App equals Pod where no sidecar stands in between.
@@ -71,8 +73,9 @@ func newAllocator(coolDown time.Duration) *allocator {
 	}
 }
 
-// take returns free addresses on which all ports can be bound. The search starts at a place that depends on the name
-// alone, so that the same pod gets the same addresses in each run, where possible.
+// take returns free addresses on which all ports can be bound. The search starts at a place that
+// depends on the name alone, so that the same pod gets the same addresses in each run, where
+// possible.
 func (a *allocator) take(name string, ports []int32, now time.Time) (addresses, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
@@ -122,7 +125,8 @@ func (a *allocator) close() {
 	}
 }
 
-// claimAddresses binds everything that the pod will need, then keeps only the claim on the addresses themselves.
+// claimAddresses binds everything that the pod will need, then keeps only the claim on the
+// addresses themselves.
 func claimAddresses(addrs addresses, ports []int32) (io.Closer, error) {
 	claim, err := listen(addrs.Outbound, claimPort)
 	if err != nil {

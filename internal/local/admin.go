@@ -30,7 +30,8 @@ func envoyReadiness(outbound netip.Addr) probe {
 	}
 }
 
-// failHealthCheck makes Envoy ask its clients to leave: "Connection: close" and GOAWAY on whatever it answers from now on.
+// failHealthCheck makes Envoy ask its clients to leave: "Connection: close" and GOAWAY on whatever
+// it answers from now on.
 func (a *admin) failHealthCheck(ctx context.Context) {
 	body, err := a.call(ctx, http.MethodPost, "/healthcheck/fail")
 	if err == nil {
@@ -38,7 +39,8 @@ func (a *admin) failHealthCheck(ctx context.Context) {
 	}
 }
 
-// awaitIdle returns when no request is in flight and no TCP connection to the app is open, the context ended, or Envoy does not answer.
+// awaitIdle returns when no request is in flight and no TCP connection to the app is open, the
+// context ended, or Envoy does not answer.
 func (a *admin) awaitIdle(ctx context.Context) {
 	for {
 		body, err := a.call(ctx, http.MethodGet, "/stats?usedonly&filter=(downstream|upstream)_rq_active$")
@@ -65,14 +67,16 @@ func (a *admin) call(ctx context.Context, method, path string) (io.ReadCloser, e
 	return resp.Body, nil
 }
 
-// isIdle reads gauges as the admin interface prints them, "NAME: VALUE" a line. What counts is requests, not HTTP connections, which
-// may idle: those that the app makes and gets, and to the app's own ports also TCP connections, which Envoy counts as requests to
-// its cluster (its statistics of TCP proxies have no such gauge). The admin interface's own do not count.
+// isIdle reads gauges as the admin interface prints them, "NAME: VALUE" a line. What counts is
+// requests, not HTTP connections, which may idle: those that the app makes and gets, and to the
+// app's own ports also TCP connections, which Envoy counts as requests to its cluster (its
+// statistics of TCP proxies have no such gauge). The admin interface's own do not count.
 func isIdle(stats io.Reader) bool {
 	lines := bufio.NewScanner(stats)
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
-		http := strings.HasPrefix(name, "http.") && !strings.HasPrefix(name, "http.admin.") && strings.HasSuffix(name, "downstream_rq_active")
+		http := strings.HasPrefix(name, "http.") && !strings.HasPrefix(name, "http.admin.") &&
+			strings.HasSuffix(name, "downstream_rq_active")
 		inbound := strings.HasPrefix(name, "cluster.inbound|") && strings.HasSuffix(name, "upstream_rq_active")
 		if (http || inbound) && value != "0" {
 			return false

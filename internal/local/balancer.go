@@ -20,8 +20,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// balancers are what a cloud would give to Services of type LoadBalancer: each of their ports is open on 127.0.0.1, at an address
-// that stays while gateway pods come and go. They belong to the loop's goroutine.
+// balancers are what a cloud would give to Services of type LoadBalancer: each of their ports is
+// open on 127.0.0.1, at an address that stays while gateway pods come and go. They belong to the
+// loop's goroutine.
 type balancers struct {
 	ctx       context.Context
 	freePorts bool
@@ -106,8 +107,13 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	listener, err := b.listen(p.Port)
 	if err != nil {
 		b.problems = append(b.problems, source.Problem{
-			Severity: source.Warning, Object: key.service, Origin: origin, Path: "spec.ports", Value: fmt.Sprint(p.Port),
-			Message: "cannot be opened on this machine: " + err.Error(), Want: "a port that no other program uses",
+			Severity: source.Warning,
+			Object:   key.service,
+			Origin:   origin,
+			Path:     "spec.ports",
+			Value:    fmt.Sprint(p.Port),
+			Message:  "cannot be opened on this machine: " + err.Error(),
+			Want:     "a port that no other program uses",
 		})
 		return
 	}
@@ -125,7 +131,8 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	b.running.Go(func() { opened.serve(ctx, &b.running) })
 }
 
-// listen opens a port for an entrance. Low ones, which only root may open, are tried 8000 higher too.
+// listen opens a port for an entrance. Low ones, which only root may open, are tried 8000 higher
+// too.
 func (b *balancers) listen(port int32) (net.Listener, error) {
 	host := netip.MustParseAddr(hostIP)
 	if b.freePorts {
@@ -144,7 +151,8 @@ func (b *balancers) entrances() []Entrance {
 		out = append(out, opened.entrance)
 	}
 	slices.SortFunc(out, func(a, b Entrance) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service), a.Address.Compare(b.Address))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service),
+			a.Address.Compare(b.Address))
 	})
 	return out
 }

@@ -24,7 +24,8 @@ const (
 	clusterID = "Kubernetes" // Istio's name for the only cluster
 	// xdsCluster is the bootstrap's cluster for the control plane, under Istio's name.
 	xdsCluster = "xds-grpc"
-	// ListenerDrain is how long a listener that was replaced or removed serves the connections that it has.
+	// ListenerDrain is how long a listener that was replaced or removed serves the connections that
+	// it has.
 	ListenerDrain = 5 * time.Second
 )
 
@@ -45,7 +46,8 @@ func envoyArgs(binary, file string) []string {
 	return []string{
 		binary, "--config-path", file,
 		"--concurrency", "1", "--disable-hot-restart",
-		"--log-level", "warning", "--component-log-level", "misc:error", // not a line for each use of a deprecated field
+		// not a line for each use of a deprecated field
+		"--log-level", "warning", "--component-log-level", "misc:error",
 		"--drain-time-s", strconv.Itoa(int(ListenerDrain.Seconds())), "--drain-strategy", "immediate",
 	}
 }
@@ -75,15 +77,19 @@ func (b bootstrap) JSON() ([]byte, error) {
 	})
 }
 
-// runtimeFlags lift Envoy's limit on regular expressions to Istio's. By default it refuses a whole route table for one
-// with a program of more than 100 instructions, which a few character classes have.
+// runtimeFlags lift Envoy's limit on regular expressions to Istio's. By default it refuses a whole
+// route table for one with a program of more than 100 instructions, which a few character classes
+// have.
 func runtimeFlags() *bootstrapv3.LayeredRuntime {
 	flags := &structpb.Struct{Fields: map[string]*structpb.Value{
 		"re2.max_program_size.error_level": structpb.NewNumberValue(32768),
 	}}
 	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{
 		{Name: "static", LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: flags}},
-		{Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}}},
+		{
+			Name:           "admin",
+			LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}},
+		},
 	}}
 }
 
@@ -131,8 +137,8 @@ func (b bootstrap) node() (*corev3.Node, error) {
 	}, nil
 }
 
-// ads is the one stream for everything: delta, the node only in the first message, and a quick return after a restart of
-// the control plane.
+// ads is the one stream for everything: delta, the node only in the first message, and a quick
+// return after a restart of the control plane.
 func (b bootstrap) ads() *corev3.ApiConfigSource {
 	return &corev3.ApiConfigSource{
 		ApiType:                   corev3.ApiConfigSource_DELTA_GRPC,
@@ -186,7 +192,9 @@ func (b bootstrap) xdsCluster() (*clusterv3.Cluster, error) {
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: xdsCluster,
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socketAddress(b.xds)}},
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
+					Endpoint: &endpointv3.Endpoint{Address: socketAddress(b.xds)},
+				},
 			}}}},
 		},
 		TypedExtensionProtocolOptions: map[string]*anypb.Any{
@@ -202,8 +210,8 @@ func socketAddress(a netip.AddrPort) *corev3.Address {
 	}}}
 }
 
-// localityOf is where a pod says it is: Istio's label istio-locality (region.zone.subzone), or the topology labels that a
-// node would have in a cluster. Nil: nowhere in particular.
+// localityOf is where a pod says it is: Istio's label istio-locality (region.zone.subzone), or the
+// topology labels that a node would have in a cluster. Nil: nowhere in particular.
 func localityOf(pod *corev1.Pod) *corev3.Locality {
 	if l := pod.Labels["istio-locality"]; l != "" {
 		parts := strings.SplitN(l, ".", 3)

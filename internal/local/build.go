@@ -20,7 +20,8 @@ const (
 	sampleImage = "lateen/sample"
 )
 
-// fault is a mistake somewhere in a pod's specification, relative to the container or the specification.
+// fault is a mistake somewhere in a pod's specification, relative to the container or the
+// specification.
 type fault struct {
 	severity             source.Severity
 	path, value, message string
@@ -46,8 +47,8 @@ type launch struct {
 	liveness  *probe
 	restart   corev1.RestartPolicy
 	grace     time.Duration // from SIGTERM to SIGKILL
-	// files, if not nil, opens what the process inherits beside its output, as descriptors from 3 on; they are closed here once
-	// it runs.
+	// files, if not nil, opens what the process inherits beside its output, as descriptors from 3
+	// on; they are closed here once it runs.
 	files func() ([]*os.File, error)
 }
 
@@ -60,7 +61,8 @@ const (
 	roleBare                   // app alone
 )
 
-// roleOf reads Istio's injection labels and annotations. A directory is meshed unless it says otherwise: `lateen up` is opt-out.
+// roleOf reads Istio's injection labels and annotations. A directory is meshed unless it says
+// otherwise: `lateen up` is opt-out.
 func roleOf(meta *corev1.Pod, namespace *corev1.Namespace) podRole {
 	if slices.Contains(strings.Split(meta.Annotations["inject.istio.io/templates"], ","), "gateway") {
 		return roleGateway
@@ -87,7 +89,8 @@ type builder struct {
 	grace   time.Duration
 }
 
-// launches are the pod's processes without its Envoy. With a fault that is an error the pod cannot start.
+// launches are the pod's processes without its Envoy. With a fault that is an error the pod cannot
+// start.
 func (b builder) launches() ([]launch, []fault) {
 	spec := &b.in.pod.Spec
 	faults := leftOut(spec)
@@ -120,8 +123,12 @@ func (b builder) launch(c *corev1.Container) (launch, []fault) {
 	case strings.TrimPrefix(image, "docker.io/") == sampleImage:
 		l.argv = []string{b.self, "sample"}
 	default:
-		faults = append(faults, fault{path: "image", value: c.Image, message: "images are not pulled: there is nothing to run",
-			want: "a command that runs a local program, or the image " + sampleImage})
+		faults = append(faults, fault{
+			path:    "image",
+			value:   c.Image,
+			message: "images are not pulled: there is nothing to run",
+			want:    "a command that runs a local program, or the image " + sampleImage,
+		})
 	}
 	l.argv = append(l.argv, c.Args...)
 	for i := range l.argv {
@@ -135,7 +142,8 @@ func (b builder) launch(c *corev1.Container) (launch, []fault) {
 	of := probed{app: b.in.addrs.App, env: l.env, dir: l.dir}
 	l.readiness, fs = readinessOf(c, of)
 	faults = append(faults, fs...)
-	if ports := containerPorts(&corev1.PodSpec{Containers: []corev1.Container{*c}}); b.in.sidecar && b.in.addrs.Pod.IsValid() && len(ports) > 0 {
+	if ports := containerPorts(&corev1.PodSpec{Containers: []corev1.Container{*c}}); b.in.sidecar &&
+		b.in.addrs.Pod.IsValid() && len(ports) > 0 {
 		l.readiness.check = keepsToItself(l.readiness.check, b.in.addrs, ports)
 	}
 	l.liveness, fs = livenessOf(c, of)
@@ -153,7 +161,8 @@ func leftOut(spec *corev1.PodSpec) []fault {
 	}
 	for i, c := range spec.Containers {
 		if len(c.VolumeMounts) > 0 {
-			warn(fmt.Sprintf("containers[%d].volumeMounts", i), "volumes are not mounted: the process sees the local files")
+			warn(fmt.Sprintf("containers[%d].volumeMounts", i),
+				"volumes are not mounted: the process sees the local files")
 		}
 		if c.StartupProbe != nil {
 			warn(fmt.Sprintf("containers[%d].startupProbe", i), "startup probes are not run")

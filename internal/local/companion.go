@@ -14,8 +14,8 @@ import (
 type Companion struct {
 	// Argv is its command line, Environ its whole environment.
 	Argv, Environ []string
-	// Files opens what it inherits as descriptors from 3 on. It is called for each start; what it returns is closed when the
-	// process runs.
+	// Files opens what it inherits as descriptors from 3 on. It is called for each start; what it
+	// returns is closed when the process runs.
 	Files func() ([]*os.File, error)
 	// Monitoring is where it answers /ready.
 	Monitoring netip.AddrPort
@@ -38,9 +38,18 @@ func newCompanion(o Options, s *spawner) *companion {
 			launch: launch{
 				container: controlPlane, argv: o.ControlPlane.Argv, env: o.ControlPlane.Environ, dir: o.StateDir,
 				files: o.ControlPlane.Files, grace: o.Grace,
-				readiness: probe{check: gets(ready, o.ControlPlane.Monitoring), period: 2 * time.Second, timeout: time.Second, success: 1, failure: 3},
+				readiness: probe{
+					check:   gets(ready, o.ControlPlane.Monitoring),
+					period:  2 * time.Second,
+					timeout: time.Second,
+					success: 1,
+					failure: 3,
+				},
 			},
-			log: filepath.Join(o.StateDir, controlPlane+".log"), spawner: s, backoff: o.Backoff, maxBackoff: o.MaxBackoff,
+			log:        filepath.Join(o.StateDir, controlPlane+".log"),
+			spawner:    s,
+			backoff:    o.Backoff,
+			maxBackoff: o.MaxBackoff,
 		},
 	}
 }

@@ -42,7 +42,8 @@ func rolloutOf(d *appsv1.Deployment) rollout {
 	if u := d.Spec.Strategy.RollingUpdate; u != nil && u.MaxSurge != nil {
 		surge = *u.MaxSurge
 	}
-	// Without a surge nothing could ever be replaced, since no ready pod is taken away before its successor is ready.
+	// Without a surge nothing could ever be replaced, since no ready pod is taken away before its
+	// successor is ready.
 	n, err := intstr.GetScaledValueFromIntOrPercent(&surge, r.replicas, true)
 	if err != nil {
 		n = 1
@@ -51,8 +52,9 @@ func rolloutOf(d *appsv1.Deployment) rollout {
 	return r
 }
 
-// planRollout says how many pods of the wanted template to start and which pods to stop now; called again after each change
-// it leads from any state to exactly the wanted replicas, and never below that many ready pods if they were there.
+// planRollout says how many pods of the wanted template to start and which pods to stop now; called
+// again after each change it leads from any state to exactly the wanted replicas, and never below
+// that many ready pods if they were there.
 func planRollout(r rollout) (start int, stop []replica) {
 	var current, old []replica
 	terminating := 0
@@ -87,8 +89,8 @@ func excess(pods []replica, want int) []replica {
 	return sorted[:len(sorted)-want]
 }
 
-// replaced are the old pods that nobody needs any more: those that do not serve, and the ready ones beyond the gap that
-// the new ones leave.
+// replaced are the old pods that nobody needs any more: those that do not serve, and the ready ones
+// beyond the gap that the new ones leave.
 func replaced(old []replica, gap int) []replica {
 	sorted := slices.Clone(old)
 	slices.SortFunc(sorted, dispensableFirst)
@@ -129,7 +131,8 @@ func templateHash(t *corev1.PodTemplateSpec) string {
 	return safeHash(9, string(encoded))
 }
 
-// podName is the name of one replica: the same for the same Deployment, template and ordinal, in every run.
+// podName is the name of one replica: the same for the same Deployment, template and ordinal, in
+// every run.
 func podName(deployment, hash string, ordinal int) string {
 	return fmt.Sprintf("%s-%s-%s", deployment, hash, safeHash(5, deployment, hash, fmt.Sprint(ordinal)))
 }
@@ -147,7 +150,8 @@ func safeHash(length int, parts ...string) string {
 	return string(out)
 }
 
-// selectorMatches reports whether a cluster would take the pods of the template for the Deployment's own.
+// selectorMatches reports whether a cluster would take the pods of the template for the
+// Deployment's own.
 func selectorMatches(d *appsv1.Deployment) bool {
 	s, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	return err == nil && s.Matches(labels.Set(d.Spec.Template.Labels))

@@ -1,34 +1,38 @@
-// Package local plays the kubelet for a laptop: it runs the Deployments and Pods of a source as processes on loopback
-// addresses, each with an Envoy of its own, without root, Docker or Kubernetes.
+// Package local plays the kubelet for a laptop: it runs the Deployments and Pods of a source as
+// processes on loopback addresses, each with an Envoy of its own, without root, Docker or
+// Kubernetes.
 //
 //	directory ──► Runtime ──► pipeline           objects pass through; Pods and EndpointSlices are added,
 //	                 │                           exactly as an API server would deliver them
 //	                 ├── workers: processes, probes, Envoys (report to the loop, own no state of it)
 //	                 └── balancers: a Service of type LoadBalancer listens on 127.0.0.1
 //
-// One goroutine, the loop, owns all state: which pods there are, where they stand, what was published. Planning
-// (roll-outs, endpoints, environments, bootstraps) is pure functions beside it. The package imports api/kinds, source and
-// nothing else of Lateen.
+// One goroutine, the loop, owns all state: which pods there are, where they stand, what was
+// published. Planning (roll-outs, endpoints, environments, bootstraps) is pure functions beside it.
+// The package imports api/kinds, source and nothing else of Lateen.
 //
 // # Addresses
 //
-// Each pod has three addresses that share their last two bytes, so that a person sees which belong together:
+// Each pod has three addresses that share their last two bytes, so that a person sees which belong
+// together:
 //
 //	127.32.y.z  the pod's address: others call it, its Envoy's inbound listeners bind it (status.podIP, POD_IP)
 //	127.64.y.z  the app's address: the container's process must listen here (LATEEN_APP_ADDRESS)
 //	127.96.y.z  the outbound address: its Envoy takes the app's own calls here: the HTTP proxy on port 15080,
 //	            TCP services on their own ports, and the admin interface on port 15000 (LATEEN_OUTBOUND_ADDRESS)
 //
-// A pod without a sidecar listens on its pod address itself, so there the app's address is the same.
+// A pod without a sidecar listens on its pod address itself, so there the app's address is the
+// same.
 //
 // # What differs from a cluster
 //
-// Images are not pulled: a container runs its command, and the image lateen/sample runs the built-in sample server.
-// Init containers, volumes and startup probes are left out, with a warning. A roll-out never takes a ready pod away before its
-// successor is ready (maxUnavailable is 0).
+// Images are not pulled: a container runs its command, and the image lateen/sample runs the
+// built-in sample server. Init containers, volumes and startup probes are left out, with a warning.
+// A roll-out never takes a ready pod away before its successor is ready (maxUnavailable is 0).
 //
 // # Ends
 //
-// Each process leads a process group, which ends as a whole with it and with the runtime. If the runtime itself is killed, the
-// kernel (Linux) ends the processes that it started; what those had started in turn is then on its own.
+// Each process leads a process group, which ends as a whole with it and with the runtime. If the
+// runtime itself is killed, the kernel (Linux) ends the processes that it started; what those had
+// started in turn is then on its own.
 package local

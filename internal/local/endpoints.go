@@ -32,8 +32,8 @@ func hasEndpoints(s *corev1.Service) bool {
 	return len(s.Spec.Selector) > 0 && s.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// endpointSlices are the slices of a Service. As in a cluster, pods whose named ports have different numbers stand in
-// different slices; there is always at least one, named SERVICE-local.
+// endpointSlices are the slices of a Service. As in a cluster, pods whose named ports have
+// different numbers stand in different slices; there is always at least one, named SERVICE-local.
 func endpointSlices(s *corev1.Service, backends []backend) []*discoveryv1.EndpointSlice {
 	if !hasEndpoints(s) {
 		return nil
@@ -69,13 +69,17 @@ func endpointSlices(s *corev1.Service, backends []backend) []*discoveryv1.Endpoi
 			name = fmt.Sprintf("%s-%d", name, i+1)
 		}
 		g := groups[k]
-		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int { return cmp.Compare(a.TargetRef.Name, b.TargetRef.Name) })
+		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int {
+			return cmp.Compare(a.TargetRef.Name, b.TargetRef.Name)
+		})
 		out = append(out, sliceOf(s, name, g.ports, g.endpoints))
 	}
 	return out
 }
 
-func sliceOf(s *corev1.Service, name string, ports []discoveryv1.EndpointPort, eps []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+func sliceOf(
+	s *corev1.Service, name string, ports []discoveryv1.EndpointPort, eps []discoveryv1.Endpoint,
+) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: name,
@@ -112,7 +116,8 @@ func endpointOf(s *corev1.Service, b backend, ports []discoveryv1.EndpointPort) 
 	return e
 }
 
-// resolvePorts are the Service's ports as this pod has them; a named port that the pod lacks is left out.
+// resolvePorts are the Service's ports as this pod has them; a named port that the pod lacks is
+// left out.
 func resolvePorts(s *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
 	var out []discoveryv1.EndpointPort
 	for _, p := range s.Spec.Ports {
@@ -121,7 +126,12 @@ func resolvePorts(s *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort
 			continue
 		}
 		protocol := cmp.Or(p.Protocol, corev1.ProtocolTCP)
-		out = append(out, discoveryv1.EndpointPort{Name: &p.Name, Port: &port, Protocol: &protocol, AppProtocol: p.AppProtocol})
+		out = append(out, discoveryv1.EndpointPort{
+			Name:        &p.Name,
+			Port:        &port,
+			Protocol:    &protocol,
+			AppProtocol: p.AppProtocol,
+		})
 	}
 	return out
 }
@@ -132,7 +142,8 @@ func targetPort(p corev1.ServicePort, pod *corev1.Pod) (int32, bool) {
 	}
 	for _, c := range pod.Spec.Containers {
 		for _, cp := range c.Ports {
-			if cp.Name == p.TargetPort.StrVal && cmp.Or(cp.Protocol, corev1.ProtocolTCP) == cmp.Or(p.Protocol, corev1.ProtocolTCP) {
+			if cp.Name == p.TargetPort.StrVal &&
+				cmp.Or(cp.Protocol, corev1.ProtocolTCP) == cmp.Or(p.Protocol, corev1.ProtocolTCP) {
 				return cp.ContainerPort, true
 			}
 		}

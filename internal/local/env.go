@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// inherited are the caller's variables that containers get: what any local program needs to run at all.
+// inherited are the caller's variables that containers get: what any local program needs to run at
+// all.
 var inherited = []string{"PATH", "HOME", "USER", "SHELL", "TMPDIR", "LANG", "LC_ALL", "TZ", "GOCOVERDIR"}
 
 // surroundings is all that the environment of a pod's containers is made of.
@@ -61,8 +62,9 @@ func inherit(environ []string) *environment {
 	return env
 }
 
-// containerEnv is the environment of one container, in Kubernetes' order: what the runtime gives, services, envFrom, env;
-// later ones win and may refer to earlier ones. Faults name what is missing.
+// containerEnv is the environment of one container, in Kubernetes' order: what the runtime gives,
+// services, envFrom, env; later ones win and may refer to earlier ones. Faults name what is
+// missing.
 func containerEnv(in surroundings, c *corev1.Container) (*environment, []fault) {
 	env := inherit(in.environ)
 	in.setOwn(env)
@@ -80,8 +82,8 @@ func containerEnv(in surroundings, c *corev1.Container) (*environment, []fault) 
 	return env, faults
 }
 
-// setOwn sets what a container must know of its place. An app that ignores LATEEN_APP_ADDRESS and listens on all addresses
-// collides with its own Envoy.
+// setOwn sets what a container must know of its place. An app that ignores LATEEN_APP_ADDRESS and
+// listens on all addresses collides with its own Envoy.
 func (in surroundings) setOwn(env *environment) {
 	env.set("HOSTNAME", in.pod.Name)
 	env.set("POD_IP", in.addrs.Pod.String())
@@ -97,8 +99,9 @@ func (in surroundings) setOwn(env *environment) {
 	env.set("no_proxy", "")
 }
 
-// setServices sets <SERVICE>_SERVICE_HOST and _PORT for ports that are not HTTP: those are called through the listener that the
-// Envoy opens for them on the outbound address. HTTP is called by name through the proxy.
+// setServices sets <SERVICE>_SERVICE_HOST and _PORT for ports that are not HTTP: those are called
+// through the listener that the Envoy opens for them on the outbound address. HTTP is called by
+// name through the proxy.
 func (in surroundings) setServices(env *environment) {
 	if !in.sidecar {
 		return
@@ -187,9 +190,13 @@ func (in surroundings) valueFrom(from *corev1.EnvVarSource) (value string, ok bo
 	case from.FieldRef != nil:
 		value, ok = in.field(from.FieldRef.FieldPath)
 		if !ok {
-			return "", false, &fault{path: "fieldRef.fieldPath", value: from.FieldRef.FieldPath,
-				message: "not a field that can be referred to", want: "metadata.name, metadata.namespace, metadata.uid, " +
-					"metadata.labels['KEY'], metadata.annotations['KEY'], spec.nodeName, spec.serviceAccountName, status.podIP or status.hostIP"}
+			return "", false, &fault{
+				path:    "fieldRef.fieldPath",
+				value:   from.FieldRef.FieldPath,
+				message: "not a field that can be referred to",
+				want: "metadata.name, metadata.namespace, metadata.uid, metadata.labels['KEY'], " +
+					"metadata.annotations['KEY'], spec.nodeName, spec.serviceAccountName, status.podIP or status.hostIP",
+			}
 		}
 		return value, true, nil
 	case from.ConfigMapKeyRef != nil:

@@ -28,8 +28,12 @@ func TestEnvoyTakesTheBootstrap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			content, err := bootstrap{
 				pod: &corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{"istio-locality": "r.z"}},
-					Spec:       corev1.PodSpec{ServiceAccountName: "web", NodeName: nodeName},
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: "shop",
+						Name:      "web-1",
+						Labels:    map[string]string{"istio-locality": "r.z"},
+					},
+					Spec: corev1.PodSpec{ServiceAccountName: "web", NodeName: nodeName},
 				},
 				addrs: addressesOf(9), role: role, workload: "web", xds: netip.MustParseAddrPort("127.0.0.1:15010"),
 				token: "t", version: "1.31.0",
@@ -44,14 +48,17 @@ func TestEnvoyTakesTheBootstrap(t *testing.T) {
 	}
 }
 
-// emptyMesh answers each first request of a type with nothing, as a control plane that has no configuration.
+// emptyMesh answers each first request of a type with nothing, as a control plane that has no
+// configuration.
 type emptyMesh struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	seen chan metadata.MD
 	node chan string
 }
 
-func (s *emptyMesh) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+func (s *emptyMesh) DeltaAggregatedResources(
+	stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
+) error {
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	s.seen <- md
 	for first := true; ; first = false {
@@ -66,7 +73,10 @@ func (s *emptyMesh) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscov
 			s.node <- req.GetNode().GetId()
 		}
 		if req.GetResponseNonce() == "" {
-			if err := stream.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: req.GetTypeUrl(), Nonce: "1"}); err != nil {
+			if err := stream.Send(&discoveryv3.DeltaDiscoveryResponse{
+				TypeUrl: req.GetTypeUrl(),
+				Nonce:   "1",
+			}); err != nil {
 				return err
 			}
 		}
@@ -85,7 +95,8 @@ func TestRealEnvoyBecomesReadyAndEnds(t *testing.T) {
 	defer server.Stop()
 
 	asked, proxy := 0, ""
-	settled := func(context.Context) ([]string, error) { // the control plane dies, is back, and then the Envoy is back too
+	// the control plane dies, is back, and then the Envoy is back too
+	settled := func(context.Context) ([]string, error) {
 		asked++
 		switch asked {
 		case 1:

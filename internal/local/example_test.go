@@ -19,7 +19,8 @@ func TestBookinfoRuns(t *testing.T) {
 		workloads = append(workloads, p.Workload)
 		require.Equal(t, p.Workload == "ingressgateway", p.Gateway)
 	}
-	require.Equal(t, "details-v1 ingressgateway productpage-v1 ratings-v1 reviews-v1 reviews-v2 reviews-v3", strings.Join(workloads, " "))
+	require.Equal(t, "details-v1 ingressgateway productpage-v1 ratings-v1 reviews-v1 reviews-v2 reviews-v3",
+		strings.Join(workloads, " "))
 	m.world.mu.Lock()
 	defer m.world.mu.Unlock()
 	for origin, problems := range m.world.reports {

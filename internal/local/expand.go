@@ -2,8 +2,9 @@ package local
 
 import "strings"
 
-// expand replaces $(NAME) by the variable's value, as Kubernetes does in command, args and env: $$(NAME) stands for
-// the text $(NAME), a name that is not defined stays as it is written, and so does a lone $.
+// expand replaces $(NAME) by the variable's value, as Kubernetes does in command, args and env:
+// $$(NAME) stands for the text $(NAME), a name that is not defined stays as it is written, and so
+// does a lone $.
 func expand(s string, lookup func(string) (string, bool)) string {
 	var b strings.Builder
 	for {

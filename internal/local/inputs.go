@@ -43,7 +43,8 @@ func newInputs() *inputs {
 	}
 }
 
-// apply takes one change in. It is true when the runtime publishes the object itself: a Pod gets its status first.
+// apply takes one change in. It is true when the runtime publishes the object itself: a Pod gets
+// its status first.
 func (in *inputs) apply(c source.Change) (own bool) {
 	switch c.Key.Kind {
 	case kinds.Deployment:
@@ -110,7 +111,8 @@ func (in *inputs) eachService(visit func(*corev1.Service)) {
 	}
 }
 
-// hasAccount reports whether pods may run as the service account; every namespace has one named default.
+// hasAccount reports whether pods may run as the service account; every namespace has one named
+// default.
 func (in *inputs) hasAccount(namespace, name string) bool {
 	return name == "default" || in.accounts[source.Key{Kind: kinds.ServiceAccount, Namespace: namespace, Name: name}]
 }
@@ -132,13 +134,27 @@ func (in *inputs) owners() []owner {
 	var out []owner
 	for key, d := range in.deployments {
 		t := &d.object.Spec.Template
-		out = append(out, owner{key: key, origin: d.origin, path: "spec.template.spec", meta: t.ObjectMeta, spec: &t.Spec,
-			hash: templateHash(t), template: true})
+		out = append(out, owner{
+			key:      key,
+			origin:   d.origin,
+			path:     "spec.template.spec",
+			meta:     t.ObjectMeta,
+			spec:     &t.Spec,
+			hash:     templateHash(t),
+			template: true,
+		})
 	}
 	for key, p := range in.pods {
 		meta := metav1.ObjectMeta{Labels: p.object.Labels, Annotations: p.object.Annotations}
 		t := &corev1.PodTemplateSpec{ObjectMeta: meta, Spec: p.object.Spec}
-		out = append(out, owner{key: key, origin: p.origin, path: "spec", meta: meta, spec: &t.Spec, hash: templateHash(t)})
+		out = append(out, owner{
+			key:    key,
+			origin: p.origin,
+			path:   "spec",
+			meta:   meta,
+			spec:   &t.Spec,
+			hash:   templateHash(t),
+		})
 	}
 	slices.SortFunc(out, func(a, b owner) int { return cmp.Compare(a.key.String(), b.key.String()) })
 	return out

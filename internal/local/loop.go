@@ -17,8 +17,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// loop owns all state of a runtime. Each round takes an event or reports in, plans what follows, tells the world, and
-// only then lets workers act on it: a pod is known before its Envoy calls, and leaves the endpoints before it drains.
+// loop owns all state of a runtime. Each round takes an event or reports in, plans what follows,
+// tells the world, and only then lets workers act on it: a pod is known before its Envoy calls, and
+// leaves the endpoints before it drains.
 type loop struct {
 	runtime *Runtime
 	opts    Options
@@ -42,10 +43,18 @@ type loop struct {
 
 func newLoop(ctx context.Context, r *Runtime, sink source.Sink, s *spawner) *loop {
 	l := &loop{
-		runtime: r, opts: r.opts, sink: sink, spawner: s,
-		events: make(chan source.Event), reports: make(chan report),
-		in: newInputs(), pods: map[source.Key]*pod{}, addresses: newAllocator(r.opts.CoolDown),
-		balancers: newBalancers(ctx, r.opts.FreePorts), published: map[source.Key]metav1.Object{}, problems: map[string][]source.Problem{},
+		runtime:   r,
+		opts:      r.opts,
+		sink:      sink,
+		spawner:   s,
+		events:    make(chan source.Event),
+		reports:   make(chan report),
+		in:        newInputs(),
+		pods:      map[source.Key]*pod{},
+		addresses: newAllocator(r.opts.CoolDown),
+		balancers: newBalancers(ctx, r.opts.FreePorts),
+		published: map[source.Key]metav1.Object{},
+		problems:  map[string][]source.Problem{},
 	}
 	if r.opts.ControlPlane != nil {
 		l.companion = newCompanion(r.opts, s)
@@ -226,7 +235,8 @@ func (l *loop) planDeployment(o owner, now time.Time, mark func(*pod)) {
 	}
 }
 
-// planPod keeps one pod for a Pod object. A changed one is replaced once the old has ended: they have the same name.
+// planPod keeps one pod for a Pod object. A changed one is replaced once the old has ended: they
+// have the same name.
 func (l *loop) planPod(o owner, now time.Time, mark func(*pod)) {
 	p := l.pods[o.key]
 	switch {
@@ -279,7 +289,8 @@ func (l *loop) closed(p *pod, now time.Time) []int32 {
 	return closed
 }
 
-// watchPorts tells each Envoy's worker at which ports the services expect it to listen, of those where it was not seen to yet.
+// watchPorts tells each Envoy's worker at which ports the services expect it to listen, of those
+// where it was not seen to yet.
 func (l *loop) watchPorts() {
 	for _, p := range l.pods {
 		if p.started && p.role != roleBare && p.terminating == nil {
@@ -306,7 +317,12 @@ func (l *loop) addObjects(out *source.Event, now time.Time) {
 	})
 	for _, key := range slices.SortedFunc(maps.Keys(objects), source.Key.Compare) {
 		if !equality.Semantic.DeepEqual(l.published[key], objects[key]) {
-			out.Changes = append(out.Changes, source.Change{Key: key, Object: objects[key], Origin: l.origin(key), ObservedAt: now})
+			out.Changes = append(out.Changes, source.Change{
+				Key:        key,
+				Object:     objects[key],
+				Origin:     l.origin(key),
+				ObservedAt: now,
+			})
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(l.published), source.Key.Compare) {

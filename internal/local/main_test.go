@@ -22,7 +22,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
 
-// TestMain plays the programs that the runtime starts: the lateen binary with its sample server, and an Envoy.
+// TestMain plays the programs that the runtime starts: the lateen binary with its sample server,
+// and an Envoy.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -61,8 +62,12 @@ func playSample(args []string) error {
 func playDoomed(dir string) error {
 	script := "echo $$$$ >" + filepath.Join(dir, "pid") + "; exec sleep 1000"
 	r, err := New(memory.New(bare("orphan", script)), Options{
-		Envoy: "/bin/false", Self: "/bin/false", StateDir: filepath.Join(dir, "state"), WorkDir: dir, Environ: os.Environ(),
-		XDS: netip.MustParseAddrPort("127.0.0.1:15010"),
+		Envoy:    "/bin/false",
+		Self:     "/bin/false",
+		StateDir: filepath.Join(dir, "state"),
+		WorkDir:  dir,
+		Environ:  os.Environ(),
+		XDS:      netip.MustParseAddrPort("127.0.0.1:15010"),
 	})
 	if err != nil {
 		return err
@@ -70,9 +75,10 @@ func playDoomed(dir string) error {
 	return r.Run(context.Background(), func(source.Event) {})
 }
 
-// playEnvoy forwards the pod's port (label "port") from the pod's address to the app's, and answers on its admin interface.
-// It listens for the app's own calls too, and answers none of them. It cuts what is in flight on SIGTERM, as Envoy does. With a
-// file holdFile beside its bootstrap it opens the pod's port only when that has gone.
+// playEnvoy forwards the pod's port (label "port") from the pod's address to the app's, and answers
+// on its admin interface. It listens for the app's own calls too, and answers none of them. It cuts
+// what is in flight on SIGTERM, as Envoy does. With a file holdFile beside its bootstrap it opens
+// the pod's port only when that has gone.
 func playEnvoy(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -13,7 +13,8 @@ type Notice struct {
 	Bad bool
 	// Pod is "namespace/name", empty when the notice is about the runtime itself.
 	Pod string
-	// Container is the process's container, "istio-proxy" for Envoy; empty when the notice is about the whole pod.
+	// Container is the process's container, "istio-proxy" for Envoy; empty when the notice is about
+	// the whole pod.
 	Container string
 	// Text says what happened: "exited with status 1, starts again in 500ms".
 	Text string

@@ -11,45 +11,59 @@ import (
 
 // Options is what a Runtime needs from its caller. Zero durations take the defaults stated.
 type Options struct {
-	// Envoy is the path of the Envoy binary; like all paths here it may be relative to where New is called.
+	// Envoy is the path of the Envoy binary; like all paths here it may be relative to where New is
+	// called.
 	Envoy string
-	// Self is the path of the running lateen binary; containers of the image lateen/sample run "Self sample ARGS".
+	// Self is the path of the running lateen binary; containers of the image lateen/sample run
+	// "Self sample ARGS".
 	Self string
 	// StateDir takes bootstraps and logs; a second runtime on the same directory is refused.
 	StateDir string
-	// WorkDir is the working directory of containers that name none, and what relative ones start from.
+	// WorkDir is the working directory of containers that name none, and what relative ones start
+	// from.
 	WorkDir string
-	// Environ is the caller's environment; containers inherit only what every local program needs of it (PATH, HOME, …).
+	// Environ is the caller's environment; containers inherit only what every local program needs
+	// of it (PATH, HOME, …).
 	Environ []string
-	// XDS is the control plane's plaintext xDS address, which each Envoy connects to with its token.
+	// XDS is the control plane's plaintext xDS address, which each Envoy connects to with its
+	// token.
 	XDS netip.AddrPort
 	// IstioVersion is what proxies claim in their node metadata (ISTIO_VERSION).
 	IstioVersion string
-	// Tokens takes each pod's token while the pod lives. Nil: proxies get tokens that nobody can look up.
+	// Tokens takes each pod's token while the pod lives. Nil: proxies get tokens that nobody can
+	// look up.
 	Tokens *Tokens
-	// Notify gets one-line events. It is called from the loop, so it must not block. Nil: nobody is told.
+	// Notify gets one-line events. It is called from the loop, so it must not block. Nil: nobody is
+	// told.
 	Notify func(Notice)
-	// Settled returns once every connected proxy has accepted configuration that covers all that the runtime has delivered so
-	// far, and names those proxies ("pod.namespace"). Nil: a terminating pod serves for Farewell, whatever proxies know.
+	// Settled returns once every connected proxy has accepted configuration that covers all that
+	// the runtime has delivered so far, and names those proxies ("pod.namespace"). Nil: a
+	// terminating pod serves for Farewell, whatever proxies know.
 	Settled func(ctx context.Context) (proxies []string, err error)
-	// ControlPlane is run beside the pods and started again when it ends; nil if the control plane is not a process of its own.
+	// ControlPlane is run beside the pods and started again when it ends; nil if the control plane
+	// is not a process of its own.
 	ControlPlane *Companion
 
-	// FreePorts opens the entrances at free ports instead of those that their Services name, for a runtime beside another.
+	// FreePorts opens the entrances at free ports instead of those that their Services name, for a
+	// runtime beside another.
 	FreePorts bool
 
-	// Farewell bounds how long a terminating pod waits until every proxy knows that it goes: 30 s, within which a control plane
-	// that died is back. terminationGracePeriodSeconds bounds it too.
+	// Farewell bounds how long a terminating pod waits until every proxy knows that it goes: 30 s,
+	// within which a control plane that died is back. terminationGracePeriodSeconds bounds it too.
 	Farewell time.Duration
-	// Drain bounds how long a terminating pod then goes on serving the requests and connections that it has: 5 s.
+	// Drain bounds how long a terminating pod then goes on serving the requests and connections
+	// that it has: 5 s.
 	Drain time.Duration
 	// Grace caps terminationGracePeriodSeconds, the time from SIGTERM to SIGKILL: 5 s.
 	Grace time.Duration
-	// CoolDown is how long an ended pod's addresses stay unused, so that no stale endpoint reaches another pod: 30 s.
+	// CoolDown is how long an ended pod's addresses stay unused, so that no stale endpoint reaches
+	// another pod: 30 s.
 	CoolDown time.Duration
-	// Backoff is the pause before a crashed process is started again; it doubles up to MaxBackoff: 500 ms, 30 s.
+	// Backoff is the pause before a crashed process is started again; it doubles up to MaxBackoff:
+	// 500 ms, 30 s.
 	Backoff, MaxBackoff time.Duration
-	// ListenWait is how long the endpoint of a ready pod is held back until its Envoy listens at the service's port: 10 s.
+	// ListenWait is how long the endpoint of a ready pod is held back until its Envoy listens at
+	// the service's port: 10 s.
 	ListenWait time.Duration
 }
 

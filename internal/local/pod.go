@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// AppAddress and OutboundAddress are the annotations that say where a pod's process listens, and where its Envoy
-	// takes the process's own calls.
+	// AppAddress and OutboundAddress are the annotations that say where a pod's process listens,
+	// and where its Envoy takes the process's own calls.
 	AppAddress      = "lateen.io/app-address"
 	OutboundAddress = "lateen.io/outbound-address"
 
@@ -100,7 +100,8 @@ func setKey(m *map[string]string, key, value string) {
 	(*m)[key] = value
 }
 
-// assign gives the pod its addresses. Without a sidecar nothing stands between the pod's address and its process.
+// assign gives the pod its addresses. Without a sidecar nothing stands between the pod's address
+// and its process.
 func (p *pod) assign(a addresses) {
 	if p.role == roleBare {
 		a.App = a.Pod
@@ -136,7 +137,9 @@ func (p *pod) container(name string) *container {
 
 // isReady: each process runs and is well, Envoy among them.
 func (p *pod) isReady() bool {
-	return p.started && len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *container) bool { return !c.ready })
+	return p.started && len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *container) bool {
+		return !c.ready
+	})
 }
 
 // want records the ports at which services reach the pod.
@@ -153,9 +156,10 @@ func (p *pod) unseen(wanted []int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(wanted), func(n int32) bool { return p.ports[n] != nil && p.ports[n].open })
 }
 
-// closedPorts are those of the wanted ports at which others would find nobody yet, and the time until which they
-// are waited for: after it the endpoint is announced all the same, so that a port which the Envoy never opens becomes an error
-// that callers see. A gateway counts as open with any one port: which of its Service's ports it opens is up to Gateways.
+// closedPorts are those of the wanted ports at which others would find nobody yet, and the time
+// until which they are waited for: after it the endpoint is announced all the same, so that a port
+// which the Envoy never opens becomes an error that callers see. A gateway counts as open with any
+// one port: which of its Service's ports it opens is up to Gateways.
 func (p *pod) closedPorts(wanted []int32, wait time.Duration, now time.Time) (closed []int32, until time.Time) {
 	if p.role == roleBare || p.readySince.IsZero() {
 		return nil, time.Time{}
@@ -205,7 +209,8 @@ func (p *pod) hear(r report) (n Notice, tell bool) {
 	return n, tell
 }
 
-// hear takes in what the process's supervisor reports, and says whether people should hear of it, and as something bad.
+// hear takes in what the process's supervisor reports, and says whether people should hear of it,
+// and as something bad.
 func (c *container) hear(r report) (tell, bad bool) {
 	switch r.kind {
 	case processStarted:

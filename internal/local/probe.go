@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// eager is how often a process that has not been ready yet is asked, whatever its probe's period: on a laptop,
-// people wait for it.
+// eager is how often a process that has not been ready yet is asked, whatever its probe's period:
+// on a laptop, people wait for it.
 const eager = 100 * time.Millisecond
 
 // check asks a process once whether it is well.
@@ -40,7 +40,8 @@ type probed struct {
 	dir string
 }
 
-// readinessOf is the container's readiness probe; without one it is ready when its first port accepts connections.
+// readinessOf is the container's readiness probe; without one it is ready when its first port
+// accepts connections.
 func readinessOf(c *corev1.Container, of probed) (probe, []fault) {
 	if c.ReadinessProbe == nil {
 		p := probe{once: true, period: eager, timeout: time.Second, success: 1, failure: 1}
@@ -75,8 +76,11 @@ func probeOf(c *corev1.Container, p *corev1.Probe, of probed, path string) (prob
 		return int(n)
 	}
 	out := probe{
-		delay: seconds(p.InitialDelaySeconds, 0), period: seconds(p.PeriodSeconds, 10), timeout: seconds(p.TimeoutSeconds, 1),
-		success: times(p.SuccessThreshold, 1), failure: times(p.FailureThreshold, 3),
+		delay:   seconds(p.InitialDelaySeconds, 0),
+		period:  seconds(p.PeriodSeconds, 10),
+		timeout: seconds(p.TimeoutSeconds, 1),
+		success: times(p.SuccessThreshold, 1),
+		failure: times(p.FailureThreshold, 3),
 	}
 	check, f := checkOf(c, p, of)
 	if f != nil {
@@ -137,8 +141,8 @@ func dials(port int32, at netip.Addr) check {
 	}
 }
 
-// keepsToItself fails a process that listens on all addresses: its Envoy could not have the port, and calls from others
-// would reach the process past its Envoy.
+// keepsToItself fails a process that listens on all addresses: its Envoy could not have the port,
+// and calls from others would reach the process past its Envoy.
 func keepsToItself(well check, addrs addresses, ports []int32) check {
 	return func(ctx context.Context) error {
 		if err := well(ctx); err != nil {
@@ -146,8 +150,8 @@ func keepsToItself(well check, addrs addresses, ports []int32) check {
 		}
 		for _, port := range ports {
 			if dials(port, addrs.nobody())(ctx) == nil {
-				return fmt.Errorf("port %d is open on all addresses: the process must listen at %s alone (LATEEN_APP_ADDRESS), "+
-					"since its Envoy listens at the same port of %s", port, addrs.App, addrs.Pod)
+				return fmt.Errorf("port %d is open on all addresses: the process must listen at %s alone "+
+					"(LATEEN_APP_ADDRESS), since its Envoy listens at the same port of %s", port, addrs.App, addrs.Pod)
 			}
 		}
 		return nil
@@ -206,7 +210,8 @@ func executes(command []string, of probed) check {
 	}
 }
 
-// watch asks until the context ends and tells each change of mind, and why the process is not well yet.
+// watch asks until the context ends and tells each change of mind, and why the process is not well
+// yet.
 func (p probe) watch(ctx context.Context, tell func(well bool, why string)) {
 	if p.check == nil {
 		tell(true, "")

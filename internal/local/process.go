@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// process is one running child and everything that it started: they share a process group of their own.
+// process is one running child and everything that it started: they share a process group of their
+// own.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed after the leader was reaped and the rest of the group killed
@@ -50,8 +51,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// wait reaps the leader. What is left of its group is killed first, while the leader's process id is still taken, so
-// that the signal cannot reach anybody else.
+// wait reaps the leader. What is left of its group is killed first, while the leader's process id
+// is still taken, so that the signal cannot reach anybody else.
 func (p *process) wait() {
 	defer close(p.done)
 	if !awaitExit(p.cmd.Process.Pid) {
@@ -89,8 +90,8 @@ func (p *process) stop(grace time.Duration) {
 	}
 }
 
-// spawner starts all processes from one operating-system thread that lives as long as the runtime: a child tied to its
-// parent dies with the thread that started it, not with the process as a whole.
+// spawner starts all processes from one operating-system thread that lives as long as the runtime:
+// a child tied to its parent dies with the thread that started it, not with the process as a whole.
 type spawner struct {
 	requests chan func() // unbuffered: a worker waits its turn
 }
@@ -129,7 +130,8 @@ func (s *spawner) start(ctx context.Context, l launch, log *os.File) (p *process
 const (
 	tailLines = 10
 	tailBytes = 4 << 10
-	// logLimit is the size beyond which a log is set aside (one generation is kept) when its process starts again.
+	// logLimit is the size beyond which a log is set aside (one generation is kept) when its
+	// process starts again.
 	logLimit = 10 << 20
 )
 

@@ -17,7 +17,8 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// awaitExit returns when the child has ended, and leaves it to be reaped; it is false when that cannot be told.
+// awaitExit returns when the child has ended, and leaves it to be reaped; it is false when that
+// cannot be told.
 func awaitExit(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -4,7 +4,8 @@ package local
 
 import "syscall"
 
-// tiedGroup makes a child lead a group of its own. Elsewhere than on Linux it survives a killed parent.
+// tiedGroup makes a child lead a group of its own. Elsewhere than on Linux it survives a killed
+// parent.
 func tiedGroup() *syscall.SysProcAttr { return ownGroup() }
 
 // ownGroup makes a child lead a group of its own.

@@ -52,8 +52,11 @@ func TestEnvironment(t *testing.T) {
 		},
 		addrs: addressesOf(4), sidecar: true, environ: []string{"PATH=/bin", "SECRET=x"},
 		services: map[string]*corev1.Service{
-			"my-db": {Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mysql", Port: 3306}, {Name: "http-admin", Port: 80}}}},
-			"web":   {Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}},
+			"my-db": {Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
+				{Name: "mysql", Port: 3306},
+				{Name: "http-admin", Port: 80},
+			}}},
+			"web": {Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}},
 		},
 		configMaps: map[string]*corev1.ConfigMap{"c": {Data: map[string]string{"k": "v"}}},
 	}
@@ -72,7 +75,8 @@ func TestEnvironment(t *testing.T) {
 		Env: []corev1.EnvVar{
 			{Name: "A", Value: "a"}, {Name: "B", Value: "$(A)/$(C_k)/$(LATER)"}, {Name: "LATER", Value: "x"},
 			{Name: "LABEL", ValueFrom: field("metadata.labels['app']")}, {Name: "IP", ValueFrom: field("status.podIP")},
-			{Name: "ACCOUNT", ValueFrom: field("spec.serviceAccountName")}, {Name: "KEY", ValueFrom: key("c", "k", nil)},
+			{Name: "ACCOUNT", ValueFrom: field("spec.serviceAccountName")},
+			{Name: "KEY", ValueFrom: key("c", "k", nil)},
 			{Name: "ABSENT", ValueFrom: key("c", "none", &yes)}, {Name: "BAD", ValueFrom: key("c", "none", nil)},
 			{Name: "WORSE", ValueFrom: field("spec.containers")},
 		},
@@ -143,11 +147,15 @@ func TestAddressesAreNeverSpecial(t *testing.T) {
 	})
 }
 
-// TestRolloutKeepsServing plays a roll-out in random order: it ends where it should, never takes more pods than allowed, and never
-// has fewer ready pods than it must.
+// TestRolloutKeepsServing plays a roll-out in random order: it ends where it should, never takes
+// more pods than allowed, and never has fewer ready pods than it must.
 func TestRolloutKeepsServing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := rollout{hash: "new", replicas: rapid.IntRange(0, 6).Draw(t, "replicas"), surge: rapid.IntRange(1, 3).Draw(t, "surge")}
+		r := rollout{
+			hash:     "new",
+			replicas: rapid.IntRange(0, 6).Draw(t, "replicas"),
+			surge:    rapid.IntRange(1, 3).Draw(t, "surge"),
+		}
 		for i := range rapid.IntRange(0, 6).Draw(t, "old") {
 			r.have = append(r.have, replica{ordinal: i, hash: "old", ready: rapid.Bool().Draw(t, "ready")})
 		}
@@ -190,13 +198,23 @@ func TestRolloutKeepsServing(t *testing.T) {
 
 func TestRolloutSurge(t *testing.T) {
 	old := replica{hash: "old", ready: true}
-	start, stop := planRollout(rollout{replicas: 2, surge: 1, hash: "new", have: []replica{old, {ordinal: 1, hash: "old", ready: true}}})
+	start, stop := planRollout(rollout{
+		replicas: 2,
+		surge:    1,
+		hash:     "new",
+		have:     []replica{old, {ordinal: 1, hash: "old", ready: true}},
+	})
 	require.Equal(t, 1, start)
 	require.Empty(t, stop)
 	start, stop = planRollout(rollout{replicas: 2, surge: 1, hash: "new", recreate: true, have: []replica{old}})
 	require.Zero(t, start)
 	require.Equal(t, []replica{old}, stop)
-	start, _ = planRollout(rollout{replicas: 2, hash: "new", recreate: true, have: []replica{{hash: "old", terminating: true}}})
+	start, _ = planRollout(rollout{
+		replicas: 2,
+		hash:     "new",
+		recreate: true,
+		have:     []replica{{hash: "old", terminating: true}},
+	})
 	require.Zero(t, start)
 }
 
@@ -210,8 +228,12 @@ func TestEndpointSlices(t *testing.T) {
 	}
 	newBackend := func(name, ip string, port int32, b backend) backend {
 		b.pod = &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web", "istio-locality": "r.z.s"}},
-			Status:     corev1.PodStatus{PodIP: ip},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default",
+				Name:      name,
+				Labels:    map[string]string{"app": "web", "istio-locality": "r.z.s"},
+			},
+			Status: corev1.PodStatus{PodIP: ip},
 		}
 		b.pod.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: port}}}}
 		return b
@@ -315,9 +337,11 @@ func TestNamesAreStable(t *testing.T) {
 
 func TestEnvoyIsIdleWithoutActiveRequests(t *testing.T) {
 	idle := func(lines ...string) bool { return isIdle(strings.NewReader(strings.Join(lines, "\n"))) }
-	require.True(t, idle("http.admin.downstream_rq_active: 1", "http.inbound.downstream_rq_active: 0", "http.inbound.downstream_cx_active: 3"))
+	require.True(t, idle("http.admin.downstream_rq_active: 1", "http.inbound.downstream_rq_active: 0",
+		"http.inbound.downstream_cx_active: 3"))
 	require.False(t, idle("http.inbound.downstream_rq_active: 2"))
-	require.True(t, idle("cluster.inbound|9400||;.upstream_rq_active: 0", "cluster.outbound|9400||db;.upstream_rq_active: 1"))
+	require.True(t, idle("cluster.inbound|9400||;.upstream_rq_active: 0",
+		"cluster.outbound|9400||db;.upstream_rq_active: 1"))
 	require.False(t, idle("cluster.inbound|9400||;.upstream_rq_active: 1"), "a TCP connection")
 }
 
@@ -330,16 +354,25 @@ func TestRestartPolicy(t *testing.T) {
 }
 
 func TestOriginsOfReportsAreTheRuntimesOwn(t *testing.T) {
-	require.Equal(t, "running Pod default/web", reportOrigin(source.Key{Kind: kinds.Pod, Namespace: "default", Name: "web"}))
+	require.Equal(t, "running Pod default/web", reportOrigin(source.Key{
+		Kind:      kinds.Pod,
+		Namespace: "default",
+		Name:      "web",
+	}))
 }
 
 func TestPathsAreResolvedOnce(t *testing.T) {
 	t.Chdir("/")
 	r, err := New(nil, Options{
-		Envoy: ".tools/envoy", Self: "bin/lateen", StateDir: ".lateen/x", WorkDir: "shop", XDS: netip.MustParseAddrPort("127.0.0.1:15010"),
+		Envoy:    ".tools/envoy",
+		Self:     "bin/lateen",
+		StateDir: ".lateen/x",
+		WorkDir:  "shop",
+		XDS:      netip.MustParseAddrPort("127.0.0.1:15010"),
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{"/.tools/envoy", "/bin/lateen", "/.lateen/x", "/shop"}, []string{r.opts.Envoy, r.opts.Self, r.opts.StateDir, r.opts.WorkDir})
+	require.Equal(t, []string{"/.tools/envoy", "/bin/lateen", "/.lateen/x", "/shop"},
+		[]string{r.opts.Envoy, r.opts.Self, r.opts.StateDir, r.opts.WorkDir})
 	_, err = New(nil, Options{Envoy: "envoy", Self: "lateen", StateDir: "x"})
 	require.ErrorContains(t, err, "want the control plane's address")
 }

@@ -81,7 +81,11 @@ func (w *world) await(t *testing.T, condition func() bool) {
 func (w *world) endpoints(service string) (out []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slice, ok := w.objects[source.Key{Kind: kinds.EndpointSlice, Namespace: "default", Name: service + "-local"}].(*discoveryv1.EndpointSlice)
+	slice, ok := w.objects[source.Key{
+		Kind:      kinds.EndpointSlice,
+		Namespace: "default",
+		Name:      service + "-local",
+	}].(*discoveryv1.EndpointSlice)
 	if !ok {
 		return nil
 	}
@@ -115,7 +119,11 @@ func runSource(t *testing.T, opts Options, upstream source.Source) *mesh {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	m := &mesh{
-		world:   &world{objects: map[source.Key]metav1.Object{}, reports: map[string][]source.Problem{}, changed: make(chan struct{})},
+		world: &world{
+			objects: map[source.Key]metav1.Object{},
+			reports: map[string][]source.Problem{},
+			changed: make(chan struct{}),
+		},
 		notices: make(chan Notice, 1000),
 	}
 	if opts.Envoy == "" {
@@ -124,7 +132,8 @@ func runSource(t *testing.T, opts Options, upstream source.Source) *mesh {
 	if !opts.XDS.IsValid() {
 		opts.XDS = netip.MustParseAddrPort("127.0.0.1:15010")
 	}
-	opts.Self, opts.StateDir, opts.WorkDir, opts.Environ = self, filepath.Join(t.TempDir(), "state"), t.TempDir(), os.Environ()
+	opts.Self, opts.StateDir = self, filepath.Join(t.TempDir(), "state")
+	opts.WorkDir, opts.Environ = t.TempDir(), os.Environ()
 	opts.Backoff, opts.IstioVersion = 10*time.Millisecond, "1.31.0"
 	opts.Notify = func(n Notice) { m.notices <- n }
 	m.Runtime, err = New(upstream, opts)
@@ -194,7 +203,10 @@ func bare(name, script string) source.Change {
 func service(name string) source.Change {
 	return memory.Upsert(kinds.Service, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Name: "http", Port: 9080}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": name},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 9080}},
+		},
 	})
 }
 
@@ -230,7 +242,8 @@ func TestPodsServeAndAreAnnounced(t *testing.T) {
 	require.Equal(t, "default", published.Spec.ServiceAccountName)
 }
 
-// TestNoRequestFailsWhileScaling keeps a load on a service through scaling up, down and a new version.
+// TestNoRequestFailsWhileScaling keeps a load on a service through scaling up, down and a new
+// version.
 func TestNoRequestFailsWhileScaling(t *testing.T) {
 	var proxies atomic.Pointer[mesh]
 	// Each request of the load below looks at the endpoints, and holds this until it is answered.
@@ -299,8 +312,8 @@ func TestCrashIsShownAndRestarted(t *testing.T) {
 	require.Contains(t, s.Pods[0].Why, "starts again in")
 }
 
-// TestEndpointWaitsForTheNextEnvoy kills an Envoy: although the next one says that it is ready, its endpoint comes back only when it
-// listens at the ports at which the one before did.
+// TestEndpointWaitsForTheNextEnvoy kills an Envoy: although the next one says that it is ready, its
+// endpoint comes back only when it listens at the ports at which the one before did.
 func TestEndpointWaitsForTheNextEnvoy(t *testing.T) {
 	m := run(t, Options{ListenWait: patience}, service("web"), deployment("web", 1, nil))
 	pod := m.await(t, (*Snapshot).Ready).Pods[0]
@@ -308,7 +321,9 @@ func TestEndpointWaitsForTheNextEnvoy(t *testing.T) {
 	hold := filepath.Join(m.opts.StateDir, "pods", "default", pod.Name, holdFile)
 	require.NoError(t, os.WriteFile(hold, nil, 0o600))
 	envoy := func(s *Snapshot) ProcessStatus {
-		return s.Pods[0].Processes[slices.IndexFunc(s.Pods[0].Processes, func(p ProcessStatus) bool { return p.Name == proxyContainer })]
+		return s.Pods[0].Processes[slices.IndexFunc(s.Pods[0].Processes, func(p ProcessStatus) bool {
+			return p.Name == proxyContainer
+		})]
 	}
 	require.NoError(t, syscall.Kill(envoy(m.Snapshot()).PID, syscall.SIGKILL))
 	s := m.await(t, func(s *Snapshot) bool { return envoy(s).Restarts == 1 && envoy(s).Ready })
@@ -390,7 +405,8 @@ func TestListeningOnAllAddressesIsExplained(t *testing.T) {
 		d.Spec.Template.Spec.Containers[0].Args = []string{"--port", "29081", "--address", "0.0.0.0"}
 	}))
 	m.await(t, func(s *Snapshot) bool {
-		return len(s.Pods) == 1 && strings.Contains(s.Pods[0].Why, "open on all addresses: the process must listen at "+s.Pods[0].App.String())
+		return len(s.Pods) == 1 &&
+			strings.Contains(s.Pods[0].Why, "open on all addresses: the process must listen at "+s.Pods[0].App.String())
 	})
 }
 

@@ -16,10 +16,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// retryAfter is the pause before starting a pod is tried again, when what failed may pass by itself.
+// retryAfter is the pause before starting a pod is tried again, when what failed may pass by
+// itself.
 const retryAfter = time.Second
 
-// prepare gives addresses and processes to pods that can start now, which it returns; the others know why they cannot.
+// prepare gives addresses and processes to pods that can start now, which it returns; the others
+// know why they cannot.
 func (l *loop) prepare(now time.Time) (starting []*pod) {
 	for _, p := range l.sortedPods() {
 		if p.started || p.terminating != nil {
@@ -117,8 +119,9 @@ func (l *loop) envoy(p *pod, dir string) (launch, error) {
 	}, nil
 }
 
-// serves asks whether the pod's Envoy takes calls at a port, and the app's own calls: a pod that is called answers, as a rule,
-// only once it can call others, and Envoy opens its listeners one by one.
+// serves asks whether the pod's Envoy takes calls at a port, and the app's own calls: a pod that is
+// called answers, as a rule, only once it can call others, and Envoy opens its listeners one by
+// one.
 func (p *pod) serves(port int32) check {
 	called := dials(port, p.addrs.Pod)
 	if p.role != roleSidecar {
@@ -158,7 +161,8 @@ func (l *loop) builder(p *pod) builder {
 	}
 }
 
-// addProblems reports what is wrong with owners now, where it differs from what was reported before.
+// addProblems reports what is wrong with owners now, where it differs from what was reported
+// before.
 func (l *loop) addProblems(out *source.Event) {
 	now := map[string][]source.Problem{}
 	for _, o := range l.in.owners() {
@@ -184,15 +188,20 @@ func (l *loop) addProblems(out *source.Event) {
 	l.problems = now
 }
 
-// reportOrigin keeps the runtime's reports apart from those of the source, which speak for whole files.
+// reportOrigin keeps the runtime's reports apart from those of the source, which speak for whole
+// files.
 func reportOrigin(key source.Key) string { return "running " + key.String() }
 
 func (l *loop) problemsOf(o owner) []source.Problem {
 	p := newPod(o, 0, l.in.namespaces[o.key.Namespace], time.Time{})
 	_, faults := l.builder(p).launches()
 	if account := p.object.Spec.ServiceAccountName; !l.in.hasAccount(o.key.Namespace, account) {
-		faults = append(faults, fault{path: "serviceAccountName", value: account,
-			message: "there is no such ServiceAccount; a cluster would not start the pod", want: "one that is defined in namespace " + o.key.Namespace})
+		faults = append(faults, fault{
+			path:    "serviceAccountName",
+			value:   account,
+			message: "there is no such ServiceAccount; a cluster would not start the pod",
+			want:    "one that is defined in namespace " + o.key.Namespace,
+		})
 	}
 	var out []source.Problem
 	for _, f := range faults {

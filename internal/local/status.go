@@ -23,10 +23,13 @@ type Snapshot struct {
 
 // Ready reports whether every pod that is not on its way out is ready.
 func (s *Snapshot) Ready() bool {
-	return s.Synced && !slices.ContainsFunc(s.Pods, func(p PodStatus) bool { return !p.Ready && p.State != Terminating && p.State != Completed })
+	return s.Synced && !slices.ContainsFunc(s.Pods, func(p PodStatus) bool {
+		return !p.Ready && p.State != Terminating && p.State != Completed
+	})
 }
 
-// proxies are the Envoys that have configuration and go by it, as control planes name them ("pod.namespace").
+// proxies are the Envoys that have configuration and go by it, as control planes name them
+// ("pod.namespace").
 func (s *Snapshot) proxies() (names []string) {
 	for _, p := range s.Pods {
 		for _, c := range p.Processes {
@@ -54,7 +57,8 @@ const (
 // PodStatus is what a person wants to know of one pod.
 type PodStatus struct {
 	Namespace, Name string
-	// Workload is the Deployment's name, or the pod's own; Revision tells the pods of one roll-out from another's.
+	// Workload is the Deployment's name, or the pod's own; Revision tells the pods of one roll-out
+	// from another's.
 	Workload, Revision string
 	Gateway            bool
 	State              PodState
@@ -82,7 +86,8 @@ type ProcessStatus struct {
 type Entrance struct {
 	Namespace, Service string
 	Port               string // the port's name
-	// Address is where it listens, on 127.0.0.1. It is invalid when it could not be opened; a Problem says why.
+	// Address is where it listens, on 127.0.0.1. It is invalid when it could not be opened; a
+	// Problem says why.
 	Address netip.AddrPort
 	HTTP    bool
 }
@@ -124,9 +129,18 @@ func (p *pod) completed() bool {
 
 func (p *pod) status(closed []int32) PodStatus {
 	s := PodStatus{
-		Namespace: p.object.Namespace, Name: p.object.Name, Workload: p.owner.Name, Revision: p.hash,
-		Gateway: p.role == roleGateway, State: p.state(), Ready: p.isReady() && len(closed) == 0, Why: p.why(closed), Since: p.created,
-		Pod: p.addrs.Pod, App: p.addrs.App, Outbound: p.addrs.Outbound,
+		Namespace: p.object.Namespace,
+		Name:      p.object.Name,
+		Workload:  p.owner.Name,
+		Revision:  p.hash,
+		Gateway:   p.role == roleGateway,
+		State:     p.state(),
+		Ready:     p.isReady() && len(closed) == 0,
+		Why:       p.why(closed),
+		Since:     p.created,
+		Pod:       p.addrs.Pod,
+		App:       p.addrs.App,
+		Outbound:  p.addrs.Outbound,
 	}
 	for _, c := range p.containers {
 		s.Restarts += c.restarts

@@ -67,7 +67,11 @@ func (s *supervisor) run(ctx context.Context) {
 		if time.Since(began) > longRun {
 			pause = s.backoff
 		}
-		s.tell(report{kind: processCrashed, text: fmt.Sprintf("%s; starts again in %v", describeExit(err), pause), tail: lines})
+		s.tell(report{
+			kind: processCrashed,
+			text: fmt.Sprintf("%s; starts again in %v", describeExit(err), pause),
+			tail: lines,
+		})
 		if !sleep(ctx, pause) {
 			return
 		}
@@ -75,7 +79,8 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// once runs the process until it ends, by itself or because the context did or its liveness probe failed.
+// once runs the process until it ends, by itself or because the context did or its liveness probe
+// failed.
 func (s *supervisor) once(ctx context.Context) (lines []string, err error) {
 	log, err := openLog(s.log)
 	if err != nil {

@@ -17,13 +17,15 @@ type Identity struct {
 // Tokens knows which pod each xDS token was given to. It is safe for concurrent use.
 type Tokens struct {
 	mu sync.RWMutex
-	// byHash is keyed by the token's SHA-256, so that the time of a look-up tells nothing about the tokens held.
+	// byHash is keyed by the token's SHA-256, so that the time of a look-up tells nothing about the
+	// tokens held.
 	byHash map[TokenHash]Identity
 	// version counts the changes.
 	version uint64
 }
 
-// TokenHash is the SHA-256 of a token: enough to know a token by, and of no use to whoever wants one.
+// TokenHash is the SHA-256 of a token: enough to know a token by, and of no use to whoever wants
+// one.
 type TokenHash [sha256.Size]byte
 
 // MarshalText implements encoding.TextMarshaler, in hexadecimal digits.
@@ -75,8 +77,8 @@ func (t *Tokens) revoke(token string) {
 	t.version++
 }
 
-// Known are the identities by the hashes of their tokens, and a version that differs whenever they do; for another process to
-// verify tokens by.
+// Known are the identities by the hashes of their tokens, and a version that differs whenever they
+// do; for another process to verify tokens by.
 func (t *Tokens) Known() (known map[TokenHash]Identity, version uint64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// handover is how long a pod serves on after all proxies took the configuration without it: Envoy acknowledges on its
-// main thread, a moment before its worker threads have the news.
+// handover is how long a pod serves on after all proxies took the configuration without it: Envoy
+// acknowledges on its main thread, a moment before its worker threads have the news.
 const handover = 200 * time.Millisecond
 
-// worker runs the processes of one pod from its start to its end. It owns nothing of the loop's; it reports.
+// worker runs the processes of one pod from its start to its end. It owns nothing of the loop's; it
+// reports.
 type worker struct {
 	uid     types.UID
 	apps    []launch
@@ -29,14 +30,16 @@ type worker struct {
 	logs            string // directory
 	send            func(report)
 
-	// ports is latest-value: the ports at which the pod's Envoy should listen and was not seen to yet; a newer list replaces one
-	// not yet taken.
+	// ports is latest-value: the ports at which the pod's Envoy should listen and was not seen to
+	// yet; a newer list replaces one not yet taken.
 	ports chan []int32
-	// terminate holds the one order to end the pod that there will be: whether others may still call it.
+	// terminate holds the one order to end the pod that there will be: whether others may still
+	// call it.
 	terminate chan bool
 }
 
-// run returns when all processes of the pod have ended: at once when the context ends, in order after a termination.
+// run returns when all processes of the pod have ended: at once when the context ends, in order
+// after a termination.
 func (w *worker) run(ctx context.Context) {
 	appsCtx, stopApps := context.WithCancel(ctx)
 	defer stopApps()
@@ -87,8 +90,8 @@ func (w *worker) supervise(ctx context.Context, l launch) {
 	s.run(ctx)
 }
 
-// bowOut lets the pod serve until nobody calls it any more: first every proxy hears that it leaves, then its own Envoy asks
-// those still connected to go, and finishes what is in flight.
+// bowOut lets the pod serve until nobody calls it any more: first every proxy hears that it leaves,
+// then its own Envoy asks those still connected to go, and finishes what is in flight.
 func (w *worker) bowOut(ctx context.Context) {
 	leaving, cancel := context.WithTimeout(ctx, w.farewell)
 	defer cancel()
@@ -106,7 +109,8 @@ func (w *worker) bowOut(ctx context.Context) {
 	w.admin.awaitIdle(draining)
 }
 
-// flush lets the pod's Envoy pass on what its processes said last: they have ended, so every connection ends by itself.
+// flush lets the pod's Envoy pass on what its processes said last: they have ended, so every
+// connection ends by itself.
 func (w *worker) flush(ctx context.Context) {
 	if w.admin == nil || ctx.Err() != nil {
 		return
@@ -116,8 +120,9 @@ func (w *worker) flush(ctx context.Context) {
 	w.admin.awaitIdle(flushing)
 }
 
-// watchPorts reports each wanted port once the pod's Envoy listens there, so that no endpoint is announced before. It remembers
-// none: the loop knows when an Envoy has gone, and wants its ports again.
+// watchPorts reports each wanted port once the pod's Envoy listens there, so that no endpoint is
+// announced before. It remembers none: the loop knows when an Envoy has gone, and wants its ports
+// again.
 func (w *worker) watchPorts(ctx context.Context) {
 	var wanted []int32
 	t := time.NewTicker(eager)

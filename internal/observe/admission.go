@@ -7,14 +7,17 @@ import (
 
 // Admission are the metrics of the validating webhook.
 type Admission struct {
-	// Passed counts objects that were allowed, by group, version and resource. galley_validation_passed.
+	// Passed counts objects that were allowed, by group, version and resource.
+	// galley_validation_passed.
 	Passed *prometheus.CounterVec
-	// Failed counts objects that were refused, by group, version, resource and reason ("yaml_decode_error",
-	// "invalid_resource"). galley_validation_failed.
+	// Failed counts objects that were refused, by group, version, resource and reason
+	// ("yaml_decode_error", "invalid_resource"). galley_validation_failed.
 	Failed *prometheus.CounterVec
-	// HTTPErrors counts requests that could not be answered, by HTTP status. galley_validation_http_error.
+	// HTTPErrors counts requests that could not be answered, by HTTP status.
+	// galley_validation_http_error.
 	HTTPErrors *prometheus.CounterVec
-	// ConfigUpdates counts updates of the webhook's configuration in the cluster. galley_validation_config_updates.
+	// ConfigUpdates counts updates of the webhook's configuration in the cluster.
+	// galley_validation_config_updates.
 	ConfigUpdates prometheus.Counter
 	// ConfigUpdateErrors counts those that failed, by reason as the API server gives it.
 	// galley_validation_config_update_error.
@@ -23,10 +26,14 @@ type Admission struct {
 
 func newAdmission(f promauto.Factory) Admission {
 	return Admission{
-		Passed:             counters(f, "galley_validation_passed", "Resources that are valid.", "group", "version", "resource"),
-		Failed:             counters(f, "galley_validation_failed", "Resources that are not valid.", "group", "version", "resource", "reason"),
-		HTTPErrors:         counters(f, "galley_validation_http_error", "Requests for validation that failed as such.", "status"),
-		ConfigUpdates:      counter(f, "galley_validation_config_updates", "Updates of the webhook's configuration."),
-		ConfigUpdateErrors: counters(f, "galley_validation_config_update_error", "Updates of the webhook's configuration that failed.", "reason"),
+		Passed: counters(f, "galley_validation_passed", "Resources that are valid.", "group", "version",
+			"resource"),
+		Failed: counters(f, "galley_validation_failed", "Resources that are not valid.", "group", "version",
+			"resource", "reason"),
+		HTTPErrors: counters(f, "galley_validation_http_error", "Requests for validation that failed as such.",
+			"status"),
+		ConfigUpdates: counter(f, "galley_validation_config_updates", "Updates of the webhook's configuration."),
+		ConfigUpdateErrors: counters(f, "galley_validation_config_update_error",
+			"Updates of the webhook's configuration that failed.", "reason"),
 	}
 }

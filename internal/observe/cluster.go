@@ -9,12 +9,13 @@ import (
 type Status struct {
 	// Leader is 1 while this replica is the one that writes. lateen_leader.
 	Leader prometheus.Gauge
-	// Writes counts statuses of objects that were to be written, by result: "written", "unchanged", "gone", "conflict" (tried
-	// again), "error" (tried again). lateen_status_writes_total.
+	// Writes counts statuses of objects that were to be written, by result: "written", "unchanged",
+	// "gone", "conflict" (tried again), "error" (tried again). lateen_status_writes_total.
 	Writes *prometheus.CounterVec
 	// Pending is how many objects wait to have their status looked at. lateen_status_pending.
 	Pending prometheus.Gauge
-	// CertificateExpiry is when the serving certificate ends, in seconds since 1970. lateen_serving_certificate_expiry_seconds.
+	// CertificateExpiry is when the serving certificate ends, in seconds since 1970.
+	// lateen_serving_certificate_expiry_seconds.
 	CertificateExpiry prometheus.Gauge
 }
 

@@ -7,21 +7,26 @@ import (
 
 // Source are the metrics of what comes in.
 type Source struct {
-	// ConfigEvents counts changes of Istio's kinds, by kind and event ("add", "update", "delete"). pilot_k8s_cfg_events.
+	// ConfigEvents counts changes of Istio's kinds, by kind and event ("add", "update", "delete").
+	// pilot_k8s_cfg_events.
 	ConfigEvents *prometheus.CounterVec
-	// RegistryEvents counts changes of Kubernetes' kinds, by type ("Services", "Pods", "Nodes", "EndpointSlice") and event
-	// ("add", "update", "updatesame", "delete"). pilot_k8s_reg_events.
+	// RegistryEvents counts changes of Kubernetes' kinds, by type ("Services", "Pods", "Nodes",
+	// "EndpointSlice") and event ("add", "update", "updatesame", "delete"). pilot_k8s_reg_events.
 	RegistryEvents *prometheus.CounterVec
-	// Updates counts changes that reached the world, by type: "config", "eds", "svc", "svcdelete". pilot_inbound_updates.
+	// Updates counts changes that reached the world, by type: "config", "eds", "svc", "svcdelete".
+	// pilot_inbound_updates.
 	Updates *prometheus.CounterVec
-	// Rejected counts objects that are not in force, by type ("gateway") and name. pilot_total_rejected_configs.
+	// Rejected counts objects that are not in force, by type ("gateway") and name.
+	// pilot_total_rejected_configs.
 	Rejected *prometheus.CounterVec
-	// Watched counts events of an API server by kind and by what became of them: "used", "same" (nothing that is used changed),
-	// "ignored" (a namespace that is not in the mesh). lateen_watch_events_total.
+	// Watched counts events of an API server by kind and by what became of them: "used", "same"
+	// (nothing that is used changed), "ignored" (a namespace that is not in the mesh).
+	// lateen_watch_events_total.
 	Watched *prometheus.CounterVec
 	// SyncErrors counts lists and watches that failed, by cluster. controller_sync_errors_total.
 	SyncErrors *prometheus.CounterVec
-	// Problems is the number of mistakes now known, by severity ("error", "warning"). lateen_problems.
+	// Problems is the number of mistakes now known, by severity ("error", "warning").
+	// lateen_problems.
 	Problems *prometheus.GaugeVec
 }
 
@@ -31,9 +36,11 @@ func newSource(f promauto.Factory) Source {
 		RegistryEvents: counters(f, "pilot_k8s_reg_events", "Events from Kubernetes' resources.", "type", "event"),
 		Updates:        counters(f, "pilot_inbound_updates", "Updates received by the pipeline.", "type"),
 		Rejected:       counters(f, "pilot_total_rejected_configs", "Objects that had to be rejected.", "type", "name"),
-		Watched:        counters(f, "lateen_watch_events_total", "Events of an API server, by what became of them.", "type", "result"),
-		SyncErrors:     counters(f, "controller_sync_errors_total", "Lists and watches of an API server that failed.", "cluster"),
-		Problems:       gauges(f, "lateen_problems", "Mistakes in what users wrote, as of now.", "severity"),
+		Watched: counters(f, "lateen_watch_events_total", "Events of an API server, by what became of them.",
+			"type", "result"),
+		SyncErrors: counters(f, "controller_sync_errors_total", "Lists and watches of an API server that failed.",
+			"cluster"),
+		Problems: gauges(f, "lateen_problems", "Mistakes in what users wrote, as of now.", "severity"),
 	}
 	for _, severity := range []string{"error", "warning"} {
 		s.Problems.WithLabelValues(severity)
@@ -47,9 +54,11 @@ type World struct {
 	Generation prometheus.Gauge
 	// Debounce is how long a batch waited for more changes, in seconds. pilot_debounce_time.
 	Debounce prometheus.Histogram
-	// Triggers counts the causes of pushes, by type ("endpoint", "config", "service", "proxy", …). pilot_push_triggers.
+	// Triggers counts the causes of pushes, by type ("endpoint", "config", "service", "proxy", …).
+	// pilot_push_triggers.
 	Triggers *prometheus.CounterVec
-	// Apply is how long a batch took to become a generation, in seconds. pilot_pushcontext_init_seconds.
+	// Apply is how long a batch took to become a generation, in seconds.
+	// pilot_pushcontext_init_seconds.
 	Apply prometheus.Histogram
 
 	Services             prometheus.Gauge   // pilot_services
@@ -67,7 +76,8 @@ type World struct {
 func newWorld(f promauto.Factory) World {
 	return World{
 		Generation: gauge(f, "lateen_generation", "Number of the latest generation of the world."),
-		Debounce: histogram(f, "pilot_debounce_time", "Delay in seconds between the first change of a batch and its end.",
+		Debounce: histogram(f, "pilot_debounce_time",
+			"Delay in seconds between the first change of a batch and its end.",
 			.01, .1, .5, 1, 3, 5, 10, 20, 30),
 		Triggers: counters(f, "pilot_push_triggers", "Causes of pushes.", "type"),
 		Apply: histogram(f, "pilot_pushcontext_init_seconds", "Seconds that a batch took to become a generation.",
@@ -89,11 +99,12 @@ func newWorld(f promauto.Factory) World {
 type View struct {
 	// Classes is the number of classes of proxies now compiled. lateen_classes.
 	Classes prometheus.Gauge
-	// TranslateCalls counts calls of translation functions by kind ("cluster", "virtualhost", …) and result: "hit" (known
-	// by its input), "miss" (run, new bytes), "miss_equal" (run for nothing: the bytes were the same).
-	// lateen_translate_calls_total.
+	// TranslateCalls counts calls of translation functions by kind ("cluster", "virtualhost", …)
+	// and result: "hit" (known by its input), "miss" (run, new bytes), "miss_equal" (run for
+	// nothing: the bytes were the same). lateen_translate_calls_total.
 	TranslateCalls *prometheus.CounterVec
-	// Compile is how long a generation took to become states of classes, in seconds. lateen_compile_seconds.
+	// Compile is how long a generation took to become states of classes, in seconds.
+	// lateen_compile_seconds.
 	Compile prometheus.Histogram
 
 	InboundConflicts    prometheus.Gauge // pilot_conflict_inbound_listener

@@ -22,8 +22,9 @@ type Metrics struct {
 	Admission Admission
 	Status    Status
 
-	// Drops counts what was thrown away to keep a queue bounded, by reason: "push_record" (a record of a push that
-	// nobody read), "open_push" (a push whose last ACK was not waited for). lateen_drops_total.
+	// Drops counts what was thrown away to keep a queue bounded, by reason: "push_record" (a record
+	// of a push that nobody read), "open_push" (a push whose last ACK was not waited for).
+	// lateen_drops_total.
 	Drops *prometheus.CounterVec
 }
 
@@ -57,7 +58,8 @@ func New(build Build) *Metrics {
 	return m
 }
 
-// collectionTime is how much CPU time garbage collection takes, which the runtime tells beside its usual metrics.
+// collectionTime is how much CPU time garbage collection takes, which the runtime tells beside its
+// usual metrics.
 var collectionTime = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/cpu/classes/gc/total:cpu-seconds$`)}
 
 func describeBuild(f promauto.Factory, build Build) {

@@ -21,7 +21,11 @@ import (
 // Names, types, labels and buckets are an interface: dashboards and alerts of users depend on them.
 func TestMetricsAreAsDocumented(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := observe.New(observe.Build{Version: "1.2.3", Start: start, Now: func() time.Time { return start.Add(time.Minute) }})
+	m := observe.New(observe.Build{
+		Version: "1.2.3",
+		Start:   start,
+		Now:     func() time.Time { return start.Add(time.Minute) },
+	})
 	touch(reflect.ValueOf(m).Elem())
 	families, err := m.Registry.Gather()
 	require.NoError(t, err)
@@ -42,7 +46,11 @@ func TestMetricsAreAsDocumented(t *testing.T) {
 
 func TestUptimeCountsFromStart(t *testing.T) {
 	start := time.Unix(1000, 0)
-	m := observe.New(observe.Build{Version: "v", Start: start, Now: func() time.Time { return start.Add(90 * time.Second) }})
+	m := observe.New(observe.Build{
+		Version: "v",
+		Start:   start,
+		Now:     func() time.Time { return start.Add(90 * time.Second) },
+	})
 	families, err := m.Registry.Gather()
 	require.NoError(t, err)
 	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "istiod_uptime_seconds" })

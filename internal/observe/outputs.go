@@ -9,15 +9,17 @@ import (
 
 // XDS are the metrics of streams.
 type XDS struct {
-	// Connected is the number of connected proxies, by the Istio version that they state. pilot_xds.
+	// Connected is the number of connected proxies, by the Istio version that they state.
+	// pilot_xds.
 	Connected *prometheus.GaugeVec
-	// Pushes counts responses by type ("cds", …), and failed sends as "cds_senderr", …. pilot_xds_pushes.
+	// Pushes counts responses by type ("cds", …), and failed sends as "cds_senderr", ….
+	// pilot_xds_pushes.
 	Pushes *prometheus.CounterVec
-	// Resources counts what is in responses by type and by what it is for the proxy: "sent", or "removed". An empty response has
-	// none. lateen_xds_resources_total.
+	// Resources counts what is in responses by type and by what it is for the proxy: "sent", or
+	// "removed". An empty response has none. lateen_xds_resources_total.
 	Resources *prometheus.CounterVec
-	// PushTime is the time from taking up a push or a request to the end of a response's send, in seconds, by type.
-	// pilot_xds_push_time.
+	// PushTime is the time from taking up a push or a request to the end of a response's send, in
+	// seconds, by type. pilot_xds_push_time.
 	PushTime *prometheus.HistogramVec
 	// SendTime is how long one send took, in seconds. pilot_xds_send_time.
 	SendTime prometheus.Histogram
@@ -25,8 +27,9 @@ type XDS struct {
 	ConfigSize *prometheus.HistogramVec
 	// Rejects counts responses that a proxy refused, by type. pilot_total_xds_rejects.
 	Rejects *prometheus.CounterVec
-	// Refusals, by the short type name "cds", "eds", "leds", "lds", "rds" or "vhds", count refusals by node and by the gRPC code of the
-	// error; a node's go away with its stream. pilot_xds_{cds,eds,leds,lds,rds,vhds}_reject.
+	// Refusals, by the short type name "cds", "eds", "leds", "lds", "rds" or "vhds", count refusals
+	// by node and by the gRPC code of the error; a node's go away with its stream.
+	// pilot_xds_{cds,eds,leds,lds,rds,vhds}_reject.
 	Refusals map[string]*prometheus.GaugeVec
 
 	InternalErrors prometheus.Counter // pilot_total_xds_internal_errors
@@ -34,15 +37,16 @@ type XDS struct {
 	ExpiredNonces  prometheus.Counter // pilot_xds_expired_nonce
 	// ReceiveMax is the size in bytes of the largest request so far. pilot_xds_recv_max.
 	ReceiveMax prometheus.Gauge
-	// Refused counts streams that were not admitted, by gRPC code ("InvalidArgument", "PermissionDenied", …).
-	// lateen_xds_refused_streams_total.
+	// Refused counts streams that were not admitted, by gRPC code ("InvalidArgument",
+	// "PermissionDenied", …). lateen_xds_refused_streams_total.
 	Refused *prometheus.CounterVec
 	// Waiting is the number of streams that wait for their admission. lateen_xds_waiting_streams.
 	Waiting prometheus.Gauge
-	// Held counts requests that had to wait because their client asks for too much. lateen_xds_held_requests_total.
+	// Held counts requests that had to wait because their client asks for too much.
+	// lateen_xds_held_requests_total.
 	Held prometheus.Counter
-	// Queued are the bytes of responses that wait in this process until their clients take them, of all streams: who queues and
-	// takes adds to it. lateen_xds_queued_bytes.
+	// Queued are the bytes of responses that wait in this process until their clients take them, of
+	// all streams: who queues and takes adds to it. lateen_xds_queued_bytes.
 	Queued *atomic.Int64
 }
 
@@ -50,10 +54,12 @@ func newXDS(f promauto.Factory) XDS {
 	x := XDS{
 		Connected: gauges(f, "pilot_xds", "Proxies connected over xDS.", "version"),
 		Pushes:    counters(f, "pilot_xds_pushes", "Responses sent and send errors.", "type"),
-		Resources: counters(f, "lateen_xds_resources_total", "Resources sent and removed by responses.", "type", "operation"),
+		Resources: counters(f, "lateen_xds_resources_total", "Resources sent and removed by responses.", "type",
+			"operation"),
 		PushTime: histograms(f, "pilot_xds_push_time", "Seconds that a response took to be made and sent.", "type",
 			.01, .1, .5, 1, 3, 5, 10, 20, 30),
-		SendTime: histogram(f, "pilot_xds_send_time", "Seconds that a response took to be sent.", .01, .1, 1, 3, 5, 10, 20, 30),
+		SendTime: histogram(f, "pilot_xds_send_time", "Seconds that a response took to be sent.", .01, .1, 1, 3, 5, 10,
+			20, 30),
 		ConfigSize: histograms(f, "pilot_xds_config_size_bytes", "Sizes of responses.", "type",
 			1, 10000, 1000000, 4000000, 10000000, 40000000),
 		Rejects:        counters(f, "pilot_total_xds_rejects", "Responses that proxies refused.", "type"),
@@ -64,8 +70,9 @@ func newXDS(f promauto.Factory) XDS {
 		ReceiveMax:     gauge(f, "pilot_xds_recv_max", "Size in bytes of the largest request."),
 		Refused:        counters(f, "lateen_xds_refused_streams_total", "Streams that were not admitted.", "code"),
 		Waiting:        gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
-		Held:           counter(f, "lateen_xds_held_requests_total", "Requests that had to wait because their client asks for too much."),
-		Queued:         &atomic.Int64{},
+		Held: counter(f, "lateen_xds_held_requests_total",
+			"Requests that had to wait because their client asks for too much."),
+		Queued: &atomic.Int64{},
 	}
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "lateen_xds_queued_bytes", Help: "Bytes of responses that wait until their clients take them.",
@@ -78,15 +85,16 @@ func newXDS(f promauto.Factory) XDS {
 
 // Push are the metrics of a change's way to the proxies.
 type Push struct {
-	// Convergence is the time from a generation's publication to the end of its sends to one proxy, in seconds; debounce
-	// is not in it. pilot_proxy_convergence_time.
+	// Convergence is the time from a generation's publication to the end of its sends to one proxy,
+	// in seconds; debounce is not in it. pilot_proxy_convergence_time.
 	Convergence prometheus.Histogram
 	// Queue is how long a proxy's push waited for its turn, in seconds. pilot_proxy_queue_time.
 	Queue prometheus.Histogram
-	// EventToLastAck is the time from an event's arrival in this process to the ACK of the last proxy that it touched, in
-	// seconds; debounce is in it. lateen_event_to_last_ack_seconds.
+	// EventToLastAck is the time from an event's arrival in this process to the ACK of the last
+	// proxy that it touched, in seconds; debounce is in it. lateen_event_to_last_ack_seconds.
 	EventToLastAck prometheus.Histogram
-	// Coalesced counts generations that were merged into a push which was still waiting. lateen_coalesced_pushes_total.
+	// Coalesced counts generations that were merged into a push which was still waiting.
+	// lateen_coalesced_pushes_total.
 	Coalesced prometheus.Counter
 }
 
@@ -99,6 +107,7 @@ func newPush(f promauto.Factory) Push {
 		EventToLastAck: histogram(f, "lateen_event_to_last_ack_seconds",
 			"Seconds from an event's arrival to the ACK of the last proxy that it touched.",
 			.01, .025, .05, .1, .15, .2, .3, .5, 1, 2, 5, 10, 30),
-		Coalesced: counter(f, "lateen_coalesced_pushes_total", "Generations merged into a push that was still waiting."),
+		Coalesced: counter(f, "lateen_coalesced_pushes_total",
+			"Generations merged into a push that was still waiting."),
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// gap is the space between columns; narrowest is what a column keeps when the window is too small for all.
+// gap is the space between columns; narrowest is what a column keeps when the window is too small
+// for all.
 const (
 	gap       = 2
 	narrowest = 6
@@ -18,8 +19,9 @@ type Cell struct {
 	Style Style
 }
 
-// Table is rows under a header. Columns are as wide as their widest cell; where that is too wide for the window, the widest
-// columns give way and their cells end in an ellipsis. To a file or a pipe nothing is cut.
+// Table is rows under a header. Columns are as wide as their widest cell; where that is too wide
+// for the window, the widest columns give way and their cells end in an ellipsis. To a file or a
+// pipe nothing is cut.
 type Table struct {
 	Header []string
 	Rows   [][]Cell

@@ -31,7 +31,8 @@ var sgr = [...]string{Plain: "", Bold: "1", Faint: "2", Good: "32", Warn: "33", 
 // fallbackWidth is assumed where nobody knows the window's.
 const fallbackWidth = 100
 
-// Writer writes whole lines. It is safe for concurrent use: lines do not mix, and none lands in the progress line.
+// Writer writes whole lines. It is safe for concurrent use: lines do not mix, and none lands in the
+// progress line.
 type Writer struct {
 	mu       sync.Mutex
 	out      io.Writer
@@ -40,7 +41,8 @@ type Writer struct {
 	progress string // what stands in the last line at present
 }
 
-// New returns a Writer. On a terminal it uses colours, unless NO_COLOR (no-color.org) is set or TERM is dumb.
+// New returns a Writer. On a terminal it uses colours, unless NO_COLOR (no-color.org) is set or
+// TERM is dumb.
 func New(out io.Writer, getenv func(string) string) *Writer {
 	w := &Writer{out: out}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -79,8 +81,9 @@ func (w *Writer) Line(format string, args ...any) {
 	w.draw()
 }
 
-// Paragraph writes a prefix and a styled text. Where the text is too long for the window it goes on in lines of their own, broken
-// between words and indented by the prefix's width; to a file or a pipe it stays one line.
+// Paragraph writes a prefix and a styled text. Where the text is too long for the window it goes on
+// in lines of their own, broken between words and indented by the prefix's width; to a file or a
+// pipe it stays one line.
 func (w *Writer) Paragraph(prefix string, s Style, text string) {
 	lines := []string{text}
 	indent := utf8.RuneCountInString(prefix)
@@ -96,7 +99,8 @@ func (w *Writer) Paragraph(prefix string, s Style, text string) {
 	w.Line("%s", strings.Join(lines, "\n"))
 }
 
-// Wrap breaks text between words such that no line has more columns than given, but for words that alone have more.
+// Wrap breaks text between words such that no line has more columns than given, but for words that
+// alone have more.
 func Wrap(text string, columns int) []string {
 	if utf8.RuneCountInString(text) <= columns {
 		return []string{text}
@@ -117,8 +121,9 @@ func Wrap(text string, columns int) []string {
 	return append(lines, line)
 }
 
-// Progress shows what is being done now in a line that the next call replaces; an empty text takes it away. Where lines cannot be
-// replaced, each new text is a line of its own, unless it differs from the last in digits alone (a count that goes on).
+// Progress shows what is being done now in a line that the next call replaces; an empty text takes
+// it away. Where lines cannot be replaced, each new text is a line of its own, unless it differs
+// from the last in digits alone (a count that goes on).
 func (w *Writer) Progress(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,8 +142,8 @@ func (w *Writer) Progress(text string) {
 // barWidth is how many characters a bar has between its brackets.
 const barWidth = 24
 
-// Bar shows how far something is that is done in steps, as Progress does: on a terminal with a bar before the count. With all = 0 the
-// end is not known, and the label stands alone.
+// Bar shows how far something is that is done in steps, as Progress does: on a terminal with a bar
+// before the count. With all = 0 the end is not known, and the label stands alone.
 func (w *Writer) Bar(label string, done, all int) {
 	if all <= 0 {
 		w.Progress(label)

@@ -55,7 +55,8 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	third, err := renew(first, names, late)
 	require.NoError(t, err)
 	require.True(t, trusts(t, third[bundleKey], third, names[0], late))
-	require.True(t, bytes.Contains(third[bundleKey], first[bundleKey]), "replicas may still serve what the old root signed")
+	require.True(t, bytes.Contains(third[bundleKey], first[bundleKey]),
+		"replicas may still serve what the old root signed")
 }
 
 func TestUnusableSecretIsReplaced(t *testing.T) {
@@ -73,7 +74,9 @@ func TestUnusableSecretIsReplaced(t *testing.T) {
 		"garbage root": func(d map[string][]byte) {
 			d[bundleKey] = []byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----")
 		},
-		"certificate of another": func(d map[string][]byte) { d[certificateKey], d[privateKey] = other[certificateKey], other[privateKey] },
+		"certificate of another": func(d map[string][]byte) {
+			d[certificateKey], d[privateKey] = other[certificateKey], other[privateKey]
+		},
 	} {
 		bad := map[string][]byte{}
 		for k, v := range good {

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// Files are where an operator keeps a certificate, its key, and the roots (if need be: without them the webhook's
-// configuration is left alone), all in PEM.
+// Files are where an operator keeps a certificate, its key, and the roots (if need be: without them
+// the webhook's configuration is left alone), all in PEM.
 type Files struct{ Certificate, Key, CA string }
 
-// rereadEvery is how often files are looked at: mounted Secrets change by links, which are not worth to be watched.
+// rereadEvery is how often files are looked at: mounted Secrets change by links, which are not
+// worth to be watched.
 const rereadEvery = 10 * time.Second
 
 // Load reads the files once.
@@ -22,7 +23,8 @@ func (f Files) Load(h *Holder) error {
 	return err
 }
 
-// Run reads the files again and again until ctx ends. Files that are of no use leave the last good ones in force.
+// Run reads the files again and again until ctx ends. Files that are of no use leave the last good
+// ones in force.
 func (f Files) Run(ctx context.Context, h *Holder, log *slog.Logger) {
 	ticker := time.NewTicker(rereadEvery)
 	defer ticker.Stop()

@@ -28,7 +28,8 @@ func (h *Holder) Ready() error {
 	return err
 }
 
-// TLS is the configuration of a server that serves the certificate that is in force at each handshake.
+// TLS is the configuration of a server that serves the certificate that is in force at each
+// handshake.
 func (h *Holder) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -46,8 +47,9 @@ func (h *Holder) get() (*tls.Certificate, error) {
 	return h.pair, nil
 }
 
-// Bundle are the roots, in PEM, by which clients know the server. It is empty as long as there is none, and when the operator
-// has given a certificate without its roots. Changed is closed when there is something new.
+// Bundle are the roots, in PEM, by which clients know the server. It is empty as long as there is
+// none, and when the operator has given a certificate without its roots. Changed is closed when
+// there is something new.
 func (h *Holder) Bundle() (pem []byte, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

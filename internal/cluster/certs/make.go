@@ -38,7 +38,8 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// renew gives the content of the Secret that should be: the same if nothing is due. A Secret that is of no use is made anew.
+// renew gives the content of the Secret that should be: the same if nothing is due. A Secret that
+// is of no use is made anew.
 func renew(data map[string][]byte, names []string, now time.Time) (map[string][]byte, error) {
 	root, err := readRoot(data)
 	bundle := data[bundleKey]
@@ -46,7 +47,8 @@ func renew(data map[string][]byte, names []string, now time.Time) (map[string][]
 		if root, err = newRoot(now); err != nil {
 			return nil, err
 		}
-		// Whoever has only the new roots must still trust what is served until all replicas have the new certificate.
+		// Whoever has only the new roots must still trust what is served until all replicas have
+		// the new certificate.
 		bundle = append(encodePEM("CERTIFICATE", root.certificate.Raw), stillGood(data[bundleKey], now)...)
 	} else if serves(data, root, names, now) {
 		return data, nil
@@ -64,7 +66,8 @@ func renew(data map[string][]byte, names []string, now time.Time) (map[string][]
 	}, nil
 }
 
-// serves tells whether the certificate is the root's, is for these names, and is not to be renewed yet.
+// serves tells whether the certificate is the root's, is for these names, and is not to be renewed
+// yet.
 func serves(data map[string][]byte, root *authority, names []string, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[certificateKey], data[privateKey])
 	if err != nil {
@@ -138,7 +141,8 @@ func (a *authority) sign(names []string, now time.Time) (certificate, key []byte
 	}
 	template.Subject = pkix.Name{CommonName: "Lateen"}
 	template.DNSNames = names
-	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
 	if err != nil {
 		return nil, nil, err

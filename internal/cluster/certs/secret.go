@@ -35,12 +35,13 @@ type Secret struct {
 // NewSecret does nothing yet.
 func NewSecret(o SecretOptions) *Secret { return &Secret{o: o, touched: make(chan struct{}, 1)} }
 
-// Watch puts in force what stands in the Secret, until ctx ends. When the Secret is gone or of no use, the last certificate
-// stays in force.
+// Watch puts in force what stands in the Secret, until ctx ends. When the Secret is gone or of no
+// use, the last certificate stays in force.
 func (s *Secret) Watch(ctx context.Context, h *Holder) {
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(
-			s.o.Client.RESTClient(), "secrets", s.o.Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, s.o.Name)),
+			s.o.Client.RESTClient(), "secrets", s.o.Namespace,
+			fields.OneTermEqualSelector(metav1.ObjectNameField, s.o.Name)),
 		ObjectType: &corev1.Secret{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { s.take(o, h) },
@@ -58,7 +59,8 @@ func (s *Secret) take(o any, h *Holder) {
 		return
 	}
 	if err := h.set(secret.Data[certificateKey], secret.Data[privateKey], secret.Data[bundleKey]); err != nil {
-		s.o.Log.Error("the serving certificate is of no use; the last one stays in force", "secret", s.o.Namespace+"/"+s.o.Name, "error", err)
+		s.o.Log.Error("the serving certificate is of no use; the last one stays in force", "secret",
+			s.o.Namespace+"/"+s.o.Name, "error", err)
 	}
 }
 
@@ -74,8 +76,8 @@ const (
 	retryAfter = 5 * time.Second
 )
 
-// Keep makes the certificate and renews it, until ctx ends. One replica does it at a time; another that does it too is told by a
-// conflict.
+// Keep makes the certificate and renews it, until ctx ends. One replica does it at a time; another
+// that does it too is told by a conflict.
 func (s *Secret) Keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		again := lookEvery

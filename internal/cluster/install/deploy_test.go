@@ -10,7 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
-// TestManifests compares what is installed with testdata: a change of rights is to be seen in a review.
+// TestManifests compares what is installed with testdata: a change of rights is to be seen in a
+// review.
 func TestManifests(t *testing.T) {
 	for name, o := range map[string]Options{
 		"default": {Namespace: "istio-system", Image: "registry.example.com/lateen:v1", Replicas: 2},
@@ -26,6 +27,8 @@ func TestManifests(t *testing.T) {
 }
 
 func TestServerNames(t *testing.T) {
-	require.Equal(t, []string{"istiod.istio-system.svc", "lateen.istio-system.svc"}, NamesOf("istio-system", "default").ServerNames())
-	require.Equal(t, []string{"istiod-canary.mesh.svc", "istiod.mesh.svc", "lateen.mesh.svc"}, NamesOf("mesh", "canary").ServerNames())
+	require.Equal(t, []string{"istiod.istio-system.svc", "lateen.istio-system.svc"},
+		NamesOf("istio-system", "default").ServerNames())
+	require.Equal(t, []string{"istiod-canary.mesh.svc", "istiod.mesh.svc", "lateen.mesh.svc"},
+		NamesOf("mesh", "canary").ServerNames())
 }

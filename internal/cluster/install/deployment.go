@@ -14,15 +14,18 @@ import (
 // container is what Istio calls it: dashboards look for the name.
 const container = "discovery"
 
-// args are the command line of the control plane. Nothing listens beyond loopback but what is named here; xDS in plaintext
-// does not.
+// args are the command line of the control plane. Nothing listens beyond loopback but what is named
+// here; xDS in plaintext does not.
 func (o Options) args() []string {
 	args := []string{"serve"}
 	for _, l := range []struct {
 		flag string
 		port int
 	}{
-		{"health-address", portHealth}, {"secure-xds-address", portSecureXDS}, {"monitoring-address", portMonitoring}, {"webhook-address", portWebhook},
+		{"health-address", portHealth},
+		{"secure-xds-address", portSecureXDS},
+		{"monitoring-address", portMonitoring},
+		{"webhook-address", portWebhook},
 	} {
 		args = append(args, fmt.Sprintf("--%s=:%d", l.flag, l.port))
 	}
@@ -45,7 +48,9 @@ func (o Options) deployment() runtime.Object {
 				ObjectMeta: metav1.ObjectMeta{
 					Labels: o.podLabels(),
 					Annotations: map[string]string{
-						"prometheus.io/port": fmt.Sprint(portMonitoring), "prometheus.io/scrape": "true", "sidecar.istio.io/inject": "false",
+						"prometheus.io/port":      fmt.Sprint(portMonitoring),
+						"prometheus.io/scrape":    "true",
+						"sidecar.istio.io/inject": "false",
 					},
 				},
 				Spec: o.pod(),
@@ -85,10 +90,15 @@ func (o Options) pod() corev1.PodSpec {
 
 func (o Options) env() []corev1.EnvVar {
 	field := func(name, path string) corev1.EnvVar {
-		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+		return corev1.EnvVar{
+			Name:      name,
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}},
+		}
 	}
 	return []corev1.EnvVar{
-		field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace"), {Name: "REVISION", Value: o.revision()},
+		field("POD_NAME", "metadata.name"),
+		field("POD_NAMESPACE", "metadata.namespace"),
+		{Name: "REVISION", Value: o.revision()},
 	}
 }
 

@@ -19,11 +19,13 @@ import (
 // Options say which control plane is to be installed.
 type Options struct {
 	Namespace string
-	// Revision tells it from others in the same cluster; empty and "default" stand for the only one.
+	// Revision tells it from others in the same cluster; empty and "default" stand for the only
+	// one.
 	Revision string
 	Image    string
 	Replicas int32
-	// WebhookName is the name of the webhook within its configuration, and WebhookPath where the API server asks.
+	// WebhookName is the name of the webhook within its configuration, and WebhookPath where the
+	// API server asks.
 	WebhookName, WebhookPath string
 }
 
@@ -56,7 +58,10 @@ func (o Options) meta(name string) metav1.ObjectMeta {
 func Objects(o Options) []runtime.Object {
 	n := o.names()
 	objects := []runtime.Object{
-		&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: n.Namespace}},
+		&corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: n.Namespace},
+		},
 	}
 	objects = append(objects, o.roles()...)
 	return append(objects,
@@ -81,8 +86,11 @@ func Write(out io.Writer, objects []runtime.Object) error {
 
 // withoutEmpty removes what the types of the API write though it says nothing.
 func withoutEmpty(text []byte) []byte {
-	for _, empty := range []string{"status: {}\n", "status:\n  loadBalancer: {}\n", "  strategy: {}\n", "        resources: {}\n", "          resources: {}\n",
-		"status:\n  currentHealthy: 0\n  desiredHealthy: 0\n  disruptionsAllowed: 0\n  expectedPods: 0\n", "spec: {}\n"} {
+	for _, empty := range []string{
+		"status: {}\n", "status:\n  loadBalancer: {}\n", "  strategy: {}\n", "        resources: {}\n",
+		"          resources: {}\n",
+		"status:\n  currentHealthy: 0\n  desiredHealthy: 0\n  disruptionsAllowed: 0\n  expectedPods: 0\n", "spec: {}\n",
+	} {
 		text = bytes.ReplaceAll(text, []byte("\n"+empty), []byte("\n"))
 	}
 	return text
@@ -98,7 +106,12 @@ const (
 
 func (o Options) service() runtime.Object {
 	port := func(name string, port int32, target int) corev1.ServicePort {
-		return corev1.ServicePort{Name: name, Port: port, TargetPort: intstr.FromInt(target), Protocol: corev1.ProtocolTCP}
+		return corev1.ServicePort{
+			Name:       name,
+			Port:       port,
+			TargetPort: intstr.FromInt(target),
+			Protocol:   corev1.ProtocolTCP,
+		}
 	}
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: o.meta(o.names().Service),
@@ -116,24 +129,37 @@ func (o Options) service() runtime.Object {
 func (o Options) budget() runtime.Object {
 	least := intstr.FromInt(1)
 	return &policyv1.PodDisruptionBudget{
-		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: o.meta(o.names().Deployment),
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: o.selector()}},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+		ObjectMeta: o.meta(o.names().Deployment),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &least,
+			Selector:     &metav1.LabelSelector{MatchLabels: o.selector()},
+		},
 	}
 }
 
-// webhook begins with Ignore: nothing answers yet. The leader sets the roots, and Fail once the webhook is seen to answer.
+// webhook begins with Ignore: nothing answers yet. The leader sets the roots, and Fail once the
+// webhook is seen to answer.
 func (o Options) webhook() runtime.Object {
 	n := o.names()
 	path, port, timeout := o.WebhookPath, int32(443), int32(10)
-	ignore, none, equivalent := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Equivalent
+	ignore, equivalent := admissionregistrationv1.Ignore, admissionregistrationv1.Equivalent
+	none := admissionregistrationv1.SideEffectClassNone
 	one := func(prefix string, selector metav1.LabelSelectorRequirement) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
 			Name: prefix + o.WebhookName,
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				Service: &admissionregistrationv1.ServiceReference{Namespace: n.Namespace, Name: n.Service, Path: &path, Port: &port},
+				Service: &admissionregistrationv1.ServiceReference{
+					Namespace: n.Namespace,
+					Name:      n.Service,
+					Path:      &path,
+					Port:      &port,
+				},
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Operations: []admissionregistrationv1.OperationType{
+					admissionregistrationv1.Create, admissionregistrationv1.Update,
+				},
 				Rule: admissionregistrationv1.Rule{
 					APIGroups:   kinds.IstioGroups(),
 					APIVersions: []string{"*"}, Resources: []string{"*"},
@@ -145,13 +171,23 @@ func (o Options) webhook() runtime.Object {
 		}
 	}
 	webhooks := []admissionregistrationv1.ValidatingWebhook{
-		one("rev.", metav1.LabelSelectorRequirement{Key: kinds.RevisionLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{o.revision()}}),
+		one("rev.", metav1.LabelSelectorRequirement{
+			Key:      kinds.RevisionLabel,
+			Operator: metav1.LabelSelectorOpIn,
+			Values:   []string{o.revision()},
+		}),
 	}
 	if o.revision() == "default" { // objects that name no revision are the default one's business
-		webhooks = append(webhooks, one("", metav1.LabelSelectorRequirement{Key: kinds.RevisionLabel, Operator: metav1.LabelSelectorOpDoesNotExist}))
+		webhooks = append(webhooks, one("", metav1.LabelSelectorRequirement{
+			Key:      kinds.RevisionLabel,
+			Operator: metav1.LabelSelectorOpDoesNotExist,
+		}))
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
+			Kind:       "ValidatingWebhookConfiguration",
+		},
 		ObjectMeta: metav1.ObjectMeta{Name: n.Webhook, Labels: o.labels()},
 		Webhooks:   webhooks,
 	}

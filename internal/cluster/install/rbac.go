@@ -78,7 +78,8 @@ func byGroup(all []rbacv1.PolicyRule, r rbacv1.PolicyRule) []rbacv1.PolicyRule {
 func clusterRules(n Names) []rbacv1.PolicyRule {
 	all := append(reads(n, ""), rules("authentication.k8s.io", []string{"create"}, "tokenreviews"))
 	all = append(all, writes()...)
-	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...), "validatingwebhookconfigurations")
+	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...),
+		"validatingwebhookconfigurations")
 	return append(all, named(webhook, n.Webhook))
 }
 
@@ -86,12 +87,13 @@ func clusterRules(n Names) []rbacv1.PolicyRule {
 func ownRules(n Names) []rbacv1.PolicyRule {
 	probe := kinds.Of(kinds.Gateway)
 	return append(reads(n, n.Namespace),
-		// It may not create Secrets, since one that it made itself could be filled with anybody's token. The manifests have an
-		// empty one.
+		// It may not create Secrets, since one that it made itself could be filled with anybody's
+		// token. The manifests have an empty one.
 		named(rules("", append([]string{"update"}, read...), "secrets"), n.Secret),
 		rules("coordination.k8s.io", []string{"create"}, "leases"), // which no name can limit
 		named(rules("coordination.k8s.io", []string{"get", "update"}, "leases"), n.Lease),
-		// A dry run of an object that is to be refused, to see whether the API server asks the webhook.
+		// A dry run of an object that is to be refused, to see whether the API server asks the
+		// webhook.
 		rules(probe.Group, []string{"create"}, probe.Resource),
 	)
 }
@@ -105,15 +107,24 @@ func (o Options) roles() []runtime.Object {
 	inCluster := metav1.ObjectMeta{Name: n.ClusterRole, Labels: o.labels()}
 	rbac := rbacv1.SchemeGroupVersion.String()
 	return []runtime.Object{
-		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: o.meta(n.Deployment)},
+		&corev1.ServiceAccount{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+			ObjectMeta: o.meta(n.Deployment),
+		},
 		&rbacv1.ClusterRole{
-			TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRole"}, ObjectMeta: inCluster, Rules: clusterRules(n),
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRole"},
+			ObjectMeta: inCluster,
+			Rules:      clusterRules(n),
 		},
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRoleBinding"}, ObjectMeta: inCluster,
 			Subjects: subjects, RoleRef: ref("ClusterRole", n.ClusterRole),
 		},
-		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "Role"}, ObjectMeta: o.meta(n.Deployment), Rules: ownRules(n)},
+		&rbacv1.Role{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbac, Kind: "Role"},
+			ObjectMeta: o.meta(n.Deployment),
+			Rules:      ownRules(n),
+		},
 		&rbacv1.RoleBinding{
 			TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "RoleBinding"}, ObjectMeta: o.meta(n.Deployment),
 			Subjects: subjects, RoleRef: ref("Role", n.Deployment),

@@ -30,13 +30,15 @@ type Options struct {
 	// Identity tells this replica from all others, also from those that had its name before.
 	Identity string
 	Timing   Timing
-	// Observed is told who holds the Lease now, as far as this replica knows; it may be nil. It must not block.
+	// Observed is told who holds the Lease now, as far as this replica knows; it may be nil. It
+	// must not block.
 	Observed func(holder string)
 	Log      *slog.Logger
 }
 
-// Run campaigns until ctx ends, and calls work whenever this replica holds the Lease. The context of work ends when the Lease
-// is lost or ctx ends; only when work has returned is the Lease given up. An error means that the options are wrong.
+// Run campaigns until ctx ends, and calls work whenever this replica holds the Lease. The context
+// of work ends when the Lease is lost or ctx ends; only when work has returned is the Lease given
+// up. An error means that the options are wrong.
 func Run(ctx context.Context, o Options, work func(ctx context.Context)) error {
 	for ctx.Err() == nil {
 		if err := campaign(ctx, o, work); err != nil {
@@ -63,7 +65,11 @@ func campaign(ctx context.Context, o Options, work func(context.Context)) error 
 			Client:     o.Leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
 		},
-		LeaseDuration: o.Timing.Lease, RenewDeadline: o.Timing.Renew, RetryPeriod: o.Timing.Retry, ReleaseOnCancel: true, Name: o.Name,
+		LeaseDuration:   o.Timing.Lease,
+		RenewDeadline:   o.Timing.Renew,
+		RetryPeriod:     o.Timing.Retry,
+		ReleaseOnCancel: true,
+		Name:            o.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				defer resign()

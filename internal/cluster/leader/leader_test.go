@@ -47,11 +47,15 @@ func (l *leases) Get(context.Context, string, metav1.GetOptions) (*coordinationv
 	return l.lease.DeepCopy(), nil
 }
 
-func (l *leases) Create(ctx context.Context, lease *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (l *leases) Create(
+	ctx context.Context, lease *coordinationv1.Lease, _ metav1.CreateOptions,
+) (*coordinationv1.Lease, error) {
 	return l.Update(ctx, lease, metav1.UpdateOptions{})
 }
 
-func (l *leases) Update(_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (l *leases) Update(
+	_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions,
+) (*coordinationv1.Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down.Load() {
@@ -87,7 +91,14 @@ func campaignFor(t *testing.T, l *leases, name string, timing Timing) *candidate
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, Options{Leases: l, Name: "x", Namespace: "y", Identity: name, Timing: timing, Log: slog.New(slog.DiscardHandler)},
+		done <- Run(ctx, Options{
+			Leases:    l,
+			Name:      "x",
+			Namespace: "y",
+			Identity:  name,
+			Timing:    timing,
+			Log:       slog.New(slog.DiscardHandler),
+		},
 			func(ctx context.Context) {
 				c.working <- struct{}{}
 				<-ctx.Done()

@@ -33,9 +33,9 @@ type AddressOptions struct {
 	Log       *slog.Logger
 }
 
-// AddressWriter writes into status.loadBalancer of the mesh's Ingresses where its gateways are reached: the addresses of their
-// Service, as the cloud's load balancer gives them to it. An Ingress that ceases to be the mesh's keeps what it has, since it
-// is somebody else's now.
+// AddressWriter writes into status.loadBalancer of the mesh's Ingresses where its gateways are
+// reached: the addresses of their Service, as the cloud's load balancer gives them to it. An
+// Ingress that ceases to be the mesh's keeps what it has, since it is somebody else's now.
 type AddressWriter struct {
 	AddressOptions
 	*desk
@@ -116,8 +116,8 @@ func (w *AddressWriter) follow(ctx context.Context, renamed <-chan struct{}) {
 	}
 }
 
-// watch tells the addresses of one Service. The watch is of that one alone, and only the leader has it: its status is none of
-// the proxies' business, so that the pipeline does not see it.
+// watch tells the addresses of one Service. The watch is of that one alone, and only the leader has
+// it: its status is none of the proxies' business, so that the pipeline does not see it.
 func (w *AddressWriter) watch(ctx context.Context, name string) {
 	var store cache.Store
 	look := func(any) {
@@ -126,9 +126,14 @@ func (w *AddressWriter) watch(ctx context.Context, name string) {
 		}
 	}
 	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.NewListWatchFromClient(w.Services, "services", w.Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name)),
-		ObjectType:    &corev1.Service{},
-		Handler:       cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, o any) { look(o) }, DeleteFunc: look},
+		ListerWatcher: cache.NewListWatchFromClient(w.Services, "services", w.Namespace,
+			fields.OneTermEqualSelector(metav1.ObjectNameField, name)),
+		ObjectType: &corev1.Service{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    look,
+			UpdateFunc: func(_, o any) { look(o) },
+			DeleteFunc: look,
+		},
 	})
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
@@ -140,7 +145,8 @@ func (w *AddressWriter) watch(ctx context.Context, name string) {
 	waiting.Wait()
 }
 
-// reached looks at the addresses as they are now, one after the other, so that the last look counts.
+// reached looks at the addresses as they are now, one after the other, so that the last look
+// counts.
 func (w *AddressWriter) reached(look func() addresses) {
 	w.mu.Lock()
 	now := look()
@@ -202,7 +208,8 @@ func ofServices(list []any) addresses {
 	return ""
 }
 
-// ofService are the addresses under which a Service is reached from outside, as Istio's status of Ingresses has them.
+// ofService are the addresses under which a Service is reached from outside, as Istio's status of
+// Ingresses has them.
 func ofService(s *corev1.Service) addresses {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		return join([]string{s.Spec.ExternalName})

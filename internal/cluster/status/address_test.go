@@ -81,7 +81,8 @@ func taken(name, uid string) []IngressChange {
 	return []IngressChange{{Key: ingressKey(name), UID: uid, Taken: true}}
 }
 
-// writeAddresses is one time as the leader, with no Service to watch; it ends with what is returned.
+// writeAddresses is one time as the leader, with no Service to watch; it ends with what is
+// returned.
 func writeAddresses(t *testing.T, i *Ingresses, fake *ingressAPI) (w *AddressWriter, resign func()) {
 	server := httptest.NewServer(fake)
 	transport := &http.Transport{}
@@ -114,7 +115,11 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 	i := NewIngresses()
 	w, resign := writeAddresses(t, i, fake)
 	i.Compiled(taken("shop", "1"), "")
-	require.Eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sure }, 3*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.sure
+	}, 3*time.Minute, time.Millisecond)
 	w.reached(at("192.0.2.1,lb.example.com"))
 	until("shop", "192.0.2.1,lb.example.com")
 
@@ -131,7 +136,11 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 	i.Compiled([]IngressChange{{Key: ingressKey("other")}}, "")
 	w = NewAddressWriter(w.AddressOptions)
 	w, resign = writeAddresses(t, i, fake)
-	require.Eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sure && len(w.known) == 1 }, 3*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.sure && len(w.known) == 1
+	}, 3*time.Minute, time.Millisecond)
 	w.reached(at("192.0.2.1,lb.example.com"))
 	w.reached(at("2001:db8::1"))
 	until("shop", "2001:db8::1")
@@ -142,9 +151,14 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 
 func TestWhereAServiceIsReached(t *testing.T) {
 	balanced := &corev1.Service{Spec: corev1.ServiceSpec{ExternalIPs: []string{"192.0.2.9", "192.0.2.1"}}}
-	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example.com"}, {}}
+	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
+		{IP: "192.0.2.1"}, {Hostname: "lb.example.com"}, {},
+	}
 	require.Equal(t, addresses("192.0.2.1,192.0.2.9,lb.example.com"), ofService(balanced))
-	named := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "edge.example.com"}}
+	named := &corev1.Service{Spec: corev1.ServiceSpec{
+		Type:         corev1.ServiceTypeExternalName,
+		ExternalName: "edge.example.com",
+	}}
 	require.Equal(t, addresses("edge.example.com"), ofService(named))
 	require.Empty(t, ofServices(nil))
 	for _, a := range []addresses{"", "192.0.2.1,2001:db8::1,lb.example.com"} {

@@ -9,17 +9,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Board holds what is to be said of each object: its latest value only, so that it grows with the objects and not with what
-// happens to them. It is safe for concurrent use.
+// Board holds what is to be said of each object: its latest value only, so that it grows with the
+// objects and not with what happens to them. It is safe for concurrent use.
 type Board struct {
 	mu      sync.Mutex
 	objects map[source.Key]*object
 	// touched are those that there is something new about since the last batch was compiled.
 	touched map[source.Key]bool
-	// complete is closed with the first state: before that, what is missing may only not have come yet.
+	// complete is closed with the first state: before that, what is missing may only not have come
+	// yet.
 	complete chan struct{}
 	started  bool
-	// listener is told which objects there is something new about; nil while nobody writes. It must not block.
+	// listener is told which objects there is something new about; nil while nobody writes. It must
+	// not block.
 	listener func(source.Key)
 }
 
@@ -41,8 +43,9 @@ func NewBoard() *Board {
 	return &Board{objects: map[source.Key]*object{}, touched: map[source.Key]bool{}, complete: make(chan struct{})}
 }
 
-// Applied takes the changes of a batch that was compiled, after Problems was told what is wrong with them. Only then is anything
-// said of them, so that a generation and its problems are always of one batch. It may be empty.
+// Applied takes the changes of a batch that was compiled, after Problems was told what is wrong
+// with them. Only then is anything said of them, so that a generation and its problems are always
+// of one batch. It may be empty.
 func (b *Board) Applied(changes []source.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +108,10 @@ func (b *Board) Of(k source.Key) (opinion Opinion, ok bool) {
 	if o == nil {
 		return Opinion{}, false
 	}
-	return Opinion{Generation: o.generation, Problems: slices.SortedFunc(maps.Keys(o.problems), source.Problem.Compare)}, true
+	return Opinion{
+		Generation: o.generation,
+		Problems:   slices.SortedFunc(maps.Keys(o.problems), source.Problem.Compare),
+	}, true
 }
 
 // listen sets who is told of news, and gives all objects that there are.

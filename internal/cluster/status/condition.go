@@ -91,8 +91,9 @@ func (l *live) own() (condition, int) {
 	return condition{}, -1
 }
 
-// patch is the change of a status to what a condition says. The conditions of others stay; so does the time of ours unless its
-// status turns. It fails with a conflict if the object is another by now.
+// patch is the change of a status to what a condition says. The conditions of others stay; so does
+// the time of ours unless its status turns. It fails with a conflict if the object is another by
+// now.
 func (l *live) patch(c condition, now time.Time) ([]byte, error) {
 	before, at := l.own()
 	c.LastTransitionTime = before.LastTransitionTime

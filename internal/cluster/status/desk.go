@@ -14,10 +14,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// desk is what all writers of statuses have: objects to look at, of which a few are written at a time.
+// desk is what all writers of statuses have: objects to look at, of which a few are written at a
+// time.
 type desk struct {
-	// queue holds the names of the objects, each once, however much happens to it: it is no longer than there are objects. What
-	// fails comes again, later each time.
+	// queue holds the names of the objects, each once, however much happens to it: it is no longer
+	// than there are objects. What fails comes again, later each time.
 	queue   workqueue.TypedRateLimitingInterface[source.Key]
 	metrics *observe.Metrics
 	log     *slog.Logger
@@ -43,7 +44,9 @@ const (
 
 // newDesk is a desk whose queue ends with ctx.
 func newDesk(ctx context.Context, metrics *observe.Metrics, log *slog.Logger) *desk {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[source.Key](retrySoon, retryLate))
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[source.Key](retrySoon, retryLate),
+	)
 	context.AfterFunc(ctx, queue.ShutDown)
 	return &desk{queue: queue, metrics: metrics, log: log}
 }

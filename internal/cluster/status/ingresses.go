@@ -8,8 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Ingresses holds which Ingresses are the mesh's as they were compiled, and which Service stands before its gateways. It grows
-// with them. It is safe for concurrent use.
+// Ingresses holds which Ingresses are the mesh's as they were compiled, and which Service stands
+// before its gateways. It grows with them. It is safe for concurrent use.
 type Ingresses struct {
 	mu      sync.Mutex
 	taken   map[source.Key]string // their UIDs
@@ -17,8 +17,8 @@ type Ingresses struct {
 	// complete is closed with the first state.
 	complete chan struct{}
 	started  bool
-	// listener is told of Ingresses that were taken or let go, renamed that the Service is another one; nil while nobody
-	// writes. They must not block.
+	// listener is told of Ingresses that were taken or let go, renamed that the Service is another
+	// one; nil while nobody writes. They must not block.
 	listener func(source.Key)
 	renamed  func()
 }
@@ -28,7 +28,8 @@ func NewIngresses() *Ingresses {
 	return &Ingresses{taken: map[source.Key]string{}, complete: make(chan struct{})}
 }
 
-// IngressChange is an Ingress that was taken, as the object with this UID, or that is no longer the mesh's.
+// IngressChange is an Ingress that was taken, as the object with this UID, or that is no longer the
+// mesh's.
 type IngressChange struct {
 	Key   source.Key
 	UID   string

@@ -155,7 +155,10 @@ func key(name string) source.Key {
 }
 
 func change(name string, generation int64) source.Change {
-	return source.Change{Key: key(name), Object: &networkingv1.VirtualService{ObjectMeta: metav1.ObjectMeta{Generation: generation}}}
+	return source.Change{
+		Key:    key(name),
+		Object: &networkingv1.VirtualService{ObjectMeta: metav1.ObjectMeta{Generation: generation}},
+	}
 }
 
 func problem(name, message string) []source.Problem {
@@ -170,8 +173,10 @@ func (h *harness) until(name, want string) {
 
 const (
 	ready   = `{"type":"Ready","status":"True","by":"somebody else"}`
-	invalid = `{"type":"Accepted","status":"False","reason":"Invalid","message":"error: spec: is bad","observedGeneration":%d,"lastTransitionTime":"1970-01-01T00:00:00Z"}`
-	fine    = `{"type":"Accepted","status":"True","reason":"Accepted","observedGeneration":%d,"lastTransitionTime":"1970-01-01T00:00:00Z"}`
+	invalid = `{"type":"Accepted","status":"False","reason":"Invalid","message":"error: spec: is bad",` +
+		`"observedGeneration":%d,"lastTransitionTime":"1970-01-01T00:00:00Z"}`
+	fine = `{"type":"Accepted","status":"True","reason":"Accepted",` +
+		`"observedGeneration":%d,"lastTransitionTime":"1970-01-01T00:00:00Z"}`
 )
 
 func list(conditions ...string) string { return "[" + strings.Join(conditions, ",") + "]" }
@@ -265,5 +270,10 @@ func TestLongMessagesAreCut(t *testing.T) {
 
 func TestWarningsLeaveAnObjectAccepted(t *testing.T) {
 	c := conditionOf(Opinion{Problems: []source.Problem{{Message: "is odd"}}})
-	require.Equal(t, condition{Type: "Accepted", Status: "True", Reason: "AcceptedWithWarnings", Message: "warning: is odd"}, c)
+	require.Equal(t, condition{
+		Type:    "Accepted",
+		Status:  "True",
+		Reason:  "AcceptedWithWarnings",
+		Message: "warning: is odd",
+	}, c)
 }

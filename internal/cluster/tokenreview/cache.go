@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// cacheSize bounds the answers that are remembered. When there are as many, those that are out of date go, and if none is, all:
-	// each costs one more review.
+	// cacheSize bounds the answers that are remembered. When there are as many, those that are out
+	// of date go, and if none is, all: each costs one more review.
 	cacheSize = 16384
-	// rememberFor is how long an answer holds: a Pod that is deleted loses its identity after this long at the latest.
+	// rememberFor is how long an answer holds: a Pod that is deleted loses its identity after this
+	// long at the latest.
 	rememberFor = 3 * time.Minute
 	// rememberRefusal keeps one who tries again and again from the API server.
 	rememberRefusal = 10 * time.Second
@@ -47,7 +48,8 @@ func (c *cache) get(hash [sha256.Size]byte) (a Account, refused, known bool) {
 	return found.account, found.refused, true
 }
 
-// put remembers whose a token is, until it expires and not longer than rememberFor. A zero time is a token that does not say.
+// put remembers whose a token is, until it expires and not longer than rememberFor. A zero time is
+// a token that does not say.
 func (c *cache) put(hash [sha256.Size]byte, a Account, expires time.Time) {
 	until := c.now().Add(rememberFor)
 	if !expires.IsZero() && expires.Before(until) {
@@ -76,7 +78,8 @@ func (c *cache) remember(hash [sha256.Size]byte, a answer) {
 	c.answers[hash] = a
 }
 
-// expiry is when a token that was accepted says that it expires (RFC 7519, exp); zero if it does not say.
+// expiry is when a token that was accepted says that it expires (RFC 7519, exp); zero if it does
+// not say.
 func expiry(token string) time.Time {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")

@@ -25,11 +25,13 @@ type Account struct {
 // ErrRefused says that a token proves nothing: it is expired, forged, or for another audience.
 var ErrRefused = errors.New("the token is refused")
 
-// Reviewer answers by the API server's TokenReview (authentication.k8s.io/v1). It is safe for concurrent use.
+// Reviewer answers by the API server's TokenReview (authentication.k8s.io/v1). It is safe for
+// concurrent use.
 type Reviewer struct {
 	client    rest.Interface
 	audiences []string
-	// turns bounds the reviews under way; who comes when all are taken waits, as long as its context lets it.
+	// turns bounds the reviews under way; who comes when all are taken waits, as long as its
+	// context lets it.
 	turns chan struct{}
 	cache *cache
 }
@@ -54,7 +56,12 @@ func New(config *rest.Config, audiences []string) (*Reviewer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the Kubernetes client: %w", err)
 	}
-	return &Reviewer{client: client, audiences: audiences, turns: make(chan struct{}, reviewsAtOnce), cache: newCache(time.Now)}, nil
+	return &Reviewer{
+		client:    client,
+		audiences: audiences,
+		turns:     make(chan struct{}, reviewsAtOnce),
+		cache:     newCache(time.Now),
+	}, nil
 }
 
 // Review tells who holds a token. The error is ErrRefused, or says why nobody could be asked.
@@ -88,8 +95,12 @@ func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
 }
 
 func (r *Reviewer) ask(ctx context.Context, token string) (Account, error) {
-	question := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: r.audiences}}
-	var answer authenticationv1.TokenReview // of its own: it repeats the question, and would be decoded into our audiences
+	question := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{
+		Token:     token,
+		Audiences: r.audiences,
+	}}
+	// of its own: it repeats the question, and would be decoded into our audiences
+	var answer authenticationv1.TokenReview
 	err := r.client.Post().Resource("tokenreviews").Body(question).Do(ctx).Into(&answer)
 	if err != nil {
 		return Account{}, fmt.Errorf("the API server cannot be asked about a token: %w", err)
@@ -104,7 +115,8 @@ func (r *Reviewer) ask(ctx context.Context, token string) (Account, error) {
 	return accountOf(&s.User)
 }
 
-// accountOf reads the name that Kubernetes gives to service accounts. Others, as of people, are no workloads.
+// accountOf reads the name that Kubernetes gives to service accounts. Others, as of people, are no
+// workloads.
 func accountOf(u *authenticationv1.UserInfo) (Account, error) {
 	rest, ok := strings.CutPrefix(u.Username, "system:serviceaccount:")
 	namespace, name, both := strings.Cut(rest, ":")

@@ -28,15 +28,22 @@ func TestTokensOfPodsAreTakenForTheirAudienceAlone(t *testing.T) {
 	require.NoError(t, err)
 	ns := api.Namespace(t, nil)
 	pod, err := client.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	issue := func(audience string, pod *corev1.Pod) string {
 		r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
 		if pod != nil {
-			r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
+			r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+				Kind:       "Pod",
+				APIVersion: "v1",
+				Name:       pod.Name,
+				UID:        pod.UID,
+			}
 		}
-		issued, err := client.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), "default", r, metav1.CreateOptions{})
+		issued, err := client.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), "default", r,
+			metav1.CreateOptions{})
 		require.NoError(t, err)
 		return issued.Status.Token
 	}

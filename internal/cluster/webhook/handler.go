@@ -19,15 +19,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe"
 )
 
-// Path is where an API server asks; whatever stands below it is the same, as Istio's webhook configurations name revisions
-// there.
+// Path is where an API server asks; whatever stands below it is the same, as Istio's webhook
+// configurations name revisions there.
 const Path = "/validate"
 
-// maxBody is the size in bytes of the largest AdmissionReview: two objects (the new and the old) of the 3 MiB that an API
-// server takes in one request, and what surrounds them.
+// maxBody is the size in bytes of the largest AdmissionReview: two objects (the new and the old) of
+// the 3 MiB that an API server takes in one request, and what surrounds them.
 const maxBody = 8 << 20
 
-// atATime is how many objects are looked at at a time. Others wait, for as long as the API server waits for them.
+// atATime is how many objects are looked at at a time. Others wait, for as long as the API server
+// waits for them.
 const atATime = 8
 
 // Options are what a Handler needs.
@@ -51,7 +52,8 @@ func NewHandler(o Options) http.Handler { return newHandler(o).routes() }
 func newHandler(o Options) *handler {
 	return &handler{
 		Options: o, slots: make(chan struct{}, atATime),
-		converter: convert.New(convert.Options{Defaults: o.Mesh()}), // its own: what is refused leaves nothing in the pipeline's pools
+		// its own: what is refused leaves nothing in the pipeline's pools
+		converter: convert.New(convert.Options{Defaults: o.Mesh()}),
 	}
 }
 
@@ -63,12 +65,17 @@ func (h *handler) routes() http.Handler {
 	return mux
 }
 
-// NewServer is an HTTP server for a handler, with limits on what a client may take its time for. An API server asks with a
-// timeout of 30 s at most.
+// NewServer is an HTTP server for a handler, with limits on what a client may take its time for. An
+// API server asks with a timeout of 30 s at most.
 func NewServer(h http.Handler) *http.Server {
 	const patience = 30 * time.Second
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: patience / 3, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 10 * patience, MaxHeaderBytes: 64 << 10,
+		Handler:           h,
+		ReadHeaderTimeout: patience / 3,
+		ReadTimeout:       patience,
+		WriteTimeout:      patience,
+		IdleTimeout:       10 * patience,
+		MaxHeaderBytes:    64 << 10,
 	}
 }
 
@@ -93,10 +100,12 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review) // what cannot be written any more is the client's loss: it has gone
 }
 
-// readReview reads the request out of an AdmissionReview, or says which HTTP status the failure has.
+// readReview reads the request out of an AdmissionReview, or says which HTTP status the failure
+// has.
 func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, int, error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q; want application/json", r.Header.Get("Content-Type"))
+		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q; want application/json",
+			r.Header.Get("Content-Type"))
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError

@@ -32,7 +32,8 @@ type verdict struct {
 	errors, warnings []source.Problem
 }
 
-// answer decides on one request. A dry run is decided on as any other, since nothing is written for it here.
+// answer decides on one request. A dry run is decided on as any other, since nothing is written for
+// it here.
 func (h *handler) answer(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 	stored := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
@@ -42,8 +43,8 @@ func (h *handler) answer(r *admissionv1.AdmissionRequest) *admissionv1.Admission
 	}
 	v := h.judge(r)
 	if v.reason != "" && r.Operation == admissionv1.Update && sameSpec(r.Object.Raw, r.OldObject.Raw) {
-		// It got in while nobody was there to refuse it. What is wrong with it is not this update's doing, and whoever removes a
-		// finalizer or sets a label must be able to.
+		// It got in while nobody was there to refuse it. What is wrong with it is not this update's
+		// doing, and whoever removes a finalizer or sets a label must be able to.
 		v.reason, v.warnings, v.errors = "", append(v.errors, v.warnings...), nil
 	}
 	h.count(r, v)
@@ -63,7 +64,9 @@ func (h *handler) answer(r *admissionv1.AdmissionRequest) *admissionv1.Admission
 func (h *handler) judge(r *admissionv1.AdmissionRequest) verdict {
 	apiVersion := metav1.GroupVersion{Group: r.Kind.Group, Version: r.Kind.Version}.String()
 	if !manifest.Reads(apiVersion, r.Kind.Kind) {
-		return verdict{warnings: []source.Problem{{Message: fmt.Sprintf("%s of %s is not used by Lateen (yet)", r.Kind.Kind, apiVersion)}}}
+		return verdict{warnings: []source.Problem{{
+			Message: fmt.Sprintf("%s of %s is not used by Lateen (yet)", r.Kind.Kind, apiVersion),
+		}}}
 	}
 	reading := manifest.ReadFile("object.json", r.Object.Raw)
 	v := verdict{}
@@ -116,10 +119,12 @@ func lines(problems []source.Problem) []string {
 	return out
 }
 
-// count counts the decision. Labels are bounded whoever asks: objects of kinds that Lateen does not read count as one.
+// count counts the decision. Labels are bounded whoever asks: objects of kinds that Lateen does not
+// read count as one.
 func (h *handler) count(r *admissionv1.AdmissionRequest, v verdict) {
 	labels := []string{r.Resource.Group, r.Resource.Version, r.Resource.Resource}
-	if !manifest.Reads(metav1.GroupVersion{Group: r.Resource.Group, Version: r.Resource.Version}.String(), r.Kind.Kind) ||
+	apiVersion := metav1.GroupVersion{Group: r.Resource.Group, Version: r.Resource.Version}.String()
+	if !manifest.Reads(apiVersion, r.Kind.Kind) ||
 		labels[2] != kinds.Of(kinds.Kind(r.Kind.Kind)).Resource {
 		labels = []string{"", "", "other"}
 	}

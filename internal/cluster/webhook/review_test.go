@@ -50,10 +50,19 @@ func review(t testing.TB, operation string, object, old []byte) []byte {
 		require.NoError(t, json.Unmarshal(data, &head))
 		return runtime.RawExtension{Raw: data}
 	}
-	request := &admissionv1.AdmissionRequest{UID: "u", Operation: admissionv1.Operation(operation), OldObject: raw(old), Object: raw(object)}
+	request := &admissionv1.AdmissionRequest{
+		UID:       "u",
+		Operation: admissionv1.Operation(operation),
+		OldObject: raw(old),
+		Object:    raw(object),
+	}
 	kind := schema.FromAPIVersionAndKind(head.APIVersion, head.Kind)
 	request.Kind = metav1.GroupVersionKind(kind)
-	request.Resource = metav1.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kinds.Of(kinds.Kind(kind.Kind)).Resource}
+	request.Resource = metav1.GroupVersionResource{
+		Group:    kind.Group,
+		Version:  kind.Version,
+		Resource: kinds.Of(kinds.Kind(kind.Kind)).Resource,
+	}
 	request.Name, request.Namespace = head.Metadata.Name, head.Metadata.Namespace
 	out, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
@@ -70,8 +79,9 @@ func post(h http.Handler, path, media string, body []byte) *httptest.ResponseRec
 	return w
 }
 
-// TestReviewsMatchTheirCases asks about the objects of each case. One case is one archive in testdata: its comment is the operation, and its
-// files are "object", "old" (for an update) and "want".
+// TestReviewsMatchTheirCases asks about the objects of each case. One case is one archive in
+// testdata: its comment is the operation, and its files are "object", "old" (for an update) and
+// "want".
 func TestReviewsMatchTheirCases(t *testing.T) {
 	golden.Archives(t, "testdata", func(t *testing.T, in *txtar.Archive) string {
 		files := map[string][]byte{}
@@ -107,7 +117,8 @@ func counted(m *observe.Metrics) string {
 	}
 	out := ""
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "galley_validation_") || strings.HasPrefix(f.GetName(), "galley_validation_config") {
+		if !strings.HasPrefix(f.GetName(), "galley_validation_") ||
+			strings.HasPrefix(f.GetName(), "galley_validation_config") {
 			continue
 		}
 		for _, s := range f.GetMetric() {
@@ -122,7 +133,8 @@ func counted(m *observe.Metrics) string {
 }
 
 func TestWhatIsNoReviewIsRefused(t *testing.T) {
-	good := review(t, "CREATE", []byte("apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a, namespace: b}\n"), nil)
+	good := review(t, "CREATE",
+		[]byte("apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a, namespace: b}\n"), nil)
 	for _, c := range []struct {
 		media string
 		body  []byte
@@ -131,8 +143,15 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 	}{
 		{"text/plain", good, http.StatusUnsupportedMediaType, "want application/json"},
 		{"application/json", []byte("{"), http.StatusBadRequest, "no AdmissionReview"},
-		{"application/json", []byte(`{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{}}`), http.StatusBadRequest, "want AdmissionReview of admission.k8s.io/v1"},
-		{"application/json", []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`), http.StatusBadRequest, "no request"},
+		{
+			"application/json",
+			[]byte(`{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{}}`),
+			http.StatusBadRequest, "want AdmissionReview of admission.k8s.io/v1",
+		},
+		{
+			"application/json", []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`),
+			http.StatusBadRequest, "no request",
+		},
 		{"application/json", make([]byte, maxBody+1), http.StatusRequestEntityTooLarge, "more than"},
 	} {
 		h := handlerWith(newMetrics())
@@ -141,7 +160,8 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		require.Contains(t, w.Body.String(), c.says)
 		require.Equal(t, fmt.Sprintf("galley_validation_http_error{status=%d} 1\n", c.code), counted(h.Metrics))
 	}
-	require.Equal(t, http.StatusOK, post(handlerWith(newMetrics()).routes(), "/validate/a-revision", "application/json; charset=utf-8", good).Code)
+	require.Equal(t, http.StatusOK,
+		post(handlerWith(newMetrics()).routes(), "/validate/a-revision", "application/json; charset=utf-8", good).Code)
 }
 
 // Labels are made by whoever asks, so that only names that are known may become some.
@@ -151,20 +171,27 @@ func TestLabelsAreBounded(t *testing.T) {
 		h.answer(&admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create,
 			Kind:      metav1.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: "Gateway"},
-			Resource:  metav1.GroupVersionResource{Group: "networking.istio.io", Version: fmt.Sprint("v", i), Resource: "gateways"},
+			Resource: metav1.GroupVersionResource{
+				Group:    "networking.istio.io",
+				Version:  fmt.Sprint("v", i),
+				Resource: "gateways",
+			},
 		})
 	}
 	require.LessOrEqual(t, strings.Count(counted(h.Metrics), "\n"), 2)
 }
 
-// A large object is judged as any other, and what is said of one with thousands of mistakes is short.
+// A large object is judged as any other, and what is said of one with thousands of mistakes is
+// short.
 func TestLargeObjectsAreJudgedAndAnswersAreShort(t *testing.T) {
 	const routes = 2000
 	object := func(timeout string) []byte {
 		var out strings.Builder
-		out.WriteString("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: b}\nspec:\n  hosts: [a]\n  http:\n")
+		out.WriteString("apiVersion: networking.istio.io/v1\nkind: VirtualService\n" +
+			"metadata: {name: a, namespace: b}\nspec:\n  hosts: [a]\n  http:\n")
 		for i := range routes {
-			fmt.Fprintf(&out, "  - {match: [{uri: {prefix: /%d}}], route: [{destination: {host: a}}], timeout: %s}\n", i, timeout)
+			fmt.Fprintf(&out, "  - {match: [{uri: {prefix: /%d}}], route: [{destination: {host: a}}], timeout: %s}\n",
+				i, timeout)
 		}
 		return []byte(out.String())
 	}

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 const patience = 3 * time.Minute
 
-// plane is a control plane at the other end of a relay. It holds the latest of all that it was delivered.
+// plane is a control plane at the other end of a relay. It holds the latest of all that it was
+// delivered.
 type plane struct {
 	t      *testing.T
 	tokens *local.Tokens
@@ -51,7 +52,11 @@ func connect(t *testing.T, r *Relay, settled func(context.Context, *plane) ([]st
 	f, err := r.Connect()
 	require.NoError(t, err)
 	p := &plane{
-		t: t, tokens: local.NewTokens(), ended: make(chan error, 1), objects: map[source.Key]metav1.Object{}, reports: map[string][]source.Problem{},
+		t:       t,
+		tokens:  local.NewTokens(),
+		ended:   make(chan error, 1),
+		objects: map[source.Key]metav1.Object{},
+		reports: map[string][]source.Problem{},
 	}
 	p.source, err = Open(f, p.tokens)
 	require.NoError(t, err)
@@ -80,7 +85,8 @@ func (p *plane) take(e source.Event) {
 	p.synced = p.synced || e.Synced
 }
 
-// names are those of the objects, as an answer of Settled: it proves what was there when it was asked.
+// names are those of the objects, as an answer of Settled: it proves what was there when it was
+// asked.
 func names(_ context.Context, p *plane) (names []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +113,10 @@ func settle(t *testing.T, r *Relay) []string {
 }
 
 func namespace(name string) source.Change {
-	return source.Change{Key: source.Key{Kind: kinds.Namespace, Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	return source.Change{
+		Key:    source.Key{Kind: kinds.Namespace, Name: name},
+		Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	}
 }
 
 func deleted(name string) source.Change {
@@ -132,7 +141,11 @@ func TestADeliveryIsThereBeforeTheAnswerToALaterQuestion(t *testing.T) {
 func TestTheNextControlPlaneStartsFromAllThatThereIs(t *testing.T) {
 	r, _ := newRelay(t, nil)
 	broken := source.Report{Origin: "a.yaml", Problems: []source.Problem{{Severity: source.Error, Message: "broken"}}}
-	r.Deliver(source.Event{Changes: []source.Change{namespace("a"), namespace("b")}, Reports: []source.Report{broken}, Synced: true})
+	r.Deliver(source.Event{
+		Changes: []source.Change{namespace("a"), namespace("b")},
+		Reports: []source.Report{broken},
+		Synced:  true,
+	})
 	first := connect(t, r, names)
 	require.ElementsMatch(t, []string{"a", "b"}, settle(t, r))
 	first.stop()
@@ -248,17 +261,22 @@ func TestObjectsAreTheSameAtTheOtherEnd(t *testing.T) {
 	defer p.mu.Unlock()
 	for _, c := range sent {
 		// What an object is the key tells. API servers leave it out of objects, too.
-		require.Empty(t, cmp.Diff(c.Object, p.objects[c.Key], protocmp.Transform(), cmpopts.IgnoreTypes(metav1.TypeMeta{})), c.Key)
+		require.Empty(t, cmp.Diff(c.Object, p.objects[c.Key], protocmp.Transform(),
+			cmpopts.IgnoreTypes(metav1.TypeMeta{})), c.Key)
 	}
 }
 
-// A delivery is decoded where the one before was: nothing of that stays, and what was made of it does not change.
+// A delivery is decoded where the one before was: nothing of that stays, and what was made of it
+// does not change.
 func TestWhatFollowsChangesNothingThatWasDelivered(t *testing.T) {
 	r, _ := newRelay(t, nil)
 	p := connect(t, r, names)
 	secret := source.Change{
-		Key:    source.Key{Kind: kinds.Secret, Namespace: "b", Name: "b"},
-		Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "b"}, Data: map[string][]byte{"b": []byte("bbbb")}},
+		Key: source.Key{Kind: kinds.Secret, Namespace: "b", Name: "b"},
+		Object: &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "b"},
+			Data:       map[string][]byte{"b": []byte("bbbb")},
+		},
 	}
 	deliver(r, namespace("a"), secret)
 	require.ElementsMatch(t, []string{"a", "b"}, settle(t, r))
@@ -267,7 +285,8 @@ func TestWhatFollowsChangesNothingThatWasDelivered(t *testing.T) {
 		Object: &networkingv1.Sidecar{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "c"}}, Origin: "c.yaml:1",
 	})
 	require.ElementsMatch(t, []string{"b", "c"}, settle(t, r), "no encoding of what was there before")
-	deliver(r, namespace("d"), namespace("e"), source.Change{Key: source.Key{Kind: kinds.Sidecar, Namespace: "c", Name: "c"}})
+	deliver(r, namespace("d"), namespace("e"),
+		source.Change{Key: source.Key{Kind: kinds.Sidecar, Namespace: "c", Name: "c"}})
 	require.ElementsMatch(t, []string{"b", "d", "e"}, settle(t, r))
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// delivery is what the mesh sends, as one value of encoding/gob: JSON would write what is protobuf already in base64. Its parts take effect
-// in the order of the fields.
+// delivery is what the mesh sends, as one value of encoding/gob: JSON would write what is protobuf
+// already in base64. Its parts take effect in the order of the fields.
 type delivery struct {
 	// Tokens are all that are good from now on; nil if they are as before.
 	Tokens  map[local.TokenHash]local.Identity
@@ -34,8 +34,9 @@ type reply struct {
 	News  json.RawMessage `json:"news,omitempty"`
 }
 
-// change is a source.Change, but for the time when it reached the other process. The object is JSON or, of a kind of Kubernetes itself, protobuf,
-// which costs a fifth: those are the ones that change often. Without either it was deleted.
+// change is a source.Change, but for the time when it reached the other process. The object is JSON
+// or, of a kind of Kubernetes itself, protobuf, which costs a fifth: those are the ones that change
+// often. Without either it was deleted.
 type change struct {
 	Key    source.Key
 	Object []byte
@@ -90,7 +91,8 @@ func (c change) decode(now time.Time) (source.Change, error) {
 	return out, nil
 }
 
-// batch is what was delivered and not yet sent, or all that there is: the latest of each key and each origin.
+// batch is what was delivered and not yet sent, or all that there is: the latest of each key and
+// each origin.
 type batch struct {
 	changes map[source.Key]source.Change
 	reports map[string]source.Report
@@ -112,7 +114,8 @@ func (b *batch) add(e source.Event) {
 	b.synced = b.synced || e.Synced
 }
 
-// forget leaves out what is not there any more since an event. It looks at that event's objects alone: there may be many others.
+// forget leaves out what is not there any more since an event. It looks at that event's objects
+// alone: there may be many others.
 func (b *batch) forget(e source.Event) {
 	for _, c := range e.Changes {
 		if b.changes[c.Key].Object == nil {
@@ -130,10 +133,12 @@ func (b *batch) clone() batch {
 	return batch{changes: maps.Clone(b.changes), reports: maps.Clone(b.reports), synced: b.synced}
 }
 
-// portion is how many changes a delivery has at most: both ends have it encoded and decoded at a time.
+// portion is how many changes a delivery has at most: both ends have it encoded and decoded at a
+// time.
 const portion = 128
 
-// deliveries are the batch in a fixed order, the last with all that is not a change, questions among it.
+// deliveries are the batch in a fixed order, the last with all that is not a change, questions
+// among it.
 func (b *batch) deliveries(ask []uint64) iter.Seq2[delivery, error] {
 	return func(yield func(delivery, error) bool) {
 		var d delivery
@@ -159,8 +164,9 @@ func (b *batch) deliveries(ask []uint64) iter.Seq2[delivery, error] {
 	}
 }
 
-// reset empties a delivery that the next one is to be decoded into. The buffers of its changes stay, unless they are large: amid ten thousand
-// changes a second they would be most of the garbage.
+// reset empties a delivery that the next one is to be decoded into. The buffers of its changes
+// stay, unless they are large: amid ten thousand changes a second they would be most of the
+// garbage.
 func (d *delivery) reset() {
 	const large = 16 << 10
 	changes := d.Changes[:cap(d.Changes)]

@@ -17,7 +17,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Relay is the mesh's end. It keeps all that was delivered, for the next control plane. Its methods are safe for concurrent use.
+// Relay is the mesh's end. It keeps all that was delivered, for the next control plane. Its methods
+// are safe for concurrent use.
 type Relay struct {
 	tokens *local.Tokens
 	news   func(json.RawMessage)
@@ -35,8 +36,8 @@ type Relay struct {
 // line is one connection.
 type line struct {
 	conn net.Conn
-	// pending and ask are guarded by the Relay's lock. They hold the latest of each object: a control plane that does not read
-	// gets one delivery with all of it when it does.
+	// pending and ask are guarded by the Relay's lock. They hold the latest of each object: a
+	// control plane that does not read gets one delivery with all of it when it does.
 	pending batch
 	ask     []uint64
 	// wake holds one signal that something is pending, or that the line was ended.
@@ -44,7 +45,8 @@ type line struct {
 	done chan struct{} // closed when the other end has gone
 }
 
-// NewRelay returns a relay that nobody is connected to. news gets what the control plane tells, one at a time.
+// NewRelay returns a relay that nobody is connected to. news gets what the control plane tells, one
+// at a time.
 func NewRelay(tokens *local.Tokens, news func(json.RawMessage), log *slog.Logger) *Relay {
 	return &Relay{tokens: tokens, news: news, log: log, all: newBatch(), questions: map[uint64]chan reply{}}
 }
@@ -61,8 +63,8 @@ func (r *Relay) Deliver(e source.Event) {
 	}
 }
 
-// Settled returns once the control plane has answered which proxies have accepted all that was delivered before. If it dies
-// meanwhile, the next one is asked.
+// Settled returns once the control plane has answered which proxies have accepted all that was
+// delivered before. If it dies meanwhile, the next one is asked.
 func (r *Relay) Settled(ctx context.Context) (proxies []string, err error) {
 	answer := make(chan reply, 1)
 	r.mu.Lock()
@@ -90,7 +92,8 @@ func (r *Relay) Settled(ctx context.Context) (proxies []string, err error) {
 	}
 }
 
-// Connect makes a new line in place of the one before, and returns the control plane's end of it, for Open.
+// Connect makes a new line in place of the one before, and returns the control plane's end of it,
+// for Open.
 func (r *Relay) Connect() (*os.File, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// answerWithin bounds how long a question is worked on: who asked asks again, or has given up by then.
+// answerWithin bounds how long a question is worked on: who asked asks again, or has given up by
+// then.
 const answerWithin = 30 * time.Second
 
 // ErrEnded says that the mesh has gone, and with it what a control plane works for.
@@ -34,7 +35,8 @@ type Source struct {
 	out *json.Encoder
 }
 
-// Open takes the end of a line that Relay.Connect has made, and closes the file. The tokens are kept as the mesh has them.
+// Open takes the end of a line that Relay.Connect has made, and closes the file. The tokens are
+// kept as the mesh has them.
 func Open(f *os.File, tokens *local.Tokens) (*Source, error) {
 	conn, err := net.FileConn(f)
 	if err != nil {

@@ -67,12 +67,16 @@ func (h *handler) details(w http.ResponseWriter, r *http.Request) {
 func (h *handler) ratings(w http.ResponseWriter, r *http.Request) {
 	if id, ok := bookID(w, r); ok {
 		writeJSON(w, RatingList{
-			ID: id, PodName: h.o.Hostname, Version: h.o.Version, Ratings: map[string]int{"Reviewer1": 5, "Reviewer2": 4},
+			ID:      id,
+			PodName: h.o.Hostname,
+			Version: h.o.Version,
+			Ratings: map[string]int{"Reviewer1": 5, "Reviewer2": 4},
 		})
 	}
 }
 
-// reviews are served without stars by v1, with black ones by v2, and with red ones by every other version.
+// reviews are served without stars by v1, with black ones by v2, and with red ones by every other
+// version.
 func (h *handler) reviews(w http.ResponseWriter, r *http.Request) {
 	id, ok := bookID(w, r)
 	if !ok {
@@ -81,8 +85,14 @@ func (h *handler) reviews(w http.ResponseWriter, r *http.Request) {
 	list := ReviewList{
 		ID: strconv.Itoa(id), PodName: h.o.Hostname, Version: h.o.Version,
 		Reviews: []Review{
-			{Reviewer: "Reviewer1", Text: "Two pairs of twins, one city, and never a dull line. I laughed all the way."},
-			{Reviewer: "Reviewer2", Text: "Great fun, though it asks you to believe that nobody looks twice at a face."},
+			{
+				Reviewer: "Reviewer1",
+				Text:     "Two pairs of twins, one city, and never a dull line. I laughed all the way.",
+			},
+			{
+				Reviewer: "Reviewer2",
+				Text:     "Great fun, though it asks you to believe that nobody looks twice at a face.",
+			},
 		},
 	}
 	if h.o.Version != "v1" {

@@ -14,7 +14,8 @@ const (
 	maxBody     = 1 << 20
 )
 
-// forwarded are the headers that an application must pass on for traces to hang together, and for routes to see the user.
+// forwarded are the headers that an application must pass on for traces to hang together, and for
+// routes to see the user.
 var forwarded = []string{
 	"x-request-id", "traceparent", "tracestate", "baggage", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid",
 	"x-b3-sampled", "x-b3-flags", "x-ot-span-context", "end-user", "user-agent", "authorization",

@@ -97,8 +97,8 @@ func (h *handler) delay(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fail answers 503 in a fixed rhythm, so that tests can count on it: of every hundred requests in a row, ratio×100 fail,
-// spread evenly. ?ratio=1 fails always, ?code= is another status.
+// fail answers 503 in a fixed rhythm, so that tests can count on it: of every hundred requests in a
+// row, ratio×100 fail, spread evenly. ?ratio=1 fails always, ?code= is another status.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request) {
 	ratio, err := strconv.ParseFloat(r.URL.Query().Get("ratio"), 64)
 	if err != nil || ratio < 0 || ratio > 1 {
@@ -147,9 +147,16 @@ type Result struct {
 
 func (h *handler) echo(w http.ResponseWriter, r *http.Request) {
 	e := Echoed{
-		Hostname: h.o.Hostname, Role: h.o.Role, Version: h.o.Version,
-		Method: r.Method, Host: r.Host, Path: r.URL.Path, Query: r.URL.RawQuery, Protocol: r.Proto, Remote: r.RemoteAddr,
-		Headers: r.Header,
+		Hostname: h.o.Hostname,
+		Role:     h.o.Role,
+		Version:  h.o.Version,
+		Method:   r.Method,
+		Host:     r.Host,
+		Path:     r.URL.Path,
+		Query:    r.URL.RawQuery,
+		Protocol: r.Proto,
+		Remote:   r.RemoteAddr,
+		Headers:  r.Header,
 	}
 	for _, c := range h.o.Calls {
 		if c.Path == r.URL.Path {

@@ -25,7 +25,8 @@ const (
 type Options struct {
 	// Role is one of the constants above.
 	Role string
-	// Version is shown in every answer ("v1"); reviews show no stars as v1, black ones as v2 and red ones from v3 on.
+	// Version is shown in every answer ("v1"); reviews show no stars as v1, black ones as v2 and
+	// red ones from v3 on.
 	Version string
 	// Hostname is who answers, in a mesh the pod's name.
 	Hostname string
@@ -37,13 +38,14 @@ type Options struct {
 	Calls []Call
 	// Proxy takes all calls to others, by name; empty: they are made directly.
 	Proxy string
-	// ReviewsURL, DetailsURL and RatingsURL are where the bookshop's parts are found, each without a path.
+	// ReviewsURL, DetailsURL and RatingsURL are where the bookshop's parts are found, each without
+	// a path.
 	ReviewsURL, DetailsURL, RatingsURL string
 	// Log gets a line for each start, stop and error. Nil: none.
 	Log io.Writer
 
-	// finish is how long requests in flight may take after the end was asked for, linger how long a client may take to close a
-	// connection whose end it was told. Zero: the usual.
+	// finish is how long requests in flight may take after the end was asked for, linger how long a
+	// client may take to close a connection whose end it was told. Zero: the usual.
 	finish, linger time.Duration
 }
 
@@ -57,7 +59,8 @@ type Call struct {
 	Path, URL string
 }
 
-// Bind makes flags for the options on fs. Their defaults come from the environment that a container has.
+// Bind makes flags for the options on fs. Their defaults come from the environment that a container
+// has.
 func (o *Options) Bind(fs *flag.FlagSet, getenv func(string) string) {
 	orElse := func(name, fallback string) string {
 		if v := getenv(name); v != "" {
@@ -65,7 +68,8 @@ func (o *Options) Bind(fs *flag.FlagSet, getenv func(string) string) {
 		}
 		return fallback
 	}
-	fs.StringVar(&o.Role, "role", orElse("SAMPLE_ROLE", Echo), "what to be: echo, productpage, details, reviews or ratings")
+	fs.StringVar(&o.Role, "role", orElse("SAMPLE_ROLE", Echo),
+		"what to be: echo, productpage, details, reviews or ratings")
 	fs.StringVar(&o.Version, "version", orElse("SAMPLE_VERSION", "v1"), "version to show")
 	fs.StringVar(&o.Hostname, "hostname", orElse("HOSTNAME", "localhost"), "name to show")
 	fs.StringVar(&o.Address, "address", orElse("LATEEN_APP_ADDRESS", "127.0.0.1"), "address to listen at")

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// pageFrame is the page with a comment for each part that varies. It is no template of html/template, which calls methods by name:
-// with it the linker would keep every method of every type in the program.
+// pageFrame is the page with a comment for each part that varies. It is no template of
+// html/template, which calls methods by name: with it the linker would keep every method of every
+// type in the program.
 //
 //go:embed productpage.html
 var pageFrame string
@@ -42,9 +43,13 @@ func (p page) html() string {
 
 func (p page) user() string {
 	if p.User == "" {
-		return `<form method="post" action="/login"><input name="username" placeholder="any name, try jason" required> <button>Sign in</button></form>`
+		return `<form method="post" action="/login">` +
+			`<input name="username" placeholder="any name, try jason" required> <button>Sign in</button></form>`
 	}
-	return escaped(`<form method="post" action="/logout">Signed in as <strong>%s</strong> <button>Sign out</button></form>`, p.User)
+	return escaped(
+		`<form method="post" action="/logout">Signed in as <strong>%s</strong> <button>Sign out</button></form>`,
+		p.User,
+	)
 }
 
 func (p page) details() string {
@@ -66,7 +71,8 @@ func (p page) reviews() string {
 	for _, r := range p.Reviews.Reviews {
 		b.WriteString(r.html() + "\n    ")
 	}
-	return b.String() + escaped(`<small>Served by reviews <strong>%s</strong>, %s</small>`, p.Reviews.Version, p.Reviews.PodName)
+	return b.String() +
+		escaped(`<small>Served by reviews <strong>%s</strong>, %s</small>`, p.Reviews.Version, p.Reviews.PodName)
 }
 
 func (r Review) html() string {
@@ -87,8 +93,8 @@ func (r *Rating) html() string {
 	return escaped(`<p class="stars %s" title="%s of 5">%s</p>`, r.Color, r.Stars, stars(r.Stars))
 }
 
-// escaped is the format with each value as text that no browser takes for anything else, between tags and in quoted attributes. Every
-// verb is %s, whatever the value.
+// escaped is the format with each value as text that no browser takes for anything else, between
+// tags and in quoted attributes. Every verb is %s, whatever the value.
 func escaped(format string, values ...any) string {
 	texts := make([]any, 0, len(values))
 	for _, v := range values {

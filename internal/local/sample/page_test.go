@@ -9,11 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValuesStayText: nothing that comes from elsewhere becomes a part of the page's HTML, neither a name that someone signs in with nor
-// what another service answers.
+// TestValuesStayText: nothing that comes from elsewhere becomes a part of the page's HTML, neither
+// a name that someone signs in with nor what another service answers.
 func TestValuesStayText(t *testing.T) {
 	const bad, harmless = `<script>"'&<!--host-->`, `&lt;script&gt;&#34;&#39;&amp;&lt;!--host--&gt;`
-	front := startRole(t, Options{Role: ProductPage, ReviewsURL: "http://127.0.0.1:1", DetailsURL: "http://127.0.0.1:1"})
+	front := startRole(t, Options{
+		Role:       ProductPage,
+		ReviewsURL: "http://127.0.0.1:1",
+		DetailsURL: "http://127.0.0.1:1",
+	})
 	status, body := get(t, front+"/productpage", "cookie", userCookie+"="+url.QueryEscape(bad))
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "<strong>"+harmless+"</strong>")
@@ -21,7 +25,11 @@ func TestValuesStayText(t *testing.T) {
 
 	detail := &Detail{Title: bad, Author: bad, Year: 1, Type: bad, Pages: 2, Publisher: bad, Language: bad}
 	review := func(r *Rating) Review { return Review{Reviewer: bad, Text: bad, Rating: r} }
-	reviews := &ReviewList{PodName: bad, Version: bad, Reviews: []Review{review(nil), review(&Rating{Error: bad}), review(&Rating{Color: bad})}}
+	reviews := &ReviewList{
+		PodName: bad,
+		Version: bad,
+		Reviews: []Review{review(nil), review(&Rating{Error: bad}), review(&Rating{Color: bad})},
+	}
 	for _, c := range []struct {
 		page page
 		want int // values shown

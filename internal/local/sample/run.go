@@ -16,8 +16,8 @@ import (
 // maxLine bounds a line of the TCP echo; a longer one ends its connection.
 const maxLine = 64 << 10
 
-// Run serves until the context ends, then takes no new connections and finishes what is in flight. Listening gets the addresses
-// once all are open; it may be nil.
+// Run serves until the context ends, then takes no new connections and finishes what is in flight.
+// Listening gets the addresses once all are open; it may be nil.
 func Run(ctx context.Context, o Options, listening func([]net.Addr)) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -69,8 +69,9 @@ func (o *Options) listen() (out []net.Listener, err error) {
 	return out, nil
 }
 
-// lineEcho answers each line with the version in front, so that a client sees who it talks to. When it ends itself it says so on
-// each connection; a client to which it does not say so was cut off by somebody else.
+// lineEcho answers each line with the version in front, so that a client sees who it talks to. When
+// it ends itself it says so on each connection; a client to which it does not say so was cut off by
+// somebody else.
 type lineEcho struct {
 	prefix         string
 	finish, linger time.Duration
@@ -104,8 +105,9 @@ func (e *lineEcho) answer(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// part says that this is the end, and leaves the closing to the client: a socket that is closed with something unread in it sends a
-// reset, and an Envoy between the two that meets one drops what it has not passed on yet, the farewell with it.
+// part says that this is the end, and leaves the closing to the client: a socket that is closed
+// with something unread in it sends a reset, and an Envoy between the two that meets one drops what
+// it has not passed on yet, the farewell with it.
 func (e *lineEcho) part(conn net.Conn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(e.finish))
 	if _, err := fmt.Fprintf(conn, "%s ends\n", e.prefix); err != nil {

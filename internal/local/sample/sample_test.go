@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// patience is how long anything may take at the end of a server: on a busy machine a client needs its time too.
+// patience is how long anything may take at the end of a server: on a busy machine a client needs
+// its time too.
 const patience = 3 * time.Minute
 
 // start runs a server until the test ends, and returns its addresses.
@@ -85,8 +86,18 @@ func TestEcho(t *testing.T) {
 func TestProvoked(t *testing.T) {
 	url := startRole(t, Options{Role: Echo})
 	for path, want := range map[string]int{
-		"/status/418": 418, "/status/x": 400, "/status/700": 400, "/delay/1": 200, "/delay/-1": 400, "/delay/99999999": 400,
-		"/fail?ratio=1": 503, "/fail?ratio=1&code=500": 500, "/fail?ratio=0": 200, "/fail?ratio=2": 400, "/fail": 400, "/health": 200,
+		"/status/418":            418,
+		"/status/x":              400,
+		"/status/700":            400,
+		"/delay/1":               200,
+		"/delay/-1":              400,
+		"/delay/99999999":        400,
+		"/fail?ratio=1":          503,
+		"/fail?ratio=1&code=500": 500,
+		"/fail?ratio=0":          200,
+		"/fail?ratio=2":          400,
+		"/fail":                  400,
+		"/health":                200,
 	} {
 		status, _ := get(t, url+path)
 		require.Equal(t, want, status, path)
@@ -143,8 +154,14 @@ func TestPageShowsWhichServicesAreDown(t *testing.T) {
 // TestUserReachesOthers signs in and looks at what a called service is told.
 func TestUserReachesOthers(t *testing.T) {
 	echo := startRole(t, Options{Role: Echo})
-	front := startRole(t, Options{Role: ProductPage, ReviewsURL: echo + "/reviews-of", DetailsURL: echo, RatingsURL: echo})
-	_, body := get(t, front+"/api/v1/products/0/reviews", "cookie", "user=jason", "x-request-id", "r1", "x-private", "no")
+	front := startRole(t, Options{
+		Role:       ProductPage,
+		ReviewsURL: echo + "/reviews-of",
+		DetailsURL: echo,
+		RatingsURL: echo,
+	})
+	_, body := get(t, front+"/api/v1/products/0/reviews",
+		"cookie", "user=jason", "x-request-id", "r1", "x-private", "no")
 	var e Echoed
 	require.NoError(t, json.Unmarshal([]byte(body), &e))
 	require.Equal(t, "jason", e.Headers.Get("end-user"))
@@ -154,7 +171,11 @@ func TestUserReachesOthers(t *testing.T) {
 
 func TestCallsGoThroughTheProxy(t *testing.T) {
 	proxy := startRole(t, Options{Role: Echo, Hostname: "proxy"})
-	url := startRole(t, Options{Role: Echo, Proxy: proxy, Calls: []Call{{Path: "/all", URL: "http://somewhere:9080/there"}}})
+	url := startRole(t, Options{
+		Role:  Echo,
+		Proxy: proxy,
+		Calls: []Call{{Path: "/all", URL: "http://somewhere:9080/there"}},
+	})
 	_, body := get(t, url+"/all")
 	var e Echoed
 	require.NoError(t, json.Unmarshal([]byte(body), &e))
@@ -166,8 +187,8 @@ func TestCallsGoThroughTheProxy(t *testing.T) {
 	require.Equal(t, "somewhere:9080", there.Host)
 }
 
-// A client that goes on writing while the server ends reads all that was answered, the farewell and then the end: no reset, which
-// would take with it what is on its way.
+// A client that goes on writing while the server ends reads all that was answered, the farewell and
+// then the end: no reset, which would take with it what is on its way.
 func TestLinesEndWithoutAReset(t *testing.T) {
 	addrs, stop := start(t, Options{Role: Echo, Version: "v1", TCP: []int{0}})
 	conn, err := net.Dial("tcp", addrs[0])
@@ -220,7 +241,11 @@ func TestEndFinishesWhatIsInFlight(t *testing.T) {
 	go func() { _ = upstream.Serve(hold) }()
 	defer func() { _ = upstream.Close() }()
 
-	addrs, stop := start(t, Options{Role: Echo, Ports: []int{0}, Calls: []Call{{Path: "/slow", URL: "http://" + hold.Addr().String()}}})
+	addrs, stop := start(t, Options{
+		Role:  Echo,
+		Ports: []int{0},
+		Calls: []Call{{Path: "/slow", URL: "http://" + hold.Addr().String()}},
+	})
 	status := make(chan int, 1)
 	go func() {
 		resp, err := http.Get("http://" + addrs[0] + "/slow")
@@ -243,12 +268,18 @@ func TestEndFinishesWhatIsInFlight(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	env := map[string]string{"LATEEN_APP_ADDRESS": "127.64.0.1", "HTTP_PROXY": "http://127.96.0.1:15080", "HOSTNAME": "pod-1"}
+	env := map[string]string{
+		"LATEEN_APP_ADDRESS": "127.64.0.1",
+		"HTTP_PROXY":         "http://127.96.0.1:15080",
+		"HOSTNAME":           "pod-1",
+	}
 	var o Options
 	fs := flag.NewFlagSet("sample", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	o.Bind(fs, func(name string) string { return env[name] })
-	require.NoError(t, fs.Parse([]string{"--role=reviews", "--port=1", "--port=2", "--tcp=3", "--call=/a=http://b,http://c"}))
+	require.NoError(t, fs.Parse([]string{
+		"--role=reviews", "--port=1", "--port=2", "--tcp=3", "--call=/a=http://b,http://c",
+	}))
 	require.NoError(t, o.validate())
 	require.Equal(t, "127.64.0.1", o.Address)
 	require.Equal(t, "pod-1", o.Hostname)

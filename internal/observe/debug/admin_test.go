@@ -47,7 +47,8 @@ func node(t *testing.T, id string) *serve.Node {
 	return n
 }
 
-// reviews is a client with one resource of each type; its listener and cluster hold its own address.
+// reviews is a client with one resource of each type; its listener and cluster hold its own
+// address.
 func reviews(t *testing.T) serve.Client {
 	t.Helper()
 	state := resource.NewState(7)
@@ -65,20 +66,48 @@ func reviews(t *testing.T) serve.Client {
 	put(resource.Endpoint, "out", false, &endpointv3.ClusterLoadAssignment{ClusterName: "out"})
 	put(resource.Listener, "in", true, listener(t, model.OwnPod))
 	put(resource.Route, "80", false, &routev3.RouteConfiguration{Name: "80"})
-	put(resource.Secret, "kubernetes://cert", false, &tlsv3.Secret{Name: "kubernetes://cert", Type: &tlsv3.Secret_GenericSecret{
-		GenericSecret: &tlsv3.GenericSecret{Secret: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "hush"}}},
-	}})
+	put(resource.Secret, "kubernetes://cert", false, &tlsv3.Secret{
+		Name: "kubernetes://cert",
+		Type: &tlsv3.Secret_GenericSecret{
+			GenericSecret: &tlsv3.GenericSecret{
+				Secret: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "hush"}},
+			},
+		},
+	})
 	c := serve.Client{
-		ConnectionID: "reviews-v1-0.default-1", Node: node(t, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local"),
-		Address: "127.0.0.1:5", ConnectedAt: connectedAt, State: state, Overlay: resource.Overlay{Pod: "127.0.0.2"},
+		ConnectionID: "reviews-v1-0.default-1",
+		Node:         node(t, "sidecar~127.0.0.2~reviews-v1-0.default~default.svc.cluster.local"),
+		Address:      "127.0.0.1:5",
+		ConnectedAt:  connectedAt,
+		State:        state,
+		Overlay:      resource.Overlay{Pod: "127.0.0.2"},
 	}
 	c.Node.Metadata.ClusterID, c.Node.Metadata.IstioVersion = "Kubernetes", "1.31.1"
 	c.Types[resource.Cluster] = session.TypeStatus{
-		Subscribed: true, Settled: true, Sent: "c2", Acked: "c2", SentAt: connectedAt, Generation: 7, Resources: 1, Bytes: 100,
+		Subscribed: true,
+		Settled:    true,
+		Sent:       "c2",
+		Acked:      "c2",
+		SentAt:     connectedAt,
+		Generation: 7,
+		Resources:  1,
+		Bytes:      100,
 	}
-	c.Types[resource.Endpoint] = session.TypeStatus{Subscribed: true, Sent: "e3", Acked: "e1", SentAt: connectedAt, Resources: 1, Bytes: 20}
+	c.Types[resource.Endpoint] = session.TypeStatus{
+		Subscribed: true,
+		Sent:       "e3",
+		Acked:      "e1",
+		SentAt:     connectedAt,
+		Resources:  1,
+		Bytes:      20,
+	}
 	c.Types[resource.Listener] = session.TypeStatus{
-		Subscribed: true, Sent: "l4", Acked: "l1", Nack: "Error adding listener in: bad", Quarantined: []string{"in"}, Bytes: 3,
+		Subscribed:  true,
+		Sent:        "l4",
+		Acked:       "l1",
+		Nack:        "Error adding listener in: bad",
+		Quarantined: []string{"in"},
+		Bytes:       3,
 	}
 	c.Types[resource.Route] = session.TypeStatus{Subscribed: true}
 	return c
@@ -100,8 +129,11 @@ func listener(t *testing.T, address string) *listenerv3.Listener {
 			Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 9080},
 		}}},
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
-			Name:       "theirs",
-			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: "type.googleapis.com/their.own.Filter", Value: []byte{8, 1}}},
+			Name: "theirs",
+			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: &anypb.Any{
+				TypeUrl: "type.googleapis.com/their.own.Filter",
+				Value:   []byte{8, 1},
+			}},
 		}}}},
 	}
 }
@@ -131,16 +163,49 @@ func TestSynczShowsEachProxy(t *testing.T) {
 	var got []debug.SyncStatus
 	getJSON(t, handler(reviews(t)), "/debug/syncz", &got)
 	want := []debug.SyncStatus{{
-		ClusterID: "Kubernetes", ProxyID: "reviews-v1-0.default", ProxyType: "sidecar", ProxyVersion: "1.31.1", IstioVersion: "1.31.1",
-		ClusterSent: "c2", ClusterAcked: "c2", ListenerSent: "l4", ListenerAcked: "l1", EndpointSent: "e3", EndpointAcked: "e1",
-		ConnectionID: "reviews-v1-0.default-1", Namespace: "default", Protocol: "delta", ConnectedAt: connectedAt, ConfigBytes: 123,
+		ClusterID:     "Kubernetes",
+		ProxyID:       "reviews-v1-0.default",
+		ProxyType:     "sidecar",
+		ProxyVersion:  "1.31.1",
+		IstioVersion:  "1.31.1",
+		ClusterSent:   "c2",
+		ClusterAcked:  "c2",
+		ListenerSent:  "l4",
+		ListenerAcked: "l1",
+		EndpointSent:  "e3",
+		EndpointAcked: "e1",
+		ConnectionID:  "reviews-v1-0.default-1",
+		Namespace:     "default",
+		Protocol:      "delta",
+		ConnectedAt:   connectedAt,
+		ConfigBytes:   123,
 		Resources: map[string]debug.TypeStatus{
 			resource.Cluster.URL(): {
-				Sent: "c2", Acked: "c2", SentTime: &connectedAt, Type: "cds", State: debug.Synced, Resources: 1, Bytes: 100, Generation: 7,
+				Sent:       "c2",
+				Acked:      "c2",
+				SentTime:   &connectedAt,
+				Type:       "cds",
+				State:      debug.Synced,
+				Resources:  1,
+				Bytes:      100,
+				Generation: 7,
 			},
-			resource.Endpoint.URL(): {Sent: "e3", Acked: "e1", SentTime: &connectedAt, Type: "eds", State: debug.Stale, Resources: 1, Bytes: 20},
+			resource.Endpoint.URL(): {
+				Sent:      "e3",
+				Acked:     "e1",
+				SentTime:  &connectedAt,
+				Type:      "eds",
+				State:     debug.Stale,
+				Resources: 1,
+				Bytes:     20,
+			},
 			resource.Listener.URL(): {
-				Sent: "l4", Acked: "l1", LastError: "Error adding listener in: bad", Type: "lds", State: debug.Nack, Bytes: 3,
+				Sent:        "l4",
+				Acked:       "l1",
+				LastError:   "Error adding listener in: bad",
+				Type:        "lds",
+				State:       debug.Nack,
+				Bytes:       3,
 				Quarantined: []string{"in"},
 			},
 			resource.Route.URL(): {Type: "rds", State: debug.NotSent},
@@ -152,7 +217,13 @@ func TestSynczShowsEachProxy(t *testing.T) {
 // A proxy from which something is withheld, because of what it refused, is not where its class is.
 func TestSynczTellsWhatIsWithheld(t *testing.T) {
 	c := reviews(t)
-	c.Types[resource.Route] = session.TypeStatus{Subscribed: true, Settled: true, Sent: "r5", Acked: "r5", Withheld: []string{"80"}}
+	c.Types[resource.Route] = session.TypeStatus{
+		Subscribed: true,
+		Settled:    true,
+		Sent:       "r5",
+		Acked:      "r5",
+		Withheld:   []string{"80"},
+	}
 	var got []debug.SyncStatus
 	getJSON(t, handler(c), "/debug/syncz", &got)
 	require.Equal(t, []string{"80"}, got[0].Resources[resource.Route.URL()].Withheld)
@@ -163,7 +234,9 @@ func TestSynczTellsWhatIsWithheld(t *testing.T) {
 func TestSynczHasIstiosFields(t *testing.T) {
 	var got []map[string]any
 	getJSON(t, handler(reviews(t)), "/debug/syncz", &got)
-	for _, field := range []string{"cluster_id", "proxy", "proxy_type", "proxy_version", "istio_version", "cluster_sent", "listener_acked"} {
+	for _, field := range []string{
+		"cluster_id", "proxy", "proxy_type", "proxy_version", "istio_version", "cluster_sent", "listener_acked",
+	} {
 		require.Contains(t, got[0], field)
 	}
 	cds := got[0]["resources"].(map[string]any)[resource.Cluster.URL()].(map[string]any)
@@ -187,7 +260,8 @@ func TestConfigDumpIsWhatTheProxyShouldHave(t *testing.T) {
 		require.Contains(t, body, `"@type": "type.googleapis.com/their.own.Filter"`)
 		require.NotContains(t, body, model.OwnPod)
 		var dump adminv3.ConfigDump
-		require.NoError(t, protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(without(t, body, "filterChains"), &dump))
+		decode := protojson.UnmarshalOptions{DiscardUnknown: true}
+		require.NoError(t, decode.Unmarshal(without(t, body, "filterChains"), &dump))
 		require.Len(t, dump.GetConfigs(), 5)
 		require.Contains(t, body, "kubernetes://cert")
 		require.NotContains(t, body, "hush")
@@ -275,16 +349,31 @@ func TestConnectionsShowWatchesAndIdentity(t *testing.T) {
 
 func TestProblemsAreListed(t *testing.T) {
 	p := source.Problem{
-		Severity: source.Error, Object: source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: "reviews"},
-		Origin: "reviews.yaml:12", Path: "spec.http[0].route[0].destination.subset", Value: "v9", Message: "subset is not defined", Want: "v1",
+		Severity: source.Error,
+		Object:   source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: "reviews"},
+		Origin:   "reviews.yaml:12",
+		Path:     "spec.http[0].route[0].destination.subset",
+		Value:    "v9",
+		Message:  "subset is not defined",
+		Want:     "v1",
 	}
-	h := debug.NewHandler(debug.Options{Fleet: fleet{}, Problems: func() []source.Problem { return []source.Problem{p} }})
+	h := debug.NewHandler(debug.Options{
+		Fleet:    fleet{},
+		Problems: func() []source.Problem { return []source.Problem{p} },
+	})
 	var got []map[string]string
 	getJSON(t, h, "/debug/problems", &got)
 	require.Equal(t, []map[string]string{{
-		"severity": "error", "kind": "VirtualService", "namespace": "default", "name": "reviews", "origin": "reviews.yaml:12",
-		"path": "spec.http[0].route[0].destination.subset", "value": "v9", "message": "subset is not defined", "want": "v1",
-		"text": p.String(),
+		"severity":  "error",
+		"kind":      "VirtualService",
+		"namespace": "default",
+		"name":      "reviews",
+		"origin":    "reviews.yaml:12",
+		"path":      "spec.http[0].route[0].destination.subset",
+		"value":     "v9",
+		"message":   "subset is not defined",
+		"want":      "v1",
+		"text":      p.String(),
 	}}, got)
 	_, body := get(handler(), "/debug/problems")
 	require.JSONEq(t, "[]", body)
@@ -330,8 +419,19 @@ func request(method, path string) *http.Request {
 }
 
 func TestOthersSeeMetricsOnly(t *testing.T) {
-	h := debug.NewHandler(debug.Options{Version: "v", Gatherer: prometheus.NewRegistry(), Problems: func() []source.Problem { return nil }, Ready: func() error { return nil }})
-	for path, code := range map[string]int{"/metrics": 200, "/ready": 200, "/version": 200, "/debug/problems": 403, "/debug/config_dump": 403} {
+	h := debug.NewHandler(debug.Options{
+		Version:  "v",
+		Gatherer: prometheus.NewRegistry(),
+		Problems: func() []source.Problem { return nil },
+		Ready:    func() error { return nil },
+	})
+	for path, code := range map[string]int{
+		"/metrics":           200,
+		"/ready":             200,
+		"/version":           200,
+		"/debug/problems":    403,
+		"/debug/config_dump": 403,
+	} {
 		for _, from := range []string{"10.0.0.7:40000", "[2001:db8::1]:40000", "nonsense"} {
 			r := request(http.MethodGet, path)
 			r.RemoteAddr = from

@@ -42,9 +42,16 @@ func (h handler) connections(w http.ResponseWriter, _ *http.Request) {
 	out := connections{TotalClients: len(clients), Clients: []connection{}}
 	for _, c := range clients {
 		conn := connection{
-			ConnectionID: c.ConnectionID, ConnectedAt: c.ConnectedAt, Address: c.Address,
-			Labels: c.Node.Metadata.Labels, Metadata: c.Node.Metadata.Raw(), Watches: map[string][]string{},
-			NodeID: c.Node.ID, Identity: c.Identity.String(), Protocol: protocolName(c.Protocol), UserAgent: c.Node.UserAgent,
+			ConnectionID: c.ConnectionID,
+			ConnectedAt:  c.ConnectedAt,
+			Address:      c.Address,
+			Labels:       c.Node.Metadata.Labels,
+			Metadata:     c.Node.Metadata.Raw(),
+			Watches:      map[string][]string{},
+			NodeID:       c.Node.ID,
+			Identity:     c.Identity.String(),
+			Protocol:     protocolName(c.Protocol),
+			UserAgent:    c.Node.UserAgent,
 		}
 		if l := c.Node.Locality; l.Region != "" {
 			conn.Locality = &locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}

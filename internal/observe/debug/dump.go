@@ -16,8 +16,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-// configDump writes what the control plane wants a proxy to have, in the form in which Envoy's own /config_dump says what
-// it has, so that the two can be compared.
+// configDump writes what the control plane wants a proxy to have, in the form in which Envoy's own
+// /config_dump says what it has, so that the two can be compared.
 func (h handler) configDump(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("proxyID")
 	if id == "" {
@@ -26,8 +26,9 @@ func (h handler) configDump(w http.ResponseWriter, r *http.Request) {
 	}
 	c, ok := h.find(id)
 	if !ok {
-		http.Error(w, fmt.Sprintf("Proxy not connected to this Pilot instance. It may be connected to another instance.\n"+
-			"%q is not connected; %s", id, h.connected()), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("Proxy not connected to this Pilot instance. "+
+			"It may be connected to another instance.\n%q is not connected; %s", id, h.connected()),
+			http.StatusNotFound)
 		return
 	}
 	dump, err := dumpOf(c)
@@ -44,8 +45,8 @@ func (h handler) configDump(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// render is the JSON of a message. protojson varies its white space from build to build; so that dumps can be compared,
-// this does not.
+// render is the JSON of a message. protojson varies its white space from build to build; so that
+// dumps can be compared, this does not.
 func render(m proto.Message) ([]byte, error) {
 	body, err := protojson.MarshalOptions{Resolver: resolver{}}.Marshal(m)
 	if err != nil {
@@ -59,7 +60,8 @@ func render(m proto.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// find looks for pod.namespace or a whole node id; of several streams of one proxy it takes the latest.
+// find looks for pod.namespace or a whole node id; of several streams of one proxy it takes the
+// latest.
 func (h handler) find(id string) (found serve.Client, ok bool) {
 	for _, c := range h.Fleet.Clients() {
 		if (c.Node.Name == id || c.Node.ID == id) && (!ok || c.ConnectedAt.After(found.ConnectedAt)) {

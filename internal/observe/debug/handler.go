@@ -33,8 +33,9 @@ type Options struct {
 // handler answers requests; it keeps no state.
 type handler struct{ Options }
 
-// NewHandler returns the handler for the monitoring port (15014). What is below /debug tells all about the mesh, and is for
-// who comes from a loopback address alone, as kubectl port-forward does; there is no authentication.
+// NewHandler returns the handler for the monitoring port (15014). What is below /debug tells all
+// about the mesh, and is for who comes from a loopback address alone, as kubectl port-forward does;
+// there is no authentication.
 func NewHandler(o Options) http.Handler {
 	h := handler{Options: o}
 	debug := map[string]http.HandlerFunc{
@@ -99,8 +100,16 @@ func (h handler) problems(w http.ResponseWriter, _ *http.Request) {
 	out := []problem{}
 	for _, p := range h.Problems() {
 		out = append(out, problem{
-			Severity: p.Severity.String(), Kind: string(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name,
-			Origin: p.Origin, Path: p.Path, Value: p.Value, Message: p.Message, Want: p.Want, Text: p.String(),
+			Severity:  p.Severity.String(),
+			Kind:      string(p.Object.Kind),
+			Namespace: p.Object.Namespace,
+			Name:      p.Object.Name,
+			Origin:    p.Origin,
+			Path:      p.Path,
+			Value:     p.Value,
+			Message:   p.Message,
+			Want:      p.Want,
+			Text:      p.String(),
 		})
 	}
 	writeJSON(w, out)

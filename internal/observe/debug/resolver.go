@@ -12,8 +12,9 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// resolver finds message types for printing Any. A type that is not linked in, as one that a user's patch brought, is
-// taken as a message without known fields: then one resource shows less, and the rest is still shown.
+// resolver finds message types for printing Any. A type that is not linked in, as one that a user's
+// patch brought, is taken as a message without known fields: then one resource shows less, and the
+// rest is still shown.
 type resolver struct{}
 
 func (resolver) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
@@ -32,7 +33,9 @@ func (resolver) FindExtensionByName(name protoreflect.FullName) (protoreflect.Ex
 	return protoregistry.GlobalTypes.FindExtensionByName(name)
 }
 
-func (resolver) FindExtensionByNumber(m protoreflect.FullName, n protoreflect.FieldNumber) (protoreflect.ExtensionType, error) {
+func (resolver) FindExtensionByNumber(
+	m protoreflect.FullName, n protoreflect.FieldNumber,
+) (protoreflect.ExtensionType, error) {
 	return protoregistry.GlobalTypes.FindExtensionByNumber(m, n)
 }
 

@@ -19,7 +19,8 @@ const (
 	Synced SyncState = "SYNCED"
 	// Stale: the latest response has no ACK yet.
 	Stale SyncState = "STALE"
-	// Nack: the proxy refused the latest response, or part of it is kept from it because of a refusal.
+	// Nack: the proxy refused the latest response, or part of it is kept from it because of a
+	// refusal.
 	Nack SyncState = "NACK"
 )
 

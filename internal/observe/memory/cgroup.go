@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// unlimited is from where on a limit of cgroup v1 is none: the kernel writes the largest number of pages.
+// unlimited is from where on a limit of cgroup v1 is none: the kernel writes the largest number of
+// pages.
 const unlimited = 1 << 60
 
-// cgroupLimit is the memory in bytes that the process's cgroup and those above it may have (cgroups(7)), both versions; false if
-// there is no limit. files is the root of the file system.
+// cgroupLimit is the memory in bytes that the process's cgroup and those above it may have
+// (cgroups(7)), both versions; false if there is no limit. files is the root of the file system.
 func cgroupLimit(files fs.FS) (int64, bool) {
 	membership, err := fs.ReadFile(files, "proc/self/cgroup")
 	if err != nil {
@@ -34,13 +35,14 @@ func cgroupLimit(files fs.FS) (int64, bool) {
 	return least, least < unlimited
 }
 
-// leastAbove is the least limit of a group and those above it. In a container the path may be the host's, which is not there: then
-// the container's own, at the root, counts.
+// leastAbove is the least limit of a group and those above it. In a container the path may be the
+// host's, which is not there: then the container's own, at the root, counts.
 func leastAbove(files fs.FS, root, group, name string) int64 {
 	least := int64(unlimited)
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {
 		if content, err := fs.ReadFile(files, path.Join(root, at, name)); err == nil {
-			if n, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64); err == nil && n > 0 { // "max" is none
+			// "max" is none
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64); err == nil && n > 0 {
 				least = min(least, n)
 			}
 		}

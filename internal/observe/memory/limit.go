@@ -12,9 +12,11 @@ import (
 
 // Shares of the limit.
 const (
-	// share of the cgroup's limit is the runtime's: the rest is for what the runtime does not know of, as the kernel's sockets.
+	// share of the cgroup's limit is the runtime's: the rest is for what the runtime does not know
+	// of, as the kernel's sockets.
 	share = 0.9
-	// tightFrom is how much of the runtime's limit may be in use for good: the rest is room for the collector to work in.
+	// tightFrom is how much of the runtime's limit may be in use for good: the rest is room for the
+	// collector to work in.
 	tightFrom = 0.9
 )
 
@@ -30,8 +32,8 @@ type Limit struct {
 	collected time.Time
 }
 
-// Honour finds the limit, and sets it where the runtime does not know it yet; nil if there is none. files is the root of the file
-// system, lookup the environment's.
+// Honour finds the limit, and sets it where the runtime does not know it yet; nil if there is none.
+// files is the root of the file system, lookup the environment's.
 func Honour(files fs.FS, lookup func(string) (string, bool)) *Limit {
 	if _, ok := lookup("GOMEMLIMIT"); ok {
 		if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 {
@@ -67,16 +69,21 @@ const (
 )
 
 var sampled = [...]string{
-	total: "/memory/classes/total:bytes", released: "/memory/classes/heap/released:bytes", objects: "/memory/classes/heap/objects:bytes",
-	unused: "/memory/classes/heap/unused:bytes", free: "/memory/classes/heap/free:bytes", live: "/gc/heap/live:bytes",
+	total:    "/memory/classes/total:bytes",
+	released: "/memory/classes/heap/released:bytes",
+	objects:  "/memory/classes/heap/objects:bytes",
+	unused:   "/memory/classes/heap/unused:bytes",
+	free:     "/memory/classes/heap/free:bytes",
+	live:     "/gc/heap/live:bytes",
 }
 
-// collectAfter is how old a collection may be that says that memory is tight: while nobody is let in nobody allocates, and none would
-// come by itself.
+// collectAfter is how old a collection may be that says that memory is tight: while nobody is let
+// in nobody allocates, and none would come by itself.
 const collectAfter = time.Second
 
-// Tight tells whether so much is in use that collecting garbage makes no room: the heap that the last collection has found to be live,
-// and what is not heap, as stacks. It is safe for concurrent use.
+// Tight tells whether so much is in use that collecting garbage makes no room: the heap that the
+// last collection has found to be live, and what is not heap, as stacks. It is safe for concurrent
+// use.
 func (l *Limit) Tight() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

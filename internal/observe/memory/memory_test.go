@@ -19,15 +19,25 @@ func TestCgroupLimit(t *testing.T) {
 		files      map[string]string
 		want       int64
 	}{
-		"none":                       {"0::/\n", nil, 0},
-		"a container's own":          {"0::/\n", map[string]string{"memory.max": "1073741824\n"}, 1 << 30},
-		"no limit":                   {"0::/\n", map[string]string{"memory.max": "max\n"}, 0},
-		"the least of those above":   {"0::/a/b\n", map[string]string{"a/b/memory.max": "max", "a/memory.max": "500", "memory.max": "600"}, 500},
-		"version 1":                  {"5:cpu:/x\n4:memory:/x\n0::/\n", map[string]string{"memory/x/memory.limit_in_bytes": "700\n"}, 700},
-		"version 1, the host's path": {"4:memory:/docker/x\n", map[string]string{"memory/memory.limit_in_bytes": "800\n"}, 800},
-		"version 1, no limit":        {"4:memory:/x\n", map[string]string{"memory/x/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
-		"version 1, other groups":    {"4:cpu,memory:/x\nnonsense\n", map[string]string{"memory/x/memory.limit_in_bytes": "900\n"}, 900},
-		"not a number":               {"0::/\n", map[string]string{"memory.max": "much\n"}, 0},
+		"none":              {"0::/\n", nil, 0},
+		"a container's own": {"0::/\n", map[string]string{"memory.max": "1073741824\n"}, 1 << 30},
+		"no limit":          {"0::/\n", map[string]string{"memory.max": "max\n"}, 0},
+		"the least of those above": {
+			"0::/a/b\n", map[string]string{"a/b/memory.max": "max", "a/memory.max": "500", "memory.max": "600"}, 500,
+		},
+		"version 1": {
+			"5:cpu:/x\n4:memory:/x\n0::/\n", map[string]string{"memory/x/memory.limit_in_bytes": "700\n"}, 700,
+		},
+		"version 1, the host's path": {
+			"4:memory:/docker/x\n", map[string]string{"memory/memory.limit_in_bytes": "800\n"}, 800,
+		},
+		"version 1, no limit": {
+			"4:memory:/x\n", map[string]string{"memory/x/memory.limit_in_bytes": "9223372036854771712\n"}, 0,
+		},
+		"version 1, other groups": {
+			"4:cpu,memory:/x\nnonsense\n", map[string]string{"memory/x/memory.limit_in_bytes": "900\n"}, 900,
+		},
+		"not a number": {"0::/\n", map[string]string{"memory.max": "much\n"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := fstest.MapFS{"proc/self/cgroup": {Data: []byte(c.membership)}}

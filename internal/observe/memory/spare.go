@@ -8,15 +8,17 @@ import (
 )
 
 const (
-	// percent is how much garbage there may be, of what is in use: half of what Go allows, because memory is what a mesh runs out of first,
-	// and collecting takes little CPU.
+	// percent is how much garbage there may be, of what is in use: half of what Go allows, because
+	// memory is what a mesh runs out of first, and collecting takes little CPU.
 	percent = 50
-	// least is how much there may be in any case, in bytes. In a small mesh half of what is in use is soon there, and each collection delays
-	// what is pushed meanwhile: amid a storm of changes that was one in thirty pushes.
+	// least is how much there may be in any case, in bytes. In a small mesh half of what is in use
+	// is soon there, and each collection delays what is pushed meanwhile: amid a storm of changes
+	// that was one in thirty pushes.
 	least = 48 << 20
 )
 
-// Spare lets garbage take half of what is in use, and 48 MiB at least, unless GOGC says how much. lookup is the environment's.
+// Spare lets garbage take half of what is in use, and 48 MiB at least, unless GOGC says how much.
+// lookup is the environment's.
 func Spare(lookup func(string) (string, bool)) (stop func()) {
 	if _, ok := lookup("GOGC"); ok {
 		return func() {}
@@ -34,9 +36,12 @@ type sparing struct {
 	stopped atomic.Bool
 }
 
-// newSparing returns one that reads what the runtime takes its percentage of: what the last collection has left, and what it went through.
+// newSparing returns one that reads what the runtime takes its percentage of: what the last
+// collection has left, and what it went through.
 func newSparing() *sparing {
-	return &sparing{samples: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}}
+	return &sparing{samples: []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+	}}
 }
 
 // watched is garbage from the beginning: that it goes tells that there was a collection.

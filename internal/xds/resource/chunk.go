@@ -2,12 +2,14 @@ package resource
 
 import "sync"
 
-// Who has nothing of a large cluster gets all members of its collections: as many as there are endpoints, to each proxy that comes, in a mesh
-// in which endpoints change while proxies come. So members are made and encoded by chunks, which are subtrees of the set of endpoints: those of
-// one generation go on in the next, but for the few that something changed in, and all proxies that come share them. A chunk lives as
-// long as the node whose it is.
+// Who has nothing of a large cluster gets all members of its collections: as many as there are
+// endpoints, to each proxy that comes, in a mesh in which endpoints change while proxies come. So
+// members are made and encoded by chunks, which are subtrees of the set of endpoints: those of one
+// generation go on in the next, but for the few that something changed in, and all proxies that
+// come share them. A chunk lives as long as the node whose it is.
 
-// chunkMembers is how many members a chunk has at most: many enough for a response to have few parts, few enough for a change to be small.
+// chunkMembers is how many members a chunk has at most: many enough for a response to have few
+// parts, few enough for a change to be small.
 const chunkMembers = 64
 
 // chunk is a part of a collection.
@@ -36,8 +38,8 @@ func (n *node) chunks(of string, list []*chunk) []*chunk {
 	return list
 }
 
-// chunkOf is the node's chunk of a collection. The first is kept: endpoints that are of several clusters, which is rare, are encoded for the
-// others each time.
+// chunkOf is the node's chunk of a collection. The first is kept: endpoints that are of several
+// clusters, which is rare, are encoded for the others each time.
 func (n *node) chunkOf(collection string) *chunk {
 	if c := n.chunk.Load(); c != nil && c.collection == collection {
 		return c
@@ -69,8 +71,9 @@ func allMembers(r *Resource) *Change {
 	return c
 }
 
-// Chunks returns what encode makes of the upserts, in parts that are made once and shared, also with other changes; nil where there are no
-// such parts. It must not be called with different encoders.
+// Chunks returns what encode makes of the upserts, in parts that are made once and shared, also
+// with other changes; nil where there are no such parts. It must not be called with different
+// encoders.
 func (c *Change) Chunks(encode func([]*Resource) []byte) [][]byte {
 	if c.chunks == nil {
 		return nil

@@ -28,13 +28,15 @@ func encodedNames(list []*Resource) []byte {
 	return b.Bytes()
 }
 
-// Who gets all members has what those have who got each step, and the parts in which they are encoded are all of them.
+// Who gets all members has what those have who got each step, and the parts in which they are
+// encoded are all of them.
 func TestAllMembersAreThoseOfEachStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		st, d := NewStore(), NewDiffer(16)
 		endpoints := map[int]int{}
 		draw := func() *Resource {
-			for n, content := range rapid.MapOfN(rapid.IntRange(0, 400), rapid.IntRange(0, 2), 1, 300).Draw(t, "endpoints") {
+			drawn := rapid.MapOfN(rapid.IntRange(0, 400), rapid.IntRange(0, 2), 1, 300)
+			for n, content := range drawn.Draw(t, "endpoints") {
 				if endpoints[n] = content; content == 0 && len(endpoints) > 1 {
 					delete(endpoints, n)
 				}
@@ -72,7 +74,8 @@ func TestAllMembersAreThoseOfEachStep(t *testing.T) {
 	})
 }
 
-// What a generation changed is encoded anew for those who come in it, with its neighbours; the rest goes on.
+// What a generation changed is encoded anew for those who come in it, with its neighbours; the rest
+// goes on.
 func TestMembersAreEncodedOnceForAllGenerations(t *testing.T) {
 	const size = 10_000
 	st, d, endpoints := NewStore(), NewDiffer(16), map[int]int{}

@@ -16,23 +16,27 @@ import (
 //	collections  the assignment's head, in which each locality says that its endpoints come by LEDS as a collection, and each
 //	             endpoint as a resource of its own, "<collection>/<endpoint>".
 //
-// The bytes of an endpoint are the same in both. Which of them a client gets is its session's to decide.
+// The bytes of an endpoint are the same in both. Which of them a client gets is its session's to
+// decide.
 //
-// A head has one of two versions. An open one tells nothing of the members. A sealed one is the list's own version but for the last
-// bit: who reports it has the members that the list has.
+// A head has one of two versions. An open one tells nothing of the members. A sealed one is the
+// list's own version but for the last bit: who reports it has the members that the list has.
 
-// LocalityLbEndpoints.leds_cluster_locality_config, and LedsClusterLocalityConfig.leds_collection_name.
+// LocalityLbEndpoints.leds_cluster_locality_config, and
+// LedsClusterLocalityConfig.leds_collection_name.
 const (
 	localityCollection protowire.Number = 8
 	collectionName     protowire.Number = 2
 )
 
-// overLEDS is LedsClusterLocalityConfig.leds_config: {ads: {}, initial_fetch_timeout: 0s, resource_api_version: V3}. Without a timeout,
-// a cluster does not go to work before its endpoints are there.
+// overLEDS is LedsClusterLocalityConfig.leds_config: {ads: {}, initial_fetch_timeout: 0s,
+// resource_api_version: V3}. Without a timeout, a cluster does not go to work before its endpoints
+// are there.
 const overLEDS = "\x0a\x06\x1a\x00\x22\x00\x30\x02"
 
-// collectionPrefix is what the names of all collections begin with, by which Envoy tells them from other names (xRFC TP1). What follows
-// is a hash: short, because it stands before every endpoint, and without a character that Envoy would spell otherwise.
+// collectionPrefix is what the names of all collections begin with, by which Envoy tells them from
+// other names (xRFC TP1). What follows is a hash: short, because it stands before every endpoint,
+// and without a character that Envoy would spell otherwise.
 const collectionPrefix = "xdstp:///envoy.config.endpoint.v3.LbEndpoint/"
 
 // anyMember is the last part of what a client asks for to get a collection.
@@ -59,7 +63,8 @@ type Collections struct {
 	all  *Change // from nothing
 }
 
-// Endpoints is how many endpoints an assignment has, without making its collections; 0 for other resources.
+// Endpoints is how many endpoints an assignment has, without making its collections; 0 for other
+// resources.
 func (r *Resource) Endpoints() (n int) {
 	if r.assignment == nil {
 		return 0
@@ -70,7 +75,8 @@ func (r *Resource) Endpoints() (n int) {
 	return n
 }
 
-// Collections are nil for what cannot go in this form: other resources, and an assignment without endpoints.
+// Collections are nil for what cannot go in this form: other resources, and an assignment without
+// endpoints.
 func (r *Resource) Collections() *Collections {
 	if r.assignment == nil {
 		return nil
@@ -132,8 +138,8 @@ func (c *Collections) Has(name string) bool {
 // SameHead tells whether a client with one of them gets to the other by members alone.
 func (c *Collections) SameHead(o *Collections) bool { return c.Open.version == o.Open.version }
 
-// Members is the step from one assignment's members to those of another with the same head, or from none to those of the second: then
-// from is nil.
+// Members is the step from one assignment's members to those of another with the same head, or from
+// none to those of the second: then from is nil.
 func (d *Differ) Members(from, to *Resource) *Change {
 	if from == nil {
 		all := to.Collections()

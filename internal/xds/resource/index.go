@@ -2,15 +2,17 @@ package resource
 
 import "sync"
 
-// Index finds the resources of a Set by name at a fraction of what Set.Get costs, which hashes the name: for whoever looks up
-// most of a set, as a client does that comes back and says all that it has. It costs some 80 bytes for each resource, and never changes.
+// Index finds the resources of a Set by name at a fraction of what Set.Get costs, which hashes the
+// name: for whoever looks up most of a set, as a client does that comes back and says all that it
+// has. It costs some 80 bytes for each resource, and never changes.
 type Index struct {
 	at  map[string]Found
 	all []*Resource
 }
 
-// Found is a resource as an index has it. What is compared with what clients report stands right behind the name, so that neither the
-// resource is touched nor its version is written out for each of them.
+// Found is a resource as an index has it. What is compared with what clients report stands right
+// behind the name, so that neither the resource is touched nor its version is written out for each
+// of them.
 type Found struct {
 	place        int32
 	placeholders bool
@@ -41,7 +43,8 @@ func (x *Index) Find(name []byte) (Found, bool) {
 	return f, ok
 }
 
-// Is tells whether a version that a client reports is the one that what was found has for that client.
+// Is tells whether a version that a client reports is the one that what was found has for that
+// client.
 func (x *Index) Is(f *Found, version []byte, client *Overlay) bool {
 	if f.placeholders {
 		return client.Version(x.all[f.place]).String() == string(version)

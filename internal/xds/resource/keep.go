@@ -1,8 +1,9 @@
 package resource
 
-// Keeping is the whole route table with virtual hosts of an older one in place of its own: those that both have and that differ,
-// for which instead says so, and whose domains are the same, since Envoy refuses a table that has a domain twice. It is the
-// table itself if there are none. It costs the difference of the two, and sessions that come to the same mixture share it.
+// Keeping is the whole route table with virtual hosts of an older one in place of its own: those
+// that both have and that differ, for which instead says so, and whose domains are the same, since
+// Envoy refuses a table that has a domain twice. It is the table itself if there are none. It costs
+// the difference of the two, and sessions that come to the same mixture share it.
 func (d *Differ) Keeping(table, older *Resource, instead func(older, newer *Resource) bool) *Resource {
 	if table.vhosts == nil || older.vhosts == nil {
 		return table

@@ -10,16 +10,22 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// TestKeepingIsShared: proxies that refuse the same cluster get the same mixture of tables, encoded once.
+// TestKeepingIsShared: proxies that refuse the same cluster get the same mixture of tables, encoded
+// once.
 func TestKeepingIsShared(t *testing.T) {
 	store, d := resource.NewStore(), resource.NewDiffer(4)
 	vhost := func(name, domain string, retries uint32) *resource.Resource {
-		body, err := proto.Marshal(&routev3.VirtualHost{Domains: []string{domain}, IncludeRequestAttemptCount: retries > 1})
+		body, err := proto.Marshal(&routev3.VirtualHost{
+			Domains:                    []string{domain},
+			IncludeRequestAttemptCount: retries > 1,
+		})
 		require.NoError(t, err)
 		return resource.New(name, body)
 	}
-	older := resource.NewRouteTable("r", nil, store.Build(vhost("x", "x", 1), vhost("y", "y", 1), vhost("gone", "g", 1)))
-	newer := resource.NewRouteTable("r", []byte("head"), store.Build(vhost("x", "x", 2), vhost("y", "moved", 2), vhost("z", "z", 1)))
+	older := resource.NewRouteTable("r", nil,
+		store.Build(vhost("x", "x", 1), vhost("y", "y", 1), vhost("gone", "g", 1)))
+	newer := resource.NewRouteTable("r", []byte("head"),
+		store.Build(vhost("x", "x", 2), vhost("y", "moved", 2), vhost("z", "z", 1)))
 	all := func(_, _ *resource.Resource) bool { return true }
 
 	mixed := d.Keeping(newer, older, all)

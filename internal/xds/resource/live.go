@@ -1,6 +1,7 @@
 package resource
 
-// Live gathers the resources that some Sets hold, so that whoever remembers resources can forget the others.
+// Live gathers the resources that some Sets hold, so that whoever remembers resources can forget
+// the others.
 type Live struct {
 	seen      map[*node]bool
 	resources map[*Resource]bool

@@ -13,14 +13,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Overlay is what only one proxy has: its own addresses. Resources that need them are compiled once per class with
-// placeholders (model.OwnPod, …), which are filled in when they are sent.
+// Overlay is what only one proxy has: its own addresses. Resources that need them are compiled once
+// per class with placeholders (model.OwnPod, …), which are filled in when they are sent.
 type Overlay struct {
 	Pod      string // where others reach the workload
 	App      string // where the workload's own process listens; 127.0.0.1 unless told otherwise
 	Outbound string // where the proxy listens for the workload's own calls; 127.0.0.1 unless told otherwise
-	// Trusted tells that the proxy proved to be of the service account that its Pod runs as. No resource depends on it; but only
-	// then it gets secrets: else whoever may connect could have them by naming another's Pod.
+	// Trusted tells that the proxy proved to be of the service account that its Pod runs as. No
+	// resource depends on it; but only then it gets secrets: else whoever may connect could have
+	// them by naming another's Pod.
 	Trusted bool
 }
 
@@ -32,7 +33,8 @@ func (o Overlay) Version(r *Resource) Version {
 	return versionOf([]byte("own"), r.version[:], []byte(o.Pod), []byte(o.App), []byte(o.Outbound))
 }
 
-// Body is the encoded message as this proxy gets it: the shared bytes, or the placeholders filled in.
+// Body is the encoded message as this proxy gets it: the shared bytes, or the placeholders filled
+// in.
 func (o Overlay) Body(t Type, r *Resource) []byte {
 	if !r.placeholders {
 		return r.Body()
@@ -99,7 +101,8 @@ func (o Overlay) address(a string) string {
 	return a
 }
 
-// sharesHost tells that the workload has a loopback address, as those of a local mesh: others have the rest of them.
+// sharesHost tells that the workload has a loopback address, as those of a local mesh: others have
+// the rest of them.
 func (o Overlay) sharesHost() bool {
 	pod, err := netip.ParseAddr(o.Pod)
 	return err == nil && pod.IsLoopback()

@@ -12,17 +12,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// setKey orders resources in a Set: a hash of the name, so that the shape of a Set depends on its content alone. What begins a key
-// says what lies together:
+// setKey orders resources in a Set: a hash of the name, so that the shape of a Set depends on its
+// content alone. What begins a key says what lies together:
 //
 //	[table of a virtual host] [domain of the host] hash of the name
 //
-// A table's virtual hosts can so be found in a Set of all tables' (Set.Under). Classes differ mostly in what their own namespaces
-// have for themselves, and that is one domain: what they see alike is then below nodes that they share, and a change there is made
-// once for all of them, however many services there are.
+// A table's virtual hosts can so be found in a Set of all tables' (Set.Under). Classes differ
+// mostly in what their own namespaces have for themselves, and that is one domain: what they see
+// alike is then below nodes that they share, and a change there is made once for all of them,
+// however many services there are.
 type setKey [16]byte
 
-// How much of a key is of the table and of the domain; at least 96 bits are of the name, as of a Version.
+// How much of a key is of the table and of the domain; at least 96 bits are of the name, as of a
+// Version.
 const (
 	tableNibbles  = 4
 	domainNibbles = 4
@@ -40,8 +42,8 @@ func keyOf(name string) setKey {
 	return setKey(sum[:16])
 }
 
-// putDomain writes a hash (FNV-1a, folded) of what a host stands in: "default.svc.cluster.local" of "reviews.default.svc.cluster.local:80".
-// Domains that come to the same only lie together.
+// putDomain writes a hash (FNV-1a, folded) of what a host stands in: "default.svc.cluster.local" of
+// "reviews.default.svc.cluster.local:80". Domains that come to the same only lie together.
 func putDomain(key []byte, host string) {
 	host, _, _ = strings.Cut(host, ":")
 	_, domain, _ := strings.Cut(host, ".")
@@ -60,10 +62,11 @@ func tableKey(table string) (key [tableNibbles / 2]byte) {
 
 // Resource is one encoded xDS resource: a name, a content version and bytes. It never changes.
 //
-// Most resources are plain bytes. A list (a ClusterLoadAssignment, a whole RouteConfiguration) is an assembly: a head and
-// Sets of members, each a Resource of its own; its bytes are put together from theirs when first asked for (a repeated
-// protobuf field is a concatenation). A resource that depends on the proxy's own addresses holds placeholders in
-// their place, see Overlay. Route tables and virtual hosts are in route.go.
+// Most resources are plain bytes. A list (a ClusterLoadAssignment, a whole RouteConfiguration) is
+// an assembly: a head and Sets of members, each a Resource of its own; its bytes are put together
+// from theirs when first asked for (a repeated protobuf field is a concatenation). A resource that
+// depends on the proxy's own addresses holds placeholders in their place, see Overlay. Route tables
+// and virtual hosts are in route.go.
 type Resource struct {
 	name         string
 	key          setKey
@@ -90,15 +93,17 @@ func New(name string, body []byte) *Resource {
 	return &Resource{name: name, key: keyOf(name), version: versionOf(body), body: body, size: len(body)}
 }
 
-// Refs are the names that a resource needs to be there to do its work, each once and sorted: the route tables of a
-// listener, the clusters of a listener or virtual host, the secrets of a cluster that come over the stream. A session looks at
-// them when its client lacks something that it refused, or may not have yet. Cluster names that a request brings along
-// (cluster_header) are not known.
+// Refs are the names that a resource needs to be there to do its work, each once and sorted: the
+// route tables of a listener, the clusters of a listener or virtual host, the secrets of a cluster
+// that come over the stream. A session looks at them when its client lacks something that it
+// refused, or may not have yet. Cluster names that a request brings along (cluster_header) are not
+// known.
 type Refs struct {
 	Clusters, Routes, Secrets *model.List[string]
 }
 
-// Traits are what is known of a resource beside its body. The zero Traits are those of most resources.
+// Traits are what is known of a resource beside its body. The zero Traits are those of most
+// resources.
 type Traits struct {
 	// Refs are the resources that it needs to do its work.
 	Refs Refs
@@ -115,7 +120,8 @@ func NewWith(name string, body []byte, t Traits) *Resource {
 	return r
 }
 
-// Group is one LocalityLbEndpoints of an assignment: its head (all fields but lb_endpoints, encoded), and its endpoints.
+// Group is one LocalityLbEndpoints of an assignment: its head (all fields but lb_endpoints,
+// encoded), and its endpoints.
 type Group struct {
 	Head    []byte
 	Members *Set
@@ -127,7 +133,8 @@ const (
 	localityLbEndpoints protowire.Number = 2
 )
 
-// NewAssignment makes a ClusterLoadAssignment from its head (all fields but endpoints, encoded) and its groups.
+// NewAssignment makes a ClusterLoadAssignment from its head (all fields but endpoints, encoded) and
+// its groups.
 func NewAssignment(name string, head []byte, groups []Group) *Resource {
 	parts := [][]byte{head}
 	size := len(head)
@@ -137,7 +144,13 @@ func NewAssignment(name string, head []byte, groups []Group) *Resource {
 		sizes[i] = len(g.Head) + g.Members.total().bare
 		size += sizeOfField(assignmentEndpoints, sizes[i])
 	}
-	r := &Resource{name: name, key: keyOf(name), version: versionOf(parts...), assignment: &assignment{head: head, groups: groups}, size: size}
+	r := &Resource{
+		name:       name,
+		key:        keyOf(name),
+		version:    versionOf(parts...),
+		assignment: &assignment{head: head, groups: groups},
+		size:       size,
+	}
 	r.version[len(r.version)-1] &^= collected
 	r.assemble = func() []byte {
 		b := append(make([]byte, 0, r.size), head...)
@@ -155,7 +168,8 @@ func NewAssignment(name string, head []byte, groups []Group) *Resource {
 	return r
 }
 
-// totals are sums over the members of a set, kept in its nodes, so that the length of an assembly is known at once.
+// totals are sums over the members of a set, kept in its nodes, so that the length of an assembly
+// is known at once.
 type totals struct {
 	count int
 	size  int // bodies
@@ -192,7 +206,8 @@ func (r *Resource) Version() Version { return r.version }
 // Size is the length of the body in bytes.
 func (r *Resource) Size() int { return r.size }
 
-// HasPlaceholders tells that the body holds placeholders, so that a proxy gets Overlay.Body in its place.
+// HasPlaceholders tells that the body holds placeholders, so that a proxy gets Overlay.Body in its
+// place.
 func (r *Resource) HasPlaceholders() bool { return r.placeholders }
 
 // IsEDS tells of a cluster that its endpoints come by EDS.
@@ -212,8 +227,9 @@ type framed struct {
 	bytes []byte
 }
 
-// Framed returns what encode makes of the resource as one of a type: made once, and kept, for resources that stand in the responses of
-// many classes. It must not be called with different encoders, nor for a resource with placeholders.
+// Framed returns what encode makes of the resource as one of a type: made once, and kept, for
+// resources that stand in the responses of many classes. It must not be called with different
+// encoders, nor for a resource with placeholders.
 func (r *Resource) Framed(t Type, encode func(Type, *Resource) []byte) []byte {
 	if f := r.framed.Load(); f != nil && f.typ == t {
 		return f.bytes

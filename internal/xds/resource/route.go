@@ -26,12 +26,13 @@ const (
 	virtualHostDomains protowire.Number = 2
 )
 
-// overVHDS is RouteConfiguration.vhds: {config_source: {ads: {}, initial_fetch_timeout: 0s, resource_api_version: V3}}. Without a
-// timeout, a listener does not open before its virtual hosts are there.
+// overVHDS is RouteConfiguration.vhds: {config_source: {ads: {}, initial_fetch_timeout: 0s,
+// resource_api_version: V3}}. Without a timeout, a listener does not open before its virtual hosts
+// are there.
 const overVHDS = "\x4a\x08\x0a\x06\x1a\x00\x22\x00\x30\x02"
 
-// TableOf is the route table that a virtual host belongs to, by its resource's name; false for a name that is of no table. Envoy
-// cuts at the last slash as well.
+// TableOf is the route table that a virtual host belongs to, by its resource's name; false for a
+// name that is of no table. Envoy cuts at the last slash as well.
 func TableOf(virtualHost string) (table string, ok bool) {
 	i := strings.LastIndexByte(virtualHost, '/')
 	if i < 0 {
@@ -43,8 +44,8 @@ func TableOf(virtualHost string) (table string, ok bool) {
 // VirtualHostName is the name of a virtual host as a resource.
 func VirtualHostName(table, name string) string { return table + "/" + name }
 
-// NewVirtualHost makes a virtual host of a table from its encoding without the name. Its name as a resource and in its body is
-// "<table>/<name>"; in a whole table it is the name alone.
+// NewVirtualHost makes a virtual host of a table from its encoding without the name. Its name as a
+// resource and in its body is "<table>/<name>"; in a whole table it is the name alone.
 func NewVirtualHost(table, name string, unnamed []byte, refs Refs) *Resource {
 	full := VirtualHostName(table, name)
 	body := make([]byte, 0, sizeOfField(virtualHostName, len(full))+len(unnamed))
@@ -55,7 +56,8 @@ func NewVirtualHost(table, name string, unnamed []byte, refs Refs) *Resource {
 	return r
 }
 
-// NewTableHead makes the head of a route table whose virtual hosts come by VHDS, from all other fields, encoded.
+// NewTableHead makes the head of a route table whose virtual hosts come by VHDS, from all other
+// fields, encoded.
 func NewTableHead(name string, head []byte) *Resource {
 	body := append(append(make([]byte, 0, len(head)+len(overVHDS)), head...), overVHDS...)
 	r := New(name, body)
@@ -74,9 +76,16 @@ func NewWholeTable(name string, body []byte) *Resource {
 // NoVirtualHost is the name of a virtual host that no table has.
 func NoVirtualHost(table string) string { return VirtualHostName(table, "*") }
 
-// NewRouteTable makes a whole RouteConfiguration from its head (all fields but virtual_hosts, encoded) and its virtual hosts.
+// NewRouteTable makes a whole RouteConfiguration from its head (all fields but virtual_hosts,
+// encoded) and its virtual hosts.
 func NewRouteTable(name string, head []byte, vhosts *Set) *Resource {
-	r := &Resource{name: name, key: keyOf(name), version: versionOf(head, vhosts.Root().bytes()), head: head, vhosts: vhosts}
+	r := &Resource{
+		name:    name,
+		key:     keyOf(name),
+		version: versionOf(head, vhosts.Root().bytes()),
+		head:    head,
+		vhosts:  vhosts,
+	}
 	r.version[len(r.version)-1] &^= inPieces
 	r.size = len(head) + vhosts.total().named
 	r.assemble = func() []byte {
@@ -105,7 +114,8 @@ func (r *Resource) sizeInTable() int {
 // VirtualHosts are the members of a whole route table, nil for other resources.
 func (r *Resource) VirtualHosts() *Set { return r.vhosts }
 
-// Domains are those of a virtual host, as often and in the order in which they stand there; none for other resources.
+// Domains are those of a virtual host, as often and in the order in which they stand there; none
+// for other resources.
 func (r *Resource) Domains() []string {
 	if r.unnamed == 0 {
 		return nil
@@ -152,7 +162,8 @@ func fields(body []byte, field protowire.Number) iter.Seq[[]byte] {
 	}
 }
 
-// Under yields what belongs to a table, in a set of virtual hosts of all tables. It costs what it yields.
+// Under yields what belongs to a table, in a set of virtual hosts of all tables. It costs what it
+// yields.
 func (s *Set) Under(table string) iter.Seq[*Resource] {
 	return func(yield func(*Resource) bool) {
 		key := tableKey(table)
@@ -167,8 +178,9 @@ func (s *Set) Under(table string) iter.Seq[*Resource] {
 	}
 }
 
-// tables puts whole tables together, for a class's clients that do not speak VHDS, at the cost of what differs from the last ones
-// that it was asked for. Without such clients there are none. It is safe for concurrent use.
+// tables puts whole tables together, for a class's clients that do not speak VHDS, at the cost of
+// what differs from the last ones that it was asked for. Without such clients there are none. It is
+// safe for concurrent use.
 type tables struct {
 	store *Store
 

@@ -17,10 +17,14 @@ func TestTheHeadOfATableSaysThatItsVirtualHostsComeByVHDS(t *testing.T) {
 	head := NewTableHead("80", tableHead0(t, "80"))
 	got := &routev3.RouteConfiguration{}
 	require.NoError(t, proto.Unmarshal(head.Body(), got))
-	require.True(t, proto.Equal(&routev3.RouteConfiguration{Name: "80", Vhds: &routev3.Vhds{ConfigSource: &corev3.ConfigSource{
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3,
-		InitialFetchTimeout: &durationpb.Duration{},
-	}}}, got), "%v", got)
+	require.True(t, proto.Equal(&routev3.RouteConfiguration{
+		Name: "80",
+		Vhds: &routev3.Vhds{ConfigSource: &corev3.ConfigSource{
+			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+			ResourceApiVersion:    corev3.ApiVersion_V3,
+			InitialFetchTimeout:   &durationpb.Duration{},
+		}},
+	}, got), "%v", got)
 	require.NoError(t, got.ValidateAll())
 }
 
@@ -42,8 +46,11 @@ func hostOf(table, name string, domains ...string) *Resource {
 func TestBothFormsHaveTheSameVirtualHosts(t *testing.T) {
 	store := NewStore()
 	state := NewState(1)
-	state = state.With(Route, store.Build(NewTableHead("80", tableHead0(t, "80")), NewTableHead("81", tableHead0(t, "81")), NewTableHead("82", tableHead0(t, "82"))))
-	state = state.With(VirtualHost, store.Build(hostOf("80", "a:80", "a", "a:80"), hostOf("80", "b:80", "b"), hostOf("81", "a:81", "a"), hostOf("99", "lost", "l")))
+	state = state.With(Route, store.Build(NewTableHead("80", tableHead0(t, "80")),
+		NewTableHead("81", tableHead0(t, "81")), NewTableHead("82", tableHead0(t, "82"))))
+	state = state.With(VirtualHost,
+		store.Build(hostOf("80", "a:80", "a", "a:80"), hostOf("80", "b:80", "b"), hostOf("81", "a:81", "a"),
+			hostOf("99", "lost", "l")))
 	whole := map[string][]string{}
 	for r := range state.Tables().All() {
 		table := &routev3.RouteConfiguration{}
@@ -69,9 +76,13 @@ func TestBothFormsHaveTheSameVirtualHosts(t *testing.T) {
 // Whole tables are put together from those of another state, whichever that is.
 func TestWholeTablesHaveNoHistory(t *testing.T) {
 	store := NewStore()
-	heads := []*Set{Empty(), store.Build(NewTableHead("80", tableHead0(t, "80"))), store.Build(NewTableHead("80", tableHead0(t, "80")), NewTableHead("81", nil))}
+	heads := []*Set{
+		Empty(), store.Build(NewTableHead("80", tableHead0(t, "80"))),
+		store.Build(NewTableHead("80", tableHead0(t, "80")), NewTableHead("81", nil)),
+	}
 	hosts := []*Set{
-		Empty(), store.Build(hostOf("80", "a", "a")), store.Build(hostOf("80", "a", "b"), hostOf("81", "a", "a")), store.Build(hostOf("81", "b", "b")),
+		Empty(), store.Build(hostOf("80", "a", "a")), store.Build(hostOf("80", "a", "b"), hostOf("81", "a", "a")),
+		store.Build(hostOf("81", "b", "b")),
 	}
 	made := newTables(store)
 	for _, n := range []int{5, 7, 0, 11, 2, 3, 10, 1, 4, 8, 6, 9} {

@@ -7,14 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// Set is an immutable set of resources with distinct names: a 16-way trie over a hash of the name. Its shape
-// depends on its content alone, whatever the order of edits, and nodes are hash-consed in a Store: equal content
-// means an equal root, sets share the subtrees they agree on, and the difference of any two sets costs the difference.
+// Set is an immutable set of resources with distinct names: a 16-way trie over a hash of the name.
+// Its shape depends on its content alone, whatever the order of edits, and nodes are hash-consed in
+// a Store: equal content means an equal root, sets share the subtrees they agree on, and the
+// difference of any two sets costs the difference.
 //
 //	root ── bitmap of nibbles ──► branch ──► leaf(Resource)
 //
-// A leaf sits at the shallowest depth at which it is alone, and a branch has two kids or more: what all below it have in common
-// takes no node.
+// A leaf sits at the shallowest depth at which it is alone, and a branch has two kids or more: what
+// all below it have in common takes no node.
 type Set struct {
 	root *node // nil when empty
 }
@@ -42,8 +43,8 @@ func (s *Set) Root() Version {
 	return s.root.version
 }
 
-// Identity is the content of a Set, as a key of maps: sets of one Store have the same Identity if their content is
-// equal. It is as small as a pointer, where a Version takes 12 bytes.
+// Identity is the content of a Set, as a key of maps: sets of one Store have the same Identity if
+// their content is equal. It is as small as a pointer, where a Version takes 12 bytes.
 type Identity struct{ root *node }
 
 // Identity is the set's content as a key.
@@ -68,8 +69,8 @@ func (s *Set) total() totals {
 // Get finds a resource by name, nil when there is none.
 func (s *Set) Get(name string) *Resource { return s.at(keyOf(name)) }
 
-// Namesake finds the resource with the name of another one, nil when there is none. It costs less than Get, which has to hash
-// the name.
+// Namesake finds the resource with the name of another one, nil when there is none. It costs less
+// than Get, which has to hash the name.
 func (s *Set) Namesake(of *Resource) *Resource { return s.at(of.key) }
 
 func (s *Set) at(key setKey) *Resource {
@@ -98,8 +99,8 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Diff calls f for each name at which the sets disagree: old is nil for an addition, new is nil for a removal.
-// It costs the difference, not the size of the sets.
+// Diff calls f for each name at which the sets disagree: old is nil for an addition, new is nil for
+// a removal. It costs the difference, not the size of the sets.
 func Diff(from, to *Set, f func(old, new *Resource)) { diffNodes(from.root, to.root, 0, f) }
 
 func diffNodes(a, b *node, depth int, f func(old, new *Resource)) {
@@ -123,7 +124,8 @@ func diffNodes(a, b *node, depth int, f func(old, new *Resource)) {
 	}
 }
 
-// under is the subtree of a nibble; what branches deeper, or is a leaf, counts as a branch with only itself below.
+// under is the subtree of a nibble; what branches deeper, or is a leaf, counts as a branch with
+// only itself below.
 func (n *node) under(i byte, depth int) *node {
 	if n.leaf == nil && int(n.depth) == depth {
 		return n.kid(i)

@@ -55,7 +55,8 @@ func contents(s *Set) map[string]Version {
 	return out
 }
 
-// A set holds what a map would after the same edits, whatever their order made of it: equal content, equal root.
+// A set holds what a map would after the same edits, whatever their order made of it: equal
+// content, equal root.
 func TestSetIsAMapWithoutHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		st := NewStore()
@@ -111,7 +112,8 @@ func TestDiffIsTheDifference(t *testing.T) {
 	})
 }
 
-// One edit of a large set makes as many nodes as the trie is deep, and the difference visits no more.
+// One edit of a large set makes as many nodes as the trie is deep, and the difference visits no
+// more.
 func TestAnEditCostsTheDepth(t *testing.T) {
 	st := NewStore()
 	var rs []*Resource
@@ -161,9 +163,13 @@ func TestAssignmentIsPutTogetherFromItsGroups(t *testing.T) {
 		return st.Build(rs...)
 	}
 	group := func(zone string, set *Set) Group {
-		return Group{Head: encoded(t, &endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: zone}}), Members: set}
+		return Group{
+			Head:    encoded(t, &endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: zone}}),
+			Members: set,
+		}
 	}
-	r := NewAssignment("c", encoded(t, &endpointv3.ClusterLoadAssignment{ClusterName: "c"}), []Group{group("z1", members("1", "2")), group("z2", members("3"))})
+	r := NewAssignment("c", encoded(t, &endpointv3.ClusterLoadAssignment{ClusterName: "c"}),
+		[]Group{group("z1", members("1", "2")), group("z2", members("3"))})
 	require.Len(t, r.Body(), r.Size())
 	got := &endpointv3.ClusterLoadAssignment{}
 	require.NoError(t, proto.Unmarshal(r.Body(), got))
@@ -192,13 +198,20 @@ func TestOwnAddressesAreFilledIn(t *testing.T) {
 	require.NotEqual(t, r.Version(), one.Version(r))
 }
 
-// TestAGatewayListensEverywhere but where its address is one of many that pods of a local mesh have in common.
+// TestAGatewayListensEverywhere but where its address is one of many that pods of a local mesh have
+// in common.
 func TestAGatewayListensEverywhere(t *testing.T) {
 	r := templated(t, &listenerv3.Listener{
-		Name: "l", Address: address(model.OwnAny4), AdditionalAddresses: []*listenerv3.AdditionalAddress{{Address: address(model.OwnAny6)}},
+		Name:                "l",
+		Address:             address(model.OwnAny4),
+		AdditionalAddresses: []*listenerv3.AdditionalAddress{{Address: address(model.OwnAny6)}},
 	})
 	for pod, want := range map[string][]string{
-		"10.1.0.1": {"0.0.0.0", "::"}, "fd00::1": {"0.0.0.0", "::"}, "": {"0.0.0.0", "::"}, "127.1.0.1": {"127.1.0.1"}, "::1": {"::1"},
+		"10.1.0.1":  {"0.0.0.0", "::"},
+		"fd00::1":   {"0.0.0.0", "::"},
+		"":          {"0.0.0.0", "::"},
+		"127.1.0.1": {"127.1.0.1"},
+		"::1":       {"::1"},
 	} {
 		got := &listenerv3.Listener{}
 		require.NoError(t, proto.Unmarshal(Overlay{Pod: pod}.Body(Listener, r), got))

@@ -7,17 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// State is everything that one class of proxies should have at one generation. It never changes, and is cheap to copy; the zero State is none.
+// State is everything that one class of proxies should have at one generation. It never changes,
+// and is cheap to copy; the zero State is none.
 //
-// Endpoints change most of all, in hundreds of classes at once. So they stand apart: classes that have the same
-// ones share an EndpointPart, each keeps its other sets, and a change of endpoints makes nothing that is of one
-// class alone.
+// Endpoints change most of all, in hundreds of classes at once. So they stand apart: classes that
+// have the same ones share an EndpointPart, each keeps its other sets, and a change of endpoints
+// makes nothing that is of one class alone.
 type State struct {
 	endpoints *EndpointPart
 	others    *otherSets
 }
 
-// EndpointPart is a generation and its endpoints, which the States of many classes share. It never changes.
+// EndpointPart is a generation and its endpoints, which the States of many classes share. It never
+// changes.
 type EndpointPart struct {
 	generation uint64
 	set        *Set
@@ -49,8 +51,9 @@ func (p *EndpointPart) Set() *Set { return p.set }
 // NewState returns a state with empty sets.
 func NewState(generation uint64) State { return State{}.Emptied(NewStore(), generation) }
 
-// Emptied returns the state of the same class with empty sets, for one that is compiled from nothing. Of the zero
-// State it is the first state of a class, whose Tables will be made in the store.
+// Emptied returns the state of the same class with empty sets, for one that is compiled from
+// nothing. Of the zero State it is the first state of a class, whose Tables will be made in the
+// store.
 func (s State) Emptied(store *Store, generation uint64) State {
 	if s.IsNone() {
 		return emptyState(generation, newTables(store))
@@ -80,7 +83,8 @@ func (s State) IsNone() bool { return s.endpoints == nil }
 // Generation is that at which it became so.
 func (s State) Generation() uint64 { return s.endpoints.generation }
 
-// Set is what there is of a type, never nil. Route has the heads of tables, whose virtual hosts are resources of their own; see Tables.
+// Set is what there is of a type, never nil. Route has the heads of tables, whose virtual hosts are
+// resources of their own; see Tables.
 func (s State) Set(t Type) *Set {
 	if t == Endpoint {
 		return s.endpoints.set
@@ -95,8 +99,8 @@ func (s State) Sets() [NumTypes]*Set {
 	return sets
 }
 
-// Tables are the route tables with their virtual hosts in them, for clients that do not speak VHDS. They are put together when
-// they are asked for.
+// Tables are the route tables with their virtual hosts in them, for clients that do not speak VHDS.
+// They are put together when they are asked for.
 func (s State) Tables() *Set { return s.others.tables.of(s.Set(Route), s.Set(VirtualHost)) }
 
 // At is the same at a later generation.
@@ -117,7 +121,8 @@ func (s State) With(t Type, set *Set) State {
 // WithEndpoints is the same at another generation, with its endpoints.
 func (s State) WithEndpoints(at *EndpointPart) State { return State{endpoints: at, others: s.others} }
 
-// WithSets is a state of the same class with other sets. That of Endpoint does not count: at has the endpoints.
+// WithSets is a state of the same class with other sets. That of Endpoint does not count: at has
+// the endpoints.
 func (s State) WithSets(at *EndpointPart, sets [NumTypes]*Set) State {
 	later := s.WithEndpoints(at)
 	if sets[Endpoint] = nil; sets != s.others.sets {
@@ -131,7 +136,9 @@ func (s State) Equal(o State) bool {
 	if !s.endpoints.set.Equal(o.endpoints.set) {
 		return false
 	}
-	return s.others == o.others || slices.EqualFunc(s.others.sets[:], o.others.sets[:], func(a, b *Set) bool { return a == b || a.Equal(b) })
+	return s.others == o.others || slices.EqualFunc(s.others.sets[:], o.others.sets[:], func(a, b *Set) bool {
+		return a == b || a.Equal(b)
+	})
 }
 
 // Size is the sum of all bodies' lengths in bytes.
@@ -149,7 +156,8 @@ type Change struct {
 	From, To *Set        // nil for members of collections
 	Upserts  []*Resource // by name, but for members from nothing
 	Removed  []string    // sorted
-	// PerProxy tells that an upsert depends on the proxy's own addresses, so that its bytes cannot be shared.
+	// PerProxy tells that an upsert depends on the proxy's own addresses, so that its bytes cannot
+	// be shared.
 	PerProxy bool
 
 	diff  sync.Once
@@ -160,14 +168,15 @@ type Change struct {
 	chunks []*chunk // of members from nothing
 }
 
-// Frame returns what encode makes of the upserts, made once and shared. It must not be called with different encoders.
+// Frame returns what encode makes of the upserts, made once and shared. It must not be called with
+// different encoders.
 func (c *Change) Frame(encode func(*Change) []byte) []byte {
 	c.once.Do(func() { c.frame = encode(c) })
 	return c.frame
 }
 
-// Part is the change with some of its upserts alone, and without removals. The latest part is kept, since sessions that leave something
-// out of a step mostly leave out the same.
+// Part is the change with some of its upserts alone, and without removals. The latest part is kept,
+// since sessions that leave something out of a step mostly leave out the same.
 func (c *Change) Part(upserts []*Resource) *Change {
 	if p := c.part.Load(); p != nil && slices.Equal(p.Upserts, upserts) {
 		return p
@@ -178,22 +187,25 @@ func (c *Change) Part(upserts []*Resource) *Change {
 	return p
 }
 
-// Differ computes Changes and remembers the latest ones, so that the sessions of a class, which mostly make the
-// same step, share one, and the indexes of sets. It forgets changes that nobody has made for some generations, since they hold what
-// was changed by generations long gone, and of more than limit the oldest. It is safe for concurrent use.
+// Differ computes Changes and remembers the latest ones, so that the sessions of a class, which
+// mostly make the same step, share one, and the indexes of sets. It forgets changes that nobody has
+// made for some generations, since they hold what was changed by generations long gone, and of more
+// than limit the oldest. It is safe for concurrent use.
 type Differ struct {
 	limit int
 	store *Store // of what Keeping makes
 
 	mu sync.Mutex
-	// known are the changes that were asked for since the last turn, before those that were in the turn before that.
+	// known are the changes that were asked for since the last turn, before those that were in the
+	// turn before that.
 	known, before map[step]*Change
 	generations   int // since the last turn
 
 	indexes indexes
 }
 
-// turnAfter is how many generations a turn has: a change that nobody makes is forgotten after two turns at most.
+// turnAfter is how many generations a turn has: a change that nobody makes is forgotten after two
+// turns at most.
 const turnAfter = 32
 
 // maxIndexed is how many resources the indexes that a Differ keeps have together: some 8 MB.

@@ -11,8 +11,9 @@ import (
 	"weak"
 )
 
-// Store hash-conses the nodes of Sets, so that sets with common content share it. It holds nodes weakly: what no set
-// uses is collected. It is safe for concurrent use, though the one writer of the pipeline is its only user in practice.
+// Store hash-conses the nodes of Sets, so that sets with common content share it. It holds nodes
+// weakly: what no set uses is collected. It is safe for concurrent use, though the one writer of
+// the pipeline is its only user in practice.
 type Store struct {
 	mu        sync.Mutex
 	edits     atomic.Uint64
@@ -43,7 +44,8 @@ func NewStore() *Store {
 	return &Store{nodes: map[Version]weak.Pointer[node]{}, resources: map[content]weak.Pointer[Resource]{}}
 }
 
-// Canonical returns the one resource of this name and content, so that equal bytes are held once however they came about.
+// Canonical returns the one resource of this name and content, so that equal bytes are held once
+// however they came about.
 func (st *Store) Canonical(r *Resource) *Resource {
 	key := content{name: r.name, version: r.version, placeholders: r.placeholders}
 	st.mu.Lock()
@@ -79,8 +81,9 @@ func (st *Store) Build(resources ...*Resource) *Set {
 	return st.Apply(emptySet, edits)
 }
 
-// Apply returns the set with the edits made; of two edits of one name the later one counts. It costs the edits
-// times the depth of the trie. A set equal to the old one is returned as the old one.
+// Apply returns the set with the edits made; of two edits of one name the later one counts. It
+// costs the edits times the depth of the trie. A set equal to the old one is returned as the old
+// one.
 func (st *Store) Apply(s *Set, edits []Edit) *Set {
 	if len(edits) == 0 {
 		return s
@@ -89,7 +92,8 @@ func (st *Store) Apply(s *Set, edits []Edit) *Set {
 	return b.On(s)
 }
 
-// Batch returns edits that are to be made in many sets: what they make of a part that sets have in common is made once.
+// Batch returns edits that are to be made in many sets: what they make of a part that sets have in
+// common is made once.
 func (st *Store) Batch(edits []Edit) *Batch {
 	b := &Batch{store: st, edits: keyed(edits)}
 	if len(edits) > 0 {
@@ -111,8 +115,9 @@ type made struct {
 	parts map[part]*node
 }
 
-// What a step notes of what it made is mostly as much as the step before did, so the maps of batches go from one to the next; but no more
-// of them than a step has as a rule, and none that was filled by a step out of the ordinary.
+// What a step notes of what it made is mostly as much as the step before did, so the maps of
+// batches go from one to the next; but no more of them than a step has as a rule, and none that was
+// filled by a step out of the ordinary.
 const (
 	mostSpare   = 16
 	mostInSpare = 2048
@@ -206,7 +211,8 @@ func (b *Batch) On(s *Set) *Set {
 	return to
 }
 
-// apply makes some of the edits, all under n's prefix, and returns the canonical node, nil when nothing is left.
+// apply makes some of the edits, all under n's prefix, and returns the canonical node, nil when
+// nothing is left.
 func (b *Batch) apply(n *node, from, to, depth int) *node {
 	if from == to {
 		return n
@@ -275,8 +281,8 @@ func newLeaf(r *Resource) *node {
 	return &node{version: versionOfParts(content), totals: totalsOf(r), leaf: r}
 }
 
-// branch is the canonical node over the kids: none for no kid, the kid itself for one. It keeps old when nothing changed,
-// and makes nothing that is there.
+// branch is the canonical node over the kids: none for no kid, the kid itself for one. It keeps old
+// when nothing changed, and makes nothing that is there.
 func (st *Store) branch(kids *[16]*node, old *node, depth int) *node {
 	var bitmap uint16
 	var lone *node
@@ -303,7 +309,13 @@ func (st *Store) branch(kids *[16]*node, old *node, depth int) *node {
 	}
 	v := versionOfParts(appendPart(appendPart(make([]byte, 0, 256), []byte("branch")), content))
 	return st.intern(v, func() *node {
-		b := &node{version: v, totals: total, depth: uint8(depth), bitmap: bitmap, kids: make([]*node, 0, bits.OnesCount16(bitmap))}
+		b := &node{
+			version: v,
+			totals:  total,
+			depth:   uint8(depth),
+			bitmap:  bitmap,
+			kids:    make([]*node, 0, bits.OnesCount16(bitmap)),
+		}
 		for _, k := range kids {
 			if k != nil {
 				b.kids = append(b.kids, k)

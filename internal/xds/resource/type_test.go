@@ -24,7 +24,8 @@ func TestEveryTypeHasARowOfItsOwn(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Make before break: clusters and what they need, what names them, and removals the other way round.
+// Make before break: clusters and what they need, what names them, and removals the other way
+// round.
 func TestPhasesListTheTypesInTheirOrder(t *testing.T) {
 	require.Equal(t, []Type{Cluster, Endpoint, LbEndpoint, Secret}, UpsertsIn(Make))
 	require.Equal(t, []Type{Listener, Route, VirtualHost}, UpsertsIn(Refer))

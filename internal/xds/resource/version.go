@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 )
 
-// Version is the content version of a Resource or a Set: 96 bits of a SHA-256 over its bytes. The same content has
-// the same version in every process, so that a reconnecting client can say what it has; tenants cannot make two
-// contents collide.
+// Version is the content version of a Resource or a Set: 96 bits of a SHA-256 over its bytes. The
+// same content has the same version in every process, so that a reconnecting client can say what it
+// has; tenants cannot make two contents collide.
 type Version [12]byte
 
 // String is the form that goes on the wire: 16 characters of URL-safe base64.
@@ -28,7 +28,8 @@ func (v Version) text() (text [versionText]byte) {
 // IsZero tells that there is no version: nothing has content that hashes to it.
 func (v Version) IsZero() bool { return v == Version{} }
 
-// The last bit of a route table's version tells its forms apart, so that what a client reports says in which it has its tables.
+// The last bit of a route table's version tells its forms apart, so that what a client reports says
+// in which it has its tables.
 const inPieces = 1
 
 // IsWhole tells of the version of a route table that the table has its virtual hosts in it.
@@ -37,15 +38,16 @@ func (v Version) IsWhole() bool { return v[len(v)-1]&inPieces == 0 }
 // The last bit of an assignment's version tells its forms apart likewise, see collections.go.
 const collected = 1
 
-// Collected tells of the version of an assignment that its endpoints are in collections, and returns the one that the same
-// endpoints have in a list.
+// Collected tells of the version of an assignment that its endpoints are in collections, and
+// returns the one that the same endpoints have in a list.
 func (v Version) Collected() (listed Version, ok bool) {
 	ok = v[len(v)-1]&collected != 0
 	v[len(v)-1] &^= collected
 	return v, ok
 }
 
-// ParseVersion reads what String wrote. Anything else, as another control plane's version, gives false.
+// ParseVersion reads what String wrote. Anything else, as another control plane's version, gives
+// false.
 func ParseVersion(s string) (Version, bool) {
 	var v Version
 	if len(s) != versionText {

@@ -1,6 +1,6 @@
-// Package typeurl owns the type URLs of xDS resources, as they stand in requests and responses. The table of what Lateen
-// knows of each type is in xds/resource. Whoever plays a client or a peer (testkit, perf) takes the names from here, and
-// nothing else of the product.
+// Package typeurl owns the type URLs of xDS resources, as they stand in requests and responses. The
+// table of what Lateen knows of each type is in xds/resource. Whoever plays a client or a peer
+// (testkit, perf) takes the names from here, and nothing else of the product.
 //
 // It imports nothing.
 package typeurl

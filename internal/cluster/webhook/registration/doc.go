@@ -1,5 +1,6 @@
-// Package registration owns the ValidatingWebhookConfiguration in the cluster, as far as it changes: the roots by which the API
-// server knows the webhook, and whether objects get in while it cannot be asked.
+// Package registration owns the ValidatingWebhookConfiguration in the cluster, as far as it
+// changes: the roots by which the API server knows the webhook, and whether objects get in while it
+// cannot be asked.
 //
 //	certs.Holder ── bundle ──► Run (the leader's) ──► webhooks[].clientConfig.caBundle
 //	API server, dry run of a bad object ──► refused? ──► webhooks[].failurePolicy: Fail

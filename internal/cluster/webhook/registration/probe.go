@@ -20,8 +20,8 @@ type Probe struct {
 	revision  string
 }
 
-// NewProbe makes a Probe that tries in a namespace. A revision other than "default" labels the object, since the webhook of
-// a revision is asked only about its own.
+// NewProbe makes a Probe that tries in a namespace. A revision other than "default" labels the
+// object, since the webhook of a revision is asked only about its own.
 func NewProbe(config *rest.Config, namespace, revision string) (Probe, error) {
 	c := rest.CopyConfig(config)
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -37,7 +37,8 @@ const badGateway = `{"apiVersion": %q, "kind": %q,
 
 var errAdmitted = errors.New("the API server admits an object that the webhook refuses")
 
-// Answers is nil if the API server refuses a bad object because of a webhook that is named like ours.
+// Answers is nil if the API server refuses a bad object because of a webhook that is named like
+// ours.
 func (p Probe) Answers(ctx context.Context) error {
 	labels := ""
 	if p.revision != "" && p.revision != "default" {
@@ -57,6 +58,6 @@ func (p Probe) Answers(ctx context.Context) error {
 	return err
 }
 
-// WebhookName is what the names of webhooks within the configuration end in, by which an API server says who has refused an
-// object.
+// WebhookName is what the names of webhooks within the configuration end in, by which an API server
+// says who has refused an object.
 const WebhookName = "validation.lateen.io"

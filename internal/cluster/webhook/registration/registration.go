@@ -23,10 +23,11 @@ type Options struct {
 	Client typedv1.AdmissionregistrationV1Interface
 	// Name is that of the ValidatingWebhookConfiguration; it is not created.
 	Name string
-	// Bundle gives the roots in PEM, and a channel that is closed when there are others. While it is empty, those in the
-	// configuration are left alone.
+	// Bundle gives the roots in PEM, and a channel that is closed when there are others. While it
+	// is empty, those in the configuration are left alone.
 	Bundle func() (pem []byte, changed <-chan struct{})
-	// Policy is what the webhook is to have once it answers: Fail, so that nothing gets in unseen, or Ignore.
+	// Policy is what the webhook is to have once it answers: Fail, so that nothing gets in unseen,
+	// or Ignore.
 	Policy admissionregistrationv1.FailurePolicyType
 	// Answers is nil once the API server refuses a bad object because of this webhook.
 	Answers func(ctx context.Context) error
@@ -46,13 +47,15 @@ type controller struct {
 	present chan *admissionregistrationv1.ValidatingWebhookConfiguration // latest-value
 }
 
-// Run keeps the configuration until ctx ends. A webhook that once answered stays with Fail: whether it is there is the business
-// of its Deployment, and to let everything in at each restart would make it worthless.
+// Run keeps the configuration until ctx ends. A webhook that once answered stays with Fail: whether
+// it is there is the business of its Deployment, and to let everything in at each restart would
+// make it worthless.
 func Run(ctx context.Context, o Options) {
 	c := &controller{Options: o, present: make(chan *admissionregistrationv1.ValidatingWebhookConfiguration, 1)}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(
-			o.Client.RESTClient(), "validatingwebhookconfigurations", "", fields.OneTermEqualSelector(metav1.ObjectNameField, o.Name)),
+			o.Client.RESTClient(), "validatingwebhookconfigurations", "",
+			fields.OneTermEqualSelector(metav1.ObjectNameField, o.Name)),
 		ObjectType: &admissionregistrationv1.ValidatingWebhookConfiguration{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    c.take,
@@ -113,7 +116,8 @@ func (c *controller) run(ctx context.Context) {
 func (c *controller) settled(present *admissionregistrationv1.ValidatingWebhookConfiguration, bundle []byte) bool {
 	for i := range present.Webhooks {
 		w := &present.Webhooks[i]
-		if len(bundle) > 0 && !bytes.Equal(w.ClientConfig.CABundle, bundle) || w.FailurePolicy == nil || *w.FailurePolicy != c.Policy {
+		if len(bundle) > 0 && !bytes.Equal(w.ClientConfig.CABundle, bundle) || w.FailurePolicy == nil ||
+			*w.FailurePolicy != c.Policy {
 			return false
 		}
 	}
@@ -160,7 +164,8 @@ func (c *controller) answers(ctx context.Context, trusted bool) error {
 }
 
 func (c *controller) update(
-	ctx context.Context, next *admissionregistrationv1.ValidatingWebhookConfiguration, policy admissionregistrationv1.FailurePolicyType,
+	ctx context.Context, next *admissionregistrationv1.ValidatingWebhookConfiguration,
+	policy admissionregistrationv1.FailurePolicyType,
 ) {
 	_, err := c.Client.ValidatingWebhookConfigurations().Update(ctx, next, metav1.UpdateOptions{FieldManager: "lateen"})
 	switch {
@@ -169,7 +174,9 @@ func (c *controller) update(
 		c.Log.Info("the webhook's configuration is updated", "configuration", c.Name, "failurePolicy", string(policy))
 	case apierrors.IsConflict(err): // the newer one comes
 	case ctx.Err() == nil:
-		c.Metrics.Admission.ConfigUpdateErrors.WithLabelValues(strings.ToLower(string(apierrors.ReasonForError(err)))).Inc()
+		c.Metrics.Admission.ConfigUpdateErrors.WithLabelValues(
+			strings.ToLower(string(apierrors.ReasonForError(err))),
+		).Inc()
 		c.Log.Error("the webhook's configuration cannot be updated", "configuration", c.Name, "error", err)
 	}
 }
