@@ -76,10 +76,10 @@ func requireSeals(t *rapid.T, r *resource.Resource) {
 		require.True(t, c.Has(name))
 		requireCollection(t, members, strings.TrimSuffix(name, "*"), r.Groups()[i])
 	}
-	list, sealed := c.Sealed.Version().Collected()
+	list, sealed := c.Sealed.Version().ListVersion()
 	require.True(t, sealed)
 	require.Equal(t, r.Version(), list)
-	_, sealed = c.Open.Version().Collected()
+	_, sealed = c.Open.Version().ListVersion()
 	require.False(t, sealed)
 }
 

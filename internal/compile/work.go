@@ -190,7 +190,7 @@ func (c *class) replace(comp compiler, m *impact, w *sharedEdit) (next resource.
 	sets := c.state.Sets()
 	sets[resource.Endpoint] = m.lane.of(sets[resource.Endpoint])
 	for t := range sets {
-		sets[t] = w.batches[t].On(sets[t])
+		sets[t] = w.batches[t].ApplyTo(sets[t])
 	}
 	if sets[resource.VirtualHost].Len() != c.state.Set(resource.VirtualHost).Len() {
 		return resource.State{}, false
@@ -229,10 +229,10 @@ func (e *edits) on(st *resource.Store, t resource.Type, s *resource.Set) *resour
 	case w == nil:
 	case t == resource.VirtualHost:
 		if maps.EqualFunc(e.vhosts, w.edits.vhosts, maps.Equal[map[string]*resource.Resource, map[string]*resource.Resource]) {
-			return w.batches[t].On(s)
+			return w.batches[t].ApplyTo(s)
 		}
 	case len(e.sets[t]) == len(w.edits.sets[t]):
-		return w.batches[t].On(s)
+		return w.batches[t].ApplyTo(s)
 	}
 	return st.Apply(s, e.sets[t])
 }

@@ -2,17 +2,18 @@ package resource
 
 import "sync"
 
-// Who has nothing of a large cluster gets all members of its collections: as many as there are
-// endpoints, to each proxy that comes, in a mesh in which endpoints change while proxies come. So
-// members are made and encoded by chunks, which are subtrees of the set of endpoints: those of one
-// generation go on in the next, but for the few that something changed in, and all proxies that
-// come share them. A chunk lives as long as the node whose it is.
+// A client that has nothing of a large cluster gets all members of its collections, which are as
+// many as there are endpoints. In a mesh in which endpoints change while proxies connect, every
+// connection would encode them anew. So members are made and encoded by chunks. A chunk is a
+// subtree of the set of endpoints. The next generation keeps all chunks but those in which
+// something changed, and all proxies that connect share them. A chunk lives as long as its node.
 
-// chunkMembers is how many members a chunk has at most: many enough for a response to have few
-// parts, few enough for a change to be small.
-const chunkMembers = 64
+// maxChunkMembers is how many members a chunk has at most. A response then has few parts, and a
+// change replaces few members.
+const maxChunkMembers = 64
 
-// chunk is a part of a collection.
+// chunk is a part of a collection: the members of one subtree of the set of endpoints, and their
+// encoding.
 type chunk struct {
 	collection string
 	members    []*Resource
@@ -20,7 +21,7 @@ type chunk struct {
 	bytes      []byte
 }
 
-// chunks appends those of a collection whose endpoints are the set's.
+// chunks appends the chunks of a collection whose endpoints are the set's.
 func (s *Set) chunks(of string, list []*chunk) []*chunk {
 	if s.root == nil {
 		return list
@@ -29,7 +30,7 @@ func (s *Set) chunks(of string, list []*chunk) []*chunk {
 }
 
 func (n *node) chunks(of string, list []*chunk) []*chunk {
-	if n.count <= chunkMembers {
+	if n.count <= maxChunkMembers {
 		return append(list, n.chunkOf(of))
 	}
 	for _, kid := range n.kids {
@@ -38,8 +39,9 @@ func (n *node) chunks(of string, list []*chunk) []*chunk {
 	return list
 }
 
-// chunkOf is the node's chunk of a collection. The first is kept: endpoints that are of several
-// clusters, which is rare, are encoded for the others each time.
+// chunkOf returns the node's chunk of a collection. The node keeps the first one it makes.
+// Endpoints that belong to several clusters are rare, and are encoded each time for the other
+// clusters.
 func (n *node) chunkOf(collection string) *chunk {
 	if c := n.chunk.Load(); c != nil && c.collection == collection {
 		return c
@@ -57,7 +59,7 @@ func (n *node) chunkOf(collection string) *chunk {
 	return c
 }
 
-// allMembers is the step from nothing to the members of an assignment.
+// allMembers returns the change that adds all members of an assignment.
 func allMembers(r *Resource) *Change {
 	c := &Change{Type: LbEndpoint}
 	names := r.Collections().names
@@ -71,9 +73,9 @@ func allMembers(r *Resource) *Change {
 	return c
 }
 
-// Chunks returns what encode makes of the upserts, in parts that are made once and shared, also
-// with other changes; nil where there are no such parts. It must not be called with different
-// encoders.
+// Chunks returns the encoding of the upserts in parts. Each part is encoded once and shared with
+// other changes. It returns nil for a change without such parts. All callers must pass the same
+// encoder.
 func (c *Change) Chunks(encode func([]*Resource) []byte) [][]byte {
 	if c.chunks == nil {
 		return nil

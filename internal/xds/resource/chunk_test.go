@@ -99,7 +99,7 @@ func TestMembersAreEncodedOnceForAllGenerations(t *testing.T) {
 	d.Members(nil, assignmentOf(st, endpoints)).Chunks(encode)
 	runtime.KeepAlive(at) // as by the sessions that have it
 	require.Positive(t, encoded)
-	require.LessOrEqual(t, encoded, 2*chunkMembers)
+	require.LessOrEqual(t, encoded, 2*maxChunkMembers)
 }
 
 func TestDifferForgetsWhatNobodyMakes(t *testing.T) {
@@ -107,14 +107,14 @@ func TestDifferForgetsWhatNobodyMakes(t *testing.T) {
 	set := func(body string) *Set { return st.Build(New("a", []byte(body))) }
 	one, two, three := set("1"), set("2"), set("3")
 	used, unused := d.Diff(Cluster, one, two), d.Diff(Cluster, two, three)
-	for range 2 * turnAfter {
+	for range 2 * generationsPerTurn {
 		d.Advance()
 		require.Same(t, used, d.Diff(Cluster, one, two))
 	}
 	require.NotSame(t, unused, d.Diff(Cluster, two, three))
 	for i := range 100 {
 		d.Diff(Cluster, one, set(fmt.Sprint("of many ", i)))
-		require.LessOrEqual(t, len(d.known)+len(d.before), 16)
+		require.LessOrEqual(t, len(d.recent)+len(d.previous), 16)
 	}
 	require.NotSame(t, used, d.Diff(Cluster, one, two))
 }

@@ -10,17 +10,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Assignments have two forms, of the same endpoints:
+// An assignment has two forms with the same endpoints:
 //
-//	a list       one ClusterLoadAssignment with all of them in it. This is what a State has.
-//	collections  the assignment's head, in which each locality says that its endpoints come by LEDS as a collection, and each
-//	             endpoint as a resource of its own, "<collection>/<endpoint>".
+//	list         one ClusterLoadAssignment with all endpoints. This is what a State has.
+//	collections  the assignment's head, in which each locality names a collection that comes by
+//	             LEDS, and each endpoint as a resource of its own, "<collection>/<endpoint>".
 //
-// The bytes of an endpoint are the same in both. Which of them a client gets is its session's to
-// decide.
+// The bytes of an endpoint are the same in both. The session decides which form a client gets.
 //
-// A head has one of two versions. An open one tells nothing of the members. A sealed one is the
-// list's own version but for the last bit: who reports it has the members that the list has.
+// A head has one of two versions. The open version tells nothing of the members. The sealed version
+// is that of the list but for the last bit: a client that reports it has the members of the list.
 
 // LocalityLbEndpoints.leds_cluster_locality_config, and
 // LedsClusterLocalityConfig.leds_collection_name.
@@ -29,20 +28,20 @@ const (
 	collectionName     protowire.Number = 2
 )
 
-// overLEDS is LedsClusterLocalityConfig.leds_config: {ads: {}, initial_fetch_timeout: 0s,
-// resource_api_version: V3}. Without a timeout, a cluster does not go to work before its endpoints
-// are there.
-const overLEDS = "\x0a\x06\x1a\x00\x22\x00\x30\x02"
+// ledsConfig is LedsClusterLocalityConfig.leds_config: {ads: {}, initial_fetch_timeout: 0s,
+// resource_api_version: V3}. Timeout 0 means none: a cluster does not serve before it has its
+// endpoints.
+const ledsConfig = "\x0a\x06\x1a\x00\x22\x00\x30\x02"
 
-// collectionPrefix is what the names of all collections begin with, by which Envoy tells them from
-// other names (xRFC TP1). What follows is a hash: short, because it stands before every endpoint,
-// and without a character that Envoy would spell otherwise.
+// collectionPrefix is what all names of collections begin with. Envoy tells them from other names
+// by it (xRFC TP1). A hash follows: it is short, because it stands before every endpoint, and has
+// no character that Envoy would escape.
 const collectionPrefix = "xdstp:///envoy.config.endpoint.v3.LbEndpoint/"
 
-// anyMember is the last part of what a client asks for to get a collection.
-const anyMember = "*"
+// allMembersGlob is the last part of the name under which a client asks for a collection.
+const allMembersGlob = "*"
 
-// assignment is what an assignment is made of.
+// assignment is the content of a ClusterLoadAssignment.
 type assignment struct {
 	head   []byte // all fields but endpoints
 	groups []Group
@@ -51,7 +50,7 @@ type assignment struct {
 	collections *Collections
 }
 
-// Collections are an assignment in the form of collections.
+// Collections is an assignment in the form of LEDS collections.
 type Collections struct {
 	// Open and Sealed are its head, in its two versions.
 	Open, Sealed *Resource
@@ -63,8 +62,8 @@ type Collections struct {
 	all  *Change // from nothing
 }
 
-// Endpoints is how many endpoints an assignment has, without making its collections; 0 for other
-// resources.
+// Endpoints returns how many endpoints an assignment has, without making its collections. It
+// returns 0 for other resources.
 func (r *Resource) Endpoints() (n int) {
 	if r.assignment == nil {
 		return 0
@@ -75,8 +74,8 @@ func (r *Resource) Endpoints() (n int) {
 	return n
 }
 
-// Collections are nil for what cannot go in this form: other resources, and an assignment without
-// endpoints.
+// Collections returns the assignment in the form of collections. It returns nil for other
+// resources, and for an assignment that has a locality without endpoints or none at all.
 func (r *Resource) Collections() *Collections {
 	if r.assignment == nil {
 		return nil
@@ -97,49 +96,49 @@ func collect(r *Resource) *Collections {
 			return nil // a collection without members would be waited for
 		}
 		c.names = append(c.names, collectionOf(r.name, i))
-		config := protowire.AppendTag([]byte(overLEDS), collectionName, protowire.BytesType)
-		config = protowire.AppendString(config, c.names[i]+anyMember)
+		config := protowire.AppendTag([]byte(ledsConfig), collectionName, protowire.BytesType)
+		config = protowire.AppendString(config, c.names[i]+allMembersGlob)
 		locality := protowire.AppendTag(slices.Clone(g.Head), localityCollection, protowire.BytesType)
 		locality = protowire.AppendBytes(locality, config)
 		body = protowire.AppendTag(body, assignmentEndpoints, protowire.BytesType)
 		body = protowire.AppendBytes(body, locality)
 	}
 	c.Open, c.Sealed = New(r.name, body), New(r.name, body)
-	c.Open.version[len(c.Open.version)-1] &^= collected
+	c.Open.version[len(c.Open.version)-1] &^= collectionBit
 	c.Sealed.version = r.version
-	c.Sealed.version[len(c.Sealed.version)-1] |= collected
+	c.Sealed.version[len(c.Sealed.version)-1] |= collectionBit
 	return c
 }
 
-// collectionOf names the collection of one of a cluster's groups.
+// collectionOf returns the name of the collection of one of a cluster's groups.
 func collectionOf(cluster string, group int) string {
 	v := versionOf([]byte(cluster), []byte(strconv.Itoa(group)))
 	return collectionPrefix + v.String() + "/"
 }
 
-// Len is how many endpoints there are.
+// Len returns the number of endpoints.
 func (c *Collections) Len() int { return c.size }
 
-// Names are what a client asks for to get them.
+// Names returns the names under which a client asks for the collections.
 func (c *Collections) Names() []string {
 	names := make([]string, len(c.names))
 	for i, collection := range c.names {
-		names[i] = collection + anyMember
+		names[i] = collection + allMembersGlob
 	}
 	return names
 }
 
-// Has tells whether a client asks for one of the collections under this name.
+// Has reports whether a client asks for one of the collections under this name.
 func (c *Collections) Has(name string) bool {
-	collection, ok := strings.CutSuffix(name, anyMember)
+	collection, ok := strings.CutSuffix(name, allMembersGlob)
 	return ok && slices.Contains(c.names, collection)
 }
 
-// SameHead tells whether a client with one of them gets to the other by members alone.
+// SameHead reports whether a client that has one assignment gets to the other by members alone.
 func (c *Collections) SameHead(o *Collections) bool { return c.Open.version == o.Open.version }
 
-// Members is the step from one assignment's members to those of another with the same head, or from
-// none to those of the second: then from is nil.
+// Members returns the change from one assignment's members to another's. Both have the same head.
+// If from is nil, it is the change that adds all members.
 func (d *Differ) Members(from, to *Resource) *Change {
 	if from == nil {
 		all := to.Collections()
@@ -166,12 +165,13 @@ func (c *Change) computeMembers(from, to *Resource) {
 	slices.Sort(c.Removed)
 }
 
-// memberOf is an endpoint as a resource of a collection.
+// memberOf returns an endpoint as a resource of a collection.
 func memberOf(collection string, r *Resource) *Resource {
 	return &Resource{name: memberName(collection, r), version: r.version, body: r.Body(), size: r.size}
 }
 
-// memberName is a hash as well: 96 bits of the one that a set has the endpoint by.
+// memberName returns the name of a member. Its last part is a hash too: 96 bits of the key that the
+// set has the endpoint by.
 func memberName(collection string, member *Resource) string {
 	return collection + base64.RawURLEncoding.EncodeToString(member.key[len(member.key)-12:])
 }

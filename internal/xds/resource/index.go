@@ -2,24 +2,23 @@ package resource
 
 import "sync"
 
-// Index finds the resources of a Set by name at a fraction of what Set.Get costs, which hashes the
-// name: for whoever looks up most of a set, as a client does that comes back and says all that it
-// has. It costs some 80 bytes for each resource, and never changes.
+// Index finds the resources of a Set by name. It is for a caller that looks up most of a set, as
+// for a client that reconnects and reports all that it has: Set.Get hashes the name each time,
+// which costs several times as much. An Index takes some 80 bytes per resource and never changes.
 type Index struct {
 	at  map[string]Found
 	all []*Resource
 }
 
-// Found is a resource as an index has it. What is compared with what clients report stands right
-// behind the name, so that neither the resource is touched nor its version is written out for each
-// of them.
+// Found is a resource as an index has it. The text of the version stands right behind the name:
+// comparing what a client reports touches no resource and encodes no version.
 type Found struct {
 	place        int32
 	placeholders bool
 	text         [versionText]byte // of the version
 }
 
-// Place is that of the resource in its index.
+// Place returns the place of the resource in its index.
 func (f *Found) Place() int { return int(f.place) }
 
 func newIndex(s *Set) *Index {
@@ -31,20 +30,20 @@ func newIndex(s *Set) *Index {
 	return x
 }
 
-// Len is the number of resources, whose places are 0 to Len-1.
+// Len returns the number of resources. Their places are 0 to Len-1.
 func (x *Index) Len() int { return len(x.all) }
 
-// At is the resource at a place.
+// At returns the resource at a place.
 func (x *Index) At(place int) *Resource { return x.all[place] }
 
-// Find looks for a name; false when there is none.
+// Find returns the entry of a name; false if there is none.
 func (x *Index) Find(name []byte) (Found, bool) {
 	f, ok := x.at[string(name)]
 	return f, ok
 }
 
-// Is tells whether a version that a client reports is the one that what was found has for that
-// client.
+// Is reports whether version, as a client reports it, is the version that the found resource has
+// for that client.
 func (x *Index) Is(f *Found, version []byte, client *Overlay) bool {
 	if f.placeholders {
 		return client.Version(x.all[f.place]).String() == string(version)
@@ -52,51 +51,51 @@ func (x *Index) Is(f *Found, version []byte, client *Overlay) bool {
 	return string(f.text[:]) == string(version)
 }
 
-// indexes are those of the sets that were asked for last. It is safe for concurrent use.
-type indexes struct {
+// indexCache keeps the indexes of the sets that were asked for last. It is safe for concurrent use.
+type indexCache struct {
 	limit int // of resources in all of them; one that is larger is not kept
 
-	mu    sync.Mutex
-	known map[Version]*index
-	order []Version // of known, oldest first
-	size  int       // resources in known
+	mu      sync.Mutex
+	entries map[Version]*cachedIndex
+	order   []Version // of known, oldest first
+	size    int       // resources in known
 }
 
-// index is one that is made when it is first needed.
-type index struct {
-	size int // resources in it
-	once sync.Once
-	made *Index
+// cachedIndex is an index that is made when it is first needed.
+type cachedIndex struct {
+	size  int // resources in it
+	once  sync.Once
+	index *Index
 }
 
-// of is the index of a set.
-func (x *indexes) of(s *Set) *Index {
+// of returns the index of a set.
+func (x *indexCache) of(s *Set) *Index {
 	known := x.entry(s)
-	known.once.Do(func() { known.made = newIndex(s) }) // not under the lock: whoever needs another does not wait for it
-	return known.made
+	known.once.Do(func() { known.index = newIndex(s) }) // not under the lock: whoever needs another does not wait for it
+	return known.index
 }
 
-func (x *indexes) entry(s *Set) *index {
+func (x *indexCache) entry(s *Set) *cachedIndex {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	root := s.Root()
-	if known := x.known[root]; known != nil {
+	if known := x.entries[root]; known != nil {
 		return known
 	}
-	made := &index{size: s.Len()}
+	made := &cachedIndex{size: s.Len()}
 	if s.Len() > x.limit {
 		return made
 	}
 	for x.size+s.Len() > x.limit {
 		oldest := x.order[0]
-		x.size -= x.known[oldest].size
-		delete(x.known, oldest)
+		x.size -= x.entries[oldest].size
+		delete(x.entries, oldest)
 		x.order = x.order[1:]
 	}
-	if x.known == nil {
-		x.known = map[Version]*index{}
+	if x.entries == nil {
+		x.entries = map[Version]*cachedIndex{}
 	}
-	x.known[root] = made
+	x.entries[root] = made
 	x.order = append(x.order, root)
 	x.size += s.Len()
 	return made

@@ -32,7 +32,7 @@ func TestAnIndexFindsWhatTheSetHas(t *testing.T) {
 }
 
 func TestIndexesAreKeptUpToALimit(t *testing.T) {
-	x := indexes{limit: 100}
+	x := indexCache{limit: 100}
 	large, some, more := namesSet(101), namesSet(60), namesSet(50)
 	require.NotSame(t, x.of(large), x.of(large), "one that alone is more than the limit is not kept")
 	first := x.of(some)

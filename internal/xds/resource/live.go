@@ -1,7 +1,6 @@
 package resource
 
-// Live gathers the resources that some Sets hold, so that whoever remembers resources can forget
-// the others.
+// Live gathers the resources that some Sets hold. A cache of resources can then drop the others.
 type Live struct {
 	seen      map[*node]bool
 	resources map[*Resource]bool

@@ -13,19 +13,20 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Overlay is what only one proxy has: its own addresses. Resources that need them are compiled once
-// per class with placeholders (model.OwnPod, …), which are filled in when they are sent.
+// Overlay is what only one proxy has: its own addresses. A resource that needs them is compiled
+// once per class, with placeholders (model.OwnPod, …) in their place. Overlay fills them in when
+// the resource is sent.
 type Overlay struct {
 	Pod      string // where others reach the workload
 	App      string // where the workload's own process listens; 127.0.0.1 unless told otherwise
 	Outbound string // where the proxy listens for the workload's own calls; 127.0.0.1 unless told otherwise
-	// Trusted tells that the proxy proved to be of the service account that its Pod runs as. No
-	// resource depends on it; but only then it gets secrets: else whoever may connect could have
-	// them by naming another's Pod.
+	// Trusted is set if the proxy proved that it runs as the service account of its Pod. No
+	// resource depends on it. Only a trusted proxy gets secrets: otherwise anybody who may connect
+	// could get them by naming another's Pod.
 	Trusted bool
 }
 
-// Version is the version of the resource as this proxy gets it.
+// Version returns the version of the resource as this proxy gets it.
 func (o Overlay) Version(r *Resource) Version {
 	if !r.placeholders {
 		return r.version
@@ -33,8 +34,8 @@ func (o Overlay) Version(r *Resource) Version {
 	return versionOf([]byte("own"), r.version[:], []byte(o.Pod), []byte(o.App), []byte(o.Outbound))
 }
 
-// Body is the encoded message as this proxy gets it: the shared bytes, or the placeholders filled
-// in.
+// Body returns the encoded message as this proxy gets it: the shared bytes, or a copy with the
+// placeholders filled in.
 func (o Overlay) Body(t Type, r *Resource) []byte {
 	if !r.placeholders {
 		return r.Body()
@@ -51,7 +52,7 @@ func (o Overlay) Body(t Type, r *Resource) []byte {
 	if err := proto.Unmarshal(r.Body(), m); err != nil {
 		return r.Body() // what this process encoded decodes; the property test of compiling looks at it
 	}
-	if l, ok := m.(*listenerv3.Listener); ok && o.sharesHost() {
+	if l, ok := m.(*listenerv3.Listener); ok && o.onLoopback() {
 		l.AdditionalAddresses = nil // it has one
 	}
 	o.fill(m.ProtoReflect())
@@ -86,7 +87,7 @@ func (o Overlay) address(a string) string {
 	case model.OwnPod:
 		return o.Pod
 	case model.OwnAny4, model.OwnAny6:
-		if o.sharesHost() {
+		if o.onLoopback() {
 			return o.Pod
 		}
 		if a == model.OwnAny6 {
@@ -101,9 +102,9 @@ func (o Overlay) address(a string) string {
 	return a
 }
 
-// sharesHost tells that the workload has a loopback address, as those of a local mesh: others have
-// the rest of them.
-func (o Overlay) sharesHost() bool {
+// onLoopback reports whether the workload has a loopback address, as in a local mesh. Other
+// workloads then have the other loopback addresses of the same host.
+func (o Overlay) onLoopback() bool {
 	pod, err := netip.ParseAddr(o.Pod)
 	return err == nil && pod.IsLoopback()
 }

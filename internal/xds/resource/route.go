@@ -11,28 +11,29 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Route tables have two forms, of the same virtual hosts:
+// A route table has two forms with the same virtual hosts:
 //
-//	in pieces  the table's head, which says that its virtual hosts come by VHDS; and each virtual host as a resource of its own,
-//	           "<table>/<name>". This is what a State has.
-//	whole      one RouteConfiguration with all of them in it: State.Tables, put together for clients that do not speak VHDS.
+//	split  the table's head, which says that its virtual hosts come by VHDS, and each virtual
+//	       host as a resource of its own, "<table>/<name>". This is what a State has.
+//	whole  one RouteConfiguration with all virtual hosts: State.Tables, for clients that do not
+//	       speak VHDS.
 //
-// The bytes of a virtual host are the same in both, but for its name, which begins them.
+// The bytes of a virtual host are the same in both, but for its name, which they begin with.
 
-// Fields that are written here: of RouteConfiguration and VirtualHost.
+// The numbers of the fields written here, of RouteConfiguration and VirtualHost.
 const (
 	routeVirtualHosts  protowire.Number = 2
 	virtualHostName    protowire.Number = 1
 	virtualHostDomains protowire.Number = 2
 )
 
-// overVHDS is RouteConfiguration.vhds: {config_source: {ads: {}, initial_fetch_timeout: 0s,
-// resource_api_version: V3}}. Without a timeout, a listener does not open before its virtual hosts
-// are there.
-const overVHDS = "\x4a\x08\x0a\x06\x1a\x00\x22\x00\x30\x02"
+// vhdsConfig is RouteConfiguration.vhds: {config_source: {ads: {}, initial_fetch_timeout: 0s,
+// resource_api_version: V3}}. Timeout 0 means none: a listener does not open before it has its
+// virtual hosts.
+const vhdsConfig = "\x4a\x08\x0a\x06\x1a\x00\x22\x00\x30\x02"
 
-// TableOf is the route table that a virtual host belongs to, by its resource's name; false for a
-// name that is of no table. Envoy cuts at the last slash as well.
+// TableOf returns the route table of a virtual host, given the name of its resource; false for a
+// name that belongs to no table. Like Envoy it cuts at the last slash.
 func TableOf(virtualHost string) (table string, ok bool) {
 	i := strings.LastIndexByte(virtualHost, '/')
 	if i < 0 {
@@ -41,42 +42,42 @@ func TableOf(virtualHost string) (table string, ok bool) {
 	return virtualHost[:i], true
 }
 
-// VirtualHostName is the name of a virtual host as a resource.
+// VirtualHostName returns the name of a virtual host as a resource.
 func VirtualHostName(table, name string) string { return table + "/" + name }
 
-// NewVirtualHost makes a virtual host of a table from its encoding without the name. Its name as a
-// resource and in its body is "<table>/<name>"; in a whole table it is the name alone.
-func NewVirtualHost(table, name string, unnamed []byte, refs Refs) *Resource {
+// NewVirtualHost returns a virtual host of a table; rest is its encoding without the name. Its name
+// as a resource and in its body is "<table>/<name>". In a whole table it is the name alone.
+func NewVirtualHost(table, name string, rest []byte, refs Refs) *Resource {
 	full := VirtualHostName(table, name)
-	body := make([]byte, 0, sizeOfField(virtualHostName, len(full))+len(unnamed))
+	body := make([]byte, 0, sizeOfField(virtualHostName, len(full))+len(rest))
 	body = protowire.AppendTag(body, virtualHostName, protowire.BytesType)
 	body = protowire.AppendString(body, full)
-	r := NewWith(full, append(body, unnamed...), Traits{Refs: refs})
-	r.unnamed = len(body)
+	r := NewWith(full, append(body, rest...), Traits{Refs: refs})
+	r.nameEnd = len(body)
 	return r
 }
 
-// NewTableHead makes the head of a route table whose virtual hosts come by VHDS, from all other
-// fields, encoded.
+// NewTableHead returns the head of a route table whose virtual hosts come by VHDS; head is the
+// encoding of all other fields.
 func NewTableHead(name string, head []byte) *Resource {
-	body := append(append(make([]byte, 0, len(head)+len(overVHDS)), head...), overVHDS...)
+	body := append(append(make([]byte, 0, len(head)+len(vhdsConfig)), head...), vhdsConfig...)
 	r := New(name, body)
 	r.head = body[:len(head):len(head)]
-	r.version[len(r.version)-1] |= inPieces
+	r.version[len(r.version)-1] |= splitBit
 	return r
 }
 
-// NewWholeTable makes a whole route table of its encoding.
+// NewWholeTable returns a whole route table of its encoding.
 func NewWholeTable(name string, body []byte) *Resource {
 	r := New(name, body)
-	r.version[len(r.version)-1] &^= inPieces
+	r.version[len(r.version)-1] &^= splitBit
 	return r
 }
 
-// NoVirtualHost is the name of a virtual host that no table has.
+// NoVirtualHost returns a name of a virtual host that no table has.
 func NoVirtualHost(table string) string { return VirtualHostName(table, "*") }
 
-// NewRouteTable makes a whole RouteConfiguration from its head (all fields but virtual_hosts,
+// NewRouteTable returns a whole RouteConfiguration of its head (all fields but virtual_hosts,
 // encoded) and its virtual hosts.
 func NewRouteTable(name string, head []byte, vhosts *Set) *Resource {
 	r := &Resource{
@@ -86,38 +87,38 @@ func NewRouteTable(name string, head []byte, vhosts *Set) *Resource {
 		head:    head,
 		vhosts:  vhosts,
 	}
-	r.version[len(r.version)-1] &^= inPieces
-	r.size = len(head) + vhosts.total().named
+	r.version[len(r.version)-1] &^= splitBit
+	r.size = len(head) + vhosts.total().inTable
 	r.assemble = func() []byte {
 		b := append(make([]byte, 0, r.size), head...)
 		for m := range vhosts.All() {
-			name, unnamed := m.nameInTable(), m.Body()[m.unnamed:]
+			name, rest := m.nameInTable(), m.Body()[m.nameEnd:]
 			b = protowire.AppendTag(b, routeVirtualHosts, protowire.BytesType)
-			b = protowire.AppendVarint(b, uint64(sizeOfField(virtualHostName, len(name))+len(unnamed)))
+			b = protowire.AppendVarint(b, uint64(sizeOfField(virtualHostName, len(name))+len(rest)))
 			b = protowire.AppendTag(b, virtualHostName, protowire.BytesType)
 			b = protowire.AppendString(b, name)
-			b = append(b, unnamed...)
+			b = append(b, rest...)
 		}
 		return b
 	}
 	return r
 }
 
-// nameInTable is a virtual host's name without that of its table.
+// nameInTable returns a virtual host's name without that of its table.
 func (r *Resource) nameInTable() string { return r.name[strings.LastIndexByte(r.name, '/')+1:] }
 
-// sizeInTable is how many bytes a virtual host has as a field of a whole table.
+// sizeInTable returns how many bytes a virtual host takes as a field of a whole table.
 func (r *Resource) sizeInTable() int {
-	return sizeOfField(routeVirtualHosts, sizeOfField(virtualHostName, len(r.nameInTable()))+r.size-r.unnamed)
+	return sizeOfField(routeVirtualHosts, sizeOfField(virtualHostName, len(r.nameInTable()))+r.size-r.nameEnd)
 }
 
-// VirtualHosts are the members of a whole route table, nil for other resources.
+// VirtualHosts returns the members of a whole route table, nil for other resources.
 func (r *Resource) VirtualHosts() *Set { return r.vhosts }
 
-// Domains are those of a virtual host, as often and in the order in which they stand there; none
-// for other resources.
+// Domains returns the domains of a virtual host in the order of its body, duplicates included. It
+// returns nil for other resources.
 func (r *Resource) Domains() []string {
-	if r.unnamed == 0 {
+	if r.nameEnd == 0 {
 		return nil
 	}
 	var domains []string
@@ -127,7 +128,7 @@ func (r *Resource) Domains() []string {
 	return domains
 }
 
-// SameDomains tells that two virtual hosts take the requests for the same domains.
+// SameDomains reports whether two virtual hosts take requests for the same domains.
 func SameDomains(a, b *Resource) bool {
 	next, stop := iter.Pull(fields(b.Body(), virtualHostDomains))
 	defer stop()
@@ -140,7 +141,8 @@ func SameDomains(a, b *Resource) bool {
 	return !more
 }
 
-// fields yields the values of a length-delimited field. What this process encoded decodes.
+// fields yields the values of a length-delimited field. The body is always valid: this process
+// encoded it.
 func fields(body []byte, field protowire.Number) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(body) > 0 {
@@ -162,8 +164,8 @@ func fields(body []byte, field protowire.Number) iter.Seq[[]byte] {
 	}
 }
 
-// Under yields what belongs to a table, in a set of virtual hosts of all tables. It costs what it
-// yields.
+// Under yields the virtual hosts of one table, in a set of all tables' virtual hosts. It costs what
+// it yields.
 func (s *Set) Under(table string) iter.Seq[*Resource] {
 	return func(yield func(*Resource) bool) {
 		key := tableKey(table)
@@ -178,13 +180,14 @@ func (s *Set) Under(table string) iter.Seq[*Resource] {
 	}
 }
 
-// tables puts whole tables together, for a class's clients that do not speak VHDS, at the cost of
-// what differs from the last ones that it was asked for. Without such clients there are none. It is
-// safe for concurrent use.
+// tables assembles whole tables for a class's clients that do not speak VHDS. Each call costs what
+// differs from the call before. Without such clients no table is assembled. It is safe for
+// concurrent use.
 type tables struct {
 	store *Store
 
-	mu            sync.Mutex
+	mu sync.Mutex
+	// heads and vhosts are the input that members and whole were made from.
 	heads, vhosts *Set // that the others are of
 	members       map[string]*Set
 	whole         *Set
@@ -194,14 +197,15 @@ func newTables(store *Store) *tables {
 	return &tables{store: store, heads: emptySet, vhosts: emptySet, members: map[string]*Set{}, whole: emptySet}
 }
 
-// clone begins where the other is.
+// clone returns a copy that goes on from the same state.
 func (t *tables) clone() *tables {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return &tables{store: t.store, heads: t.heads, vhosts: t.vhosts, members: maps.Clone(t.members), whole: t.whole}
 }
 
-// of are the tables of these heads and virtual hosts. Virtual hosts without a head are in none.
+// of returns the whole tables of these heads and virtual hosts. It leaves out virtual hosts without
+// a head.
 func (t *tables) of(heads, vhosts *Set) *Set {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -224,7 +228,8 @@ func (t *tables) of(heads, vhosts *Set) *Set {
 	return t.whole
 }
 
-// assemble makes one table, nil if it has no head. What is not a head is the whole table already.
+// assemble returns one whole table, nil if it has no head. A resource that is no head is returned
+// as it is: it is a whole table already.
 func (t *tables) assemble(name string, head *Resource, edits []Edit) *Resource {
 	members, ok := t.members[name]
 	if !ok {

@@ -8,14 +8,14 @@ import (
 )
 
 // Set is an immutable set of resources with distinct names: a 16-way trie over a hash of the name.
-// Its shape depends on its content alone, whatever the order of edits, and nodes are hash-consed in
-// a Store: equal content means an equal root, sets share the subtrees they agree on, and the
-// difference of any two sets costs the difference.
+// Its shape depends on its content alone, not on the order of edits. A Store hash-conses its nodes:
+// equal content means an equal root, sets share the subtrees they agree on, and comparing two sets
+// costs their difference.
 //
 //	root ── bitmap of nibbles ──► branch ──► leaf(Resource)
 //
-// A leaf sits at the shallowest depth at which it is alone, and a branch has two kids or more: what
-// all below it have in common takes no node.
+// A leaf sits at the shallowest depth at which it is alone. A branch has at least two kids: a
+// prefix that all resources below have in common takes no node.
 type Set struct {
 	root *node // nil when empty
 }
@@ -30,12 +30,12 @@ type node struct {
 	chunk  atomic.Pointer[chunk] // see chunk.go
 }
 
-// Empty is the set without resources.
+// Empty returns the set without resources.
 func Empty() *Set { return emptySet }
 
 var emptySet = &Set{}
 
-// Root is the version of the whole set; the empty set's is zero.
+// Root returns the version of the whole set; zero for the empty set.
 func (s *Set) Root() Version {
 	if s.root == nil {
 		return Version{}
@@ -43,20 +43,20 @@ func (s *Set) Root() Version {
 	return s.root.version
 }
 
-// Identity is the content of a Set, as a key of maps: sets of one Store have the same Identity if
-// their content is equal. It is as small as a pointer, where a Version takes 12 bytes.
+// Identity is the content of a Set as a key of maps. Sets of one Store have the same Identity if
+// their content is equal. It is as small as a pointer; a Version takes 12 bytes.
 type Identity struct{ root *node }
 
-// Identity is the set's content as a key.
+// Identity returns the set's content as a key.
 func (s *Set) Identity() Identity { return Identity{s.root} }
 
-// Equal tells whether two sets hold the same resources at the same versions.
+// Equal reports whether two sets hold the same resources at the same versions.
 func (s *Set) Equal(o *Set) bool { return s == o || s.Root() == o.Root() }
 
-// Len is the number of resources.
+// Len returns the number of resources.
 func (s *Set) Len() int { return s.total().count }
 
-// Size is the sum of the bodies' lengths in bytes.
+// Size returns the sum of the bodies' lengths in bytes.
 func (s *Set) Size() int { return s.total().size }
 
 func (s *Set) total() totals {
@@ -66,11 +66,11 @@ func (s *Set) total() totals {
 	return s.root.totals
 }
 
-// Get finds a resource by name, nil when there is none.
+// Get returns the resource with a name, nil if there is none.
 func (s *Set) Get(name string) *Resource { return s.at(keyOf(name)) }
 
-// Namesake finds the resource with the name of another one, nil when there is none. It costs less
-// than Get, which has to hash the name.
+// Namesake returns the resource that has the same name as another one, nil if there is none. It
+// costs less than Get, which hashes the name.
 func (s *Set) Namesake(of *Resource) *Resource { return s.at(of.key) }
 
 func (s *Set) at(key setKey) *Resource {
@@ -89,7 +89,7 @@ func (s *Set) All() iter.Seq[*Resource] {
 	return func(yield func(*Resource) bool) { s.root.each(yield) }
 }
 
-// Names are the sorted names of all resources.
+// Names returns the sorted names of all resources.
 func (s *Set) Names() []string {
 	names := make([]string, 0, s.Len())
 	for r := range s.All() {
@@ -124,8 +124,8 @@ func diffNodes(a, b *node, depth int, f func(old, new *Resource)) {
 	}
 }
 
-// under is the subtree of a nibble; what branches deeper, or is a leaf, counts as a branch with
-// only itself below.
+// under returns the subtree of a nibble. A leaf, or a node that branches deeper, counts as a branch
+// with itself as the only kid.
 func (n *node) under(i byte, depth int) *node {
 	if n.leaf == nil && int(n.depth) == depth {
 		return n.kid(i)
@@ -136,7 +136,7 @@ func (n *node) under(i byte, depth int) *node {
 	return nil
 }
 
-// first is the first resource below.
+// first returns the first resource below the node.
 func (n *node) first() *Resource {
 	for n.leaf == nil {
 		n = n.kids[0]

@@ -7,31 +7,31 @@ import (
 	"sync/atomic"
 )
 
-// State is everything that one class of proxies should have at one generation. It never changes,
-// and is cheap to copy; the zero State is none.
+// State is the configuration that one class of proxies should have at one generation. It never
+// changes and is cheap to copy. The zero State is none.
 //
-// Endpoints change most of all, in hundreds of classes at once. So they stand apart: classes that
-// have the same ones share an EndpointPart, each keeps its other sets, and a change of endpoints
-// makes nothing that is of one class alone.
+// Endpoints change most often, in hundreds of classes at once. So they are kept apart: classes with
+// the same endpoints share an EndpointPart, and a change of endpoints makes nothing that belongs to
+// one class alone.
 type State struct {
 	endpoints *EndpointPart
 	others    *otherSets
 }
 
-// EndpointPart is a generation and its endpoints, which the States of many classes share. It never
+// EndpointPart is a generation and its endpoints. The States of many classes share it. It never
 // changes.
 type EndpointPart struct {
 	generation uint64
 	set        *Set
 }
 
-// otherSets are what a State has but for endpoints. They never change.
+// otherSets are the sets of a State without its endpoints. They never change.
 type otherSets struct {
 	sets   [NumTypes]*Set // nil at Endpoint
 	tables *tables        // what makes Tables; a class's states have the same
 }
 
-// ClassID names a class as long as it lives.
+// ClassID identifies a class for as long as it lives.
 type ClassID uint64
 
 // ClassState is a class and its new state.
@@ -40,19 +40,19 @@ type ClassState struct {
 	State State
 }
 
-// NewEndpointPart makes the endpoints of a generation.
+// NewEndpointPart returns the endpoints of a generation.
 func NewEndpointPart(generation uint64, endpoints *Set) *EndpointPart {
 	return &EndpointPart{generation: generation, set: endpoints}
 }
 
-// Set are the endpoints.
+// Set returns the endpoints.
 func (p *EndpointPart) Set() *Set { return p.set }
 
 // NewState returns a state with empty sets.
 func NewState(generation uint64) State { return State{}.Emptied(NewStore(), generation) }
 
-// Emptied returns the state of the same class with empty sets, for one that is compiled from
-// nothing. Of the zero State it is the first state of a class, whose Tables will be made in the
+// Emptied returns a State of the same class with empty sets; a full compilation starts with it.
+// Called on the zero State it returns the first State of a class, whose Tables are made in the
 // store.
 func (s State) Emptied(store *Store, generation uint64) State {
 	if s.IsNone() {
@@ -61,7 +61,8 @@ func (s State) Emptied(store *Store, generation uint64) State {
 	return emptyState(generation, s.others.tables)
 }
 
-// Fork returns an equal state for another class: Tables of the one and of the other are made apart.
+// Fork returns an equal State for another class. From then on each class assembles Tables of its
+// own.
 func (s State) Fork() State {
 	others := *s.others
 	others.tables = others.tables.clone()
@@ -77,14 +78,14 @@ func emptyState(generation uint64, whole *tables) State {
 	return State{endpoints: &EndpointPart{generation: generation, set: emptySet}, others: r}
 }
 
-// IsNone tells that this is no state at all.
+// IsNone reports whether this is the zero State.
 func (s State) IsNone() bool { return s.endpoints == nil }
 
-// Generation is that at which it became so.
+// Generation returns the generation at which the class got this State.
 func (s State) Generation() uint64 { return s.endpoints.generation }
 
-// Set is what there is of a type, never nil. Route has the heads of tables, whose virtual hosts are
-// resources of their own; see Tables.
+// Set returns the resources of a type, never nil. Route has the heads of tables only: their virtual
+// hosts are resources of their own, see Tables.
 func (s State) Set(t Type) *Set {
 	if t == Endpoint {
 		return s.endpoints.set
@@ -92,23 +93,23 @@ func (s State) Set(t Type) *Set {
 	return s.others.sets[t]
 }
 
-// Sets are those of all types.
+// Sets returns the sets of all types.
 func (s State) Sets() [NumTypes]*Set {
 	sets := s.others.sets
 	sets[Endpoint] = s.endpoints.set
 	return sets
 }
 
-// Tables are the route tables with their virtual hosts in them, for clients that do not speak VHDS.
-// They are put together when they are asked for.
+// Tables returns the route tables with their virtual hosts in them, for clients that do not speak
+// VHDS. They are assembled when they are asked for.
 func (s State) Tables() *Set { return s.others.tables.of(s.Set(Route), s.Set(VirtualHost)) }
 
-// At is the same at a later generation.
+// At returns the same State at a later generation.
 func (s State) At(generation uint64) State {
 	return s.WithEndpoints(&EndpointPart{generation: generation, set: s.endpoints.set})
 }
 
-// With is the same with another set of a type.
+// With returns the same State with another set of a type.
 func (s State) With(t Type, set *Set) State {
 	if t == Endpoint {
 		return s.WithEndpoints(&EndpointPart{generation: s.endpoints.generation, set: set})
@@ -118,11 +119,11 @@ func (s State) With(t Type, set *Set) State {
 	return s.WithSets(s.endpoints, sets)
 }
 
-// WithEndpoints is the same at another generation, with its endpoints.
+// WithEndpoints returns the same State at another generation, with that generation's endpoints.
 func (s State) WithEndpoints(at *EndpointPart) State { return State{endpoints: at, others: s.others} }
 
-// WithSets is a state of the same class with other sets. That of Endpoint does not count: at has
-// the endpoints.
+// WithSets returns a State of the same class with other sets. It ignores the set of Endpoint: at
+// has the endpoints.
 func (s State) WithSets(at *EndpointPart, sets [NumTypes]*Set) State {
 	later := s.WithEndpoints(at)
 	if sets[Endpoint] = nil; sets != s.others.sets {
@@ -131,7 +132,7 @@ func (s State) WithSets(at *EndpointPart, sets [NumTypes]*Set) State {
 	return later
 }
 
-// Equal tells whether two states have the same sets.
+// Equal reports whether two States have the same sets.
 func (s State) Equal(o State) bool {
 	if !s.endpoints.set.Equal(o.endpoints.set) {
 		return false
@@ -141,7 +142,7 @@ func (s State) Equal(o State) bool {
 	})
 }
 
-// Size is the sum of all bodies' lengths in bytes.
+// Size returns the sum of all bodies' lengths in bytes.
 func (s State) Size() int {
 	total := 0
 	for _, set := range s.Sets() {
@@ -150,14 +151,14 @@ func (s State) Size() int {
 	return total
 }
 
-// Change is the difference of two sets, shared by all sessions that make the same step.
+// Change is the difference of two sets. All sessions that make the same step share it.
 type Change struct {
 	Type     Type
 	From, To *Set        // nil for members of collections
 	Upserts  []*Resource // by name, but for members from nothing
 	Removed  []string    // sorted
-	// PerProxy tells that an upsert depends on the proxy's own addresses, so that its bytes cannot
-	// be shared.
+	// PerProxy is set if an upsert depends on the proxy's own addresses. Its bytes cannot be shared
+	// then.
 	PerProxy bool
 
 	diff  sync.Once
@@ -168,15 +169,15 @@ type Change struct {
 	chunks []*chunk // of members from nothing
 }
 
-// Frame returns what encode makes of the upserts, made once and shared. It must not be called with
-// different encoders.
+// Frame returns the encoding of the upserts, made once and shared. All callers must pass the same
+// encoder.
 func (c *Change) Frame(encode func(*Change) []byte) []byte {
 	c.once.Do(func() { c.frame = encode(c) })
 	return c.frame
 }
 
-// Part is the change with some of its upserts alone, and without removals. The latest part is kept,
-// since sessions that leave something out of a step mostly leave out the same.
+// Part returns a change with some of the upserts and without removals. The latest part is kept,
+// because sessions that leave something out of a step mostly leave out the same.
 func (c *Change) Part(upserts []*Resource) *Change {
 	if p := c.part.Load(); p != nil && slices.Equal(p.Upserts, upserts) {
 		return p
@@ -187,28 +188,29 @@ func (c *Change) Part(upserts []*Resource) *Change {
 	return p
 }
 
-// Differ computes Changes and remembers the latest ones, so that the sessions of a class, which
-// mostly make the same step, share one, and the indexes of sets. It forgets changes that nobody has
-// made for some generations, since they hold what was changed by generations long gone, and of more
-// than limit the oldest. It is safe for concurrent use.
+// Differ computes Changes and keeps the latest ones, so that the sessions of a class share them:
+// most make the same step. It keeps indexes of sets too.
+//
+// A Change holds resources of generations long gone. So the Differ drops a Change that no session
+// has asked for during some generations, and the oldest ones beyond the limit. It is safe for
+// concurrent use.
 type Differ struct {
 	limit int
 	store *Store // of what Keeping makes
 
 	mu sync.Mutex
-	// known are the changes that were asked for since the last turn, before those that were in the
-	// turn before that.
-	known, before map[step]*Change
-	generations   int // since the last turn
+	// recent are the changes asked for since the last turn; previous those of the turn before.
+	recent, previous map[step]*Change
+	generations      int // since the last turn
 
-	indexes indexes
+	indexes indexCache
 }
 
-// turnAfter is how many generations a turn has: a change that nobody makes is forgotten after two
-// turns at most.
-const turnAfter = 32
+// generationsPerTurn is the length of a turn. A change that no session asks for is dropped after
+// two turns at most.
+const generationsPerTurn = 32
 
-// maxIndexed is how many resources the indexes that a Differ keeps have together: some 8 MB.
+// maxIndexed is how many resources the kept indexes have together; that is some 8 MB.
 const maxIndexed = 128 << 10
 
 type step struct {
@@ -216,27 +218,27 @@ type step struct {
 	from, to Version
 }
 
-// NewDiffer returns a Differ that remembers up to limit changes.
+// NewDiffer returns a Differ that keeps up to limit changes.
 func NewDiffer(limit int) *Differ {
-	return &Differ{limit: limit, store: NewStore(), known: map[step]*Change{}, indexes: indexes{limit: maxIndexed}}
+	return &Differ{limit: limit, store: NewStore(), recent: map[step]*Change{}, indexes: indexCache{limit: maxIndexed}}
 }
 
-// Advance notes that there is a new generation.
+// Advance tells the Differ that there is a new generation.
 func (d *Differ) Advance() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.generations++; d.generations >= turnAfter {
+	if d.generations++; d.generations >= generationsPerTurn {
 		d.turn()
 	}
 }
 
-// turn forgets what was not asked for since the last one. The caller holds mu.
-func (d *Differ) turn() { d.known, d.before, d.generations = map[step]*Change{}, d.known, 0 }
+// turn drops what was not asked for since the last turn. The caller holds mu.
+func (d *Differ) turn() { d.recent, d.previous, d.generations = map[step]*Change{}, d.recent, 0 }
 
-// Index is the index of a set. That of a set that many sessions begin with is made once.
+// Index returns the index of a set. It is made once for a set that many sessions begin with.
 func (d *Differ) Index(s *Set) *Index { return d.indexes.of(s) }
 
-// Diff is the change from one set to another.
+// Diff returns the change from one set to another.
 func (d *Differ) Diff(t Type, from, to *Set) *Change {
 	c := d.change(step{typ: t, from: from.Root(), to: to.Root()}, from, to)
 	c.diff.Do(c.compute) // not under the lock: whoever makes another step does not wait for it
@@ -246,17 +248,17 @@ func (d *Differ) Diff(t Type, from, to *Set) *Change {
 func (d *Differ) change(key step, from, to *Set) *Change {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := d.known[key]
+	c := d.recent[key]
 	if c != nil {
 		return c
 	}
-	if c = d.before[key]; c == nil {
+	if c = d.previous[key]; c == nil {
 		c = &Change{Type: key.typ, From: from, To: to}
 	}
-	if 2*len(d.known) >= d.limit {
+	if 2*len(d.recent) >= d.limit {
 		d.turn()
 	}
-	d.known[key] = c
+	d.recent[key] = c
 	return c
 }
 

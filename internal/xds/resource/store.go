@@ -11,16 +11,16 @@ import (
 	"weak"
 )
 
-// Store hash-conses the nodes of Sets, so that sets with common content share it. It holds nodes
-// weakly: what no set uses is collected. It is safe for concurrent use, though the one writer of
-// the pipeline is its only user in practice.
+// Store hash-conses the nodes of Sets, so that sets share their common content. It holds nodes
+// weakly: a node that no set uses is collected. It is safe for concurrent use, though in practice
+// the pipeline's writer is the only user.
 type Store struct {
-	mu        sync.Mutex
-	edits     atomic.Uint64
-	grown     atomic.Uint64
-	nodes     map[Version]weak.Pointer[node] // branches
-	resources map[content]weak.Pointer[Resource]
-	spare     []made // of batches that are done
+	mu          sync.Mutex
+	edits       atomic.Uint64
+	created     atomic.Uint64
+	nodes       map[Version]weak.Pointer[node] // branches
+	resources   map[content]weak.Pointer[Resource]
+	spareCaches []batchCache // of batches that are done
 }
 
 // StoreWork counts what a Store did since the start.
@@ -29,23 +29,22 @@ type StoreWork struct {
 	Edits, Nodes uint64
 }
 
-// Work is what was done so far.
-func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nodes: st.grown.Load()} }
+// Work returns the counts so far.
+func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nodes: st.created.Load()} }
 
-// content is what makes two resources one.
+// content identifies a resource in a Store.
 type content struct {
 	name         string
 	version      Version
 	placeholders bool
 }
 
-// NewStore returns an empty store.
+// NewStore returns an empty Store.
 func NewStore() *Store {
 	return &Store{nodes: map[Version]weak.Pointer[node]{}, resources: map[content]weak.Pointer[Resource]{}}
 }
 
-// Canonical returns the one resource of this name and content, so that equal bytes are held once
-// however they came about.
+// Canonical returns the one resource with this name and content, so that equal bytes are held once.
 func (st *Store) Canonical(r *Resource) *Resource {
 	key := content{name: r.name, version: r.version, placeholders: r.placeholders}
 	st.mu.Lock()
@@ -66,13 +65,13 @@ func (st *Store) forgetResource(key content) {
 	}
 }
 
-// Edit is one change of a set: Resource nil removes the name.
+// Edit is one change of a set. A nil Resource removes the name.
 type Edit struct {
 	Name     string
 	Resource *Resource
 }
 
-// Build makes a set of the resources given; of two with one name the later one counts.
+// Build returns a set of the given resources. Of two resources with one name the later one counts.
 func (st *Store) Build(resources ...*Resource) *Set {
 	edits := make([]Edit, len(resources))
 	for i, r := range resources {
@@ -81,80 +80,82 @@ func (st *Store) Build(resources ...*Resource) *Set {
 	return st.Apply(emptySet, edits)
 }
 
-// Apply returns the set with the edits made; of two edits of one name the later one counts. It
-// costs the edits times the depth of the trie. A set equal to the old one is returned as the old
-// one.
+// Apply returns the set with the edits made. Of two edits of one name the later one counts. It
+// costs the number of edits times the depth of the trie. If nothing changes it returns s itself.
 func (st *Store) Apply(s *Set, edits []Edit) *Set {
 	if len(edits) == 0 {
 		return s
 	}
-	b := Batch{store: st, edits: keyed(edits)}
-	return b.On(s)
+	b := Batch{store: st, edits: sortedEdits(edits)}
+	return b.ApplyTo(s)
 }
 
-// Batch returns edits that are to be made in many sets: what they make of a part that sets have in
-// common is made once.
+// Batch returns edits that are to be applied to many sets. The result for a subtree that sets have
+// in common is computed once.
 func (st *Store) Batch(edits []Edit) *Batch {
-	b := &Batch{store: st, edits: keyed(edits)}
+	b := &Batch{store: st, edits: sortedEdits(edits)}
 	if len(edits) > 0 {
-		b.made = st.room()
+		b.batchCache = st.newBatchCache()
 	}
 	return b
 }
 
-// Batch is a list of edits. It holds what it made, and is for one step only.
+// Batch is a list of edits for one step, with a cache of the results so far.
 type Batch struct {
 	store *Store
 	edits []keyedEdit
-	made
+	batchCache
 }
 
-// made is what a batch made; nil where that is not kept.
-type made struct {
+// batchCache holds the results of a batch; its maps are nil if they are not kept.
+type batchCache struct {
 	sets  map[*node]*Set // by the root they were made of
-	parts map[part]*node
+	parts map[editedNode]*node
 }
 
 // What a step notes of what it made is mostly as much as the step before did, so the maps of
 // batches go from one to the next; but no more of them than a step has as a rule, and none that was
 // filled by a step out of the ordinary.
 const (
-	mostSpare   = 16
-	mostInSpare = 2048
+	// A step caches about as much as the step before. So batches reuse each other's maps: at most
+	// maxSpareCaches of them, and none that an extraordinary step has filled with more than
+	// maxSpareEntries.
+	maxSpareCaches  = 16
+	maxSpareEntries = 2048
 )
 
-// room is where a batch notes what it made.
-func (st *Store) room() made {
+// newBatchCache returns an empty cache, if possible a released one.
+func (st *Store) newBatchCache() batchCache {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	last := len(st.spare) - 1
+	last := len(st.spareCaches) - 1
 	if last < 0 {
-		return made{sets: map[*node]*Set{}, parts: map[part]*node{}}
+		return batchCache{sets: map[*node]*Set{}, parts: map[editedNode]*node{}}
 	}
-	m := st.spare[last]
-	st.spare[last] = made{}
-	st.spare = st.spare[:last]
+	m := st.spareCaches[last]
+	st.spareCaches[last] = batchCache{}
+	st.spareCaches = st.spareCaches[:last]
 	return m
 }
 
-// Release ends the use of a batch: what it noted makes room for the next one.
+// Release ends the use of a batch. Later batches reuse its cache.
 func (b *Batch) Release() {
-	m := b.made
-	b.made = made{}
-	if m.sets == nil || len(m.sets)+len(m.parts) > mostInSpare {
+	m := b.batchCache
+	b.batchCache = batchCache{}
+	if m.sets == nil || len(m.sets)+len(m.parts) > maxSpareEntries {
 		return
 	}
 	clear(m.sets)
 	clear(m.parts)
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
-	if len(b.store.spare) < mostSpare {
-		b.store.spare = append(b.store.spare, m)
+	if len(b.store.spareCaches) < maxSpareCaches {
+		b.store.spareCaches = append(b.store.spareCaches, m)
 	}
 }
 
-// part is a node with the edits that are for it.
-type part struct {
+// editedNode is a node with the range of edits below it.
+type editedNode struct {
 	of       *node
 	from, to int
 }
@@ -164,8 +165,8 @@ type keyedEdit struct {
 	resource *Resource
 }
 
-// keyed are the edits in the order of the trie, the last one of each name.
-func keyed(edits []Edit) []keyedEdit {
+// sortedEdits returns the edits in the order of the trie, and of each name only the last.
+func sortedEdits(edits []Edit) []keyedEdit {
 	list := make([]keyedEdit, len(edits))
 	for i, e := range edits {
 		list[i].resource = e.Resource
@@ -190,8 +191,8 @@ func lastOfEach(edits []keyedEdit) []keyedEdit {
 	return out
 }
 
-// On returns a set with the edits made.
-func (b *Batch) On(s *Set) *Set {
+// ApplyTo returns a set with the edits made.
+func (b *Batch) ApplyTo(s *Set) *Set {
 	if len(b.edits) == 0 {
 		return s
 	}
@@ -211,13 +212,13 @@ func (b *Batch) On(s *Set) *Set {
 	return to
 }
 
-// apply makes some of the edits, all under n's prefix, and returns the canonical node, nil when
-// nothing is left.
+// apply makes the edits of a range, which are all below n's prefix. It returns the canonical node,
+// nil if nothing is left.
 func (b *Batch) apply(n *node, from, to, depth int) *node {
 	if from == to {
 		return n
 	}
-	key := part{n, from, to}
+	key := editedNode{n, from, to}
 	if known, ok := b.parts[key]; ok {
 		return known
 	}
@@ -256,7 +257,8 @@ func (b *Batch) make(n *node, from, to, depth int) *node {
 	return b.store.branch(&kids, n, depth)
 }
 
-// leaf is the one node of a resource. The resource has it, so that it takes no place in the store.
+// leaf returns the one node of a resource. The resource points to it, so that it takes no place in
+// the store.
 func (st *Store) leaf(r *Resource) *node {
 	if r == nil {
 		return nil
@@ -266,7 +268,7 @@ func (st *Store) leaf(r *Resource) *node {
 		return n
 	}
 	if r.node.CompareAndSwap(nil, newLeaf(r)) {
-		st.grown.Add(1)
+		st.created.Add(1)
 	}
 	return r.node.Load()
 }
@@ -281,8 +283,8 @@ func newLeaf(r *Resource) *node {
 	return &node{version: versionOfParts(content), totals: totalsOf(r), leaf: r}
 }
 
-// branch is the canonical node over the kids: none for no kid, the kid itself for one. It keeps old
-// when nothing changed, and makes nothing that is there.
+// branch returns the canonical node above the kids: nil without a kid, and the kid itself if there
+// is one. It returns old if nothing changed, and makes no node that exists already.
 func (st *Store) branch(kids *[16]*node, old *node, depth int) *node {
 	var bitmap uint16
 	var lone *node
@@ -325,7 +327,7 @@ func (st *Store) branch(kids *[16]*node, old *node, depth int) *node {
 	})
 }
 
-// intern is the node of a version, made if there is none.
+// intern returns the node of a version, and builds it if there is none.
 func (st *Store) intern(v Version, build func() *node) *node {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -333,7 +335,7 @@ func (st *Store) intern(v Version, build func() *node) *node {
 		return known
 	}
 	n := build()
-	st.grown.Add(1)
+	st.created.Add(1)
 	st.nodes[v] = weak.Make(n)
 	runtime.AddCleanup(n, st.forget, v)
 	return n
@@ -347,7 +349,7 @@ func (st *Store) forget(v Version) {
 	}
 }
 
-// Nodes is the number of branches and resources now alive, for tests and metrics.
+// Nodes returns the number of branches and resources that are alive, for tests and metrics.
 func (st *Store) Nodes() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()

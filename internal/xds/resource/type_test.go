@@ -8,7 +8,7 @@ import (
 )
 
 func TestEveryTypeHasARowOfItsOwn(t *testing.T) {
-	shorts, places := map[string]Type{}, map[order]Type{}
+	shorts, places := map[string]Type{}, map[sendOrder]Type{}
 	for typ := range NumTypes {
 		r := types[typ]
 		require.NotEmpty(t, r.short)

@@ -7,11 +7,11 @@ import (
 )
 
 // Version is the content version of a Resource or a Set: 96 bits of a SHA-256 over its bytes. The
-// same content has the same version in every process, so that a reconnecting client can say what it
-// has; tenants cannot make two contents collide.
+// same content has the same version in every process, so that a client that reconnects can say what
+// it has. Tenants cannot make two contents collide.
 type Version [12]byte
 
-// String is the form that goes on the wire: 16 characters of URL-safe base64.
+// String returns the form that goes on the wire: 16 characters of URL-safe base64.
 func (v Version) String() string {
 	text := v.text()
 	return string(text[:])
@@ -25,29 +25,30 @@ func (v Version) text() (text [versionText]byte) {
 	return text
 }
 
-// IsZero tells that there is no version: nothing has content that hashes to it.
+// IsZero reports whether there is no version. No content hashes to zero.
 func (v Version) IsZero() bool { return v == Version{} }
 
-// The last bit of a route table's version tells its forms apart, so that what a client reports says
-// in which it has its tables.
-const inPieces = 1
+// splitBit is the last bit of a route table's version: it is set for the head of a table in split
+// form. So what a client reports says in which form it has its tables.
+const splitBit = 1
 
-// IsWhole tells of the version of a route table that the table has its virtual hosts in it.
-func (v Version) IsWhole() bool { return v[len(v)-1]&inPieces == 0 }
+// IsWhole reports whether the version is that of a whole route table.
+func (v Version) IsWhole() bool { return v[len(v)-1]&splitBit == 0 }
 
-// The last bit of an assignment's version tells its forms apart likewise, see collections.go.
-const collected = 1
+// collectionBit is the last bit of an assignment's version. It tells the forms apart likewise, see
+// collections.go.
+const collectionBit = 1
 
-// Collected tells of the version of an assignment that its endpoints are in collections, and
-// returns the one that the same endpoints have in a list.
-func (v Version) Collected() (listed Version, ok bool) {
-	ok = v[len(v)-1]&collected != 0
-	v[len(v)-1] &^= collected
+// ListVersion reports whether the version is that of an assignment in the form of collections. It
+// returns the version that the same endpoints have in a list.
+func (v Version) ListVersion() (listed Version, ok bool) {
+	ok = v[len(v)-1]&collectionBit != 0
+	v[len(v)-1] &^= collectionBit
 	return v, ok
 }
 
-// ParseVersion reads what String wrote. Anything else, as another control plane's version, gives
-// false.
+// ParseVersion reads what String wrote. It returns false for anything else, such as another control
+// plane's version.
 func ParseVersion(s string) (Version, bool) {
 	var v Version
 	if len(s) != versionText {
@@ -57,7 +58,7 @@ func ParseVersion(s string) (Version, bool) {
 	return v, err == nil && n == len(v)
 }
 
-// versionOfParts is versionOf for parts that appendPart has put together.
+// versionOfParts is versionOf for parts that appendPart has joined.
 func versionOfParts(parts []byte) Version {
 	sum := sha256.Sum256(parts)
 	return Version(sum[:12])

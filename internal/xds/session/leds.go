@@ -63,7 +63,7 @@ func (s *ledsState) minEndpointsToStay() int { return int(s.minEndpoints) / 2 }
 // resume records that the client reports to have sealed collections. It returns what that says of
 // what it holds.
 func (s *ledsState) resume(name string, h holding) holding {
-	v, ok := h.version.Collected()
+	v, ok := h.version.ListVersion()
 	if s.minEndpoints == 0 || !ok || h.certainty != known {
 		return h
 	}

@@ -172,7 +172,7 @@ const collection = "xdstp:"
 
 func noteOfAssignment(r *resource.Resource) string {
 	if strings.Contains(string(r.Body()), collection) {
-		if _, sealed := r.Version().Collected(); sealed {
+		if _, sealed := r.Version().ListVersion(); sealed {
 			return r.Name() + "{}sealed"
 		}
 		return r.Name() + "{}open"

@@ -40,7 +40,7 @@ func (ts *typeState) substitute(r *resource.Resource, h holding) *resource.Resou
 		if ts.nacks.noMixedTables {
 			return r
 		}
-		return s.opt.Differ.Keeping(r, old, func(older, newer *resource.Resource) bool {
+		return s.opt.Differ.WithOlderHosts(r, old, func(older, newer *resource.Resource) bool {
 			return s.hasMissingRefs(newer) && s.hasAllRefs(older)
 		})
 	}

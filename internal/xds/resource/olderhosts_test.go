@@ -28,14 +28,14 @@ func TestKeepingIsShared(t *testing.T) {
 		store.Build(vhost("x", "x", 2), vhost("y", "moved", 2), vhost("z", "z", 1)))
 	all := func(_, _ *resource.Resource) bool { return true }
 
-	mixed := d.Keeping(newer, older, all)
-	require.Same(t, mixed, d.Keeping(newer, older, all))
+	mixed := d.WithOlderHosts(newer, older, all)
+	require.Same(t, mixed, d.WithOlderHosts(newer, older, all))
 	require.Equal(t, older.VirtualHosts().Get("x"), mixed.VirtualHosts().Get("x"))
 	require.Equal(t, newer.VirtualHosts().Get("y"), mixed.VirtualHosts().Get("y"), "its domains are others")
 	require.Equal(t, []string{"x", "y", "z"}, mixed.VirtualHosts().Names())
 	require.Equal(t, "head", string(mixed.Body()[:4]))
 	require.NotEqual(t, newer.Version(), mixed.Version())
 
-	require.Same(t, newer, d.Keeping(newer, older, func(_, _ *resource.Resource) bool { return false }))
-	require.Same(t, newer, d.Keeping(newer, resource.New("r", nil), all), "what is no table has nothing to keep")
+	require.Same(t, newer, d.WithOlderHosts(newer, older, func(_, _ *resource.Resource) bool { return false }))
+	require.Same(t, newer, d.WithOlderHosts(newer, resource.New("r", nil), all), "what is no table has nothing to keep")
 }
