@@ -20,7 +20,7 @@ type meters struct {
 }
 
 func (m *meters) batched(_ int, waited time.Duration) {
-	m.metrics.World.Debounce.Observe(waited.Seconds())
+	m.metrics.Mesh.Debounce.Observe(waited.Seconds())
 }
 
 func (m *meters) arrived(c source.Change) {
@@ -46,14 +46,14 @@ func (m *meters) arrived(c source.Change) {
 
 func (m *meters) snapshot(w *state.Snapshot, d *state.Delta) {
 	counts := w.Counts()
-	m.metrics.World.Generation.Set(float64(w.Generation))
-	m.metrics.World.Services.Set(float64(counts.Services))
-	m.metrics.World.ServicesWithoutPods.Set(float64(counts.WithoutEndpoints))
-	m.metrics.World.VirtualServices.Set(float64(counts.VirtualServices))
-	m.metrics.World.Subsets.Set(float64(counts.Subsets))
-	m.metrics.World.EndpointsPendingPod.Set(float64(counts.PendingEndpoints))
+	m.metrics.Mesh.Generation.Set(float64(w.Generation))
+	m.metrics.Mesh.Services.Set(float64(counts.Services))
+	m.metrics.Mesh.ServicesWithoutPods.Set(float64(counts.WithoutEndpoints))
+	m.metrics.Mesh.VirtualServices.Set(float64(counts.VirtualServices))
+	m.metrics.Mesh.Subsets.Set(float64(counts.Subsets))
+	m.metrics.Mesh.EndpointsPendingPod.Set(float64(counts.PendingEndpoints))
 	if len(d.Endpoints) > 0 {
-		m.metrics.World.Triggers.WithLabelValues("endpoint").Inc()
+		m.metrics.Mesh.Triggers.WithLabelValues("endpoint").Inc()
 		m.metrics.Source.Updates.WithLabelValues("eds").Add(float64(len(d.Endpoints)))
 	}
 	for _, s := range d.Services {
@@ -64,25 +64,25 @@ func (m *meters) snapshot(w *state.Snapshot, d *state.Delta) {
 		}
 	}
 	if len(d.Services) > 0 {
-		m.metrics.World.Triggers.WithLabelValues("service").Inc()
+		m.metrics.Mesh.Triggers.WithLabelValues("service").Inc()
 	}
 	if n := len(d.VirtualServices) + len(d.DestinationRules) + len(d.Gateways) + len(d.Sidecars) +
 		len(d.Guards); n > 0 {
-		m.metrics.World.Triggers.WithLabelValues("config").Inc()
+		m.metrics.Mesh.Triggers.WithLabelValues("config").Inc()
 		m.metrics.Source.Updates.WithLabelValues("config").Add(float64(n))
 	}
 	if d.Mesh {
-		m.metrics.World.Triggers.WithLabelValues("global").Inc()
+		m.metrics.Mesh.Triggers.WithLabelValues("global").Inc()
 	}
 }
 
-func (m *meters) compiled(took time.Duration) { m.metrics.View.Compile.Observe(took.Seconds()) }
+func (m *meters) compiled(took time.Duration) { m.metrics.Compile.Duration.Observe(took.Seconds()) }
 
 func (m *meters) compile(c *compile.Compiler) {
 	s := c.Stats()
-	m.metrics.View.Classes.Set(float64(s.Classes))
+	m.metrics.Compile.Classes.Set(float64(s.Classes))
 	for kind, now := range s.Translate {
-		last, calls := m.last[kind], m.metrics.View.TranslateCalls
+		last, calls := m.last[kind], m.metrics.Compile.TranslateCalls
 		calls.WithLabelValues(kind, "hit").Add(float64(now.Hits - last.Hits))
 		calls.WithLabelValues(kind, "miss").Add(float64(now.Misses - now.Equal - last.Misses + last.Equal))
 		calls.WithLabelValues(kind, "miss_equal").Add(float64(now.Equal - last.Equal))

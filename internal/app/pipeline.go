@@ -213,7 +213,7 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.opened()
 		p.problemStore.Conflicts(step.Appeared, step.Mended)
-		p.metrics.View.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Mended)))
+		p.metrics.Compile.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Mended)))
 	})
 	if p.o.Cluster != nil {
 		p.o.Cluster.compiled(w, d)

@@ -141,8 +141,8 @@ func loggerAndSettings(level, format string) (*slog.Logger, config.Config, error
 // memoryTight makes the process economical with memory and keep its memory limit. It returns
 // whether that limit is near, or nil without a limit.
 func memoryTight(log *slog.Logger) func() bool {
-	_ = memory.Spare(os.LookupEnv) // until the process ends
-	limit := memory.Honour(os.DirFS("/"), os.LookupEnv)
+	_ = memory.TuneGC(os.LookupEnv) // until the process ends
+	limit := memory.ApplyLimit(os.DirFS("/"), os.LookupEnv)
 	if limit == nil {
 		return nil
 	}

@@ -7,19 +7,18 @@ import (
 
 // Admission are the metrics of the validating webhook.
 type Admission struct {
-	// Passed counts objects that were allowed, by group, version and resource.
-	// galley_validation_passed.
+	// Passed counts allowed objects by group, version and resource. galley_validation_passed.
 	Passed *prometheus.CounterVec
-	// Failed counts objects that were refused, by group, version, resource and reason
-	// ("yaml_decode_error", "invalid_resource"). galley_validation_failed.
+	// Failed counts refused objects by group, version, resource and reason ("yaml_decode_error",
+	// "invalid_resource"). galley_validation_failed.
 	Failed *prometheus.CounterVec
-	// HTTPErrors counts requests that could not be answered, by HTTP status.
+	// HTTPErrors counts requests that got no decision, by HTTP status.
 	// galley_validation_http_error.
 	HTTPErrors *prometheus.CounterVec
 	// ConfigUpdates counts updates of the webhook's configuration in the cluster.
 	// galley_validation_config_updates.
 	ConfigUpdates prometheus.Counter
-	// ConfigUpdateErrors counts those that failed, by reason as the API server gives it.
+	// ConfigUpdateErrors counts failed updates, by the API server's reason.
 	// galley_validation_config_update_error.
 	ConfigUpdateErrors *prometheus.CounterVec
 }

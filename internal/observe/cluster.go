@@ -5,16 +5,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Status are the metrics of what is written into the cluster.
+// Status are the metrics of what this replica writes into the cluster.
 type Status struct {
-	// Leader is 1 while this replica is the one that writes. lateen_leader.
+	// Leader is 1 while this replica is the leader, which alone writes. lateen_leader.
 	Leader prometheus.Gauge
-	// Writes counts statuses of objects that were to be written, by result: "written", "unchanged",
-	// "gone", "conflict" (tried again), "error" (tried again). lateen_status_writes_total.
+	// Writes counts attempts to write an object's status, by result: "written", "unchanged",
+	// "gone", "conflict" (retried), "error" (retried). lateen_status_writes_total.
 	Writes *prometheus.CounterVec
-	// Pending is how many objects wait to have their status looked at. lateen_status_pending.
+	// Pending is the number of objects in the queue of status checks. lateen_status_pending.
 	Pending prometheus.Gauge
-	// CertificateExpiry is when the serving certificate ends, in seconds since 1970.
+	// CertificateExpiry is when the serving certificate expires, in seconds since 1970.
 	// lateen_serving_certificate_expiry_seconds.
 	CertificateExpiry prometheus.Gauge
 }

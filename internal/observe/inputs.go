@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Source are the metrics of what comes in.
+// Source are the metrics of the sources: what comes in.
 type Source struct {
 	// ConfigEvents counts changes of Istio's kinds, by kind and event ("add", "update", "delete").
 	// pilot_k8s_cfg_events.
@@ -13,20 +13,18 @@ type Source struct {
 	// RegistryEvents counts changes of Kubernetes' kinds, by type ("Services", "Pods", "Nodes",
 	// "EndpointSlice") and event ("add", "update", "updatesame", "delete"). pilot_k8s_reg_events.
 	RegistryEvents *prometheus.CounterVec
-	// Updates counts changes that reached the world, by type: "config", "eds", "svc", "svcdelete".
-	// pilot_inbound_updates.
+	// Updates counts changes that reached the mesh state, by type: "config", "eds", "svc",
+	// "svcdelete". pilot_inbound_updates.
 	Updates *prometheus.CounterVec
 	// Rejected counts objects that are not in force, by type ("gateway") and name.
 	// pilot_total_rejected_configs.
 	Rejected *prometheus.CounterVec
-	// Watched counts events of an API server by kind and by what became of them: "used", "same"
-	// (nothing that is used changed), "ignored" (a namespace that is not in the mesh).
-	// lateen_watch_events_total.
+	// Watched counts events of an API server, by kind and result: "used", "same" (no field that is
+	// used changed), "ignored" (a namespace outside the mesh). lateen_watch_events_total.
 	Watched *prometheus.CounterVec
 	// SyncErrors counts lists and watches that failed, by cluster. controller_sync_errors_total.
 	SyncErrors *prometheus.CounterVec
-	// Problems is the number of mistakes now known, by severity ("error", "warning").
-	// lateen_problems.
+	// Problems is the number of known mistakes, by severity ("error", "warning"). lateen_problems.
 	Problems *prometheus.GaugeVec
 }
 
@@ -48,16 +46,16 @@ func newSource(f promauto.Factory) Source {
 	return s
 }
 
-// World are the metrics of the recorded state of the mesh.
-type World struct {
-	// Generation is the number of the world's latest generation. lateen_generation.
+// Mesh are the metrics of the mesh state and of the batches that change it.
+type Mesh struct {
+	// Generation is the number of the latest generation. lateen_generation.
 	Generation prometheus.Gauge
 	// Debounce is how long a batch waited for more changes, in seconds. pilot_debounce_time.
 	Debounce prometheus.Histogram
 	// Triggers counts the causes of pushes, by type ("endpoint", "config", "service", "proxy", …).
 	// pilot_push_triggers.
 	Triggers *prometheus.CounterVec
-	// Apply is how long a batch took to become a generation, in seconds.
+	// Apply is how long a batch takes to become a generation, in seconds.
 	// pilot_pushcontext_init_seconds.
 	Apply prometheus.Histogram
 
@@ -73,8 +71,8 @@ type World struct {
 	PodsWithoutIP        prometheus.Gauge   // pilot_no_ip
 }
 
-func newWorld(f promauto.Factory) World {
-	return World{
+func newMesh(f promauto.Factory) Mesh {
+	return Mesh{
 		Generation: gauge(f, "lateen_generation", "Number of the latest generation of the world."),
 		Debounce: histogram(f, "pilot_debounce_time",
 			"Delay in seconds between the first change of a batch and its end.",
@@ -95,17 +93,17 @@ func newWorld(f promauto.Factory) World {
 	}
 }
 
-// View are the metrics of translation.
-type View struct {
-	// Classes is the number of classes of proxies now compiled. lateen_classes.
+// Compile are the metrics of compilation and translation.
+type Compile struct {
+	// Classes is the number of classes of proxies that are compiled. lateen_classes.
 	Classes prometheus.Gauge
-	// TranslateCalls counts calls of translation functions by kind ("cluster", "virtualhost", …)
-	// and result: "hit" (known by its input), "miss" (run, new bytes), "miss_equal" (run for
-	// nothing: the bytes were the same). lateen_translate_calls_total.
+	// TranslateCalls counts calls of translation functions, by kind ("cluster", "virtualhost", …)
+	// and result: "hit" (the input was known), "miss" (run, with new bytes), "miss_equal" (run
+	// needlessly: the bytes were the same). lateen_translate_calls_total.
 	TranslateCalls *prometheus.CounterVec
-	// Compile is how long a generation took to become states of classes, in seconds.
+	// Duration is how long a generation takes to become states of classes, in seconds.
 	// lateen_compile_seconds.
-	Compile prometheus.Histogram
+	Duration prometheus.Histogram
 
 	InboundConflicts    prometheus.Gauge // pilot_conflict_inbound_listener
 	OutboundConflicts   prometheus.Gauge // pilot_conflict_outbound_listener_tcp_over_current_tcp
@@ -113,12 +111,12 @@ type View struct {
 	DNSWithoutEndpoints prometheus.Gauge // pilot_dns_cluster_without_endpoints
 }
 
-func newView(f promauto.Factory) View {
-	return View{
+func newCompile(f promauto.Factory) Compile {
+	return Compile{
 		Classes: gauge(f, "lateen_classes", "Classes of proxies now compiled."),
 		TranslateCalls: counters(f, "lateen_translate_calls_total",
 			"Calls of translation functions; miss_equal should stay 0.", "kind", "result"),
-		Compile: histogram(f, "lateen_compile_seconds", "Seconds that a generation took to become states of classes.",
+		Duration: histogram(f, "lateen_compile_seconds", "Seconds that a generation took to become states of classes.",
 			.0001, .001, .01, .1, 1, 10),
 		InboundConflicts: gauge(f, "pilot_conflict_inbound_listener", "Inbound listeners that conflict."),
 		OutboundConflicts: gauge(f, "pilot_conflict_outbound_listener_tcp_over_current_tcp",

@@ -16,8 +16,8 @@ const (
 	JSON LogFormat = "json"
 )
 
-// NewLogger returns a logger that writes lines of at least the given level. It fails on a format
-// that does not exist.
+// NewLogger returns a logger that writes lines of at least the given level. An unknown format is an
+// error.
 func NewLogger(w io.Writer, level slog.Level, format LogFormat) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch format {

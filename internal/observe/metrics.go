@@ -13,29 +13,29 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	Source Source
-	World  World
-	View   View
-	XDS    XDS
-	Push   Push
+	Source  Source
+	Mesh    Mesh
+	Compile Compile
+	XDS     XDS
+	Push    Push
 
 	Admission Admission
 	Status    Status
 
-	// Drops counts what was thrown away to keep a queue bounded, by reason: "push_record" (a record
-	// of a push that nobody read), "open_push" (a push whose last ACK was not waited for).
+	// Drops counts what was dropped to keep a queue bounded, by reason: "push_record" (a record of
+	// a push that nobody read), "open_push" (a push whose last ACK was not waited for).
 	// lateen_drops_total.
 	Drops *prometheus.CounterVec
 }
 
-// Build says what runs and since when.
+// Build says which version runs, and since when.
 type Build struct {
 	Version string
 	Start   time.Time
 	Now     func() time.Time
 }
 
-// New makes all metrics.
+// New makes and registers all metrics.
 func New(build Build) *Metrics {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
@@ -47,8 +47,8 @@ func New(build Build) *Metrics {
 	m := &Metrics{
 		Registry:  reg,
 		Source:    newSource(f),
-		World:     newWorld(f),
-		View:      newView(f),
+		Mesh:      newMesh(f),
+		Compile:   newCompile(f),
 		XDS:       newXDS(f),
 		Push:      newPush(f),
 		Admission: newAdmission(f),
@@ -58,7 +58,7 @@ func New(build Build) *Metrics {
 	return m
 }
 
-// collectionTime is how much CPU time garbage collection takes, which the runtime tells beside its
+// collectionTime selects the CPU time of garbage collection, which Go's runtime reports beside its
 // usual metrics.
 var collectionTime = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/cpu/classes/gc/total:cpu-seconds$`)}
 

@@ -9,26 +9,26 @@ import (
 
 // XDS are the metrics of streams.
 type XDS struct {
-	// Connected is the number of connected proxies, by the Istio version that they state.
+	// Connected is the number of connected proxies, by the Istio version that they report.
 	// pilot_xds.
 	Connected *prometheus.GaugeVec
 	// Pushes counts responses by type ("cds", …), and failed sends as "cds_senderr", ….
 	// pilot_xds_pushes.
 	Pushes *prometheus.CounterVec
-	// Resources counts what is in responses by type and by what it is for the proxy: "sent", or
-	// "removed". An empty response has none. lateen_xds_resources_total.
+	// Resources counts the resources in responses, by type and operation: "sent" or "removed".
+	// lateen_xds_resources_total.
 	Resources *prometheus.CounterVec
-	// PushTime is the time from taking up a push or a request to the end of a response's send, in
-	// seconds, by type. pilot_xds_push_time.
+	// PushTime is the time from the start of handling a push or a request to the end of sending the
+	// response, in seconds, by type. pilot_xds_push_time.
 	PushTime *prometheus.HistogramVec
-	// SendTime is how long one send took, in seconds. pilot_xds_send_time.
+	// SendTime is how long one send takes, in seconds. pilot_xds_send_time.
 	SendTime prometheus.Histogram
 	// ConfigSize is the size of responses in bytes, by type. pilot_xds_config_size_bytes.
 	ConfigSize *prometheus.HistogramVec
 	// Rejects counts responses that a proxy refused, by type. pilot_total_xds_rejects.
 	Rejects *prometheus.CounterVec
-	// Refusals, by the short type name "cds", "eds", "leds", "lds", "rds" or "vhds", count refusals
-	// by node and by the gRPC code of the error; a node's go away with its stream.
+	// Refusals count refusals by node and by the gRPC code of the error. The key is the short type
+	// name: "cds", "eds", "leds", "lds", "rds" or "vhds". A node's series ends with its stream.
 	// pilot_xds_{cds,eds,leds,lds,rds,vhds}_reject.
 	Refusals map[string]*prometheus.GaugeVec
 
@@ -40,13 +40,13 @@ type XDS struct {
 	// Refused counts streams that were not admitted, by gRPC code ("InvalidArgument",
 	// "PermissionDenied", …). lateen_xds_refused_streams_total.
 	Refused *prometheus.CounterVec
-	// Waiting is the number of streams that wait for their admission. lateen_xds_waiting_streams.
+	// Waiting is the number of streams that wait for admission. lateen_xds_waiting_streams.
 	Waiting prometheus.Gauge
-	// Held counts requests that had to wait because their client asks for too much.
+	// Held counts requests that were delayed because their client sends too many.
 	// lateen_xds_held_requests_total.
 	Held prometheus.Counter
-	// Queued are the bytes of responses that wait in this process until their clients take them, of
-	// all streams: who queues and takes adds to it. lateen_xds_queued_bytes.
+	// Queued is the number of bytes of responses, of all streams, that wait in this process until
+	// clients read them. The streams add to it and subtract from it. lateen_xds_queued_bytes.
 	Queued *atomic.Int64
 }
 
@@ -85,15 +85,16 @@ func newXDS(f promauto.Factory) XDS {
 
 // Push are the metrics of a change's way to the proxies.
 type Push struct {
-	// Convergence is the time from a generation's publication to the end of its sends to one proxy,
-	// in seconds; debounce is not in it. pilot_proxy_convergence_time.
+	// Convergence is the time from the publication of a generation to the end of its sends to one
+	// proxy, in seconds. It does not include the debounce. pilot_proxy_convergence_time.
 	Convergence prometheus.Histogram
-	// Queue is how long a proxy's push waited for its turn, in seconds. pilot_proxy_queue_time.
+	// Queue is how long a proxy's push waits for its turn, in seconds. pilot_proxy_queue_time.
 	Queue prometheus.Histogram
 	// EventToLastAck is the time from an event's arrival in this process to the ACK of the last
-	// proxy that it touched, in seconds; debounce is in it. lateen_event_to_last_ack_seconds.
+	// proxy that it affects, in seconds. It includes the debounce.
+	// lateen_event_to_last_ack_seconds.
 	EventToLastAck prometheus.Histogram
-	// Coalesced counts generations that were merged into a push which was still waiting.
+	// Coalesced counts generations that were merged into a push that was still waiting.
 	// lateen_coalesced_pushes_total.
 	Coalesced prometheus.Counter
 }

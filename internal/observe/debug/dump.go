@@ -16,8 +16,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-// configDump writes what the control plane wants a proxy to have, in the form in which Envoy's own
-// /config_dump says what it has, so that the two can be compared.
+// configDump writes what a proxy should have, in the form in which Envoy's own /config_dump says
+// what it has. The two can be compared.
 func (h handler) configDump(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("proxyID")
 	if id == "" {
@@ -45,8 +45,8 @@ func (h handler) configDump(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// render is the JSON of a message. protojson varies its white space from build to build; so that
-// dumps can be compared, this does not.
+// render returns the JSON of a message. protojson varies white space between builds; json.Indent
+// makes it the same, so that dumps can be compared.
 func render(m proto.Message) ([]byte, error) {
 	body, err := protojson.MarshalOptions{Resolver: resolver{}}.Marshal(m)
 	if err != nil {
@@ -60,8 +60,8 @@ func render(m proto.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// find looks for pod.namespace or a whole node id; of several streams of one proxy it takes the
-// latest.
+// find returns the client with this name (pod.namespace) or node ID. If a proxy has several streams
+// it takes the latest.
 func (h handler) find(id string) (found serve.Client, ok bool) {
 	for _, c := range h.Fleet.Clients() {
 		if (c.Node.Name == id || c.Node.ID == id) && (!ok || c.ConnectedAt.After(found.ConnectedAt)) {
@@ -71,7 +71,7 @@ func (h handler) find(id string) (found serve.Client, ok bool) {
 	return found, ok
 }
 
-// connected says which proxies are there, if they are few enough to be read.
+// connected lists the connected proxies, 50 at most, for an error message.
 func (h handler) connected() string {
 	const limit = 50
 	var names []string
@@ -92,15 +92,15 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 	endpoints := &adminv3.EndpointsConfigDump{}
 	listeners := &adminv3.ListenersConfigDump{}
 	routes := &adminv3.RoutesConfigDump{}
-	each(c, resource.Cluster, func(_, version string, body *anypb.Any) {
+	eachResource(c, resource.Cluster, func(_, version string, body *anypb.Any) {
 		clusters.DynamicActiveClusters = append(clusters.DynamicActiveClusters,
 			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: version, Cluster: body})
 	})
-	each(c, resource.Endpoint, func(_, version string, body *anypb.Any) {
+	eachResource(c, resource.Endpoint, func(_, version string, body *anypb.Any) {
 		endpoints.DynamicEndpointConfigs = append(endpoints.DynamicEndpointConfigs,
 			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: version, EndpointConfig: body})
 	})
-	each(c, resource.Listener, func(name, version string, body *anypb.Any) {
+	eachResource(c, resource.Listener, func(name, version string, body *anypb.Any) {
 		listeners.DynamicListeners = append(listeners.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{
 			Name:        name,
 			ActiveState: &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: version, Listener: body},
@@ -130,8 +130,8 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 	return dump, nil
 }
 
-// each calls f for the resources of a type, by name, as this proxy gets them.
-func each(c serve.Client, t resource.Type, f func(name, version string, body *anypb.Any)) {
+// eachResource calls f for the resources of a type in the order of names, as this proxy gets them.
+func eachResource(c serve.Client, t resource.Type, f func(name, version string, body *anypb.Any)) {
 	set := c.State.Set(t)
 	for _, name := range set.Names() {
 		r := set.Get(name)

@@ -14,28 +14,28 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-// Fleet gives the connected proxies, by name.
+// Fleet returns the connected proxies in the order of names.
 type Fleet interface {
 	Clients() []serve.Client
 }
 
-// Options are what the handler reads from.
+// Options are the sources of what the handler shows.
 type Options struct {
 	Version  string
 	Gatherer prometheus.Gatherer
 	Fleet    Fleet
-	// Problems are the mistakes now known, in a fixed order.
+	// Problems returns the known mistakes in a fixed order.
 	Problems func() []source.Problem
-	// Ready is nil when proxies are served, else what is missing.
+	// Ready returns nil once proxies are served, else what is missing.
 	Ready func() error
 }
 
-// handler answers requests; it keeps no state.
+// handler answers requests. It keeps no state.
 type handler struct{ Options }
 
-// NewHandler returns the handler for the monitoring port (15014). What is below /debug tells all
-// about the mesh, and is for who comes from a loopback address alone, as kubectl port-forward does;
-// there is no authentication.
+// NewHandler returns the handler for the monitoring port (15014). The pages below /debug tell
+// everything about the mesh and need no authentication. So only clients with a loopback address get
+// them, such as kubectl port-forward.
 func NewHandler(o Options) http.Handler {
 	h := handler{Options: o}
 	debug := map[string]http.HandlerFunc{
@@ -62,7 +62,7 @@ func NewHandler(o Options) http.Handler {
 	return mux
 }
 
-// onLoopback refuses who comes from elsewhere.
+// onLoopback refuses clients with any other address.
 func onLoopback(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -115,7 +115,7 @@ func (h handler) problems(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, out)
 }
 
-// writeJSON writes v indented. What cannot be written any more is the client's loss: it has gone.
+// writeJSON writes v indented. A write error means that the client has gone, and is ignored.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// resolver finds message types for printing Any. A type that is not linked in, as one that a user's
-// patch brought, is taken as a message without known fields: then one resource shows less, and the
-// rest is still shown.
+// resolver finds the message types with which Any is printed. A type that is not linked in, such as
+// one from a user's patch, is replaced by a message without known fields. That resource then shows
+// less, and the others are shown.
 type resolver struct{}
 
 func (resolver) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
@@ -39,7 +39,7 @@ func (resolver) FindExtensionByNumber(
 	return protoregistry.GlobalTypes.FindExtensionByNumber(m, n)
 }
 
-// opaque is a message type of the given name without fields.
+// opaque returns a message type with the given name and no fields.
 func opaque(name protoreflect.FullName) (protoreflect.MessageType, error) {
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name:        proto.String("opaque.proto"),

@@ -9,7 +9,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// SyncState is where a proxy stands with one type of resources.
+// SyncState is how far a proxy is with one type of resources.
 type SyncState string
 
 const (
@@ -45,7 +45,7 @@ type SyncStatus struct {
 	Namespace    string    `json:"namespace"`
 	Protocol     string    `json:"protocol"` // "delta" or "sotw"
 	ConnectedAt  time.Time `json:"connected_at"`
-	// Pending tells that a newer state waits to be pushed to the proxy.
+	// Pending is set if a newer state waits to be pushed to the proxy.
 	Pending bool `json:"pending,omitempty"`
 	// ConfigBytes is the size of all resources that the proxy has.
 	ConfigBytes int `json:"config_bytes"`

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// unlimited is from where on a limit of cgroup v1 is none: the kernel writes the largest number of
-// pages.
+// unlimited is from where on a limit of cgroup v1 means none: the kernel writes the largest number
+// of pages.
 const unlimited = 1 << 60
 
-// cgroupLimit is the memory in bytes that the process's cgroup and those above it may have
-// (cgroups(7)), both versions; false if there is no limit. files is the root of the file system.
+// cgroupLimit returns the memory in bytes that the process's cgroup and its ancestors allow
+// (cgroups(7), both versions); false if there is no limit. files is the root of the file system.
 func cgroupLimit(files fs.FS) (int64, bool) {
 	membership, err := fs.ReadFile(files, "proc/self/cgroup")
 	if err != nil {
@@ -35,8 +35,9 @@ func cgroupLimit(files fs.FS) (int64, bool) {
 	return least, least < unlimited
 }
 
-// leastAbove is the least limit of a group and those above it. In a container the path may be the
-// host's, which is not there: then the container's own, at the root, counts.
+// leastAbove returns the least limit of a group and its ancestors. In a container the path may be
+// the host's, which does not exist there. Then the limit at the root counts, which is the
+// container's own.
 func leastAbove(files fs.FS, root, group, name string) int64 {
 	least := int64(unlimited)
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {

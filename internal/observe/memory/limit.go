@@ -12,12 +12,12 @@ import (
 
 // Shares of the limit.
 const (
-	// share of the cgroup's limit is the runtime's: the rest is for what the runtime does not know
-	// of, as the kernel's sockets.
-	share = 0.9
-	// tightFrom is how much of the runtime's limit may be in use for good: the rest is room for the
-	// collector to work in.
-	tightFrom = 0.9
+	// cgroupShare is the runtime's share of the cgroup's limit. The rest is for memory that the
+	// runtime does not know of, such as the kernel's sockets.
+	cgroupShare = 0.9
+	// tightShare is the share of the runtime's limit above which memory is tight. The collector
+	// needs the rest to work.
+	tightShare = 0.9
 )
 
 // Limit is the Go runtime's memory limit.
@@ -32,9 +32,9 @@ type Limit struct {
 	collected time.Time
 }
 
-// Honour finds the limit, and sets it where the runtime does not know it yet; nil if there is none.
-// files is the root of the file system, lookup the environment's.
-func Honour(files fs.FS, lookup func(string) (string, bool)) *Limit {
+// ApplyLimit finds the memory limit and sets it in the runtime if GOMEMLIMIT has not. It returns
+// nil if there is none. files is the root of the file system, lookup reads the environment.
+func ApplyLimit(files fs.FS, lookup func(string) (string, bool)) *Limit {
 	if _, ok := lookup("GOMEMLIMIT"); ok {
 		if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 {
 			return newLimit(n, "GOMEMLIMIT")
@@ -45,7 +45,7 @@ func Honour(files fs.FS, lookup func(string) (string, bool)) *Limit {
 	if !ok {
 		return nil
 	}
-	l := newLimit(int64(share*float64(n)), "cgroup")
+	l := newLimit(int64(cgroupShare*float64(n)), "cgroup")
 	debug.SetMemoryLimit(l.Bytes)
 	return l
 }
@@ -58,7 +58,7 @@ func newLimit(bytes int64, from string) *Limit {
 	return l
 }
 
-// What is read of the runtime, in this order.
+// The samples that are read from the runtime, in this order.
 const (
 	total = iota
 	released
@@ -77,30 +77,30 @@ var sampled = [...]string{
 	live:     "/gc/heap/live:bytes",
 }
 
-// collectAfter is how old a collection may be that says that memory is tight: while nobody is let
-// in nobody allocates, and none would come by itself.
-const collectAfter = time.Second
+// minCollectInterval is how old the last collection may be when it says that memory is tight. While
+// no stream is admitted nothing is allocated, so that no collection would start by itself.
+const minCollectInterval = time.Second
 
-// Tight tells whether so much is in use that collecting garbage makes no room: the heap that the
-// last collection has found to be live, and what is not heap, as stacks. It is safe for concurrent
-// use.
+// Tight reports whether so much memory is in use that collecting garbage makes no room. It counts
+// the heap that the last collection found live, and what is not heap, such as stacks. It is safe
+// for concurrent use.
 func (l *Limit) Tight() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.tight() {
+	if !l.overTightShare() {
 		return false
 	}
-	if time.Since(l.collected) < collectAfter {
+	if time.Since(l.collected) < minCollectInterval {
 		return true
 	}
 	runtime.GC()
 	l.collected = time.Now()
-	return l.tight()
+	return l.overTightShare()
 }
 
-func (l *Limit) tight() bool {
+func (l *Limit) overTightShare() bool {
 	metrics.Read(l.samples)
 	of := func(i int) float64 { return float64(l.samples[i].Value.Uint64()) }
 	outside := of(total) - of(released) - of(objects) - of(unused) - of(free)
-	return of(live)+outside > tightFrom*float64(l.Bytes)
+	return of(live)+outside > tightShare*float64(l.Bytes)
 }

@@ -58,17 +58,17 @@ func TestCgroupLimit(t *testing.T) {
 func TestGarbageTakesHalfAndSomeAtLeastUnlessSaid(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
-	Spare(func(name string) (string, bool) { return "77", name == "GOGC" })
+	TuneGC(func(name string) (string, bool) { return "77", name == "GOGC" })
 	require.Equal(t, 77, debug.SetGCPercent(77))
-	stop := Spare(func(string) (string, bool) { return "", false })
+	stop := TuneGC(func(string) (string, bool) { return "", false })
 	t.Cleanup(stop)
 	small := debug.SetGCPercent(77)
 	require.Greater(t, small, 100, "little is in use")
 
-	held := make([]byte, 2*least)
+	held := make([]byte, 2*minGarbage)
 	require.Eventually(t, func() bool { // after a collection, or one that was under way
 		runtime.GC()
-		return gcPercent() == percent
+		return gcPercent() == minPercent
 	}, 10*time.Second, time.Millisecond)
 	runtime.KeepAlive(held)
 	require.Eventually(t, func() bool {
@@ -101,20 +101,20 @@ func TestTheLimitThatIsSetWins(t *testing.T) {
 	unset := func(string) (string, bool) { return "", false }
 	set := func(name string) (string, bool) { return "8GiB", name == "GOMEMLIMIT" }
 
-	l := Honour(files, unset)
+	l := ApplyLimit(files, unset)
 	require.EqualValues(t, 9_000_000_000, l.Bytes)
 	require.Equal(t, "cgroup", l.From)
 	require.EqualValues(t, 9_000_000_000, debug.SetMemoryLimit(-1), "the runtime knows it")
 
 	debug.SetMemoryLimit(8 << 30) // as the runtime does with the variable
-	l = Honour(files, set)
+	l = ApplyLimit(files, set)
 	require.EqualValues(t, 8<<30, l.Bytes)
 	require.Equal(t, "GOMEMLIMIT", l.From)
 
 	debug.SetMemoryLimit(math.MaxInt64)
-	require.Nil(t, Honour(files, set), "off")
-	require.Nil(t, Honour(fstest.MapFS{}, unset))
-	_ = Honour(os.DirFS("/"), set)
+	require.Nil(t, ApplyLimit(files, set), "off")
+	require.Nil(t, ApplyLimit(fstest.MapFS{}, unset))
+	_ = ApplyLimit(os.DirFS("/"), set)
 }
 
 // What is in use makes it tight; garbage does not, and neither does what was in use once.
@@ -130,6 +130,6 @@ func TestMemoryIsTightByWhatIsInUse(t *testing.T) {
 	runtime.GC()
 	require.True(t, l.Tight())
 	runtime.KeepAlive(held) // until here
-	l.collected = l.collected.Add(-collectAfter)
+	l.collected = l.collected.Add(-minCollectInterval)
 	require.False(t, l.Tight(), "it looks again")
 }

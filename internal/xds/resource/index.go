@@ -57,8 +57,8 @@ type indexCache struct {
 
 	mu      sync.Mutex
 	entries map[Version]*cachedIndex
-	order   []Version // of known, oldest first
-	size    int       // resources in known
+	order   []Version // of entries, oldest first
+	size    int       // resources in entries
 }
 
 // cachedIndex is an index that is made when it is first needed.

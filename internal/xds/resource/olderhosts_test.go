@@ -10,9 +10,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// TestKeepingIsShared: proxies that refuse the same cluster get the same mixture of tables, encoded
+// TestWithOlderHostsIsShared: proxies that refuse the same cluster get the same mixture of tables, encoded
 // once.
-func TestKeepingIsShared(t *testing.T) {
+func TestWithOlderHostsIsShared(t *testing.T) {
 	store, d := resource.NewStore(), resource.NewDiffer(4)
 	vhost := func(name, domain string, retries uint32) *resource.Resource {
 		body, err := proto.Marshal(&routev3.VirtualHost{
