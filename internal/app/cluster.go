@@ -65,7 +65,7 @@ type ClusterOptions struct {
 //	the leader:    certificate (made, renewed), webhook configuration, statuses, addresses of Ingresses
 type Cluster struct {
 	o            ClusterOptions
-	board        *status.Board
+	tracker        *status.Tracker
 	ingresses    *status.Ingresses
 	certificates *certs.Holder
 	secret       *certs.Secret
@@ -78,7 +78,7 @@ type Cluster struct {
 
 // NewCluster makes clients and reads the operator's files, if there are any.
 func NewCluster(o ClusterOptions) (*Cluster, error) {
-	c := &Cluster{o: o, board: status.NewBoard(), ingresses: status.NewIngresses(), certificates: certs.NewHolder()}
+	c := &Cluster{o: o, tracker: status.NewTracker(), ingresses: status.NewIngresses(), certificates: certs.NewHolder()}
 	if o.Files.Certificate != "" {
 		if err := o.Files.Load(c.certificates); err != nil {
 			return nil, fmt.Errorf("the serving certificate: %w", err)
@@ -148,7 +148,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		}
 		return nil
 	})
-	g.Go(func() error { c.meter(ctx); return nil })
+	g.Go(func() error { c.watchExpiry(ctx); return nil })
 	if c.o.Writes {
 		g.Go(func() error { return leader.Run(ctx, c.campaign(), c.lead) })
 	}
@@ -190,7 +190,7 @@ func (c *Cluster) lead(ctx context.Context) {
 	defer c.o.Metrics.Status.Leader.Set(0)
 	g, ctx := errgroup.WithContext(ctx)
 	if c.o.Files.Certificate == "" {
-		g.Go(func() error { c.secret.Keep(ctx); return nil })
+		g.Go(func() error { c.secret.Maintain(ctx); return nil })
 	}
 	if c.o.Webhook != nil {
 		g.Go(func() error {
@@ -203,7 +203,7 @@ func (c *Cluster) lead(ctx context.Context) {
 	}
 	g.Go(func() error {
 		status.NewWriter(status.WriterOptions{
-			Board: c.board, API: c.statuses, Scope: c.o.Status, Metrics: c.o.Metrics, Log: c.o.Log, Now: time.Now,
+			Tracker: c.tracker, API: c.statuses, Scope: c.o.Status, Metrics: c.o.Metrics, Log: c.o.Log, Now: time.Now,
 		}).Run(ctx)
 		return nil
 	})
@@ -217,19 +217,19 @@ func (c *Cluster) lead(ctx context.Context) {
 	_ = g.Wait() // none of them fails: they try again
 }
 
-// compiled takes which Ingresses a generation has made the mesh's: those that Gateways stand for.
-func (c *Cluster) compiled(w *state.Snapshot, d *state.Delta) {
+// updateIngresses takes which Ingresses a generation has made the mesh's: those that Gateways stand for.
+func (c *Cluster) updateIngresses(w *state.Snapshot, d *state.Delta) {
 	var changes []status.IngressChange
 	for _, g := range d.Gateways {
 		if at := g.Either(); at.Kind == kinds.Ingress {
-			changes = append(changes, status.IngressChange{Key: at.Key(), UID: at.UID, Taken: g.New != nil})
+			changes = append(changes, status.IngressChange{Key: at.Key(), UID: at.UID, Owned: g.New != nil})
 		}
 	}
 	c.ingresses.Compiled(changes, w.Mesh.Ingress.Service)
 }
 
-// meter shows when the certificate ends.
-func (c *Cluster) meter(ctx context.Context) {
+// watchExpiry shows when the certificate ends.
+func (c *Cluster) watchExpiry(ctx context.Context) {
 	for {
 		_, changed := c.certificates.Bundle()
 		if expires := c.certificates.Expires(); !expires.IsZero() {

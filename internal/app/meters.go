@@ -19,11 +19,11 @@ type meters struct {
 	last    map[string]compile.TranslateStats
 }
 
-func (m *meters) batched(_ int, waited time.Duration) {
+func (m *meters) debounced(_ int, waited time.Duration) {
 	m.metrics.Mesh.Debounce.Observe(waited.Seconds())
 }
 
-func (m *meters) arrived(c source.Change) {
+func (m *meters) event(c source.Change) {
 	event, hash := "add", maphash.Comparable(m.seed, c.Key)
 	_, known := m.known[hash]
 	switch {
@@ -76,9 +76,9 @@ func (m *meters) snapshot(w *state.Snapshot, d *state.Delta) {
 	}
 }
 
-func (m *meters) compiled(took time.Duration) { m.metrics.Compile.Duration.Observe(took.Seconds()) }
+func (m *meters) compileTime(took time.Duration) { m.metrics.Compile.Duration.Observe(took.Seconds()) }
 
-func (m *meters) compile(c *compile.Compiler) {
+func (m *meters) compilerStats(c *compile.Compiler) {
 	s := c.Stats()
 	m.metrics.Compile.Classes.Set(float64(s.Classes))
 	for kind, now := range s.Translate {

@@ -107,11 +107,11 @@ func New(o Options) *Pipeline {
 			Moves:     o.Config.DebounceMoves,
 		},
 		Publish:  p.advance,
-		Batched:  p.meters.batched,
-		Arrived:  p.meters.arrived,
+		Batched:  p.meters.debounced,
+		Arrived:  p.meters.event,
 		Problems: p.problemStore,
 		Logger:   o.Log,
-		Applied:  p.applied(),
+		Applied:  p.batchApplied(),
 	})
 	p.differ = resource.NewDiffer(differLimit)
 	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
@@ -120,7 +120,7 @@ func New(o Options) *Pipeline {
 		Throttle: o.Config.PushThrottle,
 		Metrics:  p.metrics,
 		Now:      time.Now,
-		Left:     p.registry.left,
+		Left:     p.registry.disconnected,
 		Progress: p.loop.Progress,
 	})
 	p.registry.hub = p.hub
@@ -161,12 +161,12 @@ const stopGrace = 3 * time.Second
 func (p *Pipeline) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		p.awaitOpen(ctx)
+		p.awaitFirstState(ctx)
 		return ignoreClosed(p.server.Serve(p.o.XDS))
 	})
 	if p.o.SecureXDS != nil {
 		g.Go(func() error {
-			p.awaitOpen(ctx)
+			p.awaitFirstState(ctx)
 			return ignoreClosed(p.server.Serve(p.o.SecureXDS))
 		})
 	}
@@ -186,9 +186,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// awaitOpen waits for the first state: who connects before waits, rather than being refused and
+// awaitFirstState waits for the first state: who connects before waits, rather than being refused and
 // coming back later.
-func (p *Pipeline) awaitOpen(ctx context.Context) {
+func (p *Pipeline) awaitFirstState(ctx context.Context) {
 	select {
 	case <-p.Opened():
 	case <-ctx.Done():
@@ -211,29 +211,29 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	p.differ.Advance()
 	p.compiler.Advance(d, func(step compile.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
-		p.registry.opened()
+		p.registry.setReady()
 		p.problemStore.Conflicts(step.Appeared, step.Mended)
 		p.metrics.Compile.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Mended)))
 	})
 	if p.o.Cluster != nil {
-		p.o.Cluster.compiled(w, d)
+		p.o.Cluster.updateIngresses(w, d)
 	}
-	p.meters.compiled(time.Since(start))
-	p.meters.compile(p.compiler)
+	p.meters.compileTime(time.Since(start))
+	p.meters.compilerStats(p.compiler)
 }
 
-// applied is who wants to know of batches that are compiled.
-func (p *Pipeline) applied() func([]source.Change) {
+// batchApplied is who wants to know of batches that are compiled.
+func (p *Pipeline) batchApplied() func([]source.Change) {
 	if p.o.Cluster == nil {
 		return nil
 	}
-	return p.o.Cluster.board.Applied
+	return p.o.Cluster.tracker.Applied
 }
 
 func (p *Pipeline) problemsChanged(appeared, mended []source.Problem) {
 	p.meters.problems(appeared, mended)
 	if p.o.Cluster != nil {
-		p.o.Cluster.board.Problems(appeared, mended)
+		p.o.Cluster.tracker.Problems(appeared, mended)
 	}
 	if p.o.Problems != nil {
 		p.o.Problems(appeared, mended)
@@ -291,4 +291,4 @@ func (p *Pipeline) Settled(ctx context.Context) (proxies []string, err error) {
 }
 
 // Opened is closed with the first state, from when on proxies are taken.
-func (p *Pipeline) Opened() <-chan struct{} { return p.registry.open }
+func (p *Pipeline) Opened() <-chan struct{} { return p.registry.firstState }

@@ -25,10 +25,10 @@ import (
 type registrar struct {
 	compiler *compile.Compiler
 	hub      *fanout.Hub
-	all      bool          // config.Config.AllClusters
-	dual     bool          // config.Config.DualStack
-	open     chan struct{} // closed with the first state
-	opened   func()        // closes it
+	allClusters      bool          // config.Config.AllClusters
+	dualStack     bool          // config.Config.DualStack
+	firstState     chan struct{} // closed with the first state
+	setReady   func()        // closes it
 
 	mu      sync.Mutex
 	members map[*fanout.Conn]*compile.Member
@@ -39,10 +39,10 @@ func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 	open := make(chan struct{})
 	return &registrar{
 		compiler: c,
-		all:      settings.AllClusters,
-		dual:     settings.DualStack,
-		open:     open,
-		opened:   sync.OnceFunc(func() { close(open) }),
+		allClusters:      settings.AllClusters,
+		dualStack:     settings.DualStack,
+		firstState:     open,
+		setReady:   sync.OnceFunc(func() { close(open) }),
 		members:  map[*fanout.Conn]*compile.Member{},
 		conns:    map[*compile.Member]*fanout.Conn{},
 	}
@@ -52,7 +52,7 @@ var errNotReady = errors.New("the first state is not there yet")
 
 func (r *registrar) ready() error {
 	select {
-	case <-r.open:
+	case <-r.firstState:
 		return nil
 	default:
 		return errNotReady
@@ -68,8 +68,8 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.all
-	facts.Proxy.Settings.Stack = stackOf(node, r.dual)
+	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.allClusters
+	facts.Proxy.Settings.Stack = stackOf(node, r.dualStack)
 	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *compile.Member, p compile.Placement) {
@@ -81,8 +81,8 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 	return conn, nil
 }
 
-// left is told by the hub that a connection has ended.
-func (r *registrar) left(c *fanout.Conn) {
+// disconnected is told by the hub that a connection has ended.
+func (r *registrar) disconnected(c *fanout.Conn) {
 	r.mu.Lock()
 	m := r.members[c]
 	delete(r.members, c)

@@ -120,10 +120,10 @@ func TestFilesAreReadAgain(t *testing.T) {
 	first, err := renew(nil, names, time.Now())
 	require.NoError(t, err)
 	write(first)
-	last, err := f.load(h, [3][]byte{})
+	last, err := f.reload(h, [3][]byte{})
 	require.NoError(t, err)
 	_, changed := h.Bundle()
-	last, err = f.load(h, last)
+	last, err = f.reload(h, last)
 	require.NoError(t, err)
 	select {
 	case <-changed:
@@ -131,12 +131,12 @@ func TestFilesAreReadAgain(t *testing.T) {
 	default:
 	}
 	require.NoError(t, os.WriteFile(f.Key, []byte("half of it"), 0o600))
-	last, err = f.load(h, last)
+	last, err = f.reload(h, last)
 	require.ErrorContains(t, err, f.Certificate)
 	second, err := renew(nil, names, time.Now())
 	require.NoError(t, err)
 	write(second)
-	_, err = f.load(h, last)
+	_, err = f.reload(h, last)
 	require.NoError(t, err)
 	<-changed
 	bundle, _ := h.Bundle()

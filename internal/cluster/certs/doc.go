@@ -2,12 +2,12 @@
 // over TLS.
 //
 //	Secret in the root namespace ──► Watch (every replica) ──┐
-//	       ▲                                                 ├──► Holder ──► tls.Config.GetCertificate, CA bundle
-//	       └── Keep (the leader): makes and renews it        │
-//	files of the operator's own ────► Files.Run ─────────────┘
+//	       ▲                                                 ├─► Holder ─► GetCertificate, CA bundle
+//	       └── Maintain (the leader): makes and renews it    │
+//	files of the operator's own ───► Files.Run ──────────────┘
 //
-// The certificate is signed by a root that stands in the same Secret and signs nothing else: it is
-// no CA for workloads. It is renewed long before it ends, and who connects later gets the new one.
+// The certificate is signed by a root in the same Secret, which signs nothing else: it is no CA for
+// workloads. The certificate is renewed 30 days before it expires. New connections get the new one.
 //
 // It may import nothing else of Lateen.
 package certs

@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// Files are where an operator keeps a certificate, its key, and the roots (if need be: without them
-// the webhook's configuration is left alone), all in PEM.
+// Files are a certificate of the operator's own, its key and optionally its roots, all in PEM.
+// Without roots the webhook's configuration is left alone.
 type Files struct{ Certificate, Key, CA string }
 
-// rereadEvery is how often files are looked at: mounted Secrets change by links, which are not
-// worth to be watched.
-const rereadEvery = 10 * time.Second
+// rereadInterval is how often files are read. Mounted Secrets change by links, which are not worth
+// watching.
+const rereadInterval = 10 * time.Second
 
 // Load reads the files once.
 func (f Files) Load(h *Holder) error {
-	_, err := f.load(h, [3][]byte{})
+	_, err := f.reload(h, [3][]byte{})
 	return err
 }
 
-// Run reads the files again and again until ctx ends. Files that are of no use leave the last good
-// ones in force.
+// Run rereads the files until ctx ends. If they are invalid, the last valid ones stay in use.
 func (f Files) Run(ctx context.Context, h *Holder, log *slog.Logger) {
-	ticker := time.NewTicker(rereadEvery)
+	ticker := time.NewTicker(rereadInterval)
 	defer ticker.Stop()
 	var last [3][]byte
 	for {
-		now, err := f.load(h, last)
+		now, err := f.reload(h, last)
 		if err != nil {
 			log.Error("the serving certificate cannot be read; the last one stays in force", "error", err)
 		}
@@ -43,8 +42,9 @@ func (f Files) Run(ctx context.Context, h *Holder, log *slog.Logger) {
 	}
 }
 
-// load reads the files and puts them in force if they differ from the last ones that it gave back.
-func (f Files) load(h *Holder, last [3][]byte) (now [3][]byte, err error) {
+// reload reads the files and passes them to the Holder if they differ from last. It returns their
+// content.
+func (f Files) reload(h *Holder, last [3][]byte) (now [3][]byte, err error) {
 	for i, name := range []string{f.Certificate, f.Key, f.CA} {
 		if name == "" {
 			continue

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Holder holds the serving certificate that is in force. It is safe for concurrent use.
+// Holder holds the serving certificate in use. It is safe for concurrent use.
 type Holder struct {
 	mu      sync.Mutex
 	pair    *tls.Certificate // nil as long as there is none
@@ -17,19 +17,19 @@ type Holder struct {
 	changed chan struct{} // closed and replaced with each change
 }
 
-// NewHolder is a Holder without a certificate.
+// NewHolder returns a Holder without a certificate.
 func NewHolder() *Holder { return &Holder{changed: make(chan struct{})} }
 
 var errNoCertificate = errors.New("there is no serving certificate yet")
 
-// Ready is nil once there is a certificate.
+// Ready returns nil once there is a certificate.
 func (h *Holder) Ready() error {
 	_, err := h.get()
 	return err
 }
 
-// TLS is the configuration of a server that serves the certificate that is in force at each
-// handshake.
+// TLS returns the configuration of a server. Each handshake gets the certificate in use at that
+// time.
 func (h *Holder) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -47,16 +47,16 @@ func (h *Holder) get() (*tls.Certificate, error) {
 	return h.pair, nil
 }
 
-// Bundle are the roots, in PEM, by which clients know the server. It is empty as long as there is
-// none, and when the operator has given a certificate without its roots. Changed is closed when
-// there is something new.
+// Bundle returns the roots in PEM by which clients verify the server. It is empty without a
+// certificate, and if the operator gave no roots. The channel is closed when the certificate
+// changes.
 func (h *Holder) Bundle() (pem []byte, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.bundle, h.changed
 }
 
-// Expires is when the certificate ends; zero without one.
+// Expires returns when the certificate expires; zero without one.
 func (h *Holder) Expires() time.Time {
 	pair, err := h.get()
 	if err != nil {
@@ -65,7 +65,7 @@ func (h *Holder) Expires() time.Time {
 	return pair.Leaf.NotAfter
 }
 
-// set puts another certificate in force. One that is of no use leaves things as they were.
+// set replaces the certificate. An invalid one changes nothing.
 func (h *Holder) set(certificate, key, bundle []byte) error {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// How long certificates live, and when they are replaced.
+// The lifetimes of certificates, and how long before their end they are renewed.
 const (
 	rootLives   = 10 * 365 * 24 * time.Hour
 	rootRenewed = 365 * 24 * time.Hour // before its end
@@ -38,8 +38,8 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// renew gives the content of the Secret that should be: the same if nothing is due. A Secret that
-// is of no use is made anew.
+// renew returns the content that the Secret should have: the same if nothing is due. Invalid
+// content is replaced.
 func renew(data map[string][]byte, names []string, now time.Time) (map[string][]byte, error) {
 	root, err := readRoot(data)
 	bundle := data[bundleKey]
@@ -49,8 +49,8 @@ func renew(data map[string][]byte, names []string, now time.Time) (map[string][]
 		}
 		// Whoever has only the new roots must still trust what is served until all replicas have
 		// the new certificate.
-		bundle = append(encodePEM("CERTIFICATE", root.certificate.Raw), stillGood(data[bundleKey], now)...)
-	} else if serves(data, root, names, now) {
+		bundle = append(encodePEM("CERTIFICATE", root.certificate.Raw), unexpired(data[bundleKey], now)...)
+	} else if isCurrent(data, root, names, now) {
 		return data, nil
 	}
 	leaf, key, err := root.sign(names, now)
@@ -66,9 +66,9 @@ func renew(data map[string][]byte, names []string, now time.Time) (map[string][]
 	}, nil
 }
 
-// serves tells whether the certificate is the root's, is for these names, and is not to be renewed
-// yet.
-func serves(data map[string][]byte, root *authority, names []string, now time.Time) bool {
+// isCurrent reports whether the certificate is signed by the root, is for these names and is not
+// due for renewal.
+func isCurrent(data map[string][]byte, root *authority, names []string, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[certificateKey], data[privateKey])
 	if err != nil {
 		return false
@@ -97,8 +97,9 @@ func readRoot(data map[string][]byte) (*authority, error) {
 	return &authority{certificate, private}, nil
 }
 
-// stillGood are the certificates of a bundle that have not ended: one at most, as roots live long.
-func stillGood(bundle []byte, now time.Time) []byte {
+// unexpired returns the first certificate of a bundle if it has not expired. There is one at most,
+// as roots live long.
+func unexpired(bundle []byte, now time.Time) []byte {
 	block, _ := pem.Decode(bundle)
 	if block == nil {
 		return nil
@@ -129,7 +130,7 @@ func newRoot(now time.Time) (*authority, error) {
 	return &authority{certificate, key}, err
 }
 
-// sign makes a serving certificate and its key, both in PEM.
+// sign returns a serving certificate and its key, both in PEM.
 func (a *authority) sign(names []string, now time.Time) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

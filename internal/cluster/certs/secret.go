@@ -26,17 +26,17 @@ type SecretOptions struct {
 	Now         func() time.Time
 }
 
-// Secret is where the certificate is kept for all replicas.
+// Secret is the Secret that holds the certificate for all replicas.
 type Secret struct {
 	o       SecretOptions
-	touched chan struct{} // latest-value: somebody has written the Secret, or removed it
+	changed chan struct{} // latest-value: somebody has written the Secret, or removed it
 }
 
-// NewSecret does nothing yet.
-func NewSecret(o SecretOptions) *Secret { return &Secret{o: o, touched: make(chan struct{}, 1)} }
+// NewSecret returns a Secret. It sends no request.
+func NewSecret(o SecretOptions) *Secret { return &Secret{o: o, changed: make(chan struct{}, 1)} }
 
-// Watch puts in force what stands in the Secret, until ctx ends. When the Secret is gone or of no
-// use, the last certificate stays in force.
+// Watch passes the content of the Secret to the Holder until ctx ends. If the Secret is gone or
+// invalid, the last certificate stays in use.
 func (s *Secret) Watch(ctx context.Context, h *Holder) {
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(
@@ -44,16 +44,16 @@ func (s *Secret) Watch(ctx context.Context, h *Holder) {
 			fields.OneTermEqualSelector(metav1.ObjectNameField, s.o.Name)),
 		ObjectType: &corev1.Secret{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { s.take(o, h) },
-			UpdateFunc: func(_, o any) { s.take(o, h) },
-			DeleteFunc: func(any) { s.touch() },
+			AddFunc:    func(o any) { s.apply(o, h) },
+			UpdateFunc: func(_, o any) { s.apply(o, h) },
+			DeleteFunc: func(any) { s.signal() },
 		},
 	})
 	controller.RunWithContext(ctx)
 }
 
-func (s *Secret) take(o any, h *Holder) {
-	defer s.touch()
+func (s *Secret) apply(o any, h *Holder) {
+	defer s.signal()
 	secret, ok := o.(*corev1.Secret)
 	if !ok || len(secret.Data[certificateKey]) == 0 { // it was just made, and nobody has filled it
 		return
@@ -64,38 +64,38 @@ func (s *Secret) take(o any, h *Holder) {
 	}
 }
 
-func (s *Secret) touch() {
+func (s *Secret) signal() {
 	select {
-	case s.touched <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
 const (
-	lookEvery  = time.Hour // for what is to be renewed
-	retryAfter = 5 * time.Second
+	checkEvery = time.Hour // for what is to be renewed
+	retryDelay = 5 * time.Second
 )
 
-// Keep makes the certificate and renews it, until ctx ends. One replica does it at a time; another
-// that does it too is told by a conflict.
-func (s *Secret) Keep(ctx context.Context) {
+// Maintain makes the certificate and renews it until ctx ends. The leader does it. If two replicas
+// do it at a time, one of them gets a conflict.
+func (s *Secret) Maintain(ctx context.Context) {
 	for ctx.Err() == nil {
-		again := lookEvery
-		if err := s.keep(ctx); err != nil && ctx.Err() == nil {
+		again := checkEvery
+		if err := s.reconcile(ctx); err != nil && ctx.Err() == nil {
 			s.o.Log.Error("the serving certificate cannot be kept", "secret", s.o.Namespace+"/"+s.o.Name, "error", err)
-			again = retryAfter
+			again = retryDelay
 		}
 		timer := time.NewTimer(again)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-s.touched:
+		case <-s.changed:
 		}
 		timer.Stop()
 	}
 }
 
-func (s *Secret) keep(ctx context.Context) error {
+func (s *Secret) reconcile(ctx context.Context) error {
 	secrets := s.o.Client.Secrets(s.o.Namespace)
 	present, err := secrets.Get(ctx, s.o.Name, metav1.GetOptions{})
 	absent := apierrors.IsNotFound(err)

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// container is what Istio calls it: dashboards look for the name.
+// container is Istio's name of the container: dashboards look for it.
 const container = "discovery"
 
-// args are the command line of the control plane. Nothing listens beyond loopback but what is named
-// here; xDS in plaintext does not.
+// args returns the command line of the control plane. It listens outside of loopback only at the
+// addresses here, and none of them serves xDS in plaintext.
 func (o Options) args() []string {
 	args := []string{"serve"}
 	for _, l := range []struct {

@@ -1,11 +1,11 @@
-// Package install owns how Lateen is installed in a cluster: the names of what belongs to it there,
-// what it may do, and the manifests that make it so.
+// Package install owns how Lateen is installed in a cluster: the names of its objects, its
+// permissions, and the manifests.
 //
 //	Options ──► Names ──► Objects ──► YAML
 //
-// A control plane that runs finds its own things by the same Names. What it may do is the least
+// A running control plane finds its own objects by the same Names. Its permissions are the least
 // that it needs: it reads the kinds that it translates, writes statuses of Istio's kinds, and
-// otherwise touches objects of its own only, by their names.
+// otherwise touches only its own objects, by name.
 //
 // It may import api/kinds, and source/kube, which says what it reads.
 package install

@@ -2,14 +2,16 @@ package install
 
 import "fmt"
 
-// Names are those of one control plane's things in its root namespace, and in the cluster.
+// Names are the names of the objects of one control plane, in its root namespace and in the
+// cluster.
 type Names struct {
 	Namespace string
-	// Service is what proxies and the API server reach it by: "istiod", where Istio's tools look.
+	// Service is how proxies and the API server reach the control plane. Istio's tools look for
+	// "istiod".
 	Service string
-	// Deployment, ServiceAccount and PodDisruptionBudget are all called so.
+	// Deployment is also the name of the ServiceAccount and the PodDisruptionBudget.
 	Deployment string
-	// Secret holds the serving certificate, Lease says which replica writes.
+	// Secret holds the serving certificate, Lease names the leader.
 	Secret, Lease string
 	// Webhook is the ValidatingWebhookConfiguration, and ClusterRole the ClusterRole and its
 	// binding.
@@ -18,7 +20,7 @@ type Names struct {
 	MeshConfig string
 }
 
-// NamesOf gives the names of a revision's control plane; empty and "default" stand for the only
+// NamesOf returns the names of a revision's control plane. Empty and "default" stand for the only
 // one.
 func NamesOf(namespace, revision string) Names {
 	suffix := ""
@@ -37,8 +39,8 @@ func NamesOf(namespace, revision string) Names {
 	}
 }
 
-// ServerNames are the DNS names of the serving certificate. The first is what Istio's agents and
-// tools insist on.
+// ServerNames returns the DNS names of the serving certificate. Istio's agents and tools insist on
+// the first.
 func (n Names) ServerNames() []string {
 	names := []string{n.Service + "." + n.Namespace + ".svc"}
 	for _, service := range []string{"istiod", "lateen"} {

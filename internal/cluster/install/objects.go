@@ -16,16 +16,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
-// Options say which control plane is to be installed.
+// Options say which control plane to install.
 type Options struct {
 	Namespace string
-	// Revision tells it from others in the same cluster; empty and "default" stand for the only
-	// one.
+	// Revision distinguishes it from others in the same cluster. Empty and "default" stand for the
+	// only one.
 	Revision string
 	Image    string
 	Replicas int32
-	// WebhookName is the name of the webhook within its configuration, and WebhookPath where the
-	// API server asks.
+	// WebhookName is the name of the webhook within its configuration, WebhookPath the path of its
+	// requests.
 	WebhookName, WebhookPath string
 }
 
@@ -38,7 +38,7 @@ func (o Options) revision() string {
 	return o.Revision
 }
 
-// selector are the labels that the pods are told by. Istio's tools look for app=istiod.
+// selector returns the labels that select the pods. Istio's tools look for app=istiod.
 func (o Options) selector() map[string]string {
 	return map[string]string{"app": "istiod", kinds.RevisionLabel: o.revision()}
 }
@@ -54,7 +54,7 @@ func (o Options) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: o.Namespace, Labels: o.labels()}
 }
 
-// Objects are the manifests, in an order in which they can be applied.
+// Objects returns the manifests, in an order in which they can be applied.
 func Objects(o Options) []runtime.Object {
 	n := o.names()
 	objects := []runtime.Object{
@@ -84,7 +84,7 @@ func Write(out io.Writer, objects []runtime.Object) error {
 	return nil
 }
 
-// withoutEmpty removes what the types of the API write though it says nothing.
+// withoutEmpty removes empty fields that the types of the API always write.
 func withoutEmpty(text []byte) []byte {
 	for _, empty := range []string{
 		"status: {}\n", "status:\n  loadBalancer: {}\n", "  strategy: {}\n", "        resources: {}\n",
@@ -138,8 +138,8 @@ func (o Options) budget() runtime.Object {
 	}
 }
 
-// webhook begins with Ignore: nothing answers yet. The leader sets the roots, and Fail once the
-// webhook is seen to answer.
+// webhook returns the configuration with policy Ignore, because nothing answers yet. The leader
+// sets the roots, and Fail once the webhook answers.
 func (o Options) webhook() runtime.Object {
 	n := o.names()
 	path, port, timeout := o.WebhookPath, int32(443), int32(10)

@@ -17,18 +17,18 @@ var (
 	read    = append([]string{"get"}, watched...)
 )
 
-// rules are the permissions that one needs for some resources of a group.
+// rules returns a rule for some resources of a group.
 func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// named is a rule for one object alone. A list or a watch must ask for that name, too.
+// named limits a rule to one object. A list or a watch must select that name.
 func named(r rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
 	r.ResourceNames = []string{name}
 	return r
 }
 
-// reads are the rules for what the source reads in all namespaces (empty), or in one, by group.
+// reads returns the rules for what the source reads in one namespace, or in all (empty), by group.
 func reads(n Names, namespace string) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, r := range kube.WatchedResources(n.Namespace) {
@@ -44,17 +44,17 @@ func reads(n Names, namespace string) []rbacv1.PolicyRule {
 	return all
 }
 
-// withStatus are the kinds of which Lateen writes statuses.
+// withStatus returns the kinds whose statuses Lateen writes.
 func withStatus() []*kinds.Descriptor {
 	return slices.Concat(kinds.WithStatus(kinds.Conditions), kinds.WithStatus(kinds.Address))
 }
 
-// hasStatus tells whether Lateen writes statuses of objects of a group.
+// hasStatus reports whether Lateen writes statuses of objects of a group.
 func hasStatus(group string) bool {
 	return slices.ContainsFunc(withStatus(), func(d *kinds.Descriptor) bool { return d.Group == group })
 }
 
-// writes are the rules for statuses, by group.
+// writes returns the rules for statuses, by group.
 func writes() []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, d := range withStatus() {
@@ -63,7 +63,7 @@ func writes() []rbacv1.PolicyRule {
 	return all
 }
 
-// byGroup adds a rule to those that there are. A group has one.
+// byGroup adds a rule. Rules of one group are merged.
 func byGroup(all []rbacv1.PolicyRule, r rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for i := range all {
 		if all[i].APIGroups[0] == r.APIGroups[0] {
@@ -74,7 +74,7 @@ func byGroup(all []rbacv1.PolicyRule, r rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return append(all, r)
 }
 
-// clusterRules are what Lateen may do in all namespaces.
+// clusterRules returns what Lateen may do in all namespaces.
 func clusterRules(n Names) []rbacv1.PolicyRule {
 	all := append(reads(n, ""), rules("authentication.k8s.io", []string{"create"}, "tokenreviews"))
 	all = append(all, writes()...)
@@ -83,7 +83,7 @@ func clusterRules(n Names) []rbacv1.PolicyRule {
 	return append(all, named(webhook, n.Webhook))
 }
 
-// ownRules are what Lateen may do in its root namespace besides.
+// ownRules returns what Lateen may do in its root namespace in addition.
 func ownRules(n Names) []rbacv1.PolicyRule {
 	probe := kinds.Of(kinds.Gateway)
 	return append(reads(n, n.Namespace),

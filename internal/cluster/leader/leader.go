@@ -12,33 +12,34 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Timing says how fast leadership moves from a replica that has died.
+// Timing says how fast another replica takes over from one that has died.
 type Timing struct {
 	Lease time.Duration // after which others may take the Lease
 	Renew time.Duration // after which a holder that cannot renew it stops; less than Lease
 	Retry time.Duration // between two attempts
 }
 
-// DefaultTiming is that of Kubernetes' own components.
+// DefaultTiming is the timing of Kubernetes' own components.
 var DefaultTiming = Timing{Lease: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
 
-// Options say which Lease is campaigned for.
+// Options say which Lease to campaign for.
 type Options struct {
 	Leases coordinationv1.LeasesGetter
 	// Namespace and Name are those of the Lease; it is created if need be.
 	Namespace, Name string
-	// Identity tells this replica from all others, also from those that had its name before.
+	// Identity differs from that of all other replicas, also of those that had the same name
+	// before.
 	Identity string
 	Timing   Timing
-	// Observed is told who holds the Lease now, as far as this replica knows; it may be nil. It
-	// must not block.
+	// Observed is called with the holder of the Lease as far as this replica knows. It may be nil
+	// and must not block.
 	Observed func(holder string)
 	Log      *slog.Logger
 }
 
 // Run campaigns until ctx ends, and calls work whenever this replica holds the Lease. The context
-// of work ends when the Lease is lost or ctx ends; only when work has returned is the Lease given
-// up. An error means that the options are wrong.
+// of work ends when the Lease is lost or ctx ends. The Lease is released only after work has
+// returned. An error means that the options are invalid.
 func Run(ctx context.Context, o Options, work func(ctx context.Context)) error {
 	for ctx.Err() == nil {
 		if err := campaign(ctx, o, work); err != nil {
@@ -48,7 +49,7 @@ func Run(ctx context.Context, o Options, work func(ctx context.Context)) error {
 	return nil
 }
 
-// term is the time from one campaign to its end, led or not.
+// term is one campaign from its start to its end, won or not.
 type term struct {
 	mu     sync.Mutex
 	ended  bool
@@ -119,7 +120,7 @@ func (t *term) work(f func()) {
 	f()
 }
 
-// end waits for work that was begun, and lets none begin any more.
+// end waits for the work if it has begun, and prevents it from beginning later.
 func (t *term) end() {
 	t.mu.Lock()
 	t.ended = true

@@ -25,7 +25,7 @@ import (
 type AddressOptions struct {
 	Ingresses *Ingresses
 	API       API
-	// Services reads those of core/v1.
+	// Services is the client of core/v1.
 	Services rest.Interface
 	// Namespace is where the gateways' Service is.
 	Namespace string
@@ -33,42 +33,43 @@ type AddressOptions struct {
 	Log       *slog.Logger
 }
 
-// AddressWriter writes into status.loadBalancer of the mesh's Ingresses where its gateways are
-// reached: the addresses of their Service, as the cloud's load balancer gives them to it. An
-// Ingress that ceases to be the mesh's keeps what it has, since it is somebody else's now.
+// AddressWriter writes the addresses of the mesh's gateways into status.loadBalancer of its
+// Ingresses. They are the addresses of the gateways' Service, which the cloud's load balancer has
+// assigned. An Ingress that ceases to belong to the mesh keeps its status, because another
+// controller may own it now.
 type AddressWriter struct {
 	AddressOptions
-	*desk
+	*statusQueue
 
-	mu        sync.Mutex
-	addresses addresses
-	sure      bool // the Service was looked at
-	known     map[source.Key]told
+	mu          sync.Mutex
+	addresses   addresses
+	serviceRead bool // the Service was looked at
+	known       map[source.Key]ingressStatus
 }
 
-// told is what stands in the status of an Ingress.
-type told struct {
+// ingressStatus is what the status of an Ingress contains.
+type ingressStatus struct {
 	uid       string
 	addresses addresses
 }
 
-// addresses are IPs and host names, sorted, with commas between them.
+// addresses are IPs and host names, sorted and joined with commas.
 type addresses string
 
-// NewAddressWriter makes one for one time as the leader.
+// NewAddressWriter returns an AddressWriter for one term as the leader.
 func NewAddressWriter(o AddressOptions) *AddressWriter {
-	return &AddressWriter{AddressOptions: o, known: map[source.Key]told{}}
+	return &AddressWriter{AddressOptions: o, known: map[source.Key]ingressStatus{}}
 }
 
 // Run writes until ctx ends.
 func (w *AddressWriter) Run(ctx context.Context) {
 	select { // before the first state, no Ingress is known to be the mesh's
-	case <-w.Ingresses.complete:
+	case <-w.Ingresses.firstState:
 	case <-ctx.Done():
 		return
 	}
-	w.desk = newDesk(ctx, w.Metrics, w.Log)
-	if !w.learn(ctx) {
+	w.statusQueue = newStatusQueue(ctx, w.Metrics, w.Log)
+	if !w.readExisting(ctx) {
 		return
 	}
 	renamed := make(chan struct{}, 1) // latest-value: the name is read anew
@@ -80,32 +81,32 @@ func (w *AddressWriter) Run(ctx context.Context) {
 	})
 	defer w.Ingresses.listen(nil, nil)
 	var following sync.WaitGroup
-	following.Go(func() { w.follow(ctx, renamed) })
-	w.work(ctx, func(k source.Key) { w.handle(ctx, k) })
+	following.Go(func() { w.followService(ctx, renamed) })
+	w.runWorkers(ctx, func(k source.Key) { w.handle(ctx, k) })
 	following.Wait()
 }
 
-// learn reads what stands in statuses, so that nothing is written twice.
-func (w *AddressWriter) learn(ctx context.Context) bool {
-	return w.read(ctx, kinds.Ingress, func() error {
-		return w.API.list(ctx, kinds.Ingress, func(l *live) {
+// readExisting lists the statuses of Ingresses, so that nothing is written twice.
+func (w *AddressWriter) readExisting(ctx context.Context) bool {
+	return w.retryList(ctx, kinds.Ingress, func() error {
+		return w.API.list(ctx, kinds.Ingress, func(l *liveObject) {
 			k := source.Key{Kind: kinds.Ingress, Namespace: l.Metadata.Namespace, Name: l.Metadata.Name}
 			if _, ours := w.Ingresses.uid(k); ours {
-				w.known[k] = told{l.Metadata.UID, ofLoadBalancer(l.Status.LoadBalancer.Ingress)}
+				w.known[k] = ingressStatus{l.Metadata.UID, ofLoadBalancer(l.Status.LoadBalancer.Ingress)}
 			}
 		})
 	})
 }
 
-// follow watches the Service, be it another one from time to time.
-func (w *AddressWriter) follow(ctx context.Context, renamed <-chan struct{}) {
+// followService watches the Service, and another one when its name changes.
+func (w *AddressWriter) followService(ctx context.Context, renamed <-chan struct{}) {
 	for ctx.Err() == nil {
 		following, stop := context.WithCancel(ctx)
 		var watching sync.WaitGroup
-		if name := w.Ingresses.gateway(); name == "" {
-			w.reached(func() addresses { return "" })
+		if name := w.Ingresses.gatewayService(); name == "" {
+			w.setAddresses(func() addresses { return "" })
 		} else {
-			watching.Go(func() { w.watch(following, name) })
+			watching.Go(func() { w.watchService(following, name) })
 		}
 		select {
 		case <-ctx.Done():
@@ -116,13 +117,13 @@ func (w *AddressWriter) follow(ctx context.Context, renamed <-chan struct{}) {
 	}
 }
 
-// watch tells the addresses of one Service. The watch is of that one alone, and only the leader has
-// it: its status is none of the proxies' business, so that the pipeline does not see it.
-func (w *AddressWriter) watch(ctx context.Context, name string) {
+// watchService takes the addresses of one Service. The leader watches it separately, because
+// proxies do not depend on its status and the pipeline does not read it.
+func (w *AddressWriter) watchService(ctx context.Context, name string) {
 	var store cache.Store
 	look := func(any) {
 		if ctx.Err() == nil {
-			w.reached(func() addresses { return ofServices(store.List()) })
+			w.setAddresses(func() addresses { return ofServices(store.List()) })
 		}
 	}
 	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -145,13 +146,13 @@ func (w *AddressWriter) watch(ctx context.Context, name string) {
 	waiting.Wait()
 }
 
-// reached looks at the addresses as they are now, one after the other, so that the last look
-// counts.
-func (w *AddressWriter) reached(look func() addresses) {
+// setAddresses calls look under the lock, so that the latest addresses win, and queues all
+// Ingresses if they have changed.
+func (w *AddressWriter) setAddresses(look func() addresses) {
 	w.mu.Lock()
 	now := look()
-	changed := !w.sure || w.addresses != now
-	w.addresses, w.sure = now, true
+	changed := !w.serviceRead || w.addresses != now
+	w.addresses, w.serviceRead = now, true
 	w.mu.Unlock()
 	if !changed {
 		return
@@ -161,28 +162,28 @@ func (w *AddressWriter) reached(look func() addresses) {
 	}
 }
 
-// handle writes the status of one Ingress if it differs, and says when to try again.
+// handle writes the status of one Ingress if it differs, and schedules a retry if that fails.
 func (w *AddressWriter) handle(ctx context.Context, k source.Key) {
 	uid, ours := w.Ingresses.uid(k)
 	w.mu.Lock()
-	want, sure, has := told{uid, w.addresses}, w.sure, w.known[k]
+	want, sure, has := ingressStatus{uid, w.addresses}, w.serviceRead, w.known[k]
 	if !ours {
 		delete(w.known, k)
 	}
 	w.mu.Unlock()
 	if has.uid != uid {
-		has = told{uid: uid} // it is another one, on which nobody has written
+		has = ingressStatus{uid: uid} // it is another one, on which nobody has written
 	}
 	if !ours || !sure || has == want {
 		w.queue.Forget(k)
 		return
 	}
 	if result, err := w.write(ctx, k, want); ctx.Err() == nil {
-		w.wrote(k, result, err)
+		w.finish(k, result, err)
 	}
 }
 
-func (w *AddressWriter) write(ctx context.Context, k source.Key, want told) (result string, err error) {
+func (w *AddressWriter) write(ctx context.Context, k source.Key, want ingressStatus) (result string, err error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": want.uid}, // another one of that name is refused
 		"status":   map[string]any{"loadBalancer": map[string]any{"ingress": want.addresses.loadBalancer()}},
@@ -198,7 +199,7 @@ func (w *AddressWriter) write(ctx context.Context, k source.Key, want told) (res
 	return result, err
 }
 
-// ofServices are the addresses of the only Service of a list, if there is one.
+// ofServices returns the addresses of the only Service of a list, if there is one.
 func ofServices(list []any) addresses {
 	for _, o := range list {
 		if s, ok := o.(*corev1.Service); ok {
@@ -208,8 +209,8 @@ func ofServices(list []any) addresses {
 	return ""
 }
 
-// ofService are the addresses under which a Service is reached from outside, as Istio's status of
-// Ingresses has them.
+// ofService returns the addresses under which a Service is reached from outside. Istio writes the
+// same ones into Ingresses.
 func ofService(s *corev1.Service) addresses {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		return join([]string{s.Spec.ExternalName})
@@ -239,7 +240,7 @@ func join(list []string) addresses {
 	return addresses(strings.Join(slices.Compact(list), ","))
 }
 
-// loadBalancer is what stands in a status.
+// loadBalancer returns the addresses in the form of a status.
 func (a addresses) loadBalancer() []networkingk8s.IngressLoadBalancerIngress {
 	list := []networkingk8s.IngressLoadBalancerIngress{}
 	if a == "" {

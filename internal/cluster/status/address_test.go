@@ -27,7 +27,7 @@ import (
 // ingressAPI holds the Ingresses of an API server, by name.
 type ingressAPI struct {
 	mu      sync.Mutex
-	objects map[string]*live
+	objects map[string]*liveObject
 	refuse  int // how many patches are refused
 	patches []string
 }
@@ -42,7 +42,7 @@ func (f *ingressAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name, _ := strings.CutSuffix(strings.TrimPrefix(path, "namespaces/default/ingresses/"), "/status")
 	body, _ := io.ReadAll(r.Body)
-	var patch live
+	var patch liveObject
 	l := f.objects[name]
 	switch err := json.Unmarshal(body, &patch); {
 	case f.refuse > 0:
@@ -62,7 +62,7 @@ func (f *ingressAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *ingressAPI) put(name, uid string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := &live{}
+	l := &liveObject{}
 	l.Metadata.Namespace, l.Metadata.Name, l.Metadata.UID = "default", name, uid
 	f.objects[name] = l
 }
@@ -78,7 +78,7 @@ func ingressKey(name string) source.Key {
 }
 
 func taken(name, uid string) []IngressChange {
-	return []IngressChange{{Key: ingressKey(name), UID: uid, Taken: true}}
+	return []IngressChange{{Key: ingressKey(name), UID: uid, Owned: true}}
 }
 
 // writeAddresses is one time as the leader, with no Service to watch; it ends with what is
@@ -104,7 +104,7 @@ func writeAddresses(t *testing.T, i *Ingresses, fake *ingressAPI) (w *AddressWri
 }
 
 func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
-	fake := &ingressAPI{objects: map[string]*live{}, refuse: 1}
+	fake := &ingressAPI{objects: map[string]*liveObject{}, refuse: 1}
 	until := func(name string, want addresses) {
 		t.Helper()
 		require.Eventually(t, func() bool { return fake.addresses(name) == want }, 3*time.Minute, time.Millisecond)
@@ -118,9 +118,9 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 	require.Eventually(t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.sure
+		return w.serviceRead
 	}, 3*time.Minute, time.Millisecond)
-	w.reached(at("192.0.2.1,lb.example.com"))
+	w.setAddresses(at("192.0.2.1,lb.example.com"))
 	until("shop", "192.0.2.1,lb.example.com")
 
 	// One that comes later, and one that another takes the place of.
@@ -139,10 +139,10 @@ func TestAddressesAreWrittenOnceForEachIngressOfTheMesh(t *testing.T) {
 	require.Eventually(t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.sure && len(w.known) == 1
+		return w.serviceRead && len(w.known) == 1
 	}, 3*time.Minute, time.Millisecond)
-	w.reached(at("192.0.2.1,lb.example.com"))
-	w.reached(at("2001:db8::1"))
+	w.setAddresses(at("192.0.2.1,lb.example.com"))
+	w.setAddresses(at("2001:db8::1"))
 	until("shop", "2001:db8::1")
 	resign()
 	require.Equal(t, addresses("192.0.2.1,lb.example.com"), fake.addresses("other"))

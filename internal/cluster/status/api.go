@@ -13,19 +13,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// How fast statuses are written, in requests per second, whatever happens; each takes two.
+// The limit on requests, of which each status takes two.
 const (
 	requestsPerSecond = 20
 	burst             = 40
 )
 
-// fieldManager is whom an API server notes as the writer of a status.
+// fieldManager is the writer of a status that the API server records.
 const fieldManager = "lateen"
 
 // API reads and writes statuses.
 type API struct{ client rest.Interface }
 
-// NewAPI makes a client of its own, so that its limit holds for statuses alone.
+// NewAPI returns an API with a client of its own, so that the limit holds for statuses alone.
 func NewAPI(config *rest.Config) (API, error) {
 	c := rest.CopyConfig(config)
 	c.QPS, c.Burst = requestsPerSecond, burst
@@ -35,11 +35,11 @@ func NewAPI(config *rest.Config) (API, error) {
 	return API{client}, err
 }
 
-// pageSize is how many objects are read at a time: their specs may be large.
+// pageSize is how many objects are listed at a time: their specs may be large.
 const pageSize = 100
 
-// list gives the objects of a kind, one after the other.
-func (a API) list(ctx context.Context, kind kinds.Kind, each func(*live)) error {
+// list calls each for all objects of a kind.
+func (a API) list(ctx context.Context, kind kinds.Kind, each func(*liveObject)) error {
 	r := kinds.Of(kind).GroupVersionResource()
 	for next := ""; ; {
 		raw, err := rawOf(a.client.Get().AbsPath("apis", r.Group, r.Version, r.Resource).
@@ -51,7 +51,7 @@ func (a API) list(ctx context.Context, kind kinds.Kind, each func(*live)) error 
 			Metadata struct {
 				Continue string `json:"continue"`
 			} `json:"metadata"`
-			Items []live `json:"items"`
+			Items []liveObject `json:"items"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
 			return err
@@ -65,16 +65,17 @@ func (a API) list(ctx context.Context, kind kinds.Kind, each func(*live)) error 
 	}
 }
 
-func (a API) get(ctx context.Context, k source.Key) (*live, error) {
+func (a API) get(ctx context.Context, k source.Key) (*liveObject, error) {
 	raw, err := rawOf(a.client.Get().AbsPath(pathOf(k)...).Do(ctx))
 	if err != nil {
 		return nil, err
 	}
-	l := &live{}
+	l := &liveObject{}
 	return l, json.Unmarshal(raw, l)
 }
 
-// rawOf is the body of an answer, or what the API server says is wrong: Raw alone says "unknown".
+// rawOf returns the body of an answer, or the API server's error. The error of Raw alone says
+// "unknown".
 func rawOf(r rest.Result) ([]byte, error) {
 	raw, err := r.Raw()
 	if err != nil {

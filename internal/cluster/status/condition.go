@@ -22,7 +22,7 @@ const (
 
 const statusTrue, statusFalse = "True", "False"
 
-// longestMessage bounds, in bytes, what one condition says.
+// longestMessage is the limit of one condition's message in bytes.
 const longestMessage = 4096
 
 // condition is one of status.conditions, as IstioCondition has it.
@@ -35,8 +35,8 @@ type condition struct {
 	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 }
 
-// conditionOf puts an opinion into the form of a condition, without a time.
-func conditionOf(o Opinion) condition {
+// conditionOf returns the condition of an Observation, without a time.
+func conditionOf(o Observation) condition {
 	c := condition{Type: conditionType, Status: statusTrue, Reason: reasonAccepted, ObservedGeneration: o.Generation}
 	var lines []string
 	size := 0
@@ -57,14 +57,15 @@ func conditionOf(o Opinion) condition {
 	return c
 }
 
-// says tells whether two conditions say the same, whenever they were written.
-func (c condition) says(o condition) bool {
+// sameContent reports whether two conditions differ at most in their times.
+func (c condition) sameContent(o condition) bool {
 	c.LastTransitionTime, o.LastTransitionTime = "", ""
 	return c == o
 }
 
-// live is what is read of an object: its status, and what the writing of it depends on.
-type live struct {
+// liveObject is an object as the API server has it: its status, and the metadata that a patch
+// needs.
+type liveObject struct {
 	Metadata struct {
 		Namespace       string `json:"namespace"`
 		Name            string `json:"name"`
@@ -80,8 +81,8 @@ type live struct {
 	} `json:"status"`
 }
 
-// own finds the condition that Lateen has written; -1 if it has not.
-func (l *live) own() (condition, int) {
+// own returns the condition that Lateen has written and its place; -1 if there is none.
+func (l *liveObject) own() (condition, int) {
 	for i, raw := range l.Status.Conditions {
 		var c condition
 		if json.Unmarshal(raw, &c) == nil && c.Type == conditionType {
@@ -91,10 +92,10 @@ func (l *live) own() (condition, int) {
 	return condition{}, -1
 }
 
-// patch is the change of a status to what a condition says. The conditions of others stay; so does
-// the time of ours unless its status turns. It fails with a conflict if the object is another by
-// now.
-func (l *live) patch(c condition, now time.Time) ([]byte, error) {
+// patch returns the merge patch that sets the condition. It keeps the conditions of others, and the
+// time of ours unless its status changes. The resourceVersion makes the patch fail with a conflict
+// if the object has changed meanwhile.
+func (l *liveObject) patch(c condition, now time.Time) ([]byte, error) {
 	before, at := l.own()
 	c.LastTransitionTime = before.LastTransitionTime
 	if at < 0 || before.Status != c.Status {

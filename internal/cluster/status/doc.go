@@ -1,18 +1,18 @@
 // Package status owns what Lateen writes into the status of Istio's objects: the condition
-// Accepted, with everything that is wrong with the object as it was compiled, and the generation
-// that this is about.
+// Accepted with all problems of the object as it was compiled, and the generation that was compiled.
 //
-//	world.Loop ── applied changes ──► Board ──► Writer (the leader's) ══ GET, PATCH …/status ══► API server
-//	Ledger ─── problems come and go ──►  (latest value of
-//	                                      each object)
+//	schedule.Loop ── applied changes ─────────► Tracker ──► Writer (the leader's) ══► API server
+//	validate.ProblemStore ── problems ────────► (latest value             GET, PATCH …/status
+//	                                            per object)
 //
-// The Board is kept by every replica and costs no request. The Writer works while its replica
-// leads: it reads once which objects have the condition, and then writes what differs. A status
-// that is as it should be is not written again, be it after a restart or by another leader.
+// Every replica keeps a Tracker, which costs no request. The Writer works while its replica leads.
+// It lists once which objects have the condition, and then writes where it differs. A status that is
+// right is not written again, not even after a restart or by another leader.
 //
-// Ingresses of the mesh have in their status where its gateways are reached. Ingresses (the type)
-// holds which ones these are, and the leader's AddressWriter watches the one Service that says it.
+// The status of the mesh's Ingresses has the addresses of its gateways. Ingresses (the type) holds
+// which ones belong to the mesh. The leader's AddressWriter watches the one Service with the
+// addresses.
 //
-// It may import api/kinds, observe and source. Nothing reads a status back: what is written here is
-// no input of anything.
+// The package may import api/kinds, observe and source. Nothing reads a status back: what is written
+// here is no input of anything.
 package status

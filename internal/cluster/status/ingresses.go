@@ -8,43 +8,43 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Ingresses holds which Ingresses are the mesh's as they were compiled, and which Service stands
-// before its gateways. It grows with them. It is safe for concurrent use.
+// Ingresses holds which Ingresses belong to the mesh as compiled, and which Service stands in front
+// of the mesh's gateways. It is safe for concurrent use.
 type Ingresses struct {
 	mu      sync.Mutex
-	taken   map[source.Key]string // their UIDs
+	owned   map[source.Key]string // their UIDs
 	service string
-	// complete is closed with the first state.
-	complete chan struct{}
-	started  bool
-	// listener is told of Ingresses that were taken or let go, renamed that the Service is another
-	// one; nil while nobody writes. They must not block.
-	listener func(source.Key)
-	renamed  func()
+	// firstState is closed with the first state.
+	firstState chan struct{}
+	started    bool
+	// listener is called with each Ingress that begins or ceases to belong to the mesh,
+	// serviceChanged when the Service is another one. Both are nil while nobody writes, and must
+	// not block.
+	listener       func(source.Key)
+	serviceChanged func()
 }
 
-// NewIngresses knows of none.
+// NewIngresses returns an Ingresses without any.
 func NewIngresses() *Ingresses {
-	return &Ingresses{taken: map[source.Key]string{}, complete: make(chan struct{})}
+	return &Ingresses{owned: map[source.Key]string{}, firstState: make(chan struct{})}
 }
 
-// IngressChange is an Ingress that was taken, as the object with this UID, or that is no longer the
-// mesh's.
+// IngressChange says whether an Ingress belongs to the mesh, and which object it is.
 type IngressChange struct {
 	Key   source.Key
 	UID   string
-	Taken bool
+	Owned bool
 }
 
-// Compiled takes what a generation changed, and the name of the Service, empty for none.
+// Compiled takes the changes of a generation, and the name of the Service (empty for none).
 func (i *Ingresses) Compiled(changes []IngressChange, service string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, c := range changes {
-		if c.Taken {
-			i.taken[c.Key] = c.UID
+		if c.Owned {
+			i.owned[c.Key] = c.UID
 		} else {
-			delete(i.taken, c.Key)
+			delete(i.owned, c.Key)
 		}
 		if i.listener != nil {
 			i.listener(c.Key)
@@ -52,25 +52,25 @@ func (i *Ingresses) Compiled(changes []IngressChange, service string) {
 	}
 	if service != i.service {
 		i.service = service
-		if i.renamed != nil {
-			i.renamed()
+		if i.serviceChanged != nil {
+			i.serviceChanged()
 		}
 	}
 	if !i.started {
 		i.started = true
-		close(i.complete)
+		close(i.firstState)
 	}
 }
 
-// uid tells which object an Ingress of the mesh is; ok is false if it is not the mesh's.
+// uid returns the UID of an Ingress of the mesh; ok is false if it does not belong to the mesh.
 func (i *Ingresses) uid(k source.Key) (uid string, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	uid, ok = i.taken[k]
+	uid, ok = i.owned[k]
 	return uid, ok
 }
 
-func (i *Ingresses) gateway() string {
+func (i *Ingresses) gatewayService() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.service
@@ -79,12 +79,12 @@ func (i *Ingresses) gateway() string {
 func (i *Ingresses) all() []source.Key {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(i.taken), source.Key.Compare)
+	return slices.SortedFunc(maps.Keys(i.owned), source.Key.Compare)
 }
 
-// listen sets who is told of news.
+// listen sets the listeners.
 func (i *Ingresses) listen(listener func(source.Key), renamed func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.listener, i.renamed = listener, renamed
+	i.listener, i.serviceChanged = listener, renamed
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Scope says which objects have a status written.
+// Scope says which objects get a status.
 type Scope uint8
 
 // The scopes.
 const (
-	// Problems: objects that something is wrong with, and those that have had the condition once.
+	// Problems stands for objects with problems, and those that have the condition already.
 	Problems Scope = iota
-	// Everything: each object, which is one write more for each that a user makes.
+	// Everything stands for each object. It costs one more write for each write of a user.
 	Everything
-	// Nothing is written.
+	// Nothing turns the writing off.
 	Nothing
 )
 
 // WriterOptions are what a Writer needs.
 type WriterOptions struct {
-	Board   *Board
+	Tracker *Tracker
 	API     API
 	Scope   Scope
 	Metrics *observe.Metrics
@@ -36,16 +36,16 @@ type WriterOptions struct {
 	Now     func() time.Time
 }
 
-// Writer brings the statuses of objects to what the Board says.
+// Writer writes the condition of objects until it agrees with the Tracker.
 type Writer struct {
 	WriterOptions
-	*desk
+	*statusQueue
 
 	mu    sync.Mutex
 	known map[source.Key]condition // as they stand in the API server
 }
 
-// NewWriter makes a Writer for one time as the leader.
+// NewWriter returns a Writer for one term as the leader.
 func NewWriter(o WriterOptions) *Writer {
 	return &Writer{WriterOptions: o, known: map[source.Key]condition{}}
 }
@@ -56,31 +56,31 @@ func (w *Writer) Run(ctx context.Context) {
 		return
 	}
 	select { // before the first state is compiled, nothing is known to be right
-	case <-w.Board.complete:
+	case <-w.Tracker.firstBatch:
 	case <-ctx.Done():
 		return
 	}
-	w.desk = newDesk(ctx, w.Metrics, w.Log)
-	if !w.learn(ctx) {
+	w.statusQueue = newStatusQueue(ctx, w.Metrics, w.Log)
+	if !w.readExisting(ctx) {
 		return
 	}
-	keys := w.Board.listen(w.queue.Add)
-	defer w.Board.listen(nil)
+	keys := w.Tracker.listen(w.queue.Add)
+	defer w.Tracker.listen(nil)
 	for _, k := range keys {
 		w.queue.Add(k)
 	}
-	w.work(ctx, func(k source.Key) {
+	w.runWorkers(ctx, func(k source.Key) {
 		w.handle(ctx, k)
 		w.Metrics.Status.Pending.Set(float64(w.queue.Len()))
 	})
 }
 
-// learn reads which objects have the condition. Kinds that are not installed have no objects.
-func (w *Writer) learn(ctx context.Context) bool {
+// readExisting lists the objects that have the condition. A kind that is not installed has none.
+func (w *Writer) readExisting(ctx context.Context) bool {
 	for _, d := range kinds.WithStatus(kinds.Conditions) {
 		kind := d.Kind
 		list := func() error {
-			err := w.API.list(ctx, kind, func(l *live) {
+			err := w.API.list(ctx, kind, func(l *liveObject) {
 				if c, at := l.own(); at >= 0 {
 					w.known[source.Key{Kind: kind, Namespace: l.Metadata.Namespace, Name: l.Metadata.Name}] = c
 				}
@@ -90,36 +90,36 @@ func (w *Writer) learn(ctx context.Context) bool {
 			}
 			return err
 		}
-		if !w.read(ctx, kind, list) {
+		if !w.retryList(ctx, kind, list) {
 			return false
 		}
 	}
 	return true
 }
 
-// handle writes the status of one object if it differs, and says when to try again.
+// handle writes the status of one object if it differs, and schedules a retry if that fails.
 func (w *Writer) handle(ctx context.Context, k source.Key) {
-	opinion, exists := w.Board.Of(k)
-	want := conditionOf(opinion)
-	known, told := w.what(k)
+	observation, exists := w.Tracker.Get(k)
+	want := conditionOf(observation)
+	known, told := w.lookup(k)
 	switch {
 	case !exists: // it is gone, or soon will be
-		w.know(k, nil)
+		w.remember(k, nil)
 		w.queue.Forget(k)
 		return
-	case told && known.says(want), !told && w.Scope == Problems && len(opinion.Problems) == 0:
+	case told && known.sameContent(want), !told && w.Scope == Problems && len(observation.Problems) == 0:
 		w.queue.Forget(k)
 		return
 	}
 	if result, err := w.write(ctx, k, want); ctx.Err() == nil {
-		w.wrote(k, result, err)
+		w.finish(k, result, err)
 	}
 }
 
 func (w *Writer) write(ctx context.Context, k source.Key, want condition) (result string, err error) {
 	present, err := w.API.get(ctx, k)
 	if apierrors.IsNotFound(err) {
-		w.know(k, nil)
+		w.remember(k, nil)
 		return gone, nil
 	}
 	if err != nil {
@@ -128,8 +128,8 @@ func (w *Writer) write(ctx context.Context, k source.Key, want condition) (resul
 	if want.ObservedGeneration == 0 { // it could not be read, so that nobody told which one
 		want.ObservedGeneration = present.Metadata.Generation
 	}
-	if before, at := present.own(); at >= 0 && before.says(want) {
-		w.know(k, &want)
+	if before, at := present.own(); at >= 0 && before.sameContent(want) {
+		w.remember(k, &want)
 		return unchanged, nil
 	}
 	body, err := present.patch(want, w.Now())
@@ -139,21 +139,21 @@ func (w *Writer) write(ctx context.Context, k source.Key, want condition) (resul
 	result, err = outcome(w.API.patch(ctx, k, body))
 	switch result {
 	case written:
-		w.know(k, &want)
+		w.remember(k, &want)
 	case gone:
-		w.know(k, nil)
+		w.remember(k, nil)
 	}
 	return result, err
 }
 
-func (w *Writer) what(k source.Key) (condition, bool) {
+func (w *Writer) lookup(k source.Key) (condition, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, ok := w.known[k]
 	return c, ok
 }
 
-func (w *Writer) know(k source.Key, c *condition) {
+func (w *Writer) remember(k source.Key, c *condition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c == nil {

@@ -31,10 +31,10 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // fakeAPI holds the VirtualServices of an API server, by name.
 type fakeAPI struct {
 	mu      sync.Mutex
-	objects map[string]*live
+	objects map[string]*liveObject
 	version int
 	// disturb is called before each patch is taken.
-	disturb func(*live)
+	disturb func(*liveObject)
 	patches int
 	reads   int
 }
@@ -42,7 +42,7 @@ type fakeAPI struct {
 func (f *fakeAPI) put(name string, generation int64, conditions ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := &live{}
+	l := &liveObject{}
 	l.Metadata.Namespace, l.Metadata.Name, l.Metadata.Generation = "default", name, generation
 	for _, c := range conditions {
 		l.Status.Conditions = append(l.Status.Conditions, json.RawMessage(c))
@@ -51,7 +51,7 @@ func (f *fakeAPI) put(name string, generation int64, conditions ...string) {
 	f.touch(l)
 }
 
-func (f *fakeAPI) touch(l *live) {
+func (f *fakeAPI) touch(l *liveObject) {
 	f.version++
 	l.Metadata.ResourceVersion = fmt.Sprint(f.version)
 }
@@ -99,7 +99,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.disturb = nil
 		}
 		body, _ := io.ReadAll(r.Body)
-		var patch live
+		var patch liveObject
 		if json.Unmarshal(body, &patch) != nil || patch.Metadata.ResourceVersion != l.Metadata.ResourceVersion {
 			refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
 			return
@@ -114,28 +114,28 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // harness is a Board and an API server; replicas come and go.
 type harness struct {
 	t       *testing.T
-	board   *Board
+	board   *Tracker
 	fake    *fakeAPI
 	api     API
 	metrics *observe.Metrics
 }
 
 func newHarness(t *testing.T) *harness {
-	fake := &fakeAPI{objects: map[string]*live{}}
+	fake := &fakeAPI{objects: map[string]*liveObject{}}
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	api, err := NewAPI(&rest.Config{Host: server.URL, Transport: transport})
 	require.NoError(t, err)
-	return &harness{t, NewBoard(), fake, api, nil}
+	return &harness{t, NewTracker(), fake, api, nil}
 }
 
 // lead is one time as the leader; it ends with what is returned.
 func (h *harness) lead(scope Scope) (resign func()) {
 	h.metrics = observe.New(observe.Build{Start: time.Now(), Now: time.Now})
 	w := NewWriter(WriterOptions{
-		Board: h.board, API: h.api, Scope: scope, Metrics: h.metrics, Log: slog.New(slog.DiscardHandler),
+		Tracker: h.board, API: h.api, Scope: scope, Metrics: h.metrics, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return time.Unix(0, 0) },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -212,7 +212,7 @@ func TestAProblemIsWrittenAndTakenBackOnce(t *testing.T) {
 func TestAConflictIsTriedAgain(t *testing.T) {
 	h := newHarness(t)
 	h.fake.put("bad", 1)
-	h.fake.disturb = func(l *live) { // somebody else writes a condition meanwhile
+	h.fake.disturb = func(l *liveObject) { // somebody else writes a condition meanwhile
 		l.Status.Conditions = []json.RawMessage{json.RawMessage(ready)}
 		h.fake.touch(l)
 	}
@@ -246,16 +246,16 @@ func TestWhatCannotBeReadHasTheGenerationThatIsThere(t *testing.T) {
 }
 
 func TestBoardHoldsNothingOfWhatIsGone(t *testing.T) {
-	b := NewBoard()
+	b := NewTracker()
 	b.Problems(problem("a", "is bad"), nil)
 	b.Applied([]source.Change{change("a", 1), change("b", 1)})
 	b.Applied([]source.Change{{Key: key("b")}})
-	_, known := b.Of(key("b"))
+	_, known := b.Get(key("b"))
 	require.False(t, known)
 	b.Problems(nil, problem("a", "is bad"))
 	b.Applied([]source.Change{{Key: key("a")}})
 	require.Empty(t, b.objects)
-	require.Empty(t, b.touched)
+	require.Empty(t, b.changed)
 }
 
 func TestLongMessagesAreCut(t *testing.T) {
@@ -263,13 +263,13 @@ func TestLongMessagesAreCut(t *testing.T) {
 	for i := range 1000 {
 		all = append(all, problem("a", fmt.Sprintf("is bad: %d", i))...)
 	}
-	c := conditionOf(Opinion{Problems: all})
+	c := conditionOf(Observation{Problems: all})
 	require.LessOrEqual(t, len(c.Message), longestMessage+50)
 	require.Regexp(t, `\nand \d+ more problems$`, c.Message)
 }
 
 func TestWarningsLeaveAnObjectAccepted(t *testing.T) {
-	c := conditionOf(Opinion{Problems: []source.Problem{{Message: "is odd"}}})
+	c := conditionOf(Observation{Problems: []source.Problem{{Message: "is odd"}}})
 	require.Equal(t, condition{
 		Type:    "Accepted",
 		Status:  "True",

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// cacheSize bounds the answers that are remembered. When there are as many, those that are out
-	// of date go, and if none is, all: each costs one more review.
+	// cacheSize is the limit of cached answers. When it is reached, expired answers are dropped, or
+	// all of them if none is expired. Each dropped answer costs one more review.
 	cacheSize = 16384
-	// rememberFor is how long an answer holds: a Pod that is deleted loses its identity after this
-	// long at the latest.
-	rememberFor = 3 * time.Minute
-	// rememberRefusal keeps one who tries again and again from the API server.
-	rememberRefusal = 10 * time.Second
+	// acceptedTTL is how long a positive answer is cached. A deleted Pod loses its identity within
+	// that time.
+	acceptedTTL = 3 * time.Minute
+	// refusedTTL keeps a client that retries a refused token away from the API server.
+	refusedTTL = 10 * time.Second
 )
 
-// cache remembers answers by the SHA-256 of their tokens, so that nobody can read tokens out of it.
+// cache holds answers by the SHA-256 of their tokens, so that no token can be read from it.
 type cache struct {
 	now func() time.Time
 
@@ -48,10 +48,10 @@ func (c *cache) get(hash [sha256.Size]byte) (a Account, refused, known bool) {
 	return found.account, found.refused, true
 }
 
-// put remembers whose a token is, until it expires and not longer than rememberFor. A zero time is
-// a token that does not say.
+// put caches the account of a token until it expires, and for acceptedTTL at most. A zero time
+// means that the token does not say.
 func (c *cache) put(hash [sha256.Size]byte, a Account, expires time.Time) {
-	until := c.now().Add(rememberFor)
+	until := c.now().Add(acceptedTTL)
 	if !expires.IsZero() && expires.Before(until) {
 		until = expires
 	}
@@ -59,7 +59,7 @@ func (c *cache) put(hash [sha256.Size]byte, a Account, expires time.Time) {
 }
 
 func (c *cache) refuse(hash [sha256.Size]byte) {
-	c.remember(hash, answer{refused: true, until: c.now().Add(rememberRefusal)})
+	c.remember(hash, answer{refused: true, until: c.now().Add(refusedTTL)})
 }
 
 func (c *cache) remember(hash [sha256.Size]byte, a answer) {
@@ -78,8 +78,8 @@ func (c *cache) remember(hash [sha256.Size]byte, a answer) {
 	c.answers[hash] = a
 }
 
-// expiry is when a token that was accepted says that it expires (RFC 7519, exp); zero if it does
-// not say.
+// expiry returns when an accepted token expires according to its claim exp (RFC 7519); zero if it
+// does not say.
 func expiry(token string) time.Time {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")

@@ -15,35 +15,34 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Account is who holds a token.
+// Account is the owner of a token.
 type Account struct {
 	Namespace, ServiceAccount string
-	// Pod is the Pod that the token was made for; empty for a token that is bound to none.
+	// Pod is the Pod that the token is bound to; empty if there is none.
 	Pod string
 }
 
-// ErrRefused says that a token proves nothing: it is expired, forged, or for another audience.
+// ErrRefused means that the token proves nothing: it is expired, forged, or for another audience.
 var ErrRefused = errors.New("the token is refused")
 
-// Reviewer answers by the API server's TokenReview (authentication.k8s.io/v1). It is safe for
-// concurrent use.
+// Reviewer verifies tokens by the API server's TokenReview (authentication.k8s.io/v1). It is safe
+// for concurrent use.
 type Reviewer struct {
 	client    rest.Interface
 	audiences []string
-	// turns bounds the reviews under way; who comes when all are taken waits, as long as its
-	// context lets it.
-	turns chan struct{}
+	// slots limits the reviews in flight. Further callers wait until their context ends.
+	slots chan struct{}
 	cache *cache
 }
 
 const (
-	reviewsAtOnce = 32
-	// reviewWithin is how long the API server may take.
-	reviewWithin = 10 * time.Second
-	podNameExtra = "authentication.kubernetes.io/pod-name"
+	maxConcurrent = 32
+	// reviewTimeout is how long the API server may take.
+	reviewTimeout = 10 * time.Second
+	podNameExtra  = "authentication.kubernetes.io/pod-name"
 )
 
-// New makes a Reviewer that takes tokens for any of the audiences.
+// New returns a Reviewer that accepts tokens for any of the audiences.
 func New(config *rest.Config, audiences []string) (*Reviewer, error) {
 	scheme := runtime.NewScheme()
 	if err := authenticationv1.AddToScheme(scheme); err != nil {
@@ -59,12 +58,13 @@ func New(config *rest.Config, audiences []string) (*Reviewer, error) {
 	return &Reviewer{
 		client:    client,
 		audiences: audiences,
-		turns:     make(chan struct{}, reviewsAtOnce),
+		slots:     make(chan struct{}, maxConcurrent),
 		cache:     newCache(time.Now),
 	}, nil
 }
 
-// Review tells who holds a token. The error is ErrRefused, or says why nobody could be asked.
+// Review returns the owner of a token. The error is ErrRefused, or says why the API server could
+// not be asked.
 func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
 	if token == "" {
 		return Account{}, ErrRefused
@@ -76,14 +76,14 @@ func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
 		}
 		return a, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	select {
-	case r.turns <- struct{}{}:
+	case r.slots <- struct{}{}:
 	case <-ctx.Done():
 		return Account{}, ctx.Err()
 	}
-	defer func() { <-r.turns }()
+	defer func() { <-r.slots }()
 	a, err := r.ask(ctx, token)
 	switch {
 	case err == nil:
@@ -115,8 +115,8 @@ func (r *Reviewer) ask(ctx context.Context, token string) (Account, error) {
 	return accountOf(&s.User)
 }
 
-// accountOf reads the name that Kubernetes gives to service accounts. Others, as of people, are no
-// workloads.
+// accountOf parses the name that Kubernetes gives to service accounts. Other users, such as people,
+// are no workloads.
 func accountOf(u *authenticationv1.UserInfo) (Account, error) {
 	rest, ok := strings.CutPrefix(u.Username, "system:serviceaccount:")
 	namespace, name, both := strings.Cut(rest, ":")

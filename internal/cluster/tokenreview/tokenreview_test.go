@@ -82,7 +82,7 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	c := newCache(func() time.Time { return now })
 	hash := sha256.Sum256([]byte("a"))
 	c.put(hash, Account{Namespace: "n"}, now.Add(time.Hour))
-	now = now.Add(rememberFor - time.Second)
+	now = now.Add(acceptedTTL - time.Second)
 	_, _, known := c.get(hash)
 	require.True(t, known)
 	now = now.Add(time.Second)

@@ -19,31 +19,32 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe"
 )
 
-// Path is where an API server asks; whatever stands below it is the same, as Istio's webhook
-// configurations name revisions there.
+// Path is where an API server sends requests. All paths below it are served alike, because Istio's
+// webhook configurations put the revision there.
 const Path = "/validate"
 
-// maxBody is the size in bytes of the largest AdmissionReview: two objects (the new and the old) of
-// the 3 MiB that an API server takes in one request, and what surrounds them.
+// maxBody is the largest AdmissionReview in bytes. It has two objects (new and old) of up to 3 MiB
+// each, which is what an API server accepts in one request.
 const maxBody = 8 << 20
 
-// atATime is how many objects are looked at at a time. Others wait, for as long as the API server
-// waits for them.
-const atATime = 8
+// maxConcurrent is how many objects are checked at a time. Further requests wait for as long as the
+// API server waits.
+const maxConcurrent = 8
 
-// Options are what a Handler needs.
+// Options are what a handler needs.
 type Options struct {
-	// Mesh is the present configuration of the mesh: what an object means may depend on it.
+	// Mesh returns the present mesh configuration: the meaning of an object may depend on it.
 	Mesh    func() model.MeshConfig
 	Metrics *observe.Metrics
 	Log     *slog.Logger
 }
 
-// handler answers requests; it keeps nothing between them.
+// handler answers requests. It keeps nothing between them.
 type handler struct {
 	Options
 	converter *convert.Converter
-	slots     chan struct{} // one entry for each object that is being looked at
+	// slots has one entry for each object that is being checked.
+	slots chan struct{} // one entry for each object that is being looked at
 }
 
 // NewHandler returns the handler for the webhook's port (15017): /validate, /validate/… and /ready.
@@ -51,7 +52,7 @@ func NewHandler(o Options) http.Handler { return newHandler(o).routes() }
 
 func newHandler(o Options) *handler {
 	return &handler{
-		Options: o, slots: make(chan struct{}, atATime),
+		Options: o, slots: make(chan struct{}, maxConcurrent),
 		// its own: what is refused leaves nothing in the pipeline's pools
 		converter: convert.New(convert.Options{Defaults: o.Mesh()}),
 	}
@@ -65,8 +66,7 @@ func (h *handler) routes() http.Handler {
 	return mux
 }
 
-// NewServer is an HTTP server for a handler, with limits on what a client may take its time for. An
-// API server asks with a timeout of 30 s at most.
+// NewServer returns an HTTP server for a handler, with timeouts. An API server waits 30 s at most.
 func NewServer(h http.Handler) *http.Server {
 	const patience = 30 * time.Second
 	return &http.Server{
@@ -94,14 +94,13 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 	}
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
-		Response: h.answer(request),
+		Response: h.respond(request),
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(review) // what cannot be written any more is the client's loss: it has gone
 }
 
-// readReview reads the request out of an AdmissionReview, or says which HTTP status the failure
-// has.
+// readReview returns the request of an AdmissionReview, or an error and its HTTP status.
 func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, int, error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q; want application/json",

@@ -17,51 +17,51 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
 
-// The reasons for which objects are refused, as galley_validation_failed has them.
+// The reasons of a refusal, as labels of galley_validation_failed.
 const (
 	unreadable = "yaml_decode_error"
 	invalid    = "invalid_resource"
 )
 
-// maxTold is how many errors, and how many warnings, of one object are told: nobody reads more.
-const maxTold = 20
+// maxReported limits the errors, and the warnings, that are reported of one object.
+const maxReported = 20
 
-// verdict is what is said of one object.
+// verdict is the decision on one object.
 type verdict struct {
 	reason           string // why it is refused; empty if it is allowed
 	errors, warnings []source.Problem
 }
 
-// answer decides on one request. A dry run is decided on as any other, since nothing is written for
-// it here.
-func (h *handler) answer(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+// respond decides on one request. A dry run is treated like any other request, since nothing is
+// written here.
+func (h *handler) respond(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 	stored := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
 	if !slices.Contains(kinds.IstioGroups(), r.Kind.Group) || !stored || r.SubResource != "" {
 		// Who asks about other groups has set the webhook up for more than it is for.
 		return response
 	}
-	v := h.judge(r)
+	v := h.check(r)
 	if v.reason != "" && r.Operation == admissionv1.Update && sameSpec(r.Object.Raw, r.OldObject.Raw) {
 		// It got in while nobody was there to refuse it. What is wrong with it is not this update's
 		// doing, and whoever removes a finalizer or sets a label must be able to.
 		v.reason, v.warnings, v.errors = "", append(v.errors, v.warnings...), nil
 	}
 	h.count(r, v)
-	response.Warnings = lines(v.warnings)
+	response.Warnings = details(v.warnings)
 	if v.reason != "" {
 		response.Allowed = false
 		key := source.Key{Kind: kinds.Kind(r.Kind.Kind), Namespace: r.Namespace, Name: r.Name}
 		response.Result = &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,
-			Message: key.String() + " is refused:\n" + strings.Join(lines(v.errors), "\n"),
+			Message: key.String() + " is refused:\n" + strings.Join(details(v.errors), "\n"),
 		}
 	}
 	return response
 }
 
-// judge reads the object as the directory source does, and converts it as the pipeline does.
-func (h *handler) judge(r *admissionv1.AdmissionRequest) verdict {
+// check reads the object as the directory source does, and converts it as the pipeline does.
+func (h *handler) check(r *admissionv1.AdmissionRequest) verdict {
 	apiVersion := metav1.GroupVersion{Group: r.Kind.Group, Version: r.Kind.Version}.String()
 	if !manifest.Reads(apiVersion, r.Kind.Kind) {
 		return verdict{warnings: []source.Problem{{
@@ -94,7 +94,7 @@ func (v *verdict) add(problems []source.Problem) {
 	}
 }
 
-// sameSpec tells whether an update leaves what an object says as it was.
+// sameSpec reports whether an update leaves the spec as it was.
 func sameSpec(now, before []byte) bool {
 	var specs [2]struct {
 		Spec any `json:"spec"`
@@ -107,20 +107,20 @@ func sameSpec(now, before []byte) bool {
 	return reflect.DeepEqual(specs[0], specs[1])
 }
 
-// lines are the problems for somebody who knows which object they are about.
-func lines(problems []source.Problem) []string {
+// details returns the problems as text, without the name of the object.
+func details(problems []source.Problem) []string {
 	var out []string
 	for i, p := range problems {
-		if i == maxTold {
-			return append(out, fmt.Sprintf("and %d more", len(problems)-maxTold))
+		if i == maxReported {
+			return append(out, fmt.Sprintf("and %d more", len(problems)-maxReported))
 		}
 		out = append(out, p.Detail())
 	}
 	return out
 }
 
-// count counts the decision. Labels are bounded whoever asks: objects of kinds that Lateen does not
-// read count as one.
+// count counts the decision. The labels stay bounded: all kinds that Lateen does not read count as
+// one.
 func (h *handler) count(r *admissionv1.AdmissionRequest, v verdict) {
 	labels := []string{r.Resource.Group, r.Resource.Version, r.Resource.Resource}
 	apiVersion := metav1.GroupVersion{Group: r.Resource.Group, Version: r.Resource.Version}.String()

@@ -13,15 +13,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
-// Probe tries whether an API server asks the webhook: by a dry run, so that nothing is ever stored.
+// Probe checks whether an API server calls the webhook. It uses a dry run, so that nothing is
+// stored.
 type Probe struct {
 	client    rest.Interface
 	namespace string
 	revision  string
 }
 
-// NewProbe makes a Probe that tries in a namespace. A revision other than "default" labels the
-// object, since the webhook of a revision is asked only about its own.
+// NewProbe returns a Probe for a namespace. For a revision other than "default" it labels the
+// object, because the API server asks the webhook of a revision only about objects of that
+// revision.
 func NewProbe(config *rest.Config, namespace, revision string) (Probe, error) {
 	c := rest.CopyConfig(config)
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -37,8 +39,7 @@ const badGateway = `{"apiVersion": %q, "kind": %q,
 
 var errAdmitted = errors.New("the API server admits an object that the webhook refuses")
 
-// Answers is nil if the API server refuses a bad object because of a webhook that is named like
-// ours.
+// Answers returns nil if the API server refuses the object because of a webhook with our name.
 func (p Probe) Answers(ctx context.Context) error {
 	labels := ""
 	if p.revision != "" && p.revision != "default" {
@@ -58,6 +59,6 @@ func (p Probe) Answers(ctx context.Context) error {
 	return err
 }
 
-// WebhookName is what the names of webhooks within the configuration end in, by which an API server
-// says who has refused an object.
+// WebhookName is the suffix of the names of webhooks in the configuration. An API server names the
+// webhook in its refusal.
 const WebhookName = "validation.lateen.io"

@@ -23,33 +23,33 @@ type Options struct {
 	Client typedv1.AdmissionregistrationV1Interface
 	// Name is that of the ValidatingWebhookConfiguration; it is not created.
 	Name string
-	// Bundle gives the roots in PEM, and a channel that is closed when there are others. While it
-	// is empty, those in the configuration are left alone.
+	// Bundle returns the roots in PEM, and a channel that is closed when they change. While it is
+	// empty, the roots in the configuration are left alone.
 	Bundle func() (pem []byte, changed <-chan struct{})
-	// Policy is what the webhook is to have once it answers: Fail, so that nothing gets in unseen,
-	// or Ignore.
+	// Policy is the failure policy once the webhook answers: Fail, so that no object is stored
+	// unchecked, or Ignore.
 	Policy admissionregistrationv1.FailurePolicyType
-	// Answers is nil once the API server refuses a bad object because of this webhook.
+	// Answers returns nil once the API server refuses an invalid object because of this webhook.
 	Answers func(ctx context.Context) error
 	Metrics *observe.Metrics
 	Log     *slog.Logger
 }
 
-// How long it waits until it tries again: at first, and at most.
+// The shortest and the longest pause between attempts.
 const (
-	trySoon = time.Second
-	tryLate = 15 * time.Second
+	minRetry = time.Second
+	maxRetry = 15 * time.Second
 )
 
-// controller brings one configuration to what it should be. Its state is that of one goroutine.
+// controller reconciles one configuration. One goroutine owns its state.
 type controller struct {
 	Options
 	present chan *admissionregistrationv1.ValidatingWebhookConfiguration // latest-value
 }
 
-// Run keeps the configuration until ctx ends. A webhook that once answered stays with Fail: whether
-// it is there is the business of its Deployment, and to let everything in at each restart would
-// make it worthless.
+// Run keeps the configuration up to date until ctx ends. Once the webhook has answered, the policy
+// stays Fail: keeping the webhook available is its Deployment's task, and admitting everything at
+// each restart would make it worthless.
 func Run(ctx context.Context, o Options) {
 	c := &controller{Options: o, present: make(chan *admissionregistrationv1.ValidatingWebhookConfiguration, 1)}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -58,9 +58,9 @@ func Run(ctx context.Context, o Options) {
 			fields.OneTermEqualSelector(metav1.ObjectNameField, o.Name)),
 		ObjectType: &admissionregistrationv1.ValidatingWebhookConfiguration{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    c.take,
-			UpdateFunc: func(_, now any) { c.take(now) },
-			DeleteFunc: func(any) { c.take(nil) },
+			AddFunc:    c.setPresent,
+			UpdateFunc: func(_, now any) { c.setPresent(now) },
+			DeleteFunc: func(any) { c.setPresent(nil) },
 		},
 	})
 	watching, stop := context.WithCancel(ctx)
@@ -74,8 +74,8 @@ func Run(ctx context.Context, o Options) {
 	<-stopped
 }
 
-// take notes the configuration as it is now; nil when it is gone. There is one writer.
-func (c *controller) take(o any) {
+// setPresent records the present configuration, nil when it is gone. Only the informer calls it.
+func (c *controller) setPresent(o any) {
 	now, _ := o.(*admissionregistrationv1.ValidatingWebhookConfiguration)
 	select {
 	case <-c.present:
@@ -86,12 +86,12 @@ func (c *controller) take(o any) {
 
 func (c *controller) run(ctx context.Context) {
 	var present *admissionregistrationv1.ValidatingWebhookConfiguration
-	wait := trySoon
+	wait := minRetry
 	for {
 		bundle, changed := c.Bundle()
 		timer := time.NewTimer(wait)
 		due := timer.C
-		if present == nil || c.settled(present, bundle) {
+		if present == nil || c.upToDate(present, bundle) {
 			due = nil
 		}
 		select {
@@ -99,11 +99,11 @@ func (c *controller) run(ctx context.Context) {
 			timer.Stop()
 			return
 		case present = <-c.present:
-			wait = trySoon
+			wait = minRetry
 		case <-changed:
-			wait = trySoon
+			wait = minRetry
 		case <-due:
-			wait = min(2*wait, tryLate)
+			wait = min(2*wait, maxRetry)
 		}
 		timer.Stop()
 		if present != nil {
@@ -112,8 +112,8 @@ func (c *controller) run(ctx context.Context) {
 	}
 }
 
-// settled tells that there is nothing left to do.
-func (c *controller) settled(present *admissionregistrationv1.ValidatingWebhookConfiguration, bundle []byte) bool {
+// upToDate reports whether nothing is left to do.
+func (c *controller) upToDate(present *admissionregistrationv1.ValidatingWebhookConfiguration, bundle []byte) bool {
 	for i := range present.Webhooks {
 		w := &present.Webhooks[i]
 		if len(bundle) > 0 && !bytes.Equal(w.ClientConfig.CABundle, bundle) || w.FailurePolicy == nil ||
@@ -127,7 +127,7 @@ func (c *controller) settled(present *admissionregistrationv1.ValidatingWebhookC
 // step does what can be done now. What it writes comes back as the present configuration.
 func (c *controller) step(ctx context.Context, present *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	bundle, _ := c.Bundle()
-	if c.settled(present, bundle) {
+	if c.upToDate(present, bundle) {
 		return
 	}
 	next := present.DeepCopy()
@@ -140,7 +140,7 @@ func (c *controller) step(ctx context.Context, present *admissionregistrationv1.
 	}
 	if policy == admissionregistrationv1.Fail {
 		// Until the API server has the roots, and has been seen to ask, it must not insist.
-		if err := c.answers(ctx, trusted); err != nil {
+		if err := c.probe(ctx, trusted); err != nil {
 			c.Log.Info("the webhook is not asked yet", "configuration", c.Name, "reason", err)
 			policy = ""
 		}
@@ -156,7 +156,7 @@ func (c *controller) step(ctx context.Context, present *admissionregistrationv1.
 	c.update(ctx, next, policy)
 }
 
-func (c *controller) answers(ctx context.Context, trusted bool) error {
+func (c *controller) probe(ctx context.Context, trusted bool) error {
 	if !trusted {
 		return fmt.Errorf("the API server has to learn its certificate first")
 	}

@@ -1,0 +1,117 @@
+package status
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// statusQueue holds the objects whose status is to be checked, for any writer of statuses. A few
+// are written at a time.
+type statusQueue struct {
+	// queue holds each object once, however often it changes, so it is no longer than the list of
+	// objects. A failed object is retried with exponential backoff.
+	queue   workqueue.TypedRateLimitingInterface[source.Key]
+	metrics *observe.Metrics
+	log     *slog.Logger
+}
+
+// The shortest and the longest backoff.
+const (
+	minRetry = 200 * time.Millisecond
+	maxRetry = time.Minute
+)
+
+// workers is how many objects are handled at a time.
+const workers = 4
+
+// The results of writing a status, as lateen_status_writes_total has them.
+const (
+	written   = "written"
+	unchanged = "unchanged" // it is there already, e.g. from an attempt whose answer was lost
+	gone      = "gone"
+	conflict  = "conflict"
+	failed    = "error"
+)
+
+// newStatusQueue returns a queue that shuts down with ctx.
+func newStatusQueue(ctx context.Context, metrics *observe.Metrics, log *slog.Logger) *statusQueue {
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[source.Key](minRetry, maxRetry),
+	)
+	context.AfterFunc(ctx, queue.ShutDown)
+	return &statusQueue{queue: queue, metrics: metrics, log: log}
+}
+
+// retryList calls list until it succeeds; it returns false if ctx ends before.
+func (q *statusQueue) retryList(ctx context.Context, kind kinds.Kind, list func() error) bool {
+	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+		err := list()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			q.log.Error("the statuses of objects cannot be read", "kind", string(kind), "error", err)
+			q.metrics.Status.Writes.WithLabelValues(failed).Inc()
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+}
+
+// runWorkers handles objects until the queue shuts down.
+func (q *statusQueue) runWorkers(ctx context.Context, handle func(source.Key)) {
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			for {
+				k, shutdown := q.queue.Get()
+				if shutdown {
+					return
+				}
+				if ctx.Err() == nil {
+					handle(k)
+				}
+				q.queue.Done(k)
+			}
+		})
+	}
+	working.Wait()
+}
+
+// outcome returns the result of a patch, and the error if it is to be retried.
+func outcome(err error) (result string, _ error) {
+	switch {
+	case err == nil:
+		return written, nil
+	case apierrors.IsNotFound(err):
+		return gone, nil
+	case apierrors.IsConflict(err):
+		return conflict, err
+	}
+	return failed, err
+}
+
+// finish counts the result of one object, and retries the object if there is an error.
+func (q *statusQueue) finish(k source.Key, result string, err error) {
+	q.metrics.Status.Writes.WithLabelValues(result).Inc()
+	if err == nil {
+		q.queue.Forget(k)
+		return
+	}
+	if result == failed {
+		q.log.Warn("a status cannot be written", "object", k.String(), "error", err)
+	}
+	q.queue.AddRateLimited(k)
+}
