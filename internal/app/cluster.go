@@ -34,38 +34,36 @@ type ClusterOptions struct {
 	Names  install.Names
 	// Revision is the control plane's own; empty and "default" stand for the only one.
 	Revision string
-	// Identity tells this replica from all others, for ever.
+	// Identity differs from that of all other replicas, past and future.
 	Identity string
 	Election leader.Timing
-	// IngressNamespace is where the gateways' Service is whose addresses stand in the status of
-	// Ingresses; empty stands for that of Names.
+	// IngressNamespace is the namespace of the gateways' Service, whose addresses go into the
+	// status of Ingresses. Empty stands for the namespace of Names.
 	IngressNamespace string
-	// Writes tells whether this replica campaigns to be the one that writes. One that does not only
-	// reads.
+	// Writes is set if this replica campaigns for leadership. A replica that does not only reads.
 	Writes bool
-	// Status says which objects have a status written.
+	// Status says which objects get a status.
 	Status status.Scope
-	// Webhook and Health are where the webhook (over TLS) and /ready (in plaintext) are served; nil
-	// for none. They are closed in the end.
+	// Webhook and Health are the listeners of the webhook (over TLS) and of /ready (in plaintext);
+	// nil for none. The Cluster closes them.
 	Webhook, Health net.Listener
-	// Files hold a certificate of the operator's own; the zero value stands for the Secret of
-	// Names.
+	// Files are a certificate of the operator's own. The zero value stands for the Secret of Names.
 	Files certs.Files
-	// FailurePolicy is what the webhook's configuration has once the webhook answers.
+	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	Metrics       *observe.Metrics
 	Log           *slog.Logger
 }
 
-// Cluster is what a control plane tells and writes in the cluster that it serves: it judges objects
-// that are to be stored, keeps its certificate, and writes into the statuses of objects what is
-// wrong with them.
+// Cluster is what a control plane does for the cluster that it serves, beside xDS: it validates
+// objects before they are stored, maintains its certificate, and writes problems into the statuses
+// of objects.
 //
-//	every replica: webhook, certificate (read), board
-//	the leader:    certificate (made, renewed), webhook configuration, statuses, addresses of Ingresses
+//	every replica: webhook, certificate (read), tracker
+//	the leader:    certificate (made, renewed), webhook configuration, statuses, Ingress addresses
 type Cluster struct {
 	o            ClusterOptions
-	tracker        *status.Tracker
+	tracker      *status.Tracker
 	ingresses    *status.Ingresses
 	certificates *certs.Holder
 	secret       *certs.Secret
@@ -76,7 +74,7 @@ type Cluster struct {
 	probe        registration.Probe
 }
 
-// NewCluster makes clients and reads the operator's files, if there are any.
+// NewCluster makes the clients, and reads the operator's files if there are any.
 func NewCluster(o ClusterOptions) (*Cluster, error) {
 	c := &Cluster{o: o, tracker: status.NewTracker(), ingresses: status.NewIngresses(), certificates: certs.NewHolder()}
 	if o.Files.Certificate != "" {
@@ -111,10 +109,10 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
-// Certificates are those that servers of this process serve. They have none before Run.
+// Certificates returns the certificates of this process's servers. There are none before Run.
 func (c *Cluster) Certificates() *certs.Holder { return c.certificates }
 
-// run works until ctx ends.
+// run serves and writes until ctx ends.
 func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 	g, ctx := errgroup.WithContext(ctx)
 	serve := func(l net.Listener, s *http.Server, start func(net.Listener) error) {
@@ -155,7 +153,8 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 	return g.Wait()
 }
 
-// health serves /ready: the first state is there, and a certificate if one is needed.
+// health serves /ready. It answers 200 once there is a first state, and a certificate if one is
+// needed.
 func (c *Cluster) health(p *Pipeline) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
@@ -184,7 +183,7 @@ func (c *Cluster) campaign() leader.Options {
 	}
 }
 
-// lead is the work of the one replica that writes.
+// lead does the work of the leader.
 func (c *Cluster) lead(ctx context.Context) {
 	c.o.Metrics.Status.Leader.Set(1)
 	defer c.o.Metrics.Status.Leader.Set(0)
@@ -217,7 +216,8 @@ func (c *Cluster) lead(ctx context.Context) {
 	_ = g.Wait() // none of them fails: they try again
 }
 
-// updateIngresses takes which Ingresses a generation has made the mesh's: those that Gateways stand for.
+// updateIngresses passes on which Ingresses a generation adds to the mesh or removes from it. A
+// Gateway with the kind Ingress stands for each of them.
 func (c *Cluster) updateIngresses(w *state.Snapshot, d *state.Delta) {
 	var changes []status.IngressChange
 	for _, g := range d.Gateways {
@@ -228,7 +228,7 @@ func (c *Cluster) updateIngresses(w *state.Snapshot, d *state.Delta) {
 	c.ingresses.Compiled(changes, w.Mesh.Ingress.Service)
 }
 
-// watchExpiry shows when the certificate ends.
+// watchExpiry reports when the certificate expires.
 func (c *Cluster) watchExpiry(ctx context.Context) {
 	for {
 		_, changed := c.certificates.Bundle()
@@ -243,7 +243,7 @@ func (c *Cluster) watchExpiry(ctx context.Context) {
 	}
 }
 
-// meshConfig is the configuration of the mesh now.
+// meshConfig returns the present configuration of the mesh.
 func (p *Pipeline) meshConfig() model.MeshConfig {
 	if w := p.snapshot.Load(); w != nil {
 		return *w.Mesh

@@ -1,13 +1,15 @@
-// Package app owns how the stages of the pipeline are put together, for serve and for up alike: one
-// constructor per stage, in the order in which data flows.
+// Package app puts the stages of the pipeline together, for serve and for up alike: one constructor
+// per stage, in the order in which data flows.
 //
-//	source ─► schedule.Loop (ingest, state, validate) ─► compile.Compiler (scope, translate) ─► fanout.Hub ─► serve.Server ─► Envoy
-//	                                                          ▲                                                   │
-//	                                                          └──── registrar: who is there, in which class ◄─────┘
+//	source ─► schedule.Loop ─► compile.Compiler ─► fanout.Hub ─► serve.Server ─► Envoy
+//	          (convert, state,  (scope, translate)                    │
+//	           validate)              ▲                               │
+//	                                  └── registrar: the class of ◄───┘
+//	                                      each connected proxy
 //
-// The loop's goroutine runs everything up to the Hub; streams run on their own. The package
-// translates nothing and keeps no state but who is connected (registrar). What stages tell becomes
-// metrics here (meters), so that they know none.
+// The loop's goroutine runs everything up to the Hub. Streams have their own goroutines. The package
+// translates nothing, and its only state is which proxies are connected (registrar). It turns the
+// stages' reports into metrics (meters), so that the stages import no metrics.
 //
-// It may import every stage; nothing but cmd and tests imports it.
+// It may import every stage. Only cli, testkit and tests import it.
 package app

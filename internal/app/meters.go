@@ -11,12 +11,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// meters turns what stages tell into metrics. Its methods are called by the loop's goroutine.
+// meters turns the reports of the stages into metrics. The loop's goroutine calls its methods.
 type meters struct {
 	metrics *observe.Metrics
-	known   map[uint64]struct{} // hashes of the keys of objects that exist: what counts events may err once in 2^64
-	seed    maphash.Seed
-	last    map[string]compile.TranslateStats
+	// known has the hashes of the keys of all objects. A collision makes one event count as
+	// another, once in 2^64.
+	known map[uint64]struct{}
+	seed  maphash.Seed
+	last  map[string]compile.TranslateStats
 }
 
 func (m *meters) debounced(_ int, waited time.Duration) {

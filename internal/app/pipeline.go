@@ -34,39 +34,40 @@ type Options struct {
 	Source source.Source
 	Config config.Config
 	Mesh   model.MeshConfig // until a ConfigMap says otherwise
-	// MeshConfigMap is that ConfigMap's name in the root namespace; empty stands for "istio".
+	// MeshConfigMap is the name of the mesh configuration's ConfigMap in the root namespace. Empty
+	// stands for "istio".
 	MeshConfigMap string
-	// Selected tells that the source heeds the discovery selectors.
+	// Selected is set if the source applies the discovery selectors itself.
 	Selected bool
 	// Metrics are those of the process; nil makes them.
 	Metrics *observe.Metrics
-	// XDS and Monitoring are where the xDS server and the monitoring endpoints listen. The pipeline
-	// closes them.
+	// XDS and Monitoring are the listeners of the xDS server and the monitoring endpoints. The
+	// pipeline closes them.
 	XDS, Monitoring net.Listener
-	// SecureXDS serves xDS too, over TLS; nil for none. The pipeline closes it.
+	// SecureXDS serves xDS over TLS as well; nil for none. The pipeline closes it.
 	SecureXDS     net.Listener
 	Authenticator serve.Authenticator
-	// ProxyDrain is how long the proxies' replaced listeners go on serving; what those name is
-	// removed only then.
+	// ProxyDrain is how long proxies drain a replaced listener. Clusters that it names are kept as
+	// long.
 	ProxyDrain time.Duration
-	// MemoryTight tells whether there is no memory for further proxies: then they wait; nil stands
-	// for never.
+	// MemoryTight reports whether memory is too short for more proxies. They wait then. Nil means
+	// never.
 	MemoryTight func() bool
 	Log         *slog.Logger
 	Version     string
-	// Problems is told which problems appeared and which were mended; it may be nil.
+	// Problems is called with the problems that appeared and those that were mended. It may be nil.
 	Problems func(appeared, mended []source.Problem)
-	// Cluster is what is told and written in a cluster; nil outside of one.
+	// Cluster validates and writes in a cluster; nil outside of one.
 	Cluster *Cluster
 
 	writer *state.Writer // nil makes one
 }
 
-// differLimit is how many differences of sets are remembered for the sessions that make the same
-// step: those of a few generations of a few hundred classes.
+// differLimit is how many differences of sets are kept for the sessions that make the same step. It
+// is enough for a few generations of a few hundred classes.
 const differLimit = 4096
 
-// Pipeline is the control plane: everything from events to proxies.
+// Pipeline is the control plane: all stages from events to proxies.
 type Pipeline struct {
 	o            Options
 	metrics      *observe.Metrics
@@ -82,9 +83,9 @@ type Pipeline struct {
 	snapshot     atomic.Pointer[state.Snapshot]
 }
 
-// New puts the stages together.
+// New connects the stages.
 //
-//	source ─► ingest ─► world ─► scope, translate, compile ─► xds/fanout ─► xds/serve (xds/session) ─► Envoy
+//	source ─► convert ─► mesh/state ─► compile (scope, translate) ─► xds/fanout ─► xds/serve ─► Envoy
 func New(o Options) *Pipeline {
 	p := &Pipeline{o: o}
 	if p.metrics = o.Metrics; p.metrics == nil {
@@ -157,7 +158,7 @@ func New(o Options) *Pipeline {
 // stopGrace is how long streams may take to end when the process does.
 const stopGrace = 3 * time.Second
 
-// Run works until ctx ends or a stage fails.
+// Run runs all stages until ctx ends or one fails.
 func (p *Pipeline) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -186,8 +187,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// awaitFirstState waits for the first state: who connects before waits, rather than being refused and
-// coming back later.
+// awaitFirstState delays serving. A proxy that connects before the first state waits in the
+// listener's queue, instead of being refused and retrying after a backoff.
 func (p *Pipeline) awaitFirstState(ctx context.Context) {
 	select {
 	case <-p.Opened():
@@ -195,7 +196,7 @@ func (p *Pipeline) awaitFirstState(ctx context.Context) {
 	}
 }
 
-// ignoreClosed forgives a server that was stopped, be it before it began to serve.
+// ignoreClosed drops the error of a server that was stopped, even before it began to serve.
 func ignoreClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
@@ -203,7 +204,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// advance takes the proxies to a new generation. It runs in the loop's goroutine.
+// advance compiles a generation and publishes it. It runs in the loop's goroutine.
 func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	start := time.Now()
 	p.snapshot.Store(w)
@@ -222,7 +223,7 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	p.meters.compilerStats(p.compiler)
 }
 
-// batchApplied is who wants to know of batches that are compiled.
+// batchApplied returns what is called with the changes of each compiled batch.
 func (p *Pipeline) batchApplied() func([]source.Change) {
 	if p.o.Cluster == nil {
 		return nil
@@ -250,20 +251,20 @@ func (p *Pipeline) refusedResource(name string, err error) {
 	p.o.Log.Error("a resource that Envoy would refuse is not served", "resource", name, "error", err)
 }
 
-// Pushes delivers the account of each generation once every proxy has acknowledged it.
+// Pushes delivers a record of each generation once every proxy has acknowledged it.
 func (p *Pipeline) Pushes() <-chan fanout.Record { return p.hub.Finished() }
 
-// Problems are those that stand now.
+// Problems returns the present problems.
 func (p *Pipeline) Problems() []source.Problem { return p.problemStore.Problems() }
 
-// Clients are the connected proxies.
+// Clients returns the connected proxies.
 func (p *Pipeline) Clients() []serve.Client { return p.server.Clients() }
 
-// Snapshot is the present generation, nil before the first.
+// Snapshot returns the present generation, nil before the first.
 func (p *Pipeline) Snapshot() *state.Snapshot { return p.snapshot.Load() }
 
-// Settle waits until everything that was delivered before has reached every connected proxy and was
-// acknowledged.
+// Settle waits until every connected proxy has acknowledged everything that the source delivered
+// before.
 func (p *Pipeline) Settle(ctx context.Context) error {
 	generation, err := p.loop.Flush(ctx)
 	if err != nil {
@@ -272,8 +273,8 @@ func (p *Pipeline) Settle(ctx context.Context) error {
 	return p.hub.Settle(ctx, generation)
 }
 
-// Settled is Settle, and names the proxies that were connected all the time ("pod.namespace"):
-// those that are known to have it.
+// Settled calls Settle. It returns the proxies that were connected all the time ("pod.namespace"):
+// only these are known to have the configuration.
 func (p *Pipeline) Settled(ctx context.Context) (proxies []string, err error) {
 	before := map[string]bool{}
 	for _, c := range p.Clients() {
@@ -290,5 +291,5 @@ func (p *Pipeline) Settled(ctx context.Context) (proxies []string, err error) {
 	return proxies, nil
 }
 
-// Opened is closed with the first state, from when on proxies are taken.
+// Opened is closed with the first state. From then on proxies are admitted.
 func (p *Pipeline) Opened() <-chan struct{} { return p.registry.firstState }

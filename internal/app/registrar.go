@@ -20,15 +20,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-// registrar stands between streams and classes: it tells the compiler who is there, and the hub
-// where they belong.
+// registrar connects streams and classes. It tells the compiler which proxies are connected, and
+// the hub which class each belongs to.
 type registrar struct {
-	compiler *compile.Compiler
-	hub      *fanout.Hub
-	allClusters      bool          // config.Config.AllClusters
-	dualStack     bool          // config.Config.DualStack
-	firstState     chan struct{} // closed with the first state
-	setReady   func()        // closes it
+	compiler    *compile.Compiler
+	hub         *fanout.Hub
+	allClusters bool          // config.Config.AllClusters
+	dualStack   bool          // config.Config.DualStack
+	firstState  chan struct{} // closed with the first state
+	setReady    func()        // closes it
 
 	mu      sync.Mutex
 	members map[*fanout.Conn]*compile.Member
@@ -38,13 +38,13 @@ type registrar struct {
 func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 	open := make(chan struct{})
 	return &registrar{
-		compiler: c,
-		allClusters:      settings.AllClusters,
-		dualStack:     settings.DualStack,
-		firstState:     open,
-		setReady:   sync.OnceFunc(func() { close(open) }),
-		members:  map[*fanout.Conn]*compile.Member{},
-		conns:    map[*compile.Member]*fanout.Conn{},
+		compiler:    c,
+		allClusters: settings.AllClusters,
+		dualStack:   settings.DualStack,
+		firstState:  open,
+		setReady:    sync.OnceFunc(func() { close(open) }),
+		members:     map[*fanout.Conn]*compile.Member{},
+		conns:       map[*compile.Member]*fanout.Conn{},
 	}
 }
 
@@ -81,7 +81,7 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 	return conn, nil
 }
 
-// disconnected is told by the hub that a connection has ended.
+// disconnected is called by the hub when a connection has ended.
 func (r *registrar) disconnected(c *fanout.Conn) {
 	r.mu.Lock()
 	m := r.members[c]
@@ -93,7 +93,7 @@ func (r *registrar) disconnected(c *fanout.Conn) {
 	}
 }
 
-// generation is a step of the compiler as the hub takes it.
+// generation converts a step of the compiler for the hub.
 func (r *registrar) generation(s compile.Step, d *state.Delta) fanout.Generation {
 	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed, Changed: s.Changed}
 	r.mu.Lock()
@@ -106,7 +106,7 @@ func (r *registrar) generation(s compile.Step, d *state.Delta) fanout.Generation
 	return g
 }
 
-// factsOf is what a node's metadata says that classes depend on.
+// factsOf returns what a proxy's class depends on, from its node metadata.
 func factsOf(n *serve.Node) (compile.Facts, error) {
 	f := compile.Facts{Address: n.Address.String(), Proxy: scope.Proxy{
 		Namespace: n.Namespace, Name: n.Pod, Labels: model.LabelsOf(n.Metadata.Labels),
@@ -132,8 +132,8 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 	return f, nil
 }
 
-// stackOf is which families of addresses a node says that it has; those of its instance, or else
-// the one in its name.
+// stackOf returns the address families of a node: those of its instance addresses, or else that of
+// the address in its ID.
 func stackOf(n *serve.Node, dual bool) model.Stack {
 	all := n.Metadata.InstanceIPs
 	if len(all) == 0 {
@@ -152,7 +152,7 @@ func stackOf(n *serve.Node, dual bool) model.Stack {
 	return model.IPv4Stack
 }
 
-// placeOf is where a node says that it runs, nil if it does not.
+// placeOf returns where a node runs, nil if it does not say.
 func placeOf(n *serve.Node) *scope.Place {
 	at := scope.Place{
 		Locality: model.Locality{Region: n.Locality.Region, Zone: n.Locality.Zone, Subzone: n.Locality.SubZone},

@@ -18,9 +18,10 @@ import (
 // localTrustDomain is the trust domain of a mesh that issues no certificates.
 const localTrustDomain = "cluster.local"
 
-// TokenAuthenticator proves who opens a stream by a bearer token: that of a pod of a local mesh.
+// TokenAuthenticator authenticates streams by bearer tokens that Lookup knows: those of the pods of
+// a local mesh.
 type TokenAuthenticator struct {
-	// Lookup tells which workload identity a token stands for.
+	// Lookup returns the identity of a token.
 	Lookup func(token string) (namespace, serviceAccount string, known bool)
 }
 
@@ -42,12 +43,12 @@ func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (ser
 	return serve.Identity{}, errors.New("want the token of a pod of this mesh in the metadata authorization: Bearer …")
 }
 
-// ReviewAuthenticator proves who opens a stream by a bearer token that the Kubernetes API server
-// vouches for.
+// ReviewAuthenticator authenticates streams by bearer tokens that the Kubernetes API server
+// verifies.
 type ReviewAuthenticator struct {
 	Review func(ctx context.Context, token string) (tokenreview.Account, error)
-	// Trusted is the address of a listener where who brings no token is nobody in particular and
-	// believed, as of one on a loopback address. Nil trusts nobody.
+	// Trusted is the address of a listener that accepts clients without a token, as on a loopback
+	// address. Such a client has no identity and is believed. Nil trusts nobody.
 	Trusted net.Addr
 }
 

@@ -13,18 +13,19 @@ import (
 type Config struct {
 	// DebounceAfter is the quiet period that ends a batch of changes (PILOT_DEBOUNCE_AFTER, 100ms).
 	DebounceAfter time.Duration
-	// DebounceMax is the longest that a change waits for its batch (PILOT_DEBOUNCE_MAX, 10s).
+	// DebounceMax is the longest wait of a change for its batch (PILOT_DEBOUNCE_MAX, 10s).
 	DebounceMax time.Duration
-	// DebounceEarly, unless it is 0, lets the first change after a quiet go at once, a removal
-	// after so long, and endpoints at a pace of their own, with at least so long between them
+	// DebounceEarly lets the first change after a quiet period leave at once, a removal after this
+	// time, and endpoints separately with at least this time between them. 0 turns that off
 	// (LATEEN_DEBOUNCE_EARLY, 20ms; 0 if PILOT_DEBOUNCE_AFTER is set).
 	DebounceEarly time.Duration
-	// DebounceMoves is for how long an endpoint is kept that an EndpointSlice has lost and no other
-	// one has got yet, while its Pod runs (LATEEN_DEBOUNCE_MOVES, 2s; 0 is not at all).
+	// DebounceMoves is how long an endpoint is kept that one EndpointSlice has lost and no other
+	// has got yet, while its Pod runs (LATEEN_DEBOUNCE_MOVES, 2s; 0 turns that off).
 	DebounceMoves time.Duration
-	// EDSDebounce tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE, true).
+	// EDSDebounce is set if changes of endpoints are debounced too (PILOT_ENABLE_EDS_DEBOUNCE,
+	// true).
 	EDSDebounce bool
-	// SendUnhealthy tells whether endpoints that are not ready are sent, marked as such
+	// SendUnhealthy is set if endpoints that are not ready are sent too, marked as unhealthy
 	// (PILOT_SEND_UNHEALTHY_ENDPOINTS, false).
 	SendUnhealthy bool
 	// PushThrottle is how many pushes may be under way at a time (PILOT_PUSH_THROTTLE, 0: from the
@@ -35,27 +36,26 @@ type Config struct {
 	MaxRequestsPerSecond float64
 	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 4 MiB).
 	MaxRecvMsgSize int
-	// TokenAudiences are those of which a proxy's token must have one (TOKEN_AUDIENCES, istio-ca).
+	// TokenAudiences are the accepted audiences of a proxy's token (TOKEN_AUDIENCES, istio-ca).
 	TokenAudiences []string
 	// AllClusters gives gateways the clusters of all services that are exported to them, not only
-	// those that their routes lead to (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
+	// those that their routes name (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
 	AllClusters bool
-	// DualStack lets proxies with addresses of two families listen on both, and call endpoints by
+	// DualStack lets proxies with addresses of both families listen on both, and call endpoints at
 	// either (ISTIO_DUAL_STACK, false).
 	DualStack bool
-	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off (the opposites of LATEEN_ENABLE_VHDS
-	// and LATEEN_ENABLE_LEDS, true): all proxies get whole route tables, and whole lists of
-	// endpoints.
+	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off: all proxies get whole route tables and
+	// whole lists of endpoints (the opposites of LATEEN_ENABLE_VHDS and LATEEN_ENABLE_LEDS, true).
 	WholeRoutes, WholeEndpoints bool
-	// IngressNamespace is where the Service of Ingresses' gateways is (K8S_INGRESS_NS; empty: the
-	// root namespace).
+	// IngressNamespace is the namespace of the Ingress gateways' Service (K8S_INGRESS_NS; empty
+	// stands for the root namespace).
 	IngressNamespace string
-	// Status says which objects have a status written (PILOT_ENABLE_STATUS): those with problems,
+	// Status says which objects get a status (PILOT_ENABLE_STATUS): by default those with problems,
 	// all if it is true, none if it is false.
 	Status StatusOf
 }
 
-// StatusOf says which objects have a status written.
+// StatusOf says which objects get a status.
 type StatusOf string
 
 // The values of StatusOf.
@@ -65,8 +65,8 @@ const (
 	StatusOfNone     StatusOf = "none"
 )
 
-// FromEnv reads the settings through lookup, which is os.LookupEnv in a process. A value that
-// cannot be read is an error that names the variable, the value and what would be right.
+// FromEnv reads the settings through lookup, which is os.LookupEnv in a process. The error of an
+// invalid value names the variable, the value and what would be right.
 func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 	r := reader{lookup: lookup}
 	c := Config{
@@ -136,7 +136,7 @@ func words(s string) ([]string, error) {
 	return all, nil
 }
 
-// namespace reads the name of one (RFC 1123 label).
+// namespace reads the name of a namespace (RFC 1123 label).
 func namespace(s string) (string, error) {
 	if problems := validation.IsDNS1123Label(s); len(problems) > 0 {
 		return "", fmt.Errorf("want the name of a namespace")

@@ -1,4 +1,4 @@
-// Package config owns the settings that a process reads once at its start: the PILOT_* variables of
-// Istio that Lateen honours, with Istio's defaults, as one immutable value. It imports nothing of
-// Lateen; nothing else reads the environment for settings.
+// Package config owns the settings that a process reads once at its start, as one immutable value:
+// the PILOT_* variables of Istio that Lateen supports, with Istio's defaults, and Lateen's own. It
+// imports nothing of Lateen. Nothing else reads settings from the environment.
 package config

@@ -1,4 +1,4 @@
-// Package terminal writes for people: tables that fit the window, colours where they are wanted,
-// and one line of progress that renews itself. To a file or a pipe it writes the same words
-// plainly. It imports nothing of Lateen.
+// Package terminal writes for people: tables that fit the window, colours, and one progress line
+// that is redrawn in place. To a file or a pipe it writes the same text plainly. It imports nothing
+// of Lateen.
 package terminal

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// gap is the space between columns; narrowest is what a column keeps when the window is too small
-// for all.
+// gap is the space between columns; narrowest is the least width of a column when the window is
+// too small for all.
 const (
 	gap       = 2
 	narrowest = 6
@@ -19,15 +19,15 @@ type Cell struct {
 	Style Style
 }
 
-// Table is rows under a header. Columns are as wide as their widest cell; where that is too wide
-// for the window, the widest columns give way and their cells end in an ellipsis. To a file or a
-// pipe nothing is cut.
+// Table is rows under a header. A column is as wide as its widest cell. If the table is too wide
+// for the window, the widest columns shrink and their cells end in an ellipsis. To a file or a pipe
+// nothing is cut.
 type Table struct {
 	Header []string
 	Rows   [][]Cell
 }
 
-// Row adds cells without style.
+// Row adds a row of cells without style.
 func (t *Table) Row(texts ...string) {
 	row := make([]Cell, len(texts))
 	for i, text := range texts {
@@ -77,7 +77,8 @@ func columnWidths(rows [][]Cell) []int {
 	return widths
 }
 
-// shrink takes columns from the widest until the row fits, or no column can give more.
+// shrink narrows the widest column, one character at a time, until the row fits or every column is
+// at its least width.
 func shrink(widths []int, window int) {
 	if len(widths) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Style is how a piece of text is marked.
+// Style is how a text is shown.
 type Style uint8
 
 // The styles. Each means one thing everywhere: what is fine, what needs a look, what is broken.
@@ -28,11 +28,11 @@ const (
 // sgr are the ANSI codes (ECMA-48, SGR) of the styles.
 var sgr = [...]string{Plain: "", Bold: "1", Faint: "2", Good: "32", Warn: "33", Bad: "31"}
 
-// fallbackWidth is assumed where nobody knows the window's.
+// fallbackWidth is the width if the window's is unknown.
 const fallbackWidth = 100
 
-// Writer writes whole lines. It is safe for concurrent use: lines do not mix, and none lands in the
-// progress line.
+// Writer writes whole lines. It is safe for concurrent use: lines do not mix, nor with the progress
+// line.
 type Writer struct {
 	mu       sync.Mutex
 	out      io.Writer
@@ -52,7 +52,7 @@ func New(out io.Writer, getenv func(string) string) *Writer {
 	return w
 }
 
-// Width is the window's, in columns.
+// Width returns the window's width in columns.
 func (w *Writer) Width() int {
 	if w.file == nil {
 		return fallbackWidth
@@ -64,7 +64,7 @@ func (w *Writer) Width() int {
 	return width
 }
 
-// Paint marks text with a style, where colours are wanted.
+// Paint adds a style to text, if colours are on.
 func (w *Writer) Paint(s Style, text string) string {
 	if !w.colours || s == Plain || text == "" {
 		return text
@@ -81,9 +81,9 @@ func (w *Writer) Line(format string, args ...any) {
 	w.draw()
 }
 
-// Paragraph writes a prefix and a styled text. Where the text is too long for the window it goes on
-// in lines of their own, broken between words and indented by the prefix's width; to a file or a
-// pipe it stays one line.
+// Paragraph writes a prefix and a styled text. A text that is too long for the window is broken
+// between words, and the further lines are indented by the width of the prefix. To a file or a pipe
+// it stays one line.
 func (w *Writer) Paragraph(prefix string, s Style, text string) {
 	lines := []string{text}
 	indent := utf8.RuneCountInString(prefix)
@@ -99,8 +99,8 @@ func (w *Writer) Paragraph(prefix string, s Style, text string) {
 	w.Line("%s", strings.Join(lines, "\n"))
 }
 
-// Wrap breaks text between words such that no line has more columns than given, but for words that
-// alone have more.
+// Wrap breaks text between words into lines of at most the given columns. A word that is longer has
+// a line of its own.
 func Wrap(text string, columns int) []string {
 	if utf8.RuneCountInString(text) <= columns {
 		return []string{text}
@@ -121,9 +121,9 @@ func Wrap(text string, columns int) []string {
 	return append(lines, line)
 }
 
-// Progress shows what is being done now in a line that the next call replaces; an empty text takes
-// it away. Where lines cannot be replaced, each new text is a line of its own, unless it differs
-// from the last in digits alone (a count that goes on).
+// Progress shows what is being done in a line that the next call replaces. An empty text removes
+// it. Where lines cannot be replaced, each text is a line of its own, unless it differs from the
+// last only in digits (a count).
 func (w *Writer) Progress(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,8 +142,8 @@ func (w *Writer) Progress(text string) {
 // barWidth is how many characters a bar has between its brackets.
 const barWidth = 24
 
-// Bar shows how far something is that is done in steps, as Progress does: on a terminal with a bar
-// before the count. With all = 0 the end is not known, and the label stands alone.
+// Bar shows the progress of something that is done in steps, as Progress does. On a terminal a bar
+// precedes the count. With all = 0 the end is unknown, and only the label is shown.
 func (w *Writer) Bar(label string, done, all int) {
 	if all <= 0 {
 		w.Progress(label)
@@ -178,7 +178,7 @@ func (w *Writer) draw() {
 	}
 }
 
-// cut shortens text to a number of columns, with an ellipsis for what is gone.
+// cut shortens text to a number of columns. An ellipsis stands for what is missing.
 func cut(text string, columns int) string {
 	if utf8.RuneCountInString(text) <= columns {
 		return text
