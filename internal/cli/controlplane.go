@@ -111,7 +111,7 @@ func sendStatus(ctx context.Context, line *link.Source, p *app.Pipeline, changed
 	}
 	standing := p.Problems()
 	n := statusMessage{Problems: &standing}
-	for line.Tell(n) == nil {
+	for line.Send(n) == nil {
 		select {
 		case <-ctx.Done():
 			return

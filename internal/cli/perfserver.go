@@ -87,13 +87,13 @@ func servePerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, n
 // sendPerfStatus sends the child's addresses, and then that it accepts proxies. The pipeline ends
 // when the link is broken.
 func sendPerfStatus(ctx context.Context, line *link.Source, pipeline *app.Pipeline, news controlplane.ChildStatus) {
-	if line.Tell(news) != nil {
+	if line.Send(news) != nil {
 		return
 	}
 	select {
 	case <-pipeline.Opened():
 		news.Open = true
-		_ = line.Tell(news)
+		_ = line.Send(news)
 	case <-ctx.Done():
 	}
 }

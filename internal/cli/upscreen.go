@@ -136,7 +136,7 @@ func (m *mesh) table(s *local.Snapshot) {
 		m.out.Line("%s: nothing to run yet: want a Deployment or a Pod", m.o.dir)
 	}
 	m.unready(s)
-	for _, e := range s.Entrances {
+	for _, e := range s.LoadBalancers {
 		if e.Address.IsValid() && e.HTTP {
 			m.out.Line("gateway  %s   (%s/%s)", m.out.Paint(terminal.Bold, e.URL()), e.Namespace, e.Service)
 		}

@@ -13,7 +13,7 @@ import (
 type target struct{ url, host, path string }
 
 // checkTargets returns the paths of routes for hosts that are served at a gateway's port.
-func checkTargets(entrances []local.Entrance, w *state.Snapshot) []target {
+func checkTargets(entrances []local.LoadBalancer, w *state.Snapshot) []target {
 	var targets []target
 	for _, e := range entrances {
 		if !e.Address.IsValid() || !e.HTTP {
@@ -37,7 +37,7 @@ func checkTargets(entrances []local.Entrance, w *state.Snapshot) []target {
 }
 
 // portOf returns the Service port of an entry point, or a zero one.
-func portOf(w *state.Snapshot, e local.Entrance) model.ServicePort {
+func portOf(w *state.Snapshot, e local.LoadBalancer) model.ServicePort {
 	for svc := range w.Claims(model.Resolve(e.Service, e.Namespace, w.Mesh.Domain)) {
 		for _, p := range svc.Ports {
 			if p.Name == e.Port {

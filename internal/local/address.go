@@ -17,8 +17,9 @@ const (
 	podRange      = 32
 	appRange      = 64
 	outboundRange = 96
-	// nobodyRange is never bound: whoever answers there listens on all addresses.
-	nobodyRange = 127
+	// unusedRange is never bound by this runtime. A process that answers there listens on all
+	// addresses.
+	unusedRange = 127
 
 	// AdminPort is where each Envoy's admin interface listens, on the outbound address.
 	AdminPort = 15000
@@ -32,11 +33,11 @@ const (
 // slots is how many pods the ranges hold: the third byte is free, the fourth is 1 to 254.
 const slots = 256 * 254
 
-// maxProbes bounds the search for free addresses. Many failures in a row mean that a process holds
-// a port on all addresses, which no further search would cure.
+// maxProbes limits the search for free addresses. After that many failures a process probably holds
+// a port on all addresses, and no further search would help.
 const maxProbes = 64
 
-// addresses are what one pod has. App equals Pod where no sidecar stands in between.
+// addresses are the addresses of one pod. App equals Pod if the pod has no sidecar.
 type addresses struct {
 	slot               uint16
 	Pod, App, Outbound netip.Addr
@@ -52,13 +53,13 @@ func addressesOf(slot uint16) addresses {
 	}
 }
 
-// nobody is the address in line with the others that no process should answer at.
-func (a addresses) nobody() netip.Addr {
+// unused returns the address with the same last bytes at which no process should answer.
+func (a addresses) unused() netip.Addr {
 	pod := a.Pod.As4()
-	return netip.AddrFrom4([4]byte{127, nobodyRange, pod[2], pod[3]})
+	return netip.AddrFrom4([4]byte{127, unusedRange, pod[2], pod[3]})
 }
 
-// allocator hands out addresses. It belongs to the loop's goroutine.
+// allocator assigns addresses. The loop's goroutine owns it.
 type allocator struct {
 	coolDown time.Duration
 	claim    func(addresses, []int32) (io.Closer, error)
@@ -73,9 +74,8 @@ func newAllocator(coolDown time.Duration) *allocator {
 	}
 }
 
-// take returns free addresses on which all ports can be bound. The search starts at a place that
-// depends on the name alone, so that the same pod gets the same addresses in each run, where
-// possible.
+// take returns free addresses on which all ports can be bound. The search begins at a hash of the
+// name, so that a pod gets the same addresses in each run where possible.
 func (a *allocator) take(name string, ports []int32, now time.Time) (addresses, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
@@ -103,7 +103,7 @@ func (a *allocator) take(name string, ports []int32, now time.Time) (addresses, 
 	return addresses{}, fmt.Errorf("no free loopback address: %w", lastErr)
 }
 
-// release gives addresses back; nobody gets them before the cool-down is over.
+// release returns addresses. They are not assigned again before the cool-down is over.
 func (a *allocator) release(addrs addresses, now time.Time) {
 	if claim, ok := a.claims[addrs.slot]; ok {
 		_ = claim.Close()
@@ -117,7 +117,7 @@ func (a *allocator) release(addrs addresses, now time.Time) {
 	a.cooling[addrs.slot] = now.Add(a.coolDown)
 }
 
-// close gives all claims back at the end.
+// close releases all claims.
 func (a *allocator) close() {
 	for slot, claim := range a.claims {
 		_ = claim.Close()
@@ -125,8 +125,8 @@ func (a *allocator) close() {
 	}
 }
 
-// claimAddresses binds everything that the pod will need, then keeps only the claim on the
-// addresses themselves.
+// claimAddresses checks that all ports of the pod can be bound, then keeps only the claim port
+// open.
 func claimAddresses(addrs addresses, ports []int32) (io.Closer, error) {
 	claim, err := listen(addrs.Outbound, claimPort)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// admin talks to one Envoy's admin interface.
+// admin is a client of one Envoy's admin interface.
 type admin struct {
 	base string
 }
@@ -21,17 +21,17 @@ func adminAt(outbound netip.Addr) *admin {
 	return &admin{base: "http://" + netip.AddrPortFrom(outbound, AdminPort).String()}
 }
 
-// envoyReadiness asks Envoy whether it has all that it needs to serve.
+// envoyReadiness returns the probe of an Envoy: it is ready when it has all that it needs to serve.
 func envoyReadiness(outbound netip.Addr) probe {
 	ready := &corev1.HTTPGetAction{Path: "/ready"}
 	return probe{
-		check:  gets(ready, netip.AddrPortFrom(outbound, AdminPort)),
+		check:  httpCheck(ready, netip.AddrPortFrom(outbound, AdminPort)),
 		period: 2 * time.Second, timeout: time.Second, success: 1, failure: 3,
 	}
 }
 
-// failHealthCheck makes Envoy ask its clients to leave: "Connection: close" and GOAWAY on whatever
-// it answers from now on.
+// failHealthCheck makes Envoy ask its clients to leave: it adds "Connection: close" or GOAWAY to
+// its answers from then on.
 func (a *admin) failHealthCheck(ctx context.Context) {
 	body, err := a.call(ctx, http.MethodPost, "/healthcheck/fail")
 	if err == nil {
@@ -39,8 +39,8 @@ func (a *admin) failHealthCheck(ctx context.Context) {
 	}
 }
 
-// awaitIdle returns when no request is in flight and no TCP connection to the app is open, the
-// context ended, or Envoy does not answer.
+// awaitIdle waits until no request is in flight and no TCP connection to the app is open. It gives
+// up if ctx ends or Envoy does not answer.
 func (a *admin) awaitIdle(ctx context.Context) {
 	for {
 		body, err := a.call(ctx, http.MethodGet, "/stats?usedonly&filter=(downstream|upstream)_rq_active$")
@@ -49,7 +49,7 @@ func (a *admin) awaitIdle(ctx context.Context) {
 		}
 		idle := isIdle(body)
 		_ = body.Close()
-		if idle || !sleep(ctx, eager/2) {
+		if idle || !sleep(ctx, fastPeriod/2) {
 			return
 		}
 	}
@@ -67,10 +67,10 @@ func (a *admin) call(ctx context.Context, method, path string) (io.ReadCloser, e
 	return resp.Body, nil
 }
 
-// isIdle reads gauges as the admin interface prints them, "NAME: VALUE" a line. What counts is
-// requests, not HTTP connections, which may idle: those that the app makes and gets, and to the
-// app's own ports also TCP connections, which Envoy counts as requests to its cluster (its
-// statistics of TCP proxies have no such gauge). The admin interface's own do not count.
+// isIdle reads gauges as the admin interface prints them, "NAME: VALUE" a line. It counts requests,
+// not HTTP connections, which may idle: those that the app makes and gets. To the app's own ports
+// it counts TCP connections too, which Envoy reports as requests to the cluster (its statistics of
+// TCP proxies have no such gauge). It ignores the admin interface itself.
 func isIdle(stats io.Reader) bool {
 	lines := bufio.NewScanner(stats)
 	for lines.Scan() {

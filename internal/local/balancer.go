@@ -20,9 +20,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// balancers are what a cloud would give to Services of type LoadBalancer: each of their ports is
-// open on 127.0.0.1, at an address that stays while gateway pods come and go. They belong to the
-// loop's goroutine.
+// balancers are the load balancers that a cloud would provide for Services of type LoadBalancer.
+// Each port of such a Service is open on 127.0.0.1, at an address that stays while gateway pods
+// come and go. The loop's goroutine owns them.
 type balancers struct {
 	ctx       context.Context
 	freePorts bool
@@ -40,20 +40,20 @@ func newBalancers(ctx context.Context, freePorts bool) *balancers {
 	return &balancers{ctx: ctx, freePorts: freePorts, byPort: map[balancerKey]*balancer{}}
 }
 
-// wait returns when all connections have ended; their context must have.
+// wait returns when all connections have ended. Their context must have ended before.
 func (b *balancers) wait() { b.running.Wait() }
 
-// balancer forwards connections to the ready endpoints of one port, in turn.
+// balancer forwards connections to the ready endpoints of one port, round robin.
 type balancer struct {
-	entrance Entrance
+	info     LoadBalancer
 	listener net.Listener
 	stop     context.CancelFunc
 	next     atomic.Uint32
 	targets  atomic.Pointer[[]netip.AddrPort]
 }
 
-// openEntrances brings the balancers in line with Services and endpoints.
-func (l *loop) openEntrances(backends map[string][]backend) {
+// syncBalancers opens and closes balancers according to the Services, and updates their targets.
+func (l *loop) syncBalancers(backends map[string][]backend) {
 	b := l.balancers
 	b.problems = nil
 	wanted := map[balancerKey]bool{}
@@ -99,7 +99,7 @@ func readyTargets(s *corev1.Service, p corev1.ServicePort, backends []backend) (
 	return out
 }
 
-// open listens for a port unless it does already.
+// open listens for a port if nothing does yet.
 func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	if b.byPort[key] != nil {
 		return
@@ -120,7 +120,7 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	ctx, stop := context.WithCancel(b.ctx)
 	opened := &balancer{
 		listener: listener, stop: stop,
-		entrance: Entrance{
+		info: LoadBalancer{
 			Namespace: key.service.Namespace, Service: key.service.Name, Port: p.Name, HTTP: isHTTP(&p),
 			Address: netip.MustParseAddrPort(listener.Addr().String()),
 		},
@@ -131,8 +131,7 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	b.running.Go(func() { opened.serve(ctx, &b.running) })
 }
 
-// listen opens a port for an entrance. Low ones, which only root may open, are tried 8000 higher
-// too.
+// listen opens a port. For a port that only root may open it tries the port 8000 higher, too.
 func (b *balancers) listen(port int32) (net.Listener, error) {
 	host := netip.MustParseAddr(hostIP)
 	if b.freePorts {
@@ -145,19 +144,20 @@ func (b *balancers) listen(port int32) (net.Listener, error) {
 	return listener, err
 }
 
-func (b *balancers) entrances() []Entrance {
-	var out []Entrance
+func (b *balancers) list() []LoadBalancer {
+	var out []LoadBalancer
 	for _, opened := range b.byPort {
-		out = append(out, opened.entrance)
+		out = append(out, opened.info)
 	}
-	slices.SortFunc(out, func(a, b Entrance) int {
+	slices.SortFunc(out, func(a, b LoadBalancer) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service),
 			a.Address.Compare(b.Address))
 	})
 	return out
 }
 
-// serve accepts until the context ends. A connection that finds no ready endpoint is closed.
+// serve accepts connections until the context ends. It closes a connection if there is no ready
+// endpoint.
 func (b *balancer) serve(ctx context.Context, running *sync.WaitGroup) {
 	for {
 		conn, err := b.listener.Accept()
@@ -186,7 +186,7 @@ func (b *balancer) forward(ctx context.Context, client net.Conn) {
 	back.Wait()
 }
 
-// dial tries the ready endpoints in turn.
+// dial tries the ready endpoints round robin.
 func (b *balancer) dial(ctx context.Context) (net.Conn, error) {
 	targets := *b.targets.Load()
 	for range targets {
@@ -199,7 +199,7 @@ func (b *balancer) dial(ctx context.Context) (net.Conn, error) {
 	return nil, errors.New("no ready endpoint")
 }
 
-// pipe copies until one side ends, and passes that end on.
+// pipe copies until one side ends, and closes the other side for writing.
 func pipe(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(*net.TCPConn); ok && err == nil {

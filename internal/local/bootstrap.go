@@ -24,12 +24,11 @@ const (
 	clusterID = "Kubernetes" // Istio's name for the only cluster
 	// xdsCluster is the bootstrap's cluster for the control plane, under Istio's name.
 	xdsCluster = "xds-grpc"
-	// ListenerDrain is how long a listener that was replaced or removed serves the connections that
-	// it has.
+	// ListenerDrain is how long a replaced or removed listener serves its connections.
 	ListenerDrain = 5 * time.Second
 )
 
-// bootstrap is all that one Envoy's configuration at start depends on.
+// bootstrap is the input of one Envoy's bootstrap configuration.
 type bootstrap struct {
 	pod      *corev1.Pod
 	addrs    addresses
@@ -41,7 +40,7 @@ type bootstrap struct {
 	version  string
 }
 
-// envoyArgs is the command line for a bootstrap file.
+// envoyArgs returns the command line for a bootstrap file.
 func envoyArgs(binary, file string) []string {
 	return []string{
 		binary, "--config-path", file,
@@ -52,7 +51,7 @@ func envoyArgs(binary, file string) []string {
 	}
 }
 
-// JSON is the bootstrap file's content. It holds the pod's token.
+// JSON returns the content of the bootstrap file. It contains the pod's token.
 func (b bootstrap) JSON() ([]byte, error) {
 	node, err := b.node()
 	if err != nil {
@@ -93,7 +92,7 @@ func runtimeFlags() *bootstrapv3.LayeredRuntime {
 	}}
 }
 
-// nodeID is Istio's: type~address~pod.namespace~DNS domain.
+// nodeID returns the node ID in Istio's form: type~address~pod.namespace~DNS domain.
 func (b bootstrap) nodeID() string {
 	kind := "sidecar"
 	if b.role == roleGateway {
@@ -137,8 +136,8 @@ func (b bootstrap) node() (*corev3.Node, error) {
 	}, nil
 }
 
-// ads is the one stream for everything: delta, the node only in the first message, and a quick
-// return after a restart of the control plane.
+// ads returns the one stream for all types: delta, with the node in the first message only, and a
+// short backoff so that proxies return quickly after a restart of the control plane.
 func (b bootstrap) ads() *corev3.ApiConfigSource {
 	return &corev3.ApiConfigSource{
 		ApiType:                   corev3.ApiConfigSource_DELTA_GRPC,
@@ -210,8 +209,8 @@ func socketAddress(a netip.AddrPort) *corev3.Address {
 	}}}
 }
 
-// localityOf is where a pod says it is: Istio's label istio-locality (region.zone.subzone), or the
-// topology labels that a node would have in a cluster. Nil: nowhere in particular.
+// localityOf returns the locality of a pod: Istio's label istio-locality (region.zone.subzone), or
+// the topology labels that its node would have in a cluster. It is nil without any.
 func localityOf(pod *corev1.Pod) *corev3.Locality {
 	if l := pod.Labels["istio-locality"]; l != "" {
 		parts := strings.SplitN(l, ".", 3)

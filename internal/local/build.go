@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// proxyContainer is the name of the container that Envoy is, as in a cluster.
+	// proxyContainer is the name of Envoy's container, as in a cluster.
 	proxyContainer = "istio-proxy"
 	// sampleImage is the image, with any tag, that runs the built-in sample server.
 	sampleImage = "lateen/sample"
 )
 
-// fault is a mistake somewhere in a pod's specification, relative to the container or the
+// specProblem is a mistake in a pod's specification. Its path is relative to the container or the
 // specification.
-type fault struct {
+type specProblem struct {
 	severity             source.Severity
 	path, value, message string
 	want                 string
 }
 
-// broken makes faults errors: they keep the pod from starting.
-func broken(faults []fault, prefix string) []fault {
-	for i := range faults {
-		faults[i].severity = source.Error
-		faults[i].path = strings.TrimSuffix(prefix+"."+faults[i].path, ".")
+// asErrors makes problems errors, which keep the pod from starting.
+func asErrors(problems []specProblem, prefix string) []specProblem {
+	for i := range problems {
+		problems[i].severity = source.Error
+		problems[i].path = strings.TrimSuffix(prefix+"."+problems[i].path, ".")
 	}
-	return faults
+	return problems
 }
 
-// launch is one process to run and keep running.
-type launch struct {
+// processSpec is one process to run and keep running.
+type processSpec struct {
 	container string
 	argv      []string
 	env       []string
@@ -47,12 +47,12 @@ type launch struct {
 	liveness  *probe
 	restart   corev1.RestartPolicy
 	grace     time.Duration // from SIGTERM to SIGKILL
-	// files, if not nil, opens what the process inherits beside its output, as descriptors from 3
-	// on; they are closed here once it runs.
+	// files opens further files that the process inherits, as descriptors from 3 on; nil for none.
+	// The runtime closes them once the process runs.
 	files func() ([]*os.File, error)
 }
 
-// podRole is what a pod is made of; the names follow Istio's node types.
+// podRole is the kind of a pod. The names follow Istio's node types.
 type podRole uint8
 
 const (
@@ -61,8 +61,8 @@ const (
 	roleBare                   // app alone
 )
 
-// roleOf reads Istio's injection labels and annotations. A directory is meshed unless it says
-// otherwise: `lateen up` is opt-out.
+// roleOf reads Istio's injection labels and annotations. Without any a pod gets a sidecar: `lateen
+// up` is opt-out.
 func roleOf(meta *corev1.Pod, namespace *corev1.Namespace) podRole {
 	if slices.Contains(strings.Split(meta.Annotations["inject.istio.io/templates"], ","), "gateway") {
 		return roleGateway
@@ -80,50 +80,54 @@ func roleOf(meta *corev1.Pod, namespace *corev1.Namespace) podRole {
 	return roleSidecar
 }
 
-// builder turns containers into launches.
+// builder makes processSpecs of containers.
 type builder struct {
-	in      surroundings
+	in      envInputs
 	role    podRole
 	self    string
 	workDir string
 	grace   time.Duration
 }
 
-// launches are the pod's processes without its Envoy. With a fault that is an error the pod cannot
-// start.
-func (b builder) launches() ([]launch, []fault) {
+// processSpecs returns the pod's processes without its Envoy. The pod cannot start if one of the
+// problems is an error.
+func (b builder) processSpecs() ([]processSpec, []specProblem) {
 	spec := &b.in.pod.Spec
-	faults := leftOut(spec)
-	var out []launch
+	problems := unsupported(spec)
+	var out []processSpec
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
 		if c.Name == proxyContainer {
 			continue
 		}
-		l, fs := b.launch(c)
+		l, fs := b.processSpec(c)
 		if len(fs) > 0 {
-			faults = append(faults, broken(fs, fmt.Sprintf("containers[%d]", i))...)
+			problems = append(problems, asErrors(fs, fmt.Sprintf("containers[%d]", i))...)
 			continue
 		}
 		out = append(out, l)
 	}
-	if len(out) == 0 && b.role != roleGateway && len(faults) == 0 {
-		faults = append(faults, fault{severity: source.Error, path: "containers", message: "there is nothing to run",
-			want: "a container with a command"})
+	if len(out) == 0 && b.role != roleGateway && len(problems) == 0 {
+		problems = append(problems, specProblem{
+			severity: source.Error,
+			path:     "containers",
+			message:  "there is nothing to run",
+			want:     "a container with a command",
+		})
 	}
-	return out, faults
+	return out, problems
 }
 
-func (b builder) launch(c *corev1.Container) (launch, []fault) {
-	env, faults := containerEnv(b.in, c)
-	l := launch{container: c.Name, env: env.list(), restart: b.in.pod.Spec.RestartPolicy, grace: b.grace}
+func (b builder) processSpec(c *corev1.Container) (processSpec, []specProblem) {
+	env, problems := containerEnv(b.in, c)
+	l := processSpec{container: c.Name, env: env.list(), restart: b.in.pod.Spec.RestartPolicy, grace: b.grace}
 	switch image, _, _ := strings.Cut(c.Image, ":"); {
 	case len(c.Command) > 0:
 		l.argv = slices.Clone(c.Command)
 	case strings.TrimPrefix(image, "docker.io/") == sampleImage:
 		l.argv = []string{b.self, "sample"}
 	default:
-		faults = append(faults, fault{
+		problems = append(problems, specProblem{
 			path:    "image",
 			value:   c.Image,
 			message: "images are not pulled: there is nothing to run",
@@ -138,23 +142,23 @@ func (b builder) launch(c *corev1.Container) (launch, []fault) {
 	if !filepath.IsAbs(l.dir) {
 		l.dir = filepath.Join(b.workDir, l.dir)
 	}
-	var fs []fault
-	of := probed{app: b.in.addrs.App, env: l.env, dir: l.dir}
+	var fs []specProblem
+	of := probeTarget{app: b.in.addrs.App, env: l.env, dir: l.dir}
 	l.readiness, fs = readinessOf(c, of)
-	faults = append(faults, fs...)
+	problems = append(problems, fs...)
 	if ports := containerPorts(&corev1.PodSpec{Containers: []corev1.Container{*c}}); b.in.sidecar &&
 		b.in.addrs.Pod.IsValid() && len(ports) > 0 {
-		l.readiness.check = keepsToItself(l.readiness.check, b.in.addrs, ports)
+		l.readiness.check = onlyOnAppAddress(l.readiness.check, b.in.addrs, ports)
 	}
 	l.liveness, fs = livenessOf(c, of)
-	return l, append(faults, fs...)
+	return l, append(problems, fs...)
 }
 
-// leftOut warns of what a cluster would do and this runtime does not.
-func leftOut(spec *corev1.PodSpec) []fault {
-	var out []fault
+// unsupported warns of fields that a cluster would use and this runtime does not.
+func unsupported(spec *corev1.PodSpec) []specProblem {
+	var out []specProblem
 	warn := func(path, message string) {
-		out = append(out, fault{path: path, message: message, want: "no such field"})
+		out = append(out, specProblem{path: path, message: message, want: "no such field"})
 	}
 	if len(spec.InitContainers) > 0 {
 		warn("initContainers", "init containers are not run")
@@ -171,7 +175,7 @@ func leftOut(spec *corev1.PodSpec) []fault {
 	return out
 }
 
-// containerPorts are the TCP ports that the pod's containers declare, Envoy's own left out.
+// containerPorts returns the TCP ports that the pod's containers declare.
 func containerPorts(spec *corev1.PodSpec) []int32 {
 	var out []int32
 	for _, c := range spec.Containers {

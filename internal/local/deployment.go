@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// replica is what planning needs to know of one pod of a Deployment.
+// replica is what planRollout needs to know of one pod of a Deployment.
 type replica struct {
 	ordinal     int
 	hash        string
@@ -22,7 +22,7 @@ type replica struct {
 	terminating bool
 }
 
-// rollout is the input of planRollout: what is wanted, and what there is.
+// rollout is the input of planRollout: what is wanted and what exists.
 type rollout struct {
 	replicas int
 	surge    int // how many pods more than replicas there may be during an update
@@ -52,9 +52,9 @@ func rolloutOf(d *appsv1.Deployment) rollout {
 	return r
 }
 
-// planRollout says how many pods of the wanted template to start and which pods to stop now; called
-// again after each change it leads from any state to exactly the wanted replicas, and never below
-// that many ready pods if they were there.
+// planRollout returns how many pods of the wanted template to start and which pods to stop now.
+// Called again after each change, it leads from any state to exactly the wanted replicas. If that
+// many pods are ready, it never goes below.
 func planRollout(r rollout) (start int, stop []replica) {
 	var current, old []replica
 	terminating := 0
@@ -79,7 +79,8 @@ func planRollout(r rollout) (start int, stop []replica) {
 	return max(0, start), append(stop, replaced(old, r.replicas-ready(current))...)
 }
 
-// excess are the pods beyond the wanted number: those that are not ready first, then the youngest.
+// excess returns the pods beyond the wanted number: first those that are not ready, then the
+// youngest.
 func excess(pods []replica, want int) []replica {
 	if len(pods) <= want {
 		return nil
@@ -89,8 +90,8 @@ func excess(pods []replica, want int) []replica {
 	return sorted[:len(sorted)-want]
 }
 
-// replaced are the old pods that nobody needs any more: those that do not serve, and the ready ones
-// beyond the gap that the new ones leave.
+// replaced returns the old pods that are no longer needed: those that are not ready, and the ready
+// ones beyond what the new ones still lack.
 func replaced(old []replica, gap int) []replica {
 	sorted := slices.Clone(old)
 	slices.SortFunc(sorted, dispensableFirst)
@@ -119,10 +120,11 @@ func ready(pods []replica) int {
 	return n
 }
 
-// nameAlphabet is what Kubernetes makes generated names of: no vowels, so no words.
+// nameAlphabet is the alphabet of Kubernetes' generated names. It has no vowels, so that no words
+// arise.
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// templateHash tells templates apart; it is the value of the label pod-template-hash.
+// templateHash returns the value of the label pod-template-hash.
 func templateHash(t *corev1.PodTemplateSpec) string {
 	encoded, err := json.Marshal(t)
 	if err != nil { // cannot happen: the type has only plain fields
@@ -131,8 +133,8 @@ func templateHash(t *corev1.PodTemplateSpec) string {
 	return safeHash(9, string(encoded))
 }
 
-// podName is the name of one replica: the same for the same Deployment, template and ordinal, in
-// every run.
+// podName returns the name of one replica. It is the same in every run for the same Deployment,
+// template and ordinal.
 func podName(deployment, hash string, ordinal int) string {
 	return fmt.Sprintf("%s-%s-%s", deployment, hash, safeHash(5, deployment, hash, fmt.Sprint(ordinal)))
 }

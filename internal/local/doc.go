@@ -1,15 +1,14 @@
-// Package local plays the kubelet for a laptop: it runs the Deployments and Pods of a source as
-// processes on loopback addresses, each with an Envoy of its own, without root, Docker or
-// Kubernetes.
+// Package local is the kubelet of a laptop: it runs the Deployments and Pods of a source as processes
+// on loopback addresses, each with an Envoy of its own, without root, Docker or Kubernetes.
 //
-//	directory ──► Runtime ──► pipeline           objects pass through; Pods and EndpointSlices are added,
-//	                 │                           exactly as an API server would deliver them
-//	                 ├── workers: processes, probes, Envoys (report to the loop, own no state of it)
+//	directory ──► Runtime ──► pipeline           objects pass through; Pods and EndpointSlices are
+//	                 │                           added as an API server would deliver them
+//	                 ├── workers: processes, probes, Envoys (they report to the loop)
 //	                 └── balancers: a Service of type LoadBalancer listens on 127.0.0.1
 //
-// One goroutine, the loop, owns all state: which pods there are, where they stand, what was
-// published. Planning (roll-outs, endpoints, environments, bootstraps) is pure functions beside it.
-// The package imports api/kinds, source and nothing else of Lateen.
+// One goroutine, the loop, owns all state: the pods, how far each is, and what was published.
+// Planning (roll-outs, endpoints, environments, bootstraps) is pure functions. The package imports
+// api/kinds and source.
 //
 // # Addresses
 //
@@ -32,7 +31,7 @@
 //
 // # Ends
 //
-// Each process leads a process group, which ends as a whole with it and with the runtime. If the
-// runtime itself is killed, the kernel (Linux) ends the processes that it started; what those had
-// started in turn is then on its own.
+// Each process leads a process group, which ends with it and with the runtime. If the runtime itself
+// is killed, the kernel (Linux) kills the processes that it started, but not those that these had
+// started in turn.
 package local

@@ -14,7 +14,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
-// backend is a pod as endpoints see it.
+// backend is a pod with what its endpoints depend on.
 type backend struct {
 	pod         *corev1.Pod
 	ready       bool
@@ -22,7 +22,7 @@ type backend struct {
 	closed      []int32 // ports at which its Envoy should listen and does not yet
 }
 
-// selects reports whether the Service is served by a pod.
+// selects reports whether a Service selects a pod.
 func selects(s *corev1.Service, pod *corev1.Pod) bool {
 	return hasEndpoints(s) && s.Namespace == pod.Namespace &&
 		labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels))
@@ -32,8 +32,8 @@ func hasEndpoints(s *corev1.Service) bool {
 	return len(s.Spec.Selector) > 0 && s.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// endpointSlices are the slices of a Service. As in a cluster, pods whose named ports have
-// different numbers stand in different slices; there is always at least one, named SERVICE-local.
+// endpointSlices returns the slices of a Service. As in a cluster, pods whose named ports have
+// different numbers are in different slices. There is always at least one, named SERVICE-local.
 func endpointSlices(s *corev1.Service, backends []backend) []*discoveryv1.EndpointSlice {
 	if !hasEndpoints(s) {
 		return nil
@@ -116,8 +116,8 @@ func endpointOf(s *corev1.Service, b backend, ports []discoveryv1.EndpointPort) 
 	return e
 }
 
-// resolvePorts are the Service's ports as this pod has them; a named port that the pod lacks is
-// left out.
+// resolvePorts returns the Service's ports with the numbers of this pod. A named port that the pod
+// lacks is left out.
 func resolvePorts(s *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
 	var out []discoveryv1.EndpointPort
 	for _, p := range s.Spec.Ports {
@@ -159,7 +159,7 @@ func portsKey(ports []discoveryv1.EndpointPort) string {
 	return key
 }
 
-// targetPorts are the TCP ports at which any of the services reaches the pod.
+// targetPorts returns the TCP ports of the pod that any of the services use.
 func targetPorts(services map[string]*corev1.Service, pod *corev1.Pod) []int32 {
 	var out []int32
 	for _, s := range services {

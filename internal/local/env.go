@@ -10,12 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// inherited are the caller's variables that containers get: what any local program needs to run at
-// all.
+// inherited are the caller's variables that containers get: what any local program needs.
 var inherited = []string{"PATH", "HOME", "USER", "SHELL", "TMPDIR", "LANG", "LC_ALL", "TZ", "GOCOVERDIR"}
 
-// surroundings is all that the environment of a pod's containers is made of.
-type surroundings struct {
+// envInputs is what the environment of a pod's containers depends on.
+type envInputs struct {
 	pod     *corev1.Pod // with names, labels and annotations as published
 	addrs   addresses
 	sidecar bool
@@ -25,7 +24,7 @@ type surroundings struct {
 	configMaps map[string]*corev1.ConfigMap
 }
 
-// environment is an ordered set of variables.
+// environment is an ordered map of variables.
 type environment struct {
 	names  []string
 	values map[string]string
@@ -51,7 +50,7 @@ func (e *environment) list() []string {
 	return out
 }
 
-// inherit is what any process gets of the caller's environment.
+// inherit returns the variables that every process gets of the caller's environment.
 func inherit(environ []string) *environment {
 	env := &environment{values: map[string]string{}}
 	for _, kv := range environ {
@@ -62,29 +61,29 @@ func inherit(environ []string) *environment {
 	return env
 }
 
-// containerEnv is the environment of one container, in Kubernetes' order: what the runtime gives,
-// services, envFrom, env; later ones win and may refer to earlier ones. Faults name what is
-// missing.
-func containerEnv(in surroundings, c *corev1.Container) (*environment, []fault) {
+// containerEnv returns the environment of one container, in Kubernetes' order: what the runtime
+// sets, services, envFrom, env. Later variables win and may refer to earlier ones. The problems
+// name what is missing.
+func containerEnv(in envInputs, c *corev1.Container) (*environment, []specProblem) {
 	env := inherit(in.environ)
-	in.setOwn(env)
-	in.setServices(env)
-	var faults []fault
+	in.setPodVars(env)
+	in.setServiceVars(env)
+	var problems []specProblem
 	for i, from := range c.EnvFrom {
-		faults = append(faults, in.setFrom(env, &from, fmt.Sprintf("envFrom[%d]", i))...)
+		problems = append(problems, in.setFrom(env, &from, fmt.Sprintf("envFrom[%d]", i))...)
 	}
 	for i := range c.Env {
 		if f := in.setVar(env, &c.Env[i]); f != nil {
 			f.path = fmt.Sprintf("env[%d].%s", i, f.path)
-			faults = append(faults, *f)
+			problems = append(problems, *f)
 		}
 	}
-	return env, faults
+	return env, problems
 }
 
-// setOwn sets what a container must know of its place. An app that ignores LATEEN_APP_ADDRESS and
-// listens on all addresses collides with its own Envoy.
-func (in surroundings) setOwn(env *environment) {
+// setPodVars sets what a container must know of its addresses. An app that ignores
+// LATEEN_APP_ADDRESS and listens on all addresses collides with its own Envoy.
+func (in envInputs) setPodVars(env *environment) {
 	env.set("HOSTNAME", in.pod.Name)
 	env.set("POD_IP", in.addrs.Pod.String())
 	env.set("LATEEN_APP_ADDRESS", in.addrs.App.String())
@@ -99,10 +98,10 @@ func (in surroundings) setOwn(env *environment) {
 	env.set("no_proxy", "")
 }
 
-// setServices sets <SERVICE>_SERVICE_HOST and _PORT for ports that are not HTTP: those are called
-// through the listener that the Envoy opens for them on the outbound address. HTTP is called by
-// name through the proxy.
-func (in surroundings) setServices(env *environment) {
+// setServiceVars sets <SERVICE>_SERVICE_HOST and _PORT for ports that are not HTTP. The app calls
+// them through listeners of its Envoy on the outbound address. It calls HTTP services by name
+// through the proxy.
+func (in envInputs) setServiceVars(env *environment) {
 	if !in.sidecar {
 		return
 	}
@@ -146,10 +145,10 @@ func isHTTP(p *corev1.ServicePort) bool {
 	return false
 }
 
-func (in surroundings) setFrom(env *environment, from *corev1.EnvFromSource, path string) []fault {
+func (in envInputs) setFrom(env *environment, from *corev1.EnvFromSource, path string) []specProblem {
 	switch {
 	case from.SecretRef != nil:
-		return []fault{{path: path + ".secretRef", value: from.SecretRef.Name, message: "Secrets are not read",
+		return []specProblem{{path: path + ".secretRef", value: from.SecretRef.Name, message: "Secrets are not read",
 			want: "configMapRef"}}
 	case from.ConfigMapRef != nil:
 		ref := from.ConfigMapRef
@@ -158,8 +157,12 @@ func (in surroundings) setFrom(env *environment, from *corev1.EnvFromSource, pat
 			if ref.Optional != nil && *ref.Optional {
 				return nil
 			}
-			return []fault{{path: path + ".configMapRef.name", value: ref.Name, message: "there is no such ConfigMap",
-				want: oneOf(in.configMaps)}}
+			return []specProblem{{
+				path:    path + ".configMapRef.name",
+				value:   ref.Name,
+				message: "there is no such ConfigMap",
+				want:    oneOf(in.configMaps),
+			}}
 		}
 		for _, k := range slices.Sorted(maps.Keys(m.Data)) {
 			env.set(from.Prefix+k, m.Data[k])
@@ -168,7 +171,7 @@ func (in surroundings) setFrom(env *environment, from *corev1.EnvFromSource, pat
 	return nil
 }
 
-func (in surroundings) setVar(env *environment, v *corev1.EnvVar) *fault {
+func (in envInputs) setVar(env *environment, v *corev1.EnvVar) *specProblem {
 	if v.ValueFrom == nil {
 		env.set(v.Name, expand(v.Value, env.lookup))
 		return nil
@@ -184,13 +187,13 @@ func (in surroundings) setVar(env *environment, v *corev1.EnvVar) *fault {
 	return nil
 }
 
-// valueFrom reads a variable's source; ok is false when an optional one is absent.
-func (in surroundings) valueFrom(from *corev1.EnvVarSource) (value string, ok bool, f *fault) {
+// valueFrom reads the source of a variable. ok is false if an optional source is absent.
+func (in envInputs) valueFrom(from *corev1.EnvVarSource) (value string, ok bool, f *specProblem) {
 	switch {
 	case from.FieldRef != nil:
 		value, ok = in.field(from.FieldRef.FieldPath)
 		if !ok {
-			return "", false, &fault{
+			return "", false, &specProblem{
 				path:    "fieldRef.fieldPath",
 				value:   from.FieldRef.FieldPath,
 				message: "not a field that can be referred to",
@@ -202,28 +205,32 @@ func (in surroundings) valueFrom(from *corev1.EnvVarSource) (value string, ok bo
 	case from.ConfigMapKeyRef != nil:
 		return in.configMapKey(from.ConfigMapKeyRef)
 	}
-	return "", false, &fault{path: "", message: "only fieldRef and configMapKeyRef are read", want: "one of them"}
+	return "", false, &specProblem{path: "", message: "only fieldRef and configMapKeyRef are read", want: "one of them"}
 }
 
-func (in surroundings) configMapKey(ref *corev1.ConfigMapKeySelector) (string, bool, *fault) {
+func (in envInputs) configMapKey(ref *corev1.ConfigMapKeySelector) (string, bool, *specProblem) {
 	optional := ref.Optional != nil && *ref.Optional
 	m, ok := in.configMaps[ref.Name]
 	if !ok {
 		if optional {
 			return "", false, nil
 		}
-		return "", false, &fault{path: "configMapKeyRef.name", value: ref.Name, message: "there is no such ConfigMap",
-			want: oneOf(in.configMaps)}
+		return "", false, &specProblem{
+			path:    "configMapKeyRef.name",
+			value:   ref.Name,
+			message: "there is no such ConfigMap",
+			want:    oneOf(in.configMaps),
+		}
 	}
 	value, ok := m.Data[ref.Key]
 	if !ok && !optional {
-		return "", false, &fault{path: "configMapKeyRef.key", value: ref.Key,
+		return "", false, &specProblem{path: "configMapKeyRef.key", value: ref.Key,
 			message: "ConfigMap " + ref.Name + " has no such key", want: oneOf(m.Data)}
 	}
 	return value, ok, nil
 }
 
-func (in surroundings) field(path string) (string, bool) {
+func (in envInputs) field(path string) (string, bool) {
 	if key, ok := subscript(path, "metadata.labels"); ok {
 		return in.pod.Labels[key], true
 	}
@@ -249,7 +256,7 @@ func (in surroundings) field(path string) (string, bool) {
 	return "", false
 }
 
-// subscript reads the KEY of PREFIX['KEY'].
+// subscript returns the KEY of PREFIX['KEY'].
 func subscript(path, prefix string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(path, prefix+"['")
 	if !ok {

@@ -2,9 +2,8 @@ package local
 
 import "strings"
 
-// expand replaces $(NAME) by the variable's value, as Kubernetes does in command, args and env:
-// $$(NAME) stands for the text $(NAME), a name that is not defined stays as it is written, and so
-// does a lone $.
+// expand replaces $(NAME) by the variable's value, as Kubernetes does in command, args and env.
+// $$(NAME) stands for the text $(NAME). An undefined name and a lone $ stay as they are.
 func expand(s string, lookup func(string) (string, bool)) string {
 	var b strings.Builder
 	for {
@@ -20,7 +19,8 @@ func expand(s string, lookup func(string) (string, bool)) string {
 	}
 }
 
-// expandAt handles s that begins with a $ and is longer than that; width is how much of it is done.
+// expandAt expands at the start of s, which begins with $ and is longer than that. width is how
+// much of s it consumed.
 func expandAt(s string, lookup func(string) (string, bool)) (replacement string, width int) {
 	switch s[1] {
 	case '$':

@@ -13,7 +13,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// declared is an object and where it stands.
+// declared is an object and its origin.
 type declared[T any] struct {
 	object T
 	origin string
@@ -27,7 +27,7 @@ type inputs struct {
 	accounts    map[source.Key]bool
 	services    map[string]map[string]*corev1.Service // namespace → name
 	configMaps  map[string]map[string]*corev1.ConfigMap
-	// serviceOrigins tell where Services stand, for problems.
+	// serviceOrigins are the origins of Services, for problems.
 	serviceOrigins map[source.Key]string
 }
 
@@ -43,8 +43,8 @@ func newInputs() *inputs {
 	}
 }
 
-// apply takes one change in. It is true when the runtime publishes the object itself: a Pod gets
-// its status first.
+// apply takes a change. It returns true if the runtime publishes the object itself: a Pod, which
+// gets a status first.
 func (in *inputs) apply(c source.Change) (own bool) {
 	switch c.Key.Kind {
 	case kinds.Deployment:
@@ -68,7 +68,7 @@ func (in *inputs) apply(c source.Change) (own bool) {
 	return false
 }
 
-// move notes where an object stands now.
+// move updates the origin of an object.
 func (in *inputs) move(p source.Place) {
 	if d, ok := in.deployments[p.Key]; ok {
 		d.origin = p.Origin
@@ -117,7 +117,7 @@ func (in *inputs) hasAccount(namespace, name string) bool {
 	return name == "default" || in.accounts[source.Key{Kind: kinds.ServiceAccount, Namespace: namespace, Name: name}]
 }
 
-// owner is a Deployment or a bare Pod, as something that pods are made from.
+// owner is a Deployment or a bare Pod: what pods are made from.
 type owner struct {
 	key    source.Key
 	origin string
@@ -129,7 +129,7 @@ type owner struct {
 	template bool // a Deployment: pods get names of their own
 }
 
-// owners are all owners in order.
+// owners returns all owners in a fixed order.
 func (in *inputs) owners() []owner {
 	var out []owner
 	for key, d := range in.deployments {

@@ -17,8 +17,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// loop owns all state of a runtime. Each round takes an event or reports in, plans what follows,
-// tells the world, and only then lets workers act on it: a pod is known before its Envoy calls, and
+// loop owns all state of a runtime. Each round takes an event or reports, plans what follows,
+// publishes that, and only then lets workers act. So a pod is known before its Envoy connects, and
 // leaves the endpoints before it drains.
 type loop struct {
 	runtime *Runtime
@@ -30,15 +30,15 @@ type loop struct {
 	events  chan source.Event // unbuffered: the upstream waits until an event was taken
 	reports chan report       // unbuffered: a worker waits until its report was taken
 
-	in        *inputs
-	synced    bool
-	pods      map[source.Key]*pod
-	addresses *allocator
-	balancers *balancers
-	companion *companion // nil: there is none
-	published map[source.Key]metav1.Object
-	problems  map[string][]source.Problem // by report origin
-	wake      time.Time                   // when to look again though nothing happened; zero: never
+	in           *inputs
+	synced       bool
+	pods         map[source.Key]*pod
+	addresses    *allocator
+	balancers    *balancers
+	controlPlane *controlPlaneRecord // nil: there is none
+	published    map[source.Key]metav1.Object
+	problems     map[string][]source.Problem // by report origin
+	wake         time.Time                   // when to look again though nothing happened; zero: never
 }
 
 func newLoop(ctx context.Context, r *Runtime, sink source.Sink, s *spawner) *loop {
@@ -57,13 +57,13 @@ func newLoop(ctx context.Context, r *Runtime, sink source.Sink, s *spawner) *loo
 		problems:  map[string][]source.Problem{},
 	}
 	if r.opts.ControlPlane != nil {
-		l.companion = newCompanion(r.opts, s)
-		l.workers.Go(func() { l.companion.run(ctx, l.reports) })
+		l.controlPlane = newControlPlaneRecord(r.opts, s)
+		l.workers.Go(func() { l.controlPlane.run(ctx, l.reports) })
 	}
 	return l
 }
 
-// run returns when the context has ended and with it all workers.
+// run returns when the context has ended, and all workers with it.
 func (l *loop) run(ctx context.Context) {
 	defer l.addresses.close()
 	defer l.balancers.wait()
@@ -76,10 +76,10 @@ func (l *loop) run(ctx context.Context) {
 			timer.Stop()
 			return
 		case e := <-l.events:
-			out = l.take(e)
+			out = l.passThrough(e)
 		case r := <-l.reports:
-			l.hear(r)
-			l.hearMore()
+			l.handleReport(r)
+			l.drainReports()
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -94,8 +94,8 @@ func (l *loop) untilWake() time.Duration {
 	return max(0, time.Until(l.wake))
 }
 
-// take is the part of an event that passes through.
-func (l *loop) take(e source.Event) source.Event {
+// passThrough takes an event, and returns the part of it that is published unchanged.
+func (l *loop) passThrough(e source.Event) source.Event {
 	out := source.Event{Reports: slices.Clone(e.Reports), Moved: e.Moved, Synced: e.Synced}
 	for _, p := range e.Moved {
 		l.in.move(p)
@@ -109,21 +109,21 @@ func (l *loop) take(e source.Event) source.Event {
 	return out
 }
 
-// hearMore takes the reports that wait already, so that they make one event.
-func (l *loop) hearMore() {
+// drainReports takes the reports that wait already, so that they make one event.
+func (l *loop) drainReports() {
 	for {
 		select {
 		case r := <-l.reports:
-			l.hear(r)
+			l.handleReport(r)
 		default:
 			return
 		}
 	}
 }
 
-func (l *loop) hear(r report) {
-	if l.companion != nil && r.pod == "" {
-		l.companion.hear(r, l.notify)
+func (l *loop) handleReport(r report) {
+	if l.controlPlane != nil && r.pod == "" {
+		l.controlPlane.handleReport(r, l.notify)
 		return
 	}
 	p := l.byUID(r.pod)
@@ -131,7 +131,7 @@ func (l *loop) hear(r report) {
 		return // its end was reported already
 	}
 	wasReady := p.isReady()
-	if n, tell := p.hear(r); tell {
+	if n, tell := p.handleReport(r); tell {
 		l.notify(n)
 	}
 	switch isReady := p.isReady(); {
@@ -145,11 +145,11 @@ func (l *loop) hear(r report) {
 		}
 	}
 	if p.ended {
-		l.bury(p)
+		l.remove(p)
 	}
 }
 
-// byUID finds a pod by incarnation: a late report must not reach a successor of the same name.
+// byUID finds a pod by its UID: a late report must not reach a successor of the same name.
 func (l *loop) byUID(uid types.UID) *pod {
 	for _, p := range l.pods {
 		if p.object.UID == uid {
@@ -164,7 +164,7 @@ func (l *loop) notify(n Notice) {
 	l.opts.Notify(n)
 }
 
-// round plans, tells the world, and lets workers act.
+// round plans, publishes, and lets workers act.
 func (l *loop) round(ctx context.Context, out source.Event) {
 	now := time.Now()
 	l.wake = time.Time{}
@@ -176,7 +176,7 @@ func (l *loop) round(ctx context.Context, out source.Event) {
 		l.sink(out)
 	}
 	for _, p := range starting {
-		l.launch(ctx, p)
+		l.startWorker(ctx, p)
 	}
 	for _, p := range leaving {
 		l.terminate(p)
@@ -185,7 +185,7 @@ func (l *loop) round(ctx context.Context, out source.Event) {
 	l.runtime.publish(l.snapshot(now))
 }
 
-// plan makes new pods and marks those that must go, which it returns.
+// plan makes new pods, and marks and returns those that must terminate.
 func (l *loop) plan(now time.Time) (leaving []*pod) {
 	mark := func(p *pod) {
 		if p.terminating == nil {
@@ -235,8 +235,8 @@ func (l *loop) planDeployment(o owner, now time.Time, mark func(*pod)) {
 	}
 }
 
-// planPod keeps one pod for a Pod object. A changed one is replaced once the old has ended: they
-// have the same name.
+// planPod keeps one pod for a Pod object. A changed one is replaced when the old one has ended,
+// since both have the same name.
 func (l *loop) planPod(o owner, now time.Time, mark func(*pod)) {
 	p := l.pods[o.key]
 	switch {
@@ -251,8 +251,8 @@ func (l *loop) sortedPods() []*pod {
 	return slices.SortedFunc(maps.Values(l.pods), func(a, b *pod) int { return a.key().Compare(b.key()) })
 }
 
-// bury forgets a pod that has ended.
-func (l *loop) bury(p *pod) {
+// remove forgets a pod that has ended, and releases what it had.
+func (l *loop) remove(p *pod) {
 	delete(l.pods, p.key())
 	if p.started {
 		l.opts.Tokens.revoke(p.token)
@@ -261,10 +261,10 @@ func (l *loop) bury(p *pod) {
 	}
 }
 
-// terminate ends a pod in order; one that never started is gone at once.
+// terminate ends a pod in order. One that never started is removed at once.
 func (l *loop) terminate(p *pod) {
 	if !p.started {
-		l.bury(p)
+		l.remove(p)
 		l.wakeAt(time.Now()) // its objects are withdrawn in the next round
 		return
 	}
@@ -278,7 +278,7 @@ func (l *loop) wakeAt(t time.Time) {
 	}
 }
 
-// closed are the ports at which services expect the pod's Envoy and it does not listen yet.
+// closed returns the ports that services use and at which the pod's Envoy does not listen yet.
 func (l *loop) closed(p *pod, now time.Time) []int32 {
 	wanted := targetPorts(l.in.services[p.object.Namespace], p.object)
 	p.want(wanted, now)
@@ -289,17 +289,17 @@ func (l *loop) closed(p *pod, now time.Time) []int32 {
 	return closed
 }
 
-// watchPorts tells each Envoy's worker at which ports the services expect it to listen, of those
-// where it was not seen to yet.
+// watchPorts tells each Envoy's worker which ports to watch: those that services use and that have
+// not opened yet.
 func (l *loop) watchPorts() {
 	for _, p := range l.pods {
 		if p.started && p.role != roleBare && p.terminating == nil {
-			p.worker.want(p.unseen(targetPorts(l.in.services[p.object.Namespace], p.object)))
+			p.worker.want(p.notYetOpen(targetPorts(l.in.services[p.object.Namespace], p.object)))
 		}
 	}
 }
 
-// addObjects adds what changed of the runtime's own objects.
+// addObjects adds the runtime's own objects that have changed.
 func (l *loop) addObjects(out *source.Event, now time.Time) {
 	objects := map[source.Key]metav1.Object{}
 	backends := map[string][]backend{} // by namespace
@@ -331,10 +331,10 @@ func (l *loop) addObjects(out *source.Event, now time.Time) {
 		}
 	}
 	l.published = objects
-	l.openEntrances(backends)
+	l.syncBalancers(backends)
 }
 
-// origin is where the manifest of a pod stands; endpoints have none.
+// origin returns where the manifest of a pod stands. Endpoints have no origin.
 func (l *loop) origin(key source.Key) string {
 	p := l.pods[key]
 	if p == nil {
@@ -344,9 +344,9 @@ func (l *loop) origin(key source.Key) string {
 }
 
 func (l *loop) snapshot(now time.Time) *Snapshot {
-	s := &Snapshot{Synced: l.synced, Entrances: l.balancers.entrances()}
-	if l.companion != nil {
-		s.ControlPlane = l.companion.status()
+	s := &Snapshot{Synced: l.synced, LoadBalancers: l.balancers.list()}
+	if l.controlPlane != nil {
+		s.ControlPlane = l.controlPlane.status()
 	}
 	for _, p := range l.sortedPods() {
 		s.Pods = append(s.Pods, p.status(l.closed(p, now)))

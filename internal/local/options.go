@@ -11,16 +11,16 @@ import (
 
 // Options is what a Runtime needs from its caller. Zero durations take the defaults stated.
 type Options struct {
-	// Envoy is the path of the Envoy binary; like all paths here it may be relative to where New is
-	// called.
+	// Envoy is the path of the Envoy binary. Like all paths here it may be relative to the caller's
+	// working directory.
 	Envoy string
 	// Self is the path of the running lateen binary; containers of the image lateen/sample run
 	// "Self sample ARGS".
 	Self string
-	// StateDir takes bootstraps and logs; a second runtime on the same directory is refused.
+	// StateDir is the directory of bootstraps and logs. A second runtime on the same directory is
+	// refused.
 	StateDir string
-	// WorkDir is the working directory of containers that name none, and what relative ones start
-	// from.
+	// WorkDir is the working directory of containers that name none; relative ones start from it.
 	WorkDir string
 	// Environ is the caller's environment; containers inherit only what every local program needs
 	// of it (PATH, HOME, …).
@@ -28,31 +28,31 @@ type Options struct {
 	// XDS is the control plane's plaintext xDS address, which each Envoy connects to with its
 	// token.
 	XDS netip.AddrPort
-	// IstioVersion is what proxies claim in their node metadata (ISTIO_VERSION).
+	// IstioVersion is the ISTIO_VERSION in the node metadata of proxies.
 	IstioVersion string
-	// Tokens takes each pod's token while the pod lives. Nil: proxies get tokens that nobody can
-	// look up.
+	// Tokens has each pod's token while the pod lives. Nil: proxies get tokens that nobody can
+	// verify.
 	Tokens *Tokens
-	// Notify gets one-line events. It is called from the loop, so it must not block. Nil: nobody is
-	// told.
+	// Notify is called with one-line events. The loop calls it, so it must not block. Nil: nobody
+	// is told.
 	Notify func(Notice)
 	// Settled returns once every connected proxy has accepted configuration that covers all that
 	// the runtime has delivered so far, and names those proxies ("pod.namespace"). Nil: a
-	// terminating pod serves for Farewell, whatever proxies know.
+	// terminating pod serves for SettleTimeout, whatever proxies know.
 	Settled func(ctx context.Context) (proxies []string, err error)
-	// ControlPlane is run beside the pods and started again when it ends; nil if the control plane
-	// is not a process of its own.
-	ControlPlane *Companion
+	// ControlPlane is run beside the pods and restarted when it ends; nil if the control plane is
+	// not a process of its own.
+	ControlPlane *ControlPlaneProcess
 
-	// FreePorts opens the entrances at free ports instead of those that their Services name, for a
-	// runtime beside another.
+	// FreePorts opens load balancers at free ports instead of their Services' ports, for a runtime
+	// beside another.
 	FreePorts bool
 
-	// Farewell bounds how long a terminating pod waits until every proxy knows that it goes: 30 s,
-	// within which a control plane that died is back. terminationGracePeriodSeconds bounds it too.
-	Farewell time.Duration
-	// Drain bounds how long a terminating pod then goes on serving the requests and connections
-	// that it has: 5 s.
+	// SettleTimeout limits how long a terminating pod waits until every proxy knows that it leaves:
+	// 30 s, within which a control plane that died is back. terminationGracePeriodSeconds limits it
+	// too.
+	SettleTimeout time.Duration
+	// Drain limits how long a terminating pod then finishes its requests and connections: 5 s.
 	Drain time.Duration
 	// Grace caps terminationGracePeriodSeconds, the time from SIGTERM to SIGKILL: 5 s.
 	Grace time.Duration
@@ -62,8 +62,8 @@ type Options struct {
 	// Backoff is the pause before a crashed process is started again; it doubles up to MaxBackoff:
 	// 500 ms, 30 s.
 	Backoff, MaxBackoff time.Duration
-	// ListenWait is how long the endpoint of a ready pod is held back until its Envoy listens at
-	// the service's port: 10 s.
+	// ListenWait is how long the endpoint of a ready pod is withheld until its Envoy listens at the
+	// service's port: 10 s.
 	ListenWait time.Duration
 }
 
@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 			*d = v
 		}
 	}
-	orElse(&o.Farewell, 30*time.Second)
+	orElse(&o.SettleTimeout, 30*time.Second)
 	orElse(&o.Drain, 5*time.Second)
 	orElse(&o.Grace, 5*time.Second)
 	orElse(&o.CoolDown, 30*time.Second)

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// AppAddress and OutboundAddress are the annotations that say where a pod's process listens,
-	// and where its Envoy takes the process's own calls.
+	// AppAddress and OutboundAddress are annotations of a pod: the address of its process, and the
+	// one at which its Envoy takes the process's own calls.
 	AppAddress      = "lateen.io/app-address"
 	OutboundAddress = "lateen.io/outbound-address"
 
-	// revisionLabel tells the pods of one roll-out from those of another, as in a cluster.
+	// revisionLabel distinguishes the pods of one roll-out from those of another, as in a cluster.
 	revisionLabel = "pod-template-hash"
 	nodeName      = "local"
 	hostIP        = "127.0.0.1"
@@ -60,16 +60,16 @@ type container struct {
 	ready    bool
 	finished bool
 	failed   bool
-	why      string // why it is not ready
+	reason   string // reason it is not ready
 }
 
-// port is one at which the pod's Envoy should listen.
+// port is a port at which the pod's Envoy should listen.
 type port struct {
 	wanted time.Time // since when
 	open   bool      // it was seen to listen, by the Envoy that runs now
 }
 
-// newPod makes the record of a pod that an owner wants.
+// newPod returns the record of a pod that an owner wants.
 func newPod(o owner, ordinal int, namespace *corev1.Namespace, now time.Time) *pod {
 	object := &corev1.Pod{ObjectMeta: *o.meta.DeepCopy(), Spec: *o.spec.DeepCopy()}
 	object.Namespace, object.Name = o.key.Namespace, o.key.Name
@@ -100,8 +100,7 @@ func setKey(m *map[string]string, key, value string) {
 	(*m)[key] = value
 }
 
-// assign gives the pod its addresses. Without a sidecar nothing stands between the pod's address
-// and its process.
+// assign sets the pod's addresses. Without a sidecar the process listens at the pod's address.
 func (p *pod) assign(a addresses) {
 	if p.role == roleBare {
 		a.App = a.Pod
@@ -117,7 +116,7 @@ func (p *pod) key() source.Key {
 
 func (p *pod) name() string { return p.object.Namespace + "/" + p.object.Name }
 
-// graceWithin is the pod's terminationGracePeriodSeconds, at most the cap.
+// graceWithin returns the pod's terminationGracePeriodSeconds, or the limit if that is less.
 func (p *pod) graceWithin(limit time.Duration) time.Duration {
 	grace := defaultGrace
 	if s := p.object.Spec.TerminationGracePeriodSeconds; s != nil {
@@ -135,14 +134,14 @@ func (p *pod) container(name string) *container {
 	return nil
 }
 
-// isReady: each process runs and is well, Envoy among them.
+// isReady reports whether all processes, Envoy among them, are ready.
 func (p *pod) isReady() bool {
 	return p.started && len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *container) bool {
 		return !c.ready
 	})
 }
 
-// want records the ports at which services reach the pod.
+// want records the ports that services use.
 func (p *pod) want(ports []int32, now time.Time) {
 	for _, n := range ports {
 		if p.ports[n] == nil {
@@ -151,15 +150,15 @@ func (p *pod) want(ports []int32, now time.Time) {
 	}
 }
 
-// unseen are those of the wanted ports at which the pod's Envoy was not seen to listen.
-func (p *pod) unseen(wanted []int32) []int32 {
+// notYetOpen returns the wanted ports at which the pod's Envoy has not been seen to listen.
+func (p *pod) notYetOpen(wanted []int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(wanted), func(n int32) bool { return p.ports[n] != nil && p.ports[n].open })
 }
 
-// closedPorts are those of the wanted ports at which others would find nobody yet, and the time
-// until which they are waited for: after it the endpoint is announced all the same, so that a port
-// which the Envoy never opens becomes an error that callers see. A gateway counts as open with any
-// one port: which of its Service's ports it opens is up to Gateways.
+// closedPorts returns the wanted ports at which Envoy does not listen yet, and when to stop waiting
+// for them. After that time the endpoint is announced all the same, so that a port which Envoy
+// never opens becomes an error that callers see. One open port is enough for a gateway: which ports
+// of its Service it opens depends on Gateways.
 func (p *pod) closedPorts(wanted []int32, wait time.Duration, now time.Time) (closed []int32, until time.Time) {
 	if p.role == roleBare || p.readySince.IsZero() {
 		return nil, time.Time{}
@@ -187,8 +186,9 @@ func (p *pod) closedPorts(wanted []int32, wait time.Duration, now time.Time) (cl
 	return closed, until
 }
 
-// hear takes in what the worker reports, and says whether people should hear of it.
-func (p *pod) hear(r report) (n Notice, tell bool) {
+// handleReport updates the pod by a report of its worker. tell is set if people should see the
+// notice.
+func (p *pod) handleReport(r report) (n Notice, tell bool) {
 	n = Notice{Pod: p.name(), Container: r.container, Text: r.text, Tail: r.tail}
 	switch c := p.container(r.container); {
 	case r.kind == portOpen:
@@ -199,7 +199,7 @@ func (p *pod) hear(r report) (n Notice, tell bool) {
 		p.ended = true
 		n.Text, tell = "stopped", true
 	case c != nil:
-		tell, n.Bad = c.hear(r)
+		tell, n.Bad = c.handleReport(r)
 		if c.name == proxyContainer && c.pid == 0 {
 			for _, port := range p.ports {
 				port.open = false // the next Envoy opens them anew
@@ -209,29 +209,29 @@ func (p *pod) hear(r report) (n Notice, tell bool) {
 	return n, tell
 }
 
-// hear takes in what the process's supervisor reports, and says whether people should hear of it,
-// and as something bad.
-func (c *container) hear(r report) (tell, bad bool) {
+// handleReport updates the container by a report of its supervisor. tell is set if people should be
+// told, bad if it is a failure.
+func (c *container) handleReport(r report) (tell, bad bool) {
 	switch r.kind {
 	case processStarted:
-		c.pid, c.why = r.pid, "starting"
+		c.pid, c.reason = r.pid, "starting"
 	case processReady:
-		c.ready, c.why = true, ""
+		c.ready, c.reason = true, ""
 	case processUnready:
-		c.ready, c.why = false, r.text
+		c.ready, c.reason = false, r.text
 	case processCrashed:
-		c.ready, c.pid, c.why = false, 0, r.text
+		c.ready, c.pid, c.reason = false, 0, r.text
 		c.restarts++
 		return true, true
 	case processFinished:
-		c.ready, c.pid, c.why, c.finished, c.failed = false, 0, r.text, true, r.failed
+		c.ready, c.pid, c.reason, c.finished, c.failed = false, 0, r.text, true, r.failed
 		return true, r.failed
 	}
 	return false, false
 }
 
-// why is what a person should know about a pod that is not ready; empty when it is.
-func (p *pod) why(closed []int32) string {
+// reason returns why a pod is not ready, for people; empty if it is ready.
+func (p *pod) reason(closed []int32) string {
 	if len(closed) > 0 {
 		return fmt.Sprintf("its Envoy does not listen at %s yet", netip.AddrPortFrom(p.addrs.Pod, uint16(closed[0])))
 	}
@@ -239,8 +239,8 @@ func (p *pod) why(closed []int32) string {
 		return p.blocked
 	}
 	for _, c := range p.containers {
-		if !c.ready && c.why != "" {
-			return fmt.Sprintf("%s: %s", c.name, c.why)
+		if !c.ready && c.reason != "" {
+			return fmt.Sprintf("%s: %s", c.name, c.reason)
 		}
 	}
 	return ""

@@ -16,53 +16,53 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// eager is how often a process that has not been ready yet is asked, whatever its probe's period:
-// on a laptop, people wait for it.
-const eager = 100 * time.Millisecond
+// fastPeriod is the period of probes until a process is ready for the first time, whatever its own
+// period: on a laptop people wait for it.
+const fastPeriod = 100 * time.Millisecond
 
-// check asks a process once whether it is well.
+// check asks a process once whether it is healthy.
 type check func(ctx context.Context) error
 
 // probe is a check and its timing.
 type probe struct {
 	check            check // nil: well as soon as it runs
 	once             bool  // not asked again after the first success
-	wellAtFirst      bool  // counts as well before the first answer
+	initiallyHealthy bool  // counts as well before the first answer
 	delay            time.Duration
 	period, timeout  time.Duration
 	success, failure int // how many in a row change the mind
 }
 
-// probed is what probes need to know of the process that they ask.
-type probed struct {
+// probeTarget is what probes need to know of their process.
+type probeTarget struct {
 	app netip.Addr
 	env []string
 	dir string
 }
 
-// readinessOf is the container's readiness probe; without one it is ready when its first port
+// readinessOf returns the container's readiness probe. Without one it is ready when its first port
 // accepts connections.
-func readinessOf(c *corev1.Container, of probed) (probe, []fault) {
+func readinessOf(c *corev1.Container, of probeTarget) (probe, []specProblem) {
 	if c.ReadinessProbe == nil {
-		p := probe{once: true, period: eager, timeout: time.Second, success: 1, failure: 1}
+		p := probe{once: true, period: fastPeriod, timeout: time.Second, success: 1, failure: 1}
 		if ports := containerPorts(&corev1.PodSpec{Containers: []corev1.Container{*c}}); len(ports) > 0 {
-			p.check = dials(ports[0], of.app)
+			p.check = tcpCheck(ports[0], of.app)
 		}
 		return p, nil
 	}
 	return probeOf(c, c.ReadinessProbe, of, "readinessProbe")
 }
 
-func livenessOf(c *corev1.Container, of probed) (*probe, []fault) {
+func livenessOf(c *corev1.Container, of probeTarget) (*probe, []specProblem) {
 	if c.LivenessProbe == nil {
 		return nil, nil
 	}
-	p, faults := probeOf(c, c.LivenessProbe, of, "livenessProbe")
-	p.wellAtFirst = true
-	return &p, faults
+	p, problems := probeOf(c, c.LivenessProbe, of, "livenessProbe")
+	p.initiallyHealthy = true
+	return &p, problems
 }
 
-func probeOf(c *corev1.Container, p *corev1.Probe, of probed, path string) (probe, []fault) {
+func probeOf(c *corev1.Container, p *corev1.Probe, of probeTarget, path string) (probe, []specProblem) {
 	seconds := func(n int32, orElse int) time.Duration {
 		if n <= 0 {
 			return time.Duration(orElse) * time.Second
@@ -85,33 +85,33 @@ func probeOf(c *corev1.Container, p *corev1.Probe, of probed, path string) (prob
 	check, f := checkOf(c, p, of)
 	if f != nil {
 		f.path = path + "." + f.path
-		return probe{}, []fault{*f}
+		return probe{}, []specProblem{*f}
 	}
 	out.check = check
 	return out, nil
 }
 
-func checkOf(c *corev1.Container, p *corev1.Probe, of probed) (check, *fault) {
+func checkOf(c *corev1.Container, p *corev1.Probe, of probeTarget) (check, *specProblem) {
 	switch {
 	case p.HTTPGet != nil:
 		port, ok := portOf(c, p.HTTPGet.Port)
 		if !ok {
 			return nil, unknownPort("httpGet.port", p.HTTPGet.Port)
 		}
-		return gets(p.HTTPGet, netip.AddrPortFrom(of.app, uint16(port))), nil
+		return httpCheck(p.HTTPGet, netip.AddrPortFrom(of.app, uint16(port))), nil
 	case p.TCPSocket != nil:
 		port, ok := portOf(c, p.TCPSocket.Port)
 		if !ok {
 			return nil, unknownPort("tcpSocket.port", p.TCPSocket.Port)
 		}
-		return dials(port, of.app), nil
+		return tcpCheck(port, of.app), nil
 	case p.Exec != nil && len(p.Exec.Command) > 0:
-		return executes(p.Exec.Command, of), nil
+		return execCheck(p.Exec.Command, of), nil
 	}
-	return nil, &fault{message: "there is nothing to ask", want: "httpGet, tcpSocket or exec"}
+	return nil, &specProblem{message: "there is nothing to ask", want: "httpGet, tcpSocket or exec"}
 }
 
-// portOf resolves a port by number, or by a name that the container gives.
+// portOf resolves a port by its number or by a name that the container declares.
 func portOf(c *corev1.Container, p intstr.IntOrString) (int32, bool) {
 	if p.Type == intstr.Int {
 		return p.IntVal, p.IntVal > 0 && p.IntVal < 1<<16
@@ -124,12 +124,12 @@ func portOf(c *corev1.Container, p intstr.IntOrString) (int32, bool) {
 	return 0, false
 }
 
-func unknownPort(path string, p intstr.IntOrString) *fault {
-	return &fault{path: path, value: p.String(), message: "the container has no such port",
+func unknownPort(path string, p intstr.IntOrString) *specProblem {
+	return &specProblem{path: path, value: p.String(), message: "the container has no such port",
 		want: "a number from 1 to 65535, or the name of one of the container's ports"}
 }
 
-func dials(port int32, at netip.Addr) check {
+func tcpCheck(port int32, at netip.Addr) check {
 	address := net.JoinHostPort(at.String(), strconv.Itoa(int(port)))
 	return func(ctx context.Context) error {
 		var d net.Dialer
@@ -141,15 +141,15 @@ func dials(port int32, at netip.Addr) check {
 	}
 }
 
-// keepsToItself fails a process that listens on all addresses: its Envoy could not have the port,
-// and calls from others would reach the process past its Envoy.
-func keepsToItself(well check, addrs addresses, ports []int32) check {
+// onlyOnAppAddress adds to a check that the process does not listen on all addresses. Its Envoy
+// could not bind the port then, and others could call the process without passing its Envoy.
+func onlyOnAppAddress(well check, addrs addresses, ports []int32) check {
 	return func(ctx context.Context) error {
 		if err := well(ctx); err != nil {
 			return err
 		}
 		for _, port := range ports {
-			if dials(port, addrs.nobody())(ctx) == nil {
+			if tcpCheck(port, addrs.unused())(ctx) == nil {
 				return fmt.Errorf("port %d is open on all addresses: the process must listen at %s alone "+
 					"(LATEEN_APP_ADDRESS), since its Envoy listens at the same port of %s", port, addrs.App, addrs.Pod)
 			}
@@ -158,7 +158,7 @@ func keepsToItself(well check, addrs addresses, ports []int32) check {
 	}
 }
 
-// probeClient follows no proxy and keeps no connection: each probe is a fresh look.
+// probeClient follows no redirects, uses no proxy and keeps no connections.
 var probeClient = &http.Client{
 	Transport: &http.Transport{DisableKeepAlives: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -166,7 +166,7 @@ var probeClient = &http.Client{
 	},
 }
 
-func gets(h *corev1.HTTPGetAction, at netip.AddrPort) check {
+func httpCheck(h *corev1.HTTPGetAction, at netip.AddrPort) check {
 	path := h.Path
 	if path == "" || path[0] != '/' {
 		path = "/" + path
@@ -196,7 +196,7 @@ func gets(h *corev1.HTTPGetAction, at netip.AddrPort) check {
 	}
 }
 
-func executes(command []string, of probed) check {
+func execCheck(command []string, of probeTarget) check {
 	return func(ctx context.Context) error {
 		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 		cmd.Env, cmd.Dir = of.env, of.dir
@@ -210,8 +210,8 @@ func executes(command []string, of probed) check {
 	}
 }
 
-// watch asks until the context ends and tells each change of mind, and why the process is not well
-// yet.
+// watch probes until the context ends. It calls tell with each change of state, and with each new
+// reason why the process is not ready yet.
 func (p probe) watch(ctx context.Context, tell func(well bool, why string)) {
 	if p.check == nil {
 		tell(true, "")
@@ -220,28 +220,28 @@ func (p probe) watch(ctx context.Context, tell func(well bool, why string)) {
 	if !sleep(ctx, p.delay) {
 		return
 	}
-	j := judge{well: p.wellAtFirst}
+	j := probeState{healthy: p.initiallyHealthy}
 	var lastWhy string
 	for {
 		err := p.ask(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		changed := j.hear(err == nil, p)
+		changed := j.record(err == nil, p)
 		why := ""
 		if err != nil {
 			why = err.Error()
 		}
-		if changed || (!j.well && !p.wellAtFirst && why != lastWhy) {
-			tell(j.well, why)
+		if changed || (!j.healthy && !p.initiallyHealthy && why != lastWhy) {
+			tell(j.healthy, why)
 		}
 		lastWhy = why
-		if j.well && p.once {
+		if j.healthy && p.once {
 			return
 		}
 		pause := p.period
-		if !j.well && !p.wellAtFirst {
-			pause = min(pause, eager)
+		if !j.healthy && !p.initiallyHealthy {
+			pause = min(pause, fastPeriod)
 		}
 		if !sleep(ctx, pause) {
 			return
@@ -259,31 +259,31 @@ func (p probe) ask(ctx context.Context) error {
 	return err
 }
 
-// judge turns single answers into a state, by the probe's thresholds.
-type judge struct {
-	well  bool
-	inRow int // answers in a row that speak against the present state
+// probeState turns single answers into a state, by the probe's thresholds.
+type probeState struct {
+	healthy bool
+	inRow   int // answers in a row that speak against the present state
 }
 
-// hear reports whether the answer changed the state.
-func (j *judge) hear(good bool, p probe) (changed bool) {
-	if good == j.well {
+// record reports whether the answer changed the state.
+func (j *probeState) record(good bool, p probe) (changed bool) {
+	if good == j.healthy {
 		j.inRow = 0
 		return false
 	}
 	j.inRow++
 	need := p.success
-	if j.well {
+	if j.healthy {
 		need = p.failure
 	}
 	if j.inRow < need {
 		return false
 	}
-	j.well, j.inRow = good, 0
+	j.healthy, j.inRow = good, 0
 	return true
 }
 
-// sleep waits; it is false when the context ended first.
+// sleep waits. It returns false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// process is one running child and everything that it started: they share a process group of their
-// own.
+// process is a running child and everything that it started: they share a process group.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed after the leader was reaped and the rest of the group killed
@@ -23,8 +22,8 @@ type process struct {
 	reaped bool // the process id may belong to somebody else from now on
 }
 
-// startProcess runs a launch with its output appended to a log. Only the spawner calls it.
-func startProcess(l launch, log *os.File) (*process, error) {
+// startProcess starts a process with its output appended to a log. Only the spawner calls it.
+func startProcess(l processSpec, log *os.File) (*process, error) {
 	cmd := exec.Command(l.argv[0], l.argv[1:]...)
 	cmd.Env, cmd.Dir = l.env, l.dir
 	cmd.Stdout, cmd.Stderr = log, log // stdin is /dev/null
@@ -51,8 +50,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// wait reaps the leader. What is left of its group is killed first, while the leader's process id
-// is still taken, so that the signal cannot reach anybody else.
+// wait reaps the leader. It kills the rest of the group before that, while the leader's process ID
+// is still taken, so that the signal cannot reach another process.
 func (p *process) wait() {
 	defer close(p.done)
 	if !awaitExit(p.cmd.Process.Pid) {
@@ -68,7 +67,7 @@ func (p *process) wait() {
 	p.reaped, p.err = true, p.cmd.Wait()
 }
 
-// signal reaches the whole group; after the end it does nothing.
+// signal signals the whole group; after the end it does nothing.
 func (p *process) signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +76,7 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// stop asks the group to end, and ends it when it has not after the grace.
+// stop terminates the group, and kills it after the grace period.
 func (p *process) stop(grace time.Duration) {
 	p.signal(syscall.SIGTERM)
 	t := time.NewTimer(grace)
@@ -90,15 +89,16 @@ func (p *process) stop(grace time.Duration) {
 	}
 }
 
-// spawner starts all processes from one operating-system thread that lives as long as the runtime:
-// a child tied to its parent dies with the thread that started it, not with the process as a whole.
+// spawner starts all processes from one operating-system thread that lives as long as the runtime.
+// The kernel kills a child tied to its parent when the thread that started it dies, not when the
+// process does.
 type spawner struct {
 	requests chan func() // unbuffered: a worker waits its turn
 }
 
 func newSpawner() *spawner { return &spawner{requests: make(chan func())} }
 
-// run serves requests until the context ends; by then every child must have ended.
+// run serves requests until the context ends. Every child must have ended by then.
 func (s *spawner) run(ctx context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -112,7 +112,7 @@ func (s *spawner) run(ctx context.Context) {
 	}
 }
 
-func (s *spawner) start(ctx context.Context, l launch, log *os.File) (p *process, err error) {
+func (s *spawner) start(ctx context.Context, l processSpec, log *os.File) (p *process, err error) {
 	done := make(chan struct{})
 	request := func() {
 		defer close(done)
@@ -130,12 +130,12 @@ func (s *spawner) start(ctx context.Context, l launch, log *os.File) (p *process
 const (
 	tailLines = 10
 	tailBytes = 4 << 10
-	// logLimit is the size beyond which a log is set aside (one generation is kept) when its
-	// process starts again.
+	// logLimit is the size above which a log is renamed when its process restarts. One old log is
+	// kept.
 	logLimit = 10 << 20
 )
 
-// openLog opens a log for appending, and sets a large one aside.
+// openLog opens a log for appending. It renames a large one before.
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > logLimit {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -145,7 +145,7 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
-// tail is the end of what was written to a log since the offset: at most tailLines lines.
+// tail returns the last tailLines lines, at most, that were written to a log since the offset.
 func tail(path string, since int64) []string {
 	f, err := os.Open(path)
 	if err != nil {

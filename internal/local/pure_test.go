@@ -45,7 +45,7 @@ func FuzzExpand(f *testing.F) {
 
 func TestEnvironment(t *testing.T) {
 	yes := true
-	in := surroundings{
+	in := envInputs{
 		pod: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{"app": "web"}},
 			Spec:       corev1.PodSpec{ServiceAccountName: "web", NodeName: "local"},
@@ -70,7 +70,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	all := corev1.EnvFromSource{Prefix: "C_", ConfigMapRef: &corev1.ConfigMapEnvSource{}}
 	all.ConfigMapRef.Name = "c"
-	env, faults := containerEnv(in, &corev1.Container{
+	env, problems := containerEnv(in, &corev1.Container{
 		EnvFrom: []corev1.EnvFromSource{all},
 		Env: []corev1.EnvVar{
 			{Name: "A", Value: "a"}, {Name: "B", Value: "$(A)/$(C_k)/$(LATER)"}, {Name: "LATER", Value: "x"},
@@ -94,10 +94,10 @@ func TestEnvironment(t *testing.T) {
 		_, ok := env.lookup(name)
 		require.False(t, ok, name)
 	}
-	require.Len(t, faults, 2)
-	require.Equal(t, "env[8].valueFrom.configMapKeyRef.key", faults[0].path)
-	require.Equal(t, "one of k", faults[0].want)
-	require.Equal(t, "env[9].valueFrom.fieldRef.fieldPath", faults[1].path)
+	require.Len(t, problems, 2)
+	require.Equal(t, "env[8].valueFrom.configMapKeyRef.key", problems[0].path)
+	require.Equal(t, "one of k", problems[0].want)
+	require.Equal(t, "env[9].valueFrom.fieldRef.fieldPath", problems[1].path)
 }
 
 type claimed struct{ bool }
@@ -274,11 +274,11 @@ func TestEndpointSlices(t *testing.T) {
 
 func TestProbeNeedsConsecutiveResults(t *testing.T) {
 	p := probe{success: 2, failure: 3}
-	var j judge
+	var j probeState
 	var states []bool
 	for _, good := range []bool{true, false, true, true, false, false, true, false, false, false} {
-		j.hear(good, p)
-		states = append(states, j.well)
+		j.record(good, p)
+		states = append(states, j.healthy)
 	}
 	require.Equal(t, []bool{false, false, false, true, true, true, true, true, true, false}, states)
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Runtime runs what a source declares, and stands in the flow as a source of its own: it delivers
-// the upstream's events with Pods and EndpointSlices added. Its methods are safe for concurrent
-// use; it runs once.
+// Runtime runs what a source declares. It is a source itself: it delivers the upstream's events
+// with Pods and EndpointSlices added. Its methods are safe for concurrent use. It runs once.
 type Runtime struct {
 	opts     Options
 	upstream source.Source
@@ -41,7 +40,7 @@ func New(upstream source.Source, opts Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Snapshot is the present state.
+// Snapshot returns the present state.
 func (r *Runtime) Snapshot() *Snapshot { return r.snapshot.Load() }
 
 // Await returns the first snapshot for which the condition holds, or the context's error.
@@ -61,13 +60,12 @@ func (r *Runtime) Await(ctx context.Context, condition func(*Snapshot) bool) (*S
 	}
 }
 
-// settleEvery is the pause between two questions for the proxies that have settled.
-const settleEvery = 50 * time.Millisecond
+// settlePoll is the pause between two calls of Options.Settled.
+const settlePoll = 50 * time.Millisecond
 
-// Settle waits until every Envoy that goes by a configuration has accepted one that covers all that
-// was delivered before: also one that is not connected just now, since the control plane has died
-// and it has not found the new one yet. It fails only with the context. Without Options.Settled it
-// returns at once.
+// Settle waits until every ready Envoy has accepted configuration that covers all that was
+// delivered before. It waits also for an Envoy that is disconnected because the control plane has
+// died. It fails only with the context. Without Options.Settled it returns at once.
 func (r *Runtime) Settle(ctx context.Context) error {
 	if r.opts.Settled == nil {
 		return nil
@@ -81,7 +79,7 @@ func (r *Runtime) Settle(ctx context.Context) error {
 		if err == nil && !slices.ContainsFunc(r.Snapshot().proxies(), lags) {
 			return nil
 		}
-		if !sleep(ctx, settleEvery) {
+		if !sleep(ctx, settlePoll) {
 			return ctx.Err()
 		}
 	}
@@ -95,8 +93,8 @@ func (r *Runtime) publish(s *Snapshot) {
 	r.changed = make(chan struct{})
 }
 
-// Run implements source.Source. It returns when the context has ended, or the upstream failed, and
-// everything that it started has ended.
+// Run implements source.Source. It returns when the context has ended or the upstream has failed,
+// and everything that it started has ended.
 func (r *Runtime) Run(ctx context.Context, sink source.Sink) error {
 	unlock, err := r.prepareState()
 	if err != nil {
@@ -132,8 +130,7 @@ func (r *Runtime) Run(ctx context.Context, sink source.Sink) error {
 	return <-upstream
 }
 
-// prepareState takes the state directory for this runtime alone, and clears what an earlier run
-// left in it.
+// prepareState locks the state directory, and removes what an earlier run left in it.
 func (r *Runtime) prepareState() (unlock func(), err error) {
 	if err := os.MkdirAll(r.opts.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)

@@ -356,12 +356,12 @@ func TestEndLeavesNoProcess(t *testing.T) {
 		content, err := os.ReadFile(pids)
 		family = strings.Fields(string(content))
 		return err == nil && len(family) == 2
-	}, patience, eager)
+	}, patience, fastPeriod)
 	m.stop()
 	for _, pid := range family {
 		n, err := strconv.Atoi(pid)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return gone(n) }, patience, eager)
+		require.Eventually(t, func() bool { return gone(n) }, patience, fastPeriod)
 	}
 }
 
@@ -391,11 +391,11 @@ func TestKilledRuntimeLeavesNoOrphan(t *testing.T) {
 			orphan, err = strconv.Atoi(strings.TrimSpace(string(content)))
 		}
 		return err == nil
-	}, patience, eager)
+	}, patience, fastPeriod)
 	require.False(t, gone(orphan))
 	require.NoError(t, doomed.Process.Kill())
 	_ = doomed.Wait() // it was killed
-	require.Eventually(t, func() bool { return gone(orphan) }, patience, eager)
+	require.Eventually(t, func() bool { return gone(orphan) }, patience, fastPeriod)
 }
 
 func TestListeningOnAllAddressesIsExplained(t *testing.T) {
@@ -430,31 +430,31 @@ func TestProblemsAreReportedAndCleared(t *testing.T) {
 	m.await(t, (*Snapshot).Ready)
 }
 
-func TestEntranceStaysWhileGatewaysChange(t *testing.T) {
+func TestLoadBalancerStaysWhileGatewaysChange(t *testing.T) {
 	change := service("web")
 	s := change.Object.(*corev1.Service)
 	s.Spec.Type = corev1.ServiceTypeLoadBalancer
 	s.Spec.Ports[0].Port, s.Spec.Ports[0].TargetPort.IntVal = 29080, 9080
 	m := run(t, Options{}, change, deployment("web", 1, nil))
-	snapshot := m.await(t, func(s *Snapshot) bool { return s.Ready() && len(s.Entrances) == 1 })
-	require.Equal(t, "http://127.0.0.1:29080", snapshot.Entrances[0].URL())
-	resp, err := http.Get(snapshot.Entrances[0].URL() + "/echo")
+	snapshot := m.await(t, func(s *Snapshot) bool { return s.Ready() && len(s.LoadBalancers) == 1 })
+	require.Equal(t, "http://127.0.0.1:29080", snapshot.LoadBalancers[0].URL())
+	resp, err := http.Get(snapshot.LoadBalancers[0].URL() + "/echo")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.NoError(t, resp.Body.Close())
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestEntrancesBesideAnotherRuntime(t *testing.T) {
+func TestLoadBalancersBesideAnotherRuntime(t *testing.T) {
 	change := service("web")
 	s := change.Object.(*corev1.Service)
 	s.Spec.Type = corev1.ServiceTypeLoadBalancer
 	s.Spec.Ports[0].Port, s.Spec.Ports[0].TargetPort.IntVal = 29081, 9080
-	opened := func(s *Snapshot) bool { return s.Synced && len(s.Entrances) == 1 }
+	opened := func(s *Snapshot) bool { return s.Synced && len(s.LoadBalancers) == 1 }
 	first := run(t, Options{}, change)
 	second := run(t, Options{FreePorts: true}, change)
-	require.Equal(t, "http://127.0.0.1:29081", first.await(t, opened).Entrances[0].URL())
-	require.NotEqual(t, "http://127.0.0.1:29081", second.await(t, opened).Entrances[0].URL())
+	require.Equal(t, "http://127.0.0.1:29081", first.await(t, opened).LoadBalancers[0].URL())
+	require.NotEqual(t, "http://127.0.0.1:29081", second.await(t, opened).LoadBalancers[0].URL())
 }
 
 func TestSecondRuntimeOnTheSameStateIsRefused(t *testing.T) {

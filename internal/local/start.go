@@ -16,18 +16,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// retryAfter is the pause before starting a pod is tried again, when what failed may pass by
-// itself.
+// retryAfter is the pause before the next attempt to start a pod, if the failure may be temporary.
 const retryAfter = time.Second
 
-// prepare gives addresses and processes to pods that can start now, which it returns; the others
-// know why they cannot.
+// prepare gives addresses and processes to the pods that can start now, and returns them. It
+// records why the others cannot.
 func (l *loop) prepare(now time.Time) (starting []*pod) {
 	for _, p := range l.sortedPods() {
 		if p.started || p.terminating != nil {
 			continue
 		}
-		if err := l.outfit(p, now); err != nil {
+		if err := l.assignResources(p, now); err != nil {
 			if p.blocked != err.Error() {
 				p.blocked = err.Error()
 				l.notify(Notice{Pod: p.name(), Bad: true, Text: "cannot start: " + p.blocked})
@@ -40,10 +39,11 @@ func (l *loop) prepare(now time.Time) (starting []*pod) {
 	return starting
 }
 
-// outfit makes the worker of a pod. An error says what is missing.
-func (l *loop) outfit(p *pod, now time.Time) error {
-	if _, faults := l.builder(p).launches(); len(faults) > 0 {
-		for _, f := range faults {
+// assignResources assigns addresses and a token to a pod and makes its worker. An error says what
+// is missing.
+func (l *loop) assignResources(p *pod, now time.Time) error {
+	if _, problems := l.builder(p).processSpecs(); len(problems) > 0 {
+		for _, f := range problems {
 			if f.severity == source.Error {
 				return fmt.Errorf("%s %q: %s", f.path, f.value, f.message)
 			}
@@ -58,7 +58,7 @@ func (l *loop) outfit(p *pod, now time.Time) error {
 	p.token = l.opts.Tokens.issue(Identity{
 		Namespace: p.object.Namespace, ServiceAccount: p.object.Spec.ServiceAccountName, Pod: p.object.Name,
 	})
-	if err := l.equip(p); err != nil {
+	if err := l.newWorker(p); err != nil {
 		l.opts.Tokens.revoke(p.token)
 		l.addresses.release(addrs, now)
 		l.wakeAt(now.Add(retryAfter))
@@ -67,16 +67,16 @@ func (l *loop) outfit(p *pod, now time.Time) error {
 	return nil
 }
 
-// equip writes the pod's files and makes its worker.
-func (l *loop) equip(p *pod) error {
+// newWorker writes the pod's files and makes its worker.
+func (l *loop) newWorker(p *pod) error {
 	dir := filepath.Join(l.opts.StateDir, "pods", p.object.Namespace, p.object.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("pod's directory: %w", err)
 	}
-	apps, _ := l.builder(p).launches()
+	apps, _ := l.builder(p).processSpecs()
 	w := &worker{
 		uid: p.object.UID, apps: apps, opts: l.opts, spawner: l.spawner, logs: dir,
-		farewell: p.graceWithin(l.opts.Farewell), drain: p.graceWithin(l.opts.Drain),
+		settleTimeout: p.graceWithin(l.opts.SettleTimeout), drain: p.graceWithin(l.opts.Drain),
 		ports: make(chan []int32, 1), terminate: make(chan bool, 1),
 		listens: p.serves,
 	}
@@ -84,7 +84,7 @@ func (l *loop) equip(p *pod) error {
 		w.settle = l.runtime.Settle
 	}
 	if p.role != roleBare {
-		envoy, err := l.envoy(p, dir)
+		envoy, err := l.writeBootstrap(p, dir)
 		if err != nil {
 			return err
 		}
@@ -92,46 +92,46 @@ func (l *loop) equip(p *pod) error {
 	}
 	p.worker, p.containers = w, nil
 	for _, a := range apps {
-		p.containers = append(p.containers, &container{name: a.container, why: "starting"})
+		p.containers = append(p.containers, &container{name: a.container, reason: "starting"})
 	}
 	if w.envoy != nil {
-		p.containers = append(p.containers, &container{name: proxyContainer, why: "starting"})
+		p.containers = append(p.containers, &container{name: proxyContainer, reason: "starting"})
 	}
 	return nil
 }
 
-// envoy writes the bootstrap, which nobody else may read: it holds the pod's token.
-func (l *loop) envoy(p *pod, dir string) (launch, error) {
+// writeBootstrap writes Envoy's bootstrap and returns its process. Only the owner may read the
+// file: it has the pod's token.
+func (l *loop) writeBootstrap(p *pod, dir string) (processSpec, error) {
 	content, err := bootstrap{
 		pod: p.object, addrs: p.addrs, role: p.role, workload: p.owner.Name, owner: ownerURI(p.owner),
 		xds: l.opts.XDS, token: p.token, version: l.opts.IstioVersion,
 	}.JSON()
 	if err != nil {
-		return launch{}, fmt.Errorf("envoy's bootstrap: %w", err)
+		return processSpec{}, fmt.Errorf("envoy's bootstrap: %w", err)
 	}
 	file := filepath.Join(dir, bootstrapFile)
 	if err := os.WriteFile(file, content, 0o600); err != nil {
-		return launch{}, fmt.Errorf("envoy's bootstrap: %w", err)
+		return processSpec{}, fmt.Errorf("envoy's bootstrap: %w", err)
 	}
-	return launch{
+	return processSpec{
 		container: proxyContainer, argv: envoyArgs(l.opts.Envoy, file), env: inherit(l.opts.Environ).list(), dir: dir,
 		readiness: envoyReadiness(p.addrs.Outbound), grace: p.graceWithin(l.opts.Grace),
 	}, nil
 }
 
-// serves asks whether the pod's Envoy takes calls at a port, and the app's own calls: a pod that is
-// called answers, as a rule, only once it can call others, and Envoy opens its listeners one by
-// one.
+// serves checks whether the pod's Envoy takes calls at a port, and the app's own calls. Most pods
+// can answer only once they can call others, and Envoy opens its listeners one by one.
 func (p *pod) serves(port int32) check {
-	called := dials(port, p.addrs.Pod)
+	called := tcpCheck(port, p.addrs.Pod)
 	if p.role != roleSidecar {
 		return called
 	}
-	calls := dials(HTTPProxyPort, p.addrs.Outbound)
+	calls := tcpCheck(HTTPProxyPort, p.addrs.Outbound)
 	return func(ctx context.Context) error { return errors.Join(called(ctx), calls(ctx)) }
 }
 
-// ownerURI is the OWNER of Istio's node metadata.
+// ownerURI returns the OWNER of Istio's node metadata.
 func ownerURI(o source.Key) string {
 	if o.Kind == kinds.Pod {
 		return fmt.Sprintf("kubernetes://apis/v1/namespaces/%s/pods/%s", o.Namespace, o.Name)
@@ -139,8 +139,8 @@ func ownerURI(o source.Key) string {
 	return fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/deployments/%s", o.Namespace, o.Name)
 }
 
-// launch lets a prepared pod run.
-func (l *loop) launch(ctx context.Context, p *pod) {
+// startWorker runs the worker of a prepared pod.
+func (l *loop) startWorker(ctx context.Context, p *pod) {
 	p.worker.send = func(r report) {
 		select {
 		case l.reports <- r:
@@ -153,7 +153,7 @@ func (l *loop) launch(ctx context.Context, p *pod) {
 func (l *loop) builder(p *pod) builder {
 	ns := p.object.Namespace
 	return builder{
-		in: surroundings{
+		in: envInputs{
 			pod: p.object, addrs: p.addrs, sidecar: p.role == roleSidecar, environ: l.opts.Environ,
 			services: l.in.services[ns], configMaps: l.in.configMaps[ns],
 		},
@@ -161,8 +161,7 @@ func (l *loop) builder(p *pod) builder {
 	}
 }
 
-// addProblems reports what is wrong with owners now, where it differs from what was reported
-// before.
+// addProblems reports the problems of owners that have changed.
 func (l *loop) addProblems(out *source.Event) {
 	now := map[string][]source.Problem{}
 	for _, o := range l.in.owners() {
@@ -188,15 +187,14 @@ func (l *loop) addProblems(out *source.Event) {
 	l.problems = now
 }
 
-// reportOrigin keeps the runtime's reports apart from those of the source, which speak for whole
-// files.
+// reportOrigin distinguishes the runtime's reports from the source's, which speak for whole files.
 func reportOrigin(key source.Key) string { return "running " + key.String() }
 
 func (l *loop) problemsOf(o owner) []source.Problem {
 	p := newPod(o, 0, l.in.namespaces[o.key.Namespace], time.Time{})
-	_, faults := l.builder(p).launches()
+	_, problems := l.builder(p).processSpecs()
 	if account := p.object.Spec.ServiceAccountName; !l.in.hasAccount(o.key.Namespace, account) {
-		faults = append(faults, fault{
+		problems = append(problems, specProblem{
 			path:    "serviceAccountName",
 			value:   account,
 			message: "there is no such ServiceAccount; a cluster would not start the pod",
@@ -204,7 +202,7 @@ func (l *loop) problemsOf(o owner) []source.Problem {
 		})
 	}
 	var out []source.Problem
-	for _, f := range faults {
+	for _, f := range problems {
 		out = append(out, source.Problem{
 			Severity: f.severity, Object: o.key, Origin: o.origin, Path: o.path + "." + f.path, Value: f.value,
 			Message: f.message, Want: f.want,

@@ -9,27 +9,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Snapshot is the state of everything that the runtime runs, at one moment. It does not change.
+// Snapshot is the state of everything that the runtime runs at one moment. It does not change.
 type Snapshot struct {
 	// Synced is set once the source has delivered its initial state.
 	Synced bool
 	// Pods are in the order of namespace and name.
 	Pods []PodStatus
-	// Entrances are the addresses at which the mesh is reached from outside.
-	Entrances []Entrance
-	// ControlPlane is the process that the control plane is; nil if it has none of its own.
+	// LoadBalancers are the addresses at which the mesh is reached from outside.
+	LoadBalancers []LoadBalancer
+	// ControlPlane is the process of the control plane; nil if it has none of its own.
 	ControlPlane *ProcessStatus
 }
 
-// Ready reports whether every pod that is not on its way out is ready.
+// Ready reports whether every pod is ready, except those that terminate or have completed.
 func (s *Snapshot) Ready() bool {
 	return s.Synced && !slices.ContainsFunc(s.Pods, func(p PodStatus) bool {
 		return !p.Ready && p.State != Terminating && p.State != Completed
 	})
 }
 
-// proxies are the Envoys that have configuration and go by it, as control planes name them
-// ("pod.namespace").
+// proxies returns the ready Envoys, as control planes name them ("pod.namespace").
 func (s *Snapshot) proxies() (names []string) {
 	for _, p := range s.Pods {
 		for _, c := range p.Processes {
@@ -54,7 +53,7 @@ const (
 	Completed   PodState = "Completed"   // its processes ended, and its restart policy lets them
 )
 
-// PodStatus is what a person wants to know of one pod.
+// PodStatus is the state of one pod, for people.
 type PodStatus struct {
 	Namespace, Name string
 	// Workload is the Deployment's name, or the pod's own; Revision tells the pods of one roll-out
@@ -62,7 +61,7 @@ type PodStatus struct {
 	Workload, Revision string
 	Gateway            bool
 	State              PodState
-	// Ready: its processes are well, and its Envoy listens where services expect it.
+	// Ready is set if its processes are ready and its Envoy listens where services expect it.
 	Ready bool
 	// Why says what is missing while the pod is not ready.
 	Why string
@@ -82,18 +81,17 @@ type ProcessStatus struct {
 	Log      string // path
 }
 
-// Entrance is a Service of type LoadBalancer as the runtime opens it.
-type Entrance struct {
+// LoadBalancer is an open port of a Service of type LoadBalancer.
+type LoadBalancer struct {
 	Namespace, Service string
 	Port               string // the port's name
-	// Address is where it listens, on 127.0.0.1. It is invalid when it could not be opened; a
-	// Problem says why.
+	// Address is where it listens, on 127.0.0.1.
 	Address netip.AddrPort
 	HTTP    bool
 }
 
-// URL is how a browser opens the entrance.
-func (e Entrance) URL() string { return "http://" + e.Address.String() }
+// URL returns the URL to open in a browser.
+func (e LoadBalancer) URL() string { return "http://" + e.Address.String() }
 
 func (p *pod) state() PodState {
 	has := func(f func(*container) bool) bool { return slices.ContainsFunc(p.containers, f) }
@@ -113,7 +111,7 @@ func (p *pod) state() PodState {
 	}
 }
 
-// completed: all processes but the Envoy ended for good.
+// completed reports whether all processes but the Envoy have ended for good.
 func (p *pod) completed() bool {
 	apps := 0
 	for _, c := range p.containers {
@@ -136,7 +134,7 @@ func (p *pod) status(closed []int32) PodStatus {
 		Gateway:   p.role == roleGateway,
 		State:     p.state(),
 		Ready:     p.isReady() && len(closed) == 0,
-		Why:       p.why(closed),
+		Why:       p.reason(closed),
 		Since:     p.created,
 		Pod:       p.addrs.Pod,
 		App:       p.addrs.App,
@@ -153,7 +151,7 @@ func (p *pod) status(closed []int32) PodStatus {
 	return s
 }
 
-// published is the Pod as an API server would have it now.
+// published returns the Pod as an API server would have it now.
 func (p *pod) published() *corev1.Pod {
 	out := p.object.DeepCopy()
 	out.DeletionTimestamp = p.terminating

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// longRun is how long a process must have run for its back-off to start over.
-const longRun = time.Minute
+// backoffReset is how long a process must run for its backoff to start over.
+const backoffReset = time.Minute
 
-// reportKind is what a worker has to say.
+// reportKind is the kind of a report.
 type reportKind uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	podEnded                          // the last report of a pod
 )
 
-// report is what a worker tells the loop about its pod.
+// report is a worker's message to the loop about its pod.
 type report struct {
 	pod       types.UID
 	kind      reportKind
@@ -41,9 +41,9 @@ type report struct {
 	tail      []string
 }
 
-// supervisor keeps one process of a pod running. Its probes report through it.
+// supervisor keeps one process running. Its probes report through it.
 type supervisor struct {
-	launch     launch
+	spec       processSpec
 	log        string
 	spawner    *spawner
 	backoff    time.Duration
@@ -60,11 +60,11 @@ func (s *supervisor) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !restarts(s.launch.restart, err) {
+		if !restarts(s.spec.restart, err) {
 			s.tell(report{kind: processFinished, failed: err != nil, text: describeExit(err), tail: lines})
 			return
 		}
-		if time.Since(began) > longRun {
+		if time.Since(began) > backoffReset {
 			pause = s.backoff
 		}
 		s.tell(report{
@@ -79,8 +79,7 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// once runs the process until it ends, by itself or because the context did or its liveness probe
-// failed.
+// once runs the process until it ends by itself, the context ends, or its liveness probe fails.
 func (s *supervisor) once(ctx context.Context) (lines []string, err error) {
 	log, err := openLog(s.log)
 	if err != nil {
@@ -91,22 +90,22 @@ func (s *supervisor) once(ctx context.Context) (lines []string, err error) {
 	if info, err := log.Stat(); err == nil {
 		since = info.Size()
 	}
-	p, err := s.spawner.start(ctx, s.launch, log)
+	p, err := s.spawner.start(ctx, s.spec, log)
 	if err != nil {
-		return nil, startError(err, s.launch)
+		return nil, startError(err, s.spec)
 	}
 	s.tell(report{kind: processStarted, pid: p.cmd.Process.Pid})
-	err = s.attend(ctx, p)
+	err = s.runProbes(ctx, p)
 	return tail(s.log, since), err
 }
 
-// attend probes the process while it runs.
-func (s *supervisor) attend(ctx context.Context, p *process) error {
+// runProbes probes the process while it runs.
+func (s *supervisor) runProbes(ctx context.Context, p *process) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var probes sync.WaitGroup
 	probes.Go(func() {
-		s.launch.readiness.watch(ctx, func(well bool, why string) {
+		s.spec.readiness.watch(ctx, func(well bool, why string) {
 			if well {
 				s.tell(report{kind: processReady})
 			} else {
@@ -114,9 +113,9 @@ func (s *supervisor) attend(ctx context.Context, p *process) error {
 			}
 		})
 	})
-	if s.launch.liveness != nil {
+	if s.spec.liveness != nil {
 		probes.Go(func() {
-			s.launch.liveness.watch(ctx, func(well bool, why string) {
+			s.spec.liveness.watch(ctx, func(well bool, why string) {
 				if !well {
 					cancel(fmt.Errorf("liveness probe failed: %s", why))
 				}
@@ -130,12 +129,12 @@ func (s *supervisor) attend(ctx context.Context, p *process) error {
 		return p.err
 	case <-ctx.Done():
 		probes.Wait()
-		p.stop(s.launch.grace)
+		p.stop(s.spec.grace)
 		return context.Cause(ctx)
 	}
 }
 
-// restarts applies the pod's restart policy to how a process ended.
+// restarts applies the pod's restart policy to the way a process ended.
 func restarts(policy corev1.RestartPolicy, err error) bool {
 	switch policy {
 	case corev1.RestartPolicyNever:
@@ -159,8 +158,8 @@ func describeExit(err error) string {
 	}
 }
 
-// startError says what could not be run, and where it was looked for.
-func startError(err error, l launch) error {
+// startError says which program could not be run, and where it was searched for.
+func startError(err error, l processSpec) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cannot run %q in %s: there is no such program or directory", l.argv[0], l.dir)
 	}

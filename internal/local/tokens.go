@@ -9,23 +9,22 @@ import (
 	"sync"
 )
 
-// Identity is who holds a token: the pod and the service account that it runs as.
+// Identity is the owner of a token: the pod and its service account.
 type Identity struct {
 	Namespace, ServiceAccount, Pod string
 }
 
-// Tokens knows which pod each xDS token was given to. It is safe for concurrent use.
+// Tokens has the xDS token of each pod. It is safe for concurrent use.
 type Tokens struct {
 	mu sync.RWMutex
-	// byHash is keyed by the token's SHA-256, so that the time of a look-up tells nothing about the
-	// tokens held.
+	// byHash has the SHA-256 of tokens as keys, so that the time of a lookup tells nothing about
+	// the tokens.
 	byHash map[TokenHash]Identity
 	// version counts the changes.
 	version uint64
 }
 
-// TokenHash is the SHA-256 of a token: enough to know a token by, and of no use to whoever wants
-// one.
+// TokenHash is the SHA-256 of a token. It verifies a token, and does not reveal it.
 type TokenHash [sha256.Size]byte
 
 // MarshalText implements encoding.TextMarshaler, in hexadecimal digits.
@@ -59,7 +58,7 @@ func (t *Tokens) Account(token string) (namespace, serviceAccount string, known 
 	return id.Namespace, id.ServiceAccount, known
 }
 
-// issue makes a random token for an identity.
+// issue returns a new random token for an identity.
 func (t *Tokens) issue(id Identity) string {
 	token := rand.Text()
 	t.mu.Lock()
@@ -69,7 +68,7 @@ func (t *Tokens) issue(id Identity) string {
 	return token
 }
 
-// revoke makes the token worthless.
+// revoke removes a token.
 func (t *Tokens) revoke(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,15 +76,15 @@ func (t *Tokens) revoke(token string) {
 	t.version++
 }
 
-// Known are the identities by the hashes of their tokens, and a version that differs whenever they
-// do; for another process to verify tokens by.
+// Known returns the identities by the hashes of their tokens, for another process to verify tokens.
+// The version changes with each change of them.
 func (t *Tokens) Known() (known map[TokenHash]Identity, version uint64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return maps.Clone(t.byHash), t.version
 }
 
-// Learn replaces what is known by what another process knows.
+// Learn replaces all tokens by what another process knows.
 func (t *Tokens) Learn(known map[TokenHash]Identity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

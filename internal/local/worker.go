@@ -10,31 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// handover is how long a pod serves on after all proxies took the configuration without it: Envoy
-// acknowledges on its main thread, a moment before its worker threads have the news.
-const handover = 200 * time.Millisecond
+// ackLag is how long a pod still serves after all proxies have acknowledged the configuration
+// without it. Envoy acknowledges on its main thread, a moment before its worker threads use the
+// configuration.
+const ackLag = 200 * time.Millisecond
 
-// worker runs the processes of one pod from its start to its end. It owns nothing of the loop's; it
-// reports.
+// worker runs the processes of one pod from start to end. It owns no state of the loop; it reports.
 type worker struct {
 	uid     types.UID
-	apps    []launch
-	envoy   *launch // nil: no sidecar
-	admin   *admin  // nil: no sidecar
+	apps    []processSpec
+	envoy   *processSpec // nil: no sidecar
+	admin   *admin       // nil: no sidecar
 	listens func(port int32) check
 	opts    Options
 	// settle returns once every proxy knows what was delivered. Nil: nobody can tell.
-	settle          func(context.Context) error
-	farewell, drain time.Duration
-	spawner         *spawner
-	logs            string // directory
-	send            func(report)
+	settle               func(context.Context) error
+	settleTimeout, drain time.Duration
+	spawner              *spawner
+	logs                 string // directory
+	send                 func(report)
 
-	// ports is latest-value: the ports at which the pod's Envoy should listen and was not seen to
-	// yet; a newer list replaces one not yet taken.
+	// ports is latest-value: the ports to watch. A newer list replaces one that was not taken yet.
 	ports chan []int32
-	// terminate holds the one order to end the pod that there will be: whether others may still
-	// call it.
+	// terminate has the one order to end the pod; the value says whether others may still call it.
 	terminate chan bool
 }
 
@@ -57,7 +55,7 @@ func (w *worker) run(ctx context.Context) {
 	case <-ctx.Done():
 	case served := <-w.terminate:
 		if served {
-			w.bowOut(ctx)
+			w.shutDown(ctx)
 		}
 	}
 	stopApps()
@@ -78,27 +76,28 @@ const bootstrapFile = "envoy.json"
 
 func (w *worker) logPath(container string) string { return filepath.Join(w.logs, container+".log") }
 
-// removeBootstrap takes the pod's token from the disk; its logs stay until the next run.
+// removeBootstrap deletes the file with the pod's token. The logs stay until the next run.
 func (w *worker) removeBootstrap() { _ = os.Remove(filepath.Join(w.logs, bootstrapFile)) }
 
-func (w *worker) supervise(ctx context.Context, l launch) {
+func (w *worker) supervise(ctx context.Context, l processSpec) {
 	s := supervisor{
-		launch: l, log: w.logPath(l.container), spawner: w.spawner,
+		spec: l, log: w.logPath(l.container), spawner: w.spawner,
 		backoff: w.opts.Backoff, maxBackoff: w.opts.MaxBackoff,
 		tell: func(r report) { w.tell(l.container, r) },
 	}
 	s.run(ctx)
 }
 
-// bowOut lets the pod serve until nobody calls it any more: first every proxy hears that it leaves,
-// then its own Envoy asks those still connected to go, and finishes what is in flight.
-func (w *worker) bowOut(ctx context.Context) {
-	leaving, cancel := context.WithTimeout(ctx, w.farewell)
+// shutDown lets the pod serve until nobody calls it any more. It waits until every proxy knows that
+// the pod leaves. Then its Envoy asks the remaining clients to disconnect, and finishes what is in
+// flight.
+func (w *worker) shutDown(ctx context.Context) {
+	leaving, cancel := context.WithTimeout(ctx, w.settleTimeout)
 	defer cancel()
 	if w.settle == nil {
 		<-leaving.Done()
 	} else if w.settle(leaving) == nil {
-		sleep(leaving, handover)
+		sleep(leaving, ackLag)
 	}
 	if w.admin == nil || ctx.Err() != nil {
 		return
@@ -109,8 +108,8 @@ func (w *worker) bowOut(ctx context.Context) {
 	w.admin.awaitIdle(draining)
 }
 
-// flush lets the pod's Envoy pass on what its processes said last: they have ended, so every
-// connection ends by itself.
+// flush waits until the pod's Envoy has passed on what its processes sent last. They have ended, so
+// every connection ends by itself.
 func (w *worker) flush(ctx context.Context) {
 	if w.admin == nil || ctx.Err() != nil {
 		return
@@ -121,11 +120,11 @@ func (w *worker) flush(ctx context.Context) {
 }
 
 // watchPorts reports each wanted port once the pod's Envoy listens there, so that no endpoint is
-// announced before. It remembers none: the loop knows when an Envoy has gone, and wants its ports
-// again.
+// announced before. It keeps no state of them: the loop knows when an Envoy has ended, and wants
+// its ports again.
 func (w *worker) watchPorts(ctx context.Context) {
 	var wanted []int32
-	t := time.NewTicker(eager)
+	t := time.NewTicker(fastPeriod)
 	defer t.Stop()
 	for {
 		tick := t.C
@@ -156,7 +155,7 @@ func (w *worker) listening(ctx context.Context, port int32) bool {
 	return w.listens(port)(ctx) == nil
 }
 
-// want replaces the ports to watch for.
+// want replaces the ports to watch.
 func (w *worker) want(ports []int32) {
 	for {
 		select {

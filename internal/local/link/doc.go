@@ -1,12 +1,12 @@
-// Package link owns the line between a local mesh and a control plane that is a process of its own:
+// Package link connects a local mesh to a control plane in a process of its own:
 //
 //	local.Runtime ──► Relay ══ socket pair ══► Source ──► app.Pipeline
 //	(lateen up)             ◄══ answers, news ══          (lateen control-plane)
 //
-// It plays the API server: who connects is delivered everything that there is and then what
-// changes, in order, so that a control plane that was killed starts again from the same state. Of
-// the pods' tokens only hashes cross the line, and nothing is written to the disk. The line is a
-// pair of sockets that the child inherits: nobody else can come by it.
+// It plays the API server. A control plane that connects gets everything that exists, and then the
+// changes in order, so that one that was killed starts again from the same state. Of the pods'
+// tokens only hashes are sent, and nothing is written to disk. The child inherits its end of a
+// socket pair, so that no other process can connect.
 //
-// The package imports source and local, and nothing else of Lateen.
+// It may import source and local.
 package link

@@ -206,7 +206,7 @@ func TestNewsArriveInOrder(t *testing.T) {
 	})
 	p := connect(t, r, names)
 	for _, n := range []any{1, "two", map[string]int{"three": 3}} {
-		require.NoError(t, p.source.Tell(n))
+		require.NoError(t, p.source.Send(n))
 	}
 	<-done
 	require.Equal(t, []string{"1", `"two"`, `{"three":3}`}, got)

@@ -13,19 +13,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// delivery is what the mesh sends, as one value of encoding/gob: JSON would write what is protobuf
-// already in base64. Its parts take effect in the order of the fields.
+// delivery is a message of the mesh, one value of encoding/gob. (JSON would encode protobuf as
+// base64.) Its parts take effect in the order of the fields.
 type delivery struct {
-	// Tokens are all that are good from now on; nil if they are as before.
+	// Tokens are all valid tokens from now on; nil if they have not changed.
 	Tokens  map[local.TokenHash]local.Identity
 	Changes []change
 	Reports []source.Report
 	Synced  bool
-	// Ask are questions for the proxies that have accepted all that was delivered up to here.
+	// Ask are questions: which proxies have accepted all that was delivered so far?
 	Ask []uint64
 }
 
-// reply is what the control plane sends, as JSON: an answer or news.
+// reply is a message of the control plane, as JSON: an answer or news.
 type reply struct {
 	Answer  uint64   `json:"answer,omitempty"` // the question's number
 	Proxies []string `json:"proxies,omitempty"`
@@ -34,9 +34,9 @@ type reply struct {
 	News  json.RawMessage `json:"news,omitempty"`
 }
 
-// change is a source.Change, but for the time when it reached the other process. The object is JSON
-// or, of a kind of Kubernetes itself, protobuf, which costs a fifth: those are the ones that change
-// often. Without either it was deleted.
+// change is a source.Change without ObservedAt. The object is JSON, or protobuf for a kind of
+// Kubernetes itself, which changes often and costs a fifth in that form. Without either it was
+// deleted.
 type change struct {
 	Key    source.Key
 	Object []byte
@@ -44,7 +44,7 @@ type change struct {
 	Origin string
 }
 
-// encodable are objects of Kubernetes' own kinds.
+// encodable is implemented by objects of Kubernetes' own kinds.
 type encodable interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
@@ -91,8 +91,8 @@ func (c change) decode(now time.Time) (source.Change, error) {
 	return out, nil
 }
 
-// batch is what was delivered and not yet sent, or all that there is: the latest of each key and
-// each origin.
+// batch is the latest of each key and each origin: what was delivered and not yet sent, or all that
+// exists.
 type batch struct {
 	changes map[source.Key]source.Change
 	reports map[string]source.Report
@@ -103,7 +103,7 @@ func newBatch() batch {
 	return batch{changes: map[source.Key]source.Change{}, reports: map[string]source.Report{}}
 }
 
-// add takes an event in. What it deletes stays in the batch as a deletion.
+// add takes an event. A deleted object stays in the batch as a deletion.
 func (b *batch) add(e source.Event) {
 	for _, c := range e.Changes {
 		b.changes[c.Key] = c
@@ -114,8 +114,8 @@ func (b *batch) add(e source.Event) {
 	b.synced = b.synced || e.Synced
 }
 
-// forget leaves out what is not there any more since an event. It looks at that event's objects
-// alone: there may be many others.
+// forget drops what an event has deleted. It looks at the event's objects alone: there may be many
+// others.
 func (b *batch) forget(e source.Event) {
 	for _, c := range e.Changes {
 		if b.changes[c.Key].Object == nil {
@@ -133,17 +133,17 @@ func (b *batch) clone() batch {
 	return batch{changes: maps.Clone(b.changes), reports: maps.Clone(b.reports), synced: b.synced}
 }
 
-// portion is how many changes a delivery has at most: both ends have it encoded and decoded at a
-// time.
-const portion = 128
+// maxChanges is how many changes a delivery has at most. It bounds the memory that both ends need
+// to encode and decode one.
+const maxChanges = 128
 
-// deliveries are the batch in a fixed order, the last with all that is not a change, questions
-// among it.
+// deliveries yields the batch in a fixed order. The last delivery has all that is not a change,
+// with the questions.
 func (b *batch) deliveries(ask []uint64) iter.Seq2[delivery, error] {
 	return func(yield func(delivery, error) bool) {
 		var d delivery
 		for _, k := range slices.SortedFunc(maps.Keys(b.changes), source.Key.Compare) {
-			if len(d.Changes) == portion {
+			if len(d.Changes) == maxChanges {
 				if !yield(d, nil) {
 					return
 				}
@@ -164,9 +164,8 @@ func (b *batch) deliveries(ask []uint64) iter.Seq2[delivery, error] {
 	}
 }
 
-// reset empties a delivery that the next one is to be decoded into. The buffers of its changes
-// stay, unless they are large: amid ten thousand changes a second they would be most of the
-// garbage.
+// reset empties a delivery for the next decoding. It keeps the buffers of its changes unless they
+// are large: with ten thousand changes a second they would be most of the garbage.
 func (d *delivery) reset() {
 	const large = 16 << 10
 	changes := d.Changes[:cap(d.Changes)]
@@ -180,7 +179,7 @@ func (d *delivery) reset() {
 	*d = delivery{Changes: changes[:0]}
 }
 
-// event is a delivery as a source delivers it that has got it now.
+// event returns a delivery as an event that was observed now.
 func (d *delivery) event(now time.Time) (source.Event, error) {
 	e := source.Event{Changes: make([]source.Change, 0, len(d.Changes)), Reports: d.Reports, Synced: d.Synced}
 	for _, c := range d.Changes {

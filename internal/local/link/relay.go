@@ -17,63 +17,63 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Relay is the mesh's end. It keeps all that was delivered, for the next control plane. Its methods
-// are safe for concurrent use.
+// Relay is the mesh's end. It keeps everything that was delivered, for the next control plane. Its
+// methods are safe for concurrent use.
 type Relay struct {
-	tokens *local.Tokens
-	news   func(json.RawMessage)
-	log    *slog.Logger
-	lines  sync.WaitGroup
+	tokens  *local.Tokens
+	news    func(json.RawMessage)
+	log     *slog.Logger
+	workers sync.WaitGroup
 
 	mu        sync.Mutex
 	all       batch
 	questions map[uint64]chan reply // those that wait for an answer, by number
 	asked     uint64
-	line      *line // nil: nobody is connected
+	current   *connection // nil: nobody is connected
 	closed    bool
 }
 
-// line is one connection.
-type line struct {
+// connection is one connected control plane.
+type connection struct {
 	conn net.Conn
 	// pending and ask are guarded by the Relay's lock. They hold the latest of each object: a
-	// control plane that does not read gets one delivery with all of it when it does.
+	// control plane that reads slowly gets one delivery with all of it.
 	pending batch
 	ask     []uint64
-	// wake holds one signal that something is pending, or that the line was ended.
+	// wake holds one signal that something is pending.
 	wake chan struct{}
 	done chan struct{} // closed when the other end has gone
 }
 
-// NewRelay returns a relay that nobody is connected to. news gets what the control plane tells, one
+// NewRelay returns a relay without a connection. news is called with the control plane's news, one
 // at a time.
 func NewRelay(tokens *local.Tokens, news func(json.RawMessage), log *slog.Logger) *Relay {
 	return &Relay{tokens: tokens, news: news, log: log, all: newBatch(), questions: map[uint64]chan reply{}}
 }
 
-// Deliver takes an event of the runtime. It implements source.Sink, and never blocks.
+// Deliver takes an event of the runtime. It implements source.Sink and never blocks.
 func (r *Relay) Deliver(e source.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all.add(e)
 	r.all.forget(e)
-	if r.line != nil {
-		r.line.pending.add(e)
-		r.line.signal()
+	if r.current != nil {
+		r.current.pending.add(e)
+		r.current.signal()
 	}
 }
 
 // Settled returns once the control plane has answered which proxies have accepted all that was
-// delivered before. If it dies meanwhile, the next one is asked.
+// delivered before. If the control plane dies meanwhile, the next one is asked.
 func (r *Relay) Settled(ctx context.Context) (proxies []string, err error) {
 	answer := make(chan reply, 1)
 	r.mu.Lock()
 	r.asked++
 	number := r.asked
 	r.questions[number] = answer
-	if r.line != nil {
-		r.line.ask = append(r.line.ask, number)
-		r.line.signal()
+	if r.current != nil {
+		r.current.ask = append(r.current.ask, number)
+		r.current.signal()
 	}
 	r.mu.Unlock()
 	defer func() {
@@ -92,8 +92,8 @@ func (r *Relay) Settled(ctx context.Context) (proxies []string, err error) {
 	}
 }
 
-// Connect makes a new line in place of the one before, and returns the control plane's end of it,
-// for Open.
+// Connect replaces the connection by a new one, and returns the control plane's end of it, for
+// Open.
 func (r *Relay) Connect() (*os.File, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -105,24 +105,24 @@ func (r *Relay) Connect() (*os.File, error) {
 		_ = theirs.Close()
 		return nil, err
 	}
-	l := &line{conn: conn, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &connection{conn: conn, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, errors.Join(net.ErrClosed, conn.Close(), theirs.Close())
 	}
-	if r.line != nil {
-		_ = r.line.conn.Close() // its goroutines see it
+	if r.current != nil {
+		_ = r.current.conn.Close() // its goroutines see it
 	}
 	l.pending, l.ask = r.all.clone(), slices.Sorted(maps.Keys(r.questions))
-	r.line = l
+	r.current = l
 	l.signal()
-	r.lines.Go(func() { r.write(l) })
-	r.lines.Go(func() { r.read(l) })
+	r.workers.Go(func() { r.write(l) })
+	r.workers.Go(func() { r.read(l) })
 	return theirs, nil
 }
 
-// socketPair makes two connected sockets that no process inherits by accident.
+// socketPair returns two connected sockets that no process inherits by accident.
 func socketPair() (a, b *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -137,26 +137,26 @@ func socketPair() (a, b *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
 }
 
-// Close ends the line and returns when nothing of it is left.
+// Close ends the connection and waits for its goroutines.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	r.closed = true
-	if r.line != nil {
-		_ = r.line.conn.Close()
+	if r.current != nil {
+		_ = r.current.conn.Close()
 	}
 	r.mu.Unlock()
-	r.lines.Wait()
+	r.workers.Wait()
 }
 
-func (l *line) signal() {
+func (l *connection) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// write sends what is pending until the line ends.
-func (r *Relay) write(l *line) {
+// write sends what is pending until the connection ends.
+func (r *Relay) write(l *connection) {
 	out := gob.NewEncoder(l.conn)
 	var sent uint64 // version of the tokens
 	for {
@@ -182,8 +182,8 @@ func (r *Relay) write(l *line) {
 	}
 }
 
-// take empties what is pending.
-func (r *Relay) take(l *line) (pending batch, ask []uint64) {
+// take returns what is pending and empties it.
+func (r *Relay) take(l *connection) (pending batch, ask []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pending, ask = l.pending, l.ask
@@ -191,8 +191,8 @@ func (r *Relay) take(l *line) (pending batch, ask []uint64) {
 	return pending, ask
 }
 
-// read takes answers and news until the line ends.
-func (r *Relay) read(l *line) {
+// read takes answers and news until the connection ends.
+func (r *Relay) read(l *connection) {
 	defer close(l.done)
 	defer func() { _ = l.conn.Close() }()
 	in := json.NewDecoder(l.conn)
@@ -215,10 +215,10 @@ func (r *Relay) read(l *line) {
 	}
 }
 
-func (r *Relay) detach(l *line) {
+func (r *Relay) detach(l *connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.line == l {
-		r.line = nil
+	if r.current == l {
+		r.current = nil
 	}
 }

@@ -15,16 +15,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// answerWithin bounds how long a question is worked on: who asked asks again, or has given up by
-// then.
-const answerWithin = 30 * time.Second
+// answerTimeout limits the work on one question. By then the asker has asked again or given up.
+const answerTimeout = 30 * time.Second
 
-// ErrEnded says that the mesh has gone, and with it what a control plane works for.
+// ErrEnded means that the mesh has ended, which the control plane works for.
 var ErrEnded = errors.New("the mesh has ended")
 
 // Source is the control plane's end. It implements source.Source and runs once.
 type Source struct {
-	// Settled answers which proxies have accepted all that was delivered before.
+	// Settled returns which proxies have accepted all that was delivered before.
 	Settled func(ctx context.Context) (proxies []string, err error)
 
 	conn   net.Conn
@@ -35,8 +34,8 @@ type Source struct {
 	out *json.Encoder
 }
 
-// Open takes the end of a line that Relay.Connect has made, and closes the file. The tokens are
-// kept as the mesh has them.
+// Open takes the control plane's end of a connection that Relay.Connect made, and closes the file.
+// It keeps tokens as the mesh has them.
 func Open(f *os.File, tokens *local.Tokens) (*Source, error) {
 	conn, err := net.FileConn(f)
 	if err != nil {
@@ -45,7 +44,7 @@ func Open(f *os.File, tokens *local.Tokens) (*Source, error) {
 	return &Source{conn: conn, tokens: tokens, out: json.NewEncoder(conn)}, f.Close()
 }
 
-// Run implements source.Source. The end of the mesh is the error ErrEnded.
+// Run implements source.Source. It returns ErrEnded when the mesh ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	defer s.asked.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -85,9 +84,9 @@ func (s *Source) take(ctx context.Context, d *delivery, sink source.Sink) error 
 	return nil
 }
 
-// answer leaves a question that it cannot finish to the next control plane.
+// answer answers one question. A question that it cannot finish is left to the next control plane.
 func (s *Source) answer(ctx context.Context, number uint64) {
-	within, cancel := context.WithTimeout(ctx, answerWithin)
+	within, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	r := reply{Answer: number}
 	var err error
@@ -99,8 +98,8 @@ func (s *Source) answer(ctx context.Context, number uint64) {
 	}
 }
 
-// Tell sends news, as JSON. It waits until the mesh takes them, and fails when that has gone.
-func (s *Source) Tell(news any) error {
+// Send sends news as JSON. It waits until the mesh reads them, and fails if the mesh has ended.
+func (s *Source) Send(news any) error {
 	encoded, err := json.Marshal(news)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ type Detail struct {
 	Language  string `json:"language"`
 }
 
-// ReviewList is what the reviews answer, and by whom.
+// ReviewList is the answer of the reviews service.
 type ReviewList struct {
 	ID      string   `json:"id"`
 	PodName string   `json:"podname"`
@@ -32,14 +32,14 @@ type Review struct {
 	Rating   *Rating `json:"rating,omitempty"`
 }
 
-// Rating are stars in a colour, or why there are none.
+// Rating is a number of stars and their colour, or an error.
 type Rating struct {
 	Stars int    `json:"stars,omitempty"`
 	Color string `json:"color,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// RatingList is what the ratings answer, and by whom.
+// RatingList is the answer of the ratings service.
 type RatingList struct {
 	ID      int            `json:"id"`
 	PodName string         `json:"podname"`
@@ -75,7 +75,7 @@ func (h *handler) ratings(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reviews are served without stars by v1, with black ones by v2, and with red ones by every other
+// reviews answers without stars as v1, with black ones as v2, and with red ones as any other
 // version.
 func (h *handler) reviews(w http.ResponseWriter, r *http.Request) {
 	id, ok := bookID(w, r)
@@ -101,7 +101,7 @@ func (h *handler) reviews(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, list)
 }
 
-// rate adds the stars; where the ratings cannot be had, each review says so.
+// rate adds the stars. If the ratings service fails, each review has the error instead.
 func (h *handler) rate(r *http.Request, reviews []Review) {
 	color := "red"
 	if h.o.Version == "v2" {

@@ -14,8 +14,8 @@ const (
 	maxBody     = 1 << 20
 )
 
-// forwarded are the headers that an application must pass on for traces to hang together, and for
-// routes to see the user.
+// forwarded are the headers that an application must pass on, so that traces are complete and
+// routes see the user.
 var forwarded = []string{
 	"x-request-id", "traceparent", "tracestate", "baggage", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid",
 	"x-b3-sampled", "x-b3-flags", "x-ot-span-context", "end-user", "user-agent", "authorization",
@@ -34,7 +34,7 @@ func newClient(proxy string) *client {
 	return &client{http: &http.Client{Transport: transport, Timeout: callTimeout}}
 }
 
-// get asks a URL on behalf of a request. An answer of 400 or above is no error.
+// get calls a URL on behalf of a request. A status of 400 or above is no error.
 func (c *client) get(on *http.Request, target string) (status int, body []byte, err error) {
 	req, err := http.NewRequestWithContext(on.Context(), http.MethodGet, target, nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *client) get(on *http.Request, target string) (status int, body []byte, 
 	return resp.StatusCode, body, err
 }
 
-// getJSON asks for a document; any answer but 200 is an error that says what came.
+// getJSON reads a JSON document. Any status but 200 is an error.
 func (c *client) getJSON(on *http.Request, target string, v any) error {
 	status, body, err := c.get(on, target)
 	if err != nil {

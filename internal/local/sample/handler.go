@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// maxDelay bounds what /delay may ask for.
+// maxDelay is the longest delay of /delay.
 const maxDelay = time.Minute
 
-// handler answers HTTP. Its only state: whether it claims to be healthy, and a count for /fail.
+// handler answers HTTP. Its only state is whether it claims to be healthy, and a count for /fail.
 type handler struct {
-	o      Options
-	client *client
-	sick   atomic.Bool
-	count  atomic.Uint64
+	o         Options
+	client    *client
+	unhealthy atomic.Bool
+	count     atomic.Uint64
 }
 
 func newHandler(o Options) http.Handler {
@@ -40,11 +40,11 @@ func newHandler(o Options) http.Handler {
 	case Echo:
 		mux.HandleFunc("/", h.echo)
 	}
-	return h.signed(mux)
+	return h.withIdentity(mux)
 }
 
-// signed adds who answered to every answer.
-func (h *handler) signed(next http.Handler) http.Handler {
+// withIdentity adds the host and the version of this process to every answer.
+func (h *handler) withIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("x-sample-host", h.o.Hostname)
 		w.Header().Set("x-sample-version", h.o.Version)
@@ -53,7 +53,7 @@ func (h *handler) signed(next http.Handler) http.Handler {
 }
 
 func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
-	if h.sick.Load() {
+	if h.unhealthy.Load() {
 		http.Error(w, "sick, since someone posted /health?ok=false", http.StatusServiceUnavailable)
 		return
 	}
@@ -67,7 +67,7 @@ func (h *handler) setHealth(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want ?ok=true or ?ok=false", http.StatusBadRequest)
 		return
 	}
-	h.sick.Store(!ok)
+	h.unhealthy.Store(!ok)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -97,8 +97,8 @@ func (h *handler) delay(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fail answers 503 in a fixed rhythm, so that tests can count on it: of every hundred requests in a
-// row, ratio×100 fail, spread evenly. ?ratio=1 fails always, ?code= is another status.
+// fail fails a fixed share of requests, spread evenly, so that tests can rely on it: of every
+// hundred in a row, ratio×100 fail with 503. ?ratio=1 fails always, ?code= sets another status.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request) {
 	ratio, err := strconv.ParseFloat(r.URL.Query().Get("ratio"), 64)
 	if err != nil || ratio < 0 || ratio > 1 {
@@ -116,13 +116,14 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request) {
 	h.echo(w, r)
 }
 
-// failsNow is true for ratio×n of the first n numbers, for every n, rounded down.
+// failsNow reports whether the n-th request fails. Of the first n it is true for ratio×n, rounded
+// down.
 func failsNow(n uint64, ratio float64) bool {
 	permille := uint64(ratio*1000 + 0.5)
 	return n*permille/1000 != (n-1)*permille/1000
 }
 
-// Echoed is what the echo answers with.
+// Echoed is the answer of the echo.
 type Echoed struct {
 	Hostname string      `json:"hostname"`
 	Role     string      `json:"role"`
@@ -137,7 +138,7 @@ type Echoed struct {
 	Calls    []Result    `json:"calls,omitempty"`
 }
 
-// Result is how a call of the program's own went.
+// Result is the outcome of a call that the program made.
 type Result struct {
 	URL    string          `json:"url"`
 	Status int             `json:"status,omitempty"`

@@ -25,18 +25,18 @@ const (
 type Options struct {
 	// Role is one of the constants above.
 	Role string
-	// Version is shown in every answer ("v1"); reviews show no stars as v1, black ones as v2 and
+	// Version is shown in every answer ("v1"). Reviews show no stars as v1, black ones as v2 and
 	// red ones from v3 on.
 	Version string
-	// Hostname is who answers, in a mesh the pod's name.
+	// Hostname is shown in every answer; in a mesh it is the pod's name.
 	Hostname string
-	// Address is where to listen; it must be the pod's app address.
+	// Address is where to listen; in a mesh it must be the pod's app address.
 	Address string
 	// Ports are for HTTP, TCP for the line echo. At least one port is needed.
 	Ports, TCP []int
-	// Calls are made, in order, when their path is asked for; the echo shows their results.
+	// Calls are made, in order, when their path is requested. The echo shows their results.
 	Calls []Call
-	// Proxy takes all calls to others, by name; empty: they are made directly.
+	// Proxy is the HTTP proxy for all calls; empty: they are made directly.
 	Proxy string
 	// ReviewsURL, DetailsURL and RatingsURL are where the bookshop's parts are found, each without
 	// a path.
@@ -44,14 +44,14 @@ type Options struct {
 	// Log gets a line for each start, stop and error. Nil: none.
 	Log io.Writer
 
-	// finish is how long requests in flight may take after the end was asked for, linger how long a
-	// client may take to close a connection whose end it was told. Zero: the usual.
+	// finish is how long requests in flight may take after the context has ended; linger is how
+	// long a client may take to close a connection after it was told. Zero stands for the defaults.
 	finish, linger time.Duration
 }
 
 const (
-	usualFinish = 4 * time.Second
-	usualLinger = time.Second
+	defaultFinish = 4 * time.Second
+	defaultLinger = time.Second
 )
 
 // Call is one request that the program makes when it is asked for a path.
@@ -126,6 +126,6 @@ func (o *Options) validate() error {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
-	o.finish, o.linger = cmp.Or(o.finish, usualFinish), cmp.Or(o.linger, usualLinger)
+	o.finish, o.linger = cmp.Or(o.finish, defaultFinish), cmp.Or(o.linger, defaultLinger)
 	return nil
 }

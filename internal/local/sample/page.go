@@ -25,7 +25,7 @@ type page struct {
 	ReviewsError string
 }
 
-// html is the page as a browser reads it.
+// html returns the page for a browser.
 func (p page) html() string {
 	title, heading := "Bookshop", "A book"
 	if p.Detail != nil {
@@ -93,8 +93,8 @@ func (r *Rating) html() string {
 	return escaped(`<p class="stars %s" title="%s of 5">%s</p>`, r.Color, r.Stars, stars(r.Stars))
 }
 
-// escaped is the format with each value as text that no browser takes for anything else, between
-// tags and in quoted attributes. Every verb is %s, whatever the value.
+// escaped formats values as text that is safe between tags and in quoted attributes. Every verb is
+// %s, whatever the value.
 func escaped(format string, values ...any) string {
 	texts := make([]any, 0, len(values))
 	for _, v := range values {
@@ -103,7 +103,7 @@ func escaped(format string, values ...any) string {
 	return fmt.Sprintf(format, texts...)
 }
 
-// stars are five characters, the given number of them filled.
+// stars returns five characters, n of them filled.
 func stars(n int) string {
 	filled := max(0, min(5, n))
 	return strings.Repeat("★", filled) + strings.Repeat("☆", 5-filled)

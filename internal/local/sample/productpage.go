@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// userCookie remembers who signed in; the page passes the name on as the header end-user.
+// userCookie has the name of the user. The page passes it on as the header end-user.
 const userCookie = "user"
 
 func (h *handler) addProductPage(mux *http.ServeMux) {
@@ -23,12 +23,12 @@ func (h *handler) addProductPage(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/v1/products", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, []map[string]any{{"id": 0, "title": "The Comedy of Errors"}})
 	})
-	mux.HandleFunc("GET /api/v1/products/{id}", h.passOn(h.o.DetailsURL+"/details/"))
-	mux.HandleFunc("GET /api/v1/products/{id}/reviews", h.passOn(h.o.ReviewsURL+"/reviews/"))
-	mux.HandleFunc("GET /api/v1/products/{id}/ratings", h.passOn(h.o.RatingsURL+"/ratings/"))
+	mux.HandleFunc("GET /api/v1/products/{id}", h.forward(h.o.DetailsURL+"/details/"))
+	mux.HandleFunc("GET /api/v1/products/{id}/reviews", h.forward(h.o.ReviewsURL+"/reviews/"))
+	mux.HandleFunc("GET /api/v1/products/{id}/ratings", h.forward(h.o.RatingsURL+"/ratings/"))
 }
 
-// page gathers the parts; one that fails is shown as an error and takes nothing else down.
+// page gathers the parts. A part that fails is shown as an error, and the others are shown.
 func (h *handler) page(r *http.Request) page {
 	p := page{User: r.Header.Get("end-user"), Host: h.o.Hostname, Version: h.o.Version}
 	var detail Detail
@@ -46,7 +46,7 @@ func (h *handler) page(r *http.Request) page {
 	return p
 }
 
-// asUser makes the request that of the user who signed in, for the calls made on its behalf.
+// asUser sets the header end-user of a request by its cookie, for the calls made on its behalf.
 func asUser(r *http.Request) *http.Request {
 	if c, err := r.Cookie(userCookie); err == nil && c.Value != "" {
 		if name, err := url.QueryUnescape(c.Value); err == nil {
@@ -56,7 +56,7 @@ func asUser(r *http.Request) *http.Request {
 	return r
 }
 
-// login signs in under any name, there is no password; without a name it signs out.
+// login signs in under any name, without a password. Without a name it signs out.
 func (h *handler) login(w http.ResponseWriter, r *http.Request) {
 	c := &http.Cookie{Name: userCookie, Value: url.QueryEscape(r.FormValue("username")), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode}
@@ -67,8 +67,8 @@ func (h *handler) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/productpage", http.StatusSeeOther)
 }
 
-// passOn answers with what another service answers.
-func (h *handler) passOn(base string) http.HandlerFunc {
+// forward answers with what another service answers.
+func (h *handler) forward(base string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id, ok := bookID(w, r)
 		if !ok {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// maxLine bounds a line of the TCP echo; a longer one ends its connection.
+// maxLine is the longest line of the TCP echo. A longer one ends its connection.
 const maxLine = 64 << 10
 
-// Run serves until the context ends, then takes no new connections and finishes what is in flight.
-// Listening gets the addresses once all are open; it may be nil.
+// Run serves until the context ends. Then it accepts no new connections and finishes what is in
+// flight. listening is called with the addresses once all are open; it may be nil.
 func Run(ctx context.Context, o Options, listening func([]net.Addr)) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options, listening func([]net.Addr)) error {
 	return err
 }
 
-// listen opens all ports, those for HTTP first, or none.
+// listen opens all ports, those for HTTP first. If one fails it opens none.
 func (o *Options) listen() (out []net.Listener, err error) {
 	for _, port := range append(append([]int(nil), o.Ports...), o.TCP...) {
 		l, err := net.Listen("tcp", net.JoinHostPort(o.Address, strconv.Itoa(port)))
@@ -69,9 +69,8 @@ func (o *Options) listen() (out []net.Listener, err error) {
 	return out, nil
 }
 
-// lineEcho answers each line with the version in front, so that a client sees who it talks to. When
-// it ends itself it says so on each connection; a client to which it does not say so was cut off by
-// somebody else.
+// lineEcho answers each line with the version in front. When it ends it says so on each connection.
+// A client that reads no such line was cut off by somebody else.
 type lineEcho struct {
 	prefix         string
 	finish, linger time.Duration
@@ -101,14 +100,14 @@ func (e *lineEcho) answer(ctx context.Context, conn net.Conn) {
 		}
 	}
 	if ctx.Err() != nil {
-		e.part(conn)
+		e.sendEnd(conn)
 	}
 }
 
-// part says that this is the end, and leaves the closing to the client: a socket that is closed
-// with something unread in it sends a reset, and an Envoy between the two that meets one drops what
-// it has not passed on yet, the farewell with it.
-func (e *lineEcho) part(conn net.Conn) {
+// sendEnd says that this is the end, and leaves the closing to the client. A socket that is closed
+// with unread data sends a reset, and an Envoy in between drops what it has not passed on yet, this
+// line included.
+func (e *lineEcho) sendEnd(conn net.Conn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(e.finish))
 	if _, err := fmt.Fprintf(conn, "%s ends\n", e.prefix); err != nil {
 		return // the client has gone

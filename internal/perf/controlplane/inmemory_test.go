@@ -75,7 +75,7 @@ func play() error {
 	go func() { _ = http.Serve(profiles, Profiles()) }()
 	news := ChildStatus{XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String(),
 		Profiles: profiles.Addr().String()}
-	if err := line.Tell(news); err != nil {
+	if err := line.Send(news); err != nil {
 		return err
 	}
 	poisoned := make(chan struct{})
@@ -88,7 +88,7 @@ func play() error {
 				objects.Add(1)
 			}
 			if news.Open = e.Synced; e.Synced {
-				_ = line.Tell(news)
+				_ = line.Send(news)
 			}
 		})
 	}()

@@ -71,7 +71,8 @@ type cachedIndex struct {
 // of returns the index of a set.
 func (x *indexCache) of(s *Set) *Index {
 	known := x.entry(s)
-	known.once.Do(func() { known.index = newIndex(s) }) // not under the lock: whoever needs another does not wait for it
+	// not under the lock: whoever needs another does not wait for it
+	known.once.Do(func() { known.index = newIndex(s) })
 	return known.index
 }
 

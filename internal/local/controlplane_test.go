@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCompanionIsKeptRunning kills the process that the control plane is: it is told, and started
+// TestControlPlaneIsKeptRunning kills the process that the control plane is: it is told, and started
 // again with files of its own.
-func TestCompanionIsKeptRunning(t *testing.T) {
+func TestControlPlaneIsKeptRunning(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers: it runs, and is not ready
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	starts := 0
-	m := run(t, Options{ControlPlane: &Companion{
+	m := run(t, Options{ControlPlane: &ControlPlaneProcess{
 		Argv: []string{"sh", "-c", "cat <&3; exec sleep 1000"}, Environ: os.Environ(),
 		Files: func() ([]*os.File, error) {
 			starts++
@@ -39,14 +39,14 @@ func TestCompanionIsKeptRunning(t *testing.T) {
 			return err == nil && strings.Count(string(log), "inherited") == restarts+1
 		}
 	}
-	require.Eventually(t, func() bool { return runs(0)(m.Snapshot()) }, patience, eager)
+	require.Eventually(t, func() bool { return runs(0)(m.Snapshot()) }, patience, fastPeriod)
 	require.NoError(t, syscall.Kill(m.Snapshot().ControlPlane.PID, syscall.SIGKILL))
 	n := m.awaitNotice(t, "crashed: signal: killed; starts again in")
 	require.Equal(t, "control-plane", n.Pod)
 	require.True(t, n.Bad)
-	require.Eventually(t, func() bool { return runs(1)(m.Snapshot()) }, patience, eager)
+	require.Eventually(t, func() bool { return runs(1)(m.Snapshot()) }, patience, fastPeriod)
 	pid := m.Snapshot().ControlPlane.PID
 	m.stop()
-	require.Eventually(t, func() bool { return gone(pid) }, patience, eager)
+	require.Eventually(t, func() bool { return gone(pid) }, patience, fastPeriod)
 	require.Equal(t, 2, starts)
 }
