@@ -198,7 +198,8 @@ func (in envInputs) valueFrom(from *corev1.EnvVarSource) (value string, ok bool,
 				value:   from.FieldRef.FieldPath,
 				message: "not a field that can be referred to",
 				want: "metadata.name, metadata.namespace, metadata.uid, metadata.labels['KEY'], " +
-					"metadata.annotations['KEY'], spec.nodeName, spec.serviceAccountName, status.podIP or status.hostIP",
+					"metadata.annotations['KEY'], spec.nodeName, spec.serviceAccountName, status.podIP " +
+					"or status.hostIP",
 			}
 		}
 		return value, true, nil
