@@ -68,8 +68,8 @@ func (m *meters) snapshot(w *state.Snapshot, d *state.Delta) {
 	if len(d.Services) > 0 {
 		m.metrics.Mesh.Triggers.WithLabelValues("service").Inc()
 	}
-	if n := len(d.VirtualServices) + len(d.DestinationRules) + len(d.Gateways) + len(d.Sidecars) +
-		len(d.Guards); n > 0 {
+	policies := len(d.AuthorizationPolicies) + len(d.PeerAuthentications)
+	if n := len(d.VirtualServices) + len(d.DestinationRules) + len(d.Gateways) + len(d.Sidecars) + policies; n > 0 {
 		m.metrics.Mesh.Triggers.WithLabelValues("config").Inc()
 		m.metrics.Source.Updates.WithLabelValues("config").Add(float64(n))
 	}

@@ -200,7 +200,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 		maps.Copy(units, m.vips)
 	}
 	m.secrets(to, units)
-	if m.own || to.Type() == scope.Sidecar && m.guards(from, to) {
+	if m.own || to.Type() == scope.Sidecar && m.changesPolicies(from, to) {
 		units[unit{kind: unitOwn}] = true
 	}
 	if to.Type() == scope.Sidecar {
@@ -210,7 +210,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	m.gatewayUnits(to, units)
 	m.forwards(to, units)
 	m.openedBy(to, units)
-	if m.guards(from, to) {
+	if m.changesPolicies(from, to) {
 		for g := range to.Gateways() {
 			for i := range g.Servers {
 				units[unit{kind: unitGateway, port: to.BoundPort(g.Servers[i].Port)}] = true
@@ -220,10 +220,13 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	return sortedUnits(units)
 }
 
-// guards tells whether guards of the class changed: they decide on what it lets in.
-func (m *impact) guards(from, to *scope.Scope) bool {
-	return slices.ContainsFunc(m.delta.Guards, func(p state.Pair[model.Guard]) bool {
-		return p.Old != nil && from.Guarded(p.Old) || p.New != nil && to.Guarded(p.New)
+// changesPolicies reports whether an AuthorizationPolicy or a PeerAuthentication of the class changed:
+// they decide which calls it accepts.
+func (m *impact) changesPolicies(from, to *scope.Scope) bool {
+	return slices.ContainsFunc(m.delta.AuthorizationPolicies, func(p state.Pair[model.AuthorizationPolicy]) bool {
+		return p.Old != nil && from.HasAuthorizationPolicy(p.Old) || p.New != nil && to.HasAuthorizationPolicy(p.New)
+	}) || slices.ContainsFunc(m.delta.PeerAuthentications, func(p state.Pair[model.PeerAuthentication]) bool {
+		return p.Old != nil && from.HasPeerAuthentication(p.Old) || p.New != nil && to.HasPeerAuthentication(p.New)
 	})
 }
 

@@ -200,11 +200,11 @@ func TestOnlyWhatNoUnitReadsLeavesClassesInPeace(t *testing.T) {
 // whatever their namespaces.
 func TestAMeshWidePolicyIsWorkedOutOnce(t *testing.T) {
 	m := newMeshOf(t, 100)
-	g := &model.Guard{
-		Meta:   model.Meta{Kind: kinds.PeerAuthentication, Namespace: model.DefaultMesh().RootNamespace, Name: "default"},
-		Effect: model.GuardRefuses,
+	p := &model.PeerAuthentication{
+		Meta: model.Meta{Kind: kinds.PeerAuthentication, Namespace: model.DefaultMesh().RootNamespace, Name: "default"},
+		Mode: model.MTLSStrict,
 	}
-	work := m.workOf(func() { m.apply(state.Update{Key: g.Key(), Objects: []model.Object{g}}) })
+	work := m.workOf(func() { m.apply(state.Update{Key: p.Key(), Objects: []model.Object{p}}) })
 	require.EqualValues(t, 1, work.Units)
 }
 

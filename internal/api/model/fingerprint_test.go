@@ -12,8 +12,9 @@ import (
 // it alone is not lost.
 func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 	for _, o := range []Object{
-		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &Guard{}, &Workload{}, &Namespace{},
-		&Node{}, &EndpointSlice{}, &MeshConfig{}, &Credential{}, &IngressClass{},
+		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &AuthorizationPolicy{},
+		&PeerAuthentication{}, &Workload{}, &WorkloadEntry{}, &Namespace{}, &Node{}, &EndpointSlice{}, &MeshConfig{},
+		&Credential{}, &IngressClass{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)

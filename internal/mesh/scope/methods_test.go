@@ -37,16 +37,17 @@ type method struct {
 // arguments are what methods are asked about, as a world has it. Objects that it does not have are
 // nil.
 type arguments struct {
-	host       model.Host
-	port       uint16
-	address    string
-	namespace  string
-	credential string
-	selector   model.Labels
-	service    *model.Service
-	gateway    *model.Gateway
-	rule       *model.DestinationRule
-	guard      *model.Guard
+	host                model.Host
+	port                uint16
+	address             string
+	namespace           string
+	credential          string
+	selector            model.Labels
+	service             *model.Service
+	gateway             *model.Gateway
+	rule                *model.DestinationRule
+	authorizationPolicy *model.AuthorizationPolicy
+	peerAuthentication  *model.PeerAuthentication
 }
 
 func (a *arguments) server() *model.GatewayServer {
@@ -173,8 +174,11 @@ var methods = map[string]method{
 			return found
 		})
 	}},
-	"Guarded": {recorded, func(s *scope.Scope, a *arguments) any {
-		return ask(a.guard, func(g *model.Guard) any { return s.Guarded(g) })
+	"HasAuthorizationPolicy": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.authorizationPolicy, func(p *model.AuthorizationPolicy) any { return s.HasAuthorizationPolicy(p) })
+	}},
+	"HasPeerAuthentication": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.peerAuthentication, func(p *model.PeerAuthentication) any { return s.HasPeerAuthentication(p) })
 	}},
 	"MayCallBy": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.rule, func(r *model.DestinationRule) any { return s.MayCallBy(r) })
@@ -308,8 +312,8 @@ func seldom() objects {
 	o.add(meta(kinds.Secret), &model.Credential{
 		Meta: meta(kinds.Secret), Pair: &model.KeyPair{Chain: hidden, Key: hidden}, Authorities: &model.Authorities{Certificates: hidden},
 	})
-	o.add(meta(kinds.AuthorizationPolicy), &model.Guard{
-		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Effect: model.GuardRefuses,
+	o.add(meta(kinds.AuthorizationPolicy), &model.AuthorizationPolicy{
+		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Effect: model.DenyAll,
 	})
 	o.add(meta(kinds.Sidecar), &model.Sidecar{
 		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},
@@ -325,7 +329,9 @@ func drawArguments(t *rapid.T, w *state.Snapshot, present []model.Object) *argum
 		namespace: rapid.SampledFrom([]string{"default", "shop", "istio-system"}).Draw(t, "namespace"),
 		selector:  model.LabelsOf(map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")}),
 		service:   drawn(t, slices.Collect(w.Services())), gateway: drawn(t, slices.Collect(w.Gateways())),
-		rule: drawn(t, slices.Collect(w.DestinationRulesWithAny())), guard: drawn(t, kept[model.Guard](present)),
+		rule:                drawn(t, slices.Collect(w.DestinationRulesWithAny())),
+		authorizationPolicy: drawn(t, kept[model.AuthorizationPolicy](present)),
+		peerAuthentication:  drawn(t, kept[model.PeerAuthentication](present)),
 	}
 	if g := drawn(t, slices.Collect(w.ForwardingGateways())); g != nil && rapid.Bool().Draw(t, "forwards") {
 		a.gateway = g

@@ -23,18 +23,19 @@ func (p Pair[T]) Either() *T {
 type Delta struct {
 	From, To *Snapshot
 
-	Services         []Pair[model.Service]
-	VirtualServices  []Pair[model.VirtualService]
-	DestinationRules []Pair[model.DestinationRule]
-	Gateways         []Pair[model.Gateway]
-	Sidecars         []Pair[model.Sidecar]
-	Guards           []Pair[model.Guard]
-	Credentials      []Pair[model.Credential]
-	Workloads        []Pair[model.Workload]
-	Nodes            []Pair[model.Node]
-	WorkloadEntries  []Pair[model.WorkloadEntry]
-	Endpoints        []EndpointChange
-	Accounts         []AccountsChange
+	Services              []Pair[model.Service]
+	VirtualServices       []Pair[model.VirtualService]
+	DestinationRules      []Pair[model.DestinationRule]
+	Gateways              []Pair[model.Gateway]
+	Sidecars              []Pair[model.Sidecar]
+	AuthorizationPolicies []Pair[model.AuthorizationPolicy]
+	PeerAuthentications   []Pair[model.PeerAuthentication]
+	Credentials           []Pair[model.Credential]
+	Workloads             []Pair[model.Workload]
+	Nodes                 []Pair[model.Node]
+	WorkloadEntries       []Pair[model.WorkloadEntry]
+	Endpoints             []EndpointChange
+	Accounts              []AccountsChange
 	// Mesh tells that the mesh configuration changed, on which everything may depend.
 	Mesh bool
 

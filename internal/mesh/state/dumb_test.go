@@ -306,8 +306,11 @@ func (d dumbSnapshot) selectors() []model.Labels {
 	for _, s := range of(d, all[model.Sidecar]) {
 		add(s.Selector)
 	}
-	for _, g := range of(d, all[model.Guard]) {
-		add(g.Selector)
+	for _, p := range of(d, all[model.AuthorizationPolicy]) {
+		add(p.Selector)
+	}
+	for _, p := range of(d, all[model.PeerAuthentication]) {
+		add(p.Selector)
 	}
 	return slices.Collect(maps.Keys(found))
 }

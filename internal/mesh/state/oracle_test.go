@@ -82,11 +82,10 @@ func requireAnswers(t *rapid.T, d dumbSnapshot, w *Snapshot) {
 		requireList(t, "services in "+n, services, w.ServicesIn(n))
 		requireList(t, "Sidecars of "+n, of(d, func(s *model.Sidecar) bool { return s.Namespace == n }), w.Sidecars(n))
 		requireApart(t, d, w, n)
-		of := func(k kinds.Kind) []*model.Guard {
-			return of(d, func(g *model.Guard) bool { return g.Namespace == n && g.Kind == k })
-		}
-		requireList(t, "AuthorizationPolicies of "+n, of(kinds.AuthorizationPolicy), w.AuthorizationPolicies(n))
-		requireList(t, "PeerAuthentications of "+n, of(kinds.PeerAuthentication), w.PeerAuthentications(n))
+		authorization := of(d, func(p *model.AuthorizationPolicy) bool { return p.Namespace == n })
+		requireList(t, "AuthorizationPolicies of "+n, authorization, w.AuthorizationPolicies(n))
+		authentication := of(d, func(p *model.PeerAuthentication) bool { return p.Namespace == n })
+		requireList(t, "PeerAuthentications of "+n, authentication, w.PeerAuthentications(n))
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, w, n, name)
 		}
@@ -276,7 +275,8 @@ func requireDelta(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.DestinationRules)
 	requirePairs(t, before, now, d.Gateways)
 	requirePairs(t, before, now, d.Sidecars)
-	requirePairs(t, before, now, d.Guards)
+	requirePairs(t, before, now, d.AuthorizationPolicies)
+	requirePairs(t, before, now, d.PeerAuthentications)
 	requirePairs(t, before, now, d.Credentials)
 	requirePairs(t, before, now, d.Workloads)
 	requirePairs(t, before, now, d.Nodes)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
@@ -15,16 +14,17 @@ type Snapshot struct {
 	Generation uint64
 	Mesh       *model.MeshConfig
 
-	services         table[model.Service]
-	virtualServices  table[model.VirtualService]
-	destinationRules table[model.DestinationRule]
-	gateways         table[model.Gateway]
-	credentials      table[model.Credential]
-	sidecars         table[model.Sidecar]
-	guards           table[model.Guard]
-	nodes            table[model.Node]
-	slices           table[model.EndpointSlice]
-	workloadEntries  table[model.WorkloadEntry]
+	services              table[model.Service]
+	virtualServices       table[model.VirtualService]
+	destinationRules      table[model.DestinationRule]
+	gateways              table[model.Gateway]
+	credentials           table[model.Credential]
+	sidecars              table[model.Sidecar]
+	authorizationPolicies table[model.AuthorizationPolicy]
+	peerAuthentications   table[model.PeerAuthentication]
+	nodes                 table[model.Node]
+	slices                table[model.EndpointSlice]
+	workloadEntries       table[model.WorkloadEntry]
 
 	hosts      index[model.Host]      // reversed host; of all services
 	selectors  index[model.Labels]    // first pair, text, kind, namespace, name; over workloads, of all types
@@ -207,14 +207,14 @@ func (w *Snapshot) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
 	return w.sidecars.by[sidecarsByNamespace].under(join(namespace))
 }
 
-// AuthorizationPolicies yields those of a namespace.
-func (w *Snapshot) AuthorizationPolicies(namespace string) iter.Seq[*model.Guard] {
-	return w.guards.by[guardsByNamespace].under(join(namespace, string(kinds.AuthorizationPolicy)))
+// AuthorizationPolicies yields the AuthorizationPolicies of a namespace.
+func (w *Snapshot) AuthorizationPolicies(namespace string) iter.Seq[*model.AuthorizationPolicy] {
+	return w.authorizationPolicies.by[authorizationPoliciesByNamespace].under(join(namespace))
 }
 
-// PeerAuthentications yields those of a namespace.
-func (w *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.Guard] {
-	return w.guards.by[guardsByNamespace].under(join(namespace, string(kinds.PeerAuthentication)))
+// PeerAuthentications yields the PeerAuthentications of a namespace.
+func (w *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAuthentication] {
+	return w.peerAuthentications.by[peerAuthenticationsByNamespace].under(join(namespace))
 }
 
 // Workload finds a workload by name, nil if there is none.

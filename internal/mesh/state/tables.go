@@ -35,12 +35,12 @@ const (
 )
 
 const (
-	sidecarsByNamespace column[model.Sidecar]    = 0 // namespace, order
-	guardsByNamespace   column[model.Guard]      = 0 // namespace, kind, order
-	credentialsByName   column[model.Credential] = 0 // namespace, name
-	nodesByName         column[model.Node]       = 0 // name
-
-	workloadEntriesByName column[model.WorkloadEntry] = 0 // namespace, name
+	sidecarsByNamespace              column[model.Sidecar]             = 0 // namespace, order
+	authorizationPoliciesByNamespace column[model.AuthorizationPolicy] = 0 // namespace, order
+	peerAuthenticationsByNamespace   column[model.PeerAuthentication]  = 0 // namespace, order
+	credentialsByName                column[model.Credential]          = 0 // namespace, name
+	nodesByName                      column[model.Node]                = 0 // name
+	workloadEntriesByName            column[model.WorkloadEntry]       = 0 // namespace, name
 )
 
 const (
@@ -113,13 +113,25 @@ var tables = []anyTable{
 		},
 		selectors: selects(func(s *model.Sidecar) (model.Labels, *model.Meta) { return s.Selector, &s.Meta }),
 	}),
-	declare(schema[model.Guard]{
-		table:   func(w *Snapshot) *table[model.Guard] { return &w.guards },
-		changes: func(d *Delta) *[]Pair[model.Guard] { return &d.Guards },
-		indexes: []keysOf[model.Guard]{
-			guardsByNamespace: one(func(g *model.Guard) []byte { return ordered(join(g.Namespace, string(g.Kind)), &g.Meta, "") }),
+	declare(schema[model.AuthorizationPolicy]{
+		table:   func(w *Snapshot) *table[model.AuthorizationPolicy] { return &w.authorizationPolicies },
+		changes: func(d *Delta) *[]Pair[model.AuthorizationPolicy] { return &d.AuthorizationPolicies },
+		indexes: []keysOf[model.AuthorizationPolicy]{
+			authorizationPoliciesByNamespace: one(func(p *model.AuthorizationPolicy) []byte {
+				return ordered(join(p.Namespace), &p.Meta, "")
+			}),
 		},
-		selectors: selects(func(g *model.Guard) (model.Labels, *model.Meta) { return g.Selector, &g.Meta }),
+		selectors: selects(func(p *model.AuthorizationPolicy) (model.Labels, *model.Meta) { return p.Selector, &p.Meta }),
+	}),
+	declare(schema[model.PeerAuthentication]{
+		table:   func(w *Snapshot) *table[model.PeerAuthentication] { return &w.peerAuthentications },
+		changes: func(d *Delta) *[]Pair[model.PeerAuthentication] { return &d.PeerAuthentications },
+		indexes: []keysOf[model.PeerAuthentication]{
+			peerAuthenticationsByNamespace: one(func(p *model.PeerAuthentication) []byte {
+				return ordered(join(p.Namespace), &p.Meta, "")
+			}),
+		},
+		selectors: selects(func(p *model.PeerAuthentication) (model.Labels, *model.Meta) { return p.Selector, &p.Meta }),
 	}),
 	declare(schema[model.Credential]{
 		table:   func(w *Snapshot) *table[model.Credential] { return &w.credentials },

@@ -87,10 +87,8 @@ func notInForce(present []meshlife.Update) []string {
 			switch o := o.(type) {
 			case *model.Sidecar:
 				selectors[m], metas = o.Selector, append(metas, m)
-			case *model.Guard:
-				if o.Kind == kinds.PeerAuthentication {
-					selectors[m], metas = o.Selector, append(metas, m)
-				}
+			case *model.PeerAuthentication:
+				selectors[m], metas = o.Selector, append(metas, m)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func (c *Checker) checkShadowed(w *state.Snapshot, d *state.Delta) {
 		}
 		c.shadowedSidecars(w, p.Either().Namespace)
 	}
-	for _, p := range d.Guards {
+	for _, p := range d.PeerAuthentications {
 		if p.New == nil {
 			c.store.setRelation(relation{p.Old.Key(), sameWorkloads}, nil)
 		}

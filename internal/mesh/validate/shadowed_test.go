@@ -39,7 +39,7 @@ func TestWhatIsShadowedIsTold(t *testing.T) {
 
 	peers := func(name, app string) state.Update {
 		m := meta(kinds.PeerAuthentication, "default", name)
-		return update(&model.Guard{Meta: m, Selector: model.LabelsOf(map[string]string{"app": app})}, m)
+		return update(&model.PeerAuthentication{Meta: m, Selector: model.LabelsOf(map[string]string{"app": app})}, m)
 	}
 	require.Empty(t, told(peers("b", "web"), peers("c", "db")))
 	require.Equal(t, []string{"b spec.selector "}, told(peers("a", "web")))

@@ -225,10 +225,8 @@ func contest(o model.Object) string {
 		return "rule " + o.Namespace + " " + string(o.Host) + " " + o.Selector.String()
 	case *model.Sidecar:
 		return "sidecar " + o.Namespace + " " + o.Selector.String()
-	case *model.Guard:
-		if o.Kind == kinds.PeerAuthentication {
-			return "plaintext " + o.Namespace + " " + o.Selector.String()
-		}
+	case *model.PeerAuthentication:
+		return "plaintext " + o.Namespace + " " + o.Selector.String()
 	case *model.Gateway:
 		return "gateway" // servers of a port are merged, the oldest Gateway's first
 	}
@@ -276,7 +274,9 @@ func MetaOf(o model.Object) *model.Meta {
 		return &o.Meta
 	case *model.Gateway:
 		return &o.Meta
-	case *model.Guard:
+	case *model.AuthorizationPolicy:
+		return &o.Meta
+	case *model.PeerAuthentication:
 		return &o.Meta
 	case *model.Workload:
 		return &o.Meta

@@ -72,8 +72,10 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawSidecar(t, m)}
 	case kinds.Gateway:
 		return []model.Object{drawGateway(t, m)}
-	case kinds.AuthorizationPolicy, kinds.PeerAuthentication:
-		return []model.Object{drawGuard(t, m)}
+	case kinds.AuthorizationPolicy:
+		return []model.Object{drawAuthorizationPolicy(t, m)}
+	case kinds.PeerAuthentication:
+		return []model.Object{drawPeerAuthentication(t, m)}
 	case kinds.Secret:
 		return []model.Object{drawCredential(t, m)}
 	case kinds.Ingress:
@@ -238,22 +240,25 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 	return s
 }
 
-func drawGuard(t *rapid.T, m model.Meta) *model.Guard {
-	g := &model.Guard{Meta: m, Selector: one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...)}
-	if m.Kind == kinds.AuthorizationPolicy { // one that refuses hides whatever else happens
-		g.Effect = one(t, "effect", model.GuardSilent, model.GuardAdmits, model.GuardAdmits, model.GuardAdmitsNone,
-			model.GuardRefuses)
-		return g
+func drawAuthorizationPolicy(t *rapid.T, m model.Meta) *model.AuthorizationPolicy {
+	return &model.AuthorizationPolicy{
+		Meta: m, Selector: drawPolicySelector(t), // one that refuses hides whatever else happens
+		Effect: one(t, "effect", model.NoEffect, model.AllowAll, model.AllowAll, model.AllowNothing, model.DenyAll),
 	}
-	effects := []model.GuardEffect{model.GuardSilent, model.GuardAdmits, model.GuardRefuses, model.GuardRefuses}
-	g.Effect = one(t, "effect", effects...)
-	if !g.Selector.IsEmpty() && rapid.Bool().Draw(t, "a port") {
-		g.Ports = []model.GuardedPort{{
-			Port:   one(t, "port", ports...) + one[uint16](t, "target", 0, 1),
-			Effect: one(t, "port's effect", effects...),
-		}}
+}
+
+func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication {
+	modes := []model.MTLSMode{model.MTLSUnset, model.MTLSPermissive, model.MTLSStrict, model.MTLSStrict}
+	p := &model.PeerAuthentication{Meta: m, Selector: drawPolicySelector(t), Mode: one(t, "mode", modes...)}
+	if !p.Selector.IsEmpty() && rapid.Bool().Draw(t, "a port") {
+		port := one(t, "port", ports...) + one[uint16](t, "target", 0, 1)
+		p.Ports = []model.PortMTLS{{Port: port, Mode: one(t, "port's mode", modes...)}}
 	}
-	return g
+	return p
+}
+
+func drawPolicySelector(t *rapid.T) model.Labels {
+	return one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...)
 }
 
 func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {

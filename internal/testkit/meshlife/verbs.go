@@ -249,8 +249,8 @@ func claim(o, other model.Object) {
 		o.Host, o.Selector = other.(*model.DestinationRule).Host, other.(*model.DestinationRule).Selector
 	case *model.Sidecar:
 		o.Selector = other.(*model.Sidecar).Selector
-	case *model.Guard:
-		o.Selector = other.(*model.Guard).Selector
+	case *model.PeerAuthentication:
+		o.Selector = other.(*model.PeerAuthentication).Selector
 	case *model.Gateway:
 		o.Selector = other.(*model.Gateway).Selector
 		o.Servers = Clone(other.(*model.Gateway).Servers)
@@ -293,7 +293,9 @@ func (h *History) relabel(t *rapid.T, kind kinds.Kind) []Update {
 			o.Selector = labels
 		case *model.Sidecar:
 			o.Selector = labels
-		case *model.Guard:
+		case *model.AuthorizationPolicy:
+			o.Selector = labels
+		case *model.PeerAuthentication:
 			o.Selector = labels
 		case *model.Gateway:
 			o.Selector = labels

@@ -1,0 +1,29 @@
+package model
+
+// PeerAuthentication says whether its workloads accept calls in plaintext.
+type PeerAuthentication struct {
+	Meta
+	// Selector is empty for all workloads of the namespace, or of the mesh in the root namespace.
+	Selector Labels
+	Mode     MTLSMode
+	// Ports override Mode, sorted by the port of the workload.
+	Ports []PortMTLS
+}
+
+// PortMTLS is the mode of one port of a workload.
+type PortMTLS struct {
+	Port uint16
+	Mode MTLSMode
+}
+
+// MTLSMode says which calls a PeerAuthentication accepts.
+type MTLSMode uint8
+
+const (
+	// MTLSUnset inherits the mode of the workload, the namespace or the mesh.
+	MTLSUnset MTLSMode = iota
+	// MTLSPermissive accepts all calls. It stands for DISABLE too.
+	MTLSPermissive
+	// MTLSStrict refuses calls that are not in mutual TLS of the mesh.
+	MTLSStrict
+)

@@ -1,0 +1,98 @@
+package scope
+
+import (
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// Refuses reports whether the policies in force refuse calls in plaintext to a port of the class's
+// workloads.
+func (s *Scope) Refuses(port uint16) bool {
+	refuses := s.unauthorized() || s.class.Type == Sidecar && s.wantsTLS(port)
+	s.asked(question{kind: whetherRefuses, port: port}, answer{yes: refuses})
+	return refuses
+}
+
+// HasAuthorizationPolicy reports whether an AuthorizationPolicy is for the class.
+func (s *Scope) HasAuthorizationPolicy(p *model.AuthorizationPolicy) bool {
+	return s.hasPolicy(p.Namespace, p.Selector)
+}
+
+// HasPeerAuthentication reports whether a PeerAuthentication is for the class.
+func (s *Scope) HasPeerAuthentication(p *model.PeerAuthentication) bool {
+	return s.hasPolicy(p.Namespace, p.Selector)
+}
+
+// hasPolicy reports whether a policy of a namespace with a selector is for the class. Policies of the
+// root namespace are for the whole mesh.
+func (s *Scope) hasPolicy(namespace string, selector model.Labels) bool {
+	return (namespace == s.world.Mesh.RootNamespace || s.IsOwn(namespace)) && s.Selected(selector)
+}
+
+// Unauthorized tells whether AuthorizationPolicies refuse calls: one that denies does, and those that allow do if none of
+// them admits.
+func (s *Scope) Unauthorized() bool {
+	is := s.unauthorized()
+	s.asked(question{kind: whetherUnauthorized}, answer{yes: is})
+	return is
+}
+
+func (s *Scope) unauthorized() bool {
+	var allowed, restricted bool
+	for _, namespace := range s.policyNamespaces() {
+		for p := range s.world.AuthorizationPolicies(namespace) {
+			if !s.class.Selected(p.Selector) {
+				continue
+			}
+			switch p.Effect {
+			case model.DenyAll:
+				return true
+			case model.AllowAll:
+				allowed = true
+			case model.AllowNothing:
+				restricted = true
+			case model.NoEffect:
+			}
+		}
+	}
+	return restricted && !allowed
+}
+
+func (s *Scope) policyNamespaces() []string {
+	return slices.Compact([]string{s.world.Mesh.RootNamespace, s.class.Namespace})
+}
+
+// wantsTLS tells whether the PeerAuthentication in force refuses calls in plaintext: the one that selects the workload, for
+// the port or at all, then the namespace's, then the mesh's. Of several on one level the first in the total order counts.
+func (s *Scope) wantsTLS(port uint16) bool {
+	own, wide := s.peerAuthentications(s.class.Namespace)
+	if own != nil {
+		i := slices.IndexFunc(own.Ports, func(p model.PortMTLS) bool { return p.Port == port })
+		if i >= 0 && own.Ports[i].Mode != model.MTLSUnset {
+			return own.Ports[i].Mode == model.MTLSStrict
+		}
+	}
+	_, mesh := s.peerAuthentications(s.world.Mesh.RootNamespace)
+	for _, p := range []*model.PeerAuthentication{own, wide, mesh} {
+		if p != nil && p.Mode != model.MTLSUnset {
+			return p.Mode == model.MTLSStrict
+		}
+	}
+	return false
+}
+
+// peerAuthentications are those of a namespace in force: the one that selects the class's workloads, and the one for all.
+func (s *Scope) peerAuthentications(namespace string) (own, wide *model.PeerAuthentication) {
+	for p := range s.world.PeerAuthentications(namespace) {
+		switch {
+		case p.Selector.IsEmpty():
+			if wide == nil {
+				wide = p
+			}
+		case own == nil && s.class.Selected(p.Selector):
+			own = p
+		}
+	}
+	return own, wide
+}
