@@ -255,7 +255,7 @@ func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
 	}
 	for m := range touched {
 		proxy, _ := resolve(d.To, m.facts) // that it was another is a change of its Pod, which is in the delta
-		if !rekeyed[m.variant.class] && !moves.Concern(proxy) {
+		if !rekeyed[m.variant.class] && !moves.Affects(proxy) {
 			continue
 		}
 		before, own := m.variant, m.own

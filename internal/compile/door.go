@@ -160,7 +160,7 @@ func (b *doorBuilder) certified(sv server) bool {
 		return false
 	}
 	if sv.gateway.Selector.IsEmpty() { // else the world says so
-		if p, lacks := b.scope.LackOf(sv.gateway, sv.index); lacks {
+		if p, lacks := b.scope.SecretProblem(sv.gateway, sv.index); lacks {
 			b.report(problemOf(&sv.gateway.Meta, p))
 		}
 	}

@@ -186,7 +186,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	for h := range m.hosts {
 		units[unit{kind: unitHost, host: h}] = true
 		for _, full := range aliasOf(to, h) {
-			if !m.hosts[full] && to.Names(full) {
+			if !m.hosts[full] && to.HasHost(full) {
 				units[unit{kind: unitHost, host: full}] = true
 			}
 		}

@@ -181,12 +181,12 @@ func vipClash(svc *model.Service, u unit, owner *model.Service) source.Problem {
 // interceptedSlots is the listener for connections to a port, wherever they go.
 func (c compiler) interceptedSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	b := c.chainsOn(s, port)
-	for svc := range s.LooseServicesOn(port, state.LooseTLS) {
+	for svc := range s.ServicesByPortMatch(port, state.MatchSNI) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
 			b.addTLS(svc)
 		}
 	}
-	for svc := range s.LooseServicesOn(port, state.LooseRange) {
+	for svc := range s.ServicesByPortMatch(port, state.MatchCIDR) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
 			b.addRanges(svc)
 		}

@@ -82,7 +82,7 @@ func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 			found[m] = true
 		}
 	}
-	if moves.Anywhere() {
+	if moves.HasSelectors() {
 		add(ms.all())
 		return found
 	}

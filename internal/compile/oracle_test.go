@@ -198,7 +198,7 @@ func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.Snapshot,
 	}
 	_, first := o.writer.Apply(updates[:n])
 	to, second := o.writer.Apply(updates[n:])
-	return to, first.Then(second)
+	return to, first.Compose(second)
 }
 
 // apply takes the world and the compiler a step further, as the pipeline does; published tells whether there was one to take.

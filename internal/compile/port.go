@@ -32,7 +32,7 @@ func onPort(s *scope.Scope, host model.Host, port uint16) (*model.Service, model
 }
 
 func isLoose(svc *model.Service, p model.ServicePort) bool {
-	_, loose := state.LooseKind(svc, p)
+	_, loose := state.PortMatchOf(svc, p)
 	return loose
 }
 
@@ -42,8 +42,8 @@ func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 	case svc == nil:
 		return false
 	case s.Intercepts():
-		kind, _ := state.LooseKind(svc, p)
-		return kind == state.LooseTCP
+		kind, _ := state.PortMatchOf(svc, p)
+		return kind == state.MatchPort
 	}
 	return p.Protocol != model.TLS
 }
@@ -51,14 +51,14 @@ func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 // contenders yields the services that may contend for a port, and contendersAfter those that come after one of them.
 func contenders(s *scope.Scope, port uint16) iter.Seq[*model.Service] {
 	if s.Intercepts() {
-		return s.LooseServicesOn(port, state.LooseTCP)
+		return s.ServicesByPortMatch(port, state.MatchPort)
 	}
 	return s.TCPServicesOn(port)
 }
 
 func contendersAfter(s *scope.Scope, port uint16, svc *model.Service) iter.Seq[*model.Service] {
 	if s.Intercepts() {
-		return s.LooseServicesAfter(port, state.LooseTCP, svc)
+		return s.ServicesByPortMatchAfter(port, state.MatchPort, svc)
 	}
 	return s.TCPServicesAfter(port, svc)
 }

@@ -18,7 +18,7 @@ func secretUnit(credential string) unit { return unit{kind: unitSecret, name: cr
 func secretUnits(s *scope.Scope) []unit {
 	units := map[unit]bool{}
 	for r := range s.DestinationRulesWithAny() {
-		if s.MayCallBy(r) {
+		if s.MayUseCredentialsOf(r) {
 			for _, name := range r.Credentials() {
 				units[secretUnit(name)] = true
 			}
@@ -106,7 +106,7 @@ func missingAgent(path string) source.Problem {
 
 func missingCredential(s *scope.Scope, rule *model.DestinationRule, path, credential string) source.Problem {
 	p := source.Problem{Severity: source.Error, Path: path, Value: credential}
-	if !s.MayCallBy(rule) {
+	if !s.MayUseCredentialsOf(rule) {
 		p.Severity = source.Warning
 		p.Message = "this credentialName is for gateways alone, as the rule has no workloadSelector; the destination is closed to sidecars"
 		p.Want = "a workloadSelector, or an exportTo or a Sidecar that keeps the rule or the host from them"

@@ -18,8 +18,8 @@ import (
 type stepCache struct {
 	before, after *scope.LookupCache
 	to            scope.Scope // of the class that takes the step
-	done          map[scope.Alike][]*sharedEdit
-	known         map[scope.Outlook]*sharedEdit
+	done          map[scope.SharingKey][]*sharedEdit
+	known         map[scope.ViewKey]*sharedEdit
 	// anew are the classes that were compiled as a whole; alone tells that each is, from nothing.
 	anew  []*class
 	alone bool
@@ -68,7 +68,7 @@ func newStepCache(m *impact) *stepCache {
 		return b // nothing is worked out
 	}
 	b.before, b.after = scope.NewLookupCache(), scope.NewLookupCache()
-	b.done, b.known = map[scope.Alike][]*sharedEdit{}, map[scope.Outlook]*sharedEdit{}
+	b.done, b.known = map[scope.SharingKey][]*sharedEdit{}, map[scope.ViewKey]*sharedEdit{}
 	return b
 }
 
@@ -100,11 +100,11 @@ func (b *stepCache) editFor(comp compiler, m *impact, from, to *scope.Scope) *sh
 	if to.Type() != scope.Sidecar {
 		return nil
 	}
-	by := scope.OutlookOf(from, to)
+	by := scope.ViewKeyOf(from, to)
 	w, ok := b.known[by]
 	if !ok {
-		w = b.editLike(comp, m, by.Alike, from, to)
-		if w == nil || w.was.HoldsForOutlook() && w.is.HoldsForOutlook() {
+		w = b.editLike(comp, m, by.SharingKey, from, to)
+		if w == nil || w.was.HoldsForViewKey() && w.is.HoldsForViewKey() {
 			b.known[by] = w
 		}
 	}
@@ -112,7 +112,7 @@ func (b *stepCache) editFor(comp compiler, m *impact, from, to *scope.Scope) *sh
 }
 
 // editLike finds the edit of classes whose scopes answer the same, or works one out.
-func (b *stepCache) editLike(comp compiler, m *impact, key scope.Alike, from, to *scope.Scope) *sharedEdit {
+func (b *stepCache) editLike(comp compiler, m *impact, key scope.SharingKey, from, to *scope.Scope) *sharedEdit {
 	for _, w := range b.done[key] {
 		if w.was.HoldsFor(from) && w.is.HoldsFor(to) {
 			return w

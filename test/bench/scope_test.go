@@ -26,7 +26,7 @@ func BenchmarkScope(b *testing.B) {
 		change(b, "moves", func(b *testing.B) {
 			d := u.next(editService(u.variant()))
 			for b.Loop() {
-				scope.MovesOf(d).Concern(facts.Proxy)
+				scope.MovesOf(d).Affects(facts.Proxy)
 			}
 		})
 		change(b, "service", func(b *testing.B) {

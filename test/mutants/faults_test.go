@@ -362,7 +362,7 @@ var portFaults = [][]fault{
 
 // scopeFaults: a proxy is not asked whether it belongs to another class.
 var scopeFaults = [][]fault{
-	in("scope.Moves.Concern", "BinaryExpr 11, CallExpr 6, SelectorExpr 18",
+	in("scope.Moves.Affects", "BinaryExpr 11, CallExpr 6, SelectorExpr 18",
 		instead("BinaryExpr 3", "a proxy's Pod moves it", "false"),
 		instead("CallExpr 5", "a Service that selects it moves it", "false"),
 		instead("SelectorExpr 12", "a Service of before moves it", "$0.New"),
@@ -397,7 +397,7 @@ var readFaults = [][]fault{
 		instead("SelectorExpr 1", "what is for one class is for no other", "false"),
 		instead("BinaryExpr 1", "answers are compared", "false"),
 	),
-	in("scope.ReadSet.HoldsForOutlook", "UnaryExpr 2",
+	in("scope.ReadSet.HoldsForViewKey", "UnaryExpr 2",
 		instead("UnaryExpr 1", "what is for one class is not for all of an outlook", "true"),
 		instead("UnaryExpr 2", "what depends on ports is not for all of an outlook", "true"),
 	),

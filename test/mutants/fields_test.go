@@ -78,14 +78,14 @@ const closed = "one is as the other: in a step that changes it nothing is shared
 
 // harmless are fields that a key need not look at, and why.
 var harmless = map[string]string{
-	"alike scope.Alike closedNow":                      closed,
-	"alike scope.Alike closedWas":                      closed,
-	"alike scope.Alike proxy":                          "gateways share nothing",
-	"alike scope.Alike settings.AllClusters":           "only gateways have it, which share nothing",
-	"outlook scope.Outlook Alike.closedNow":            closed,
-	"outlook scope.Outlook Alike.closedWas":            closed,
-	"outlook scope.Outlook Alike.proxy":                "gateways share nothing",
-	"outlook scope.Outlook Alike.settings.AllClusters": "only gateways have it, which share nothing",
+	"alike scope.SharingKey closedNow":                      closed,
+	"alike scope.SharingKey closedWas":                      closed,
+	"alike scope.SharingKey proxy":                          "gateways share nothing",
+	"alike scope.SharingKey settings.AllClusters":           "only gateways have it, which share nothing",
+	"outlook scope.ViewKey SharingKey.closedNow":            closed,
+	"outlook scope.ViewKey SharingKey.closedWas":            closed,
+	"outlook scope.ViewKey SharingKey.proxy":                "gateways share nothing",
+	"outlook scope.ViewKey SharingKey.settings.AllClusters": "only gateways have it, which share nothing",
 
 	"content content placeholders":    "of one name and bytes, all have placeholders or none",
 	"endpoint set groupKey subset":    "compiling from nothing goes wrong in the same way",

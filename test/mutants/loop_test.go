@@ -85,7 +85,7 @@ var loopFaults = [][]fault{
 		instead("BinaryExpr 9", "endpoints that are not healthy are not kept", "false"),
 		without("AssignStmt 7", "what is lost is kept"),
 	),
-	in("schedule.endpointGrace.stays", "CallExpr 6, UnaryExpr 3",
+	in("schedule.endpointGrace.isValid", "CallExpr 6, UnaryExpr 3",
 		instead("CallExpr 2", "an address of the pod stays", "true"),
 		instead("UnaryExpr 1", "a pod that ends is lost", "true"),
 		instead("CallExpr 5", "a pod that is selected stays", "true"),
@@ -95,7 +95,7 @@ var loopFaults = [][]fault{
 		instead("BinaryExpr 5", "slices of other services do not count", "false"),
 		instead("CallExpr 3", "who is not ready is listed", "false"),
 	),
-	in("schedule.endpointGrace.settle", "ExprStmt 1", without("ExprStmt 1", "a slice without kept endpoints goes")),
+	in("schedule.endpointGrace.updates", "ExprStmt 1", without("ExprStmt 1", "a slice without kept endpoints goes")),
 }
 
 // aheadFaults: a virtual host goes before the client can follow it.

@@ -9,12 +9,12 @@ var indexed = []struct {
 	selects bool // workloads
 }{
 	{"Service", []string{
-		"servicesByHost", "servicesByNamespace", "servicesByPort", "servicesByVIP", "servicesLoose", "servicesBySelector", "servicesApart",
+		"servicesByHost", "servicesByNamespace", "servicesByPort", "servicesByVIP", "servicesByPortMatch", "servicesBySelector", "servicesByDifference",
 	}, false},
 	{"VirtualService", []string{
-		"virtualServicesByName", "virtualServicesByHost", "virtualServicesByGateway", "virtualServicesByDestination", "virtualServicesApart",
+		"virtualServicesByName", "virtualServicesByHost", "virtualServicesByGateway", "virtualServicesByDestination", "virtualServicesByDifference",
 	}, true},
-	{"DestinationRule", []string{"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesApart"}, true},
+	{"DestinationRule", []string{"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesByDifference"}, true},
 	{"Gateway", []string{"gatewaysInOrder", "gatewaysByName", "gatewaysByCredential", "gatewaysForwarding"}, true},
 	{"Sidecar", []string{"sidecarsByNamespace"}, true},
 	{"AuthorizationPolicy", []string{"authorizationPoliciesByNamespace"}, true},

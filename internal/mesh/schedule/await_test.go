@@ -34,9 +34,9 @@ func (r *rig) leftAt() (at []time.Duration) {
 	return at
 }
 
-func endpointsIn(w *state.Snapshot, s model.Host) (n int) {
-	for claim := range w.Claims(s) {
-		for range w.Endpoints(claim).All() {
+func endpointsIn(snap *state.Snapshot, s model.Host) (n int) {
+	for claim := range snap.Claims(s) {
+		for range snap.Endpoints(claim).All() {
 			n++
 		}
 	}

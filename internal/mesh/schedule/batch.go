@@ -8,28 +8,28 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// batch is what leaves together. It is applied when it leaves the queues, and then published, or
-// held until it is whole: what leaves after it joins it.
+// batch is a set of changes that leaves the queues together. It is applied when it leaves. Then it
+// is published, or held until it is complete: what leaves next joins it.
 type batch struct {
-	first      time.Time // when the oldest of its changes came; zero for the initial state
+	oldest     time.Time // when the oldest of its changes came; zero for the initial state
 	changes    bool      // it has more than endpoints that leave at their own pace
 	early      bool      // it did not wait for the usual quiet period
 	overloaded bool      // it has nothing but endpoints of overloaded namespaces
 
 	// Why it is held.
-	wrong   bool                // it has an error that was not there before
-	awaited map[source.Key]bool // its new Services of which no EndpointSlice has come
+	newErrors bool                // it has an error that was not there before
+	awaited   map[source.Key]bool // its new Services of which no EndpointSlice has come
 
-	// What it has come to, for whoever publishes it.
-	delta   *state.Delta
-	updates int
-	told    []source.Change // for LoopOptions.Applied alone
+	// The result of its steps, for publish.
+	delta         *state.Delta
+	updates       int
+	statusChanges []source.Change // for LoopOptions.Applied alone
 }
 
-// result is what a step of a batch has come to.
+// result is the outcome of one step of a batch.
 type result struct {
-	wrong   bool         // there is an error that was not there before
-	awaited []source.Key // new Services without endpoints
+	newErrors bool         // there is an error that was not there before
+	awaited   []source.Key // new Services without endpoints
 }
 
 // await adds Services whose endpoints are to come.
@@ -49,7 +49,7 @@ func (b *batch) endpointsCame(c source.Change) { delete(b.awaited, convert.Servi
 // awaitsUntil is until when it is held for endpoints, that is at most for the usual quiet period.
 func (b *batch) awaitsUntil(longest time.Duration) time.Time {
 	if len(b.awaited) == 0 {
-		return b.first
+		return b.oldest
 	}
-	return b.first.Add(longest)
+	return b.oldest.Add(longest)
 }

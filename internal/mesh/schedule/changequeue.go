@@ -87,8 +87,8 @@ func move(changes map[source.Key]source.Change, p source.Place) {
 }
 
 // due is when nothing has come for the quiet period, or when the oldest has waited for the maximum.
-func (q *changeQueue) due(quiet, most time.Duration) time.Time {
-	return earlier(q.newest.Add(quiet), q.oldest.Add(most))
+func (q *changeQueue) due(quiet, longest time.Duration) time.Time {
+	return earlier(q.newest.Add(quiet), q.oldest.Add(longest))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -12,8 +12,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// reconverter converts changes, and converts objects again when the mesh configuration changes on
-// which their meaning depends.
+// reconverter converts changes, and converts objects again when a mesh configuration that they
+// depend on changes.
 type reconverter struct {
 	converter *convert.Converter
 	// converted is told of each conversion; of an object that went away it gets the zero Result.
@@ -37,8 +37,8 @@ func newReconverter(
 	}
 }
 
-// convert gives what the objects of a batch mean, and those whose meaning changes with the mesh
-// configuration in it.
+// convert returns the updates of a batch, and those of other objects whose meaning changes with the
+// mesh configuration in it.
 func (r *reconverter) convert(batch []source.Change) []state.Update {
 	meshBefore := r.meshNow()
 	updates := make([]state.Update, len(batch))
@@ -108,7 +108,7 @@ func (r *reconverter) convertOne(c source.Change) state.Update {
 	return u
 }
 
-// preview gives what a change means, and remembers nothing of it.
+// preview converts a change and remembers nothing.
 func (r *reconverter) preview(c source.Change) convert.Result {
 	return r.converter.Convert(c, r.meshNow())
 }

@@ -14,7 +14,7 @@ type Debounce struct {
 	// change fast, wait for this period. It is also the least time between two batches of
 	// endpoints.
 	Early time.Duration
-	// Endpoints tells whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE): with all
+	// Endpoints reports whether changes of endpoints wait too (PILOT_ENABLE_EDS_DEBOUNCE): with all
 	// others if Early is 0, else at the pace at which proxies get them.
 	Endpoints bool
 	// Moves is for how long an endpoint is kept that a slice has lost, and that may be about to
@@ -22,5 +22,5 @@ type Debounce struct {
 	Moves time.Duration
 }
 
-// endpointsApart reports whether changes of endpoints do not wait with all others.
-func (d *Debounce) endpointsApart() bool { return d.Early > 0 || !d.Endpoints }
+// separateEndpoints reports whether changes of endpoints do not wait with all others.
+func (d *Debounce) separateEndpoints() bool { return d.Early > 0 || !d.Endpoints }

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// deliveryPace knows how fast generations reach the proxies. Endpoints of a large mesh never cease
-// to change, so that waiting for a quiet period would be waiting for the maximum. An endpoint
-// stands for itself: nothing must come with it. So changed endpoints leave at the pace of the
-// proxies that get them.
+// deliveryPace tracks how fast generations reach the proxies, and lets changed endpoints leave at
+// that pace. In a large mesh endpoints change all the time, so a quiet period would always last for
+// the maximum. Endpoints need no other change beside them, so they can leave alone.
 type deliveryPace struct {
 	generation  uint64        // the latest one that was published
 	publishedAt time.Time     // when it was
 	progressAt  time.Time     // when it last reached more proxies
 	delivered   bool          // it has reached nearly all proxies
-	took        time.Duration // how long that took
+	duration    time.Duration // how long that took
 	// restedAt is when endpoints have waited for each delivered generation as long again as it
 	// took: pushing takes half of the time then.
 	restedAt time.Time
@@ -43,8 +42,8 @@ func (p *deliveryPace) progressed(more, nearlyAll uint64, now time.Time) {
 		p.progressAt = now
 	}
 	if !p.delivered && nearlyAll >= p.generation {
-		p.delivered, p.took = true, now.Sub(p.publishedAt)
-		p.restedAt = earlier(later(p.restedAt, p.publishedAt).Add(2*p.took), now.Add(restAllowance+longestWait))
+		p.delivered, p.duration = true, now.Sub(p.publishedAt)
+		p.restedAt = earlier(later(p.restedAt, p.publishedAt).Add(2*p.duration), now.Add(restAllowance+longestWait))
 	}
 }
 
@@ -56,30 +55,30 @@ func (p *deliveryPace) next(least time.Duration) time.Time {
 	if !p.delivered {
 		return earlier(p.progressAt.Add(stuckAfter), latest)
 	}
-	return earlier(later(p.publishedAt.Add(max(least, p.took)), p.restedAt.Add(-restAllowance)), latest)
+	return earlier(later(p.publishedAt.Add(max(least, p.duration)), p.restedAt.Add(-restAllowance)), latest)
 }
 
-// deliveryReports are how far generations have come, as other goroutines tell it.
+// deliveryReports is the progress of generations, as other goroutines report it.
 type deliveryReports struct {
-	more      atomic.Uint64 // the latest generation that reached more proxies since the last look
-	nearlyAll atomic.Uint64 // the latest that nearly all have
-	news      chan struct{} // holds one while the loop has not looked
+	reachedMore atomic.Uint64 // the latest generation that reached more proxies since the last look
+	nearlyAll   atomic.Uint64 // the latest that nearly all have
+	notify      chan struct{} // holds one while the loop has not looked
 }
 
-func newDeliveryReports() deliveryReports { return deliveryReports{news: make(chan struct{}, 1)} }
+func newDeliveryReports() deliveryReports { return deliveryReports{notify: make(chan struct{}, 1)} }
 
 func (r *deliveryReports) report(generation uint64, nearlyAll bool) {
-	raise(&r.more, generation)
+	storeMax(&r.reachedMore, generation)
 	if nearlyAll {
-		raise(&r.nearlyAll, generation)
+		storeMax(&r.nearlyAll, generation)
 	}
 	select {
-	case r.news <- struct{}{}:
+	case r.notify <- struct{}{}:
 	default: // the loop has yet to look
 	}
 }
 
-func raise(known *atomic.Uint64, to uint64) {
+func storeMax(known *atomic.Uint64, to uint64) {
 	for was := known.Load(); was < to; was = known.Load() {
 		if known.CompareAndSwap(was, to) {
 			return

@@ -64,7 +64,9 @@ func TestEndpointsThatNeverRestLeaveAtThePaceOfTheProxies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := churn(t, early, often, time.Minute, c.took, c.moves)
-			require.InDelta(t, float64(time.Minute)/float64(c.every), got.generations, 4, "some of the first need not wait so long")
+			require.InDelta(
+				t, float64(time.Minute)/float64(c.every), got.generations, 4, "some of the first need not wait so long",
+			)
 			require.LessOrEqual(t, got.longest, c.every)
 		})
 	}

@@ -14,12 +14,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// endpointGrace keeps endpoints for a while that an EndpointSlice has lost. An endpoint may move
-// from one slice to another, and whoever writes them may take it out of the one before it puts it
-// into the other. So an endpoint that no slice lists any more, though its Pod is there, does not
-// end and is selected, is kept for Debounce.Moves. What is kept stands in the mesh as a slice of
-// its own: the mesh is still what its objects say, and a kept endpoint goes with its Pod as any
-// other does.
+// endpointGrace keeps an endpoint for Debounce.Moves after its EndpointSlice has dropped it. An
+// endpoint may move between slices, and the controller may remove it from the old slice before it
+// adds it to the new one. It is kept if no slice lists it and its Pod exists, is not terminating
+// and is selected. A kept endpoint is in the mesh as part of a slice of its own, so it goes with
+// its Pod like any other.
 type endpointGrace struct {
 	keepFor time.Duration
 	// selector is what a Service selects, be that applied or about to be.
@@ -64,42 +63,42 @@ func (g *endpointGrace) converted(k source.Key, r convert.Result) {
 
 // step gives the updates of the slices with kept endpoints after a step: what it took away and may
 // be about to come back is kept, and what need not be kept any more goes.
-func (g *endpointGrace) step(w *state.Snapshot, d *state.Delta, now time.Time) []state.Update {
+func (g *endpointGrace) step(snap *state.Snapshot, d *state.Delta, now time.Time) []state.Update {
 	touched := map[source.Key]*keptSlice{}
 	for _, c := range d.Endpoints {
-		g.keepLost(w, c, now, touched)
+		g.keepLost(snap, c, now, touched)
 	}
 	for k, slice := range g.kept {
-		selector := g.selector(w, slice.service)
+		selector := g.selector(snap, slice.service)
 		for address, h := range slice.hosts {
-			if !now.Before(h.until) || !g.stays(w, slice.service, selector, h.host) {
+			if !now.Before(h.until) || !g.isValid(snap, slice.service, selector, h.host) {
 				delete(slice.hosts, address)
 				touched[k] = slice
 			}
 		}
 	}
-	return g.settle(touched, now)
+	return g.updates(touched, now)
 }
 
 // keepLost keeps those endpoints of one service that were there before a step and are not after it.
 func (g *endpointGrace) keepLost(
-	w *state.Snapshot, c state.EndpointChange, now time.Time, touched map[source.Key]*keptSlice,
+	snap *state.Snapshot, c state.EndpointChange, now time.Time, touched map[source.Key]*keptSlice,
 ) {
 	if g.keepFor == 0 || c.Entry != "" {
 		return
 	}
-	s := kubernetesService(w, c.Host, c.Namespace)
+	s := kubernetesService(snap, c.Host, c.Namespace)
 	if s == nil {
 		return
 	}
-	selector := g.selector(w, s.Key())
+	selector := g.selector(snap, s.Key())
 	for _, id := range c.IDs {
 		e, was := c.From.Get(id)
 		if _, is := c.To.Get(id); !was || is || e.Workload == "" || e.Health != model.Healthy {
 			continue
 		}
 		host := hostOf(&e, c.Namespace)
-		if !g.stays(w, s.Key(), selector, host) {
+		if !g.isValid(snap, s.Key(), selector, host) {
 			continue
 		}
 		k, slice := g.sliceFor(s.Key(), model.SlicePort{Name: e.PortName, Port: e.Port})
@@ -130,19 +129,21 @@ func (g *endpointGrace) sliceFor(service source.Key, p model.SlicePort) (source.
 	return k, g.kept[k]
 }
 
-// stays reports whether a host that a slice of a service has lost is one of its hosts still, for
-// all that is known.
-func (g *endpointGrace) stays(w *state.Snapshot, service source.Key, selector model.Labels, h model.SliceHost) bool {
-	pod := w.Workload(service.Namespace, h.Pod)
+// isValid reports whether a host that a slice dropped still belongs to the service, as far as is
+// known.
+func (g *endpointGrace) isValid(
+	snap *state.Snapshot, service source.Key, selector model.Labels, h model.SliceHost,
+) bool {
+	pod := snap.Workload(service.Namespace, h.Pod)
 	return pod != nil && slices.Contains(pod.Addresses, h.Address) && !g.terminating[pod.Key()] &&
-		!selector.IsEmpty() && selector.Selects(pod.Labels) && !g.listed(w, service, h)
+		!selector.IsEmpty() && selector.Selects(pod.Labels) && !g.listed(snap, service, h)
 }
 
-// listed reports whether a slice of a service lists a host, in whatever condition and on whatever
-// ports: then that holds.
-func (g *endpointGrace) listed(w *state.Snapshot, service source.Key, h model.SliceHost) bool {
+// listed reports whether a slice of a service lists a host, on any ports and in any condition. Then
+// the slice counts.
+func (g *endpointGrace) listed(snap *state.Snapshot, service source.Key, h model.SliceHost) bool {
 	same := func(o model.SliceHost) bool { return o.Pod == h.Pod && o.Address == h.Address }
-	for s := range w.SlicesNaming(service.Namespace, h.Pod) {
+	for s := range snap.SlicesNaming(service.Namespace, h.Pod) {
 		if s.Service != service.Name || g.kept[s.Key()] != nil {
 			continue
 		}
@@ -153,8 +154,8 @@ func (g *endpointGrace) listed(w *state.Snapshot, service source.Key, h model.Sl
 	return false
 }
 
-func kubernetesService(w *state.Snapshot, host model.Host, namespace string) *model.Service {
-	for s := range w.Claims(host) {
+func kubernetesService(snap *state.Snapshot, host model.Host, namespace string) *model.Service {
+	for s := range snap.Claims(host) {
 		if s.Kind == kinds.Service && s.Namespace == namespace {
 			return s
 		}
@@ -162,8 +163,8 @@ func kubernetesService(w *state.Snapshot, host model.Host, namespace string) *mo
 	return nil
 }
 
-// settle is what becomes of the touched slices, in the order of their names.
-func (g *endpointGrace) settle(touched map[source.Key]*keptSlice, now time.Time) []state.Update {
+// updates returns the new state of the touched slices, in the order of their names.
+func (g *endpointGrace) updates(touched map[source.Key]*keptSlice, now time.Time) []state.Update {
 	var updates []state.Update
 	for _, k := range slices.SortedFunc(maps.Keys(touched), source.Key.Compare) {
 		if len(touched[k].hosts) == 0 {

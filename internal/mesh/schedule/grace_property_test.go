@@ -41,7 +41,9 @@ const keptFor = 2*time.Second + time.Millisecond // never a sum of what passes b
 
 // drawSaid is a change or two of few objects, so that they have to do with each other.
 func drawSaid(t *rapid.T) said {
-	s := said{after: rapid.SampledFrom([]time.Duration{0, 0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}).Draw(t, "after")}
+	s := said{after: rapid.SampledFrom(
+		[]time.Duration{0, 0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second},
+	).Draw(t, "after")}
 	for range rapid.SampledFrom([]int{1, 1, 2, 4}).Draw(t, "at once") {
 		c := drawObject(t)
 		if rapid.IntRange(0, 5).Draw(t, "gone") == 0 {
@@ -63,7 +65,9 @@ func drawObject(t *rapid.T) source.Change {
 		})
 	case 1, 2:
 		return runs(rapid.SampledFrom(pods).Draw(t, "pod"), func(p *corev1.Pod) {
-			for _, edit := range []func(*corev1.Pod){ends, failed, func(p *corev1.Pod) { p.Labels["app"] = "b" }, func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.9" }} {
+			for _, edit := range []func(*corev1.Pod){
+				ends, failed, func(p *corev1.Pod) { p.Labels["app"] = "b" }, func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.9" },
+			} {
 				if rapid.IntRange(0, 8).Draw(t, "edited") == 0 {
 					edit(p)
 				}
@@ -76,7 +80,9 @@ func drawObject(t *rapid.T) source.Change {
 			hosts = append(hosts, p+state)
 		}
 	}
-	c := listsAt(rapid.SampledFrom([]int32{8080, 8080, 8080, 8081}).Draw(t, "port"), rapid.SampledFrom([]string{"s1", "s2", "s3"}).Draw(t, "slice"), hosts...)
+	c := listsAt(rapid.SampledFrom(
+		[]int32{8080, 8080, 8080, 8081},
+	).Draw(t, "port"), rapid.SampledFrom([]string{"s1", "s2", "s3"}).Draw(t, "slice"), hosts...)
 	return ofService(rapid.SampledFrom([]string{"a", "a", "a", "a", "c"}).Draw(t, "service"), c)
 }
 
@@ -121,9 +127,9 @@ func whatNobodyWasTold(deltas []*state.Delta) (untold []state.EndpointID) {
 // serviceA is what endpoints of service a are known by, be there such a Service or not.
 var serviceA = &model.Service{Meta: model.Meta{Namespace: "default"}, Host: "a.default.svc.cluster.local"}
 
-func pods(w *state.Snapshot) map[state.EndpointID]string {
+func pods(snap *state.Snapshot) map[state.EndpointID]string {
 	serve := map[state.EndpointID]string{}
-	for id, e := range w.Endpoints(serviceA).All() {
+	for id, e := range snap.Endpoints(serviceA).All() {
 		serve[id] = e.Workload[len("default/"):]
 	}
 	return serve

@@ -21,13 +21,21 @@ import (
 )
 
 // moving is early, and keeps endpoints that are on their way from slice to slice.
-var moving = schedule.Debounce{After: 100 * time.Millisecond, Early: 20 * time.Millisecond, Max: 10 * time.Second, Endpoints: true, Moves: 2 * time.Second}
+var moving = schedule.Debounce{
+	After:     100 * time.Millisecond,
+	Early:     20 * time.Millisecond,
+	Max:       10 * time.Second,
+	Endpoints: true,
+	Moves:     2 * time.Second,
+}
 
 // selecting is the Service "a" of the pods of an app, which may be edited.
 func selecting(app string, edits ...func(*corev1.Service)) source.Change {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": app}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": app}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
+		},
 	}
 	for _, edit := range edits {
 		edit(s)
@@ -58,14 +66,18 @@ func lists(name string, pods ...string) source.Change { return listsAt(8080, nam
 func listsAt(port int32, name string, pods ...string) source.Change {
 	portName, node, zone, yes, no := "http", "n1", "z1", true, false
 	s := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "a"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "a"},
+		},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
 	}
 	for _, p := range pods {
 		e := discoveryv1.Endpoint{Addresses: []string{p}}
 		if p[0] == 'p' {
 			e = discoveryv1.Endpoint{
-				Addresses: []string{addressOf(p[:2])}, NodeName: &node, Zone: &zone, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: p[:2]},
+				Addresses: []string{addressOf(p[:2])}, NodeName: &node, Zone: &zone, TargetRef: &corev1.ObjectReference{
+					Kind: "Pod", Namespace: "default", Name: p[:2],
+				},
 				Conditions: discoveryv1.EndpointConditions{Ready: &yes, Serving: &yes, Terminating: &no},
 			}
 			switch p[2:] {
@@ -82,10 +94,10 @@ func listsAt(port int32, name string, pods ...string) source.Change {
 
 func removed(c source.Change) source.Change { return source.Change{Key: c.Key} }
 
-// offers tells whether callers of service a can come to an endpoint.
-func offers(w *state.Snapshot, id state.EndpointID) bool {
-	for s := range w.Claims("a.default.svc.cluster.local") {
-		_, there := w.Endpoints(s).Get(id)
+// offers reports whether callers of service a can come to an endpoint.
+func offers(snap *state.Snapshot, id state.EndpointID) bool {
+	for s := range snap.Claims("a.default.svc.cluster.local") {
+		_, there := snap.Endpoints(s).Get(id)
 		return there
 	}
 	return false
@@ -105,11 +117,17 @@ func begin(t *testing.T, d schedule.Debounce, start ...source.Change) *rig {
 // Whichever of the writes comes first, and however far they are apart, nobody is told of a move.
 func TestAMoveBetweenSlicesIsNoChange(t *testing.T) {
 	for name, move := range map[string]struct{ start, writes []source.Change }{
-		"to a slice with others":   {[]source.Change{lists("a", "p7"), lists("b", "p8")}, []source.Change{lists("a"), lists("b", "p7", "p8")}},
+		"to a slice with others": {
+			[]source.Change{lists("a", "p7"), lists("b", "p8")}, []source.Change{lists("a"), lists("b", "p7", "p8")},
+		},
 		"to a new slice":           {[]source.Change{lists("a", "p7")}, []source.Change{lists("a"), lists("b", "p7")}},
 		"to one with a lower name": {[]source.Change{lists("b", "p7")}, []source.Change{lists("b"), lists("a", "p7")}},
-		"with a renamed slice":     {[]source.Change{lists("a", "p7")}, []source.Change{removed(lists("a")), lists("b", "p7")}},
-		"in exchange":              {[]source.Change{lists("a", "p7"), lists("b", "p8")}, []source.Change{lists("a", "p8"), lists("b", "p7")}},
+		"with a renamed slice": {
+			[]source.Change{lists("a", "p7")}, []source.Change{removed(lists("a")), lists("b", "p7")},
+		},
+		"in exchange": {[]source.Change{
+			lists("a", "p7"), lists("b", "p8"),
+		}, []source.Change{lists("a", "p8"), lists("b", "p7")}},
 		"by way of a third": {
 			[]source.Change{lists("b", "p7")},
 			[]source.Change{lists("c", "p7"), removed(lists("b")), lists("a", "p7"), removed(lists("c"))},
@@ -158,36 +176,50 @@ func TestWhatIsLostGoes(t *testing.T) {
 		then  []said
 		gone  time.Duration // after so long
 	}{
-		"nothing says why":                {usual, []said{at(0, lost)}, kept},
-		"with its slice":                  {usual, []said{at(0, removed(lost))}, kept},
-		"of a headless service":           {[]source.Change{selecting("a", headless), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, kept},
-		"of a service without selector":   {[]source.Change{selecting("a", unselecting), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, 0},
-		"of a service of others":          {[]source.Change{selecting("b"), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, 0},
-		"draining":                        {append(usual, runs("p7", draining)), []said{at(0, lost)}, 0},
-		"without a Pod":                   {[]source.Change{selecting("a"), lists("a", "127.0.0.7")}, []said{at(0, lists("a"))}, 0},
-		"in another slice, not ready":     {append(usual, lists("b", "p7-")), []said{at(0, lost)}, 0},
-		"in another one, terminating":     {append(usual, lists("b", "p7/")), []said{at(0, lost)}, 0},
-		"not ready":                       {usual, []said{at(0, lists("a", "p7-", "p8"))}, 0},
-		"terminating":                     {usual, []said{at(0, lists("a", "p7/", "p8"))}, 0},
-		"not ready later":                 {usual, []said{at(0, lost), at(later, lists("b", "p7-"))}, later},
-		"not ready any more, then lost":   {append(usual, lists("b", "p7-")), []said{at(0, lists("b")), at(later, lost)}, later + kept},
-		"not ready for another service":   {append(usual, ofService("c", lists("c", "p7-"))), []said{at(0, lost)}, kept},
-		"with the Pod":                    {usual, []said{at(0, lost, removed(runs("p7")))}, 0},
-		"before the Pod":                  {usual, []said{at(0, lost), at(later, removed(runs("p7")))}, later},
-		"after the Pod":                   {usual, []said{at(0, removed(runs("p7"))), at(later, lost)}, 0},
-		"with a Pod that ends":            {usual, []said{at(0, lost, runs("p7", ends))}, 0},
-		"before a Pod ends":               {usual, []said{at(0, lost), at(later, runs("p7", ends))}, later},
-		"after a Pod ends":                {usual, []said{at(0, runs("p7", ends)), at(later, lost)}, later},
-		"a Pod that failed":               {usual, []said{at(0, lost), at(later, runs("p7", failed))}, later},
-		"a Pod with another address":      {usual, []said{at(0, lost), at(later, runs("p7", elsewhere))}, later},
-		"a Pod with other labels":         {usual, []said{at(0, lost), at(later, runs("p7", relabelled))}, later},
-		"with a selector":                 {usual, []said{at(0, selecting("b"), lost)}, 0},
-		"before a selector changes":       {usual, []said{at(0, lost), at(later, selecting("b"))}, later},
-		"after a selector changed":        {usual, []said{at(0, selecting("b")), at(later, lost)}, later},
-		"while a selector waits":          {usual, []said{at(0, alias("z", 80)), at(later, selecting("b"), lost)}, later},
-		"before the Service":              {usual, []said{at(0, lost), at(later, removed(selecting("a")))}, later + 20*time.Millisecond},
-		"while its Service waits":         {usual, []said{at(0, removed(selecting("a")), lost)}, 0},
-		"with its namespace":              {usual, []said{at(0, removed(lost), removed(runs("p7")), removed(runs("p8")), removed(selecting("a")))}, 0},
+		"nothing says why": {usual, []said{at(0, lost)}, kept},
+		"with its slice":   {usual, []said{at(0, removed(lost))}, kept},
+		"of a headless service": {
+			[]source.Change{selecting("a", headless), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, kept,
+		},
+		"of a service without selector": {
+			[]source.Change{selecting("a", unselecting), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, 0,
+		},
+		"of a service of others": {
+			[]source.Change{selecting("b"), usual[1], usual[3], usual[2]}, []said{at(0, lost)}, 0,
+		},
+		"draining": {append(usual, runs("p7", draining)), []said{at(0, lost)}, 0},
+		"without a Pod": {
+			[]source.Change{selecting("a"), lists("a", "127.0.0.7")}, []said{at(0, lists("a"))}, 0,
+		},
+		"in another slice, not ready": {append(usual, lists("b", "p7-")), []said{at(0, lost)}, 0},
+		"in another one, terminating": {append(usual, lists("b", "p7/")), []said{at(0, lost)}, 0},
+		"not ready":                   {usual, []said{at(0, lists("a", "p7-", "p8"))}, 0},
+		"terminating":                 {usual, []said{at(0, lists("a", "p7/", "p8"))}, 0},
+		"not ready later":             {usual, []said{at(0, lost), at(later, lists("b", "p7-"))}, later},
+		"not ready any more, then lost": {
+			append(usual, lists("b", "p7-")), []said{at(0, lists("b")), at(later, lost)}, later + kept,
+		},
+		"not ready for another service": {append(usual, ofService("c", lists("c", "p7-"))), []said{at(0, lost)}, kept},
+		"with the Pod":                  {usual, []said{at(0, lost, removed(runs("p7")))}, 0},
+		"before the Pod":                {usual, []said{at(0, lost), at(later, removed(runs("p7")))}, later},
+		"after the Pod":                 {usual, []said{at(0, removed(runs("p7"))), at(later, lost)}, 0},
+		"with a Pod that ends":          {usual, []said{at(0, lost, runs("p7", ends))}, 0},
+		"before a Pod ends":             {usual, []said{at(0, lost), at(later, runs("p7", ends))}, later},
+		"after a Pod ends":              {usual, []said{at(0, runs("p7", ends)), at(later, lost)}, later},
+		"a Pod that failed":             {usual, []said{at(0, lost), at(later, runs("p7", failed))}, later},
+		"a Pod with another address":    {usual, []said{at(0, lost), at(later, runs("p7", elsewhere))}, later},
+		"a Pod with other labels":       {usual, []said{at(0, lost), at(later, runs("p7", relabelled))}, later},
+		"with a selector":               {usual, []said{at(0, selecting("b"), lost)}, 0},
+		"before a selector changes":     {usual, []said{at(0, lost), at(later, selecting("b"))}, later},
+		"after a selector changed":      {usual, []said{at(0, selecting("b")), at(later, lost)}, later},
+		"while a selector waits":        {usual, []said{at(0, alias("z", 80)), at(later, selecting("b"), lost)}, later},
+		"before the Service": {
+			usual, []said{at(0, lost), at(later, removed(selecting("a")))}, later + 20*time.Millisecond,
+		},
+		"while its Service waits": {usual, []said{at(0, removed(selecting("a")), lost)}, 0},
+		"with its namespace": {
+			usual, []said{at(0, removed(lost), removed(runs("p7")), removed(runs("p8")), removed(selecting("a")))}, 0,
+		},
 		"its port alone":                  {usual, []said{at(0, listsAt(8081, "a", "p7", "p8"))}, 0},
 		"to a slice with another port":    {usual, []said{at(0, lost), at(later, listsAt(8081, "b", "p7"))}, later},
 		"to one that another service has": {usual, []said{at(0, lost), at(later, ofService("c", lists("b", "p7")))}, kept},
@@ -203,7 +235,10 @@ func TestWhatIsLostGoes(t *testing.T) {
 				advance(time.Minute)
 				first := slices.IndexFunc(r.deltas(), func(d *state.Delta) bool { return !offers(d.To, p7) })
 				require.Positive(t, first)
-				require.Equal(t, c.gone, (r.published()[first].at - time.Minute).Truncate(2*time.Millisecond), "but for the pace of several changes")
+				require.Equal(
+					t, c.gone, (r.published()[first].at - time.Minute).Truncate(2*time.Millisecond),
+					"but for the pace of several changes",
+				)
 				for _, d := range r.deltas()[first:] {
 					require.False(t, offers(d.To, p7), "it does not come back")
 				}

@@ -8,31 +8,31 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// initialState is what the source has delivered of its initial state, converted, while it still
-// reads the rest: an object of Kubernetes takes several times the memory of what it means, and all
-// of them at once would be most of what the process ever needs. Nothing of it is applied before
-// everything is there. That may take for ever, so there is no more of it than objects.
+// initialState converts the initial state while the source still reads the rest: a Kubernetes
+// object takes several times the memory of its model, and all of them at once would be the peak of
+// the process. Nothing is applied before the source is synced. It holds at most one update for each
+// object.
 type initialState struct {
-	updates state.LatestUpdates
-	told    changeQueue // for LoopOptions.Applied alone
+	updates       state.LatestUpdates
+	statusChanges changeQueue // for LoopOptions.Applied alone
 }
 
 func newInitialState() *initialState {
-	return &initialState{updates: state.NewLatestUpdates(0), told: newChangeQueue()}
+	return &initialState{updates: state.NewLatestUpdates(0), statusChanges: newChangeQueue()}
 }
 
-// portion is how many changes of the initial state are converted at a time.
-const portion = 128
+// readAheadSize is how many changes of the initial state are converted at a time.
+const readAheadSize = 128
 
 // readAhead converts what is pending of the initial state, if that is much.
 func (l *Loop) readAhead() {
-	if l.queues.pending.len() < portion {
+	if l.queues.pending.len() < readAheadSize {
 		return
 	}
 	batch := l.queues.pending.take()
 	l.initial.updates.Add(l.convert.convert(batch))
-	for _, c := range l.told(batch) {
-		l.initial.told.add(c, c.ObservedAt)
+	for _, c := range l.statusChangesOf(batch) {
+		l.initial.statusChanges.add(c, c.ObservedAt)
 	}
 }
 
@@ -44,11 +44,11 @@ func (l *Loop) withInitial(updates []state.Update, told []source.Change) ([]stat
 		return updates, told
 	}
 	l.initial = nil
-	return slices.Concat(i.updates.All(), updates), slices.Concat(i.told.take(), told)
+	return slices.Concat(i.updates.All(), updates), slices.Concat(i.statusChanges.take(), told)
 }
 
-// told are the changes of a batch that LoopOptions.Applied wants to know of.
-func (l *Loop) told(batch []source.Change) []source.Change {
+// statusChangesOf returns the changes of a batch that LoopOptions.Applied is called with.
+func (l *Loop) statusChangesOf(batch []source.Change) []source.Change {
 	if l.o.Applied == nil {
 		return nil
 	}

@@ -40,9 +40,13 @@ func TestALongInitialStateIsAsOneThatComesAtOnce(t *testing.T) {
 			r.sink(source.Event{Changes: []source.Change{service(fmt.Sprintf("s-%d", i), 80)}})
 		}
 		r.sink(source.Event{Changes: []source.Change{
-			routeTo("late"), service("twice", 81), {Key: source.Key{Kind: kinds.Service, Namespace: "default", Name: "gone"}, ObservedAt: time.Now()},
+			routeTo("late"), service("twice", 81), {
+				Key: source.Key{Kind: kinds.Service, Namespace: "default", Name: "gone"}, ObservedAt: time.Now(),
+			},
 			memory.Upsert(kinds.ConfigMap, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"}, Data: map[string]string{"mesh": "defaultServiceExportTo: [.]"},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "istio-system", Name: "istio",
+				}, Data: map[string]string{"mesh": "defaultServiceExportTo: [.]"},
 			}),
 		}})
 		advance(time.Minute)
@@ -52,7 +56,11 @@ func TestALongInitialStateIsAsOneThatComesAtOnce(t *testing.T) {
 		}
 		r.sink(source.Event{Synced: true})
 		synctest.Wait()
-		require.Less(t, batches[0], 2*many+200, "what changes all the time while nothing is in force is kept once; the mesh configuration has all converted again")
+		require.Less(
+			t, batches[0], 2*many+200,
+			"what changes all the time while nothing is in force is kept once; "+
+				"the mesh configuration has all converted again",
+		)
 		require.Equal(t, []publication{{time.Minute, 1, r.published()[0].cause, many + 1}}, r.published())
 		port := 0
 		for _, p := range r.deltas()[0].Services {

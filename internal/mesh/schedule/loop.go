@@ -39,9 +39,9 @@ type LoopOptions struct {
 	Logger   *slog.Logger
 }
 
-// Loop is the one writer of the mesh as a goroutine: it takes events into the queues, and what the
-// queues let leave it converts, applies, checks and publishes. Events of an object are taken in
-// order; within a batch the latest one counts.
+// Loop is the goroutine that writes the mesh. It takes events into the queues, and converts,
+// applies, checks and publishes what leaves them. Events of an object are taken in order; the
+// latest one in a batch counts.
 type Loop struct {
 	o         LoopOptions
 	inbox     chan message
@@ -102,14 +102,14 @@ func (l *Loop) Flush(ctx context.Context) (generation uint64, err error) {
 	}
 }
 
-// Progress tells that a generation has reached more of the proxies that it concerns, or nearly all:
+// Progress reports that a generation has reached more of the proxies that it concerns, or nearly all:
 // the next endpoints that change wait for that, within bounds. It does not block and may be called
 // by anyone.
 func (l *Loop) Progress(generation uint64, nearlyAll bool) { l.delivered.report(generation, nearlyAll) }
 
 // Run works until ctx ends. Nothing is published before a source has said that it is synced.
 func (l *Loop) Run(ctx context.Context) error {
-	timer := time.NewTimer(never)
+	timer := time.NewTimer(idlePeriod)
 	defer timer.Stop()
 	for {
 		select {
@@ -120,8 +120,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			if m.flush != nil {
 				l.flushing = append(l.flushing, m.flush)
 			}
-		case <-l.delivered.news:
-			l.queues.pace.progressed(l.delivered.more.Swap(0), l.delivered.nearlyAll.Load(), time.Now())
+		case <-l.delivered.notify:
+			l.queues.pace.progressed(l.delivered.reachedMore.Swap(0), l.delivered.nearlyAll.Load(), time.Now())
 		case <-timer.C:
 		}
 		d := l.queues.next(time.Now())
@@ -133,11 +133,11 @@ func (l *Loop) Run(ctx context.Context) error {
 			d = l.queues.next(time.Now())
 		}
 		l.answer()
-		timer.Reset(time.Until(d.lookAgain))
+		timer.Reset(time.Until(d.recheckAt))
 	}
 }
 
-// answer tells those who wait for it that nothing waits, not even for the end of a grace.
+// answer answers Flush once nothing waits and no endpoint is in its grace period.
 func (l *Loop) answer() {
 	if !l.queues.synced || !l.queues.empty() || !l.queues.graceEnds.IsZero() {
 		return
@@ -190,15 +190,15 @@ func (l *Loop) converted(c source.Change, r convert.Result) {
 
 // selectorOf is what a Service selects, be that applied or about to be; nothing if there is no such
 // Service.
-func (l *Loop) selectorOf(w *state.Snapshot, service source.Key) model.Labels {
+func (l *Loop) selectorOf(snap *state.Snapshot, service source.Key) model.Labels {
 	if c, waits := l.queues.pending.changes[service]; waits {
 		if given := l.convert.preview(c).Objects; len(given) > 0 {
 			return given[0].(*model.Service).Selector
 		}
 		return model.Labels{}
 	}
-	host := model.Resolve(service.Name, service.Namespace, w.Mesh.Domain)
-	if s := kubernetesService(w, host, service.Namespace); s != nil {
+	host := model.Resolve(service.Name, service.Namespace, snap.Mesh.Domain)
+	if s := kubernetesService(snap, host, service.Namespace); s != nil {
 		return s.Selector
 	}
 	return model.Labels{}
@@ -209,13 +209,13 @@ func (l *Loop) selectorOf(w *state.Snapshot, service source.Key) model.Labels {
 func (l *Loop) step(leave selection) {
 	now := time.Now()
 	b, changes := l.queues.take(leave, now)
-	updates, told := l.withInitial(l.convert.convert(changes), l.told(changes))
+	updates, told := l.withInitial(l.convert.convert(changes), l.statusChangesOf(changes))
 	next, delta := l.apply(updates)
 	l.checker.Check(next, delta)
-	b.told = append(b.told, told...)
+	b.statusChanges = append(b.statusChanges, told...)
 	b.updates += len(updates)
-	b.delta = b.delta.Then(delta)
-	r := result{wrong: l.o.Problems.HasNewErrors()}
+	b.delta = b.delta.Compose(delta)
+	r := result{newErrors: l.o.Problems.HasNewErrors()}
 	if b.early { // no other batch is held
 		r.awaited = withoutEndpoints(next, delta)
 	}
@@ -226,28 +226,28 @@ func (l *Loop) step(leave selection) {
 
 // apply makes the next generation, with the endpoints in it that are in their grace.
 func (l *Loop) apply(updates []state.Update) (*state.Snapshot, *state.Delta) {
-	w, d := l.writer.Apply(updates)
-	kept := l.grace.step(w, d, time.Now())
+	snap, d := l.writer.Apply(updates)
+	kept := l.grace.step(snap, d, time.Now())
 	l.queues.graceEnds = l.grace.ends
 	if len(kept) == 0 {
-		return w, d
+		return snap, d
 	}
 	next, then := l.writer.Apply(kept)
-	return next, d.Then(then)
+	return next, d.Compose(then)
 }
 
-// withoutEndpoints are the new Services of a step that have none yet: whoever writes their
-// EndpointSlice sees the Service first. An alias has its name for an endpoint.
-func withoutEndpoints(w *state.Snapshot, d *state.Delta) (services []source.Key) {
+// withoutEndpoints returns the new Services of a step that have no endpoints yet: the controller
+// that writes their EndpointSlice sees the Service first. An alias has its name for an endpoint.
+func withoutEndpoints(snap *state.Snapshot, d *state.Delta) (services []source.Key) {
 	for _, p := range d.Services {
-		if p.Old == nil && p.New.Kind == kinds.Service && w.Endpoints(p.New).IsEmpty() {
+		if p.Old == nil && p.New.Kind == kinds.Service && snap.Endpoints(p.New).IsEmpty() {
 			services = append(services, p.New.Key())
 		}
 	}
 	return services
 }
 
-// publish lets go of a batch.
+// publish publishes a batch.
 func (l *Loop) publish(b *batch) {
 	now := time.Now()
 	next := b.delta.To
@@ -255,8 +255,8 @@ func (l *Loop) publish(b *batch) {
 	if initial {
 		next.Generation = 1 // an empty mesh is a state too, and proxies wait for one
 	}
-	if !b.first.IsZero() {
-		waited = now.Sub(b.first)
+	if !b.oldest.IsZero() {
+		waited = now.Sub(b.oldest)
 	}
 	l.o.Batched(b.updates, waited)
 	l.o.Problems.Publish()
@@ -265,6 +265,6 @@ func (l *Loop) publish(b *batch) {
 		l.o.Publish(next, b.delta)
 	}
 	if l.o.Applied != nil {
-		l.o.Applied(b.told)
+		l.o.Applied(b.statusChanges)
 	}
 }

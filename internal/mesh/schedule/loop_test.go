@@ -66,19 +66,22 @@ func newRig(t *testing.T, debounce schedule.Debounce, options ...func(*schedule.
 	log := slog.New(slog.DiscardHandler)
 	o := schedule.LoopOptions{
 		Converter: convert.New(convert.Options{}), Mesh: model.DefaultMesh(), Debounce: debounce,
-		Publish: func(w *state.Snapshot, d *state.Delta) {
+		Publish: func(snap *state.Snapshot, d *state.Delta) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.seen = append(r.seen, d)
-			r.noted = append(r.noted, publication{time.Since(r.start), w.Generation, d.Cause(), w.Counts().Services})
+			r.noted = append(r.noted, publication{time.Since(r.start), snap.Generation, d.Cause(), snap.Counts().Services})
 			for after := r.moves; r.moves > 0 && (r.took < 0 || after < r.took) && after < time.Minute; after += r.moves {
-				time.AfterFunc(after, func() { r.loop.Progress(w.Generation, false) })
+				time.AfterFunc(after, func() { r.loop.Progress(snap.Generation, false) })
 			}
 			if r.took >= 0 {
-				time.AfterFunc(r.took, func() { r.loop.Progress(w.Generation, true) })
+				time.AfterFunc(r.took, func() { r.loop.Progress(snap.Generation, true) })
 			}
 		},
-		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Problems: validate.NewProblemStore(log, nil), Logger: log,
+		Batched:  func(int, time.Duration) {},
+		Arrived:  func(source.Change) {},
+		Problems: validate.NewProblemStore(log, nil),
+		Logger:   log,
 	}
 	for _, set := range options {
 		set(&o)
@@ -124,7 +127,9 @@ func alias(name string, port int32) source.Change {
 func slice(name, address string) source.Change {
 	port, portName := int32(8080), "http"
 	return memory.Upsert(kinds.EndpointSlice, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"kubernetes.io/service-name": "a"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, Labels: map[string]string{"kubernetes.io/service-name": "a"},
+		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
@@ -232,7 +237,9 @@ func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 		r.sink(source.Event{Changes: changes, Synced: true})
 		advance(time.Hour)
 		mesh := memory.Upsert(kinds.ConfigMap, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"}, Data: map[string]string{"mesh": "defaultServiceExportTo: [.]"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "istio-system", Name: "istio",
+			}, Data: map[string]string{"mesh": "defaultServiceExportTo: [.]"},
 		})
 		mesh.ObservedAt = time.Now()
 		r.sink(source.Event{Changes: []source.Change{mesh}})
@@ -251,7 +258,9 @@ func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 }
 
 // early is as istio, and goes at once or after 20 ms where that may be.
-var early = schedule.Debounce{After: 100 * time.Millisecond, Early: 20 * time.Millisecond, Max: 10 * time.Second, Endpoints: true}
+var early = schedule.Debounce{
+	After: 100 * time.Millisecond, Early: 20 * time.Millisecond, Max: 10 * time.Second, Endpoints: true,
+}
 
 func routeTo(subset string) source.Change {
 	return memory.Upsert(kinds.VirtualService, &networkingv1.VirtualService{
@@ -265,7 +274,9 @@ func routeTo(subset string) source.Change {
 func subsetOf(name string) source.Change {
 	return memory.Upsert(kinds.DestinationRule, &networkingv1.DestinationRule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
-		Spec:       networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: name, Labels: map[string]string{"version": name}}}},
+		Spec: networking.DestinationRule{
+			Host: "a", Subsets: []*networking.Subset{{Name: name, Labels: map[string]string{"version": name}}},
+		},
 	})
 }
 
@@ -327,7 +338,9 @@ func TestWhatFollowsWithinAMomentWaitsForAMoment(t *testing.T) {
 		for _, p := range r.published()[1:] {
 			at = append(at, p.at-time.Minute)
 		}
-		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 180 * time.Millisecond}, at, "what comes after the rest waits as ever")
+		require.Equal(t, []time.Duration{
+			0, 50 * time.Millisecond, 180 * time.Millisecond,
+		}, at, "what comes after the rest waits as ever")
 	})
 }
 

@@ -50,8 +50,8 @@ type namespaceLoad struct {
 
 // due is when what waits leaves: when the overload is over, or has paused for the quiet period, or
 // has lasted for the maximum.
-func (n *namespaceLoad) due(quiet, most time.Duration) time.Time {
-	return earlier(n.bucket.drainedAt(), n.waiting.due(quiet, most))
+func (n *namespaceLoad) due(quiet, longest time.Duration) time.Time {
+	return earlier(n.bucket.drainedAt(), n.waiting.due(quiet, longest))
 }
 
 // overloads are the namespaces with endpoints that change, of which most are never overloaded.
@@ -81,10 +81,10 @@ func (o *overloads) add(to *namespaceLoad, c source.Change, now time.Time) {
 }
 
 // due is when the first of them is due. It is asked when there are any.
-func (o *overloads) due(quiet, most time.Duration) time.Time {
-	due := o.waiting[0].due(quiet, most)
+func (o *overloads) due(quiet, longest time.Duration) time.Time {
+	due := o.waiting[0].due(quiet, longest)
 	for _, other := range o.waiting[1:] {
-		due = earlier(due, other.due(quiet, most))
+		due = earlier(due, other.due(quiet, longest))
 	}
 	return due
 }

@@ -129,7 +129,9 @@ func TestManyEndpointsAtOnceLeaveSoon(t *testing.T) {
 
 // bursts are changes of endpoints in a namespace, so many each time.
 func bursts(namespace string, each int) []func(n int) source.Change {
-	return slices.Repeat([]func(int) source.Change{ofMany(func(n int) source.Change { return inNamespace(namespace, endpointAt(n)) })}, each)
+	return slices.Repeat(
+		[]func(int) source.Change{ofMany(func(n int) source.Change { return inNamespace(namespace, endpointAt(n)) })}, each,
+	)
 }
 
 func inNamespace(namespace string, c source.Change) source.Change {
@@ -147,9 +149,11 @@ func TestOverloadedNamespacesAreGatheredTogether(t *testing.T) {
 		every time.Duration
 		want  int
 	}{
-		"one namespace":                 {busy, time.Millisecond, 6},
-		"two namespaces":                {slices.Concat(busy, bursts("busier", 10)), 2 * time.Millisecond, 6},
-		"ten namespaces, each a little": {slices.Concat(busy[:1], bursts("n1", 1), bursts("n2", 1), bursts("n3", 1), bursts("n4", 1)), time.Millisecond, 6},
+		"one namespace":  {busy, time.Millisecond, 6},
+		"two namespaces": {slices.Concat(busy, bursts("busier", 10)), 2 * time.Millisecond, 6},
+		"ten namespaces, each a little": {
+			slices.Concat(busy[:1], bursts("n1", 1), bursts("n2", 1), bursts("n3", 1), bursts("n4", 1)), time.Millisecond, 6,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, load{every: c.every, kinds: c.kinds}.batches(t, early, 0))
@@ -290,7 +294,9 @@ func drawBurst(t *rapid.T) burstOf {
 	return burstOf{
 		namespace: rapid.SampledFrom([]string{"one", "two", "three", "", "", ""}).Draw(t, "namespace"),
 		changes:   rapid.SampledFrom([]int{1, 300, 30, 300, 1}).Draw(t, "changes"),
-		then:      rapid.SampledFrom([]time.Duration{0, 30 * time.Millisecond, 0, 110 * time.Millisecond, time.Millisecond, time.Second}).Draw(t, "then"),
+		then: rapid.SampledFrom(
+			[]time.Duration{0, 30 * time.Millisecond, 0, 110 * time.Millisecond, time.Millisecond, time.Second},
+		).Draw(t, "then"),
 	}
 }
 
@@ -300,9 +306,9 @@ func serviceOf(namespace string) source.Change { return inNamespace(namespace, s
 func numbered(n int) source.Change { return slice("a-0", fmt.Sprintf("127.1.%d.%d", n/250, 1+n%250)) }
 
 // number is what the slice of a namespace tells; 0 if it has no endpoint.
-func number(w *state.Snapshot, namespace string) (n int) {
-	for s := range w.ServicesIn(namespace) {
-		for _, e := range w.Endpoints(s).All() {
+func number(snap *state.Snapshot, namespace string) (n int) {
+	for s := range snap.ServicesIn(namespace) {
+		for _, e := range snap.Endpoints(s).All() {
 			a := netip.MustParseAddr(e.Address).As4()
 			n = 250*int(a[2]) + int(a[3]) - 1
 		}

@@ -13,7 +13,7 @@ import (
 type queues struct {
 	debounce Debounce
 
-	// synced tells that the source has delivered its initial state, started that this has left.
+	// synced is set when the source has delivered its initial state, started when that has left.
 	synced, started bool
 
 	// pending are the changes that wait for a quiet period: all but endpoints.
@@ -54,18 +54,18 @@ type decision struct {
 	leave selection
 	// drainFirst tells to take in first what has arrived already: it may belong to the same batch.
 	drainFirst bool
-	// lookAgain is when something leaves, unless changes come before.
-	lookAgain time.Time
+	// recheckAt is when something leaves, unless changes come before.
+	recheckAt time.Time
 }
 
-// never is how long the queues can be left alone when nothing waits.
-const never = time.Hour
+// idlePeriod is when the queues are looked at again if nothing waits.
+const idlePeriod = time.Hour
 
 // next decides what leaves now. It changes nothing.
 func (q *queues) next(now time.Time) decision {
 	switch {
 	case !q.synced:
-		return decision{lookAgain: now.Add(never)}
+		return decision{recheckAt: now.Add(idlePeriod)}
 	case !q.started:
 		return decision{leave: everything} // the initial state does not wait
 	}
@@ -76,7 +76,7 @@ func (q *queues) next(now time.Time) decision {
 		}
 	}
 	if due.After(now) {
-		return decision{lookAgain: due}
+		return decision{recheckAt: due}
 	}
 	return decision{leave: leave, drainFirst: q.drainFirst(leave, now)}
 }
@@ -84,11 +84,11 @@ func (q *queues) next(now time.Time) decision {
 // everythingDue is when all that waits leaves: once the pending changes are due. A held batch
 // leaves with the next one, or alone when it has waited for its endpoints long enough.
 func (q *queues) everythingDue(now time.Time) time.Time {
-	due := now.Add(never)
+	due := now.Add(idlePeriod)
 	if !q.pending.empty() || q.held != nil {
 		due = q.pending.due(q.quietPeriod(), q.debounce.Max)
 	}
-	if q.held != nil && !q.held.wrong {
+	if q.held != nil && !q.held.newErrors {
 		due = earlier(due, q.held.awaitsUntil(q.debounce.After))
 	}
 	return due
@@ -97,14 +97,14 @@ func (q *queues) everythingDue(now time.Time) time.Time {
 // endpointsDue is when endpoints leave without anything else: those that have changed, or those
 // that slices have lost. What waits with all others may have these, so that they wait with it.
 func (q *queues) endpointsDue(now time.Time) time.Time {
-	due := now.Add(never)
+	due := now.Add(idlePeriod)
 	if !q.endpoints.empty() {
 		due = q.pacedDue()
 	}
 	if !q.overload.empty() {
 		due = earlier(due, q.overloadDue())
 	}
-	if !q.graceEnds.IsZero() && (q.debounce.endpointsApart() || q.pending.empty()) {
+	if !q.graceEnds.IsZero() && (q.debounce.separateEndpoints() || q.pending.empty()) {
 		due = earlier(due, q.graceEnds)
 	}
 	return due
@@ -170,7 +170,7 @@ func (q *queues) isSmall() bool {
 // completesHeld reports whether the held batch leaves because nothing is wrong with it any more and
 // it has what it lacked, or has waited for that long enough: without the usual quiet period.
 func (q *queues) completesHeld(now time.Time) bool {
-	return q.held != nil && !q.held.wrong && now.Before(q.pending.newest.Add(q.debounce.After))
+	return q.held != nil && !q.held.newErrors && now.Before(q.pending.newest.Add(q.debounce.After))
 }
 
 // drainFirst reports whether what leaves now leaves early, and has not waited for Debounce.Early to
@@ -198,13 +198,13 @@ func (q *queues) add(c source.Change, now time.Time) {
 	switch {
 	case !q.synced:
 		q.pending.add(c, now)
-	case isEndpoints(c.Key.Kind) && q.debounce.endpointsApart():
+	case isEndpoints(c.Key.Kind) && q.debounce.separateEndpoints():
 		q.addEndpoints(c, now)
 	default:
 		q.quiet.changed(now.Sub(q.pending.newest), &q.debounce)
 		q.pending.add(c, now)
 		if q.held != nil {
-			q.pending.oldest = q.held.first // they leave together
+			q.pending.oldest = q.held.oldest // they leave together
 		}
 	}
 }
@@ -266,7 +266,7 @@ func (q *queues) take(leave selection, now time.Time) (*batch, []source.Change) 
 	}
 	b := q.held
 	if b == nil {
-		b = &batch{first: q.pending.oldest}
+		b = &batch{oldest: q.pending.oldest}
 	}
 	b.changes, b.early = true, q.canFlushNow() || q.isBurstTail() || q.completesHeld(now)
 	return b, slices.Concat(q.pending.take(), q.endpoints.take(), q.overload.take())
@@ -278,11 +278,11 @@ func (q *queues) takeEndpoints(now time.Time) (*batch, []source.Change) {
 	b := &batch{}
 	var changes []source.Change
 	if !q.endpoints.empty() {
-		b.first, changes = q.endpoints.oldest, q.endpoints.take()
+		b.oldest, changes = q.endpoints.oldest, q.endpoints.take()
 	}
 	if !q.overload.empty() && !q.overloadDue().After(now) {
-		if oldest := q.overload.oldest(); b.first.IsZero() || oldest.Before(b.first) {
-			b.first = oldest
+		if oldest := q.overload.oldest(); b.oldest.IsZero() || oldest.Before(b.oldest) {
+			b.oldest = oldest
 		}
 		b.overloaded = len(changes) == 0
 		changes = append(changes, q.overload.take()...)
@@ -298,8 +298,8 @@ func (q *queues) applied(b *batch, r result, at time.Time) (publish bool) {
 		b.awaited = nil
 	}
 	b.await(r.awaited)
-	b.wrong = r.wrong
-	if b.early && (b.wrong || len(b.awaited) > 0) {
+	b.newErrors = r.newErrors
+	if b.early && (b.newErrors || len(b.awaited) > 0) {
 		q.held = b
 		return false
 	}

@@ -316,8 +316,8 @@ func (r *queuesRun) line(t *testing.T, words []string) string {
 	for ; d.leave != nothing; d = r.q.next(now) {
 		made = append(made, r.leave(d.leave, now))
 	}
-	if wait := d.lookAgain.Sub(now); wait < never {
-		made = append(made, fmt.Sprint("look ", float64(d.lookAgain.Sub(r.start).Microseconds())/1000))
+	if wait := d.recheckAt.Sub(now); wait < idlePeriod {
+		made = append(made, fmt.Sprint("look ", float64(d.recheckAt.Sub(r.start).Microseconds())/1000))
 	}
 	return strings.Join(made, ", ")
 }
@@ -382,7 +382,7 @@ func (r *queuesRun) leave(what selection, now time.Time) string {
 	awaited := r.awaited
 	r.awaited = nil
 	verb := "holds "
-	if r.q.applied(b, result{wrong: len(r.wrong) > r.told, awaited: awaited}, now) {
+	if r.q.applied(b, result{newErrors: len(r.wrong) > r.told, awaited: awaited}, now) {
 		r.generation++
 		r.q.published(b, r.generation, now)
 		r.told, verb = len(r.wrong), "leaves "

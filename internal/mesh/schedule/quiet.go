@@ -11,10 +11,10 @@ const (
 	calmPeriod      = time.Second
 )
 
-// quietTracker knows how quiet it has been, but for endpoints that leave at a pace of their own.
+// quietTracker tracks how quiet it has been. Endpoints with a pace of their own do not count.
 type quietTracker struct {
-	// batchLeft tells that a batch has left since the last quiet period, and firstFlushed that it left
-	// at once and is the only one so far: a tail may follow.
+	// batchLeft tells that a batch has left since the last quiet period, and firstFlushed that it
+	// left at once and is the only one so far: a tail may follow.
 	batchLeft, firstFlushed bool
 	// slow tells that since then a change came more than Debounce.Early after the one before it.
 	slow bool

@@ -19,20 +19,22 @@ const (
 type Settings struct {
 	HTTPProxyPort uint16
 	HTTP10        bool
-	// Intercepted tells that a sidecar's connections are redirected to it, with their original destination; else a workload
-	// calls its proxy's ports, and others call the proxy's where the workload's would be.
+	// Intercepted tells that a sidecar's connections are redirected to it, with their original
+	// destination; else a workload calls its proxy's ports, and others call the proxy's where the
+	// workload's would be.
 	Intercepted bool
-	// Agent tells that an agent beside the proxy serves it the certificate that it has from the mesh (Istio's SDS, by the cluster
-	// "sds-grpc" of the proxy's bootstrap).
+	// Agent tells that an agent beside the proxy serves it the certificate that it has from the
+	// mesh (Istio's SDS, by the cluster "sds-grpc" of the proxy's bootstrap).
 	Agent bool
 	// Stack is which families of addresses the proxy has.
 	Stack model.Stack
-	// AllClusters gives a gateway what it takes to call all services that it may see, not only those that its routes lead to. It is a
-	// setting of the control plane.
+	// AllClusters gives a gateway what it takes to call all services that it may see, not only
+	// those that its routes lead to. It is a setting of the control plane.
 	AllClusters bool
 }
 
-// Proxy is what is known of one proxy, from its Pod record where there is one, else from its node metadata.
+// Proxy is what is known of one proxy, from its Pod record where there is one, else from its node
+// metadata.
 type Proxy struct {
 	Namespace string
 	Name      string // of the workload
@@ -48,12 +50,13 @@ type Place struct {
 	Node     string
 }
 
-// PlaceOf is where a workload runs.
-func PlaceOf(w *state.Snapshot, workload *model.Workload) *Place {
-	return &Place{Locality: w.LocalityOf(workload), Node: workload.Node}
+// PlaceOf returns where a workload runs.
+func PlaceOf(snap *state.Snapshot, workload *model.Workload) *Place {
+	return &Place{Locality: snap.LocalityOf(workload), Node: workload.Node}
 }
 
-// Label is the value of a label of the proxy, or of one that names its place; empty if there is none.
+// Label returns a label of the proxy, or the part of its place that the key names. It is empty if
+// there is none.
 func (p *Proxy) Label(key string) string {
 	at := p.Place
 	if at == nil {
@@ -69,23 +72,26 @@ func (p *Proxy) Label(key string) string {
 	return v
 }
 
-// Class is what tells proxies apart that should get different config. It is comparable, and made of match results, not of
-// label values, so that labels which nothing selects by split no class.
+// Class is what tells apart proxies with different configuration. It is comparable. It holds which
+// selectors match, not labels, so labels that nothing selects split no class.
 type Class struct {
 	Type      ProxyType
 	Namespace string
 	Settings  Settings
-	// Selectors are those of all selectors in the world that match the proxies.
+	// Selectors are those of all selectors in the snapshot that match the proxies.
 	Selectors *model.List[model.Labels]
-	// Inbound are the ports of a sidecar's workload by number, and Clashes what services contest of them, in their total order. Which
-	// services lead to a port is no part of the class: workloads of a namespace that serve the same ports are alike.
+	// Inbound are the ports of a sidecar's workload by number, and Clashes what services contest of
+	// them, in their total order. Which services lead to a port is no part of the class: workloads
+	// of a namespace that serve the same ports are alike.
 	Inbound *model.List[Inbound]
 	Clashes *model.List[Clash]
-	// Binds are the ports of a gateway's workload that are not those of its services, by number of the latter.
+	// Binds are the ports of a gateway's workload that are not those of its services, by number of
+	// the latter.
 	Binds *model.List[Bind]
 }
 
-// Classifier makes classes; it interns their lists, so that equal classes are equal values. It is used by one goroutine.
+// Classifier makes classes; it interns their lists, so that equal classes are equal values. It is
+// used by one goroutine.
 type Classifier struct {
 	selectors *model.Interner[model.Labels]
 	inbound   *model.Interner[Inbound]
@@ -96,26 +102,30 @@ type Classifier struct {
 // NewClassifier makes a classifier.
 func NewClassifier() *Classifier {
 	return &Classifier{
-		selectors: model.NewInterner[model.Labels](), inbound: model.NewInterner[Inbound](), clashes: model.NewInterner[Clash](),
-		binds: model.NewInterner[Bind](),
+		selectors: model.NewInterner[model.Labels](),
+		inbound:   model.NewInterner[Inbound](),
+		clashes:   model.NewInterner[Clash](),
+		binds:     model.NewInterner[Bind](),
 	}
 }
 
 // Classify finds the class of a proxy in a state.
-func (c *Classifier) Classify(w *state.Snapshot, p Proxy) Class {
-	class := Class{Type: p.Type, Namespace: p.Namespace, Settings: p.Settings, Selectors: c.selectors.List(matching(w, p.Labels))}
+func (c *Classifier) Classify(snap *state.Snapshot, p Proxy) Class {
+	class := Class{Type: p.Type, Namespace: p.Namespace, Settings: p.Settings, Selectors: c.selectors.List(
+		matching(snap, p.Labels),
+	)}
 	if p.Type == Router {
-		class.Binds = c.binds.List(binds(w, p))
+		class.Binds = c.binds.List(binds(snap, p))
 		return class
 	}
-	ports, clashes := inbound(w, p)
+	ports, clashes := inbound(snap, p)
 	class.Inbound, class.Clashes = c.inbound.List(ports), c.clashes.List(clashes)
 	return class
 }
 
-func matching(w *state.Snapshot, labels model.Labels) []model.Labels {
+func matching(snap *state.Snapshot, labels model.Labels) []model.Labels {
 	var found []model.Labels
-	for s := range w.SelectorsOf(labels) {
+	for s := range snap.SelectorsOf(labels) {
 		if len(found) == 0 || found[len(found)-1] != s {
 			found = append(found, s)
 		}
@@ -123,7 +133,8 @@ func matching(w *state.Snapshot, labels model.Labels) []model.Labels {
 	return found
 }
 
-// Selected tells whether a selector of the world matches the proxies of the class; the empty one matches all.
+// Selected reports whether a selector of the snapshot matches the proxies of the class; the empty
+// one matches all.
 func (c *Class) Selected(selector model.Labels) bool {
 	if selector.IsEmpty() {
 		return true
@@ -136,20 +147,20 @@ func (c *Class) Selected(selector model.Labels) bool {
 	return false
 }
 
-// Moves is what a delta may do to the classes of proxies, found once per delta.
+// Moves is how a delta may change the classes of proxies. It is computed once for each delta.
 type Moves struct {
 	delta     *state.Delta
 	selectors []model.Labels // that appeared, changed or went away
 }
 
-// MovesOf looks at a delta.
+// MovesOf returns the Moves of a delta.
 func MovesOf(d *state.Delta) Moves { return Moves{delta: d, selectors: d.ChangedSelectors()} }
 
-// Anywhere tells whether selectors of policies changed, which may be for any workload.
-func (m Moves) Anywhere() bool { return len(m.selectors) > 0 }
+// HasSelectors reports whether workload selectors changed. These may match any workload.
+func (m Moves) HasSelectors() bool { return len(m.selectors) > 0 }
 
-// Concern tells whether the delta may put a proxy into another class.
-func (m Moves) Concern(p Proxy) bool {
+// Affects reports whether the delta may put a proxy into another class.
+func (m Moves) Affects(p Proxy) bool {
 	for _, w := range m.delta.Workloads {
 		if w.Either().Namespace == p.Namespace && w.Either().Name == p.Name {
 			return true

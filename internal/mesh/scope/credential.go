@@ -5,42 +5,45 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Certificate is the pair that the proxies of the class have under the name of a credential: that of their own namespace,
-// whoever named it. It is nil unless it is Good.
+// Certificate returns the key pair that the class's proxies have for a credential, nil unless it is
+// Good. It always comes from the proxies' own namespace.
 func (s *Scope) Certificate(credential string) (*model.KeyPair, model.Holding) {
 	s.evaluated()
-	return s.world.Certificate(s.Namespace(), credential)
+	return s.snapshot.Certificate(s.Namespace(), credential)
 }
 
-// Authorities are those that go with a credential: of the Secret that is for them alone, or of its own. They are nil unless Good.
+// Authorities returns the CA certificates of a credential, nil unless they are Good.
 func (s *Scope) Authorities(credential string) (*model.Authorities, model.Holding) {
 	s.evaluated()
-	return s.world.Authorities(s.Namespace(), credential)
+	return s.snapshot.Authorities(s.Namespace(), credential)
 }
 
-// LackOf is what a server of a Gateway lacks of Secrets in the class's namespace.
-func (s *Scope) LackOf(g *model.Gateway, server int) (source.Problem, bool) {
-	return s.world.LackOf(g, server, s.Namespace())
+// SecretProblem returns the first problem with the Secrets that a server of a Gateway names, in the
+// class's namespace.
+func (s *Scope) SecretProblem(g *model.Gateway, server int) (source.Problem, bool) {
+	return s.snapshot.SecretProblem(g, server, s.Namespace())
 }
 
-// Uses tells whether the class's own configuration may name a credential: only then its proxies get it.
+// Uses reports whether the class's own configuration may name a credential. Only then its proxies
+// get it.
 func (s *Scope) Uses(credential string) bool {
-	for g := range s.world.GatewaysWith(credential) {
+	for g := range s.snapshot.GatewaysWith(credential) {
 		if s.Applies(g) {
 			return true
 		}
 	}
-	for r := range s.world.DestinationRulesWith(credential) {
-		if s.MayCallBy(r) {
+	for r := range s.snapshot.DestinationRulesWith(credential) {
+		if s.MayUseCredentialsOf(r) {
 			return true
 		}
 	}
 	return false
 }
 
-// MayCallBy tells whether a DestinationRule's credentials are for the class: gateways have those of all rules that they see,
-// sidecars those of rules that select them. Else every workload of a namespace could have what one of them calls with.
-func (s *Scope) MayCallBy(r *model.DestinationRule) bool {
+// MayUseCredentialsOf reports whether the class may have the credentials of a DestinationRule.
+// Gateways may for all rules that they see, sidecars only for rules that select them: otherwise
+// every workload of a namespace could have the credential of one of them.
+func (s *Scope) MayUseCredentialsOf(r *model.DestinationRule) bool {
 	s.evaluated()
 	if r.Selector.IsEmpty() {
 		return s.class.Type == Router && s.IsExported(r.ExportTo, r.Namespace)
@@ -48,8 +51,8 @@ func (s *Scope) MayCallBy(r *model.DestinationRule) bool {
 	return s.IsOwn(r.Namespace) && s.IsExported(r.ExportTo, r.Namespace) && s.Selected(r.Selector)
 }
 
-// Secured tells whether all is there that a client's TLS needs of the credential that it names, or of the proxy's agent: the
-// worst of it.
+// Secured returns the state of everything that a client's TLS needs from its credential or the
+// proxy's agent. The worst part counts.
 func (s *Scope) Secured(t *model.ClientTLS) model.Holding {
 	switch {
 	case t != nil && t.Mode == model.IstioMutual && s.class.Settings.Agent:

@@ -7,13 +7,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// ForwardingServers yields the servers of the class's gateways that hand connections of the mesh on (AUTO_PASSTHROUGH).
+// ForwardingServers yields the AUTO_PASSTHROUGH servers of the class's gateways, which forward
+// connections of the mesh by SNI.
 func (s *Scope) ForwardingServers() iter.Seq[*model.GatewayServer] {
 	return func(yield func(*model.GatewayServer) bool) {
 		if s.class.Type != Router {
 			return
 		}
-		for g := range s.world.ForwardingGateways() {
+		for g := range s.snapshot.ForwardingGateways() {
 			if !s.Applies(g) {
 				continue
 			}
@@ -26,8 +27,8 @@ func (s *Scope) ForwardingServers() iter.Seq[*model.GatewayServer] {
 	}
 }
 
-// Forwarded is the service that the class's gateways hand connections of the mesh on to by a host: the first visible claimant,
-// be there routes to it or not; nil if there is none, or it is not of the mesh.
+// Forwarded returns the service to which the class's gateways forward connections for a host: the
+// first visible claimant. Routes play no part. It is nil if there is none or it is external.
 func (s *Scope) Forwarded(host model.Host) *model.Service {
 	for server := range s.ForwardingServers() {
 		if svc := s.ForwardedBy(server, host); svc != nil {
@@ -37,12 +38,12 @@ func (s *Scope) Forwarded(host model.Host) *model.Service {
 	return nil
 }
 
-// ForwardedBy is the service that one server hands connections on to by a host.
+// ForwardedBy returns the service to which one server forwards connections for a host.
 func (s *Scope) ForwardedBy(server *model.GatewayServer, host model.Host) *model.Service {
 	if !server.Forwards() || host.IsWildcard() {
 		return nil
 	}
-	svc := first(s.claimsTo(host), func(claim *model.Service) bool {
+	svc := firstWhere(s.claimsTo(host), func(claim *model.Service) bool {
 		s.evaluated()
 		return s.IsExported(claim.ExportTo, claim.Namespace)
 	})
@@ -56,7 +57,8 @@ func serves(server *model.GatewayServer, svc *model.Service) bool {
 	return slices.ContainsFunc(server.Hosts, func(h model.ScopedHost) bool { return h.Covers(svc.Namespace, svc.Host) })
 }
 
-// forwardedHosts yields the hosts that the class's gateways may hand connections on to, some of them several times.
+// forwardedHosts yields the hosts that the class's gateways may forward to, some of them several
+// times.
 func (s *Scope) forwardedHosts() iter.Seq[model.Host] {
 	return func(yield func(model.Host) bool) {
 		for server := range s.ForwardingServers() {

@@ -18,12 +18,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
-// sort says by what the answer of a method may differ between two classes in one world.
+// sort says by what the answer of a method may differ between two classes in one snapshot.
 type sort uint8
 
 const (
 	same     sort = iota // by nothing
-	alike                // by what is in their Alike
+	alike                // by what is in their SharingKey
 	recorded             // by more, of which the ReadSet tells
 	setup                // it answers nothing
 )
@@ -34,8 +34,8 @@ type method struct {
 	call func(*scope.Scope, *arguments) any
 }
 
-// arguments are what methods are asked about, as a world has it. Objects that it does not have are
-// nil.
+// arguments are what methods are asked about, as a snapshot has it. Objects that it does not have
+// are nil.
 type arguments struct {
 	host                model.Host
 	port                uint16
@@ -75,7 +75,7 @@ func all[T any](list iter.Seq[T]) any { return slices.Collect(list) }
 var methods = map[string]method{
 	"Generation": {same, func(s *scope.Scope, _ *arguments) any { return s.Generation() }},
 	"Mesh":       {same, func(s *scope.Scope, _ *arguments) any { return s.Mesh() }},
-	"Names":      {same, func(s *scope.Scope, a *arguments) any { return s.Names(a.host) }},
+	"HasHost":    {same, func(s *scope.Scope, a *arguments) any { return s.HasHost(a.host) }},
 	"ServicesAt": {same, func(s *scope.Scope, a *arguments) any {
 		return all(s.ServicesAt(a.address, a.port))
 	}},
@@ -85,8 +85,8 @@ var methods = map[string]method{
 	"TLSServicesOn": {same, func(s *scope.Scope, a *arguments) any {
 		return all(s.TLSServicesOn(a.port))
 	}},
-	"LooseServicesOn": {same, func(s *scope.Scope, a *arguments) any {
-		return all(s.LooseServicesOn(a.port, state.LooseTCP))
+	"ServicesByPortMatch": {same, func(s *scope.Scope, a *arguments) any {
+		return all(s.ServicesByPortMatch(a.port, state.MatchPort))
 	}},
 	"VirtualServicesOf": {same, func(s *scope.Scope, a *arguments) any {
 		return all(s.VirtualServicesOf(a.host))
@@ -106,9 +106,9 @@ var methods = map[string]method{
 	"TCPServicesAfter": {same, func(s *scope.Scope, a *arguments) any {
 		return ask(a.service, func(svc *model.Service) any { return all(s.TCPServicesAfter(a.port, svc)) })
 	}},
-	"LooseServicesAfter": {same, func(s *scope.Scope, a *arguments) any {
+	"ServicesByPortMatchAfter": {same, func(s *scope.Scope, a *arguments) any {
 		return ask(a.service, func(svc *model.Service) any {
-			return all(s.LooseServicesAfter(a.port, state.LooseTCP, svc))
+			return all(s.ServicesByPortMatchAfter(a.port, state.MatchPort, svc))
 		})
 	}},
 	"VirtualServicesAt": {same, func(s *scope.Scope, a *arguments) any {
@@ -162,8 +162,8 @@ var methods = map[string]method{
 	"Applies": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.gateway, func(g *model.Gateway) any { return s.Applies(g) })
 	}},
-	"LackOf": {recorded, func(s *scope.Scope, a *arguments) any {
-		return ask(a.server(), func(*model.GatewayServer) any { return both(s.LackOf(a.gateway, 0)) })
+	"SecretProblem": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.server(), func(*model.GatewayServer) any { return both(s.SecretProblem(a.gateway, 0)) })
 	}},
 	"ForwardedBy": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.server(), func(g *model.GatewayServer) any {
@@ -180,8 +180,8 @@ var methods = map[string]method{
 	"HasPeerAuthentication": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.peerAuthentication, func(p *model.PeerAuthentication) any { return s.HasPeerAuthentication(p) })
 	}},
-	"MayCallBy": {recorded, func(s *scope.Scope, a *arguments) any {
-		return ask(a.rule, func(r *model.DestinationRule) any { return s.MayCallBy(r) })
+	"MayUseCredentialsOf": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.rule, func(r *model.DestinationRule) any { return s.MayUseCredentialsOf(r) })
 	}},
 	"Secured": {recorded, func(s *scope.Scope, a *arguments) any {
 		return s.Secured(&model.ClientTLS{Mode: model.Mutual, Credential: a.credential})
@@ -213,14 +213,14 @@ func TestEveryMethodIsOneOfThree(t *testing.T) {
 func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
 	differ := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		w, present := drawWorld(t)
+		snap, present := drawWorld(t)
 		classifier := scope.NewClassifier()
 		var classes []scope.Class
 		for _, p := range proxies() {
-			classes = append(classes, classifier.Classify(w, p))
+			classes = append(classes, classifier.Classify(snap, p))
 		}
 		for range 10 {
-			requireRecorded(t, w, classes, drawArguments(t, w, present), differ)
+			requireRecorded(t, snap, classes, drawArguments(t, snap, present), differ)
 		}
 	})
 	t.Log(differ)
@@ -233,17 +233,17 @@ func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
 
 // requireRecorded asks a class by each method, and compares all others with it. It notes the
 // methods that differ.
-func requireRecorded(t *rapid.T, w *state.Snapshot, classes []scope.Class, about *arguments, differ map[string]int) {
+func requireRecorded(t *rapid.T, snap *state.Snapshot, classes []scope.Class, about *arguments, differ map[string]int) {
 	asked := rapid.IntRange(0, len(classes)-1).Draw(t, "class")
 	for name, m := range methods {
 		if m.sort == setup {
 			continue
 		}
-		one := scope.New(w, &classes[asked])
+		one := scope.New(snap, &classes[asked])
 		one.Reads = scope.NewReadSet()
 		answer := m.call(one, about)
 		for i := range classes {
-			other := scope.New(w, &classes[i])
+			other := scope.New(snap, &classes[i])
 			if got := m.call(other, about); !reflect.DeepEqual(answer, got) {
 				differ[name]++
 				require.False(t, saysSame(m.sort, one, other), "%s: %v and %v", name, answer, got)
@@ -252,16 +252,16 @@ func requireRecorded(t *rapid.T, w *state.Snapshot, classes []scope.Class, about
 	}
 }
 
-// saysSame tells whether two scopes have to answer the same.
+// saysSame reports whether two scopes have to answer the same.
 func saysSame(by sort, asked, other *scope.Scope) bool {
-	a, b := scope.OutlookOf(asked, asked), scope.OutlookOf(other, other)
+	a, b := scope.ViewKeyOf(asked, asked), scope.ViewKeyOf(other, other)
 	switch by {
 	case same:
 		return true
 	case alike:
-		return a.Alike == b.Alike
+		return a.SharingKey == b.SharingKey
 	default:
-		return a == b && asked.Reads.HoldsForOutlook() || a.Alike == b.Alike && asked.Reads.HoldsFor(other)
+		return a == b && asked.Reads.HoldsForViewKey() || a.SharingKey == b.SharingKey && asked.Reads.HoldsFor(other)
 	}
 }
 
@@ -279,7 +279,8 @@ func drawWorld(t *rapid.T) (*state.Snapshot, []model.Object) {
 	return writer.Snapshot(), present
 }
 
-// seldom is what tells classes apart and is hardly ever drawn: all of it is for workloads of one namespace.
+// seldom is what tells classes apart and is hardly ever drawn: all of it is for workloads of one
+// namespace.
 func seldom() objects {
 	var o objects
 	meta := func(kind kinds.Kind) model.Meta { return model.Meta{Kind: kind, Namespace: "shop", Name: "seldom"} }
@@ -310,7 +311,9 @@ func seldom() objects {
 		},
 	}})
 	o.add(meta(kinds.Secret), &model.Credential{
-		Meta: meta(kinds.Secret), Pair: &model.KeyPair{Chain: hidden, Key: hidden}, Authorities: &model.Authorities{Certificates: hidden},
+		Meta: meta(kinds.Secret), Pair: &model.KeyPair{
+			Chain: hidden, Key: hidden,
+		}, Authorities: &model.Authorities{Certificates: hidden},
 	})
 	o.add(meta(kinds.AuthorizationPolicy), &model.AuthorizationPolicy{
 		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Effect: model.DenyAll,
@@ -322,18 +325,18 @@ func seldom() objects {
 	return o
 }
 
-func drawArguments(t *rapid.T, w *state.Snapshot, present []model.Object) *arguments {
+func drawArguments(t *rapid.T, snap *state.Snapshot, present []model.Object) *arguments {
 	a := &arguments{
 		host: "a.default.svc.cluster.local", address: "127.0.0.1", credential: "a",
 		port:      rapid.SampledFrom([]uint16{80, 443, 8080, 9080}).Draw(t, "port"),
 		namespace: rapid.SampledFrom([]string{"default", "shop", "istio-system"}).Draw(t, "namespace"),
 		selector:  model.LabelsOf(map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")}),
-		service:   drawn(t, slices.Collect(w.Services())), gateway: drawn(t, slices.Collect(w.Gateways())),
-		rule:                drawn(t, slices.Collect(w.DestinationRulesWithAny())),
+		service:   drawn(t, slices.Collect(snap.Services())), gateway: drawn(t, slices.Collect(snap.Gateways())),
+		rule:                drawn(t, slices.Collect(snap.DestinationRulesWithAny())),
 		authorizationPolicy: drawn(t, kept[model.AuthorizationPolicy](present)),
 		peerAuthentication:  drawn(t, kept[model.PeerAuthentication](present)),
 	}
-	if g := drawn(t, slices.Collect(w.ForwardingGateways())); g != nil && rapid.Bool().Draw(t, "forwards") {
+	if g := drawn(t, slices.Collect(snap.ForwardingGateways())); g != nil && rapid.Bool().Draw(t, "forwards") {
 		a.gateway = g
 	}
 	if a.service != nil {
@@ -344,14 +347,14 @@ func drawArguments(t *rapid.T, w *state.Snapshot, present []model.Object) *argum
 		if vips := a.service.VIPs(); len(vips) > 0 {
 			a.address = vips[0]
 		}
-	} else if v := drawn(t, slices.Collect(w.VirtualServices())); v != nil {
+	} else if v := drawn(t, slices.Collect(snap.VirtualServices())); v != nil {
 		a.host = v.Hosts[0]
 	}
 	var credentials []string
-	for _, g := range slices.Collect(w.Gateways()) {
+	for _, g := range slices.Collect(snap.Gateways()) {
 		credentials = append(credentials, g.Credentials()...)
 	}
-	for r := range w.DestinationRulesWithAny() {
+	for r := range snap.DestinationRulesWithAny() {
 		credentials = append(credentials, r.Credentials()...)
 	}
 	if len(credentials) > 0 {

@@ -24,14 +24,14 @@ func (s *Scope) HasPeerAuthentication(p *model.PeerAuthentication) bool {
 	return s.hasPolicy(p.Namespace, p.Selector)
 }
 
-// hasPolicy reports whether a policy of a namespace with a selector is for the class. Policies of the
-// root namespace are for the whole mesh.
+// hasPolicy reports whether a policy of a namespace with a selector is for the class. Policies of
+// the root namespace are for the whole mesh.
 func (s *Scope) hasPolicy(namespace string, selector model.Labels) bool {
-	return (namespace == s.world.Mesh.RootNamespace || s.IsOwn(namespace)) && s.Selected(selector)
+	return (namespace == s.snapshot.Mesh.RootNamespace || s.IsOwn(namespace)) && s.Selected(selector)
 }
 
-// Unauthorized tells whether AuthorizationPolicies refuse calls: one that denies does, and those that allow do if none of
-// them admits.
+// Unauthorized reports whether AuthorizationPolicies refuse all calls: one denies all, or some
+// allow and none allows all.
 func (s *Scope) Unauthorized() bool {
 	is := s.unauthorized()
 	s.asked(question{kind: whetherUnauthorized}, answer{yes: is})
@@ -41,7 +41,7 @@ func (s *Scope) Unauthorized() bool {
 func (s *Scope) unauthorized() bool {
 	var allowed, restricted bool
 	for _, namespace := range s.policyNamespaces() {
-		for p := range s.world.AuthorizationPolicies(namespace) {
+		for p := range s.snapshot.AuthorizationPolicies(namespace) {
 			if !s.class.Selected(p.Selector) {
 				continue
 			}
@@ -60,11 +60,12 @@ func (s *Scope) unauthorized() bool {
 }
 
 func (s *Scope) policyNamespaces() []string {
-	return slices.Compact([]string{s.world.Mesh.RootNamespace, s.class.Namespace})
+	return slices.Compact([]string{s.snapshot.Mesh.RootNamespace, s.class.Namespace})
 }
 
-// wantsTLS tells whether the PeerAuthentication in force refuses calls in plaintext: the one that selects the workload, for
-// the port or at all, then the namespace's, then the mesh's. Of several on one level the first in the total order counts.
+// wantsTLS reports whether the PeerAuthentication in force refuses calls in plaintext: the one that
+// selects the workload, for the port or all ports, then the namespace's, then the mesh's. The first
+// in the total order counts on each level.
 func (s *Scope) wantsTLS(port uint16) bool {
 	own, wide := s.peerAuthentications(s.class.Namespace)
 	if own != nil {
@@ -73,7 +74,7 @@ func (s *Scope) wantsTLS(port uint16) bool {
 			return own.Ports[i].Mode == model.MTLSStrict
 		}
 	}
-	_, mesh := s.peerAuthentications(s.world.Mesh.RootNamespace)
+	_, mesh := s.peerAuthentications(s.snapshot.Mesh.RootNamespace)
 	for _, p := range []*model.PeerAuthentication{own, wide, mesh} {
 		if p != nil && p.Mode != model.MTLSUnset {
 			return p.Mode == model.MTLSStrict
@@ -82,9 +83,10 @@ func (s *Scope) wantsTLS(port uint16) bool {
 	return false
 }
 
-// peerAuthentications are those of a namespace in force: the one that selects the class's workloads, and the one for all.
+// peerAuthentications returns the ones in force of a namespace: the one that selects the class's
+// workloads, and the one for all.
 func (s *Scope) peerAuthentications(namespace string) (own, wide *model.PeerAuthentication) {
-	for p := range s.world.PeerAuthentications(namespace) {
+	for p := range s.snapshot.PeerAuthentications(namespace) {
 		switch {
 		case p.Selector.IsEmpty():
 			if wide == nil {

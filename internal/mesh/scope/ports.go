@@ -22,7 +22,8 @@ type Bind struct {
 	Port    uint16 // of the workload
 }
 
-// Clash is a port of a sidecar's workload that services lead to as if it spoke different protocols: it is as the first says.
+// Clash is a port of a sidecar's workload to which services lead with different protocols. The
+// first one is in force.
 type Clash struct {
 	Port        uint16
 	First, Next Claim
@@ -42,11 +43,11 @@ type target struct {
 	port uint16
 }
 
-// inbound are the ports of a sidecar's workload, sorted, and what is contested of them. Which services lead to a port makes no
-// difference to the proxy; only a clash names them.
-func inbound(w *state.Snapshot, p Proxy) (ports []Inbound, clashes []Clash) {
+// inbound returns the ports of a sidecar's workload, sorted, and the conflicts on them. Which
+// services lead to a port does not matter to the proxy; only a conflict names them.
+func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, clashes []Clash) {
 	first := map[uint16]Claim{}
-	for t := range targets(w, p) {
+	for t := range targets(snap, p) {
 		of, contested := first[t.port]
 		if !contested {
 			first[t.port] = t.Claim
@@ -59,12 +60,12 @@ func inbound(w *state.Snapshot, p Proxy) (ports []Inbound, clashes []Clash) {
 	return ports, clashes
 }
 
-// binds are the ports of services that lead to another one of a gateway's workload, sorted. Of services that say otherwise the first
-// counts.
-func binds(w *state.Snapshot, p Proxy) []Bind {
+// binds returns the service ports that lead to another port of a gateway's workload, sorted. The
+// first of several services counts.
+func binds(snap *state.Snapshot, p Proxy) []Bind {
 	var found []Bind
 	seen := map[uint16]bool{}
-	for t := range targets(w, p) {
+	for t := range targets(snap, p) {
 		if !seen[t.Port] && t.Port != t.port {
 			found = append(found, Bind{t.Port, t.port})
 		}
@@ -74,11 +75,11 @@ func binds(w *state.Snapshot, p Proxy) []Bind {
 	return found
 }
 
-// targets yields what services claim of the ports of a workload, in the total order of the services.
-func targets(w *state.Snapshot, p Proxy) iter.Seq[target] {
+// targets yields the claims of services on ports of a workload, in the total order of the services.
+func targets(snap *state.Snapshot, p Proxy) iter.Seq[target] {
 	return func(yield func(target) bool) {
-		workload := w.Workload(p.Namespace, p.Name)
-		for _, s := range serving(w, p) {
+		workload := snap.Workload(p.Namespace, p.Name)
+		for _, s := range serving(snap, p) {
 			for _, port := range s.Ports {
 				t := target{Claim{s.Kind, s.Name, port.Port, port.Protocol}, port.Target}
 				if t.port == 0 && workload != nil {
@@ -92,17 +93,17 @@ func targets(w *state.Snapshot, p Proxy) iter.Seq[target] {
 	}
 }
 
-// serving are the services that a workload serves, in the total order.
-func serving(w *state.Snapshot, p Proxy) []*model.Service {
-	found := slices.Collect(w.ServicesSelecting(p.Namespace, p.Labels))
+// serving returns the services that select a workload, in the total order.
+func serving(snap *state.Snapshot, p Proxy) []*model.Service {
+	found := slices.Collect(snap.ServicesSelecting(p.Namespace, p.Labels))
 	slices.SortFunc(found, func(a, b *model.Service) int {
 		return cmp.Or(a.Compare(&b.Meta), cmp.Compare(a.Host, b.Host))
 	})
 	return found
 }
 
-// BoundPort is the port that a gateway of the class binds for what is called at a port of its services: the one that they lead to
-// where they have the port, else the port itself.
+// BoundPort returns the port that a gateway of the class binds for a port of its services: the
+// target port where the services have the port, else the port itself.
 func (c *Class) BoundPort(service uint16) uint16 {
 	for b := range c.Binds.All() {
 		if b.Service == service {

@@ -42,7 +42,7 @@ type ReadSet struct {
 	seen map[question]bool
 	// classOnly: something was read that two classes cannot be compared by.
 	classOnly bool
-	// ports: something was read that is not part of an Outlook.
+	// ports: something was read that is not part of an ViewKey.
 	ports bool
 }
 
@@ -62,22 +62,22 @@ func (s *Scope) asked(q question, a answer) {
 	s.Reads.list = append(s.Reads.list, read{q, a})
 }
 
-// classOnly records that what is answered now is for this class only.
+// classOnly records that the present answer is for this class only.
 func (s *Scope) classOnly() {
 	if s.Reads != nil {
 		s.Reads.classOnly = true
 	}
 }
 
-// byPorts records that what is answered now depends on the ports of the class's workloads.
-func (s *Scope) byPorts() {
+// dependsOnPorts records that the present answer depends on the ports of the class's workloads.
+func (s *Scope) dependsOnPorts() {
 	if s.Reads != nil {
 		s.Reads.ports = true
 	}
 }
 
-// HoldsFor reports whether a scope answers all questions as they were answered. Its class must have
-// the same Alike.
+// HoldsFor reports whether a scope gives all the recorded answers. Its class must have the same
+// SharingKey.
 func (r *ReadSet) HoldsFor(s *Scope) bool {
 	if r.classOnly {
 		return false
@@ -90,9 +90,9 @@ func (r *ReadSet) HoldsFor(s *Scope) bool {
 	return true
 }
 
-// HoldsForOutlook reports whether all scopes with the Outlook of the one that was asked answer the
-// same, unasked.
-func (r *ReadSet) HoldsForOutlook() bool { return !r.classOnly && !r.ports }
+// HoldsForViewKey reports whether all scopes with the same ViewKey give the recorded answers, so
+// that they need not be asked.
+func (r *ReadSet) HoldsForViewKey() bool { return !r.classOnly && !r.ports }
 
 func (s *Scope) answers(q *question) answer {
 	switch q.kind {
@@ -120,7 +120,7 @@ func (s *Scope) answers(q *question) answer {
 	return answer{}
 }
 
-// Selected tells whether a selector of the world matches the proxies of the class.
+// Selected reports whether a selector of the snapshot matches the proxies of the class.
 func (s *Scope) Selected(selector model.Labels) bool {
 	yes := s.class.Selected(selector)
 	if !selector.IsEmpty() {
@@ -129,7 +129,7 @@ func (s *Scope) Selected(selector model.Labels) bool {
 	return yes
 }
 
-// IsOwn tells whether a namespace is that of the class.
+// IsOwn reports whether a namespace is that of the class.
 func (s *Scope) IsOwn(namespace string) bool {
 	yes := s.class.Namespace == namespace
 	s.asked(question{kind: whetherOwn, name: namespace}, answer{yes: yes})
@@ -143,7 +143,7 @@ func (s *Scope) Namespace() string {
 	return s.class.Namespace
 }
 
-// IsExported tells whether what a namespace exports so is for the class.
+// IsExported reports whether the exports of a namespace include the class.
 func (s *Scope) IsExported(to model.Exports, owner string) bool {
 	if to.All || to.None {
 		return !to.None
@@ -159,14 +159,14 @@ func (s *Scope) Sidecar() *model.Sidecar {
 
 // Inbound are the ports of a sidecar's workload by number.
 func (s *Scope) Inbound() *model.List[Inbound] {
-	s.byPorts()
+	s.dependsOnPorts()
 	s.asked(question{kind: whichInbound}, answer{is: s.class.Inbound})
 	return s.class.Inbound
 }
 
 // Clashes are what services contest of the ports of a sidecar's workload, in their total order.
 func (s *Scope) Clashes() *model.List[Clash] {
-	s.byPorts()
+	s.dependsOnPorts()
 	s.asked(question{kind: whichClashes}, answer{is: s.class.Clashes})
 	return s.class.Clashes
 }

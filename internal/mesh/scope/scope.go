@@ -9,22 +9,23 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
-// Scope is what one class sees of one world. It is a view: making one costs next to nothing.
+// Scope is what one class sees of one snapshot. It is a view: making one costs next to nothing.
 //
-// Only Scope reads its world and its class, because compiled units are shared between classes
+// Only Scope reads its snapshot and its class, because compiled units are shared between classes
 // (read.go). Each method is one of three, which TestEveryMethodIsOneOfThree holds to:
 //
-//	same      depends on the world alone: the same for every class (snapshot.go)
-//	alike     depends on the class by its Alike alone, which classes that share have in common
+//	same      depends on the snapshot alone: the same for every class (snapshot.go)
+//	alike     depends on the class by its SharingKey alone, which classes that share have in common
 //	recorded  depends on more of the class: Reads takes down the question and its answer, or
 //	          that the answer is for this class only
 type Scope struct {
-	world   *state.Snapshot
-	class   *Class
-	sidecar *model.Sidecar // in force; nil if none is
-	// Evaluations, unless it is nil, counts how often it was evaluated whether the class sees something.
+	snapshot *state.Snapshot
+	class    *Class
+	sidecar  *model.Sidecar // in force; nil if none is
+	// Evaluations, unless it is nil, counts how often it was evaluated whether the class sees
+	// something.
 	Evaluations *uint64
-	// Cache, unless it is nil, remembers what the world says.
+	// Cache, unless it is nil, remembers what the snapshot says.
 	Cache *LookupCache
 	// Reads, unless it is nil, takes down what the scope is asked and what it answers.
 	Reads *ReadSet
@@ -36,21 +37,22 @@ func (s *Scope) evaluated() {
 	}
 }
 
-// New looks at a world as a class does.
-func New(w *state.Snapshot, c *Class) *Scope {
-	return &Scope{world: w, class: c, sidecar: sidecarFor(w, c)}
+// New looks at a snapshot as a class does.
+func New(snap *state.Snapshot, c *Class) *Scope {
+	return &Scope{snapshot: snap, class: c, sidecar: sidecarFor(snap, c)}
 }
 
-// MoveTo takes the scope to another world in which no Sidecar is another.
-func (s *Scope) MoveTo(w *state.Snapshot) { s.world = w }
+// MoveTo takes the scope to another snapshot in which the same Sidecar is in force.
+func (s *Scope) MoveTo(snap *state.Snapshot) { s.snapshot = snap }
 
-// sidecarFor picks the Sidecar in force: one that selects the workload, then the namespace's, then the root namespace's.
-func sidecarFor(w *state.Snapshot, c *Class) *model.Sidecar {
+// sidecarFor returns the Sidecar in force: one that selects the workload, then the namespace's,
+// then the root namespace's.
+func sidecarFor(snap *state.Snapshot, c *Class) *model.Sidecar {
 	if c.Type != Sidecar {
 		return nil
 	}
 	var wide *model.Sidecar
-	for s := range w.Sidecars(c.Namespace) {
+	for s := range snap.Sidecars(c.Namespace) {
 		switch {
 		case s.Selector.IsEmpty():
 			if wide == nil {
@@ -63,7 +65,7 @@ func sidecarFor(w *state.Snapshot, c *Class) *model.Sidecar {
 	if wide != nil {
 		return wide
 	}
-	for s := range w.Sidecars(w.Mesh.RootNamespace) {
+	for s := range snap.Sidecars(snap.Mesh.RootNamespace) {
 		if s.Selector.IsEmpty() {
 			return s
 		}
@@ -71,15 +73,16 @@ func sidecarFor(w *state.Snapshot, c *Class) *model.Sidecar {
 	return nil
 }
 
-// Service is the service that the class calls by a host: the first visible claimant, nil if there is none.
+// Service returns the service that the class calls by a host: the first visible claimant, nil if
+// there is none.
 func (s *Scope) Service(host model.Host) *model.Service {
 	found := s.serviceOf(host)
 	s.asked(question{kind: whichService, name: string(host)}, answer{is: found})
 	return found
 }
 
-// first is the first of a list for which it is so, nil if there is none.
-func first[T any](list iter.Seq[*T], so func(*T) bool) *T {
+// firstWhere returns the first of a list that matches, nil if none does.
+func firstWhere[T any](list iter.Seq[*T], so func(*T) bool) *T {
 	for t := range list {
 		if so(t) {
 			return t
@@ -99,16 +102,18 @@ func (s *Scope) sees(svc *model.Service) bool {
 	return s.egress(svc.Namespace, svc.Host) || s.routed(svc.Host)
 }
 
-// routesOnly tells that the class sees no services but those that its routes lead to (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
+// routesOnly reports whether the class sees only services that its routes lead to
+// (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
 func (s *Scope) routesOnly() bool { return s.class.Type == Router && !s.class.Settings.AllClusters }
 
-// egress tells whether the Sidecar in force lets a host of a namespace in; without one everything is.
+// egress reports whether the Sidecar in force imports a host of a namespace. Without a Sidecar all
+// are.
 func (s *Scope) egress(namespace string, host model.Host) bool {
 	return s.listed(func(h model.ScopedHost) bool { return h.Covers(namespace, host) })
 }
 
-// egressRoutes tells whether the Sidecar in force lets routes for a host in: those for "*.example.com" are in force for the
-// "a.example.com" that it lists.
+// egressRoutes reports whether the Sidecar in force imports routes for a host. Routes for
+// "*.example.com" are in force for an imported "a.example.com".
 func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
 	return s.listed(func(h model.ScopedHost) bool {
 		return (h.Namespace == "*" || h.Namespace == namespace) && h.Host.Overlaps(host)
@@ -129,7 +134,8 @@ func (s *Scope) listed(matches func(model.ScopedHost) bool) bool {
 	return false
 }
 
-// Egress are the hosts that the Sidecar in force lets in, "." read as the class's own namespace; all when it limits nothing.
+// Egress returns the hosts that the Sidecar in force imports, with "." replaced by the class's
+// namespace. It returns all if nothing is limited.
 func (s *Scope) Egress() (hosts []model.ScopedHost, all bool) {
 	s.classOnly()
 	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
@@ -143,7 +149,8 @@ func (s *Scope) Egress() (hosts []model.ScopedHost, all bool) {
 	return hosts, false
 }
 
-// own reads "." as the class's own namespace: a Sidecar of the root namespace says so for each namespace that it is for.
+// own replaces "." by the class's namespace. A Sidecar of the root namespace means each namespace
+// that it is for.
 func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
 	if h.Namespace == "." {
 		h.Namespace = s.class.Namespace
@@ -151,9 +158,10 @@ func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
 	return h
 }
 
-// routed tells whether a route that the class has leads to a host: such a destination is seen, listed or not.
+// routed reports whether a route of the class leads to a host. Such a destination is visible even
+// if no Sidecar lists it.
 func (s *Scope) routed(host model.Host) bool {
-	for v := range s.world.VirtualServicesTo(host) {
+	for v := range s.snapshot.VirtualServicesTo(host) {
 		if s.hasRoutes(v) {
 			return true
 		}
@@ -161,7 +169,7 @@ func (s *Scope) routed(host model.Host) bool {
 	return false
 }
 
-// hasRoutes tells whether the class has the routes of a VirtualService.
+// hasRoutes reports whether the class has the routes of a VirtualService.
 func (s *Scope) hasRoutes(v *model.VirtualService) bool {
 	s.evaluated()
 	if !v.ExportTo.Visible(v.Namespace, s.class.Namespace) {
@@ -176,9 +184,9 @@ func (s *Scope) hasRoutes(v *model.VirtualService) bool {
 	return slices.ContainsFunc(v.Hosts, func(h model.Host) bool { return s.egressRoutes(v.Namespace, h) })
 }
 
-// servesGateway tells whether the gateway of a "namespace/name" selects the class.
+// servesGateway reports whether the gateway of a "namespace/name" selects the class.
 func (s *Scope) servesGateway(name string) bool {
-	g := s.world.Gateway(name)
+	g := s.snapshot.Gateway(name)
 	return g != nil && s.Applies(g)
 }
 
@@ -188,7 +196,7 @@ func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
 		if s.class.Type != Router {
 			return
 		}
-		for g := range s.world.Gateways() {
+		for g := range s.snapshot.Gateways() {
 			if !s.Applies(g) {
 				continue
 			}
@@ -199,22 +207,24 @@ func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
 	}
 }
 
-// Applies tells whether a Gateway selects the class.
+// Applies reports whether a Gateway selects the class.
 func (s *Scope) Applies(g *model.Gateway) bool {
 	s.evaluated()
 	return s.class.Type == Router && s.Selected(g.Selector)
 }
 
-// VirtualService is the one that routes calls of the class to a host: the most specific host wins, then the total order.
+// VirtualService returns the one that routes calls of the class to a host: the most specific host
+// wins, then the total order.
 func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
 	found := s.routesOf(host)
 	s.asked(question{kind: whichRoutes, name: string(host)}, answer{is: found})
 	return found
 }
 
-// DestinationRule is the one in force for a service: of the class's own namespace, then of the service's, then of the root
-// namespace; within one, the most specific host first, then one that selects the workload. What the root namespace exports
-// is meant for the whole mesh, and does not come first for the proxies that happen to be in it, as gateways.
+// DestinationRule returns the one in force for a service: of the class's own namespace, then the
+// service's, then the root namespace. Within a namespace the most specific host comes first, then a
+// rule that selects the workload. Proxies in the root namespace, such as gateways, do not prefer
+// what it exports to the whole mesh.
 func (s *Scope) DestinationRule(svc *model.Service) *model.DestinationRule {
 	found := s.ruleFor(svc)
 	s.asked(question{kind: whichRule, service: svc}, answer{is: found})
@@ -226,7 +236,7 @@ func (s *Scope) ruleFor(svc *model.Service) *model.DestinationRule {
 	if len(rules) == 0 {
 		return nil
 	}
-	own, root := s.class.Namespace, s.world.Mesh.RootNamespace
+	own, root := s.class.Namespace, s.snapshot.Mesh.RootNamespace
 	if r := s.ruleIn(own, rules, own == root); r != nil {
 		return r
 	}
@@ -238,8 +248,8 @@ func (s *Scope) ruleFor(svc *model.Service) *model.DestinationRule {
 	return nil
 }
 
-// ruleIn is the rule of a namespace, of those for a host by their patterns; with private only among those that the namespace has
-// for itself. Several that differ in nothing but their names and what they say are one.
+// ruleIn returns the rule of a namespace, from rules grouped by pattern. With private it considers
+// only rules that are not exported. Rules for the same host and workloads are merged.
 func (s *Scope) ruleIn(namespace string, byPattern [][]*model.DestinationRule, private bool) *model.DestinationRule {
 	for _, rules := range byPattern {
 		var forAll, forSome [2]*model.DestinationRule // mostly there is one
@@ -262,7 +272,8 @@ func (s *Scope) ruleIn(namespace string, byPattern [][]*model.DestinationRule, p
 	return nil
 }
 
-// isPrivate tells whether a rule is for its own namespace alone. One that selects workloads always is.
+// isPrivate reports whether a rule is for its own namespace only. A rule that selects workloads
+// always is.
 func isPrivate(r *model.DestinationRule) bool {
 	e := r.ExportTo
 	if !r.Selector.IsEmpty() {
@@ -271,8 +282,8 @@ func isPrivate(r *model.DestinationRule) bool {
 	return !e.All && !slices.ContainsFunc(e.Namespaces, func(n string) bool { return n != r.Namespace })
 }
 
-// Hosts yields every host that the class may have something for, each once: those of visible services, and those of its
-// routes. It is for compiling from nothing.
+// Hosts yields each host that the class may need once: those of visible services and of its routes.
+// It is for compiling a class without a base.
 func (s *Scope) Hosts() iter.Seq[model.Host] {
 	s.classOnly()
 	return func(yield func(model.Host) bool) {
@@ -294,7 +305,7 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 				return
 			}
 		}
-		for v := range s.world.VirtualServices() {
+		for v := range s.snapshot.VirtualServices() {
 			if !s.hasRoutes(v) {
 				continue
 			}
@@ -309,18 +320,19 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 	}
 }
 
-// candidates yields the services that the Sidecar could let in, narrowed by namespace where it names them all.
+// candidates yields the services that the Sidecar may import, narrowed to namespaces if it names
+// them.
 func (s *Scope) candidates() iter.Seq[*model.Service] {
 	if s.routesOnly() {
 		return func(func(*model.Service) bool) {}
 	}
 	namespaces, all := s.egressNamespaces()
 	if all {
-		return s.world.Services()
+		return s.snapshot.Services()
 	}
 	return func(yield func(*model.Service) bool) {
 		for _, n := range namespaces {
-			for svc := range s.world.ServicesIn(n) {
+			for svc := range s.snapshot.ServicesIn(n) {
 				if !yield(svc) {
 					return
 				}

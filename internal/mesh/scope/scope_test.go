@@ -22,7 +22,9 @@ func (o *objects) add(m model.Meta, v model.Object) {
 func (o *objects) service(namespace, name string, export model.Exports) {
 	m := model.Meta{Kind: kinds.Service, Namespace: namespace, Name: name}
 	o.add(m, &model.Service{
-		Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), ExportTo: export, Selector: model.LabelsOf(map[string]string{"app": name}),
+		Meta: m, Host: model.Resolve(
+			name, namespace, "cluster.local",
+		), ExportTo: export, Selector: model.LabelsOf(map[string]string{"app": name}),
 		Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 8080}},
 	})
 }
@@ -76,7 +78,9 @@ func TestExportTo(t *testing.T) {
 	o.service("other", "private", model.Exports{Own: true})
 	o.service("other", "shown", model.Exports{Namespaces: []string{"shop"}})
 	o.service("shop", "hidden", model.Exports{None: true})
-	require.Equal(t, []string{"all.other.svc.cluster.local", "own.shop.svc.cluster.local", "shown.other.svc.cluster.local"}, visible(o.seenBy(inShop)))
+	require.Equal(t, []string{
+		"all.other.svc.cluster.local", "own.shop.svc.cluster.local", "shown.other.svc.cluster.local",
+	}, visible(o.seenBy(inShop)))
 }
 
 func TestTheNarrowestSidecarIsInForce(t *testing.T) {
@@ -85,7 +89,9 @@ func TestTheNarrowestSidecarIsInForce(t *testing.T) {
 		o.service(n, "s", everyone)
 	}
 	o.sidecar("istio-system", "mesh", noLabels, model.ScopedHost{Namespace: ".", Host: "*"})
-	require.Equal(t, []string{"s.shop.svc.cluster.local"}, visible(o.seenBy(inShop)), "the root namespace's, each namespace for itself")
+	require.Equal(t, []string{
+		"s.shop.svc.cluster.local",
+	}, visible(o.seenBy(inShop)), "the root namespace's, each namespace for itself")
 
 	o.sidecar("shop", "wide", noLabels, model.ScopedHost{Namespace: "other", Host: "*"})
 	require.Equal(t, []string{"s.other.svc.cluster.local"}, visible(o.seenBy(inShop)))
@@ -172,8 +178,9 @@ func TestClassesAreMadeOfMatchResults(t *testing.T) {
 	require.Equal(t, 1, one.Inbound.Len())
 }
 
-// Workloads of a namespace that serve the same ports are of one class, whatever their services are called, in what order they come
-// and which ports of their own they have. What services contest of a port is told of those that do.
+// Workloads of a namespace that serve the same ports are of one class, whatever their services are
+// called, in what order they come and which ports of their own they have. What services contest of
+// a port is told of those that do.
 func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	http := func(port, target uint16) model.ServicePort {
 		return model.ServicePort{Port: port, Target: target, Protocol: model.HTTP}
@@ -182,7 +189,9 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	serve := func(app, name string, ports ...model.ServicePort) {
 		m := model.Meta{Kind: kinds.Service, Namespace: "shop", Name: name}
 		selector := model.LabelsOf(map[string]string{"app": app})
-		o.add(m, &model.Service{Meta: m, Host: model.Resolve(name, "shop", "cluster.local"), ExportTo: everyone, Selector: selector, Ports: ports})
+		o.add(m, &model.Service{
+			Meta: m, Host: model.Resolve(name, "shop", "cluster.local"), ExportTo: everyone, Selector: selector, Ports: ports,
+		})
 	}
 	serve("one", "one", http(80, 8080), http(90, 9090))
 	serve("other", "other", http(9090, 9090), http(81, 8080))
@@ -195,10 +204,14 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	now, _ := state.NewWriter().Apply(o)
 	c := scope.NewClassifier()
 	class := func(typ scope.ProxyType, app string) scope.Class {
-		return c.Classify(now, scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})})
+		return c.Classify(
+			now, scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})},
+		)
 	}
 	one := class(scope.Sidecar, "one")
-	require.Equal(t, []scope.Inbound{{Port: 8080, Protocol: model.HTTP}, {Port: 9090, Protocol: model.HTTP}}, slices.Collect(one.Inbound.All()))
+	require.Equal(t, []scope.Inbound{
+		{Port: 8080, Protocol: model.HTTP}, {Port: 9090, Protocol: model.HTTP},
+	}, slices.Collect(one.Inbound.All()))
 	require.Equal(t, one, class(scope.Sidecar, "other"))
 	require.Equal(t, one, class(scope.Sidecar, "several"))
 	require.NotEqual(t, one, class(scope.Sidecar, "tcp"))
@@ -212,7 +225,9 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	}}, slices.Collect(contested.Clashes.All()))
 
 	gateway := class(scope.Router, "one")
-	require.Equal(t, []scope.Bind{{Service: 80, Port: 8080}, {Service: 90, Port: 9090}}, slices.Collect(gateway.Binds.All()))
+	require.Equal(t, []scope.Bind{
+		{Service: 80, Port: 8080}, {Service: 90, Port: 9090},
+	}, slices.Collect(gateway.Binds.All()))
 	require.Equal(t, gateway, class(scope.Router, "tcp"), "what a gateway speaks its servers say")
 	require.NotEqual(t, gateway, class(scope.Router, "several"))
 	require.Equal(t, map[uint16]uint16{80: 80, 81: 8080, 9090: 9090}, func() map[uint16]uint16 {
@@ -233,7 +248,8 @@ func TestTheMostSpecificRuleComesBeforeOneThatSelects(t *testing.T) {
 	require.Equal(t, "exact", s.DestinationRule(s.Service("s.other.svc.cluster.local")).Name)
 }
 
-// The mesh-wide rule of the root namespace is no rule of the client's, where the client is a gateway in it.
+// The mesh-wide rule of the root namespace is no rule of the client's, where the client is a
+// gateway in it.
 func TestTheMeshWideRuleDoesNotHideThatOfAService(t *testing.T) {
 	var o objects
 	o.service("other", "s", everyone)
@@ -259,7 +275,8 @@ func TestRoutesForAWildcardAreInForceForAListedHost(t *testing.T) {
 	require.Nil(t, s.VirtualService("a.example.org"))
 }
 
-// Rules of one namespace for one host and the same workloads are one: of each subset and of the policy the first counts.
+// Rules of one namespace for one host and the same workloads are one: of each subset and of the
+// policy the first counts.
 func TestRulesForOneHostAreMerged(t *testing.T) {
 	var o objects
 	o.service("other", "s", everyone)

@@ -8,7 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// accounts are the service accounts of those who serve a service, with how often contributors name each. They never change.
+// accounts are the service accounts that run a service, each with the number of contributors that
+// name it. They never change.
 type accounts struct {
 	names  []string // sorted
 	counts []int    // by name, positive
@@ -16,7 +17,8 @@ type accounts struct {
 
 var noAccounts = &accounts{}
 
-// AccountsChange tells that the set of service accounts of a service is another one. A change of who runs as them is none.
+// AccountsChange is a change of the set of service accounts of a service. It does not occur when
+// only the number of their workloads changes.
 type AccountsChange struct {
 	Host      model.Host
 	Namespace string
@@ -24,17 +26,17 @@ type AccountsChange struct {
 	From, To  []string // sorted
 }
 
-// Accounts are the service accounts, in the service's own namespace, of those who serve a service: of its endpoints, and of pods that
-// are about to be some, or were. They are sorted, and not to be changed.
-func (w *Snapshot) Accounts(s *model.Service) []string {
-	set, _ := w.accounts.get(serviceIDOf(s).key())
+// Accounts returns the service accounts, in the service's own namespace, of its endpoints and of
+// its pods that are not ready. The list is sorted and must not be changed.
+func (s *Snapshot) Accounts(svc *model.Service) []string {
+	set, _ := s.accounts.get(serviceIDOf(svc).key())
 	if set == nil {
 		return nil
 	}
 	return set.names
 }
 
-// with is the set after contributors named accounts more or less often.
+// with returns the set after contributors named accounts more or less often.
 func (a *accounts) with(more map[string]int) *accounts {
 	counts := make(map[string]int, len(a.names)+len(more))
 	for i, name := range a.names {
@@ -55,7 +57,7 @@ func (a *accounts) with(more map[string]int) *accounts {
 	return to
 }
 
-// countAccounts notes what a contributor names no longer, or now.
+// countAccounts adds sign to the count of each account that a contributor names.
 func (j *joiner) countAccounts(c *contribution, sign int) {
 	if len(c.accounts) == 0 {
 		return
@@ -72,8 +74,8 @@ func (j *joiner) countAccounts(c *contribution, sign int) {
 	}
 }
 
-// finishAccounts brings the accounts up to date. It costs the services of which some are named more or less often, and what there are
-// of each.
+// finishAccounts updates the accounts of the services whose counts changed. The cost is the
+// accounts of these services.
 func (j *joiner) finishAccounts() {
 	for _, id := range slices.SortedFunc(maps.Keys(j.accounts), compareServiceIDs) {
 		if len(j.accounts[id]) == 0 {
@@ -98,8 +100,9 @@ func (j *joiner) finishAccounts() {
 
 func compareServiceIDs(a, b serviceID) int { return strings.Compare(string(a.key()), string(b.key())) }
 
-// thenAccounts has one change for each service, of sets that are not again what they were.
-func thenAccounts(first, second []AccountsChange) []AccountsChange {
+// composeAccounts returns one change for each service, without sets that are back at what they
+// were.
+func composeAccounts(first, second []AccountsChange) []AccountsChange {
 	of := func(c AccountsChange) serviceID { return serviceID{c.Host, c.Namespace, c.Entry} }
 	both, at := slices.Clone(first), make(map[serviceID]int, len(first))
 	for i, c := range first {

@@ -4,7 +4,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// batch is one step of the Writer: the snapshot that it leaves, which is its own until it is finished, and the delta.
+// batch is one step of the Writer: the next snapshot, which only the batch uses until finish, and
+// the delta.
 type batch struct {
 	from, next *Snapshot
 	tx         *txn
@@ -32,8 +33,9 @@ func (b *batch) finish() *Snapshot {
 	return b.next
 }
 
-// replace takes a source object's old model objects out and puts its new ones in. It tells whether anything differs that something
-// depends on, and with which pointers the new ones are in the snapshot: where the content is equal, the old ones.
+// replace takes out the old model objects of a source object and puts in the new ones. It reports
+// whether a difference matters to readers, and returns the objects as the snapshot keeps them: the
+// old pointer where the content is equal.
 func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed bool) {
 	for _, o := range old {
 		if find(now, identity(o)) == nil {
@@ -53,7 +55,8 @@ func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed b
 	return kept, changed
 }
 
-// swap tells whether anything depends on such an object. On a Namespace nothing does: its labels select nothing yet.
+// swap reports whether readers depend on such an object. None depends on a Namespace, because
+// nothing selects its labels yet.
 func (b *batch) swap(old, now model.Object) bool {
 	for _, t := range tables {
 		if t.swap(b, old, now) {

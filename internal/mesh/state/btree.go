@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// btree is a persistent sorted set, a B+ tree. Indexes are made of it, and so is the set of workloads. The order is that of
-// the values, so a value costs one pointer and its share of a node; keys are not stored. Decision 030 compares it with
-// published libraries.
+// btree is a persistent sorted set, a B+ tree. Indexes are made of it, and so is the set of
+// workloads. The order is that of the values, so a value costs one pointer and its share of a node;
+// keys are not stored. Decision 030 compares it with published libraries.
 //
-// A search takes a function that says where a value stands: before the place looked for (negative), at it (0), behind it.
+// A search takes a function that says where a value stands: before the place looked for (negative),
+// at it (0), behind it.
 type btree[T any] struct {
 	root    *btreeNode[T]
 	size    int
@@ -19,19 +20,20 @@ type btree[T any] struct {
 	owner   *txn           // may change the tree in place
 }
 
-// txn owns the nodes that one batch makes. A batch changes its own nodes in place and copies all others. When it ends, it
-// drops its txn, so nobody can change these nodes any more.
+// txn owns the nodes that one batch makes. A batch changes its own nodes in place and copies all
+// others. When it ends, it drops its txn, so nobody can change these nodes any more.
 type txn struct{ _ byte }
 
 // btreeNode is a node of a B+ tree. It never changes once its owner has ended.
 type btreeNode[T any] struct {
 	owner    *txn
-	first    *T
+	lowest   *T
 	values   []*T            // of a leaf, in order
 	children []*btreeNode[T] // of any other
 }
 
-// btreeWidth is how many values or children a node has at most; neighbours that have half as many together are merged.
+// btreeWidth is how many values or children a node has at most; neighbours that have half as many
+// together are merged.
 const btreeWidth = 32
 
 func newBTree[T any](lookups *atomic.Uint64, order func(a, b *T) int) *btree[T] {
@@ -67,7 +69,8 @@ func (r *btree[T]) place(at func(*T) int) (leaf *btreeNode[T], i int, found bool
 	return n, i, found
 }
 
-// around are the values next to a place in its leaf, of which one may be at it; nil where the leaf ends.
+// around are the values next to a place in its leaf, of which one may be at it; nil where the leaf
+// ends.
 func (r *btree[T]) around(at func(*T) int) (before, after *T) {
 	leaf, i, _ := r.place(at)
 	if leaf == nil {
@@ -103,7 +106,7 @@ func (n *btreeNode[T]) search(at func(*T) int) (i int, found bool) {
 func (n *btreeNode[T]) child(at func(*T) int) int {
 	low, high := 1, len(n.children)
 	for low < high {
-		if mid := (low + high) / 2; at(n.children[mid].first) > 0 {
+		if mid := (low + high) / 2; at(n.children[mid].lowest) > 0 {
 			high = mid
 		} else {
 			low = mid + 1
@@ -187,7 +190,9 @@ func (r *btree[T]) own(n *btreeNode[T]) *btreeNode[T] {
 	if n.owner == r.owner {
 		return n
 	}
-	return &btreeNode[T]{owner: r.owner, first: n.first, values: slices.Clone(n.values), children: slices.Clone(n.children)}
+	return &btreeNode[T]{
+		owner: r.owner, lowest: n.lowest, values: slices.Clone(n.values), children: slices.Clone(n.children),
+	}
 }
 
 // put changes a tree in place: only the owner may call it.
@@ -213,7 +218,7 @@ func (r *btree[T]) insert(n *btreeNode[T], v *T) (one, more *btreeNode[T]) {
 	if found {
 		n = r.own(n)
 		n.values[i] = v
-		n.first = n.values[0]
+		n.lowest = n.values[0]
 		return n, nil
 	}
 	r.size++
@@ -224,7 +229,7 @@ func (r *btree[T]) insert(n *btreeNode[T], v *T) (one, more *btreeNode[T]) {
 	if n.owner != r.owner {
 		return r.leaf(values), nil
 	}
-	n.values, n.first = values, values[0]
+	n.values, n.lowest = values, values[0]
 	return n, nil
 }
 
@@ -239,12 +244,12 @@ func (r *btree[T]) insertBelow(n *btreeNode[T], i int, v *T) (one, more *btreeNo
 			return r.inner(slices.Clone(n.children[:split])), r.inner(slices.Clone(n.children[split:]))
 		}
 	}
-	n.first = n.children[0].first
+	n.lowest = n.children[0].lowest
 	return n, nil
 }
 
-// splitAt is where a node with so many entries is split, 0 if it is not. One that grows at its end stays full, as when a list is
-// loaded in order.
+// splitAt is where a node with so many entries is split, 0 if it is not. One that grows at its end
+// stays full, as when a list is loaded in order.
 func splitAt(entries, last int) int {
 	switch {
 	case entries <= btreeWidth:
@@ -278,7 +283,7 @@ func (r *btree[T]) remove(n *btreeNode[T], at func(*T) int) *btreeNode[T] {
 	}
 	n = r.own(n)
 	n.values = slices.Delete(n.values, i, i+1)
-	n.first = n.values[0]
+	n.lowest = n.values[0]
 	return n
 }
 
@@ -300,7 +305,7 @@ func (r *btree[T]) removeBelow(n *btreeNode[T], i int, at func(*T) int) *btreeNo
 	if len(n.children) == 0 {
 		return nil
 	}
-	n.first = n.children[0].first
+	n.lowest = n.children[0].lowest
 	return n
 }
 
@@ -315,14 +320,15 @@ func (r *btree[T]) merged(a, b *btreeNode[T]) *btreeNode[T] {
 }
 
 func (r *btree[T]) leaf(values []*T) *btreeNode[T] {
-	return &btreeNode[T]{owner: r.owner, first: values[0], values: values}
+	return &btreeNode[T]{owner: r.owner, lowest: values[0], values: values}
 }
 
 func (r *btree[T]) inner(children []*btreeNode[T]) *btreeNode[T] {
-	return &btreeNode[T]{owner: r.owner, first: children[0].first, children: children}
+	return &btreeNode[T]{owner: r.owner, lowest: children[0].lowest, children: children}
 }
 
-// inserted is a list with one more entry: the list itself, if it is owned, or else a copy with room for no other.
+// inserted is a list with one more entry: the list itself, if it is owned, or else a copy with room
+// for no other.
 func inserted[E any](list []E, owned bool, i int, e E) []E {
 	if owned {
 		return slices.Insert(list, i, e)

@@ -58,7 +58,9 @@ func checkBTree(t *rapid.T, r *btree[member], model map[int]int) {
 	sorted := slices.Sorted(maps.Keys(model))
 	for i, k := range sorted {
 		before, after := r.around(memberAt(k))
-		if *after != (member{k, model[k]}) || before != nil && *before != (member{sorted[i-1], model[sorted[i-1]]}) { // nil where a leaf begins
+		if *after != (member{k, model[k]}) || before != nil && *before != (member{
+			sorted[i-1], model[sorted[i-1]],
+		}) { // nil where a leaf begins
 			require.Fail(t, "not those around it", "%d: %v %v", k, before, after)
 		}
 	}

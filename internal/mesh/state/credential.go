@@ -7,9 +7,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Certificate is the pair that the workloads of a namespace have under the name of a credential. It is nil unless it is Good.
-func (w *Snapshot) Certificate(namespace, credential string) (*model.KeyPair, model.Holding) {
-	c := w.Credential(namespace, credential)
+// Certificate returns the key pair that workloads of a namespace have for a credential, nil unless
+// it is Good.
+func (s *Snapshot) Certificate(namespace, credential string) (*model.KeyPair, model.Holding) {
+	c := s.Credential(namespace, credential)
 	holds := c.HoldsPair()
 	if holds != model.Good {
 		return nil, holds
@@ -17,11 +18,12 @@ func (w *Snapshot) Certificate(namespace, credential string) (*model.KeyPair, mo
 	return c.Pair, holds
 }
 
-// Authorities are those that go with a credential: of the Secret that is for them alone, or of its own. They are nil unless Good.
-func (w *Snapshot) Authorities(namespace, credential string) (*model.Authorities, model.Holding) {
-	c := w.Credential(namespace, model.AuthoritiesOf(credential))
+// Authorities returns the CA certificates of a credential, nil unless they are Good. They come from
+// the Secret for authorities alone if there is one, else from the credential's own Secret.
+func (s *Snapshot) Authorities(namespace, credential string) (*model.Authorities, model.Holding) {
+	c := s.Credential(namespace, model.AuthoritiesOf(credential))
 	if c == nil {
-		c = w.Credential(namespace, credential)
+		c = s.Credential(namespace, credential)
 	}
 	holds := c.HoldsAuthorities()
 	if holds != model.Good {
@@ -30,43 +32,50 @@ func (w *Snapshot) Authorities(namespace, credential string) (*model.Authorities
 	return c.Authorities, holds
 }
 
-// LackOf is what a server of a Gateway lacks in the namespace of a workload: of several Secrets the first.
-func (w *Snapshot) LackOf(g *model.Gateway, server int, namespace string) (source.Problem, bool) {
+// SecretProblem returns the first problem with the Secrets that a server of a Gateway names, in the
+// namespace of a workload.
+func (s *Snapshot) SecretProblem(g *model.Gateway, server int, namespace string) (source.Problem, bool) {
 	t := g.Servers[server].TLS
 	if t == nil {
 		return source.Problem{}, false
 	}
 	for _, name := range t.Credentials {
-		if _, holds := w.Certificate(namespace, name); holds != model.Good {
-			return lack{g, server, name, namespace, "a certificate and its key"}.problem(holds), true
+		if _, holds := s.Certificate(namespace, name); holds != model.Good {
+			return secretProblem{g, server, name, namespace, "a certificate and its key"}.problem(holds), true
 		}
 	}
 	if t.CACredential != "" {
-		if _, holds := w.Authorities(namespace, t.CACredential); holds != model.Good {
-			return lack{g, server, t.CACredential, namespace, "authorities"}.problem(holds), true
+		if _, holds := s.Authorities(namespace, t.CACredential); holds != model.Good {
+			return secretProblem{g, server, t.CACredential, namespace, "authorities"}.problem(holds), true
 		}
 	}
 	return source.Problem{}, false
 }
 
-// lack is a Secret that is not as it should be.
-type lack struct {
-	gateway                    *model.Gateway
-	server                     int
-	name, namespace, ofContent string
+// secretProblem is a Secret that is missing or bad.
+type secretProblem struct {
+	gateway                  *model.Gateway
+	server                   int
+	name, namespace, content string
 }
 
-func (k lack) problem(holds model.Holding) source.Problem {
+func (k secretProblem) problem(holds model.Holding) source.Problem {
 	p := source.Problem{
 		Severity: source.Error, Path: fmt.Sprintf("spec.servers[%d].tls", k.server), Value: k.name,
-		Message: fmt.Sprintf("there is no Secret of this name with %s in namespace %s, that of the gateway's workload; the server stays closed", k.ofContent, k.namespace),
-		Want:    model.WantCredential,
+		Message: fmt.Sprintf(
+			"there is no Secret of this name with %s in namespace %s, that of the gateway's workload; "+
+				"the server stays closed", k.content, k.namespace,
+		),
+		Want: model.WantCredential,
 	}
 	if k.gateway.Owner != "" {
 		p.Path = "spec.tls" // of an Ingress
 	}
 	if holds == model.Bad {
-		p.Message = fmt.Sprintf("the Secret of this name in namespace %s, that of the gateway's workload, cannot be used; proxies keep what it held before, and the server stays closed on those that have none", k.namespace)
+		p.Message = fmt.Sprintf(
+			"the Secret of this name in namespace %s, that of the gateway's workload, cannot be used; "+
+				"proxies keep what it held before, and the server stays closed on those that have none", k.namespace,
+		)
 	}
 	return p
 }

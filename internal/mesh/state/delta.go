@@ -19,7 +19,8 @@ func (p Pair[T]) Either() *T {
 	return p.Old
 }
 
-// Delta is what differs between two generations. Objects that were sent again with equal content are not in it.
+// Delta is what differs between two generations. Objects that were sent again with equal content
+// are not in it.
 type Delta struct {
 	From, To *Snapshot
 
@@ -36,7 +37,7 @@ type Delta struct {
 	WorkloadEntries       []Pair[model.WorkloadEntry]
 	Endpoints             []EndpointChange
 	Accounts              []AccountsChange
-	// Mesh tells that the mesh configuration changed, on which everything may depend.
+	// Mesh reports whether the mesh configuration changed. Everything may depend on it.
 	Mesh bool
 
 	// Changed are the source objects behind it, in the order of arrival.
@@ -54,7 +55,7 @@ type EndpointChange struct {
 	IDs       []EndpointID // sorted
 }
 
-// IsEmpty tells that nothing differs.
+// IsEmpty reports whether nothing differs.
 func (d *Delta) IsEmpty() bool {
 	if d.Mesh || len(d.Endpoints) > 0 || len(d.Accounts) > 0 {
 		return false
@@ -67,7 +68,8 @@ func (d *Delta) IsEmpty() bool {
 	return true
 }
 
-// ChangedSelectors are the selectors over workloads of all objects that differ, as they were and as they are.
+// ChangedSelectors are the selectors over workloads of all objects that differ, as they were and as
+// they are.
 func (d *Delta) ChangedSelectors() []model.Labels {
 	var found []model.Labels
 	for _, t := range tables {

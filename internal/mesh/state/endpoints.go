@@ -10,13 +10,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// EndpointSet are the endpoints of one service. Several contributors (slices, workloads, a ServiceEntry's own list) may
-// claim one endpoint, as when it moves from slice to slice; the first by name counts. It never changes.
+// EndpointSet are the endpoints of one service. Several contributors (slices, workloads, a
+// ServiceEntry's own list) may claim one endpoint, as when it moves from slice to slice; the first
+// by name counts. It never changes.
 type EndpointSet struct{ claims index[model.Endpoint] } // endpoint id, contributor
 
 var noEndpoints = &EndpointSet{claims: newIndex[model.Endpoint](nil)}
 
-// EndpointID names an endpoint within its service: address, port and the service port that it serves.
+// EndpointID names an endpoint within its service: address, port and the service port that it
+// serves.
 type EndpointID string
 
 func idOf(e *model.Endpoint) EndpointID {
@@ -45,21 +47,21 @@ func (s *EndpointSet) All() iter.Seq2[EndpointID, model.Endpoint] {
 	}
 }
 
-// IsEmpty tells that there are none.
+// IsEmpty reports whether there are no endpoints.
 func (s *EndpointSet) IsEmpty() bool { return s.claims.len() == 0 }
 
-// serviceID tells apart the services that endpoints belong to. A ServiceEntry for the host of another one, or of a Service, has
-// its own: they count when it is the one in force.
+// serviceID tells apart the services that endpoints belong to. A ServiceEntry for the host of
+// another one, or of a Service, has its own: they count when it is the one in force.
 type serviceID struct {
 	host      model.Host
 	namespace string
 	entry     string // the name of a ServiceEntry; empty for a Service of Kubernetes
 }
 
-func serviceIDOf(s *model.Service) serviceID {
-	id := serviceID{host: s.Host, namespace: s.Namespace}
-	if s.Kind == kinds.ServiceEntry {
-		id.entry = s.Name
+func serviceIDOf(svc *model.Service) serviceID {
+	id := serviceID{host: svc.Host, namespace: svc.Namespace}
+	if svc.Kind == kinds.ServiceEntry {
+		id.entry = svc.Name
 	}
 	return id
 }
@@ -74,9 +76,9 @@ type contribution struct {
 	accounts    []string // of the workloads, and of those that have addresses and are no endpoints
 }
 
-// ofSlice joins a slice with its pods. A host whose pod is not known yet is left out and counted: its labels decide the
-// subsets that it belongs to. It comes with the pod.
-func (b *batch) ofSlice(s *model.EndpointSlice, at *Snapshot) (contribution, int) {
+// fromSlice joins a slice with its pods and counts the hosts whose pod is not known yet. Such a
+// host is left out until its pod comes, because the pod's labels decide its subsets.
+func (b *batch) fromSlice(s *model.EndpointSlice, at *Snapshot) (contribution, int) {
 	c := contribution{
 		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.next.Mesh.Domain), namespace: s.Namespace},
 		contributor: "slice/" + s.Name,
@@ -90,7 +92,7 @@ func (b *batch) ofSlice(s *model.EndpointSlice, at *Snapshot) (contribution, int
 				pending++
 				continue
 			}
-			c.runsAs(pod.ServiceAccount)
+			c.addAccount(pod.ServiceAccount)
 			e.Labels, e.Workload, e.Locality = pod.Labels, pod.Namespace+"/"+pod.Name, pod.Locality
 			e.Other = pod.OtherAddress(h.Address)
 			e.Node = cmp.Or(h.Node, pod.Node)
@@ -106,36 +108,37 @@ func (b *batch) ofSlice(s *model.EndpointSlice, at *Snapshot) (contribution, int
 	}
 	for _, name := range s.Unready {
 		if pod := at.Workload(s.Namespace, name); pod != nil {
-			c.runsAs(pod.ServiceAccount)
+			c.addAccount(pod.ServiceAccount)
 		}
 	}
 	return c, pending
 }
 
-// runsAs notes a service account, if there is one.
-func (c *contribution) runsAs(account string) {
+// addAccount adds a service account unless it is empty.
+func (c *contribution) addAccount(account string) {
 	if account != "" {
 		c.accounts = append(c.accounts, account)
 	}
 }
 
-// ofEntry are the endpoints that a ServiceEntry lists itself.
-func ofEntry(s *model.Service) contribution {
-	c := contribution{service: serviceIDOf(s), contributor: "entry", endpoints: s.Endpoints}
-	for i := range s.Endpoints {
-		c.runsAs(s.Endpoints[i].Account)
+// fromEntry returns the endpoints that a ServiceEntry lists itself.
+func fromEntry(svc *model.Service) contribution {
+	c := contribution{service: serviceIDOf(svc), contributor: "entry", endpoints: svc.Endpoints}
+	for i := range svc.Endpoints {
+		c.addAccount(svc.Endpoints[i].Account)
 	}
 	return c
 }
 
-// ofSelector are the endpoints that one workload of the namespace gives to a ServiceEntry that selects workloads.
-func ofSelector(s *model.Service, w *model.Workload, at *Snapshot) contribution {
-	c := contribution{service: serviceIDOf(s), contributor: "pod/" + w.Name}
-	if !s.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
+// fromSelector returns the endpoints that one workload of the namespace contributes to a
+// ServiceEntry with a workloadSelector.
+func fromSelector(svc *model.Service, w *model.Workload, at *Snapshot) contribution {
+	c := contribution{service: serviceIDOf(svc), contributor: "pod/" + w.Name}
+	if !svc.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c
 	}
-	c.runsAs(w.ServiceAccount)
-	for _, p := range s.Ports {
+	c.addAccount(w.ServiceAccount)
+	for _, p := range svc.Ports {
 		port := p.Target
 		if port == 0 {
 			port = w.Ports.Number(p.TargetName)
@@ -151,8 +154,8 @@ func ofSelector(s *model.Service, w *model.Workload, at *Snapshot) contribution 
 	return c
 }
 
-// selectsEndpoints tells whether the endpoints of a service are the workloads of its namespace that it selects; those of
-// Kubernetes come from slices.
-func selectsEndpoints(s *model.Service) bool {
-	return s.Kind == kinds.ServiceEntry && !s.Selector.IsEmpty()
+// selectsEndpoints reports whether the endpoints of a service are the workloads that it selects.
+// Those of a Kubernetes Service come from slices.
+func selectsEndpoints(svc *model.Service) bool {
+	return svc.Kind == kinds.ServiceEntry && !svc.Selector.IsEmpty()
 }

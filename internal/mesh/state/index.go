@@ -11,8 +11,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// index is a persistent map in the order of its keys. Keys are made by join and order: parts end with a zero byte, so that a
-// prefix of whole parts selects exactly what begins with them.
+// index is a persistent map in the order of its keys. Keys are made by join and order: parts end
+// with a zero byte, so that a prefix of whole parts selects exactly what begins with them.
 type index[T any] struct{ entries *btree[entry[T]] }
 
 type entry[T any] struct {
@@ -92,8 +92,8 @@ func appendParts(k []byte, parts ...string) []byte {
 	return k
 }
 
-// ordered is a key prefix followed by the object's place in the total order of model.Meta.Compare, so that walking the prefix
-// meets the winner of a conflict first.
+// ordered is a key prefix followed by the object's place in the total order of model.Meta.Compare,
+// so that walking the prefix meets the winner of a conflict first.
 func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
 	rank := byte(0)
 	if m.Kind == kinds.ServiceEntry {
@@ -105,7 +105,8 @@ func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
 	return appendParts(k, m.Namespace, m.Name, m.UID, string(host))
 }
 
-// portPrefix begins the keys of services with a port of a protocol: what is told apart by SNI, what is not, and the rest.
+// portPrefix begins the keys of services with a port of a protocol: what is told apart by SNI, what
+// is not, and the rest.
 func portPrefix(port uint16, p model.Protocol) []byte {
 	kind := byte(2)
 	switch p {

@@ -9,8 +9,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// joinEndpoints brings the endpoint sets up to date with the slices, entries and workloads that this batch changed. It costs
-// the contributors that changed.
+// joinEndpoints updates the endpoint sets for the slices, entries and workloads that this batch
+// changed. The cost is that of the changed contributors.
 func (b *batch) joinEndpoints() {
 	j := &joiner{
 		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
@@ -18,11 +18,11 @@ func (b *batch) joinEndpoints() {
 	}
 	changed := b.changedPods()
 	for _, s := range b.slicesToJoin() {
-		s = b.leftOver(s, changed)
-		j.swap(b.sliceGives(s.Old, j.before, -1), b.sliceGives(s.New, j.after, 1))
+		s = b.changedHosts(s, changed)
+		j.swap(b.sliceContribution(s.Old, j.before, -1), b.sliceContribution(s.New, j.after, 1))
 	}
 	for _, s := range b.delta.Services {
-		j.swap(entryGives(s.Old), entryGives(s.New))
+		j.swap(entryContribution(s.Old), entryContribution(s.New))
 		j.swapSelected(s)
 	}
 	for _, w := range b.delta.Workloads {
@@ -36,7 +36,7 @@ func (b *batch) joinEndpoints() {
 	j.finishAccounts()
 }
 
-// movedWorkloads are the unchanged ones on nodes that changed.
+// movedWorkloads returns unchanged workloads on nodes that changed.
 func (b *batch) movedWorkloads() []*model.Workload {
 	var moved []*model.Workload
 	for _, n := range b.delta.Nodes {
@@ -49,7 +49,8 @@ func (b *batch) movedWorkloads() []*model.Workload {
 	return moved
 }
 
-// slicesToJoin are the slices that changed, and the unchanged ones with a pod or on a node that did.
+// slicesToJoin are the slices that changed, and the unchanged ones with a pod or on a node that
+// did.
 func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 	dirty := slices.Clone(b.dirtySlices)
 	seen := map[string]bool{}
@@ -81,7 +82,7 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 	return dirty
 }
 
-// changedPods are those of which the snapshot knows another record, or none.
+// changedPods returns the pods whose workloads changed.
 func (b *batch) changedPods() map[source.Key]bool {
 	changed := make(map[source.Key]bool, len(b.delta.Workloads))
 	for _, w := range b.delta.Workloads {
@@ -90,21 +91,26 @@ func (b *batch) changedPods() map[source.Key]bool {
 	return changed
 }
 
-// leftOver is a slice before and after without the hosts that give what they gave: in a large slice, most. Where the mesh configuration, a
-// node or what all hosts have in common is another, it is the whole slice.
-func (b *batch) leftOver(s Pair[model.EndpointSlice], changed map[source.Key]bool) Pair[model.EndpointSlice] {
+// changedHosts drops the hosts of a slice that contribute the same before and after: in a large
+// slice, most. It keeps the whole slice if the mesh configuration, a node, the service or the ports
+// changed.
+func (b *batch) changedHosts(s Pair[model.EndpointSlice], changed map[source.Key]bool) Pair[model.EndpointSlice] {
 	old, now := s.Old, s.New
-	if old == nil || now == nil || old.Service != now.Service || !slices.Equal(old.Ports, now.Ports) || b.delta.Mesh || len(b.delta.Nodes) > 0 {
+	if old == nil || now == nil || old.Service != now.Service || !slices.Equal(old.Ports, now.Ports) ||
+		b.delta.Mesh || len(b.delta.Nodes) > 0 {
 		return s
 	}
 	had, has := byAddress(old.Hosts), byAddress(now.Hosts)
 	gives := func(h model.SliceHost) bool {
-		return had[h.Address] != h || has[h.Address] != h || changed[source.Key{Kind: kinds.Pod, Namespace: now.Namespace, Name: h.Pod}]
+		return had[h.Address] != h || has[h.Address] != h || changed[source.Key{
+			Kind: kinds.Pod, Namespace: now.Namespace, Name: h.Pod,
+		}]
 	}
 	return Pair[model.EndpointSlice]{Old: withHosts(old, gives), New: withHosts(now, gives)}
 }
 
-// byAddress finds hosts; none where an address has several, of which the first counts.
+// byAddress returns hosts by address. An address with several hosts gets a host that equals no
+// other, because the first of them counts.
 func byAddress(hosts []model.SliceHost) map[string]model.SliceHost {
 	found := make(map[string]model.SliceHost, len(hosts))
 	for _, h := range hosts {
@@ -116,10 +122,10 @@ func byAddress(hosts []model.SliceHost) map[string]model.SliceHost {
 	return found
 }
 
-// severalPods is the name of no pod.
+// severalPods is no valid pod name.
 const severalPods = "/"
 
-// withHosts is a slice with some of its hosts.
+// withHosts returns a copy of a slice with some of its hosts.
 func withHosts(s *model.EndpointSlice, which func(model.SliceHost) bool) *model.EndpointSlice {
 	some := *s
 	some.Hosts = nil
@@ -131,20 +137,20 @@ func withHosts(s *model.EndpointSlice, which func(model.SliceHost) bool) *model.
 	return &some
 }
 
-func (b *batch) sliceGives(s *model.EndpointSlice, at *Snapshot, sign int) *contribution {
+func (b *batch) sliceContribution(s *model.EndpointSlice, at *Snapshot, sign int) *contribution {
 	if s == nil {
 		return nil
 	}
-	c, pending := b.ofSlice(s, at)
+	c, pending := b.fromSlice(s, at)
 	b.next.pendingHosts += sign * pending
 	return &c
 }
 
-func entryGives(s *model.Service) *contribution {
-	if s == nil || len(s.Endpoints) == 0 {
+func entryContribution(svc *model.Service) *contribution {
+	if svc == nil || len(svc.Endpoints) == 0 {
 		return nil
 	}
-	c := ofEntry(s)
+	c := fromEntry(svc)
 	return &c
 }
 
@@ -163,48 +169,49 @@ type endpointEdit struct {
 	ids    []EndpointID
 }
 
-// swapSelected replaces what the workloads of a namespace give to a ServiceEntry that selects them. It looks at all of them;
-// so an entry that selects as before and has the same ports, whose workloads give it what they did, is left alone.
+// swapSelected replaces what the workloads of a namespace contribute to a ServiceEntry that selects
+// them. It reads all these workloads, so it skips an entry whose selector and ports did not change.
 func (j *joiner) swapSelected(s Pair[model.Service]) {
 	if s.Old != nil && s.New != nil && selectsEndpoints(s.Old) && selectsEndpoints(s.New) &&
 		s.Old.Selector == s.New.Selector && slices.Equal(s.Old.Ports, s.New.Ports) {
 		return
 	}
-	j.selected(s.Old, func(c *contribution) { j.swap(c, nil) })
-	j.selected(s.New, func(c *contribution) { j.swap(nil, c) })
+	j.eachSelected(s.Old, func(c *contribution) { j.swap(c, nil) })
+	j.eachSelected(s.New, func(c *contribution) { j.swap(nil, c) })
 }
 
-// selected tells what the workloads give to a ServiceEntry that selects them, as they were: those that changed follow.
-func (j *joiner) selected(s *model.Service, change func(*contribution)) {
-	if s == nil || !selectsEndpoints(s) {
+// eachSelected calls change with what each workload contributed to a ServiceEntry before the batch.
+// Changed workloads follow in swapWorkload.
+func (j *joiner) eachSelected(svc *model.Service, change func(*contribution)) {
+	if svc == nil || !selectsEndpoints(svc) {
 		return
 	}
-	for w := range podsIn(j.before.workloads, s.Namespace) {
-		c := ofSelector(s, w, j.before)
+	for w := range podsIn(j.before.workloads, svc.Namespace) {
+		c := fromSelector(svc, w, j.before)
 		change(&c)
 	}
 }
 
-// swapWorkload replaces what one workload gives to the ServiceEntries that select it, as they are now.
+// swapWorkload replaces what one workload contributes to the ServiceEntries that select it now.
 func (j *joiner) swapWorkload(w Pair[model.Workload]) {
-	j.changeSelected(w.Old, j.before, func(c *contribution) { j.swap(c, nil) })
-	j.changeSelected(w.New, j.after, func(c *contribution) { j.swap(nil, c) })
+	j.eachSelecting(w.Old, j.before, func(c *contribution) { j.swap(c, nil) })
+	j.eachSelecting(w.New, j.after, func(c *contribution) { j.swap(nil, c) })
 }
 
-// changeSelected tells what a workload gives to the ServiceEntries that select it.
-func (j *joiner) changeSelected(w *model.Workload, at *Snapshot, change func(*contribution)) {
+// eachSelecting calls change with what a workload contributes to each ServiceEntry that selects it.
+func (j *joiner) eachSelecting(w *model.Workload, at *Snapshot, change func(*contribution)) {
 	if w == nil {
 		return
 	}
-	for s := range j.after.ServicesSelecting(w.Namespace, w.Labels) {
-		if selectsEndpoints(s) {
-			c := ofSelector(s, w, at)
+	for svc := range j.after.ServicesSelecting(w.Namespace, w.Labels) {
+		if selectsEndpoints(svc) {
+			c := fromSelector(svc, w, at)
 			change(&c)
 		}
 	}
 }
 
-// swap replaces what a contributor said by what it says now; nil says nothing.
+// swap replaces what a contributor says. nil says nothing.
 func (j *joiner) swap(old, now *contribution) {
 	if old != nil {
 		j.countAccounts(old, -1)

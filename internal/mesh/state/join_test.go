@@ -39,10 +39,13 @@ func TestAHostThatStaysIsNotJoinedAgain(t *testing.T) {
 	require.Equal(t, itsPod, itsPodOfMany)
 }
 
-// Of an address that stands twice in a slice the first counts, whichever of the two comes, goes or stays.
+// Of an address that stands twice in a slice the first counts, whichever of the two comes, goes or
+// stays.
 func TestAnAddressMayStandTwiceInASlice(t *testing.T) {
 	p, q := model.SliceHost{Address: "127.0.0.7", Pod: "p"}, model.SliceHost{Address: "127.0.0.7", Pod: "q"}
-	pods := []Update{kubeService("default", "a"), pod("p", map[string]string{"version": "v1"}), pod("q", map[string]string{"version": "v2"})}
+	pods := []Update{kubeService("default", "a"), pod(
+		"p", map[string]string{"version": "v1"},
+	), pod("q", map[string]string{"version": "v2"})}
 	orders := [][]model.SliceHost{{p, q}, {q, p}, {p}, {q}, {p, p}, {q, q}, {}}
 	for i, from := range orders {
 		for j, to := range orders {

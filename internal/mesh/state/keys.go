@@ -6,15 +6,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-func selectsPods(s *model.Service) bool { return !s.Selector.IsEmpty() }
+func selectsPods(svc *model.Service) bool { return !svc.Selector.IsEmpty() }
 
-func selectingKey(s *model.Service) []byte {
-	return ordered(join(s.Namespace, s.Selector.FirstPair()), &s.Meta, s.Host)
+func selectingKey(svc *model.Service) []byte {
+	return ordered(join(svc.Namespace, svc.Selector.FirstPair()), &svc.Meta, svc.Host)
 }
 
-func portKeys(keys [][]byte, s *model.Service) [][]byte {
-	for _, p := range s.Ports {
-		keys = append(keys, ordered(portPrefix(p.Port, p.Protocol), &s.Meta, s.Host))
+func portKeys(keys [][]byte, svc *model.Service) [][]byte {
+	for _, p := range svc.Ports {
+		keys = append(keys, ordered(portPrefix(p.Port, p.Protocol), &svc.Meta, svc.Host))
 	}
 	return keys
 }

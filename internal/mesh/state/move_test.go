@@ -10,8 +10,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// An endpoint that moves between slices is there in each generation in which any of them has it, and nobody is told of the move:
-// whichever of the writes comes first, and however they are cut into batches.
+// An endpoint that moves between slices is there in each generation in which any of them has it,
+// and nobody is told of the move: whichever of the writes comes first, and however they are cut
+// into batches.
 func TestAnEndpointMovesBetweenSlicesWithoutAGap(t *testing.T) {
 	here, away := []model.SliceHost{{Address: "127.0.0.7", Pod: "p"}}, []model.SliceHost(nil)
 	for name, move := range map[string]struct {
@@ -21,12 +22,20 @@ func TestAnEndpointMovesBetweenSlicesWithoutAGap(t *testing.T) {
 			[]Update{endpointSlice("a", here...), endpointSlice("b", model.SliceHost{Address: "127.0.0.8"})},
 			[]Update{endpointSlice("a", away...), endpointSlice("b", here[0], model.SliceHost{Address: "127.0.0.8"})},
 		},
-		"to a new slice":           {[]Update{endpointSlice("a", here...)}, []Update{endpointSlice("a", away...), endpointSlice("b", here...)}},
-		"to one with a lower name": {[]Update{endpointSlice("b", here...)}, []Update{endpointSlice("b", away...), endpointSlice("a", here...)}},
-		"with a renamed slice":     {[]Update{endpointSlice("a", here...)}, []Update{gone(endpointSlice("a")), endpointSlice("b", here...)}},
+		"to a new slice": {
+			[]Update{endpointSlice("a", here...)}, []Update{endpointSlice("a", away...), endpointSlice("b", here...)},
+		},
+		"to one with a lower name": {
+			[]Update{endpointSlice("b", here...)}, []Update{endpointSlice("b", away...), endpointSlice("a", here...)},
+		},
+		"with a renamed slice": {
+			[]Update{endpointSlice("a", here...)}, []Update{gone(endpointSlice("a")), endpointSlice("b", here...)},
+		},
 		"by way of a third": {
 			[]Update{endpointSlice("b", here...)},
-			[]Update{endpointSlice("c", here...), gone(endpointSlice("b")), endpointSlice("a", here...), endpointSlice("c", away...)},
+			[]Update{
+				endpointSlice("c", here...), gone(endpointSlice("b")), endpointSlice("a", here...), endpointSlice("c", away...),
+			},
 		},
 	} {
 		for _, order := range permutations(len(move.writes)) {
@@ -46,7 +55,9 @@ func requireNoGap(t *testing.T, start []Update, batches [][]Update) {
 	listed := map[string]bool{}
 	list := func(batch []Update) (anywhere bool) {
 		for _, u := range batch {
-			listed[u.Key.Name] = len(u.Objects) > 0 && slices.ContainsFunc(u.Objects[0].(*model.EndpointSlice).Hosts, func(h model.SliceHost) bool { return h.Pod == "p" })
+			listed[u.Key.Name] = len(u.Objects) > 0 && slices.ContainsFunc(
+				u.Objects[0].(*model.EndpointSlice).Hosts, func(h model.SliceHost) bool { return h.Pod == "p" },
+			)
 		}
 		for _, has := range listed {
 			anywhere = anywhere || has

@@ -17,26 +17,26 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
-// Whatever changes came in whatever steps, the snapshot answers as one that looks at all objects each time, and its delta is the
-// difference of what there was and is.
+// Whatever changes came in whatever steps, the snapshot answers as one that looks at all objects
+// each time, and its delta is the difference of what there was and is.
 func TestSnapshotEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, writer := meshlife.NewHistory(), NewWriter()
-		before, published := dumbSnapshot{}, dumbSnapshot{}
+		before, published := naiveSnapshot{}, naiveSnapshot{}
 		var held *Delta
 		step := func(updates []meshlife.Update) {
 			from := writer.Snapshot()
-			w, d := writer.Apply(stateUpdates(updates))
+			s, d := writer.Apply(stateUpdates(updates))
 			now := dumbSnapshotOf(h.Present())
-			requireAnswers(t, now, w)
+			requireAnswers(t, now, s)
 			requireDelta(t, before, now, d)
 			if d.IsEmpty() {
-				require.Equal(t, from.Generation, w.Generation)
+				require.Equal(t, from.Generation, s.Generation)
 			}
-			before, held = now, held.Then(d)
+			before, held = now, held.Compose(d)
 			if rapid.IntRange(0, 2).Draw(t, "held") > 0 {
 				requireDelta(t, published, now, held)
-				require.Same(t, w, held.To)
+				require.Same(t, s, held.To)
 				published, held = now, nil
 			}
 		}
@@ -69,98 +69,105 @@ func requireList[T any](t *rapid.T, what string, want []*T, got iter.Seq[*T]) {
 	requireSame(t, what, names(want), names(slices.Collect(got)))
 }
 
-func requireAnswers(t *rapid.T, d dumbSnapshot, w *Snapshot) {
+func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 	mesh := d.mesh()
-	requireSame(t, "mesh", model.Fingerprint(&mesh), model.Fingerprint(w.Mesh))
-	requireSame(t, "counts", d.counts(), w.Counts())
+	requireSame(t, "mesh", model.Fingerprint(&mesh), model.Fingerprint(s.Mesh))
+	requireSame(t, "counts", d.counts(), s.Counts())
 	for _, h := range d.hostsNamed() {
-		requireHost(t, d, w, h)
+		requireHost(t, d, s, h)
 	}
 	for _, n := range []string{"default", "shop", "istio-system"} {
-		services := of(d, func(s *model.Service) bool { return s.Namespace == n })
+		services := of(d, func(svc *model.Service) bool { return svc.Namespace == n })
 		slices.SortStableFunc(services, func(a, b *model.Service) int { return compareHosts(a.Host, b.Host) })
-		requireList(t, "services in "+n, services, w.ServicesIn(n))
-		requireList(t, "Sidecars of "+n, of(d, func(s *model.Sidecar) bool { return s.Namespace == n }), w.Sidecars(n))
-		requireApart(t, d, w, n)
+		requireList(t, "services in "+n, services, s.ServicesIn(n))
+		requireList(t, "Sidecars of "+n, of(d, func(s *model.Sidecar) bool { return s.Namespace == n }), s.Sidecars(n))
+		requireDifferences(t, d, s, n)
 		authorization := of(d, func(p *model.AuthorizationPolicy) bool { return p.Namespace == n })
-		requireList(t, "AuthorizationPolicies of "+n, authorization, w.AuthorizationPolicies(n))
+		requireList(t, "AuthorizationPolicies of "+n, authorization, s.AuthorizationPolicies(n))
 		authentication := of(d, func(p *model.PeerAuthentication) bool { return p.Namespace == n })
-		requireList(t, "PeerAuthentications of "+n, authentication, w.PeerAuthentications(n))
+		requireList(t, "PeerAuthentications of "+n, authentication, s.PeerAuthentications(n))
 		for _, name := range []string{"a", "b", "c", "nobody"} {
-			requireNamed(t, d, w, n, name)
+			requireNamed(t, d, s, n, name)
 		}
 	}
 	for _, p := range []uint16{80, 9080, 3306, 1} {
 		tcp := speaking(d, p, model.TCP, model.Auto)
-		requireList(t, "TCP services", tcp, w.TCPServicesOn(p))
-		requireList(t, "TLS services", speaking(d, p, model.TLS), w.TLSServicesOn(p))
-		for i, s := range tcp {
-			requireList(t, "TCP services after one", tcp[i+1:], w.TCPServicesAfter(p, s))
+		requireList(t, "TCP services", tcp, s.TCPServicesOn(p))
+		requireList(t, "TLS services", speaking(d, p, model.TLS), s.TLSServicesOn(p))
+		for i, svc := range tcp {
+			requireList(t, "TCP services after one", tcp[i+1:], s.TCPServicesAfter(p, svc))
 		}
-		for _, kind := range []Loose{LooseTLS, LooseTCP, LooseRange} {
+		for _, kind := range []PortMatch{MatchSNI, MatchPort, MatchCIDR} {
 			loose := looseOn(d, p, kind)
-			requireList(t, "loose services", loose, w.LooseServicesOn(p, kind))
-			for i, s := range loose {
-				requireList(t, "loose services after one", loose[i+1:], w.LooseServicesAfter(p, kind, s))
+			requireList(t, "loose services", loose, s.ServicesByPortMatch(p, kind))
+			for i, svc := range loose {
+				requireList(t, "loose services after one", loose[i+1:], s.ServicesByPortMatchAfter(p, kind, svc))
 			}
 		}
 		for _, a := range []string{"10.0.0.1", "10.0.0.2", "10.1.0.0/16"} {
-			requireList(t, "services at a virtual IP", servicesAt(d, a, p), w.ServicesAt(a, p))
+			requireList(t, "services at a virtual IP", servicesAt(d, a, p), s.ServicesAt(a, p))
 		}
 	}
 	for _, p := range of(d, all[model.Workload]) {
-		requireSelecting(t, d, w, p)
-		requireSame(t, "locality", d.localityOf(p), w.LocalityOf(p))
+		requireSelecting(t, d, s, p)
+		requireSame(t, "locality", d.localityOf(p), s.LocalityOf(p))
 	}
 	for _, n := range []string{"n1", "n2", "n3"} {
-		require.ElementsMatch(t, names(of(d, func(p *model.Workload) bool { return p.Node == n })), names(slices.Collect(w.WorkloadsOn(n))))
+		require.ElementsMatch(
+			t, names(of(d, func(p *model.Workload) bool { return p.Node == n })), names(slices.Collect(s.WorkloadsOn(n))),
+		)
 	}
-	requireList(t, "Gateways", of(d, all[model.Gateway]), w.Gateways())
-	requireList(t, "forwarding Gateways", of(d, (*model.Gateway).ForwardsAny), w.ForwardingGateways())
+	requireList(t, "Gateways", of(d, all[model.Gateway]), s.Gateways())
+	requireList(t, "forwarding Gateways", of(d, (*model.Gateway).ForwardsAny), s.ForwardingGateways())
 	for _, name := range []string{"a", "b", "nobody"} {
 		names := func(n []string) bool { return slices.Contains(n, name) }
-		requireList(t, "Gateways with "+name, of(d, func(g *model.Gateway) bool { return names(g.Credentials()) }), w.GatewaysWith(name))
-		requireList(t, "rules with "+name, of(d, func(r *model.DestinationRule) bool { return names(r.Credentials()) }), w.DestinationRulesWith(name))
+		requireList(t, "Gateways with "+name, of(
+			d, func(g *model.Gateway) bool { return names(g.Credentials()) },
+		), s.GatewaysWith(name))
+		requireList(t, "rules with "+name, of(
+			d, func(r *model.DestinationRule) bool { return names(r.Credentials()) },
+		), s.DestinationRulesWith(name))
 	}
-	require.ElementsMatch(t, names(of(d, all[model.VirtualService])), names(slices.Collect(w.VirtualServices())))
-	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(w.Services())))
+	require.ElementsMatch(t, names(of(d, all[model.VirtualService])), names(slices.Collect(s.VirtualServices())))
+	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(s.Services())))
 }
 
 // speaking are the services with a port of one of the protocols; hosts of one ServiceEntry by name.
-func speaking(d dumbSnapshot, port uint16, protocols ...model.Protocol) []*model.Service {
+func speaking(d naiveSnapshot, port uint16, protocols ...model.Protocol) []*model.Service {
 	return having(d, func(_ *model.Service, p model.ServicePort) bool {
 		return p.Port == port && slices.Contains(protocols, p.Protocol)
 	})
 }
 
-func looseOn(d dumbSnapshot, port uint16, want Loose) []*model.Service {
-	return having(d, func(s *model.Service, p model.ServicePort) bool {
-		ranged := slices.ContainsFunc(s.Addresses, func(a string) bool { return strings.Contains(a, "/") })
-		kind := LooseTCP
+func looseOn(d naiveSnapshot, port uint16, want PortMatch) []*model.Service {
+	return having(d, func(svc *model.Service, p model.ServicePort) bool {
+		ranged := slices.ContainsFunc(svc.Addresses, func(a string) bool { return strings.Contains(a, "/") })
+		kind := MatchPort
 		switch {
-		case p.Port != port || p.Protocol == model.UDP || p.Protocol.IsHTTP() || len(s.Addresses) > 0 && !ranged:
+		case p.Port != port || p.Protocol == model.UDP || p.Protocol.IsHTTP() || len(svc.Addresses) > 0 && !ranged:
 			return false
 		case ranged:
-			kind = LooseRange
+			kind = MatchCIDR
 		case p.Protocol == model.TLS:
-			kind = LooseTLS
-		case s.Kind == kinds.Service && s.Resolution == model.StrictDNS: // of type ExternalName
+			kind = MatchSNI
+		case svc.Kind == kinds.Service && svc.Resolution == model.StrictDNS: // of type ExternalName
 			return false
 		}
 		return kind == want
 	})
 }
 
-func servicesAt(d dumbSnapshot, address string, port uint16) []*model.Service {
-	return having(d, func(s *model.Service, p model.ServicePort) bool {
-		return p.Port == port && p.Protocol != model.UDP && !strings.Contains(address, "/") && slices.Contains(s.Addresses, address)
+func servicesAt(d naiveSnapshot, address string, port uint16) []*model.Service {
+	return having(d, func(svc *model.Service, p model.ServicePort) bool {
+		return p.Port == port && p.Protocol != model.UDP && !strings.Contains(address, "/") &&
+			slices.Contains(svc.Addresses, address)
 	})
 }
 
 // having are the services with such a port, in the total order.
-func having(d dumbSnapshot, match func(*model.Service, model.ServicePort) bool) []*model.Service {
-	found := of(d, func(s *model.Service) bool {
-		return slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return match(s, p) })
+func having(d naiveSnapshot, match func(*model.Service, model.ServicePort) bool) []*model.Service {
+	found := of(d, func(svc *model.Service) bool {
+		return slices.ContainsFunc(svc.Ports, func(p model.ServicePort) bool { return match(svc, p) })
 	})
 	slices.SortStableFunc(found, func(a, b *model.Service) int {
 		if order := a.Compare(&b.Meta); order != 0 {
@@ -172,18 +179,18 @@ func having(d dumbSnapshot, match func(*model.Service, model.ServicePort) bool) 
 }
 
 // requireSelecting checks what selects a workload.
-func requireSelecting(t *rapid.T, d dumbSnapshot, w *Snapshot, p *model.Workload) {
-	selects := func(s *model.Service) bool {
-		return s.Namespace == p.Namespace && !s.Selector.IsEmpty() && s.Selector.Selects(p.Labels)
+func requireSelecting(t *rapid.T, d naiveSnapshot, s *Snapshot, p *model.Workload) {
+	selects := func(svc *model.Service) bool {
+		return svc.Namespace == p.Namespace && !svc.Selector.IsEmpty() && svc.Selector.Selects(p.Labels)
 	}
-	require.ElementsMatch(t, names(of(d, selects)), names(slices.Collect(w.ServicesSelecting(p.Namespace, p.Labels))))
+	require.ElementsMatch(t, names(of(d, selects)), names(slices.Collect(s.ServicesSelecting(p.Namespace, p.Labels))))
 	want, got := []string{}, []string{}
 	for _, s := range d.selectors() {
 		if s.Selects(p.Labels) {
 			want = append(want, s.String())
 		}
 	}
-	for s := range w.SelectorsOf(p.Labels) {
+	for s := range s.SelectorsOf(p.Labels) {
 		got = append(got, s.String())
 	}
 	slices.Sort(want)
@@ -191,15 +198,21 @@ func requireSelecting(t *rapid.T, d dumbSnapshot, w *Snapshot, p *model.Workload
 	requireSame(t, "selectors", want, slices.Compact(got))
 }
 
-// requireApart compares what is not the same for all namespaces.
-func requireApart(t *rapid.T, d dumbSnapshot, w *Snapshot, n string) {
+// requireDifferences compares what is not the same for all namespaces.
+func requireDifferences(t *rapid.T, d naiveSnapshot, s *Snapshot, n string) {
 	to := func(e model.Exports, owner string) bool { return !e.Visible("none", "of them") && e.Visible(owner, n) }
-	services := of(d, func(s *model.Service) bool { return to(s.ExportTo, s.Namespace) })
-	require.ElementsMatch(t, names(services), names(slices.Collect(w.ServicesExportedTo(n))), "services exported to "+n)
-	requireList(t, "routes exported to "+n, of(d, func(v *model.VirtualService) bool { return to(v.ExportTo, v.Namespace) }), w.VirtualServicesExportedTo(n))
-	requireList(t, "rules exported to "+n, of(d, func(r *model.DestinationRule) bool { return to(r.ExportTo, r.Namespace) }), w.DestinationRulesExportedTo(n))
-	requireList(t, "rules in "+n, of(d, func(r *model.DestinationRule) bool { return r.Namespace == n }), w.DestinationRulesIn(n))
-	requireList(t, "routes by source", of(d, asksForSource), w.VirtualServicesBySource())
+	services := of(d, func(svc *model.Service) bool { return to(svc.ExportTo, svc.Namespace) })
+	require.ElementsMatch(t, names(services), names(slices.Collect(s.ServicesExportedTo(n))), "services exported to "+n)
+	requireList(t, "routes exported to "+n, of(
+		d, func(v *model.VirtualService) bool { return to(v.ExportTo, v.Namespace) },
+	), s.VirtualServicesExportedTo(n))
+	requireList(t, "rules exported to "+n, of(
+		d, func(r *model.DestinationRule) bool { return to(r.ExportTo, r.Namespace) },
+	), s.DestinationRulesExportedTo(n))
+	requireList(t, "rules in "+n, of(
+		d, func(r *model.DestinationRule) bool { return r.Namespace == n },
+	), s.DestinationRulesIn(n))
+	requireList(t, "routes by source", of(d, matchesSource), s.VirtualServicesBySource())
 }
 
 func compareHosts(a, b model.Host) int {
@@ -212,32 +225,36 @@ func compareHosts(a, b model.Host) int {
 	return 0
 }
 
-func requireHost(t *rapid.T, d dumbSnapshot, w *Snapshot, h model.Host) {
-	claims := of(d, func(s *model.Service) bool { return s.Host == h })
+func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
+	claims := of(d, func(svc *model.Service) bool { return svc.Host == h })
 	routes := of(d, func(v *model.VirtualService) bool { return slices.Contains(v.Hosts, h) })
-	requireList(t, "claims", claims, w.Claims(h))
-	requireList(t, "routes of", routes, w.VirtualServicesOf(h))
-	requireList(t, "routes to", of(d, func(v *model.VirtualService) bool { return slices.Contains(dumbDestinations(v), h) }), w.VirtualServicesTo(h))
-	requireList(t, "rules", of(d, func(r *model.DestinationRule) bool { return r.Host == h }), w.DestinationRulesOf(h))
-	require.Equal(t, len(claims)+len(routes) > 0, w.Names(h), h)
+	requireList(t, "claims", claims, s.Claims(h))
+	requireList(t, "routes of", routes, s.VirtualServicesOf(h))
+	requireList(t, "routes to", of(
+		d, func(v *model.VirtualService) bool { return slices.Contains(dumbDestinations(v), h) },
+	), s.VirtualServicesTo(h))
+	requireList(t, "rules", of(d, func(r *model.DestinationRule) bool { return r.Host == h }), s.DestinationRulesOf(h))
+	require.Equal(t, len(claims)+len(routes) > 0, s.HasHost(h), h)
 	if h.IsWildcard() {
 		named := of(d, func(v *model.VirtualService) bool {
 			return slices.ContainsFunc(v.Hosts, func(o model.Host) bool { return under(h, o) })
 		})
 		found := map[*model.VirtualService]bool{}
-		for v := range w.VirtualServicesUnder(h) {
+		for v := range s.VirtualServicesUnder(h) {
 			found[v] = true
 		}
 		require.ElementsMatch(t, names(named), names(slices.Collect(maps.Keys(found))), h)
 		hosts := map[model.Host]bool{}
-		for _, s := range of(d, func(s *model.Service) bool { return under(h, s.Host) }) {
-			hosts[s.Host] = true
+		for _, svc := range of(d, func(svc *model.Service) bool { return under(h, svc.Host) }) {
+			hosts[svc.Host] = true
 		}
-		require.ElementsMatch(t, slices.Collect(maps.Keys(hosts)), slices.Collect(w.HostsUnder(h)))
+		require.ElementsMatch(t, slices.Collect(maps.Keys(hosts)), slices.Collect(s.HostsUnder(h)))
 	}
-	for _, s := range claims {
-		requireSame(t, "accounts of "+string(h)+" in "+s.Namespace, d.accounts(dumbID(s)), slices.Clip(w.Accounts(s)))
-		requireSame(t, "endpoints of "+string(h)+" in "+s.Namespace, endpointTexts(maps.All(d.endpoints(dumbID(s)))), endpointTexts(w.Endpoints(s).All()))
+	for _, svc := range claims {
+		requireSame(t, "accounts of "+string(h)+" in "+svc.Namespace, d.accounts(dumbID(svc)), slices.Clip(s.Accounts(svc)))
+		requireSame(t, "endpoints of "+string(h)+" in "+svc.Namespace, endpointTexts(
+			maps.All(d.endpoints(dumbID(svc))),
+		), endpointTexts(s.Endpoints(svc).All()))
 	}
 }
 
@@ -250,15 +267,17 @@ func endpointTexts(all iter.Seq2[EndpointID, model.Endpoint]) []string {
 	return list
 }
 
-func requireNamed(t *rapid.T, d dumbSnapshot, w *Snapshot, namespace, name string) {
+func requireNamed(t *rapid.T, d naiveSnapshot, s *Snapshot, namespace, name string) {
 	gateways := of(d, func(g *model.Gateway) bool { return g.Namespace == namespace && g.Name == name })
-	requireSame(t, "Gateway", names(gateways), names(present(w.Gateway(namespace+"/"+name))))
+	requireSame(t, "Gateway", names(gateways), names(present(s.Gateway(namespace+"/"+name))))
 	workloads := of(d, func(p *model.Workload) bool { return p.Namespace == namespace && p.Name == name })
-	requireSame(t, "workload", names(workloads), names(present(w.Workload(namespace, name))))
+	requireSame(t, "workload", names(workloads), names(present(s.Workload(namespace, name))))
 	credentials := of(d, func(c *model.Credential) bool { return c.Namespace == namespace && c.Name == name })
-	requireSame(t, "credential", names(credentials), names(present(w.Credential(namespace, name))))
+	requireSame(t, "credential", names(credentials), names(present(s.Credential(namespace, name))))
 	full := namespace + "/" + name
-	requireList(t, "routes at "+full, of(d, func(v *model.VirtualService) bool { return slices.Contains(v.Gateways, full) }), w.VirtualServicesAt(full))
+	requireList(t, "routes at "+full, of(
+		d, func(v *model.VirtualService) bool { return slices.Contains(v.Gateways, full) },
+	), s.VirtualServicesAt(full))
 }
 
 func present[T any](o *T) []*T {
@@ -269,7 +288,7 @@ func present[T any](o *T) []*T {
 }
 
 // requireDelta checks that a delta is the difference of what there was and what there is.
-func requireDelta(t *rapid.T, before, now dumbSnapshot, d *Delta) {
+func requireDelta(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.Services)
 	requirePairs(t, before, now, d.VirtualServices)
 	requirePairs(t, before, now, d.DestinationRules)
@@ -287,7 +306,7 @@ func requireDelta(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	requireAccountsChanges(t, before, now, d)
 }
 
-func requirePairs[T any](t *rapid.T, before, now dumbSnapshot, pairs []Pair[T]) {
+func requirePairs[T any](t *rapid.T, before, now naiveSnapshot, pairs []Pair[T]) {
 	count := map[string]int{}
 	add := func(list []*T, n int) {
 		for _, name := range names(list) {
@@ -309,7 +328,7 @@ func requirePairs[T any](t *rapid.T, before, now dumbSnapshot, pairs []Pair[T]) 
 	}
 }
 
-func requireEndpointChanges(t *rapid.T, before, now dumbSnapshot, d *Delta) {
+func requireEndpointChanges(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	got, want := map[string][]EndpointID{}, map[string][]EndpointID{}
 	for _, e := range d.Endpoints {
 		id := serviceID{e.Host, e.Namespace, e.Entry}
@@ -328,7 +347,7 @@ func requireEndpointChanges(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	requireSame(t, "changed endpoints", want, got)
 }
 
-func requireAccountsChanges(t *rapid.T, before, now dumbSnapshot, d *Delta) {
+func requireAccountsChanges(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	type sets struct{ was, is []string }
 	got, want := map[serviceID]sets{}, map[serviceID]sets{}
 	for _, a := range d.Accounts {
@@ -345,7 +364,9 @@ func requireAccountsChanges(t *rapid.T, before, now dumbSnapshot, d *Delta) {
 	}
 	require.Equal(t, len(want), len(got), "changed accounts: want %v, got %v", want, got)
 	for id, w := range want {
-		require.True(t, slices.Equal(w.was, got[id].was) && slices.Equal(w.is, got[id].is), "%v: want %v, got %v", id, w, got[id])
+		require.True(
+			t, slices.Equal(w.was, got[id].was) && slices.Equal(w.is, got[id].is), "%v: want %v, got %v", id, w, got[id],
+		)
 	}
 }
 

@@ -23,13 +23,13 @@ func podNamed(namespace, name string) func(*model.Workload) int {
 }
 
 // Workloads yields all workloads by namespace and name.
-func (w *Snapshot) Workloads() iter.Seq[*model.Workload] {
-	return w.workloads.from(nil, func(*model.Workload) bool { return true })
+func (s *Snapshot) Workloads() iter.Seq[*model.Workload] {
+	return s.workloads.from(nil, func(*model.Workload) bool { return true })
 }
 
-// SlicesNaming yields the EndpointSlices that name a pod, be it as an endpoint or as one that is not ready.
-func (w *Snapshot) SlicesNaming(namespace, pod string) iter.Seq[*model.EndpointSlice] {
-	return w.slices.by[slicesByPod].under(join(namespace, pod))
+// SlicesNaming yields the EndpointSlices that name a pod, ready or not.
+func (s *Snapshot) SlicesNaming(namespace, pod string) iter.Seq[*model.EndpointSlice] {
+	return s.slices.by[slicesByPod].under(join(namespace, pod))
 }
 
 // podsIn yields the workloads of a namespace by name.
@@ -43,9 +43,10 @@ func podsOn(byNode *btree[model.Workload], node string) iter.Seq[*model.Workload
 	return byNode.from(begin, func(w *model.Workload) bool { return w.Node == node })
 }
 
-// sharing is a workload that shares equal strings with those next to it: itself as it was, its replicas, and pods of its node. Such strings
-// were interned when it was read, but what is interned is forgotten when garbage is collected, and replicas may come days apart.
-func (b *batch) sharing(w *model.Workload) *model.Workload {
+// shareStrings returns a copy of a workload that shares equal strings with its neighbours: its
+// former self, its replicas and pods of its node. Interning on read is not enough, because interned
+// strings are dropped by garbage collection and replicas may start days apart.
+func (b *batch) shareStrings(w *model.Workload) *model.Workload {
 	one := *w
 	share := func(before, after *model.Workload) {
 		one.ReuseStrings(before)

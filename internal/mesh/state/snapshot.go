@@ -8,8 +8,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Snapshot is the mesh at one generation. It never changes; snapshots that follow each other share what stayed equal.
-// Where objects claim the same thing, methods yield them in the total order of model.Meta.Compare, the winner first.
+// Snapshot is the mesh at one generation. It never changes, and consecutive snapshots share what
+// stays equal. Where objects claim the same thing, methods yield them in the total order of
+// model.Meta.Compare, the winner first.
 type Snapshot struct {
 	Generation uint64
 	Mesh       *model.MeshConfig
@@ -40,7 +41,7 @@ type Snapshot struct {
 
 func emptySnapshot(lookups *atomic.Uint64) *Snapshot {
 	mesh := model.DefaultMesh()
-	w := &Snapshot{
+	s := &Snapshot{
 		Mesh:       &mesh,
 		hosts:      newIndex[model.Host](lookups),
 		selectors:  newIndex[model.Labels](lookups),
@@ -51,36 +52,36 @@ func emptySnapshot(lookups *atomic.Uint64) *Snapshot {
 		lookups:    lookups,
 	}
 	for _, t := range tables {
-		t.create(w, lookups)
+		t.create(s, lookups)
 	}
-	return w
+	return s
 }
 
 // Services yields all services by host.
-func (w *Snapshot) Services() iter.Seq[*model.Service] {
-	return w.services.by[servicesByHost].under(nil)
+func (s *Snapshot) Services() iter.Seq[*model.Service] {
+	return s.services.by[servicesByHost].under(nil)
 }
 
 // Claims yields the services that claim a host.
-func (w *Snapshot) Claims(host model.Host) iter.Seq[*model.Service] {
-	return w.services.by[servicesByHost].under(join(string(host)))
+func (s *Snapshot) Claims(host model.Host) iter.Seq[*model.Service] {
+	return s.services.by[servicesByHost].under(join(string(host)))
 }
 
 // ServicesIn yields the services of a namespace by host.
-func (w *Snapshot) ServicesIn(namespace string) iter.Seq[*model.Service] {
-	return w.services.by[servicesByNamespace].under(join(namespace))
+func (s *Snapshot) ServicesIn(namespace string) iter.Seq[*model.Service] {
+	return s.services.by[servicesByNamespace].under(join(namespace))
 }
 
 // ServicesSelecting yields the services of a namespace that select workloads with these labels.
-func (w *Snapshot) ServicesSelecting(namespace string, labels model.Labels) iter.Seq[*model.Service] {
-	return selecting(w.services.by[servicesBySelector], namespace, labels)
+func (s *Snapshot) ServicesSelecting(namespace string, labels model.Labels) iter.Seq[*model.Service] {
+	return selecting(s.services.by[servicesBySelector], namespace, labels)
 }
 
 func selecting(ix index[*model.Service], namespace string, labels model.Labels) iter.Seq[*model.Service] {
 	return func(yield func(*model.Service) bool) {
 		for pair := range labels.Pairs() {
-			for s := range ix.under(join(namespace, pair)) {
-				if s.Selector.Selects(labels) && !yield(s) {
+			for svc := range ix.under(join(namespace, pair)) {
+				if svc.Selector.Selects(labels) && !yield(svc) {
 					return
 				}
 			}
@@ -88,177 +89,183 @@ func selecting(ix index[*model.Service], namespace string, labels model.Labels) 
 	}
 }
 
-// TCPServicesOn yields the services that have a port whose connections nothing but the port tells apart.
-func (w *Snapshot) TCPServicesOn(port uint16) iter.Seq[*model.Service] {
-	return w.services.by[servicesByPort].under(portPrefix(port, model.TCP))
+// TCPServicesOn yields the services with a port on which only the port number identifies the
+// service.
+func (s *Snapshot) TCPServicesOn(port uint16) iter.Seq[*model.Service] {
+	return s.services.by[servicesByPort].under(portPrefix(port, model.TCP))
 }
 
-// TCPServicesAfter yields those of TCPServicesOn that come after a service of their kind, be that still there or not.
-func (w *Snapshot) TCPServicesAfter(port uint16, s *model.Service) iter.Seq[*model.Service] {
+// TCPServicesAfter yields the services of TCPServicesOn that come after one of them. That one need
+// not exist any more.
+func (s *Snapshot) TCPServicesAfter(port uint16, svc *model.Service) iter.Seq[*model.Service] {
 	prefix := portPrefix(port, model.TCP)
-	return w.services.by[servicesByPort].after(prefix, ordered(slices.Clone(prefix), &s.Meta, s.Host))
+	return s.services.by[servicesByPort].after(prefix, ordered(slices.Clone(prefix), &svc.Meta, svc.Host))
 }
 
-// TLSServicesOn yields the services that have a port with TLS, whose connections SNI tells apart.
-func (w *Snapshot) TLSServicesOn(port uint16) iter.Seq[*model.Service] {
-	return w.services.by[servicesByPort].under(portPrefix(port, model.TLS))
+// TLSServicesOn yields the services with a TLS port, on which SNI identifies the service.
+func (s *Snapshot) TLSServicesOn(port uint16) iter.Seq[*model.Service] {
+	return s.services.by[servicesByPort].under(portPrefix(port, model.TLS))
 }
 
-// ServicesAt yields the services that have a virtual IP and a port, which is not one of UDP.
-func (w *Snapshot) ServicesAt(address string, port uint16) iter.Seq[*model.Service] {
-	return w.services.by[servicesByVIP].under(vipPrefix(address, port))
+// ServicesAt yields the services that have a virtual IP and a port that is not UDP.
+func (s *Snapshot) ServicesAt(address string, port uint16) iter.Seq[*model.Service] {
+	return s.services.by[servicesByVIP].under(vipPrefix(address, port))
 }
 
-// LooseServicesOn yields the services with a port whose connections no virtual IP tells from others on it.
-func (w *Snapshot) LooseServicesOn(port uint16, kind Loose) iter.Seq[*model.Service] {
-	return w.services.by[servicesLoose].under(loosePrefix(port, kind))
+// ServicesByPortMatch yields the services with a port whose connections are matched without a
+// virtual IP.
+func (s *Snapshot) ServicesByPortMatch(port uint16, kind PortMatch) iter.Seq[*model.Service] {
+	return s.services.by[servicesByPortMatch].under(portMatchPrefix(port, kind))
 }
 
-// LooseServicesAfter yields those of LooseServicesOn that come after a service of their kind, be that still there or not.
-func (w *Snapshot) LooseServicesAfter(port uint16, kind Loose, s *model.Service) iter.Seq[*model.Service] {
-	prefix := loosePrefix(port, kind)
-	return w.services.by[servicesLoose].after(prefix, ordered(slices.Clone(prefix), &s.Meta, s.Host))
+// ServicesByPortMatchAfter yields the services of ServicesByPortMatch that come after one of them.
+// That one need not exist any more.
+func (s *Snapshot) ServicesByPortMatchAfter(port uint16, kind PortMatch, svc *model.Service) iter.Seq[*model.Service] {
+	prefix := portMatchPrefix(port, kind)
+	return s.services.by[servicesByPortMatch].after(prefix, ordered(slices.Clone(prefix), &svc.Meta, svc.Host))
 }
 
-// HostsUnder yields the hosts of services that a pattern covers; for a plain name that is the name itself, be there a service
-// or not.
-func (w *Snapshot) HostsUnder(pattern model.Host) iter.Seq[model.Host] {
+// HostsUnder yields the hosts of services that a pattern covers. A pattern without a wildcard
+// yields itself, whether a service has it or not.
+func (s *Snapshot) HostsUnder(pattern model.Host) iter.Seq[model.Host] {
 	if !pattern.IsWildcard() {
 		return func(yield func(model.Host) bool) { yield(pattern) }
 	}
-	return w.hosts.under(reversed(pattern[1:]))
+	return s.hosts.under(reversed(pattern[1:]))
 }
 
 // VirtualServices yields all VirtualServices.
-func (w *Snapshot) VirtualServices() iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by[virtualServicesByName].under(nil)
+func (s *Snapshot) VirtualServices() iter.Seq[*model.VirtualService] {
+	return s.virtualServices.by[virtualServicesByName].under(nil)
 }
 
 // VirtualService finds a VirtualService by name, nil if there is none.
-func (w *Snapshot) VirtualService(namespace, name string) *model.VirtualService {
-	found, _ := w.virtualServices.by[virtualServicesByName].get(join(namespace, name))
+func (s *Snapshot) VirtualService(namespace, name string) *model.VirtualService {
+	found, _ := s.virtualServices.by[virtualServicesByName].get(join(namespace, name))
 	return found
 }
 
 // VirtualServicesIn yields the VirtualServices of a namespace.
-func (w *Snapshot) VirtualServicesIn(namespace string) iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by[virtualServicesByName].under(join(namespace))
+func (s *Snapshot) VirtualServicesIn(namespace string) iter.Seq[*model.VirtualService] {
+	return s.virtualServices.by[virtualServicesByName].under(join(namespace))
 }
 
-// VirtualServicesOf yields the VirtualServices that list exactly this host, which may be a wildcard.
-func (w *Snapshot) VirtualServicesOf(host model.Host) iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by[virtualServicesByHost].under(join(string(host)))
+// VirtualServicesOf yields the VirtualServices that list exactly this host, which may be a
+// wildcard.
+func (s *Snapshot) VirtualServicesOf(host model.Host) iter.Seq[*model.VirtualService] {
+	return s.virtualServices.by[virtualServicesByHost].under(join(string(host)))
 }
 
 // VirtualServicesAt yields the VirtualServices of a gateway, by its "namespace/name".
-func (w *Snapshot) VirtualServicesAt(gateway string) iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by[virtualServicesByGateway].under(join(gateway))
+func (s *Snapshot) VirtualServicesAt(gateway string) iter.Seq[*model.VirtualService] {
+	return s.virtualServices.by[virtualServicesByGateway].under(join(gateway))
 }
 
 // VirtualServicesTo yields the VirtualServices with a route to a host.
-func (w *Snapshot) VirtualServicesTo(host model.Host) iter.Seq[*model.VirtualService] {
-	return w.virtualServices.by[virtualServicesByDestination].under(join(string(host)))
+func (s *Snapshot) VirtualServicesTo(host model.Host) iter.Seq[*model.VirtualService] {
+	return s.virtualServices.by[virtualServicesByDestination].under(join(string(host)))
 }
 
 // DestinationRulesOf yields the DestinationRules for exactly this host, which may be a wildcard.
-func (w *Snapshot) DestinationRulesOf(host model.Host) iter.Seq[*model.DestinationRule] {
-	return w.destinationRules.by[destinationRulesByHost].under(join(string(host)))
+func (s *Snapshot) DestinationRulesOf(host model.Host) iter.Seq[*model.DestinationRule] {
+	return s.destinationRules.by[destinationRulesByHost].under(join(string(host)))
 }
 
 // Gateways yields all Gateways.
-func (w *Snapshot) Gateways() iter.Seq[*model.Gateway] {
-	return w.gateways.by[gatewaysInOrder].under(nil)
+func (s *Snapshot) Gateways() iter.Seq[*model.Gateway] {
+	return s.gateways.by[gatewaysInOrder].under(nil)
 }
 
 // Gateway finds a Gateway by "namespace/name", nil if there is none.
-func (w *Snapshot) Gateway(name string) *model.Gateway {
-	found, _ := w.gateways.by[gatewaysByName].get(join(name))
+func (s *Snapshot) Gateway(name string) *model.Gateway {
+	found, _ := s.gateways.by[gatewaysByName].get(join(name))
 	return found
 }
 
-// ForwardingGateways yields the Gateways that hand connections of the mesh on by the destinations that they name.
-func (w *Snapshot) ForwardingGateways() iter.Seq[*model.Gateway] {
-	return w.gateways.by[gatewaysForwarding].under(nil)
+// ForwardingGateways yields the Gateways with AUTO_PASSTHROUGH, which forward by SNI.
+func (s *Snapshot) ForwardingGateways() iter.Seq[*model.Gateway] {
+	return s.gateways.by[gatewaysForwarding].under(nil)
 }
 
 // GatewaysWith yields the Gateways that name a credential.
-func (w *Snapshot) GatewaysWith(credential string) iter.Seq[*model.Gateway] {
-	return w.gateways.by[gatewaysByCredential].under(join(credential))
+func (s *Snapshot) GatewaysWith(credential string) iter.Seq[*model.Gateway] {
+	return s.gateways.by[gatewaysByCredential].under(join(credential))
 }
 
 // DestinationRulesWith yields the DestinationRules that name a credential.
-func (w *Snapshot) DestinationRulesWith(credential string) iter.Seq[*model.DestinationRule] {
-	return w.destinationRules.by[destinationRulesByCredential].under(join(credential))
+func (s *Snapshot) DestinationRulesWith(credential string) iter.Seq[*model.DestinationRule] {
+	return s.destinationRules.by[destinationRulesByCredential].under(join(credential))
 }
 
 // DestinationRulesWithAny yields the DestinationRules that name credentials, once for each.
-func (w *Snapshot) DestinationRulesWithAny() iter.Seq[*model.DestinationRule] {
-	return w.destinationRules.by[destinationRulesByCredential].under(nil)
+func (s *Snapshot) DestinationRulesWithAny() iter.Seq[*model.DestinationRule] {
+	return s.destinationRules.by[destinationRulesByCredential].under(nil)
 }
 
-// Credential finds what a Secret holds for TLS, nil if there is no such Secret or it holds nothing.
-func (w *Snapshot) Credential(namespace, name string) *model.Credential {
-	found, _ := w.credentials.by[credentialsByName].get(join(namespace, name))
+// Credential returns the TLS material of a Secret, nil if there is no such Secret or none in it.
+func (s *Snapshot) Credential(namespace, name string) *model.Credential {
+	found, _ := s.credentials.by[credentialsByName].get(join(namespace, name))
 	return found
 }
 
 // Sidecars yields the Sidecars of a namespace.
-func (w *Snapshot) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
-	return w.sidecars.by[sidecarsByNamespace].under(join(namespace))
+func (s *Snapshot) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
+	return s.sidecars.by[sidecarsByNamespace].under(join(namespace))
 }
 
 // AuthorizationPolicies yields the AuthorizationPolicies of a namespace.
-func (w *Snapshot) AuthorizationPolicies(namespace string) iter.Seq[*model.AuthorizationPolicy] {
-	return w.authorizationPolicies.by[authorizationPoliciesByNamespace].under(join(namespace))
+func (s *Snapshot) AuthorizationPolicies(namespace string) iter.Seq[*model.AuthorizationPolicy] {
+	return s.authorizationPolicies.by[authorizationPoliciesByNamespace].under(join(namespace))
 }
 
 // PeerAuthentications yields the PeerAuthentications of a namespace.
-func (w *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAuthentication] {
-	return w.peerAuthentications.by[peerAuthenticationsByNamespace].under(join(namespace))
+func (s *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAuthentication] {
+	return s.peerAuthentications.by[peerAuthenticationsByNamespace].under(join(namespace))
 }
 
 // Workload finds a workload by name, nil if there is none.
-func (w *Snapshot) Workload(namespace, name string) *model.Workload {
-	return w.workloads.get(podNamed(namespace, name))
+func (s *Snapshot) Workload(namespace, name string) *model.Workload {
+	return s.workloads.get(podNamed(namespace, name))
 }
 
 // WorkloadsOn yields the workloads that run on a node.
-func (w *Snapshot) WorkloadsOn(node string) iter.Seq[*model.Workload] {
-	return podsOn(w.podsByNode, node)
+func (s *Snapshot) WorkloadsOn(node string) iter.Seq[*model.Workload] {
+	return podsOn(s.podsByNode, node)
 }
 
-// LocalityOf is where a workload runs: as it says itself, or else as its node does.
-func (w *Snapshot) LocalityOf(workload *model.Workload) model.Locality {
-	return w.localityOn(workload.Node, workload.Locality)
+// LocalityOf returns the locality of a workload: its own, else that of its node.
+func (s *Snapshot) LocalityOf(workload *model.Workload) model.Locality {
+	return s.localityOn(workload.Node, workload.Locality)
 }
 
-// localityOn is where what runs on a node is: as it says itself, or else as the node does.
-func (w *Snapshot) localityOn(node string, own model.Locality) model.Locality {
+// localityOn returns own unless it is empty, else the locality of a node.
+func (s *Snapshot) localityOn(node string, own model.Locality) model.Locality {
 	if own != (model.Locality{}) || node == "" {
 		return own
 	}
-	if n, known := w.nodes.by[nodesByName].get(join(node)); known {
+	if n, known := s.nodes.by[nodesByName].get(join(node)); known {
 		return n.Locality
 	}
 	return model.Locality{}
 }
 
-// Endpoints are the endpoints of a service; never nil.
-func (w *Snapshot) Endpoints(s *model.Service) *EndpointSet {
-	if set, ok := w.endpoints.get(serviceIDOf(s).key()); ok {
+// Endpoints returns the endpoints of a service, never nil.
+func (s *Snapshot) Endpoints(svc *model.Service) *EndpointSet {
+	if set, ok := s.endpoints.get(serviceIDOf(svc).key()); ok {
 		return set
 	}
 	return noEndpoints
 }
 
-// SelectorsOf yields the selectors over workloads that some Gateway, VirtualService (sourceLabels), DestinationRule, Sidecar or
-// guard uses and that select these labels; it may yield one several times in a row. Which of them match is all that a class of
-// proxies keeps of its labels.
-func (w *Snapshot) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
+// SelectorsOf yields the workload selectors that match labels, of Gateways, VirtualServices
+// (sourceLabels), DestinationRules, Sidecars, AuthorizationPolicies and PeerAuthentications. It may
+// yield one several times in a row. A class of proxies keeps nothing of its labels but which of
+// these match.
+func (s *Snapshot) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
 	return func(yield func(model.Labels) bool) {
 		for pair := range labels.Pairs() {
-			for s := range w.selectors.under(join(pair)) {
-				if s.Selects(labels) && !yield(s) {
+			for l := range s.selectors.under(join(pair)) {
+				if l.Selects(labels) && !yield(l) {
 					return
 				}
 			}
@@ -266,10 +273,10 @@ func (w *Snapshot) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
 	}
 }
 
-// Names tells whether some service or VirtualService has exactly this host.
-func (w *Snapshot) Names(host model.Host) bool {
-	_, service := w.services.by[servicesByHost].first(join(string(host)))
-	_, routes := w.virtualServices.by[virtualServicesByHost].first(join(string(host)))
+// HasHost reports whether a service or a VirtualService has exactly this host.
+func (s *Snapshot) HasHost(host model.Host) bool {
+	_, service := s.services.by[servicesByHost].first(join(string(host)))
+	_, routes := s.virtualServices.by[virtualServicesByHost].first(join(string(host)))
 	return service || routes
 }
 
@@ -278,19 +285,21 @@ type Counts struct {
 	Services, WithoutEndpoints, VirtualServices, Subsets, PendingEndpoints int
 }
 
-// Counts are the sizes of the snapshot. They are kept, not counted.
-func (w *Snapshot) Counts() Counts {
+// Counts returns the sizes of the snapshot. They are kept up to date, not counted.
+func (s *Snapshot) Counts() Counts {
 	return Counts{
-		Services: w.hosts.len(), WithoutEndpoints: max(0, w.services.by[servicesByHost].len()-w.endpoints.len()), VirtualServices: w.virtualServices.by[virtualServicesByName].len(),
-		Subsets: w.subsets, PendingEndpoints: w.pendingHosts,
+		Services: s.hosts.len(), WithoutEndpoints: max(
+			0, s.services.by[servicesByHost].len()-s.endpoints.len(),
+		), VirtualServices: s.virtualServices.by[virtualServicesByName].len(),
+		Subsets: s.subsets, PendingEndpoints: s.pendingHosts,
 	}
 }
 
-// Lookups returns how many entries of indexes have been looked at so far, in this snapshot and in those
-// before and after it. Only a NewCountingWriter counts them; else it is 0.
-func (w *Snapshot) Lookups() uint64 {
-	if w.lookups == nil {
+// Lookups returns how many index entries have been read so far, in this snapshot and those before
+// and after it. Only a NewCountingWriter counts them; else it is 0.
+func (s *Snapshot) Lookups() uint64 {
+	if s.lookups == nil {
 		return 0
 	}
-	return w.lookups.Load()
+	return s.lookups.Load()
 }

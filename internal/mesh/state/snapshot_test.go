@@ -24,7 +24,9 @@ func update(o model.Object, m model.Meta) Update {
 
 func kubeService(namespace, name string) Update {
 	m := meta(kinds.Service, namespace, name)
-	return update(&model.Service{Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
+	return update(&model.Service{Meta: m, Host: model.Resolve(
+		name, namespace, "cluster.local",
+	), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
 }
 
 func pod(name string, labels map[string]string) Update {
@@ -34,27 +36,31 @@ func pod(name string, labels map[string]string) Update {
 
 func endpointSlice(name string, hosts ...model.SliceHost) Update {
 	m := meta(kinds.EndpointSlice, "default", name)
-	return update(&model.EndpointSlice{Meta: m, Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}, Hosts: hosts}, m)
+	return update(&model.EndpointSlice{
+		Meta: m, Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}, Hosts: hosts,
+	}, m)
 }
 
 func gone(u Update) Update { return Update{Key: u.Key} }
 
-func endpointsOf(w *Snapshot) map[EndpointID]model.Endpoint {
-	s := first(w.Claims("a.default.svc.cluster.local"))
-	return maps.Collect(w.Endpoints(s).All())
+func endpointsOf(s *Snapshot) map[EndpointID]model.Endpoint {
+	svc := first(s.Claims("a.default.svc.cluster.local"))
+	return maps.Collect(s.Endpoints(svc).All())
 }
 
 // first is the winner of a sequence, nil if it has none.
 func first(claims iter.Seq[*model.Service]) *model.Service {
-	for s := range claims {
-		return s
+	for svc := range claims {
+		return svc
 	}
 	return nil
 }
 
 func TestASliceWaitsForItsPods(t *testing.T) {
 	w := NewWriter()
-	now, d := w.Apply([]Update{kubeService("default", "a"), endpointSlice("s", model.SliceHost{Address: "127.0.0.7", Pod: "p"})})
+	now, d := w.Apply([]Update{
+		kubeService("default", "a"), endpointSlice("s", model.SliceHost{Address: "127.0.0.7", Pod: "p"}),
+	})
 	require.Empty(t, endpointsOf(now))
 	require.Equal(t, 1, now.Counts().PendingEndpoints)
 	require.Empty(t, d.Endpoints)
@@ -84,7 +90,9 @@ func TestApplyKeepsThePointersOfWhatIsEqual(t *testing.T) {
 	changed.Objects[0].(*model.Service).Headless = true
 	after, d = w.Apply([]Update{kubeService("default", "a"), changed})
 	require.Equal(t, []source.Key{changed.Key}, d.Changed)
-	require.Same(t, first(before.Claims("a.default.svc.cluster.local")), first(after.Claims("a.default.svc.cluster.local")))
+	require.Same(t, first(
+		before.Claims("a.default.svc.cluster.local"),
+	), first(after.Claims("a.default.svc.cluster.local")))
 }
 
 func TestClaimsAreInTheTotalOrder(t *testing.T) {
@@ -94,10 +102,12 @@ func TestClaimsAreInTheTotalOrder(t *testing.T) {
 		m.Created = created
 		return update(&model.Service{Meta: m, Host: "a.default.svc.cluster.local"}, m)
 	}
-	now, _ := w.Apply([]Update{entry("b", "young", 9), entry("a", "late", 9), entry("z", "old", 3), kubeService("default", "a")})
+	now, _ := w.Apply([]Update{
+		entry("b", "young", 9), entry("a", "late", 9), entry("z", "old", 3), kubeService("default", "a"),
+	})
 	var names []string
-	for s := range now.Claims("a.default.svc.cluster.local") {
-		names = append(names, s.Name)
+	for svc := range now.Claims("a.default.svc.cluster.local") {
+		names = append(names, svc.Name)
 	}
 	require.Equal(t, []string{"a", "old", "late", "young"}, names)
 }
@@ -105,7 +115,9 @@ func TestClaimsAreInTheTotalOrder(t *testing.T) {
 func TestHostsUnderAPattern(t *testing.T) {
 	w := NewWriter()
 	now, _ := w.Apply([]Update{kubeService("shop", "a"), kubeService("shop", "b"), kubeService("workshop", "c")})
-	require.ElementsMatch(t, []model.Host{"a.shop.svc.cluster.local", "b.shop.svc.cluster.local"}, slices.Collect(now.HostsUnder("*.shop.svc.cluster.local")))
+	require.ElementsMatch(t, []model.Host{
+		"a.shop.svc.cluster.local", "b.shop.svc.cluster.local",
+	}, slices.Collect(now.HostsUnder("*.shop.svc.cluster.local")))
 	require.Len(t, slices.Collect(now.HostsUnder("*")), 3)
 	require.Equal(t, []model.Host{"nobody"}, slices.Collect(now.HostsUnder("nobody")))
 	now, _ = w.Apply([]Update{gone(kubeService("shop", "a"))})
@@ -114,7 +126,9 @@ func TestHostsUnderAPattern(t *testing.T) {
 
 func TestCauseNamesWhatChanged(t *testing.T) {
 	d := &Delta{}
-	for i, want := range []string{"nothing", "Service default/a", "Service default/a, Service default/b", "Service default/a and 2 more"} {
+	for i, want := range []string{
+		"nothing", "Service default/a", "Service default/a, Service default/b", "Service default/a and 2 more",
+	} {
 		require.Equal(t, want, d.Cause())
 		d.Changed = append(d.Changed, source.Key{Kind: kinds.Service, Namespace: "default", Name: string(rune('a' + i))})
 	}
@@ -123,11 +137,14 @@ func TestCauseNamesWhatChanged(t *testing.T) {
 func selectingEntry(name string, selector map[string]string) Update {
 	m := meta(kinds.ServiceEntry, "default", name)
 	return update(&model.Service{
-		Meta: m, Host: "a.default.svc.cluster.local", Selector: model.LabelsOf(selector), Ports: []model.ServicePort{{Name: "http", Port: 80, Target: 8080}},
+		Meta: m, Host: "a.default.svc.cluster.local", Selector: model.LabelsOf(selector), Ports: []model.ServicePort{
+			{Name: "http", Port: 80, Target: 8080},
+		},
 	}, m)
 }
 
-// Of several entries for one host the first has it, with its own endpoints; those of the others come with their turn.
+// Of several entries for one host the first has it, with its own endpoints; those of the others
+// come with their turn.
 func TestEntriesForOneHostSelectForThemselves(t *testing.T) {
 	w := NewWriter()
 	one, two := map[string]string{"app": "one"}, map[string]string{"app": "two"}

@@ -24,21 +24,21 @@ func countSubsets(b *batch, old, now *model.DestinationRule) *model.DestinationR
 	return now
 }
 
-// swapWorkload keeps workloads in two trees, whose order comes from the workloads: there are more of them than of anything
-// else, and a tree has no keys to keep.
+// swapWorkload keeps workloads in two trees, whose order comes from the workloads: there are more
+// of them than of anything else, and a tree has no keys to keep.
 func swapWorkload(b *batch, old, now *model.Workload) *model.Workload {
 	if now != nil {
-		now = b.sharing(now)
+		now = b.shareStrings(now)
 	}
-	w := b.next
+	s := b.next
 	if old != nil {
-		w.workloads = w.workloads.without(b.tx, podNamed(old.Namespace, old.Name))
-		w.podsByNode = w.podsByNode.without(b.tx, func(w *model.Workload) int { return byNode(w, old) })
+		s.workloads = s.workloads.without(b.tx, podNamed(old.Namespace, old.Name))
+		s.podsByNode = s.podsByNode.without(b.tx, func(w *model.Workload) int { return byNode(w, old) })
 	}
 	if now != nil {
-		w.workloads = w.workloads.with(b.tx, now)
+		s.workloads = s.workloads.with(b.tx, now)
 		if now.Node != "" {
-			w.podsByNode = w.podsByNode.with(b.tx, now)
+			s.podsByNode = s.podsByNode.with(b.tx, now)
 		}
 	}
 	return now

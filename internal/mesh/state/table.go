@@ -8,7 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// table is what a snapshot has of the model objects of one type: its indexes, by column.
+// table holds the model objects of one type: its indexes, by column.
 type table[T any] struct {
 	by    []index[*T]
 	owner *txn // may change the list of indexes in place
@@ -17,7 +17,8 @@ type table[T any] struct {
 // column is the place of an index in its table. The type parameter says of which table.
 type column[T any] uint8
 
-// keysOf appends the keys under which an object stands in an index. It is a function of the object alone.
+// keysOf appends the keys under which an object stands in an index. It is a function of the object
+// alone.
 type keysOf[T any] func(keys [][]byte, o *T) [][]byte
 
 // selector is a selector over workloads, with the object that has it.
@@ -26,17 +27,20 @@ type selector struct {
 	of     *model.Meta
 }
 
-// schema declares a table. All that is done with every table (create, swap, compose deltas) is derived from it.
+// schema declares a table. All that is done with every table (create, swap, compose deltas) is
+// derived from it.
 type schema[T any] struct {
-	// table and changes are where a Snapshot and a Delta have what there is of the type. Either may be nil.
+	// table and changes are where a Snapshot and a Delta have what there is of the type. Either may
+	// be nil.
 	table   func(*Snapshot) *table[T]
 	changes func(*Delta) *[]Pair[T]
 	// indexes are the keys of each index, by column.
 	indexes []keysOf[T]
-	// selectors appends those over workloads that an object has; nil if the type has none. SelectorsOf finds them.
+	// selectors appends those over workloads that an object has; nil if the type has none.
+	// SelectorsOf finds them.
 	selectors func(all []selector, o *T) []selector
-	// special does what cannot be said of the object alone, after its indexes are up to date. It returns the object as it is
-	// kept. It is nil for most types.
+	// special does what cannot be said of the object alone, after its indexes are up to date. It
+	// returns the object as it is kept. It is nil for most types.
 	special func(b *batch, old, now *T) *T
 }
 
@@ -55,51 +59,54 @@ func declare[T any, P object[T]](s schema[T]) anyTable { return &declared[T, P]{
 // anyTable is a schema, whatever the type.
 type anyTable interface {
 	// create makes the empty table of a first snapshot.
-	create(w *Snapshot, lookups *atomic.Uint64)
-	// swap puts an object in the place of another, nil is none. It returns false for objects of another type.
+	create(s *Snapshot, lookups *atomic.Uint64)
+	// swap puts an object in the place of another, nil is none. It returns false for objects of
+	// another type.
 	swap(b *batch, old, now model.Object) bool
-	// isEmpty tells that a delta has no object of the type.
+	// isEmpty reports whether a delta has no object of the type.
 	isEmpty(d *Delta) bool
 	// compose sets what differs from before the first delta to after the second one.
 	compose(both, first, second *Delta)
-	// changedSelectors appends the selectors over workloads of the objects in a delta, as they were and as they are.
+	// changedSelectors appends the selectors over workloads of the objects in a delta, as they were
+	// and as they are.
 	changedSelectors(d *Delta, found []model.Labels) []model.Labels
 }
 
-func (s *declared[T, P]) create(w *Snapshot, lookups *atomic.Uint64) {
-	if s.table == nil {
+func (t *declared[T, P]) create(s *Snapshot, lookups *atomic.Uint64) {
+	if t.table == nil {
 		return
 	}
-	t := s.table(w)
-	for range s.indexes {
-		t.by = append(t.by, newIndex[*T](lookups))
+	kept := t.table(s)
+	for range t.indexes {
+		kept.by = append(kept.by, newIndex[*T](lookups))
 	}
 }
 
-func (s *declared[T, P]) swap(b *batch, old, now model.Object) bool {
+func (t *declared[T, P]) swap(b *batch, old, now model.Object) bool {
 	was, _ := old.(P)
 	is, _ := now.(P)
 	if was == nil && is == nil {
 		return false
 	}
 	o, n := (*T)(was), (*T)(is)
-	if s.table != nil {
-		s.table(b.next).swap(b, s.indexes, Pair[T]{o, n})
+	if t.table != nil {
+		t.table(b.next).swap(b, t.indexes, Pair[T]{o, n})
 	}
-	if s.selectors != nil {
-		s.swapSelectors(b, o, n)
+	if t.selectors != nil {
+		t.swapSelectors(b, o, n)
 	}
-	if s.special != nil {
-		n = s.special(b, o, n)
+	if t.special != nil {
+		n = t.special(b, o, n)
 	}
-	if s.changes != nil {
-		list := s.changes(b.delta)
+	if t.changes != nil {
+		list := t.changes(b.delta)
 		*list = append(*list, Pair[T]{Old: o, New: n})
 	}
 	return true
 }
 
-// swap puts an object in the place of another in all indexes. A key that both have is set anew and never dropped.
+// swap puts an object in the place of another in all indexes. A key that both have is set anew and
+// never dropped.
 func (t *table[T]) swap(b *batch, indexes []keysOf[T], p Pair[T]) {
 	if t.owner != b.tx {
 		t.by, t.owner = slices.Clone(t.by), b.tx
@@ -123,43 +130,43 @@ func (t *table[T]) swap(b *batch, indexes []keysOf[T], p Pair[T]) {
 	}
 }
 
-// has tells whether a key leads to an object.
+// has reports whether a key leads to this very object.
 func has[T any](ix index[*T], key []byte, o *T) bool {
 	leaf, i, found := ix.entries.place(at[*T](key))
 	return found && leaf.values[i].value == o
 }
 
-func (s *declared[T, P]) swapSelectors(b *batch, old, now *T) {
+func (t *declared[T, P]) swapSelectors(b *batch, old, now *T) {
 	if old != nil {
-		for _, l := range s.selectors(nil, old) {
+		for _, l := range t.selectors(nil, old) {
 			b.next.selectors.drop(b.tx, l.key())
 		}
 	}
 	if now != nil {
-		for _, l := range s.selectors(nil, now) {
+		for _, l := range t.selectors(nil, now) {
 			b.next.selectors.put(b.tx, l.key(), l.labels)
 		}
 	}
 }
 
-func (s *declared[T, P]) isEmpty(d *Delta) bool { return s.changes == nil || len(*s.changes(d)) == 0 }
+func (t *declared[T, P]) isEmpty(d *Delta) bool { return t.changes == nil || len(*t.changes(d)) == 0 }
 
-func (s *declared[T, P]) compose(both, first, second *Delta) {
-	if s.changes != nil {
-		*s.changes(both) = composePairs[T, P](*s.changes(first), *s.changes(second))
+func (t *declared[T, P]) compose(both, first, second *Delta) {
+	if t.changes != nil {
+		*t.changes(both) = composePairs[T, P](*t.changes(first), *t.changes(second))
 	}
 }
 
-func (s *declared[T, P]) changedSelectors(d *Delta, found []model.Labels) []model.Labels {
-	if s.selectors == nil {
+func (t *declared[T, P]) changedSelectors(d *Delta, found []model.Labels) []model.Labels {
+	if t.selectors == nil {
 		return found
 	}
-	for _, p := range *s.changes(d) {
+	for _, p := range *t.changes(d) {
 		for _, o := range []*T{p.Old, p.New} {
 			if o == nil {
 				continue
 			}
-			for _, l := range s.selectors(nil, o) {
+			for _, l := range t.selectors(nil, o) {
 				found = append(found, l.labels)
 			}
 		}
@@ -171,13 +178,13 @@ func (s selector) key() []byte {
 	return join(s.labels.FirstPair(), s.labels.String(), string(s.of.Kind), s.of.Namespace, s.of.Name)
 }
 
-// one is the keys of an index in which each object stands once.
-func one[T any](key func(*T) []byte) keysOf[T] {
+// single makes the keys of an index with one entry for each object.
+func single[T any](key func(*T) []byte) keysOf[T] {
 	return func(keys [][]byte, o *T) [][]byte { return append(keys, key(o)) }
 }
 
-// some is the keys of an index in which an object stands once if it is of those that are meant.
-func some[T any](meant func(*T) bool, key func(*T) []byte) keysOf[T] {
+// filtered makes the keys of an index with one entry for each object that matches.
+func filtered[T any](meant func(*T) bool, key func(*T) []byte) keysOf[T] {
 	return func(keys [][]byte, o *T) [][]byte {
 		if !meant(o) {
 			return keys
@@ -186,8 +193,9 @@ func some[T any](meant func(*T) bool, key func(*T) []byte) keysOf[T] {
 	}
 }
 
-// eachOf is the keys of an index in which an object stands once for each of its names, in the order of claims to them.
-func eachOf[T any, N ~string](meta func(*T) *model.Meta, names func(*T) []N) keysOf[T] {
+// perName makes the keys of an index with one entry for each name of an object. Entries of one name
+// are in the total order.
+func perName[T any, N ~string](meta func(*T) *model.Meta, names func(*T) []N) keysOf[T] {
 	return func(keys [][]byte, o *T) [][]byte {
 		for _, name := range names(o) {
 			keys = append(keys, ordered(join(string(name)), meta(o), ""))
@@ -196,7 +204,7 @@ func eachOf[T any, N ~string](meta func(*T) *model.Meta, names func(*T) []N) key
 	}
 }
 
-// selects is the one selector of an object, unless it is empty and selects all.
+// selects returns the one selector of an object, none if it is empty and selects all.
 func selects[T any](of func(*T) (model.Labels, *model.Meta)) func([]selector, *T) []selector {
 	return func(all []selector, o *T) []selector {
 		labels, meta := of(o)

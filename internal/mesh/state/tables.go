@@ -2,15 +2,16 @@ package state
 
 import "github.com/lateen-mesh/lateen/internal/api/model"
 
-// The indexes of each table. The comments give the parts of the keys; "order" is the place in model.Meta.Compare.
+// The indexes of each table. The comments give the parts of the keys; "order" is the place in
+// model.Meta.Compare.
 const (
-	servicesByHost      column[model.Service] = iota // host, order
-	servicesByNamespace                              // namespace, host, order
-	servicesByPort                                   // port, kind of protocol, order
-	servicesByVIP                                    // address, port, order
-	servicesLoose                                    // port, kind of connection, order
-	servicesBySelector                               // namespace, first pair of the selector, order
-	servicesApart                                    // see apart.go
+	servicesByHost       column[model.Service] = iota // host, order
+	servicesByNamespace                               // namespace, host, order
+	servicesByPort                                    // port, kind of protocol, order
+	servicesByVIP                                     // address, port, order
+	servicesByPortMatch                               // port, kind of connection, order
+	servicesBySelector                                // namespace, first pair of the selector, order
+	servicesByDifference                              // see difference.go
 )
 
 const (
@@ -18,13 +19,13 @@ const (
 	virtualServicesByHost                                            // host, order
 	virtualServicesByGateway                                         // gateway, order
 	virtualServicesByDestination                                     // destination host, order
-	virtualServicesApart                                             // see apart.go
+	virtualServicesByDifference                                      // see difference.go
 )
 
 const (
 	destinationRulesByHost       column[model.DestinationRule] = iota // host, order
 	destinationRulesByCredential                                      // credential, order
-	destinationRulesApart                                             // see apart.go
+	destinationRulesByDifference                                      // see difference.go
 )
 
 const (
@@ -48,33 +49,38 @@ const (
 	slicesByNode                                    // node, namespace, slice
 )
 
-// tables are all model objects that a Snapshot keeps. A new type of object has a line here, a field in Snapshot and one in Delta.
+// tables are the model objects that a Snapshot keeps. A new type has a line here, a field in
+// Snapshot and one in Delta.
 var tables = []anyTable{
 	declare(schema[model.Service]{
-		table:   func(w *Snapshot) *table[model.Service] { return &w.services },
+		table:   func(s *Snapshot) *table[model.Service] { return &s.services },
 		changes: func(d *Delta) *[]Pair[model.Service] { return &d.Services },
 		special: swapHosts,
 		indexes: []keysOf[model.Service]{
-			servicesByHost: one(func(s *model.Service) []byte { return ordered(join(string(s.Host)), &s.Meta, "") }),
-			servicesByNamespace: one(func(s *model.Service) []byte {
-				return ordered(join(s.Namespace, string(s.Host)), &s.Meta, "")
+			servicesByHost: single(func(svc *model.Service) []byte { return ordered(join(string(svc.Host)), &svc.Meta, "") }),
+			servicesByNamespace: single(func(svc *model.Service) []byte {
+				return ordered(join(svc.Namespace, string(svc.Host)), &svc.Meta, "")
 			}),
-			servicesByPort:     portKeys,
-			servicesByVIP:      vipKeys,
-			servicesLoose:      looseKeys,
-			servicesBySelector: some(selectsPods, selectingKey),
-			servicesApart:      serviceApartKeys,
+			servicesByPort:       portKeys,
+			servicesByVIP:        vipKeys,
+			servicesByPortMatch:  portMatchKeys,
+			servicesBySelector:   filtered(selectsPods, selectingKey),
+			servicesByDifference: serviceDifferenceKeys,
 		},
 	}),
 	declare(schema[model.VirtualService]{
-		table:   func(w *Snapshot) *table[model.VirtualService] { return &w.virtualServices },
+		table:   func(s *Snapshot) *table[model.VirtualService] { return &s.virtualServices },
 		changes: func(d *Delta) *[]Pair[model.VirtualService] { return &d.VirtualServices },
 		indexes: []keysOf[model.VirtualService]{
-			virtualServicesByName:        one(func(v *model.VirtualService) []byte { return join(v.Namespace, v.Name) }),
-			virtualServicesByHost:        eachOf(virtualServiceMeta, func(v *model.VirtualService) []model.Host { return v.Hosts }),
-			virtualServicesByGateway:     eachOf(virtualServiceMeta, func(v *model.VirtualService) []string { return v.Gateways }),
-			virtualServicesByDestination: eachOf(virtualServiceMeta, DestinationHosts),
-			virtualServicesApart:         virtualServiceApartKeys,
+			virtualServicesByName: single(func(v *model.VirtualService) []byte { return join(v.Namespace, v.Name) }),
+			virtualServicesByHost: perName(
+				virtualServiceMeta, func(v *model.VirtualService) []model.Host { return v.Hosts },
+			),
+			virtualServicesByGateway: perName(
+				virtualServiceMeta, func(v *model.VirtualService) []string { return v.Gateways },
+			),
+			virtualServicesByDestination: perName(virtualServiceMeta, DestinationHosts),
+			virtualServicesByDifference:  virtualServiceDifferenceKeys,
 		},
 		selectors: func(all []selector, v *model.VirtualService) []selector {
 			for _, l := range sourceSelectors(v) {
@@ -84,74 +90,80 @@ var tables = []anyTable{
 		},
 	}),
 	declare(schema[model.DestinationRule]{
-		table:   func(w *Snapshot) *table[model.DestinationRule] { return &w.destinationRules },
+		table:   func(s *Snapshot) *table[model.DestinationRule] { return &s.destinationRules },
 		changes: func(d *Delta) *[]Pair[model.DestinationRule] { return &d.DestinationRules },
 		special: countSubsets,
 		indexes: []keysOf[model.DestinationRule]{
-			destinationRulesByHost:       one(func(r *model.DestinationRule) []byte { return ordered(join(string(r.Host)), &r.Meta, "") }),
-			destinationRulesByCredential: eachOf(func(r *model.DestinationRule) *model.Meta { return &r.Meta }, (*model.DestinationRule).Credentials),
-			destinationRulesApart:        destinationRuleApartKeys,
+			destinationRulesByHost: single(
+				func(r *model.DestinationRule) []byte { return ordered(join(string(r.Host)), &r.Meta, "") },
+			),
+			destinationRulesByCredential: perName(
+				func(r *model.DestinationRule) *model.Meta { return &r.Meta }, (*model.DestinationRule).Credentials,
+			),
+			destinationRulesByDifference: destinationRuleDifferenceKeys,
 		},
 		selectors: selects(func(r *model.DestinationRule) (model.Labels, *model.Meta) { return r.Selector, &r.Meta }),
 	}),
 	declare(schema[model.Gateway]{
-		table:   func(w *Snapshot) *table[model.Gateway] { return &w.gateways },
+		table:   func(s *Snapshot) *table[model.Gateway] { return &s.gateways },
 		changes: func(d *Delta) *[]Pair[model.Gateway] { return &d.Gateways },
 		indexes: []keysOf[model.Gateway]{
-			gatewaysInOrder:      one(func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
-			gatewaysByName:       one(func(g *model.Gateway) []byte { return join(g.Namespace + "/" + g.Name) }),
-			gatewaysByCredential: eachOf(func(g *model.Gateway) *model.Meta { return &g.Meta }, (*model.Gateway).Credentials),
-			gatewaysForwarding:   some((*model.Gateway).ForwardsAny, func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
+			gatewaysInOrder:      single(func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
+			gatewaysByName:       single(func(g *model.Gateway) []byte { return join(g.Namespace + "/" + g.Name) }),
+			gatewaysByCredential: perName(func(g *model.Gateway) *model.Meta { return &g.Meta }, (*model.Gateway).Credentials),
+			gatewaysForwarding: filtered(
+				(*model.Gateway).ForwardsAny, func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") },
+			),
 		},
 		selectors: selects(func(g *model.Gateway) (model.Labels, *model.Meta) { return g.Selector, &g.Meta }),
 	}),
 	declare(schema[model.Sidecar]{
-		table:   func(w *Snapshot) *table[model.Sidecar] { return &w.sidecars },
+		table:   func(s *Snapshot) *table[model.Sidecar] { return &s.sidecars },
 		changes: func(d *Delta) *[]Pair[model.Sidecar] { return &d.Sidecars },
 		indexes: []keysOf[model.Sidecar]{
-			sidecarsByNamespace: one(func(s *model.Sidecar) []byte { return ordered(join(s.Namespace), &s.Meta, "") }),
+			sidecarsByNamespace: single(func(s *model.Sidecar) []byte { return ordered(join(s.Namespace), &s.Meta, "") }),
 		},
 		selectors: selects(func(s *model.Sidecar) (model.Labels, *model.Meta) { return s.Selector, &s.Meta }),
 	}),
 	declare(schema[model.AuthorizationPolicy]{
-		table:   func(w *Snapshot) *table[model.AuthorizationPolicy] { return &w.authorizationPolicies },
+		table:   func(s *Snapshot) *table[model.AuthorizationPolicy] { return &s.authorizationPolicies },
 		changes: func(d *Delta) *[]Pair[model.AuthorizationPolicy] { return &d.AuthorizationPolicies },
 		indexes: []keysOf[model.AuthorizationPolicy]{
-			authorizationPoliciesByNamespace: one(func(p *model.AuthorizationPolicy) []byte {
+			authorizationPoliciesByNamespace: single(func(p *model.AuthorizationPolicy) []byte {
 				return ordered(join(p.Namespace), &p.Meta, "")
 			}),
 		},
 		selectors: selects(func(p *model.AuthorizationPolicy) (model.Labels, *model.Meta) { return p.Selector, &p.Meta }),
 	}),
 	declare(schema[model.PeerAuthentication]{
-		table:   func(w *Snapshot) *table[model.PeerAuthentication] { return &w.peerAuthentications },
+		table:   func(s *Snapshot) *table[model.PeerAuthentication] { return &s.peerAuthentications },
 		changes: func(d *Delta) *[]Pair[model.PeerAuthentication] { return &d.PeerAuthentications },
 		indexes: []keysOf[model.PeerAuthentication]{
-			peerAuthenticationsByNamespace: one(func(p *model.PeerAuthentication) []byte {
+			peerAuthenticationsByNamespace: single(func(p *model.PeerAuthentication) []byte {
 				return ordered(join(p.Namespace), &p.Meta, "")
 			}),
 		},
 		selectors: selects(func(p *model.PeerAuthentication) (model.Labels, *model.Meta) { return p.Selector, &p.Meta }),
 	}),
 	declare(schema[model.Credential]{
-		table:   func(w *Snapshot) *table[model.Credential] { return &w.credentials },
+		table:   func(s *Snapshot) *table[model.Credential] { return &s.credentials },
 		changes: func(d *Delta) *[]Pair[model.Credential] { return &d.Credentials },
 		indexes: []keysOf[model.Credential]{
-			credentialsByName: one(func(c *model.Credential) []byte { return join(c.Namespace, c.Name) }),
+			credentialsByName: single(func(c *model.Credential) []byte { return join(c.Namespace, c.Name) }),
 		},
 	}),
 	declare(schema[model.Node]{
-		table:   func(w *Snapshot) *table[model.Node] { return &w.nodes },
+		table:   func(s *Snapshot) *table[model.Node] { return &s.nodes },
 		changes: func(d *Delta) *[]Pair[model.Node] { return &d.Nodes },
 		indexes: []keysOf[model.Node]{
-			nodesByName: one(func(n *model.Node) []byte { return join(n.Name) }),
+			nodesByName: single(func(n *model.Node) []byte { return join(n.Name) }),
 		},
 	}),
 	declare(schema[model.WorkloadEntry]{
-		table:   func(w *Snapshot) *table[model.WorkloadEntry] { return &w.workloadEntries },
+		table:   func(s *Snapshot) *table[model.WorkloadEntry] { return &s.workloadEntries },
 		changes: func(d *Delta) *[]Pair[model.WorkloadEntry] { return &d.WorkloadEntries },
 		indexes: []keysOf[model.WorkloadEntry]{
-			workloadEntriesByName: one(func(e *model.WorkloadEntry) []byte { return join(e.Namespace, e.Name) }),
+			workloadEntriesByName: single(func(e *model.WorkloadEntry) []byte { return join(e.Namespace, e.Name) }),
 		},
 	}),
 	declare(schema[model.Workload]{
@@ -159,7 +171,7 @@ var tables = []anyTable{
 		special: swapWorkload,
 	}),
 	declare(schema[model.EndpointSlice]{
-		table:   func(w *Snapshot) *table[model.EndpointSlice] { return &w.slices },
+		table:   func(s *Snapshot) *table[model.EndpointSlice] { return &s.slices },
 		indexes: []keysOf[model.EndpointSlice]{slicesByPod: slicePodKeys, slicesByNode: sliceNodeKeys},
 		special: swapSlice,
 	}),

@@ -6,55 +6,56 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Where connections are intercepted, the address that they go to tells services apart, and not the port alone. Two indexes
 // are for that: services by virtual IP and port, and the others, "loose" ones, by port.
 
-// Loose is how the connections of a port are told apart if no virtual IP does.
-type Loose uint8
+// PortMatch is how the connections to a port are matched to a service if no virtual IP does.
+type PortMatch uint8
 
 const (
-	// LooseTLS are told apart by SNI.
-	LooseTLS Loose = iota
-	// LooseTCP are not: headless services, and ServiceEntries without addresses.
-	LooseTCP
-	// LooseRange are those of ServiceEntries with prefixes for addresses.
-	LooseRange
+	// MatchSNI is for TLS: SNI tells the services of a port apart.
+	MatchSNI PortMatch = iota
+	// MatchPort has the port alone: headless services, and ServiceEntries without addresses.
+	MatchPort
+	// MatchCIDR is for ServiceEntries with CIDR ranges for addresses.
+	MatchCIDR
 )
 
-// LooseKind tells whether and how a service is loose on a port. One with virtual IPs is not, but for its prefixes. Nor is an alias
-// where names do not tell: it would take everybody's connections to its port, wherever they go; who calls it has looked its name up.
-func LooseKind(s *model.Service, p model.ServicePort) (kind Loose, loose bool) {
-	vips := len(s.VIPs())
+// PortMatchOf returns how connections to a port of a service are matched without a virtual IP. It
+// returns false if virtual IPs match all of them. It also returns false for an alias without SNI:
+// the alias would take all connections to its port, whatever their destination, and clients that
+// call it have resolved its name.
+func PortMatchOf(svc *model.Service, p model.ServicePort) (kind PortMatch, loose bool) {
+	vips := len(svc.VIPs())
 	switch {
 	case p.Protocol.IsHTTP() || p.Protocol == model.UDP:
 		return 0, false
-	case vips < len(s.Addresses):
-		return LooseRange, true
+	case vips < len(svc.Addresses):
+		return MatchCIDR, true
 	case vips > 0:
 		return 0, false
 	case p.Protocol == model.TLS:
-		return LooseTLS, true
-	case s.IsAlias():
+		return MatchSNI, true
+	case svc.IsAlias():
 		return 0, false
 	}
-	return LooseTCP, true
+	return MatchPort, true
 }
 
-func vipKeys(keys [][]byte, s *model.Service) [][]byte {
-	for _, address := range s.VIPs() {
-		for _, p := range s.Ports {
+func vipKeys(keys [][]byte, svc *model.Service) [][]byte {
+	for _, address := range svc.VIPs() {
+		for _, p := range svc.Ports {
 			if p.Protocol != model.UDP {
-				keys = append(keys, ordered(vipPrefix(address, p.Port), &s.Meta, s.Host))
+				keys = append(keys, ordered(vipPrefix(address, p.Port), &svc.Meta, svc.Host))
 			}
 		}
 	}
 	return keys
 }
 
-func looseKeys(keys [][]byte, s *model.Service) [][]byte {
-	for _, p := range s.Ports {
-		if kind, loose := LooseKind(s, p); loose {
-			keys = append(keys, ordered(loosePrefix(p.Port, kind), &s.Meta, s.Host))
+func portMatchKeys(keys [][]byte, svc *model.Service) [][]byte {
+	for _, p := range svc.Ports {
+		if kind, loose := PortMatchOf(svc, p); loose {
+			keys = append(keys, ordered(portMatchPrefix(p.Port, kind), &svc.Meta, svc.Host))
 		}
 	}
 	return keys
@@ -64,6 +65,6 @@ func vipPrefix(address string, port uint16) []byte {
 	return binary.BigEndian.AppendUint16(join(address), port)
 }
 
-func loosePrefix(port uint16, kind Loose) []byte {
+func portMatchPrefix(port uint16, kind PortMatch) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, port), byte(kind))
 }

@@ -12,16 +12,18 @@ func (s *Snapshot) workloadEntriesIn(namespace string) iter.Seq[*model.WorkloadE
 	return s.workloadEntries.by[workloadEntriesByName].under(join(namespace))
 }
 
-// selectsEntries reports whether WorkloadEntries with the labels that a service selects are endpoints of it: of a Service with
-// virtual IPs, and of a ServiceEntry with resolution STATIC.
+// selectsEntries reports whether WorkloadEntries with the labels that a service selects are
+// endpoints of it: of a Service with virtual IPs, and of a ServiceEntry with resolution STATIC.
 func selectsEntries(s *model.Service) bool {
 	return s != nil && s.Resolution == model.EDS && !s.Selector.IsEmpty()
 }
 
-// joinEntries replaces what WorkloadEntries give to services that changed, and then what those that changed give.
+// joinEntries replaces what WorkloadEntries give to services that changed, and then what those that
+// changed give.
 func (j *joiner) joinEntries() {
 	for _, s := range j.b.delta.Services {
-		if selectsEntries(s.Old) && selectsEntries(s.New) && s.Old.Selector == s.New.Selector && slices.Equal(s.Old.Ports, s.New.Ports) {
+		if selectsEntries(s.Old) && selectsEntries(s.New) && s.Old.Selector == s.New.Selector &&
+			slices.Equal(s.Old.Ports, s.New.Ports) {
 			continue
 		}
 		for e := range j.before.workloadEntriesIn(s.Either().Namespace) {
@@ -58,7 +60,7 @@ func entryServes(s *model.Service, e *model.WorkloadEntry) *contribution {
 		return nil
 	}
 	c := contribution{service: serviceIDOf(s), contributor: "workloadentry/" + e.Name}
-	c.runsAs(e.Account)
+	c.addAccount(e.Account)
 	if e.Withheld {
 		return &c
 	}

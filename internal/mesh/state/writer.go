@@ -9,40 +9,41 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Update is what one source object is now: the model objects that it gives, none when it went away or gives nothing.
+// Update is the new state of one source object: its model objects, none if it is gone or has none.
 type Update struct {
 	Key      source.Key
 	Objects  []model.Object
 	Observed time.Time
 }
 
-// Writer takes the mesh from generation to generation, each a Snapshot. It is used by one goroutine.
+// Writer takes the mesh from generation to generation. One goroutine uses it.
 type Writer struct {
 	snapshot *Snapshot
-	// given are the model objects of each source object; those of Pods are in the snapshot under its name.
-	given map[source.Key][]model.Object
+	// objects are the model objects of each source object; those of Pods are in the snapshot under
+	// its name.
+	objects map[source.Key][]model.Object
 }
 
 // NewWriter starts with an empty snapshot at generation 0.
 func NewWriter() *Writer { return newWriter(nil) }
 
-// NewCountingWriter is NewWriter for tests: Snapshot.Lookups counts what is looked at. That no question
-// costs more in a larger mesh is a promise, and tests hold the snapshots to it.
+// NewCountingWriter is NewWriter for tests: Snapshot.Lookups counts what is looked at. That no
+// question costs more in a larger mesh is a promise, and tests hold the snapshots to it.
 func NewCountingWriter() *Writer { return newWriter(&atomic.Uint64{}) }
 
 func newWriter(lookups *atomic.Uint64) *Writer {
-	return &Writer{snapshot: emptySnapshot(lookups), given: map[source.Key][]model.Object{}}
+	return &Writer{snapshot: emptySnapshot(lookups), objects: map[source.Key][]model.Object{}}
 }
 
 // Snapshot is the present generation.
 func (w *Writer) Snapshot() *Snapshot { return w.snapshot }
 
-// Apply makes a batch of updates in one step; of several of one object the last one counts. When nothing changes, the snapshot
-// stays the same pointer and the Delta is empty.
+// Apply applies a batch of updates as one generation. The last of several updates of one object
+// counts. When nothing changes, it returns the same snapshot and an empty Delta.
 func (w *Writer) Apply(updates []Update) (*Snapshot, *Delta) {
 	b := newBatch(w.snapshot)
 	for _, u := range lastOfEach(updates) {
-		kept, changed := b.replace(w.gave(u.Key), u.Objects)
+		kept, changed := b.replace(w.objectsOf(u.Key), u.Objects)
 		if changed {
 			b.delta.Changed = append(b.delta.Changed, u.Key)
 			if b.delta.Observed.IsZero() || u.Observed.Before(b.delta.Observed) {
@@ -57,10 +58,10 @@ func (w *Writer) Apply(updates []Update) (*Snapshot, *Delta) {
 	return next, b.delta
 }
 
-// gave is what a source object gave so far.
-func (w *Writer) gave(k source.Key) []model.Object {
+// objectsOf returns the present model objects of a source object.
+func (w *Writer) objectsOf(k source.Key) []model.Object {
 	if k.Kind != kinds.Pod {
-		return w.given[k]
+		return w.objects[k]
 	}
 	if pod := w.snapshot.Workload(k.Namespace, k.Name); pod != nil {
 		return []model.Object{pod}
@@ -68,7 +69,8 @@ func (w *Writer) gave(k source.Key) []model.Object {
 	return nil
 }
 
-// LatestUpdates keeps one update of each object: the last one, in the place of the first, observed when the first was.
+// LatestUpdates keeps one update of each object: the last one, in the place of the first, observed
+// when the first was.
 type LatestUpdates struct {
 	at      map[source.Key]int
 	updates []Update
@@ -105,19 +107,19 @@ func lastOfEach(updates []Update) []Update {
 	return last.updates
 }
 
-// remember keeps what an object gave, with the pointers that are in the snapshot.
+// remember keeps the model objects of a source object, with the pointers that are in the snapshot.
 func (w *Writer) remember(k source.Key, gave []model.Object) {
 	switch {
 	case k.Kind == kinds.Pod:
 	case len(gave) == 0:
-		delete(w.given, k)
+		delete(w.objects, k)
 	default:
-		w.given[k] = gave
+		w.objects[k] = gave
 	}
 }
 
-// identity tells apart the model objects that one source object gives: hosts of a ServiceEntry, and the VirtualServices that stand
-// for an Ingress beside its one Gateway.
+// identity tells the model objects of one source object apart: the hosts of a ServiceEntry, and the
+// VirtualServices beside the one Gateway of an Ingress.
 func identity(o model.Object) string {
 	switch o := o.(type) {
 	case *model.Service:

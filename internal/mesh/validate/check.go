@@ -8,32 +8,31 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Checker checks objects against each other, generation by generation, and sets what it finds in a
-// ProblemStore. It is used by one goroutine.
+// Checker checks objects against each other, generation by generation, and sets its findings in a
+// ProblemStore. One goroutine uses it.
 type Checker struct {
 	store *ProblemStore
 
-	// lost are VirtualServices with a destination that does not exist, by namespace: what they are
-	// told to try instead depends on the services of their namespace.
-	lost map[string]map[source.Key]bool
-	// ways are where the workloads of Gateways run.
-	ways ways
+	// unresolved are the VirtualServices with a destination that does not exist, by namespace: the
+	// hosts that their problem suggests depend on the services of the namespace.
+	unresolved map[string]map[source.Key]bool
+	// placements are where the workloads of Gateways run.
+	placements placements
 }
 
 // NewChecker makes a Checker for a mesh that is empty yet.
 func NewChecker(store *ProblemStore) *Checker {
-	return &Checker{store: store, lost: map[string]map[source.Key]bool{}, ways: ways{}}
+	return &Checker{store: store, unresolved: map[string]map[source.Key]bool{}, placements: placements{}}
 }
 
-// Check checks again what objects say about each other where the delta could have changed it. Its
-// cost follows the delta, not the mesh. What it finds stands in the store, and is told with the
-// next ProblemStore.Publish.
-func (c *Checker) Check(w *state.Snapshot, d *state.Delta) {
-	c.checkRelations(w, d)
-	c.checkServices(w, d)
-	c.checkShadowed(w, d)
-	c.checkShortNames(w, d)
-	c.checkCredentials(w, d)
+// Check repeats the checks that the delta may have changed. The cost follows the delta, not the
+// mesh. The findings are published with the next ProblemStore.Publish.
+func (c *Checker) Check(snap *state.Snapshot, d *state.Delta) {
+	c.checkRelations(snap, d)
+	c.checkServices(snap, d)
+	c.checkShadowed(snap, d)
+	c.checkShortNames(snap, d)
+	c.checkCredentials(snap, d)
 }
 
 // winner is the first service that claims a host, nil if none does.

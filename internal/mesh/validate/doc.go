@@ -1,12 +1,13 @@
-// Package validate checks what objects say about each other, and keeps every problem that stands.
+// Package validate checks objects against each other and keeps every current problem.
 //
 //	Snapshot, Delta ─► Checker.Check ─► ProblemStore ◄─ Report, SetIngest, Conflicts
 //
-// Sources report what they could not read, the conversion sets what it refused, and views tell conflicts.
+// Sources report what they could not read, the conversion what it refused, and compile what
+// conflicts.
 //
 // A VirtualService names a Gateway that does not exist, two objects claim one host, a Secret of a
-// Gateway is missing: no object shows that by itself, so ingest cannot. A check costs what the
-// Delta holds.
+// Gateway is missing: no object shows that by itself, so the conversion cannot report it. The cost
+// of a check follows the Delta.
 //
 // It may import api/kinds, source, model and mesh/state.
 package validate

@@ -15,23 +15,23 @@ const routes = "routes"
 
 // checkRelations checks the VirtualServices that the delta may concern: destinations that no
 // service or subset answers to, and gateways that do not exist.
-func (c *Checker) checkRelations(w *state.Snapshot, d *state.Delta) {
+func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 	dirty := map[*model.VirtualService]bool{}
 	for _, p := range d.VirtualServices {
 		if p.New == nil {
 			c.store.setRelation(routesOf(p.Old), nil)
-			c.lose(p.Old, false)
+			c.setUnresolved(p.Old, false)
 			continue
 		}
 		dirty[p.New] = true
 	}
 	for _, h := range hostsNamed(d) {
-		for host := range w.HostsUnder(h) {
-			for v := range w.VirtualServicesTo(host) {
+		for host := range snap.HostsUnder(h) {
+			for v := range snap.VirtualServicesTo(host) {
 				dirty[v] = true
 			}
 		}
-		for v := range w.VirtualServicesTo(h) {
+		for v := range snap.VirtualServicesTo(h) {
 			dirty[v] = true
 		}
 	}
@@ -40,21 +40,23 @@ func (c *Checker) checkRelations(w *state.Snapshot, d *state.Delta) {
 			if g == nil {
 				continue
 			}
-			for v := range w.VirtualServicesAt(g.Namespace + "/" + g.Name) {
+			for v := range snap.VirtualServicesAt(g.Namespace + "/" + g.Name) {
 				dirty[v] = true
 			}
 		}
 	}
-	c.addLost(w, d, dirty)
+	c.addUnresolved(snap, d, dirty)
 	for v := range dirty {
-		c.store.setRelation(routesOf(v), checkVirtualService(w, v))
-		c.lose(v, slices.ContainsFunc(state.DestinationHosts(v), func(h model.Host) bool { return winner(w.Claims(h)) == nil }))
+		c.store.setRelation(routesOf(v), checkVirtualService(snap, v))
+		c.setUnresolved(v, slices.ContainsFunc(
+			state.DestinationHosts(v), func(h model.Host) bool { return winner(snap.Claims(h)) == nil },
+		))
 	}
 }
 
-// addLost adds the VirtualServices with a destination that does not exist, in namespaces where a
-// service came or went: what they are told to try instead may be another now.
-func (c *Checker) addLost(w *state.Snapshot, d *state.Delta, dirty map[*model.VirtualService]bool) {
+// addUnresolved adds the VirtualServices with a missing destination, in namespaces where a service
+// came or went: the hosts that their problem suggests may have changed.
+func (c *Checker) addUnresolved(snap *state.Snapshot, d *state.Delta, dirty map[*model.VirtualService]bool) {
 	for _, p := range d.Services {
 		if p.Old != nil && p.New != nil {
 			continue
@@ -63,16 +65,16 @@ func (c *Checker) addLost(w *state.Snapshot, d *state.Delta, dirty map[*model.Vi
 		if s == nil {
 			s = p.New
 		}
-		for k := range c.lost[s.Namespace] {
-			if v := w.VirtualService(k.Namespace, k.Name); v != nil {
+		for k := range c.unresolved[s.Namespace] {
+			if v := snap.VirtualService(k.Namespace, k.Name); v != nil {
 				dirty[v] = true
 			}
 		}
 	}
 }
 
-// routesOf names what is said of a VirtualService's routes: of several that stand for one Ingress
-// each has its own say.
+// routesOf names the findings about a VirtualService's routes. Several VirtualServices of one
+// Ingress have one each.
 func routesOf(v *model.VirtualService) relation {
 	if v.Owner != "" {
 		return relation{v.Key(), routes + " " + v.Name}
@@ -80,20 +82,20 @@ func routesOf(v *model.VirtualService) relation {
 	return relation{v.Key(), routes}
 }
 
-// lose remembers whether a VirtualService has a destination that does not exist.
-func (c *Checker) lose(v *model.VirtualService, lost bool) {
+// setUnresolved remembers whether a VirtualService has a destination that does not exist.
+func (c *Checker) setUnresolved(v *model.VirtualService, lost bool) {
 	k := source.Key{Kind: v.Kind, Namespace: v.Namespace, Name: v.Name}
-	in := c.lost[k.Namespace]
+	in := c.unresolved[k.Namespace]
 	switch {
 	case !lost:
 		delete(in, k)
 	case in == nil:
-		c.lost[k.Namespace] = map[source.Key]bool{k: true}
+		c.unresolved[k.Namespace] = map[source.Key]bool{k: true}
 	default:
 		in[k] = true
 	}
 	if !lost && len(in) == 0 {
-		delete(c.lost, k.Namespace)
+		delete(c.unresolved, k.Namespace)
 	}
 }
 
@@ -118,11 +120,11 @@ func hostsNamed(d *state.Delta) []model.Host {
 	return slices.Compact(hosts)
 }
 
-func checkVirtualService(w *state.Snapshot, v *model.VirtualService) []source.Problem {
+func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source.Problem {
 	var problems []source.Problem
 	add := func(p source.Problem) { problems = append(problems, p) }
 	for i, g := range v.Gateways {
-		if g != model.Mesh && w.Gateway(g) == nil {
+		if g != model.Mesh && snap.Gateway(g) == nil {
 			add(source.Problem{
 				Severity: source.Warning, Path: fmt.Sprintf("spec.gateways[%d]", i), Value: g,
 				Message: "there is no such Gateway", Want: "the namespace/name of a Gateway, or \"mesh\"",
@@ -135,41 +137,48 @@ func checkVirtualService(w *state.Snapshot, v *model.VirtualService) []source.Pr
 			if v.Owner != "" {
 				at = "spec.rules.http.paths.backend.service" // of an Ingress
 			}
-			problems = append(problems, checkDestination(w, v, d, at)...)
+			problems = append(problems, checkDestination(snap, v, d, at)...)
 		}
 		for j, m := range r.Mirrors {
-			problems = append(problems, checkDestination(w, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...)
+			problems = append(
+				problems, checkDestination(snap, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...,
+			)
 		}
 	}
 	for i, r := range v.TLS {
 		for j, d := range r.Destinations {
-			problems = append(problems, checkDestination(w, v, d, fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j))...)
+			problems = append(problems, checkDestination(snap, v, d, fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j))...)
 		}
 	}
 	for i, r := range v.TCP {
 		for j, d := range r.Destinations {
-			problems = append(problems, checkDestination(w, v, d, fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j))...)
+			problems = append(problems, checkDestination(snap, v, d, fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j))...)
 		}
 	}
 	return problems
 }
 
-func checkDestination(w *state.Snapshot, v *model.VirtualService, d model.Destination, path string) []source.Problem {
+func checkDestination(
+	snap *state.Snapshot, v *model.VirtualService, d model.Destination, path string,
+) []source.Problem {
 	if d.Host == "" {
 		return nil // ingest said so
 	}
-	s := winner(w.Claims(d.Host))
+	s := winner(snap.Claims(d.Host))
 	if s == nil {
 		return []source.Problem{{
 			Severity: source.Error, Path: path + ".host", Value: string(d.Host),
-			Message: "no Service or ServiceEntry has this host; requests are answered with 503", Want: nearestHosts(w, v, d.Host),
+			Message: "no Service or ServiceEntry has this host; requests are answered with 503",
+			Want:    nearestHosts(snap, v, d.Host),
 		}}
 	}
 	var problems []source.Problem
 	if d.PortName != "" && !slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Name == d.PortName }) {
 		problems = append(problems, source.Problem{
 			Severity: source.Error, Path: path + ".port.name", Value: d.PortName,
-			Message: fmt.Sprintf("%s has no port of this name; requests are answered with 503", s.Key()), Want: "the name of one of its ports",
+			Message: fmt.Sprintf(
+				"%s has no port of this name; requests are answered with 503", s.Key(),
+			), Want: "the name of one of its ports",
 		})
 	}
 	if d.Port != 0 {
@@ -181,15 +190,15 @@ func checkDestination(w *state.Snapshot, v *model.VirtualService, d model.Destin
 		}
 	}
 	if d.Subset != "" {
-		problems = append(problems, checkSubset(w, d, path)...)
+		problems = append(problems, checkSubset(snap, d, path)...)
 	}
 	return problems
 }
 
-func checkSubset(w *state.Snapshot, d model.Destination, path string) []source.Problem {
+func checkSubset(snap *state.Snapshot, d model.Destination, path string) []source.Problem {
 	var known []string
 	for pattern := range d.Host.Patterns() {
-		for r := range w.DestinationRulesOf(pattern) {
+		for r := range snap.DestinationRulesOf(pattern) {
 			if _, ok := r.Subset(d.Subset); ok {
 				return nil
 			}
@@ -205,7 +214,9 @@ func checkSubset(w *state.Snapshot, d model.Destination, path string) []source.P
 	}
 	return []source.Problem{{
 		Severity: source.Error, Path: path + ".subset", Value: d.Subset,
-		Message: fmt.Sprintf("no DestinationRule defines this subset of %s; requests are answered with 503", d.Host), Want: want,
+		Message: fmt.Sprintf(
+			"no DestinationRule defines this subset of %s; requests are answered with 503", d.Host,
+		), Want: want,
 	}}
 }
 
@@ -218,10 +229,10 @@ func ports(s *model.Service) string {
 }
 
 // nearestHosts suggests hosts of the same namespace, or with the same first label elsewhere.
-func nearestHosts(w *state.Snapshot, v *model.VirtualService, h model.Host) string {
+func nearestHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) string {
 	first, _, _ := strings.Cut(string(h), ".")
 	var near []string
-	for s := range w.ServicesIn(v.Namespace) {
+	for s := range snap.ServicesIn(v.Namespace) {
 		if name, _, _ := strings.Cut(string(s.Host), "."); strings.HasPrefix(name, first) || strings.HasPrefix(first, name) {
 			near = append(near, string(s.Host))
 		}
@@ -233,7 +244,7 @@ func nearestHosts(w *state.Snapshot, v *model.VirtualService, h model.Host) stri
 }
 
 // checkServices reports hosts that two objects claim where only one can have them.
-func (c *Checker) checkServices(w *state.Snapshot, d *state.Delta) {
+func (c *Checker) checkServices(snap *state.Snapshot, d *state.Delta) {
 	for _, p := range d.Services {
 		if p.New == nil {
 			c.store.setRelation(relation{p.Old.Key(), string(p.Old.Host)}, nil)
@@ -245,7 +256,7 @@ func (c *Checker) checkServices(w *state.Snapshot, d *state.Delta) {
 				continue
 			}
 			var first *model.Service
-			for claim := range w.Claims(s.Host) {
+			for claim := range snap.Claims(s.Host) {
 				if first == nil {
 					first = claim
 					c.store.setRelation(relation{claim.Key(), string(claim.Host)}, nil)

@@ -43,12 +43,16 @@ func gone(u state.Update) state.Update { return state.Update{Key: u.Key} }
 
 func kubeService(namespace, name string) state.Update {
 	m := meta(kinds.Service, namespace, name)
-	return update(&model.Service{Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
+	return update(&model.Service{Meta: m, Host: model.Resolve(
+		name, namespace, "cluster.local",
+	), Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}}}, m)
 }
 
 func virtualService(subset string) state.Update {
 	m := meta(kinds.VirtualService, "default", "v")
-	return update(&model.VirtualService{Meta: m, Hosts: []model.Host{"a.default.svc.cluster.local"}, Gateways: []string{"default/gw"}, HTTP: []*model.HTTPRoute{
+	return update(&model.VirtualService{Meta: m, Hosts: []model.Host{
+		"a.default.svc.cluster.local",
+	}, Gateways: []string{"default/gw"}, HTTP: []*model.HTTPRoute{
 		{Destinations: []model.Destination{{Host: "a.default.svc.cluster.local", Subset: subset}}},
 	}}, m)
 }
@@ -73,7 +77,8 @@ func TestRelationsAreChecked(t *testing.T) {
 		return texts
 	}
 	require.Equal(t, []string{
-		"spec.http[0].route[0].destination.host = a.default.svc.cluster.local: the name of a Service in namespace default, or a fully qualified host",
+		"spec.http[0].route[0].destination.host = a.default.svc.cluster.local: " +
+			"the name of a Service in namespace default, or a fully qualified host",
 		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
 	}, apply(virtualService("v3")))
 	require.Equal(t, []string{

@@ -21,13 +21,19 @@ func TestWhatIsShadowedIsTold(t *testing.T) {
 	}
 	routes := func(name string, gateway string, hosts ...model.Host) state.Update {
 		m := meta(kinds.VirtualService, "default", name)
-		return update(&model.VirtualService{Meta: m, Hosts: hosts, Gateways: []string{gateway}, ExportTo: model.Exports{All: true}}, m)
+		return update(&model.VirtualService{
+			Meta: m, Hosts: hosts, Gateways: []string{gateway}, ExportTo: model.Exports{All: true},
+		}, m)
 	}
 	ruleFor := func(name string, host model.Host) state.Update {
 		m := meta(kinds.DestinationRule, "default", name)
-		return update(&model.DestinationRule{Meta: m, Host: host, Policy: &model.TrafficPolicy{}, Subsets: []model.Subset{{Name: name}, {Name: "v1"}}}, m)
+		return update(&model.DestinationRule{
+			Meta: m, Host: host, Policy: &model.TrafficPolicy{}, Subsets: []model.Subset{{Name: name}, {Name: "v1"}},
+		}, m)
 	}
-	require.Empty(t, told(routes("b", model.Mesh, "x.test", "y.test"), routes("c", model.Mesh, "z.test"), ruleFor("s", "x.test")))
+	require.Empty(t, told(
+		routes("b", model.Mesh, "x.test", "y.test"), routes("c", model.Mesh, "z.test"), ruleFor("s", "x.test"),
+	))
 	require.Equal(t, []string{"c spec.hosts y.test"}, told(routes("c", model.Mesh, "y.test", "z.test")))
 	require.Equal(t, []string{"b spec.hosts y.test", "c spec.hosts y.test"}, told(routes("a", model.Mesh, "y.test")))
 	require.Empty(t, told(routes("c", model.Mesh, "z.test"), gone(routes("a", model.Mesh))))

@@ -8,10 +8,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// ProblemStore keeps every problem that stands now: what sources could not read, what ingest
-// refused, what objects say about each other, and what views see contested. A problem goes as soon
-// as its cause does. A change costs the problems that it touches, however many stand. Writers are
-// the loop and the sources; readers get a list that does not change.
+// ProblemStore keeps every current problem: unreadable files from sources, refused fields from the
+// conversion, findings of the Checker, and conflicts from compile. A problem disappears with its
+// cause. The cost of a change follows the problems that it touches. The loop and the sources write;
+// readers get a list that does not change.
 type ProblemStore struct {
 	mu       sync.Mutex
 	tally    *source.Tally
@@ -39,7 +39,7 @@ func NewProblemStore(logger *slog.Logger, changed func(appeared, mended []source
 	}
 }
 
-// Problems are those that stand, in a fixed order.
+// Problems returns all current problems, sorted.
 func (st *ProblemStore) Problems() []source.Problem {
 	if s := st.listed.Load(); s != nil {
 		return *s
@@ -66,7 +66,7 @@ func (st *ProblemStore) HasNewErrors() bool {
 	return st.tally.HasUnflushed(source.Error)
 }
 
-// Conflicts takes what views see contested that they did not before, and what no longer.
+// Conflicts takes the conflicts that compile sees now and did not before, and those that are gone.
 func (st *ProblemStore) Conflicts(appeared, mended []source.Problem) {
 	st.mu.Lock()
 	for _, p := range mended {
@@ -89,8 +89,8 @@ func (st *ProblemStore) Conflicts(appeared, mended []source.Problem) {
 	st.Publish()
 }
 
-// NoteOrigin notes where an object stands, or that it is gone. What views see contested about one
-// that is gone goes at once: they are told later.
+// NoteOrigin notes the file and line of an object, or that it is gone. Conflicts of an object that
+// is gone disappear at once, because compile reports them later.
 func (st *ProblemStore) NoteOrigin(c source.Change) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -234,7 +234,7 @@ func (st *ProblemStore) placed(p source.Problem, k source.Key) source.Problem {
 	return p
 }
 
-// Publish tells what has appeared and what was mended since the last time.
+// Publish logs and reports the problems that appeared or were mended since the last call.
 func (st *ProblemStore) Publish() {
 	st.mu.Lock()
 	appeared, mended := st.tally.Flush()

@@ -13,11 +13,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
-// dumbSnapshot answers what a Snapshot answers, by looking at all objects each time.
-type dumbSnapshot struct{ objects []model.Object }
+// naiveSnapshot answers what a Snapshot answers, by looking at all objects each time.
+type naiveSnapshot struct{ objects []model.Object }
 
-func dumbSnapshotOf(present []meshlife.Update) dumbSnapshot {
-	var d dumbSnapshot
+func dumbSnapshotOf(present []meshlife.Update) naiveSnapshot {
+	var d naiveSnapshot
 	for _, u := range present {
 		d.objects = append(d.objects, u.Objects...)
 	}
@@ -25,7 +25,7 @@ func dumbSnapshotOf(present []meshlife.Update) dumbSnapshot {
 }
 
 // of are all objects of a type that fit, in the total order of conflicts.
-func of[T any](d dumbSnapshot, fits func(*T) bool) []*T {
+func of[T any](d naiveSnapshot, fits func(*T) bool) []*T {
 	var found []*T
 	for _, o := range d.objects {
 		if t, ok := any(o).(*T); ok && fits(t) {
@@ -40,7 +40,7 @@ func of[T any](d dumbSnapshot, fits func(*T) bool) []*T {
 
 func all[T any](*T) bool { return true }
 
-func (d dumbSnapshot) mesh() model.MeshConfig {
+func (d naiveSnapshot) mesh() model.MeshConfig {
 	for _, m := range of(d, all[model.MeshConfig]) {
 		return *m
 	}
@@ -52,17 +52,18 @@ func names[T any](list []*T) []string {
 	out := []string{}
 	for _, o := range list {
 		name := meshlife.MetaOf(any(o).(model.Object)).Key().String()
-		if s, ok := any(o).(*model.Service); ok {
-			name += " " + string(s.Host)
+		if svc, ok := any(o).(*model.Service); ok {
+			name += " " + string(svc.Host)
 		}
 		out = append(out, fmt.Sprintf("%s %x", name, model.Fingerprint(o)))
 	}
 	return out
 }
 
-// endpoints are those of a service as people would say it, from each slice, or of a ServiceEntry from its list and each pod
-// that it selects; what several say of one endpoint, the first by name says.
-func (d dumbSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
+// endpoints are those of a service as people would say it, from each slice, or of a ServiceEntry
+// from its list and each pod that it selects; what several say of one endpoint, the first by name
+// says.
+func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 	type claim struct {
 		by       string
 		endpoint model.Endpoint
@@ -83,12 +84,12 @@ func (d dumbSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 			}
 		}
 	}
-	for _, s := range of(d, func(s *model.Service) bool { return dumbID(s) == id }) {
-		for _, e := range s.Endpoints {
+	for _, svc := range of(d, func(svc *model.Service) bool { return dumbID(svc) == id }) {
+		for _, e := range svc.Endpoints {
 			add("entry", e)
 		}
-		for _, e := range d.entriesOf(s) {
-			for _, p := range s.Ports {
+		for _, e := range d.entriesOf(svc) {
+			for _, p := range svc.Ports {
 				if port := dumbPort(p, e); port != 0 && !e.Withheld {
 					add("workloadentry/"+e.Name, model.Endpoint{
 						Address: e.Address, Port: port, PortName: p.Name, Health: e.Health, Weight: e.Weight, Labels: e.Labels,
@@ -97,12 +98,12 @@ func (d dumbSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 				}
 			}
 		}
-		if s.Kind != kinds.ServiceEntry || s.Selector.IsEmpty() {
+		if svc.Kind != kinds.ServiceEntry || svc.Selector.IsEmpty() {
 			continue
 		}
 		for _, w := range pods {
-			if s.Selector.Selects(w.Labels) {
-				for _, p := range s.Ports {
+			if svc.Selector.Selects(w.Labels) {
+				for _, p := range svc.Ports {
 					add("pod/"+w.Name, d.selectedEndpoint(p, w))
 				}
 			}
@@ -115,8 +116,9 @@ func (d dumbSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 	return out
 }
 
-// accounts are those of the endpoints of a service, and of the pods that are beside them in its slices; sorted.
-func (d dumbSnapshot) accounts(id serviceID) []string {
+// accounts are those of the endpoints of a service, and of the pods that are beside them in its
+// slices; sorted.
+func (d naiveSnapshot) accounts(id serviceID) []string {
 	found := map[string]bool{}
 	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
 	ofPod := func(name string) {
@@ -132,15 +134,15 @@ func (d dumbSnapshot) accounts(id serviceID) []string {
 			ofPod(name)
 		}
 	}
-	for _, s := range of(d, func(s *model.Service) bool { return dumbID(s) == id }) {
-		for _, e := range s.Endpoints {
+	for _, svc := range of(d, func(svc *model.Service) bool { return dumbID(svc) == id }) {
+		for _, e := range svc.Endpoints {
 			found[e.Account] = e.Account != ""
 		}
-		for _, e := range d.entriesOf(s) {
+		for _, e := range d.entriesOf(svc) {
 			found[e.Account] = found[e.Account] || e.Account != ""
 		}
 		for _, w := range pods {
-			if s.Kind == kinds.ServiceEntry && !s.Selector.IsEmpty() && s.Selector.Selects(w.Labels) {
+			if svc.Kind == kinds.ServiceEntry && !svc.Selector.IsEmpty() && svc.Selector.Selects(w.Labels) {
 				ofPod(w.Name)
 			}
 		}
@@ -150,7 +152,7 @@ func (d dumbSnapshot) accounts(id serviceID) []string {
 }
 
 // entriesOf are the WorkloadEntries that serve a service.
-func (d dumbSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
+func (d naiveSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
 	if s.Selector.IsEmpty() || s.Resolution != model.EDS {
 		return nil
 	}
@@ -164,22 +166,22 @@ func dumbPort(p model.ServicePort, e *model.WorkloadEntry) uint16 {
 	return cmp.Or(e.Ports.Number(p.Name), p.Target)
 }
 
-func dumbID(s *model.Service) serviceID {
-	if s.Kind == kinds.ServiceEntry {
-		return serviceID{host: s.Host, namespace: s.Namespace, entry: s.Name}
+func dumbID(svc *model.Service) serviceID {
+	if svc.Kind == kinds.ServiceEntry {
+		return serviceID{host: svc.Host, namespace: svc.Namespace, entry: svc.Name}
 	}
-	return serviceID{host: s.Host, namespace: s.Namespace}
+	return serviceID{host: svc.Host, namespace: svc.Namespace}
 }
 
-func dumbServiceOf(d dumbSnapshot, s *model.EndpointSlice) serviceID {
+func dumbServiceOf(d naiveSnapshot, s *model.EndpointSlice) serviceID {
 	return serviceID{host: model.Host(s.Service + "." + s.Namespace + ".svc." + d.mesh().Domain), namespace: s.Namespace}
 }
 
 // withEndpoints are all services that may have some, be there such a Service or not.
-func (d dumbSnapshot) withEndpoints() map[serviceID]bool {
+func (d naiveSnapshot) withEndpoints() map[serviceID]bool {
 	ids := map[serviceID]bool{}
-	for _, s := range of(d, all[model.Service]) {
-		ids[dumbID(s)] = true
+	for _, svc := range of(d, all[model.Service]) {
+		ids[dumbID(svc)] = true
 	}
 	for _, s := range of(d, all[model.EndpointSlice]) {
 		ids[dumbServiceOf(d, s)] = true
@@ -187,7 +189,7 @@ func (d dumbSnapshot) withEndpoints() map[serviceID]bool {
 	return ids
 }
 
-func (d dumbSnapshot) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
+func (d naiveSnapshot) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
 	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
 	if h.Pod == "" {
 		e.Locality = cmp.Or(d.standing(e.Node), model.Locality{Zone: h.Zone})
@@ -211,30 +213,32 @@ func (d dumbSnapshot) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (
 	return e, false
 }
 
-func (d dumbSnapshot) localityOf(w *model.Workload) model.Locality {
+func (d naiveSnapshot) localityOf(w *model.Workload) model.Locality {
 	return cmp.Or(w.Locality, d.standing(w.Node))
 }
 
 // standing is where a node stands.
-func (d dumbSnapshot) standing(node string) model.Locality {
+func (d naiveSnapshot) standing(node string) model.Locality {
 	for _, n := range of(d, func(n *model.Node) bool { return n.Name == node }) {
 		return n.Locality
 	}
 	return model.Locality{}
 }
 
-func (d dumbSnapshot) selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
+func (d naiveSnapshot) selectedEndpoint(p model.ServicePort, w *model.Workload) model.Endpoint {
 	return model.Endpoint{
-		Address: w.Addresses[0], Port: cmp.Or(p.Target, w.Ports.Number(p.TargetName), p.Port), PortName: p.Name, Labels: w.Labels,
+		Address: w.Addresses[0], Port: cmp.Or(
+			p.Target, w.Ports.Number(p.TargetName), p.Port,
+		), PortName: p.Name, Labels: w.Labels,
 		Locality: d.localityOf(w), Workload: w.Namespace + "/" + w.Name, Node: w.Node,
 	}
 }
 
 // hostsNamed are all hosts that objects name anywhere, and one that none does.
-func (d dumbSnapshot) hostsNamed() []model.Host {
+func (d naiveSnapshot) hostsNamed() []model.Host {
 	hosts := map[model.Host]bool{"nobody.example.com": true}
-	for _, s := range of(d, all[model.Service]) {
-		hosts[s.Host] = true
+	for _, svc := range of(d, all[model.Service]) {
+		hosts[svc.Host] = true
 	}
 	for _, s := range of(d, all[model.EndpointSlice]) {
 		hosts[model.Resolve(s.Service, s.Namespace, d.mesh().Domain)] = true
@@ -273,7 +277,7 @@ func dumbDestinations(v *model.VirtualService) []model.Host {
 }
 
 // selectors are all selectors over workloads, each once.
-func (d dumbSnapshot) selectors() []model.Labels {
+func (d naiveSnapshot) selectors() []model.Labels {
 	found := map[model.Labels]bool{}
 	add := func(l model.Labels) {
 		if !l.IsEmpty() {
@@ -316,12 +320,12 @@ func (d dumbSnapshot) selectors() []model.Labels {
 }
 
 // counts are the sizes of the mesh.
-func (d dumbSnapshot) counts() Counts {
+func (d naiveSnapshot) counts() Counts {
 	c := Counts{VirtualServices: len(of(d, all[model.VirtualService]))}
 	hosts := map[model.Host]bool{}
 	services := of(d, all[model.Service])
-	for _, s := range services {
-		hosts[s.Host] = true
+	for _, svc := range services {
+		hosts[svc.Host] = true
 	}
 	c.Services, c.WithoutEndpoints = len(hosts), len(services)
 	for id := range d.withEndpoints() {
@@ -344,7 +348,7 @@ func (d dumbSnapshot) counts() Counts {
 	return c
 }
 
-// under tells whether a host is one that a pattern covers.
+// under reports whether a host is one that a pattern covers.
 func under(pattern, host model.Host) bool {
 	return pattern == host || pattern.IsWildcard() && strings.HasSuffix(string(host), string(pattern[1:]))
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Then is what differs from before d to after next, which follows it. A nil d is nothing.
-func (d *Delta) Then(next *Delta) *Delta {
+// Compose returns the difference between before d and after next, which follows d. A nil d is
+// empty.
+func (d *Delta) Compose(next *Delta) *Delta {
 	if d == nil {
 		return next
 	}
 	both := &Delta{
 		From: d.From, To: next.To,
-		Endpoints: thenEndpoints(d.Endpoints, next.Endpoints),
-		Accounts:  thenAccounts(d.Accounts, next.Accounts),
+		Endpoints: composeEndpoints(d.Endpoints, next.Endpoints),
+		Accounts:  composeAccounts(d.Accounts, next.Accounts),
 		Mesh:      !model.Equal(d.From.Mesh, next.To.Mesh),
 		Changed:   slices.Clone(d.Changed), Observed: d.Observed,
 	}
@@ -33,7 +34,7 @@ func (d *Delta) Then(next *Delta) *Delta {
 	return both
 }
 
-// composePairs has one pair for each object, without those that are again what they were.
+// composePairs returns one pair for each object, without objects that are back at what they were.
 func composePairs[T any, P object[T]](first, second []Pair[T]) []Pair[T] {
 	type name struct {
 		key source.Key
@@ -59,8 +60,9 @@ func composePairs[T any, P object[T]](first, second []Pair[T]) []Pair[T] {
 	})
 }
 
-// thenEndpoints has one change for each service, of the endpoints that are not again what they were.
-func thenEndpoints(first, second []EndpointChange) []EndpointChange {
+// composeEndpoints returns one change for each service, without endpoints that are back at what
+// they were.
+func composeEndpoints(first, second []EndpointChange) []EndpointChange {
 	type name struct {
 		host             model.Host
 		namespace, entry string
