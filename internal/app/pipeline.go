@@ -213,8 +213,8 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	p.compiler.Advance(d, func(step compile.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.setReady()
-		p.problemStore.Conflicts(step.Appeared, step.Mended)
-		p.metrics.Compile.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Mended)))
+		p.problemStore.Conflicts(step.Appeared, step.Fixed)
+		p.metrics.Compile.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Fixed)))
 	})
 	if p.o.Cluster != nil {
 		p.o.Cluster.updateIngresses(w, d)

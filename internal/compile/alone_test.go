@@ -14,8 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// One part changes alone, of what no other input of the resource tells: the proxy has what compiling from nothing gives it. Random
-// lives hardly ever bring these.
+// One part changes alone, of what no other input of the resource tells: the proxy has what
+// compiling from nothing gives it. Random lives hardly ever bring these.
 func TestOnePartAloneChanges(t *testing.T) {
 	sidecar := scope.Proxy{Namespace: "default", Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
 	gateway := scope.Proxy{Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels}
@@ -23,26 +23,43 @@ func TestOnePartAloneChanges(t *testing.T) {
 		proxy scope.Proxy
 		lives [][]model.Object
 	}{
-		"the weight of an endpoint": {sidecar, [][]model.Object{endpointOfWeight(1), endpointOfWeight(7), endpointOfWeight(1)}},
+		"the weight of an endpoint": {sidecar, [][]model.Object{
+			endpointOfWeight(1), endpointOfWeight(7), endpointOfWeight(1),
+		}},
 		"the weight of an endpoint in a zone beside another": {
 			sidecar, [][]model.Object{zoneOfWeight(1), zoneOfWeight(7), zoneOfWeight(1)},
 		},
-		"the weight of a TCP route's destination": {sidecar, [][]model.Object{weightedTo(50), weightedTo(70), weightedTo(50)}},
+		"the weight of a TCP route's destination": {sidecar, [][]model.Object{
+			weightedTo(50), weightedTo(70), weightedTo(50),
+		}},
 		"the port that callers mean, of a server that opens the same port of the workload": {
 			gateway, [][]model.Object{servedAt(80), servedAt(81), servedAt(80)},
 		},
-		"the subnets of a TCP route of a gateway": {gateway, [][]model.Object{boundFor("10.0.0.0/8"), boundFor("10.1.0.0/16"), boundFor("10.0.0.0/8")}},
+		"the subnets of a TCP route of a gateway": {gateway, [][]model.Object{
+			boundFor("10.0.0.0/8"), boundFor("10.1.0.0/16"), boundFor("10.0.0.0/8"),
+		}},
 		"how long connections of a gateway may be idle": {
-			gateway, [][]model.Object{calledByTCP(idleFor(time.Minute)), calledByTCP(idleFor(time.Hour)), calledByTCP(idleFor(time.Minute))},
+			gateway,
+			[][]model.Object{
+				calledByTCP(idleFor(time.Minute)), calledByTCP(idleFor(time.Hour)), calledByTCP(idleFor(time.Minute)),
+			},
 		},
 		"how long connections of a gateway may last": {
-			gateway, [][]model.Object{calledByTCP(lastsFor(time.Minute)), calledByTCP(lastsFor(time.Hour)), calledByTCP(lastsFor(time.Minute))},
+			gateway,
+			[][]model.Object{
+				calledByTCP(lastsFor(time.Minute)), calledByTCP(lastsFor(time.Hour)),
+				calledByTCP(lastsFor(time.Minute)),
+			},
 		},
 		"by what connections of a gateway choose an endpoint": {
-			gateway, [][]model.Object{calledByTCP(bySource(false)), calledByTCP(bySource(true)), calledByTCP(bySource(false))},
+			gateway,
+			[][]model.Object{calledByTCP(bySource(false)), calledByTCP(bySource(true)), calledByTCP(bySource(false))},
 		},
 		"the authorities that a destination is checked by": {
-			gateway, [][]model.Object{calledWith(nil), calledWith(&model.Authorities{Certificates: model.NewSensitive("ca")}), calledWith(nil)},
+			gateway,
+			[][]model.Object{calledWith(nil), calledWith(&model.Authorities{
+				Certificates: model.NewSensitive("ca"),
+			}), calledWith(nil)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +84,8 @@ func TestOnePartAloneChanges(t *testing.T) {
 	}
 }
 
-// One part of a clash changes alone: what is told is what is so, though the proxy gets the same. Random lives hardly ever bring these.
+// One part of a clash changes alone: what is told is what is so, though the proxy gets the same.
+// Random lives hardly ever bring these.
 func TestOnePartOfAClashChanges(t *testing.T) {
 	type claim struct {
 		kind kinds.Kind
@@ -107,24 +125,30 @@ func TestOnePartOfAClashChanges(t *testing.T) {
 			w.Apply([]state.Update{update(was[0], false), update(was[1], false)})
 			p := scope.Proxy{Namespace: "default", Name: "p", Labels: labels}
 			stepped := placeIn(t, w.Snapshot(), p)
-			before := stepped.comp.conflicts()
+			before := stepped.comp.problems()
 			require.Len(t, before, 1)
-			_, d := w.Apply([]state.Update{update(was[0], true), update(was[1], true), update(is[0], false), update(is[1], false)})
+			_, d := w.Apply([]state.Update{
+				update(was[0], true), update(was[1], true), update(is[0], false), update(is[1], false),
+			})
 			stepped.comp.Advance(d, func(Step) {})
-			require.NotEqual(t, before, stepped.comp.conflicts())
-			require.Equal(t, placeIn(t, w.Snapshot(), p).comp.conflicts(), stepped.comp.conflicts())
+			require.NotEqual(t, before, stepped.comp.problems())
+			require.Equal(t, placeIn(t, w.Snapshot(), p).comp.problems(), stepped.comp.problems())
 		})
 	}
 }
 
-// Two ServiceEntries of one host may come to the same assignment, also if one of them prefers what is close. When a workload of one
-// comes, only those classes follow that see this one.
+// Two ServiceEntries of one host may come to the same assignment, also if one of them prefers what
+// is close. When a workload of one comes, only those classes follow that see this one.
 func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 	labels := model.LabelsOf(map[string]string{"app": "a"})
 	entry := func(namespace string, prefers model.TrafficDistribution) state.Update {
 		s := &model.Service{
-			Meta: model.Meta{Kind: kinds.ServiceEntry, Namespace: namespace, Name: "e"}, Host: "a.example.com", ExportTo: model.Exports{Own: true},
-			Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 80}}, Selector: labels, Distribution: prefers,
+			Meta:         model.Meta{Kind: kinds.ServiceEntry, Namespace: namespace, Name: "e"},
+			Host:         "a.example.com",
+			ExportTo:     model.Exports{Own: true},
+			Ports:        []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 80}},
+			Selector:     labels,
+			Distribution: prefers,
 		}
 		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
 	}
@@ -133,7 +157,11 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 		m.apply(entry("ns1", prefers), entry("ns2", model.DistributeAny))
 		placed := map[string]Placement{}
 		for _, namespace := range []string{"ns1", "ns2"} {
-			m.compiler.Join(Facts{Proxy: scope.Proxy{Namespace: namespace, Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}}, func(_ *Member, p Placement) {
+			m.compiler.Join(Facts{Proxy: scope.Proxy{
+				Namespace: namespace,
+				Name:      "p",
+				Settings:  scope.Settings{HTTPProxyPort: 15080},
+			}}, func(_ *Member, p Placement) {
 				placed[namespace] = p
 			})
 		}
@@ -141,7 +169,11 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 			return s.Set(resource.Endpoint).Get("outbound|80||a.example.com")
 		}
 		require.Same(t, assignment(placed["ns1"].State), assignment(placed["ns2"].State))
-		pod := &model.Workload{Meta: model.Meta{Kind: kinds.Pod, Namespace: "ns2", Name: "a"}, Addresses: []string{"127.1.0.1"}, Labels: labels}
+		pod := &model.Workload{Meta: model.Meta{
+			Kind:      kinds.Pod,
+			Namespace: "ns2",
+			Name:      "a",
+		}, Addresses: []string{"127.1.0.1"}, Labels: labels}
 		m.apply(state.Update{Key: pod.Key(), Objects: []model.Object{pod}})
 		require.Len(t, m.last.Changed, 1)
 		require.Equal(t, placed["ns2"].Class, m.last.Changed[0].Class)
@@ -149,12 +181,16 @@ func TestEqualAssignmentsOfTwoServices(t *testing.T) {
 	}
 }
 
-// Two slices of a service list one endpoint, and the first by name counts. So a slice that goes and comes under another name, with all
-// that it says, changes what is known of the endpoint. Random lives hardly ever bring this.
+// Two slices of a service list one endpoint, and the first by name counts. So a slice that goes and
+// comes under another name, with all that it says, changes what is known of the endpoint. Random
+// lives hardly ever bring this.
 func TestTheNameOfASliceCounts(t *testing.T) {
 	service := aloneService("a", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
 	slice := func(name, zone string) state.Update {
-		s := &model.EndpointSlice{Meta: aloneMeta(kinds.EndpointSlice, name), Service: "a", Ports: []model.SlicePort{{Name: "http", Port: 8080}}}
+		s := &model.EndpointSlice{Meta: aloneMeta(kinds.EndpointSlice, name), Service: "a", Ports: []model.SlicePort{{
+			Name: "http",
+			Port: 8080,
+		}}}
 		s.Hosts = []model.SliceHost{{Address: "127.1.0.1", Zone: zone}}
 		return state.Update{Key: s.Key(), Objects: []model.Object{s}}
 	}
@@ -190,11 +226,20 @@ func aloneService(name string, ports ...model.ServicePort) *model.Service {
 	return s
 }
 
-// aloneGateway is a Gateway with a server for any host, and a VirtualService for a.com that is bound to it.
+// aloneGateway is a Gateway with a server for any host, and a VirtualService for a.com that is
+// bound to it.
 func aloneGateway(port uint16, protocol model.Protocol) (*model.Gateway, *model.VirtualService) {
 	g := &model.Gateway{Meta: aloneMeta(kinds.Gateway, "gw"), Selector: gatewayLabels}
-	g.Servers = []model.GatewayServer{{Port: port, Protocol: protocol, Hosts: []model.ScopedHost{{Namespace: "*", Host: "a.com"}}}}
-	return g, &model.VirtualService{Meta: aloneMeta(kinds.VirtualService, "v"), ExportTo: everywhere, Hosts: []model.Host{"a.com"}, Gateways: []string{"default/gw"}}
+	g.Servers = []model.GatewayServer{{Port: port, Protocol: protocol, Hosts: []model.ScopedHost{{
+		Namespace: "*",
+		Host:      "a.com",
+	}}}}
+	return g, &model.VirtualService{
+		Meta:     aloneMeta(kinds.VirtualService, "v"),
+		ExportTo: everywhere,
+		Hosts:    []model.Host{"a.com"},
+		Gateways: []string{"default/gw"},
+	}
 }
 
 func endpointOfWeight(weight uint32) []model.Object {
@@ -204,7 +249,8 @@ func endpointOfWeight(weight uint32) []model.Object {
 	return []model.Object{s}
 }
 
-// zoneOfWeight gives zones the weights of their endpoints, of which one has such an endpoint: the rule is for callers elsewhere.
+// zoneOfWeight gives zones the weights of their endpoints, of which one has such an endpoint: the
+// rule is for callers elsewhere.
 func zoneOfWeight(weight uint32) []model.Object {
 	objects := endpointOfWeight(weight)
 	s := objects[0].(*model.Service)
@@ -214,7 +260,8 @@ func zoneOfWeight(weight uint32) []model.Object {
 	})
 	r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
 	r.Policy = &model.TrafficPolicy{LB: &model.LoadBalancer{Locality: &model.LocalityLB{Distribute: []model.Distribute{{
-		From: model.LocalityPattern{Region: "q"}, To: []model.LocalityShare{{To: model.LocalityPattern{Region: "r"}, Percent: 100}},
+		From: model.LocalityPattern{Region: "q"},
+		To:   []model.LocalityShare{{To: model.LocalityPattern{Region: "r"}, Percent: 100}},
 	}}}}}
 	return append(objects, r)
 }
@@ -222,13 +269,26 @@ func zoneOfWeight(weight uint32) []model.Object {
 func weightedTo(first uint32) []model.Object {
 	a := aloneService("a", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
 	b := aloneService("b", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
-	v := &model.VirtualService{Meta: aloneMeta(kinds.VirtualService, "a"), ExportTo: everywhere, Hosts: []model.Host{a.Host}, Gateways: []string{model.Mesh}}
-	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: a.Host, Weight: first}, {Host: b.Host, Weight: 50}}}}
+	v := &model.VirtualService{
+		Meta:     aloneMeta(kinds.VirtualService, "a"),
+		ExportTo: everywhere,
+		Hosts:    []model.Host{a.Host},
+		Gateways: []string{model.Mesh},
+	}
+	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: a.Host, Weight: first}, {
+		Host:   b.Host,
+		Weight: 50,
+	}}}}
 	return []model.Object{a, b, v}
 }
 
 func servedAt(port uint16) []model.Object {
-	s := aloneService("gw", model.ServicePort{Name: "a", Port: 80, Target: 8080, Protocol: model.HTTP}, model.ServicePort{Name: "b", Port: 81, Target: 8080, Protocol: model.HTTP})
+	s := aloneService("gw", model.ServicePort{
+		Name:     "a",
+		Port:     80,
+		Target:   8080,
+		Protocol: model.HTTP,
+	}, model.ServicePort{Name: "b", Port: 81, Target: 8080, Protocol: model.HTTP})
 	s.Selector = gatewayLabels
 	g, v := aloneGateway(port, model.HTTP)
 	v.HTTP = []*model.HTTPRoute{{Redirect: &model.Redirect{Authority: "b.com", PortFromRequest: true}}}
@@ -237,7 +297,9 @@ func servedAt(port uint16) []model.Object {
 
 func boundFor(subnet string) []model.Object {
 	g, v := aloneGateway(3306, model.TCP)
-	v.TCP = []*model.TCPRoute{{Matches: []*model.L4Match{{DestinationSubnets: []string{subnet}}}, Destinations: []model.Destination{{Host: "a.com"}}}}
+	v.TCP = []*model.TCPRoute{{Matches: []*model.L4Match{{
+		DestinationSubnets: []string{subnet},
+	}}, Destinations: []model.Destination{{Host: "a.com"}}}}
 	return []model.Object{g, v}
 }
 
@@ -246,7 +308,12 @@ func calledByTCP(policy model.TrafficPolicy) []model.Object {
 	s := aloneService("a", model.ServicePort{Name: "db", Port: 3306, Protocol: model.TCP})
 	g, v := aloneGateway(3306, model.TCP)
 	v.TCP = []*model.TCPRoute{{Destinations: []model.Destination{{Host: s.Host}}}}
-	r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host, Policy: &policy}
+	r := &model.DestinationRule{
+		Meta:     aloneMeta(kinds.DestinationRule, "r"),
+		ExportTo: everywhere,
+		Host:     s.Host,
+		Policy:   &policy,
+	}
 	return []model.Object{s, g, v, r}
 }
 
@@ -277,9 +344,9 @@ type placed struct {
 	state resource.State
 }
 
-func placeIn(t *testing.T, w *state.Snapshot, p scope.Proxy) *placed {
+func placeIn(t *testing.T, snap *state.Snapshot, p scope.Proxy) *placed {
 	found := &placed{comp: NewCompiler(refuseNothing(t))}
-	found.comp.world = w
+	found.comp.snapshot = snap
 	found.comp.Join(Facts{Proxy: p}, func(_ *Member, at Placement) { found.state = at.State })
 	return found
 }

@@ -10,28 +10,32 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// class is a class with its present configuration. Only classes with a connected proxy exist.
+// class is a class with its present configuration. Only classes with a connected proxy exist, and
+// the one that is being built.
 type class struct {
-	// What a change of endpoints looks at in each of hundreds of classes comes first, together.
-	state    resource.State // without what is varied
+	// A change of endpoints reads these fields in each of hundreds of classes. They stand first, so
+	// that they share cache lines.
+	state    resource.State // without the varied assignments
 	varied   map[string]*varied
 	variants variants
 	scope    scope.Scope
 
-	id      resource.ClassID
-	key     scope.Class
-	tables  map[string]table
-	members int
-	wants   map[string]int // how many varied assignments a label of proxies decides on
-	keys    []string       // of wants, sorted
-	// owners are the TCP services that have ports, but for those that are the first of all on theirs.
+	id          resource.ClassID
+	key         scope.Class
+	tables      map[string]table
+	members     int
+	labelUses   map[string]int // how many varied assignments a label of proxies decides on
+	placeLabels []string       // the keys of labelUses, sorted
+	// owners are the TCP services that have ports, where they are not the first of all on their
+	// port.
 	owners map[uint16]*model.Service
-	// conflicts are what is contested among the services that the class sees, by unit.
-	conflicts map[unit][]*source.Tallied
-	lacks     *growth // nil for a class that is whole
+	// problems are what the class sees wrong in each unit.
+	problems map[unit][]*source.Tallied
+	pending  *pendingBuild // what is not compiled yet; nil for a complete class
 }
 
-// table is a route table: its head, nil until a unit says that the table exists, and how many virtual hosts it has.
+// table is a route table: its head and the number of its virtual hosts. The head is nil until a
+// unit says that the table exists.
 type table struct {
 	head   []byte
 	vhosts int
@@ -40,18 +44,22 @@ type table struct {
 // edits gathers what changes in a class.
 type edits struct {
 	sets   [resource.NumTypes][]resource.Edit
-	heads  map[string][]byte                        // nil: the table goes
-	vhosts map[string]map[string]*resource.Resource // by table and name; nil: the virtual host goes
-	// turned are the ports of intercepted connections that begin or cease to have requests.
-	turned map[uint16]bool
-	varied map[string]*varied // by name; nil: the assignment is none, or the same at all places
-	lane   *lane              // what is edited for all classes at once; nil for nothing
-	shared *sharedEdit        // what began it, for others too; nil if the class did so itself
+	heads  map[string][]byte                        // nil removes the table
+	vhosts map[string]map[string]*resource.Resource // by table and name; nil removes the virtual host
+	// toggled are the ports of intercepted connections that begin or cease to have requests.
+	toggled  map[uint16]bool
+	varied   map[string]*varied // by name; nil: there is none, or it is the same at all places
+	fastPath *endpointFastPath  // edits for all classes at once; nil for none
+	shared   *sharedEdit        // what the edits were copied from; nil if the class compiled its own
 }
 
-func newEdits(l *lane) *edits {
+func newEdits(f *endpointFastPath) *edits {
 	return &edits{
-		lane: l, heads: map[string][]byte{}, vhosts: map[string]map[string]*resource.Resource{}, turned: map[uint16]bool{}, varied: map[string]*varied{},
+		fastPath: f,
+		heads:    map[string][]byte{},
+		vhosts:   map[string]map[string]*resource.Resource{},
+		toggled:  map[uint16]bool{},
+		varied:   map[string]*varied{},
 	}
 }
 
@@ -63,7 +71,7 @@ func (e *edits) remove(s slot) {
 		e.heads[s.name] = nil
 	default:
 		e.sets[s.typ] = append(e.sets[s.typ], resource.Edit{Name: s.name})
-		e.vary(s, nil)
+		e.setVaried(s, nil)
 	}
 }
 
@@ -74,8 +82,8 @@ func (e *edits) editVirtualHost(table, name string, r *resource.Resource) {
 	e.vhosts[table][name] = r
 }
 
-// vary notes whether an assignment is varied.
-func (e *edits) vary(s slot, v *varied) {
+// setVaried records whether an assignment is varied.
+func (e *edits) setVaried(s slot, v *varied) {
 	if s.typ == resource.Endpoint {
 		e.varied[s.name] = v
 	}
@@ -85,29 +93,29 @@ func (e *edits) put(s slot) {
 	switch {
 	case s.vary != nil:
 		e.sets[s.typ] = append(e.sets[s.typ], resource.Edit{Name: s.name})
-		e.vary(s, s.vary())
+		e.setVaried(s, s.vary())
 	case s.table != "":
 		e.editVirtualHost(s.table, s.name, s.get())
 	case s.head != nil:
 		e.heads[s.name] = s.head()
 	default:
 		e.sets[s.typ] = append(e.sets[s.typ], resource.Edit{Name: s.name, Resource: s.get()})
-		e.vary(s, nil)
+		e.setVaried(s, nil)
 	}
 }
 
-// apply makes the edits in what all variants have. Tables are edited before.
+// apply makes the edits in what all variants have in common. editTables comes before it.
 func (c *class) apply(st *resource.Store, e *edits) {
 	sets := c.state.Sets()
-	sets[resource.Endpoint] = e.lane.of(sets[resource.Endpoint])
+	sets[resource.Endpoint] = e.fastPath.replaceIn(sets[resource.Endpoint])
 	for t := range sets {
-		sets[t] = e.on(st, resource.Type(t), sets[t])
+		sets[t] = e.applyTo(st, resource.Type(t), sets[t])
 	}
 	c.state = c.state.WithSets(resource.NewEndpointPart(c.scope.Generation(), sets[resource.Endpoint]), sets)
 }
 
 // editTables makes the edits of route tables.
-func (c *class) editTables(comp compiler, s *scope.Scope, e *edits) {
+func (c *class) editTables(builder unitBuilder, s *scope.Scope, e *edits) {
 	touched := map[string]bool{}
 	for name := range e.heads {
 		touched[name] = true
@@ -117,17 +125,20 @@ func (c *class) editTables(comp compiler, s *scope.Scope, e *edits) {
 	}
 	for name := range touched {
 		if port, ok := tablePort(s, name); ok {
-			c.turn(comp, s, port, e)
+			c.toggleRequests(builder, s, port, e)
 		}
-		c.editTable(comp.store, e, name)
+		c.editTable(builder.store, e, name)
 	}
 }
 
 func (c *class) editTable(st *resource.Store, e *edits, name string) {
 	t := c.tables[name]
-	t.vhosts += c.more(e, name)
+	t.vhosts += c.addedVhosts(e, name)
 	for vhost, r := range e.vhosts[name] {
-		e.sets[resource.VirtualHost] = append(e.sets[resource.VirtualHost], resource.Edit{Name: resource.VirtualHostName(name, vhost), Resource: r})
+		e.sets[resource.VirtualHost] = append(e.sets[resource.VirtualHost], resource.Edit{
+			Name:     resource.VirtualHostName(name, vhost),
+			Resource: r,
+		})
 	}
 	if head, set := e.heads[name]; set {
 		t.head = head
@@ -142,8 +153,8 @@ func (c *class) editTable(st *resource.Store, e *edits, name string) {
 	}
 }
 
-// more is by how many virtual hosts the edits make a table larger.
-func (c *class) more(e *edits, table string) (more int) {
+// addedVhosts returns by how many virtual hosts the edits make a table larger.
+func (c *class) addedVhosts(e *edits, table string) (more int) {
 	for name, r := range e.vhosts[table] {
 		if r != nil {
 			more++
@@ -155,7 +166,7 @@ func (c *class) more(e *edits, table string) (more int) {
 	return more
 }
 
-// willHave tells whether a table has a virtual host after the edits.
+// willHave reports whether a table has a virtual host after the edits.
 func (c *class) willHave(e *edits, table, name string) bool {
 	if r, edited := e.vhosts[table][name]; edited {
 		return r != nil
@@ -163,107 +174,117 @@ func (c *class) willHave(e *edits, table, name string) bool {
 	return c.state.Set(resource.VirtualHost).Get(resource.VirtualHostName(table, name)) != nil
 }
 
-// step takes the class from its scope to the next one, compiling only what the impact may touch. It adds to changed which
-// variants are others then, or tells that the proxies of the class are to be placed among its variants anew.
-func (c *class) step(comp compiler, m *impact, changed []resource.ClassState) (_ []resource.ClassState, rekeyed bool) {
-	if m.quiet {
-		return c.drift(comp, m, changed), false
+// step takes the class from its scope to the next one. It compiles only what the impact may touch.
+// It adds the changed variants to changed. rekeyed reports that other labels of the place count
+// now, so that the class's proxies have to be placed again.
+func (c *class) step(
+	builder unitBuilder, m *impact, changed []resource.ClassState,
+) (_ []resource.ClassState, rekeyed bool) {
+	if m.noUnits {
+		return c.stepEndpoints(builder, m, changed), false
 	}
-	to := m.steps.next(&c.scope, m.delta.To)
+	to := m.steps.scopeIn(&c.scope, m.delta.To)
 	if m.delta.Mesh || len(m.delta.Sidecars) > 0 {
-		to = comp.scope(m.delta.To, c)
+		to = builder.scope(m.delta.To, c)
 	}
-	narrowed, narrow := m.of(&c.scope, to)
+	narrowed, narrow := m.forClass(&c.scope, to)
 	switch {
 	case narrow:
-		return c.stepTo(comp, narrowed, to, changed)
-	case c.lacks != nil:
-		c.sow(comp, to)
+		return c.stepTo(builder, narrowed, to, changed)
+	case c.pending != nil:
+		c.startBuild(builder, to)
 		return changed, false
 	}
-	return c.anew(comp, m, to, changed)
+	return c.recompile(builder, m, to, changed)
 }
 
-// anew compiles all of the class, from nothing or as a kin of one that was compiled so in this step.
-func (c *class) anew(comp compiler, m *impact, to *scope.Scope, changed []resource.ClassState) (_ []resource.ClassState, rekeyed bool) {
-	b, keys, own := m.steps, c.keys, c.variants
-	if kin := kinAmong(b.anew, &c.key, to); kin != nil && !b.alone {
-		c.settledAll(comp)
-		c.variants = variants{} // they have nothing in common with the kin's
-		c.follow(comp, kin, m.delta.To, to)
+// recompile compiles all of the class: from nothing, or from a base class that was recompiled in
+// the same step.
+func (c *class) recompile(
+	builder unitBuilder, m *impact, to *scope.Scope, changed []resource.ClassState,
+) (_ []resource.ClassState, rekeyed bool) {
+	b, keys, own := m.steps, c.placeLabels, c.variants
+	if base := baseFor(b.recompiled, &c.key, to); base != nil && !b.noSharing {
+		c.clearAllProblems(builder)
+		c.variants = variants{} // they have nothing in common with the base's
+		c.startFrom(builder, base, m.delta.To, to)
 		c.variants = own
 	} else {
-		c.fill(comp, to)
+		c.compileAll(builder, to)
 	}
-	b.anew = append(b.anew, c)
-	if !slices.Equal(keys, c.keys) {
+	b.recompiled = append(b.recompiled, c)
+	if !slices.Equal(keys, c.placeLabels) {
 		return changed, true
 	}
 	for _, v := range c.variants.list {
-		changed = v.enter(c.stateAt(comp, v.near), changed)
+		changed = v.setState(c.stateAt(builder, v.near), changed)
 	}
 	return changed, false
 }
 
-// stepTo is step for what the impact may touch.
-func (c *class) stepTo(comp compiler, m *impact, to *scope.Scope, changed []resource.ClassState) (_ []resource.ClassState, rekeyed bool) {
-	w := m.steps.editFor(comp, m, &c.scope, to)
-	if w != nil {
-		if next, replaced := c.replace(comp, m, w); replaced {
-			c.look(to)
-			return c.enter(next, changed), false
+// stepTo is step for a class of which the impact may touch only a part.
+func (c *class) stepTo(
+	builder unitBuilder, m *impact, to *scope.Scope, changed []resource.ClassState,
+) (_ []resource.ClassState, rekeyed bool) {
+	shared := m.steps.editFor(builder, m, &c.scope, to)
+	if shared != nil {
+		if next, replaced := c.replace(builder, m, shared); replaced {
+			c.setScope(to)
+			return c.setState(next, changed), false
 		}
 	}
-	e := c.compile(comp, m, w, to)
-	c.editTables(comp, to, e)
+	e := c.compile(builder, m, shared, to)
+	c.editTables(builder, to, e)
 	if to.Type() == scope.Sidecar {
-		ports := maps.Clone(e.turned)
+		ports := maps.Clone(e.toggled)
 		for port := range m.ports {
 			ports[port] = true
 		}
 		for _, port := range slices.Sorted(maps.Keys(ports)) {
-			if !c.lacks.port(port) {
-				c.stepPort(comp, port, m.ports[port], to, e)
+			if !c.pending.isPending(port) {
+				c.stepPort(builder, port, m.ports[port], to, e)
 			}
 		}
 	}
-	c.look(to)
-	m.lane.vary(c, e)
-	c.apply(comp.store, e)
-	if c.note(e) {
+	c.setScope(to)
+	m.fastPath.editVaried(c, e)
+	c.apply(builder.store, e)
+	if c.noteVaried(e) {
 		return changed, true
 	}
-	return c.stepVariants(comp, e, changed), false
+	return c.stepVariants(builder, e, changed), false
 }
 
-// look makes a scope the class's own.
-func (c *class) look(at *scope.Scope) {
+// setScope makes a scope the class's own.
+func (c *class) setScope(at *scope.Scope) {
 	c.scope = *at
 	c.scope.Cache = nil
 }
 
-// drift takes the class to a world in which nothing that it sees is another but endpoints.
-func (c *class) drift(comp compiler, m *impact, changed []resource.ClassState) []resource.ClassState {
+// stepEndpoints takes the class to a snapshot in which only endpoints differ, of all that the class
+// sees.
+func (c *class) stepEndpoints(builder unitBuilder, m *impact, changed []resource.ClassState) []resource.ClassState {
 	c.scope.MoveTo(m.delta.To)
 	if len(m.delta.Endpoints) == 0 {
 		return changed
 	}
 	if len(c.varied) > 0 {
-		e := newEdits(m.lane)
-		m.lane.vary(c, e)
-		c.apply(comp.store, e)
-		c.note(e) // by the same labels
-		return c.stepVariants(comp, e, changed)
+		e := newEdits(m.fastPath)
+		m.fastPath.editVaried(c, e)
+		c.apply(builder.store, e)
+		c.noteVaried(e) // the labels stay the same
+		return c.stepVariants(builder, e, changed)
 	}
 	before := c.state.Set(resource.Endpoint)
-	endpoints := m.lane.of(before)
+	endpoints := m.fastPath.replaceIn(before)
 	if endpoints == before {
 		return changed
 	}
-	return c.enter(c.state.WithEndpoints(m.steps.stage(endpoints)), changed)
+	return c.setState(c.state.WithEndpoints(m.steps.endpointPart(endpoints)), changed)
 }
 
-func listed(slots []slot, o slot) bool {
+// containsSlot reports whether slots has a resource of o's type and name.
+func containsSlot(slots []slot, o slot) bool {
 	for _, s := range slots {
 		if s.typ == o.typ && s.table == o.table && s.name == o.name {
 			return true

@@ -12,41 +12,45 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// Compiler keeps the State of every class that has a connected proxy, and takes them from generation to generation at the
-// cost of the change. Its methods may be called by anyone; one works at a time.
+// Compiler keeps the State of every class that has a connected proxy. It takes them from generation
+// to generation at the cost of the change. Its methods may be called from any goroutine; a lock
+// lets one run at a time.
 type Compiler struct {
 	mu         sync.Mutex
-	one        sync.Mutex // is taken before mu by a proxy whose class grows
-	world      *state.Snapshot
-	comp       compiler
+	buildMu    sync.Mutex // held by the proxy whose class is built in chunks; taken before mu
+	snapshot   *state.Snapshot
+	builder    unitBuilder
 	classifier *scope.Classifier
 	classes    map[scope.Class]*class
 	list       []*class // the classes, by id
 	members    *members
-	alone      bool   // compiles each class from nothing, for comparison
-	growing    *class // has no proxy yet, and is in no list; nil if none is
-	slice      int    // how much of a class grows while others wait
+	noSharing  bool   // compiles each class from nothing; tests compare with it
+	building   *class // is built in chunks: has no proxy yet, and is in no list
+	chunkSize  int    // how many units are compiled while the lock is held
 	nextID     resource.ClassID
 	sweptAt    int
-	changed    []resource.ClassState // room for Step.Changed, which is most of what a change of endpoints is told in
+	changed    []resource.ClassState // the buffer of Step.Changed, used again in each step
 }
 
-// Member is one connected proxy, as the Compiler knows it.
+// Member is one connected proxy.
 type Member struct {
 	facts   Facts
 	variant *variant
 	own     resource.Overlay
 }
 
-// Facts is what a proxy said of itself when it connected. Where a Pod record exists, labels and addresses are taken from it.
+// Facts is what a proxy said of itself when it connected. Where a Pod record exists, labels and
+// addresses are taken from it.
 type Facts struct {
 	Proxy   scope.Proxy
 	Address string
-	// Account is the service account that it proved to be of, in its own namespace; empty if it proved nothing.
+	// Account is the service account that the proxy proved to have, in its own namespace; empty if
+	// it proved none.
 	Account string
 }
 
-// Placement is where a proxy belongs.
+// Placement is where a proxy belongs: its class (a variant, in this package), the class's state and
+// its own addresses.
 type Placement struct {
 	Class   resource.ClassID
 	State   resource.State
@@ -56,12 +60,14 @@ type Placement struct {
 // Step is what one generation changes for connected proxies.
 type Step struct {
 	Generation uint64
-	// Changed are the classes with a new state, by id. The list is the Compiler's own again when publish returns.
+	// Changed are the classes with a new state, by id. The Compiler uses the slice again when
+	// publish has returned.
 	Changed []resource.ClassState
-	// Moved are proxies whose class or own addresses are others from now on.
+	// Moved are the proxies that get another class or other own addresses.
 	Moved []MemberMove
-	// Appeared and Mended are problems that classes see now and did not at the step before, and the other way round.
-	Appeared, Mended []source.Problem
+	// Appeared are problems that classes see in this step and did not see before. Fixed are those
+	// that no class sees any more.
+	Appeared, Fixed []source.Problem
 }
 
 // MemberMove is a proxy and its new place.
@@ -70,34 +76,39 @@ type MemberMove struct {
 	Placement
 }
 
-// NewCompiler starts with an empty world.
+// NewCompiler returns a Compiler that starts with an empty snapshot.
 func NewCompiler(refusals Refusals) *Compiler {
 	return &Compiler{
-		world: state.NewWriter().Snapshot(), comp: compiler{newWorkshop(resource.NewStore(), refusals)}, classifier: scope.NewClassifier(),
-		classes: map[scope.Class]*class{}, members: newMembers(), slice: sliceOfAClass,
+		snapshot:   state.NewWriter().Snapshot(),
+		builder:    unitBuilder{newTranslationCache(resource.NewStore(), refusals)},
+		classifier: scope.NewClassifier(),
+		classes:    map[scope.Class]*class{},
+		members:    newMembers(),
+		chunkSize:  defaultChunkSize,
 	}
 }
 
-// Join adds a proxy and tells its place; its class is compiled if it is the first of it. placed runs before any later
-// generation does, so that the proxy misses none.
+// Join adds a proxy and passes its place to placed. It compiles the class if the proxy is the first
+// of it. placed runs before any later generation does, so that the proxy misses none.
 func (c *Compiler) Join(f Facts, placed func(*Member, Placement)) {
 	m := &Member{facts: f}
-	if c.enter(m, placed) {
+	if c.tryJoin(m, placed) {
 		return
 	}
-	c.one.Lock()
-	defer c.one.Unlock()
-	defer c.giveUp()
-	for !c.enter(m, placed) {
-		c.growFor(m)
+	c.buildMu.Lock()
+	defer c.buildMu.Unlock()
+	defer c.abandonBuild()
+	for !c.tryJoin(m, placed) {
+		c.buildFor(m)
 	}
 }
 
-// enter places a proxy, unless its class would have to be compiled from nothing.
-func (c *Compiler) enter(m *Member, placed func(*Member, Placement)) (entered bool) {
+// tryJoin places a proxy and reports whether it did. It does not if the class would have to be
+// compiled from nothing, which Join does in chunks.
+func (c *Compiler) tryJoin(m *Member, placed func(*Member, Placement)) (entered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, has := c.home(m); !has {
+	if _, has := c.keyOf(m); !has {
 		return false
 	}
 	c.members.add(m)
@@ -105,17 +116,17 @@ func (c *Compiler) enter(m *Member, placed func(*Member, Placement)) (entered bo
 	return true
 }
 
-// home is the class of a proxy, and whether it is there or can be had of a kin.
-func (c *Compiler) home(m *Member) (key scope.Class, has bool) {
-	proxy, _ := resolve(c.world, m.facts)
-	key = c.classifier.Classify(c.world, proxy)
-	if c.alone || c.classes[key] != nil || c.grown(key) != nil {
+// keyOf returns the class of a proxy, and whether it exists or can start from a base class.
+func (c *Compiler) keyOf(m *Member) (key scope.Class, has bool) {
+	proxy, _ := resolve(c.snapshot, m.facts)
+	key = c.classifier.Classify(c.snapshot, proxy)
+	if c.noSharing || c.classes[key] != nil || c.built(key) != nil {
 		return key, true
 	}
-	return key, kinAmong(c.list, &key, scope.New(c.world, &key)) != nil
+	return key, baseFor(c.list, &key, scope.New(c.snapshot, &key)) != nil
 }
 
-// Leave removes a proxy; a class without proxies is forgotten.
+// Leave removes a proxy. A class without proxies is forgotten.
 func (c *Compiler) Leave(m *Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,28 +143,28 @@ func (c *Compiler) release(at *variant) {
 	}
 	old.members--
 	if old.members == 0 {
-		old.settledAll(c.comp)
+		old.clearAllProblems(c.builder)
 		delete(c.classes, old.key)
 		c.list = slices.DeleteFunc(c.list, func(other *class) bool { return other == old })
 	}
 }
 
-// place finds the class of a member in the present world, and enters it.
+// place finds or makes the class of a member in the present snapshot, and counts the member in it.
 func (c *Compiler) place(m *Member) Placement {
-	proxy, own := resolve(c.world, m.facts)
+	proxy, own := resolve(c.snapshot, m.facts)
 	if m.facts.Proxy.Labels == proxy.Labels {
-		m.facts.Proxy.Labels = proxy.Labels // the text that the Pod's record has, in place of one more
+		m.facts.Proxy.Labels = proxy.Labels // the Pod record's string: no second copy is kept
 	}
-	key := c.classifier.Classify(c.world, proxy)
+	key := c.classifier.Classify(c.snapshot, proxy)
 	cl := c.classes[key]
 	if cl == nil {
-		if cl = c.grown(key); cl == nil {
+		if cl = c.built(key); cl == nil {
 			cl = &class{key: key}
-			c.begin(cl)
+			c.compileNew(cl)
 		}
-		c.enlist(cl)
+		c.addClass(cl)
 	}
-	at := c.variantOf(cl, nearOf(proxy, cl.keys))
+	at := c.variantOf(cl, nearOf(proxy, cl.placeLabels))
 	cl.members++
 	at.members++
 	if m.variant != nil {
@@ -163,45 +174,47 @@ func (c *Compiler) place(m *Member) Placement {
 	return Placement{Class: at.id, State: at.state, Overlay: own}
 }
 
-func (c *Compiler) enlist(cl *class) {
+// addClass gives a new class its id and lists it.
+func (c *Compiler) addClass(cl *class) {
 	c.nextID++
 	cl.id = c.nextID
 	c.classes[cl.key] = cl
 	c.list = append(c.list, cl)
-	if c.growing == cl {
-		c.growing = nil
+	if c.building == cl {
+		c.building = nil
 	}
 }
 
-// begin compiles a class that is new.
-func (c *Compiler) begin(cl *class) {
-	s := c.comp.scope(c.world, cl)
-	if kin := kinAmong(c.list, &cl.key, s); kin != nil && !c.alone {
-		cl.follow(c.comp, kin, c.world, s)
+// compileNew compiles a new class: from its base class if there is one, else from nothing.
+func (c *Compiler) compileNew(cl *class) {
+	s := c.builder.scope(c.snapshot, cl)
+	if base := baseFor(c.list, &cl.key, s); base != nil && !c.noSharing {
+		cl.startFrom(c.builder, base, c.snapshot, s)
 		return
 	}
-	cl.fill(c.comp, s)
+	cl.compileAll(c.builder, s)
 }
 
 // variantOf finds or makes the variant of a class at a place.
 func (c *Compiler) variantOf(cl *class, near model.Labels) *variant {
-	at := cl.variants.at[near]
+	at := cl.variants.byPlace[near]
 	if at == nil {
 		c.nextID++
-		at = &variant{class: cl, id: c.nextID, near: near, state: cl.stateAt(c.comp, near)}
+		at = &variant{class: cl, id: c.nextID, near: near, state: cl.stateAt(c.builder, near)}
 		cl.variants.add(at)
 	}
 	return at
 }
 
-// resolve prefers the Pod record to what a proxy says of itself: a compromised one may claim labels.
-func resolve(w *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
+// resolve returns the proxy and its own addresses. It prefers the Pod record to what the proxy says
+// of itself, because a compromised proxy may claim labels.
+func resolve(snap *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
 	proxy, own := f.Proxy, resource.Overlay{Pod: f.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
-	pod := w.Workload(proxy.Namespace, proxy.Name)
+	pod := snap.Workload(proxy.Namespace, proxy.Name)
 	if pod == nil {
 		return proxy, own
 	}
-	proxy.Labels, proxy.Place = pod.Labels, scope.PlaceOf(w, pod)
+	proxy.Labels, proxy.Place = pod.Labels, scope.PlaceOf(snap, pod)
 	if len(pod.Addresses) > 0 {
 		own.Pod = pod.Addresses[0]
 	}
@@ -212,36 +225,37 @@ func resolve(w *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
 	return proxy, own
 }
 
-// Advance takes all classes to the world of the delta. publish runs before any proxy can join or leave.
+// Advance takes all classes to the snapshot of the delta. publish runs before any proxy can join or
+// leave.
 func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.world = d.To
+	c.snapshot = d.To
 	step := Step{Generation: d.To.Generation, Changed: c.changed}
-	m := impactOf(d, c.comp.lane(d))
+	m := impactOf(d, c.builder.newFastPath(d))
 	m.steps = newStepCache(m)
-	m.steps.alone = c.alone
+	m.steps.noSharing = c.noSharing
 	rekeyed := map[*class]bool{}
 	for _, cl := range c.list {
 		var again bool
-		if step.Changed, again = cl.step(c.comp, m, step.Changed); again {
+		if step.Changed, again = cl.step(c.builder, m, step.Changed); again {
 			rekeyed[cl], cl.variants = true, variants{}
 		}
 	}
-	if c.growing != nil {
-		c.growing.step(c.comp, m, nil)
+	if c.building != nil {
+		c.building.step(c.builder, m, nil)
 	}
 	m.steps.close()
 	step.Moved = c.move(d, rekeyed)
-	step.Appeared, step.Mended = c.comp.conflicts.Flush()
+	step.Appeared, step.Fixed = c.builder.problems.Flush()
 	c.sweep()
 	publish(step)
 	clear(step.Changed)
 	c.changed = step.Changed[:0]
 }
 
-// move places anew the proxies whose class or place the delta may change, and those of classes in which places count otherwise
-// than before.
+// move places again the proxies whose class or place the delta may change. So it does with all
+// proxies of rekeyed classes, in which other labels of the place count than before.
 func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
 	var moved []MemberMove
 	moves := scope.MovesOf(d)
@@ -254,7 +268,7 @@ func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
 		}
 	}
 	for m := range touched {
-		proxy, _ := resolve(d.To, m.facts) // that it was another is a change of its Pod, which is in the delta
+		proxy, _ := resolve(d.To, m.facts) // a proxy that becomes another has a changed Pod, which is in the delta
 		if !rekeyed[m.variant.class] && !moves.Affects(proxy) {
 			continue
 		}
@@ -267,33 +281,34 @@ func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
 	return moved
 }
 
-func (c *Compiler) conflicts() []source.Problem { return c.comp.conflicts.Current() }
+func (c *Compiler) problems() []source.Problem { return c.builder.problems.Current() }
 
-// sweepFloor is how many remembered translations are not worth a sweep.
+// sweepFloor is the number of remembered translations below which there is no sweep.
 const sweepFloor = 4096
 
-// sweep forgets translations that no class uses, once they may outnumber the others: its cost is spread over as many new
-// translations.
+// sweep forgets translations that no class uses. It runs when the translations have doubled since
+// the last sweep, so its cost is spread over as many new ones.
 func (c *Compiler) sweep() {
-	if c.comp.size() < 2*max(c.sweptAt, sweepFloor) {
+	if c.builder.size() < 2*max(c.sweptAt, sweepFloor) {
 		return
 	}
 	c.forgetUnused()
-	c.sweptAt = c.comp.size()
+	c.sweptAt = c.builder.size()
 }
 
+// forgetUnused forgets the translations that no state of a class or variant holds.
 func (c *Compiler) forgetUnused() {
 	live, held := resource.NewLive(), map[*groupList]bool{}
 	classes := c.list
-	if c.growing != nil {
-		classes = append(slices.Clip(classes), c.growing)
+	if c.building != nil {
+		classes = append(slices.Clip(classes), c.building)
 	}
 	for _, cl := range classes {
 		states := []resource.State{cl.state}
 		for _, v := range cl.variants.list {
 			states = append(states, v.state)
 		}
-		if cl.isNowhere() {
+		if cl.hasNoVariants() {
 			for _, v := range cl.varied {
 				held[v.key.list] = true
 			}
@@ -304,21 +319,22 @@ func (c *Compiler) forgetUnused() {
 			}
 		}
 	}
-	c.comp.sweep(live, held)
+	c.builder.sweep(live, held)
 }
 
 // Stats are counts for metrics and tests.
 type Stats struct {
 	Classes, Members, Remembered, Nodes int
 	Work                                Work
-	// Translate is by the kind of what is made.
+	// Translate has the counts by kind of resource.
 	Translate map[string]TranslateStats
 }
 
 // Work counts what was done since the start.
 type Work struct {
 	resource.StoreWork
-	// Units that were compiled, once for each class; Evaluations of whether a class sees something.
+	// Units are those that were compiled, once for each class. Evaluations are answers of scopes to
+	// whether a class sees something.
 	Units, Evaluations uint64
 }
 
@@ -327,7 +343,7 @@ func (w Work) plus(s resource.StoreWork) Work {
 	return w
 }
 
-// Total are the counts of all kinds.
+// Total returns the sum of the counts of all kinds.
 func (s Stats) Total() TranslateStats {
 	var total TranslateStats
 	for _, k := range s.Translate {
@@ -336,12 +352,16 @@ func (s Stats) Total() TranslateStats {
 	return total
 }
 
-// Stats are the present counts.
+// Stats returns the present counts.
 func (c *Compiler) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Stats{
-		Classes: len(c.classes), Members: c.members.count, Remembered: c.comp.size(), Nodes: c.comp.store.Nodes(), Translate: c.comp.stats(),
-		Work: c.comp.work.plus(c.comp.store.Work()),
+		Classes:    len(c.classes),
+		Members:    c.members.count,
+		Remembered: c.builder.size(),
+		Nodes:      c.builder.store.Nodes(),
+		Translate:  c.builder.stats(),
+		Work:       c.builder.counts.plus(c.builder.store.Work()),
 	}
 }

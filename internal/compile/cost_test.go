@@ -14,7 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// meshOf is a mesh of n services in 50 namespaces with an endpoint each, and a proxy in each namespace.
+// meshOf is a mesh of n services in 50 namespaces with an endpoint each, and a proxy in each
+// namespace.
 type meshOf struct {
 	writer   *state.Writer
 	compiler *Compiler
@@ -25,7 +26,8 @@ const namespaces = 50
 
 func newMeshOf(tb testing.TB, services int) *meshOf {
 	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{
-		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
+		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) },
+		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
 	})}
 	var updates []state.Update
 	for i := range services {
@@ -41,7 +43,11 @@ func newMeshOf(tb testing.TB, services int) *meshOf {
 }
 
 func serviceNumber(i int, timeoutSeed uint16) state.Update {
-	s := &model.Service{Meta: model.Meta{Kind: kinds.Service, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true}}
+	s := &model.Service{Meta: model.Meta{
+		Kind:      kinds.Service,
+		Namespace: fmt.Sprint("ns", i%namespaces),
+		Name:      fmt.Sprint("svc", i),
+	}, ExportTo: model.Exports{All: true}}
 	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
 	s.Ports = []model.ServicePort{{Name: "http", Port: 80 + timeoutSeed, Protocol: model.HTTP}}
 	return state.Update{Key: s.Key(), Objects: []model.Object{s}}
@@ -49,7 +55,11 @@ func serviceNumber(i int, timeoutSeed uint16) state.Update {
 
 func endpointOf(i, host int) state.Update {
 	e := &model.EndpointSlice{
-		Meta:    model.Meta{Kind: kinds.EndpointSlice, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
+		Meta: model.Meta{
+			Kind:      kinds.EndpointSlice,
+			Namespace: fmt.Sprint("ns", i%namespaces),
+			Name:      fmt.Sprint("svc", i),
+		},
 		Service: fmt.Sprint("svc", i), Ports: []model.SlicePort{{Name: "http", Port: 8080}},
 		Hosts: []model.SliceHost{{Address: fmt.Sprintf("127.1.%d.%d", host/250, 1+host%250)}},
 	}
@@ -58,11 +68,19 @@ func endpointOf(i, host int) state.Update {
 
 func routesOfService(i, weight int) state.Update {
 	v := &model.VirtualService{
-		Meta:  model.Meta{Kind: kinds.VirtualService, Namespace: fmt.Sprint("ns", i%namespaces), Name: fmt.Sprint("svc", i)},
-		Hosts: []model.Host{model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i%namespaces), "cluster.local")}, Gateways: []string{model.Mesh},
+		Meta: model.Meta{
+			Kind:      kinds.VirtualService,
+			Namespace: fmt.Sprint("ns", i%namespaces),
+			Name:      fmt.Sprint("svc", i),
+		},
+		Hosts:    []model.Host{model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i%namespaces), "cluster.local")},
+		Gateways: []string{model.Mesh},
 		ExportTo: model.Exports{All: true},
 	}
-	v.HTTP = []*model.HTTPRoute{{Destinations: []model.Destination{{Host: v.Hosts[0], Weight: uint32(weight)}}, Name: fmt.Sprint("w", weight)}}
+	v.HTTP = []*model.HTTPRoute{{Destinations: []model.Destination{{
+		Host:   v.Hosts[0],
+		Weight: uint32(weight),
+	}}, Name: fmt.Sprint("w", weight)}}
 	return state.Update{Key: v.Key(), Objects: []model.Object{v}}
 }
 
@@ -94,7 +112,10 @@ func (m *meshOf) costOf(u state.Update) cost {
 	c := cost{misses: after.Misses - before.Misses, hits: after.Hits - before.Hits, changed: len(m.last.Changed)}
 	for _, changed := range m.last.Changed {
 		for t := range changed.State.Sets() {
-			resource.Diff(states[changed.Class].Set(resource.Type(t)), changed.State.Set(resource.Type(t)), func(_, _ *resource.Resource) { c.upserts++ })
+			resource.Diff(
+				states[changed.Class].Set(resource.Type(t)), changed.State.Set(resource.Type(t)),
+				func(_, _ *resource.Resource) { c.upserts++ },
+			)
 		}
 	}
 	return c
@@ -103,7 +124,8 @@ func (m *meshOf) costOf(u state.Update) cost {
 // The cost of a change follows the size of the change, not that of the mesh.
 func TestTheCostOfAChangeDoesNotGrowWithTheMesh(t *testing.T) {
 	changes := map[string]state.Update{
-		"a service's port": serviceNumber(7, 1), "an endpoint": endpointOf(7, 2), "a new VirtualService": routesOfService(7, 1),
+		"a service's port": serviceNumber(7, 1), "an endpoint": endpointOf(7, 2),
+		"a new VirtualService": routesOfService(7, 1),
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -123,14 +145,17 @@ func TestAChangeWithoutEffectChangesNoState(t *testing.T) {
 	require.Zero(t, m.costOf(u).changed)
 }
 
-// Proxies that differ only in what no resource reads share one class, and each resource is encoded once.
+// Proxies that differ only in what no resource reads share one class, and each resource is encoded
+// once.
 func TestAThousandProxiesOfAClassCostOne(t *testing.T) {
 	m := newMeshOf(t, 100)
 	before := m.compiler.Stats()
 	for i := range 1000 {
 		m.compiler.Join(Facts{Address: fmt.Sprintf("127.9.%d.%d", i/250, i%250), Proxy: scope.Proxy{
-			Namespace: "ns1", Name: fmt.Sprint("pod-", i), Labels: model.LabelsOf(map[string]string{"pod-template-hash": fmt.Sprint(i)}),
-			Settings: scope.Settings{HTTPProxyPort: 15080},
+			Namespace: "ns1",
+			Name:      fmt.Sprint("pod-", i),
+			Labels:    model.LabelsOf(map[string]string{"pod-template-hash": fmt.Sprint(i)}),
+			Settings:  scope.Settings{HTTPProxyPort: 15080},
 		}}, func(*Member, Placement) {})
 	}
 	after := m.compiler.Stats()

@@ -14,9 +14,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
-// TestEveryKindOfChangeOccurs compares as TestIncrementalEqualsFromNothing does, and counts what happened: each sort of change to
-// each kind of object, with and without an effect on some proxy. It draws the same lives each time, of changes that are
-// still missing, until none is. -v shows the table.
+// TestEveryKindOfChangeOccurs compares as TestIncrementalEqualsFromNothing does, and counts what
+// happened: each sort of change to each kind of object, with and without an effect on some proxy.
+// It draws the same lives each time, of changes that are still missing, until none is. -v shows the
+// table.
 func TestEveryKindOfChangeOccurs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws fewer lives when short")
@@ -44,7 +45,10 @@ func TestEveryKindOfChangeOccurs(t *testing.T) {
 		}
 	}
 	for _, kind := range meshlife.Kinds {
-		require.Equal(t, movesProxies(kind), seen[event{kind: kind}].moved > 0, "proxies change their class because of a %s", kind)
+		require.Equal(
+			t, movesProxies(kind), seen[event{kind: kind}].moved > 0, "proxies change their class because of a %s",
+			kind,
+		)
 	}
 }
 
@@ -59,8 +63,9 @@ func hasEffect(verb meshlife.Verb, kind kinds.Kind) bool {
 	return kind != kinds.Namespace // which no resource reads
 }
 
-// isRare tells that an effect may not show: inbound ports alone show what policies do, and the simpler changes suffice; that the name of a
-// slice counts is a case of its own (TestTheNameOfASliceCounts).
+// isRare tells that an effect may not show: inbound ports alone show what guards do, and the
+// simpler changes suffice; that the name of a slice counts is a case of its own
+// (TestTheNameOfASliceCounts).
 func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 	if verb == meshlife.Rename && kind == kinds.EndpointSlice {
 		return true
@@ -71,7 +76,9 @@ func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 
 // movesProxies tells whether classes depend on objects of a kind.
 func movesProxies(kind kinds.Kind) bool {
-	return !slices.Contains([]kinds.Kind{kinds.Secret, kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap}, kind)
+	return !slices.Contains([]kinds.Kind{
+		kinds.Secret, kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap,
+	}, kind)
 }
 
 // setFlag sets a flag of the test binary until the test ends.
@@ -96,7 +103,8 @@ type event struct {
 	kind kinds.Kind
 }
 
-// counts are steps with an effect on some proxy, without one, and those that moved a proxy to another class.
+// counts are steps with an effect on some proxy, without one, and those that moved a proxy to
+// another class.
 type counts struct{ with, without, moved int }
 
 func (y tally) count(c meshlife.Change, did outcome) {

@@ -9,10 +9,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
-// of adds to the impact what it means for one class that another Sidecar is in force for it, or the same one changed: the
-// hosts that only one of them lets in, and what hangs on these. It is not narrow when everything that the class has may be
-// touched: then it is compiled from nothing, which the memo makes cheap and the sets make small on the wire.
-func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
+// forClass adds to the impact what another Sidecar in force means for one class, or a change of the
+// same one: the hosts that only one of the two lets in, and what depends on these. narrow is false
+// if all that the class has may be touched. Such a class is compiled from nothing, which the memo
+// makes cheap and the sets keep small on the wire.
+func (m *impact) forClass(from, to *scope.Scope) (of *impact, narrow bool) {
 	if m.delta.Mesh {
 		return m, false
 	}
@@ -20,7 +21,7 @@ func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
 		return m, true
 	}
 	if from.Intercepts() && from.RegistryOnly() != to.RegistryOnly() {
-		return m, false // unknown destinations are a part of each port
+		return m, false // each port has a part for unknown destinations
 	}
 	changed, narrow := egressChange(from, to)
 	if !narrow {
@@ -30,8 +31,8 @@ func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
 	of.own = true
 	of.steps = nil
 	for _, h := range changed {
-		for _, w := range m.both() {
-			of.listed(w, h)
+		for _, snap := range m.snapshots() {
+			of.addListed(snap, h)
 		}
 	}
 	return of, true
@@ -39,7 +40,8 @@ func (m *impact) of(from, to *scope.Scope) (of *impact, narrow bool) {
 
 func (m *impact) clone() *impact {
 	c := *m
-	c.hosts, c.endpoints, c.virtual, c.seen = maps.Clone(m.hosts), maps.Clone(m.endpoints), maps.Clone(m.virtual), maps.Clone(m.seen)
+	c.hosts, c.endpoints, c.virtual, c.seen =
+		maps.Clone(m.hosts), maps.Clone(m.endpoints), maps.Clone(m.virtual), maps.Clone(m.seen)
 	c.vips = maps.Clone(m.vips)
 	c.ports = map[uint16]map[model.Host]bool{}
 	for port, hosts := range m.ports {
@@ -48,7 +50,8 @@ func (m *impact) clone() *impact {
 	return &c
 }
 
-// egressChange are the hosts that only one of two Sidecars lets in.
+// egressChange returns the hosts that only one of two Sidecars lets in. narrow is false if these
+// may be all.
 func egressChange(from, to *scope.Scope) (changed []model.ScopedHost, narrow bool) {
 	before, all := from.Egress()
 	after, none := to.Egress()
@@ -74,42 +77,43 @@ func egressChange(from, to *scope.Scope) (changed []model.ScopedHost, narrow boo
 	return changed, true
 }
 
-// listed adds what comes into or out of sight when a Sidecar begins or ceases to list a host.
-func (m *impact) listed(w *state.Snapshot, h model.ScopedHost) {
+// addListed adds what becomes visible or invisible when a Sidecar begins or ceases to list a host.
+func (m *impact) addListed(snap *state.Snapshot, h model.ScopedHost) {
 	switch {
 	case !h.Host.IsWildcard():
-		m.claims(h.Host)
+		m.addClaimants(h.Host)
 		for pattern := range h.Host.Patterns() {
-			for vs := range w.VirtualServicesOf(pattern) {
-				m.listedRoutes(vs, h)
+			for vs := range snap.VirtualServicesOf(pattern) {
+				m.addListedRoutes(vs, h)
 			}
 		}
 	case h.Namespace == "*":
-		for host := range w.HostsUnder(h.Host) {
-			m.claims(host)
+		for host := range snap.HostsUnder(h.Host) {
+			m.addClaimants(host)
 		}
-		for vs := range w.VirtualServices() {
-			m.listedRoutes(vs, h)
+		for vs := range snap.VirtualServices() {
+			m.addListedRoutes(vs, h)
 		}
 	default:
-		for svc := range w.ServicesIn(h.Namespace) {
+		for svc := range snap.ServicesIn(h.Namespace) {
 			if h.Host.Covers(svc.Host) {
-				m.claims(svc.Host)
+				m.addClaimants(svc.Host)
 			}
 		}
-		for vs := range w.VirtualServicesIn(h.Namespace) {
-			m.listedRoutes(vs, h)
+		for vs := range snap.VirtualServicesIn(h.Namespace) {
+			m.addListedRoutes(vs, h)
 		}
 	}
 }
 
-// listedRoutes adds what hangs on a VirtualService that a listed host lets in: its destinations are seen because of it.
-func (m *impact) listedRoutes(vs *model.VirtualService, h model.ScopedHost) {
+// addListedRoutes adds what depends on a VirtualService that a listed host lets in. Its
+// destinations are visible because of it.
+func (m *impact) addListedRoutes(vs *model.VirtualService, h model.ScopedHost) {
 	if h.Namespace != "*" && h.Namespace != vs.Namespace || !slices.ContainsFunc(vs.Hosts, h.Host.Overlaps) {
 		return
 	}
-	m.routes(vs)
+	m.addRoutes(vs)
 	for _, host := range state.DestinationHosts(vs) {
-		m.claims(host)
+		m.addClaimants(host)
 	}
 }

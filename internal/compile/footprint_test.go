@@ -12,8 +12,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/heap"
 )
 
-// The memory of a class is its difference from the classes that are there. Here each class has its own names for the 20
-// services of its namespace, and shares the rest.
+// The memory of a class is its difference from the classes that are there. Here each class has its
+// own names for the 20 services of its namespace, and shares the rest.
 func TestAClassCostsItsDifference(t *testing.T) {
 	const services, classes = 1000, 20
 	m := &meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{})}

@@ -7,19 +7,23 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 )
 
-// A server with AUTO_PASSTHROUGH hands connections of the mesh on, in the TLS that their proxies began: the server name in their
-// hello names the destination. Each destination that it may hand on to has a filter chain for that name, and a cluster that has it
-// too: no name that a client makes up leads elsewhere. Who calls is checked by the destination alone, so the chains are for
-// connections that say they are in TLS of the mesh, and of the endpoints those take part that take it.
+// A server with AUTO_PASSTHROUGH forwards connections of the mesh in the TLS that their proxies
+// began. The server name (SNI) names the destination. Each allowed destination has a filter chain
+// for that name, and a cluster with the same name, so a name that a client makes up leads nowhere.
+//
+// The destination alone checks who calls. So the chains take only connections that say they are in
+// TLS of the mesh, and the clusters have only endpoints that take it.
 
-// forward is a destination that connections of the mesh are handed on to: a service port, or a subset of it.
+// forward is a destination that connections of the mesh are forwarded to: a service port, or a
+// subset of it.
 type forward struct {
 	port   model.ServicePort
-	subset model.Subset // without a name: all endpoints
-	name   string       // of the server asked for, and of the cluster
+	subset model.Subset // the zero Subset is all endpoints
+	name   string       // the server name, and the cluster's name
 }
 
-// forwardsOf are the destinations of a service, without those that no server name can stand for.
+// forwardsOf returns the destinations of a service. It leaves out those that no server name can
+// stand for.
 func forwardsOf(svc *model.Service, rule *model.DestinationRule) []forward {
 	var found []forward
 	add := func(p model.ServicePort, sub model.Subset) {
@@ -41,9 +45,9 @@ func forwardsOf(svc *model.Service, rule *model.DestinationRule) []forward {
 	return found
 }
 
-// forwardSlots are the clusters by which a host's connections are handed on, with their endpoints, or with endpointsOnly those
-// alone.
-func (c compiler) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly bool) []slot {
+// forwardSlots returns the clusters that forward a host's connections, with their endpoints. With
+// endpointsOnly it returns the endpoints alone.
+func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly bool) []slot {
 	svc := s.Forwarded(host)
 	if svc == nil {
 		return nil
@@ -52,20 +56,20 @@ func (c compiler) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly bo
 	var slots []slot
 	for _, f := range forwardsOf(svc, rule) {
 		takes := f.subset.Labels.With(model.TLSModeLabel, model.TLSModeIstio)
-		in := c.outbound(s, svc, f.port, rule)
+		in := b.outbound(s, svc, f.port, rule)
 		in.Forwarded, in.Subset, in.SubsetPolicy = true, f.subset.Name, f.subset.Policy
-		in.Protocol, in.Gateway, in.Secured = model.TCP, false, false // nobody looks inside
-		in.Endpoints = c.dnsEndpoints(svc, f.port, takes)
+		in.Protocol, in.Gateway, in.Secured = model.TCP, false, false // the bytes are opaque
+		in.Endpoints = b.dnsEndpoints(svc, f.port, takes)
 		if in.Resolution == model.Passthrough {
 			in.Resolution, in.ForwardProxy = model.EDS, false
 		}
-		slots = c.clusterPair(slots, s, svc, f.port, in, takes, endpointsOnly)
+		slots = b.clusterPair(slots, s, svc, f.port, in, takes, endpointsOnly)
 	}
 	return slots
 }
 
-// addForwards adds a door for each destination of a server.
-func (b *doorBuilder) addForwards(sv server, rest listener.Chain) {
+// addForwards adds a chain for each destination of a server.
+func (b *serverChainBuilder) addForwards(sv server, rest listener.Chain) {
 	for host := range b.scope.HostsForwardedBy(sv.GatewayServer) {
 		svc := b.scope.ForwardedBy(sv.GatewayServer, host)
 		if svc == nil {
@@ -73,32 +77,38 @@ func (b *doorBuilder) addForwards(sv server, rest listener.Chain) {
 		}
 		rule := b.scope.DestinationRule(svc)
 		for _, f := range forwardsOf(svc, rule) {
-			if sni := b.fresh([]model.Host{model.Host(f.name)}); len(sni) > 0 {
-				b.doors = append(b.doors, listener.Door{Chain: b.forward(f, rule, sni)})
+			if sni := b.unclaimed([]model.Host{model.Host(f.name)}); len(sni) > 0 {
+				b.built = append(b.built, listener.ServerChain{Chain: b.forward(f, rule, sni)})
 			}
 		}
 	}
-	b.doors = append(b.doors, listener.Door{Chain: rest})
+	b.built = append(b.built, listener.ServerChain{Chain: rest})
 }
 
-func (b *doorBuilder) forward(f forward, rule *model.DestinationRule, sni []string) listener.Chain {
+func (b *serverChainBuilder) forward(f forward, rule *model.DestinationRule, sni []string) listener.Chain {
 	to := listener.WeightedTarget{Cluster: f.name, Weight: 1}
-	chain := listener.Chain{Name: f.name, SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}), OfMesh: true}
+	chain := listener.Chain{
+		Name:    f.name,
+		SNI:     b.domains.List(sni),
+		Targets: b.targets.List([]listener.WeightedTarget{to}),
+		OfMesh:  true,
+	}
 	if rule == nil {
 		return chain
 	}
 	return withPolicy(chain, cluster.Effective(rule.Policy, f.subset.Policy, f.port.Port))
 }
 
-// addForwarded adds the hosts that a server of a Gateway hands connections on to.
+// addForwarded adds the hosts to which a server of a Gateway forwards connections.
 func addForwarded(s *scope.Scope, server *model.GatewayServer, units map[unit]bool) {
 	for host := range s.HostsForwardedBy(server) {
 		units[unit{kind: unitHost, host: host}] = true
 	}
 }
 
-// forwards adds the ports of gateways that hand connections on to hosts which the delta touches.
-func (m *impact) forwards(s *scope.Scope, units map[unit]bool) {
+// addForwardingPorts adds the gateway's ports that forward connections to hosts which the delta
+// touches.
+func (m *impact) addForwardingPorts(s *scope.Scope, units map[unit]bool) {
 	for sv := range s.ForwardingServers() {
 		if m.touches(sv.Hosts) {
 			units[unit{kind: unitGateway, port: s.BoundPort(sv.Port)}] = true
@@ -106,7 +116,7 @@ func (m *impact) forwards(s *scope.Scope, units map[unit]bool) {
 	}
 }
 
-// touches tells whether the delta touches one of the hosts.
+// touches reports whether the delta touches one of the hosts.
 func (m *impact) touches(hosts []model.ScopedHost) bool {
 	for touched := range m.hosts {
 		for _, h := range hosts {

@@ -12,7 +12,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// serversOn are the servers that a gateway class has on a bound port, broken ones too, in the total order.
+// serversOn returns the servers that a gateway class has on a bound port, broken ones too, in the
+// total order.
 func serversOn(s *scope.Scope, port uint16) []server {
 	var found []server
 	for g := range s.Gateways() {
@@ -26,9 +27,12 @@ func serversOn(s *scope.Scope, port uint16) []server {
 	return found
 }
 
-// serving are the servers of a route table, in the total order. A broken server stays closed.
-func serving(s *scope.Scope, port uint16, table string) []server {
-	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool { return sv.Broken != "" || sv.tableOn(port) != table })
+// serversOfTable returns the servers of a route table, in the total order. A broken server stays
+// closed and is left out.
+func serversOfTable(s *scope.Scope, port uint16, table string) []server {
+	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool {
+		return sv.Broken != "" || sv.tableOn(port) != table
+	})
 }
 
 type server struct {
@@ -39,11 +43,13 @@ type server struct {
 
 func (sv server) is(o server) bool { return sv.gateway == o.gateway && sv.index == o.index }
 
-// entrance is where the server's connections come in.
-func (sv server) entrance() entrance { return entrance{port: sv.Port, gateways: []string{sv.name()}} }
+// entryPoint is where the server's connections come in.
+func (sv server) entryPoint() entryPoint {
+	return entryPoint{port: sv.Port, gateways: []string{sv.name()}}
+}
 
-// tableOn is the name of the server's route table, on a bound port: HTTP in plaintext shares one, a server with TLS has its
-// own. It is empty for what is not HTTP.
+// tableOn returns the name of the server's route table on a bound port. HTTP in plaintext shares
+// one table. A server with TLS has its own. The name is empty for what is not HTTP.
 func (sv server) tableOn(port uint16) string {
 	switch {
 	case !sv.Protocol.IsHTTP():
@@ -56,13 +62,15 @@ func (sv server) tableOn(port uint16) string {
 
 func (sv server) name() string { return sv.gateway.Namespace + "/" + sv.gateway.Name }
 
-// redirects tells whether the server answers requests for this host of its own with a redirect to https.
+// redirects reports whether the server answers requests for this host of its own with a redirect to
+// https.
 func (sv server) redirects(host model.Host) bool {
 	return sv.Redirect && slices.ContainsFunc(sv.Hosts, func(h model.ScopedHost) bool { return h.Host == host })
 }
 
-// meets yields the host that a VirtualService's host and one of the server's have in common, the narrower of the two.
-func (sv server) meets(vs *model.VirtualService, host model.Host) (model.Host, bool) {
+// commonHost returns the host that a VirtualService's host and one of the server's have in common:
+// the narrower of the two.
+func (sv server) commonHost(vs *model.VirtualService, host model.Host) (model.Host, bool) {
 	for _, h := range sv.Hosts {
 		if h.Namespace != "*" && h.Namespace != vs.Namespace {
 			continue
@@ -77,36 +85,49 @@ func (sv server) meets(vs *model.VirtualService, host model.Host) (model.Host, b
 	return "", false
 }
 
-// gatewaySlots are the listener of a gateway's port, if anything is open on it, and the heads of its route tables.
-func (c compiler) gatewaySlots(s *scope.Scope, port uint16, report func(source.Problem)) []slot {
+// gatewaySlots are the listener of a gateway's port, if anything is open on it, and the heads of
+// its route tables.
+func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(source.Problem)) []slot {
 	var slots []slot
 	tables := map[string]bool{}
 	for _, sv := range serversOn(s, port) {
 		if table := sv.tableOn(port); table != "" && sv.Broken == "" && !tables[table] {
 			tables[table] = true
-			slots = append(slots, slot{typ: resource.Route, name: table, head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) }})
+			slots = append(slots, slot{
+				typ:  resource.Route,
+				name: table,
+				head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) },
+			})
 		}
 	}
-	open := c.entryOf(s, port, report)
-	if !open.http && len(open.doors) == 0 {
+	open := b.gatewayPortOf(s, port, report)
+	if !open.http && len(open.chains) == 0 {
 		return slots
 	}
 	in := listener.GatewayInput{
-		Name: "0.0.0.0_" + portText(port), Port: port, Doors: c.doors.List(open.doors), Refuses: s.Refuses(port),
-		Common: c.of(s.Mesh()).listeners(s.Settings()),
+		Name:    "0.0.0.0_" + portText(port),
+		Port:    port,
+		Chains:  b.serverChains.List(open.chains),
+		Refuses: s.Refuses(port),
+		Common:  b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
 	}
 	if open.http {
 		in.RouteTable = "http." + portText(port)
 	}
-	return append(slots, slot{typ: resource.Listener, name: in.Name, get: func() *resource.Resource { return c.gateways.get(in) }})
+	return append(slots, slot{
+		typ:  resource.Listener,
+		name: in.Name,
+		get:  func() *resource.Resource { return b.gateways.get(in) },
+	})
 }
 
-// gatewayHostSlots is the virtual host of a host in a table of a gateway's port: the routes of all VirtualServices bound to its servers
-// that have the host in common with them, in the total order. A server that redirects to https does so for its hosts
-// whether they have routes or not.
-func (c compiler) gatewayHostSlots(s *scope.Scope, u unit) []slot {
+// gatewayHostSlots returns the virtual host of a host in a table of a gateway's port. Its routes
+// are those of all VirtualServices that are bound to the table's servers and have the host in
+// common with them, in the total order. A server that redirects to https does so for its hosts even
+// if they have no routes.
+func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	port, host := u.port, u.host
-	servers := serving(s, port, u.table)
+	servers := serversOfTable(s, port, u.table)
 	owners := boundRoutes(s, servers, host)
 	redirect := slices.ContainsFunc(servers, func(sv server) bool { return sv.redirects(host) }) ||
 		slices.ContainsFunc(owners, func(o bound) bool { return o.redirect })
@@ -123,21 +144,23 @@ func (c compiler) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 		for _, o := range owners {
 			refs = append(refs, routesOf(s, o.vs, o.at)...)
 		}
-		in := c.vhostInput(s, refs, route.Target{}, called)
-		in.Domains = c.domains.List([]string{string(host)})
+		in := b.vhostInput(s, refs, route.Target{}, called)
+		in.Domains = b.domains.List([]string{string(host)})
 		in.RequireTLS = redirect
-		return c.vhosts.get(vhostKey{table: u.table, name: name, in: in})
+		return b.vhosts.get(vhostKey{table: u.table, name: name, in: in})
 	}}}
 }
 
-// bound is a VirtualService that gives a gateway's virtual host routes, and where its requests come in.
+// bound is a VirtualService that gives a gateway's virtual host routes, and the entry point of its
+// requests.
 type bound struct {
 	vs       *model.VirtualService
-	at       entrance
+	at       entryPoint
 	redirect bool // to https, as one of the servers says
 }
 
-// boundRoutes are the VirtualServices that give a gateway's virtual host its routes.
+// boundRoutes returns the VirtualServices that give a gateway's virtual host its routes, in the
+// total order.
 func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
 	var owners []bound
 	seen := map[*model.VirtualService]bool{}
@@ -156,12 +179,12 @@ func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
 	return owners
 }
 
-// boundAt binds a VirtualService by one of its hosts to all servers that have host in common with it; the first one's port is
-// the one that callers mean.
+// boundAt binds a VirtualService by one of its hosts to all servers that have host in common with
+// it. The first server's port is the one that callers mean.
 func boundAt(servers []server, vs *model.VirtualService, pattern, host model.Host) bound {
 	b := bound{vs: vs}
 	for _, sv := range servers {
-		if common, ok := sv.meets(vs, pattern); !ok || common != host || !slices.Contains(vs.Gateways, sv.name()) {
+		if common, ok := sv.commonHost(vs, pattern); !ok || common != host || !slices.Contains(vs.Gateways, sv.name()) {
 			continue
 		}
 		if len(b.at.gateways) == 0 {
@@ -173,7 +196,7 @@ func boundAt(servers []server, vs *model.VirtualService, pattern, host model.Hos
 	return b
 }
 
-// gatewayUnits are all units of a gateway's ports, and what it has whatever they are.
+// gatewayUnits returns all units of a gateway's ports, and its unitOwn.
 func gatewayUnits(s *scope.Scope) []unit {
 	units := map[unit]bool{{kind: unitOwn}: true}
 	for g := range s.Gateways() {
@@ -182,8 +205,8 @@ func gatewayUnits(s *scope.Scope) []unit {
 	return sortedUnits(units)
 }
 
-// addGateway adds the units that a Gateway gives to a class: its ports, the secrets that it names, and the virtual hosts of its
-// servers and of its VirtualServices.
+// addGateway adds the units that a Gateway gives to a class: its ports, the secrets that it names,
+// and the virtual hosts of its servers and of its VirtualServices.
 func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for i := range g.Servers {
 		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
@@ -192,7 +215,8 @@ func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 		addForwarded(s, sv.GatewayServer, units)
 		if table := sv.tableOn(port); table != "" {
 			for _, h := range sv.Hosts {
-				units[unit{kind: unitGatewayHost, port: port, table: table, host: h.Host}] = true // a redirect needs no routes
+				// a redirect needs no routes
+				units[unit{kind: unitGatewayHost, port: port, table: table, host: h.Host}] = true
 			}
 		}
 	}
@@ -204,7 +228,8 @@ func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	}
 }
 
-// addBound adds the units that a VirtualService may have at a Gateway: virtual hosts, and ports whose connections it routes.
+// addBound adds the units that a VirtualService may have at a Gateway: virtual hosts, and ports
+// whose connections it routes.
 func addBound(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, units map[unit]bool) {
 	for i := range g.Servers {
 		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}

@@ -48,8 +48,9 @@ type caseProxy struct {
 	Address       string            `json:"address"` // 127.32.0.1 if it is not said
 }
 
-// TestGolden compiles the manifests of testdata/<case>.in.yaml for one proxy and compares what it gets, in short, with
-// testdata/<case>.out.txt. A case is added by adding its input and running the test with -update.
+// TestGolden compiles the manifests of testdata/<case>.in.yaml for one proxy and compares what it
+// gets, in short, with testdata/<case>.out.txt. A case is added by adding its input and running the
+// test with -update.
 func TestGolden(t *testing.T) { golden.Cases(t, ".in.yaml", ".out.txt", compileCase) }
 
 func compileCase(t *testing.T, path string) string {
@@ -69,7 +70,8 @@ func compileCase(t *testing.T, path string) string {
 		updates = append(updates, state.Update{Key: d.Key, Objects: result.Objects})
 	}
 	compiler := compile.NewCompiler(compile.Refusals{
-		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
+		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) },
+		Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
 	})
 	_, delta := writer.Apply(updates)
 	var step compile.Step
@@ -80,7 +82,10 @@ func compileCase(t *testing.T, path string) string {
 		checkRefs(t, placed.State)
 	})
 	elsewhere := &model.Namespace{Meta: model.Meta{Kind: kinds.Namespace, Name: "elsewhere"}}
-	_, delta = writer.Apply([]state.Update{{Key: elsewhere.Key(), Objects: []model.Object{elsewhere}}}) // a step, so that conflicts are told
+	_, delta = writer.Apply([]state.Update{{
+		Key:     elsewhere.Key(),
+		Objects: []model.Object{elsewhere},
+	}}) // a step, so that conflicts are told
 	compiler.Advance(delta, func(s compile.Step) { step = s })
 	for _, c := range step.Appeared {
 		fmt.Fprintln(&out, "conflict:", c)
@@ -90,7 +95,16 @@ func compileCase(t *testing.T, path string) string {
 
 func (p caseProxy) facts() compile.Facts {
 	f := compile.Facts{Address: cmp.Or(p.Address, "127.32.0.1"), Proxy: scope.Proxy{
-		Namespace: p.Namespace, Name: p.Name, Labels: model.LabelsOf(p.Labels), Settings: scope.Settings{HTTPProxyPort: p.HTTPProxyPort, Intercepted: p.Intercepted, AllClusters: p.AllClusters, Agent: p.Agent, Stack: translatetest.Stacks[p.Stack]},
+		Namespace: p.Namespace,
+		Name:      p.Name,
+		Labels:    model.LabelsOf(p.Labels),
+		Settings: scope.Settings{
+			HTTPProxyPort: p.HTTPProxyPort,
+			Intercepted:   p.Intercepted,
+			AllClusters:   p.AllClusters,
+			Agent:         p.Agent,
+			Stack:         translatetest.Stacks[p.Stack],
+		},
 	}}
 	if p.Type == "router" {
 		f.Proxy.Type = scope.Router
@@ -98,7 +112,8 @@ func (p caseProxy) facts() compile.Facts {
 	return f
 }
 
-// describe writes what a person would look for: names, domains, where requests go, which endpoints there are.
+// describe writes what a person would look for: names, domains, where requests go, which endpoints
+// there are.
 func describe(t *testing.T, out *strings.Builder, p compile.Placement) {
 	for typ, set := range p.State.Sets() {
 		if resource.Type(typ) == resource.Route {
@@ -161,13 +176,16 @@ func believed(t *testing.T, socket *corev3.TransportSocket) string {
 	return " of " + strings.Join(names, " ")
 }
 
-// familyText is by which families a cluster looks names up and from where it calls, if that is not by IPv4 from anywhere.
+// familyText is by which families a cluster looks names up and from where it calls, if that is not
+// by IPv4 from anywhere.
 func familyText(c *clusterv3.Cluster) string {
 	text := ""
 	if f := c.GetDnsLookupFamily(); f != clusterv3.Cluster_V4_ONLY && c.GetType() != clusterv3.Cluster_EDS && f != clusterv3.Cluster_AUTO {
 		text += " " + f.String()
 	}
-	if from := c.GetUpstreamBindConfig(); from != nil && (len(from.GetExtraSourceAddresses()) > 0 || from.GetSourceAddress().GetAddress() != "127.0.0.6") {
+	if from := c.GetUpstreamBindConfig(); from != nil && (len(
+		from.GetExtraSourceAddresses(),
+	) > 0 || from.GetSourceAddress().GetAddress() != "127.0.0.6") {
 		text += " from " + from.GetSourceAddress().GetAddress()
 		for _, more := range from.GetExtraSourceAddresses() {
 			text += " or " + more.GetAddress().GetAddress()
@@ -256,7 +274,10 @@ func hostPort(a *corev3.SocketAddress) string {
 
 func describeRoutes(out *strings.Builder, rc *routev3.RouteConfiguration) {
 	fmt.Fprintf(out, "routes %s\n", rc.GetName())
-	vhosts := slices.SortedFunc(slices.Values(rc.GetVirtualHosts()), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
+	vhosts := slices.SortedFunc(
+		slices.Values(rc.GetVirtualHosts()),
+		func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) },
+	)
 	for _, v := range vhosts {
 		fmt.Fprintf(out, "  %s\n    %s\n", v.GetName(), strings.Join(v.GetDomains(), " "))
 		if v.GetRequireTls() == routev3.VirtualHost_ALL {

@@ -11,23 +11,24 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// groups holds the endpoints of services as encoded sets, by service port, subset and site, shared by all classes. A change of
-// endpoints edits the sets at the cost of the change. It is used by one goroutine.
+// groups holds the endpoints of services as encoded sets, by service port, subset and site. All
+// classes share it. A change of endpoints edits the sets at the cost of the change. One goroutine
+// uses it at a time.
 type groups struct {
-	store   *resource.Store
-	members *memo[memberKey]
-	known   map[groupKey]*groupList
-	of      map[serviceID][]groupKey
-	refused func(model.Endpoint, error)
+	store         *resource.Store
+	members       *memo[memberKey]
+	known         map[groupKey]*groupList
+	byService     map[serviceID][]groupKey
+	reportRefused func(model.Endpoint, error)
 
-	// assigned are the assignments that were made of a list, makers what they were made of. One that was made of several
-	// is disputed.
-	assigned map[*groupList][]assignmentKey
-	makers   map[*resource.Resource]assignmentKey
-	disputed map[*resource.Resource]bool
+	// assigned are the assignments that were made of a list. keyOf is the reverse. ambiguous are
+	// assignments that several lists came to.
+	assigned  map[*groupList][]assignmentKey
+	keyOf     map[*resource.Resource]assignmentKey
+	ambiguous map[*resource.Resource]bool
 }
 
-// serviceID is that of a Service, or with entry, the name, of a ServiceEntry.
+// serviceID identifies a Service, or a ServiceEntry by its name in entry.
 type serviceID struct {
 	host      model.Host
 	namespace string
@@ -42,18 +43,19 @@ func serviceIDOf(svc *model.Service) serviceID {
 	return id
 }
 
-// groupKey names the endpoints of a service that serve a port and belong to a subset, in groups that some callers tell apart.
+// groupKey names the endpoints of a service that serve a port and belong to a subset. The other
+// fields say which endpoints its callers tell apart.
 type groupKey struct {
 	service  serviceID
 	portName string
 	subset   model.Labels
 	family   model.Family
-	dual     bool                // with the other address of each
-	marks    *model.List[string] // labels whose values are told apart
-	tls      bool                // those are told apart that take mutual TLS of the mesh
+	dual     bool                // with each endpoint's address of the other family
+	marks    *model.List[string] // labels whose values divide the endpoints into sites
+	tls      bool                // endpoints say whether they take mutual TLS of the mesh
 }
 
-// groupList are the endpoints of a groupKey by site, at one revision. It never changes.
+// groupList has the endpoints of a groupKey by site, at one revision. It never changes.
 type groupList struct {
 	of    *groupKey
 	sites []siteGroup
@@ -67,18 +69,23 @@ type memberKey struct {
 	in endpoint.Input
 }
 
-func newGroups(w *workshop) *groups {
+func newGroups(tc *translationCache) *groups {
 	g := &groups{
-		store: w.store, known: map[groupKey]*groupList{}, of: map[serviceID][]groupKey{}, refused: w.refusals.Endpoint,
-		assigned: map[*groupList][]assignmentKey{}, makers: map[*resource.Resource]assignmentKey{}, disputed: map[*resource.Resource]bool{},
+		store:         tc.store,
+		known:         map[groupKey]*groupList{},
+		byService:     map[serviceID][]groupKey{},
+		reportRefused: tc.refusals.Endpoint,
+		assigned:      map[*groupList][]assignmentKey{},
+		keyOf:         map[*resource.Resource]assignmentKey{},
+		ambiguous:     map[*resource.Resource]bool{},
 	}
-	g.members = newMemo(w.store, func(k memberKey) *resource.Resource {
+	g.members = newMemo(tc.store, func(k memberKey) *resource.Resource {
 		m, err := endpoint.Endpoint(k.in)
 		if err != nil {
-			g.refused(model.Endpoint{Address: k.in.Address, Port: k.in.Port, Workload: k.in.Workload}, err)
+			g.reportRefused(model.Endpoint{Address: k.in.Address, Port: k.in.Port, Workload: k.in.Workload}, err)
 			return nil
 		}
-		return w.encode(string(k.id), m)
+		return tc.encode(string(k.id), m)
 	})
 	return g
 }
@@ -92,7 +99,7 @@ func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupLis
 	}
 	var edits []siteEdit
 	for eid, e := range s.Endpoints(svc).All() {
-		if key.takes(e) {
+		if key.includes(e) {
 			if r := g.member(&key, eid, e); r != nil {
 				edits = append(edits, key.put(eid, e, r))
 			}
@@ -100,15 +107,16 @@ func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupLis
 	}
 	l := g.apply(&groupList{of: &key}, edits)
 	g.known[key] = l
-	g.of[id] = append(g.of[id], key)
+	g.byService[id] = append(g.byService[id], key)
 	return l
 }
 
-func (k *groupKey) takes(e model.Endpoint) bool {
+func (k *groupKey) includes(e model.Endpoint) bool {
 	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address)
 }
 
-// member is the encoded endpoint, nil when it fails the gate of what may be encoded, which is told when it is met first.
+// member returns the encoded endpoint. It is nil if the endpoint must not be encoded, which is
+// reported the first time.
 func (g *groups) member(key *groupKey, id state.EndpointID, e model.Endpoint) *resource.Resource {
 	in := endpoint.Input{Address: e.Address, Port: e.Port, Health: e.Health, Weight: e.Weight, Workload: e.Workload}
 	if key.dual {
@@ -121,17 +129,17 @@ func (g *groups) member(key *groupKey, id state.EndpointID, e model.Endpoint) *r
 	return g.members.get(memberKey{id: id, in: in})
 }
 
-// update brings all groups of a service to the new endpoints, and tells which are others then.
+// update brings all groups of a service to the new endpoints, and returns those that changed.
 func (g *groups) update(c state.EndpointChange) (moves []groupMove) {
-	for _, key := range g.of[serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}] {
+	for _, key := range g.byService[serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}] {
 		var edits []siteEdit
 		for _, id := range c.IDs {
-			if e, ok := c.From.Get(id); ok && key.takes(e) && g.member(&key, id, e) != nil {
+			if e, ok := c.From.Get(id); ok && key.includes(e) && g.member(&key, id, e) != nil {
 				edits = append(edits, key.drop(id, e))
 			}
 		}
 		for _, id := range c.IDs {
-			if e, ok := c.To.Get(id); ok && key.takes(e) {
+			if e, ok := c.To.Get(id); ok && key.includes(e) {
 				if r := g.member(&key, id, e); r != nil {
 					edits = append(edits, key.put(id, e, r))
 				}
@@ -149,36 +157,36 @@ func (g *groups) update(c state.EndpointChange) (moves []groupMove) {
 	return moves
 }
 
-// noteAssignment keeps who made an assignment of what.
-func (g *groups) noteAssignment(k assignmentKey, r *resource.Resource) {
+// recordAssignment records the key that an assignment was made of.
+func (g *groups) recordAssignment(k assignmentKey, r *resource.Resource) {
 	g.assigned[k.list] = append(g.assigned[k.list], k)
-	if other, known := g.makers[r]; known && (*other.list.of != *k.list.of || other.prefer != k.prefer) {
-		g.disputed[r] = true
+	if other, known := g.keyOf[r]; known && (*other.list.of != *k.list.of || other.prefer != k.prefer) {
+		g.ambiguous[r] = true
 	}
-	g.makers[r] = k
+	g.keyOf[r] = k
 }
 
-// varies tells whether the assignment is not the same at all places.
+// varies reports whether the assignment differs between places.
 func (k *assignmentKey) varies() bool { return len(k.prefer.Keys()) > 0 }
 
-// sweep forgets groups of which there is no assignment, but for those that are held.
+// sweep forgets the groups that have no assignment and are not in held.
 func (g *groups) sweep(assignments map[assignmentKey]*resource.Resource, held map[*groupList]bool) {
 	clear(g.assigned)
-	clear(g.makers)
-	clear(g.disputed)
+	clear(g.keyOf)
+	clear(g.ambiguous)
 	for k, r := range assignments {
-		g.noteAssignment(k, r)
+		g.recordAssignment(k, r)
 	}
 	for key, l := range g.known {
 		if len(g.assigned[l]) > 0 || held[l] {
 			continue
 		}
 		delete(g.known, key)
-		rest := slices.DeleteFunc(g.of[key.service], func(k groupKey) bool { return k == key })
+		rest := slices.DeleteFunc(g.byService[key.service], func(k groupKey) bool { return k == key })
 		if len(rest) == 0 {
-			delete(g.of, key.service)
+			delete(g.byService, key.service)
 			continue
 		}
-		g.of[key.service] = rest
+		g.byService[key.service] = rest
 	}
 }

@@ -11,15 +11,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// TestHeadsHoldNothingSummedOverEndpoints is P23 of docs/protocol.md: what an assignment and its localities say beside
-// their endpoints is the same whatever these are, so that one endpoint more does not change anything but itself. A sum,
-// such as a locality's weight by the number of its endpoints, would. What one part of a rule's distribution is shared by is the
-// one exception.
+// TestHeadsHoldNothingSummedOverEndpoints is P23 of docs/protocol.md: what an assignment and its
+// localities say beside their endpoints is the same whatever these are, so that one endpoint more
+// does not change anything but itself. A sum, such as a locality's weight by the number of its
+// endpoints, would. What one part of a rule's distribution is shared by is the one exception.
 func TestHeadsHoldNothingSummedOverEndpoints(t *testing.T) {
 	store := resource.NewStore()
 	of := func(members ...*resource.Resource) *endpointv3.ClusterLoadAssignment {
 		list := &groupList{sites: []siteGroup{{
-			site: site{locality: model.Locality{Region: "r", Zone: "z"}}, members: store.Build(members...), weight: uint64(len(members)),
+			site:    site{locality: model.Locality{Region: "r", Zone: "z"}},
+			members: store.Build(members...),
+			weight:  uint64(len(members)),
 		}}}
 		r := assemble(assignmentKey{cluster: "outbound|80||a.default.svc.cluster.local", list: list})
 		var m endpointv3.ClusterLoadAssignment

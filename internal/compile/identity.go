@@ -12,9 +12,12 @@ import (
 // identityScheme begins the names of identities in certificates.
 const identityScheme = "spiffe://"
 
-// serverNames are the names of which those who serve a cluster must have one, where its rule leaves that to others: what the
-// ServiceEntry demands, and in TLS of the mesh the identities of those who run the service, whichever subset or port they serve.
-func (c compiler) serverNames(s *scope.Scope, svc *model.Service, in cluster.OutboundInput, t *model.ClientTLS) *model.List[string] {
+// serverNames returns the names of which the servers of a cluster must have one, if its
+// DestinationRule names none. They are the names that the ServiceEntry demands and, in TLS of the
+// mesh, the identities of the workloads behind the service, whichever subset or port they serve.
+func (b unitBuilder) serverNames(
+	s *scope.Scope, svc *model.Service, in cluster.OutboundInput, t *model.ClientTLS,
+) *model.List[string] {
 	switch {
 	case in.Forwarded || t == nil && !in.AutoTLS:
 		return nil
@@ -23,16 +26,17 @@ func (c compiler) serverNames(s *scope.Scope, svc *model.Service, in cluster.Out
 	case t != nil && t.NeedsCredential() && !in.Secured: // the cluster is closed
 		return nil
 	case t != nil && t.Mode != model.IstioMutual:
-		return c.workshop.names.List(svc.SubjectAltNames)
+		return b.translationCache.names.List(svc.SubjectAltNames)
 	}
 	names := slices.Clone(svc.SubjectAltNames)
 	for _, account := range s.Accounts(svc) {
 		names = append(names, identityScheme+s.Mesh().TrustDomain+"/ns/"+svc.Namespace+"/sa/"+account)
 	}
-	return c.workshop.names.List(withAliases(names, s.Mesh().TrustDomainAliases))
+	return b.translationCache.names.List(withAliases(names, s.Mesh().TrustDomainAliases))
 }
 
-// withAliases are names and, of the identities among them, those that mean the same in other trust domains; sorted.
+// withAliases returns names, sorted, and for each identity among them the same identity in other
+// trust domains.
 func withAliases(names, aliases []string) []string {
 	all := slices.Clone(names)
 	for _, name := range names {

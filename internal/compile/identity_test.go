@@ -15,13 +15,18 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// A pod more or less of an account that runs the service already is a change of endpoints; another account is one of the clusters of the
-// service too, of as many pods as there may be of it, and before the first of them is ready.
+// A pod more or less of an account that runs the service already is a change of endpoints; another
+// account is one of the clusters of the service too, of as many pods as there may be of it, and
+// before the first of them is ready.
 func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 	m := newMeshOf(t, 100)
 	mesh := model.DefaultMesh()
 	mesh.AutoTLS = true
-	m.apply(state.Update{Key: source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}, Objects: []model.Object{&mesh}})
+	m.apply(state.Update{Key: source.Key{
+		Kind:      kinds.ConfigMap,
+		Namespace: "istio-system",
+		Name:      "istio",
+	}, Objects: []model.Object{&mesh}})
 	var placed Placement
 	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
 		Namespace: "ns0", Name: "secured", Settings: scope.Settings{HTTPProxyPort: 15080, Agent: true},
@@ -43,14 +48,18 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		return state.Update{Key: p.Key(), Objects: []model.Object{p}}
 	}
 	m.apply(podOf(1, "a"), podOf(2, "a"), podOf(3, "b"), podOf(4, "b"))
-	// step has the slice of the service list pods that are ready and some that are not, and tells how many clusters and assignments change.
+	// step has the slice of the service list pods that are ready and some that are not, and tells
+	// how many clusters and assignments change.
 	step := func(ready, unready []int) (clusters, assignments, units int) {
 		t.Helper()
 		u := endpointOf(7, 1)
 		slice := u.Objects[0].(*model.EndpointSlice)
 		slice.Hosts = nil
 		for _, i := range ready {
-			slice.Hosts = append(slice.Hosts, model.SliceHost{Address: fmt.Sprintf("127.1.0.%d", i), Pod: fmt.Sprint("pod", i)})
+			slice.Hosts = append(slice.Hosts, model.SliceHost{
+				Address: fmt.Sprintf("127.1.0.%d", i),
+				Pod:     fmt.Sprint("pod", i),
+			})
 		}
 		for _, i := range unready {
 			slice.Unready = append(slice.Unready, fmt.Sprint("pod", i))
@@ -58,8 +67,13 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		before := now()
 		m.last = Step{}
 		work := m.workOf(func() { m.apply(u) })
-		resource.Diff(before.Set(resource.Cluster), now().Set(resource.Cluster), func(_, _ *resource.Resource) { clusters++ })
-		resource.Diff(before.Set(resource.Endpoint), now().Set(resource.Endpoint), func(_, _ *resource.Resource) { assignments++ })
+		resource.Diff(
+			before.Set(resource.Cluster), now().Set(resource.Cluster), func(_, _ *resource.Resource) { clusters++ },
+		)
+		resource.Diff(
+			before.Set(resource.Endpoint), now().Set(resource.Endpoint),
+			func(_, _ *resource.Resource) { assignments++ },
+		)
 		return clusters, assignments, int(work.Units)
 	}
 	for _, s := range []struct {

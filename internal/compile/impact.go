@@ -10,42 +10,51 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
-// impact is what a delta may touch, whoever sees it: found once per delta, at the cost of the delta.
+// impact is what a delta may touch in any class. It is found once per delta, at the cost of the
+// delta.
 type impact struct {
-	delta *state.Delta
-	lane  *lane
-	steps *stepCache // nil where the impact is of one class alone
-	hosts map[model.Host]bool
-	// endpoints are hosts of which nothing but endpoints changed, and that the lane leaves to the classes.
+	delta    *state.Delta
+	fastPath *endpointFastPath
+	steps    *stepCache // nil where the impact is of one class alone
+	hosts    map[model.Host]bool
+	// endpoints are hosts of which only endpoints changed, and which the fast path leaves to the
+	// classes.
 	endpoints   map[model.Host]bool
-	ports       map[uint16]map[model.Host]bool // of explicit TCP listeners, with the hosts that touch them
+	ports       map[uint16]map[model.Host]bool // of TCP listeners, with the hosts that touch them
 	vips        map[unit]bool                  // unitVIP
 	own         bool                           // unitOwn
 	credentials []changedCredential
 	virtual     map[*model.VirtualService]bool
 	seen        map[*model.VirtualService]bool
-	// quiet tells that no class has a unit to compile: at most, the lane has something for it.
-	quiet bool
+	// noUnits says that no class has a unit to compile. The fast path may still have something for
+	// it.
+	noUnits bool
 }
 
-func impactOf(d *state.Delta, l *lane) *impact {
+func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 	m := &impact{
-		delta: d, lane: l, hosts: map[model.Host]bool{}, endpoints: map[model.Host]bool{}, ports: map[uint16]map[model.Host]bool{},
-		vips: map[unit]bool{}, virtual: map[*model.VirtualService]bool{}, seen: map[*model.VirtualService]bool{},
+		delta:     d,
+		fastPath:  f,
+		hosts:     map[model.Host]bool{},
+		endpoints: map[model.Host]bool{},
+		ports:     map[uint16]map[model.Host]bool{},
+		vips:      map[unit]bool{},
+		virtual:   map[*model.VirtualService]bool{},
+		seen:      map[*model.VirtualService]bool{},
 	}
 	for _, p := range d.Services {
 		for _, svc := range []*model.Service{p.Old, p.New} {
 			if svc != nil {
-				m.claims(svc.Host)
+				m.addClaimants(svc.Host)
 			}
 		}
 	}
 	for _, p := range d.VirtualServices {
 		for _, vs := range []*model.VirtualService{p.Old, p.New} {
 			if vs != nil {
-				m.routes(vs)
+				m.addRoutes(vs)
 				for _, h := range state.DestinationHosts(vs) {
-					m.claims(h) // a destination is seen because of the route
+					m.addClaimants(h) // a route makes its destination visible
 				}
 			}
 		}
@@ -53,46 +62,48 @@ func impactOf(d *state.Delta, l *lane) *impact {
 	for _, p := range d.DestinationRules {
 		for _, r := range []*model.DestinationRule{p.Old, p.New} {
 			if r != nil {
-				m.rule(r)
+				m.addRule(r)
 			}
 		}
 	}
 	for _, e := range d.Endpoints {
-		m.endpointsOf(e)
+		m.addEndpointChange(e)
 	}
 	for _, a := range d.Accounts {
-		m.hosts[a.Host] = true // whom callers believe
+		m.hosts[a.Host] = true // the identities that callers accept
 	}
 	for _, p := range d.Credentials {
-		m.credential(p.Either())
+		m.addCredential(p.Either())
 	}
-	m.quiet = m.none()
+	m.noUnits = m.touchesNoUnit()
 	return m
 }
 
-// both yields the worlds before and after.
-func (m *impact) both() []*state.Snapshot { return []*state.Snapshot{m.delta.From, m.delta.To} }
+// snapshots returns the snapshots before and after the delta.
+func (m *impact) snapshots() []*state.Snapshot { return []*state.Snapshot{m.delta.From, m.delta.To} }
 
-// claims adds a host whose claimants changed, or that may come into or out of sight, with all that hangs on it.
-func (m *impact) claims(host model.Host) {
+// addClaimants adds a host whose claimants changed, or which may become visible or invisible, with
+// all that depends on it.
+func (m *impact) addClaimants(host model.Host) {
 	m.hosts[host] = true
-	for _, w := range m.both() {
-		m.portsOf(w, host)
+	for _, snap := range m.snapshots() {
+		m.addPortsOf(snap, host)
 	}
-	m.routesTo(host)
+	m.addRoutesTo(host)
 }
 
-// routesTo adds the routes that name a host as their destination: they depend on its ports and its hash policy.
-func (m *impact) routesTo(host model.Host) {
-	for _, w := range m.both() {
-		for vs := range w.VirtualServicesTo(host) {
-			m.routes(vs)
+// addRoutesTo adds the routes that name a host as their destination. They depend on its ports and
+// its hash policy.
+func (m *impact) addRoutesTo(host model.Host) {
+	for _, snap := range m.snapshots() {
+		for vs := range snap.VirtualServicesTo(host) {
+			m.addRoutes(vs)
 		}
 	}
 }
 
-// routes adds what a VirtualService routes.
-func (m *impact) routes(vs *model.VirtualService) {
+// addRoutes adds what a VirtualService routes.
+func (m *impact) addRoutes(vs *model.VirtualService) {
 	if m.seen[vs] {
 		return
 	}
@@ -100,34 +111,38 @@ func (m *impact) routes(vs *model.VirtualService) {
 	m.virtual[vs] = true
 	for _, pattern := range vs.Hosts {
 		m.hosts[pattern] = true
-		for _, w := range m.both() {
-			for host := range w.HostsUnder(pattern) {
+		for _, snap := range m.snapshots() {
+			for host := range snap.HostsUnder(pattern) {
 				m.hosts[host] = true
-				m.portsOf(w, host) // even without TCP routes of its own it may take the place of one that has them
+				// even without TCP routes of its own it may take the place of one that has them
+				m.addPortsOf(snap, host)
 			}
 		}
 	}
 }
 
-func (m *impact) portsOf(w *state.Snapshot, host model.Host) {
-	for svc := range w.Claims(host) {
+// addPortsOf adds the TCP ports of the services that claim a host, and what depends on their
+// virtual IPs.
+func (m *impact) addPortsOf(snap *state.Snapshot, host model.Host) {
+	for svc := range snap.Claims(host) {
 		for _, p := range svc.Ports {
-			if explicit(p.Protocol) {
+			if needsTCPListener(p.Protocol) {
 				m.addPort(p.Port, host)
 			}
-			m.vipsOf(w, svc, p)
+			m.addVIPsOf(snap, svc, p)
 		}
 	}
 }
 
-// vipsOf adds what else has the virtual IPs of a service at a port: the first of all has it.
-func (m *impact) vipsOf(w *state.Snapshot, svc *model.Service, p model.ServicePort) {
+// addVIPsOf adds what else has the virtual IPs of a service at a port, because the first of all has
+// them.
+func (m *impact) addVIPsOf(snap *state.Snapshot, svc *model.Service, p model.ServicePort) {
 	for _, address := range svc.VIPs() {
-		if explicit(p.Protocol) {
+		if needsTCPListener(p.Protocol) {
 			m.vips[vipUnit(address, p.Port)] = true
 			continue
 		}
-		for other := range w.ServicesAt(address, p.Port) {
+		for other := range snap.ServicesAt(address, p.Port) {
 			m.hosts[other.Host] = true
 		}
 	}
@@ -140,29 +155,32 @@ func (m *impact) addPort(port uint16, host model.Host) {
 	m.ports[port][host] = true
 }
 
-func (m *impact) rule(r *model.DestinationRule) {
-	for _, w := range m.both() {
-		for host := range w.HostsUnder(r.Host) {
-			m.claims(host)
+// addRule adds the hosts that a DestinationRule applies to.
+func (m *impact) addRule(r *model.DestinationRule) {
+	for _, snap := range m.snapshots() {
+		for host := range snap.HostsUnder(r.Host) {
+			m.addClaimants(host)
 		}
 	}
 }
 
-func (m *impact) endpointsOf(e state.EndpointChange) {
+// addEndpointChange adds a host whose endpoints changed, unless the fast path has taken the change.
+func (m *impact) addEndpointChange(e state.EndpointChange) {
 	if e.From.IsEmpty() != e.To.IsEmpty() && m.calledByName(e.Host) {
-		m.claims(e.Host)
+		m.addClaimants(e.Host)
 		return
 	}
-	if m.lane.slow[e.Host] {
+	if m.fastPath.slowHosts[e.Host] {
 		m.endpoints[e.Host] = true
 	}
 }
 
-// calledByName tells whether a host may be that of a service which is called by its endpoints, or else by name: there it matters
-// whether there are any (compiler.outbound, chainBuilder.direct).
+// calledByName reports whether a host may belong to a service that is called by its endpoints, or
+// by name if it has none. There it matters whether there are any (unitBuilder.outbound,
+// chainBuilder.direct).
 func (m *impact) calledByName(host model.Host) bool {
-	for _, w := range m.both() {
-		for svc := range w.Claims(host) {
+	for _, snap := range m.snapshots() {
+		for svc := range snap.Claims(host) {
 			if svc.Resolution == model.Passthrough {
 				return true
 			}
@@ -171,16 +189,17 @@ func (m *impact) calledByName(host model.Host) bool {
 	return false
 }
 
-// none tells that no class has a unit to compile, so that hundreds need not be asked. Whatever else
-// is in a delta counts as something, until it is known here as what no unit reads.
-func (m *impact) none() bool {
+// touchesNoUnit reports whether no class has a unit to compile, so that hundreds need not be asked.
+// A new kind of change in the delta counts as touching some, until it is listed here as one that no
+// unit reads.
+func (m *impact) touchesNoUnit() bool {
 	rest := *m.delta
 	rest.Workloads, rest.Nodes = nil, nil    // they move proxies from class to class
-	rest.Endpoints, rest.Accounts = nil, nil // of which the hosts are found
+	rest.Endpoints, rest.Accounts = nil, nil // their hosts are in m
 	return rest.IsEmpty() && !m.own && len(m.hosts)+len(m.endpoints)+len(m.ports)+len(m.vips) == 0
 }
 
-// units are the parts of a class that the delta may touch.
+// units returns the units of a class that the delta may touch, sorted.
 func (m *impact) units(from, to *scope.Scope) []unit {
 	units := map[unit]bool{}
 	for h := range m.hosts {
@@ -199,18 +218,18 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	if to.Intercepts() {
 		maps.Copy(units, m.vips)
 	}
-	m.secrets(to, units)
-	if m.own || to.Type() == scope.Sidecar && m.changesPolicies(from, to) {
+	m.addSecretUnits(to, units)
+	if m.own || to.Type() == scope.Sidecar && m.policiesChanged(from, to) {
 		units[unit{kind: unitOwn}] = true
 	}
 	if to.Type() == scope.Sidecar {
 		return sortedUnits(units)
 	}
-	m.gatewayUnits(from, units)
-	m.gatewayUnits(to, units)
-	m.forwards(to, units)
-	m.openedBy(to, units)
-	if m.changesPolicies(from, to) {
+	m.addGatewayUnits(from, units)
+	m.addGatewayUnits(to, units)
+	m.addForwardingPorts(to, units)
+	m.addPortsWithCredentials(to, units)
+	if m.policiesChanged(from, to) {
 		for g := range to.Gateways() {
 			for i := range g.Servers {
 				units[unit{kind: unitGateway, port: to.BoundPort(g.Servers[i].Port)}] = true
@@ -220,9 +239,9 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	return sortedUnits(units)
 }
 
-// changesPolicies reports whether an AuthorizationPolicy or a PeerAuthentication of the class changed:
-// they decide which calls it accepts.
-func (m *impact) changesPolicies(from, to *scope.Scope) bool {
+// policiesChanged reports whether an AuthorizationPolicy or a PeerAuthentication of the class
+// changed: they decide which calls it accepts.
+func (m *impact) policiesChanged(from, to *scope.Scope) bool {
 	return slices.ContainsFunc(m.delta.AuthorizationPolicies, func(p state.Pair[model.AuthorizationPolicy]) bool {
 		return p.Old != nil && from.HasAuthorizationPolicy(p.Old) || p.New != nil && to.HasAuthorizationPolicy(p.New)
 	}) || slices.ContainsFunc(m.delta.PeerAuthentications, func(p state.Pair[model.PeerAuthentication]) bool {
@@ -230,12 +249,13 @@ func (m *impact) changesPolicies(from, to *scope.Scope) bool {
 	})
 }
 
-func (m *impact) gatewayUnits(s *scope.Scope, units map[unit]bool) {
+// addGatewayUnits adds what changed Gateways and VirtualServices touch in a gateway class.
+func (m *impact) addGatewayUnits(s *scope.Scope, units map[unit]bool) {
 	for _, p := range m.delta.Gateways {
 		for _, g := range []*model.Gateway{p.Old, p.New} {
 			if g != nil && s.Applies(g) {
 				addGateway(s, g, units)
-				m.gatewayHosts(s, g, units)
+				m.addGatewayHosts(s, g, units)
 			}
 		}
 	}
@@ -248,8 +268,9 @@ func (m *impact) gatewayUnits(s *scope.Scope, units map[unit]bool) {
 	}
 }
 
-// gatewayHosts adds the destinations behind a Gateway that changed: a gateway sees what its routes lead to.
-func (m *impact) gatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
+// addGatewayHosts adds the destinations behind a changed Gateway: a gateway sees what its routes
+// lead to.
+func (m *impact) addGatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for vs := range s.VirtualServicesAt(g.Namespace + "/" + g.Name) {
 		for _, h := range state.DestinationHosts(vs) {
 			units[unit{kind: unitHost, host: h}] = true
@@ -259,6 +280,7 @@ func (m *impact) gatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]b
 
 func compareUnits(a, b unit) int {
 	return cmp.Or(
-		cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port), cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name),
+		cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port),
+		cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name),
 	)
 }

@@ -16,25 +16,33 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// An intercepted connection comes to virtualOutbound, which gives it to the listener for its destination:
+// An intercepted connection comes to virtualOutbound, which gives it to the listener for its
+// destination:
 //
-//	<virtual IP>_<port>  unitVIP   of the service with that address whose bytes need not be HTTP. Of a port that does not
-//	                               say, requests are routed by a table of its own, "<host>:<port>".
-//	0.0.0.0_<port>       unitPort  requests to all HTTP services on the port, by their Host header and the table "<port>";
-//	                               other bytes to services without a virtual IP; what is for none of them goes on.
+//	<virtual IP>_<port>  unitVIP   for the service with that address, if its bytes need not be
+//	                               HTTP. A port that does not say has a table of its own for
+//	                               requests, "<host>:<port>".
+//	0.0.0.0_<port>       unitPort  requests to all HTTP services on the port go by their Host header
+//	                               and the table "<port>". Other bytes go to services without a
+//	                               virtual IP, or else onward.
 //
 // A port has requests as long as its table has virtual hosts.
 
-// virtualSlots are the listeners that intercepted connections come to first, and the clusters of the workload's own ports.
-func (c compiler) virtualSlots(s *scope.Scope, ports []inbound) []slot {
+// virtualSlots returns the listeners that intercepted connections come to first, and the clusters
+// of the workload's own ports.
+func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 	mesh := s.Mesh()
-	common := c.of(mesh).listeners(s.Settings())
+	common := b.meshPartsOf(mesh).listeners(s.Settings())
 	slots := []slot{
 		{typ: resource.Cluster, name: cluster.InboundPassthroughName, get: func() *resource.Resource {
-			return c.passthrough.get(cluster.PassthroughInput{Inbound: true, Stack: s.Settings().Stack, ConnectTimeout: mesh.ConnectTimeout})
+			return b.passthrough.get(cluster.PassthroughInput{
+				Inbound:        true,
+				Stack:          s.Settings().Stack,
+				ConnectTimeout: mesh.ConnectTimeout,
+			})
 		}},
 		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() *resource.Resource {
-			return c.virtualOut.get(listener.VirtualOutboundInput{RegistryOnly: s.RegistryOnly(), Common: common})
+			return b.virtualOut.get(listener.VirtualOutboundInput{RegistryOnly: s.RegistryOnly(), Common: common})
 		}},
 		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() *resource.Resource {
 			list := make([]listener.InboundPort, 0, len(ports))
@@ -42,34 +50,41 @@ func (c compiler) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 				list = append(list, in.listenerPort(s))
 			}
 			closed := s.Sidecar() != nil && s.Sidecar().IngressClosed
-			return c.virtualIn.get(listener.VirtualInboundInput{Ports: c.ports.List(list), Refuses: closed || s.Refuses(0), Common: common})
+			return b.virtualIn.get(listener.VirtualInboundInput{
+				Ports:   b.ports.List(list),
+				Refuses: closed || s.Refuses(0),
+				Common:  common,
+			})
 		}},
 	}
 	for _, in := range ports {
-		slots = append(slots, c.inboundCluster(s, in))
+		slots = append(slots, b.inboundCluster(s, in))
 	}
 	return slots
 }
 
-// interceptedVhost is a host in the table of its port; of a port that does not say what it speaks and has a virtual IP, in
-// a table of its own, whatever the Host header.
-func (c compiler) interceptedVhost(s *scope.Scope, h called) []slot {
+// interceptedVhost returns a host's virtual host in the table of its port. A port that does not say
+// what it speaks, of a service with a virtual IP, has a table of its own that takes any Host
+// header.
+func (b unitBuilder) interceptedVhost(s *scope.Scope, h hostPort) []slot {
 	if h.svc != nil && h.svc.HasVIP() {
 		if p, _ := h.svc.Port(h.port); p.Protocol == model.Auto {
 			table := h.name()
 			return []slot{
-				{typ: resource.Route, name: table, head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) }},
-				c.vhostSlot(s, table, h, func() []string { return []string{"*"} }),
+				{typ: resource.Route, name: table, head: func() []byte {
+					return tableHead(route.TableInput{Name: table, AnyPort: true})
+				}},
+				b.vhostSlot(s, table, h, func() []string { return []string{"*"} }),
 			}
 		}
 	}
-	return []slot{c.vhostSlot(s, portText(h.port), h, func() []string { return c.interceptedNames(s, h) })}
+	return []slot{b.vhostSlot(s, portText(h.port), h, func() []string { return b.interceptedNames(s, h) })}
 }
 
-// interceptedNames are those by which a host is called at its port: of a headless service those of its pods too, and the
-// virtual IPs.
-func (c compiler) interceptedNames(s *scope.Scope, h called) []string {
-	names := c.names(s, h.host, h.port)
+// interceptedNames returns the names by which a host is called at its port. A headless service has
+// those of its pods too, and a service with virtual IPs has these.
+func (b unitBuilder) interceptedNames(s *scope.Scope, h hostPort) []string {
+	names := b.names(s, h.host, h.port)
 	if h.svc == nil {
 		return names
 	}
@@ -88,7 +103,7 @@ func (c compiler) interceptedNames(s *scope.Scope, h called) []string {
 	return names
 }
 
-// bracketed is an address as it stands in a Host header.
+// bracketed returns an address as it stands in a Host header.
 func bracketed(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() {
 		return "[" + address + "]"
@@ -98,7 +113,8 @@ func bracketed(address string) string {
 
 func isRequest(p model.Protocol) bool { return p.IsHTTP() }
 
-// atVIP is the first service with a virtual IP that the class sees, of those with such a protocol on the port.
+// atVIP returns the first service with a virtual IP that the class sees and that has such a
+// protocol on the port.
 func atVIP(s *scope.Scope, address string, port uint16, speaks func(model.Protocol) bool) *model.Service {
 	for svc := range s.ServicesAt(address, port) {
 		if p, _ := svc.Port(port); speaks(p.Protocol) && s.Service(svc.Host) == svc {
@@ -112,14 +128,14 @@ func vipUnit(address string, port uint16) unit {
 	return unit{kind: unitVIP, host: model.Host(address), port: port}
 }
 
-// vipUnits are the units for the virtual IPs of a service.
+// vipUnits returns the units for the virtual IPs of a service.
 func vipUnits(s *scope.Scope, svc *model.Service) []unit {
 	if !s.Intercepts() {
 		return nil
 	}
 	var units []unit
 	for _, p := range svc.Ports {
-		if explicit(p.Protocol) {
+		if needsTCPListener(p.Protocol) {
 			for _, address := range svc.VIPs() {
 				units = append(units, vipUnit(address, p.Port))
 			}
@@ -133,81 +149,86 @@ func sortedUnique(units []unit) []unit {
 	return slices.Compact(units)
 }
 
-// vipSlots is the listener of a virtual IP and a port, of the first service that has them. Others are reported.
-func (c compiler) vipSlots(s *scope.Scope, u unit, report func(source.Problem)) []slot {
-	address, owner := string(u.host), atVIP(s, string(u.host), u.port, explicit)
+// vipSlots returns the listener of a virtual IP and a port, for the first service that has them.
+// Others are reported.
+func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem)) []slot {
+	address, owner := string(u.host), atVIP(s, string(u.host), u.port, needsTCPListener)
 	if owner == nil {
 		return nil
 	}
 	for svc := range s.ServicesAt(address, u.port) {
-		if p, _ := svc.Port(u.port); svc != owner && explicit(p.Protocol) && s.Service(svc.Host) == svc {
-			report(vipClash(svc, u, owner))
+		if p, _ := svc.Port(u.port); svc != owner && needsTCPListener(p.Protocol) && s.Service(svc.Host) == svc {
+			report(vipConflict(svc, u, owner))
 		}
 	}
 	p, _ := owner.Port(u.port)
 	in := listener.TCPInput{
-		Name: address + "_" + portText(u.port), Bind: address, Port: u.port, Common: c.of(s.Mesh()).listeners(s.Settings()),
+		Name:   address + "_" + portText(u.port),
+		Bind:   address,
+		Port:   u.port,
+		Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
 	}
-	b := c.chainsOn(s, u.port)
+	chains := b.chainsOn(s, u.port)
 	switch p.Protocol {
 	case model.TLS:
-		b.addTLS(owner)
-		b.found = append(b.found, b.direct(owner, nil))
+		chains.addTLS(owner)
+		chains.found = append(chains.found, chains.directChain(owner, nil))
 	case model.Auto:
-		in.RouteTable = called{host: owner.Host, port: u.port}.name()
-		b.addTCP(owner)
+		in.RouteTable = hostPort{host: owner.Host, port: u.port}.name()
+		chains.addTCP(owner)
 	default:
-		b.addTCP(owner)
+		chains.addTCP(owner)
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
-		in.Chains = c.chains.List(b.found)
-		return c.tcp.get(in)
+		in.Chains = b.chains.List(chains.found)
+		return b.tcp.get(in)
 	}}}
 }
 
-func vipClash(svc *model.Service, u unit, owner *model.Service) source.Problem {
+func vipConflict(svc *model.Service, u unit, owner *model.Service) source.Problem {
 	path := "spec.addresses"
 	if svc.Kind == kinds.Service {
 		path = "spec" // clusterIPs or externalIPs
 	}
 	return problemOf(&svc.Meta, source.Problem{
 		Severity: source.Warning, Path: path, Value: string(u.host),
-		Message: "port " + portText(u.port) + " at the address of " + string(svc.Host) + " is also that of " + string(owner.Host) +
+		Message: "port " + portText(u.port) + " at the address of " + string(svc.Host) + " is also that of " +
+			string(owner.Host) +
 			", which has it: workloads reach only that one there",
 		Want: "an address or a port of its own",
 	})
 }
 
-// interceptedSlots is the listener for connections to a port, wherever they go.
-func (c compiler) interceptedSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
-	b := c.chainsOn(s, port)
+// interceptedSlots returns the listener for connections to a port at any address.
+func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
+	chains := b.chainsOn(s, port)
 	for svc := range s.ServicesByPortMatch(port, state.MatchSNI) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
-			b.addTLS(svc)
+			chains.addTLS(svc)
 		}
 	}
 	for svc := range s.ServicesByPortMatch(port, state.MatchCIDR) {
 		if seen, _ := onPort(s, svc.Host, port); seen == svc {
-			b.addRanges(svc)
+			chains.addRanges(svc)
 		}
 	}
-	if owner == nil && len(b.found) == 0 && !requests {
+	if owner == nil && len(chains.found) == 0 && !requests {
 		return nil
 	}
 	if owner != nil {
-		b.addTCP(owner)
+		chains.addTCP(owner)
 	} else {
-		b.addUnknown()
+		chains.addUnknown()
 	}
 	in := listener.TCPInput{
-		Name: portListener(s, port), Port: port, Common: c.of(s.Mesh()).listeners(s.Settings()),
+		Name: portListener(s, port), Port: port, Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
 	}
 	if requests {
 		in.RouteTable = portText(port)
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
-		in.Chains = c.chains.List(b.found)
-		return c.tcp.get(in)
+		in.Chains = b.chains.List(chains.found)
+		return b.tcp.get(in)
 	}}}
 }
 
@@ -236,7 +257,7 @@ func (b *chainBuilder) addUnknown() {
 	b.found = append(b.found, chain)
 }
 
-// tablePort is the port whose intercepted requests a route table is for.
+// tablePort returns the port of the intercepted requests that a route table is for.
 func tablePort(s *scope.Scope, table string) (uint16, bool) {
 	if !s.Intercepts() {
 		return 0, false
@@ -245,25 +266,29 @@ func tablePort(s *scope.Scope, table string) (uint16, bool) {
 	return uint16(port), err == nil
 }
 
-// hasRequests tells whether intercepted requests to a port are routed.
+// hasRequests reports whether intercepted requests to a port are routed.
 func (c *class) hasRequests(port uint16) bool { return c.tables[portText(port)].head != nil }
 
-// turn adds to the edits what the table of a port is in need of when it gets its first virtual host, loses the last, or one
-// takes any Host header: its head, and the virtual host for unknown ones.
-func (c *class) turn(comp compiler, s *scope.Scope, port uint16, e *edits) {
+// toggleRequests edits the table of a port that gets its first virtual host or loses its last, or
+// in which a virtual host takes any Host header. The table then gets or loses its head, and the
+// virtual host for unknown hosts.
+func (c *class) toggleRequests(builder unitBuilder, s *scope.Scope, port uint16, e *edits) {
 	name := portText(port)
 	fallback := fallbackName(s)
-	hosts := c.tables[name].vhosts + c.more(e, name)
+	hosts := c.tables[name].vhosts + c.addedVhosts(e, name)
 	if c.willHave(e, name, fallback) {
 		hosts--
 	}
 	var wanted *resource.Resource
-	if hosts > 0 && !c.willHave(e, name, called{host: "*", port: port}.name()) {
-		wanted = comp.fallbacks.get(fallbackKey{table: name, in: route.FallbackInput{RegistryOnly: s.RegistryOnly()}})
+	if hosts > 0 && !c.willHave(e, name, hostPort{host: "*", port: port}.name()) {
+		wanted = builder.fallbacks.get(fallbackKey{
+			table: name,
+			in:    route.FallbackInput{RegistryOnly: s.RegistryOnly()},
+		})
 	}
 	e.editVirtualHost(name, fallback, wanted)
 	if hosts > 0 != c.hasRequests(port) {
-		e.turned[port] = true
+		e.toggled[port] = true
 		e.heads[name] = nil
 		if hosts > 0 {
 			e.heads[name] = tableHead(route.TableInput{Name: name, AnyPort: true})

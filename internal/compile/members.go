@@ -9,8 +9,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
-// members are the connected proxies by namespace and name, so that a change finds those that it may put into another class.
-// A proxy that reconnects may be there twice for a while.
+// members are the connected proxies by namespace and name, so that a change finds those that may
+// get another class. A proxy that reconnects may be there twice for a while.
 type members struct {
 	byNamespace map[string]map[string][]*Member
 	count       int
@@ -29,7 +29,7 @@ func (ms *members) add(m *Member) {
 	ms.count++
 }
 
-// remove tells whether the member was there.
+// remove removes a member and reports whether it was there.
 func (ms *members) remove(m *Member) bool {
 	proxy := &m.facts.Proxy
 	named := ms.byNamespace[proxy.Namespace]
@@ -73,8 +73,9 @@ func (ms *members) in(namespace string) iter.Seq[*Member] {
 	}
 }
 
-// touched are the members whose class a delta may change: those of changed workloads by name, those in the namespace of a
-// changed service that selects workloads, and where selectors changed that may be for any workload, all.
+// touched returns the members whose class a delta may change. These are the changed workloads by
+// name, and all in the namespace of a changed service that selects workloads. If selectors changed
+// that may match any workload, these are all members.
 func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	found := map[*Member]bool{}
 	add := func(list iter.Seq[*Member]) {
@@ -94,7 +95,7 @@ func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 		}
 	}
 	for _, n := range d.Nodes {
-		for pod := range d.To.WorkloadsOn(n.Either().Name) { // one that left it or came is a change of its own
+		for pod := range d.To.WorkloadsOn(n.Either().Name) { // a pod that comes or leaves is a change of its own
 			add(slices.Values(ms.byNamespace[pod.Namespace][pod.Name]))
 		}
 	}

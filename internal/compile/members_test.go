@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// memberSteps are the steps that clients take which have endpoints as collections: from what a proxy had to what it has now, of each
-// assignment whose head stays the same.
+// memberSteps are the steps that clients take which have endpoints as collections: from what a
+// proxy had to what it has now, of each assignment whose head stays the same.
 type memberSteps struct {
 	differ *resource.Differ
 	had    map[*Member]resource.State
@@ -19,7 +19,11 @@ type memberSteps struct {
 }
 
 func newMemberSteps() memberSteps {
-	return memberSteps{differ: resource.NewDiffer(64), had: map[*Member]resource.State{}, seen: map[[2]*resource.Resource]bool{}}
+	return memberSteps{
+		differ: resource.NewDiffer(64),
+		had:    map[*Member]resource.State{},
+		seen:   map[[2]*resource.Resource]bool{},
+	}
 }
 
 // compare requires that each step comes to what the members are from nothing.
@@ -83,7 +87,8 @@ func requireSeals(t *rapid.T, r *resource.Resource) {
 	require.False(t, sealed)
 }
 
-// requireCollection requires that the members whose names begin with that of a collection are its group's endpoints.
+// requireCollection requires that the members whose names begin with that of a collection are its
+// group's endpoints.
 func requireCollection(t *rapid.T, members map[string]resource.Version, collection string, g resource.Group) {
 	var want, got []string
 	for m := range g.Members.All() {

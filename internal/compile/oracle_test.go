@@ -21,7 +21,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// Whatever changes came in whatever steps, each proxy has what compiling the final world from nothing gives it.
+// Whatever changes came in whatever steps, each proxy has what compiling the final snapshot from
+// nothing gives it.
 func TestIncrementalEqualsFromNothing(t *testing.T) {
 	if raced && !isGiven("rapid.checks") {
 		setFlag(t, "rapid.checks", "10")
@@ -29,7 +30,8 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) { newOracle(t).live(r, random, func(meshlife.Change, outcome) {}) })
 }
 
-// oracle drives a compiler through the life of a mesh, and compares it at each step with one that knows nothing of before.
+// oracle drives a compiler through the life of a mesh, and compares it at each step with one that
+// knows nothing of before.
 type oracle struct {
 	refused Refusals
 	history *meshlife.History
@@ -39,7 +41,7 @@ type oracle struct {
 	// wanted is what each proxy should have had after the step before.
 	wanted map[*Member]wanted
 	steps  memberSteps
-	// slow are proxies whose classes grow while the mesh goes on.
+	// slow are proxies whose classes are built while generations run.
 	slow []*Member
 	// acceptable are states that were looked at.
 	acceptable map[resource.State]bool
@@ -95,15 +97,18 @@ func random(t *rapid.T, h *meshlife.History) []meshlife.Change {
 	return changes
 }
 
-// live draws a mesh and what happens to it: next draws a batch of changes, and count is told what each did that came alone.
-func (o *oracle) live(t *rapid.T, next func(*rapid.T, *meshlife.History) []meshlife.Change, count func(meshlife.Change, outcome)) {
+// live draws a mesh and what happens to it: next draws a batch of changes, and count is told what
+// each did that came alone.
+func (o *oracle) live(
+	t *rapid.T, next func(*rapid.T, *meshlife.History) []meshlife.Change, count func(meshlife.Change, outcome),
+) {
 	for _, f := range oracleProxies() {
 		if rapid.Bool().Draw(t, "early") {
 			o.join(f)
 		}
 	}
 	o.apply(t, o.history.Begin(t))
-	o.comp.slice = rapid.IntRange(1, 8).Draw(t, "slice")
+	o.comp.chunkSize = rapid.IntRange(1, 8).Draw(t, "slice")
 	slow := rapid.IntRange(0, len(oracleProxies())-1).Draw(t, "slow")
 	for i, f := range oracleProxies() {
 		if i == slow {
@@ -120,31 +125,31 @@ func (o *oracle) live(t *rapid.T, next func(*rapid.T, *meshlife.History) []meshl
 		if rapid.IntRange(0, 5).Draw(t, "sweep") == 5 {
 			o.comp.forgetUnused()
 		}
-		o.grow(rapid.IntRange(0, 4).Draw(t, "slices"))
+		o.buildChunks(rapid.IntRange(0, 4).Draw(t, "slices"))
 		changes := next(t, o.history)
 		if did := o.change(t, changes); len(changes) == 1 {
 			count(changes[0], did)
 		}
 	}
 	for len(o.slow) > 0 {
-		o.grow(1)
+		o.buildChunks(1)
 	}
 	o.compare(t)
 }
 
-// grow takes the proxy that has waited longest some slices further.
-func (o *oracle) grow(slices int) {
+// buildChunks compiles some more chunks for the proxy that has waited longest.
+func (o *oracle) buildChunks(slices int) {
 	for range slices {
 		if len(o.slow) == 0 {
 			return
 		}
 		m := o.slow[0]
-		if o.comp.enter(m, func(m *Member, p Placement) { o.placed[m] = p }) {
-			o.comp.giveUp()
+		if o.comp.tryJoin(m, func(m *Member, p Placement) { o.placed[m] = p }) {
+			o.comp.abandonBuild()
 			o.slow = o.slow[1:]
 			continue
 		}
-		o.comp.growFor(m)
+		o.comp.buildFor(m)
 	}
 }
 
@@ -187,7 +192,9 @@ func (o *oracle) comeAndGo(t *rapid.T) {
 }
 
 func (o *oracle) members() []*Member {
-	return slices.SortedFunc(maps.Keys(o.placed), func(a, b *Member) int { return cmp.Compare(a.facts.Address, b.facts.Address) })
+	return slices.SortedFunc(
+		maps.Keys(o.placed), func(a, b *Member) int { return cmp.Compare(a.facts.Address, b.facts.Address) },
+	)
 }
 
 // applyHeld applies updates in two steps at times, of which only the second is published.
@@ -201,10 +208,11 @@ func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.Snapshot,
 	return to, first.Compose(second)
 }
 
-// apply takes the world and the compiler a step further, as the pipeline does; published tells whether there was one to take.
+// apply takes the snapshot and the compiler one step further, as the pipeline does. published
+// reports whether there was one.
 func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, published bool) {
 	from := o.writer.Snapshot()
-	to, d := o.applyHeld(t, worldUpdates(updates))
+	to, d := o.applyHeld(t, stateUpdates(updates))
 	if d.IsEmpty() {
 		return step, false
 	}
@@ -228,7 +236,7 @@ func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, publis
 	return step, true
 }
 
-func worldUpdates(updates []meshlife.Update) []state.Update {
+func stateUpdates(updates []meshlife.Update) []state.Update {
 	var list []state.Update
 	for _, u := range updates {
 		list = append(list, state.Update{Key: u.Key, Objects: u.Objects})
@@ -236,26 +244,32 @@ func worldUpdates(updates []meshlife.Update) []state.Update {
 	return list
 }
 
-// compare looks at each proxy: what it was told to have is what a compiler without a past gives it, of copies of the present
-// objects, in whatever order they came.
+// compare looks at each proxy: what it was told to have is what a compiler without a past gives it,
+// of copies of the present objects, in whatever order they came.
 func (o *oracle) compare(t *rapid.T) {
 	fresh := NewCompiler(o.refused)
-	fresh.alone = true
+	fresh.noSharing = true
 	w := state.NewWriter()
-	for _, u := range rapid.Permutation(worldUpdates(o.history.Present())).Draw(t, "order") {
+	for _, u := range rapid.Permutation(stateUpdates(o.history.Present())).Draw(t, "order") {
 		w.Apply([]state.Update{u})
 	}
-	fresh.world = w.Snapshot()
+	fresh.snapshot = w.Snapshot()
 	for _, m := range o.members() {
 		got := o.placed[m]
 		fresh.Join(m.facts, func(same *Member, p Placement) {
 			require.Equal(t, p.Overlay, got.Overlay)
 			want := wanted{
-				class: textOf(same.variant.class.key), near: same.variant.near, keys: strings.Join(same.variant.class.keys, " "), roots: roots(p.State), own: p.Overlay,
+				class: textOf(same.variant.class.key),
+				near:  same.variant.near,
+				keys:  strings.Join(same.variant.class.placeLabels, " "),
+				roots: roots(p.State),
+				own:   p.Overlay,
 			}
 			require.Equal(t, want.near, m.variant.near)
-			require.Equal(t, same.variant.class.keys, m.variant.class.keys)
-			require.True(t, want.class.equal(textOf(m.variant.class.key)), "want class %v, got %v", same.variant.class.key, m.variant.class.key)
+			require.Equal(t, same.variant.class.placeLabels, m.variant.class.placeLabels)
+			require.True(t, want.class.equal(
+				textOf(m.variant.class.key),
+			), "want class %v, got %v", same.variant.class.key, m.variant.class.key)
 			o.wanted[m] = want
 			if same.variant.members == 1 { // its first
 				requireEqualStates(t, m, p.State, got.State)
@@ -267,8 +281,8 @@ func (o *oracle) compare(t *rapid.T) {
 			requireAcceptable(t, got.State)
 		}
 	}
-	if o.comp.growing == nil { // one that grows tells what it finds
-		require.Equal(t, fresh.conflicts(), o.comp.conflicts())
+	if o.comp.building == nil { // one that grows tells what it finds
+		require.Equal(t, fresh.problems(), o.comp.problems())
 	}
 	for _, c := range o.comp.classes {
 		for name, table := range c.tables {
@@ -280,7 +294,10 @@ func (o *oracle) compare(t *rapid.T) {
 
 func requireEqualStates(t *rapid.T, m *Member, want, got resource.State) {
 	if w, g := dump(want), dump(got); !maps.Equal(w, g) {
-		t.Fatalf("proxy %s in %s (- from nothing, + step by step):\n%s", m.facts.Proxy.Name, m.facts.Proxy.Namespace, gocmp.Diff(w, g))
+		t.Fatalf(
+			"proxy %s in %s (- from nothing, + step by step):\n%s", m.facts.Proxy.Name, m.facts.Proxy.Namespace,
+			gocmp.Diff(w, g),
+		)
 	}
 	require.Equal(t, roots(want), roots(got), "sets have no history")
 	require.Equal(t, want.Tables().Root(), got.Tables().Root(), "whole tables have none either")
@@ -305,13 +322,18 @@ func (o *oracle) requireQuiet(t *rapid.T, step Step, before map[*Member]wanted) 
 	for _, c := range step.Changed {
 		for m, p := range o.placed {
 			if was, stayed := before[m]; stayed && p.Class == c.Class && was.class.equal(o.wanted[m].class) {
-				require.NotEqual(t, was.roots, o.wanted[m].roots, "class %d is told as changed and is as it was", c.Class)
+				require.NotEqual(
+					t, was.roots, o.wanted[m].roots, "class %d is told as changed and is as it was", c.Class,
+				)
 			}
 		}
 	}
 	for _, m := range step.Moved {
 		was, now := before[m.Member], o.wanted[m.Member]
-		require.True(t, !was.class.equal(now.class) || was.near != now.near || was.keys != now.keys || was.own != now.own, "a proxy is told as moved and is where it was")
+		require.True(
+			t, !was.class.equal(now.class) || was.near != now.near || was.keys != now.keys || was.own != now.own,
+			"a proxy is told as moved and is where it was",
+		)
 	}
 }
 
@@ -332,18 +354,68 @@ func (c classText) equal(o classText) bool {
 func oracleProxies() []Facts {
 	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
 	return []Facts{
-		{Address: "127.5.0.1", Account: "x", Proxy: scope.Proxy{Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080}}},
-		{Address: "127.5.0.2", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{HTTPProxyPort: 9080}}},
-		{Address: "127.5.0.3", Proxy: scope.Proxy{Namespace: "shop", Name: "none", Place: &scope.Place{Node: "n1", Locality: model.Locality{Region: "r1", Zone: "z2"}}, Labels: model.LabelsOf(map[string]string{"app": "b", "version": "v2"}), Settings: scope.Settings{HTTPProxyPort: 15080}}},
-		{Address: "127.5.0.4", Proxy: scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gw", Labels: labels}},
-		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{HTTPProxyPort: 15080, Agent: true, Stack: model.BothStacks}}},
-		{Address: "127.5.0.6", Proxy: scope.Proxy{Type: scope.Router, Namespace: "shop", Name: "c", Labels: labels, Settings: scope.Settings{HTTP10: true, Agent: true}}},
+		{Address: "127.5.0.1", Account: "x", Proxy: scope.Proxy{
+			Namespace: "default",
+			Name:      "a",
+			Labels:    labels,
+			Settings:  scope.Settings{HTTPProxyPort: 15080},
+		}},
+		{Address: "127.5.0.2", Proxy: scope.Proxy{
+			Namespace: "shop",
+			Name:      "b",
+			Settings:  scope.Settings{HTTPProxyPort: 9080},
+		}},
+		{Address: "127.5.0.3", Proxy: scope.Proxy{
+			Namespace: "shop",
+			Name:      "none",
+			Place:     &scope.Place{Node: "n1", Locality: model.Locality{Region: "r1", Zone: "z2"}},
+			Labels:    model.LabelsOf(map[string]string{"app": "b", "version": "v2"}),
+			Settings:  scope.Settings{HTTPProxyPort: 15080},
+		}},
+		{Address: "127.5.0.4", Proxy: scope.Proxy{
+			Type:      scope.Router,
+			Namespace: "istio-system",
+			Name:      "gw",
+			Labels:    labels,
+		}},
+		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{
+			HTTPProxyPort: 15080,
+			Agent:         true,
+			Stack:         model.BothStacks,
+		}}},
+		{Address: "127.5.0.6", Proxy: scope.Proxy{
+			Type:      scope.Router,
+			Namespace: "shop",
+			Name:      "c",
+			Labels:    labels,
+			Settings:  scope.Settings{HTTP10: true, Agent: true},
+		}},
 		{Address: "127.5.0.7", Proxy: scope.Proxy{Namespace: "default", Name: "c"}},
-		{Address: "127.5.0.8", Proxy: scope.Proxy{Type: scope.Router, Namespace: "default", Name: "none", Settings: scope.Settings{HTTPProxyPort: 15080, AllClusters: true}}},
-		{Address: "127.5.0.10", Proxy: scope.Proxy{Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{Intercepted: true, Agent: true}}},
-		{Address: "127.5.0.11", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{Intercepted: true, HTTPProxyPort: 9080, Stack: model.DualStack}}},
-		{Address: "127.5.0.12", Proxy: scope.Proxy{Namespace: "istio-system", Name: "none", Settings: scope.Settings{Intercepted: true, HTTP10: true, Stack: model.IPv6Stack}}},
-		{Address: "127.5.0.9", Proxy: scope.Proxy{Namespace: "default", Name: "none", Place: &scope.Place{Locality: model.Locality{Region: "r2"}}, Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
+		{Address: "127.5.0.8", Proxy: scope.Proxy{
+			Type:      scope.Router,
+			Namespace: "default",
+			Name:      "none",
+			Settings:  scope.Settings{HTTPProxyPort: 15080, AllClusters: true},
+		}},
+		{Address: "127.5.0.10", Proxy: scope.Proxy{
+			Namespace: "default",
+			Name:      "a",
+			Labels:    labels,
+			Settings:  scope.Settings{Intercepted: true, Agent: true},
+		}},
+		{Address: "127.5.0.11", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{
+			Intercepted:   true,
+			HTTPProxyPort: 9080,
+			Stack:         model.DualStack,
+		}}},
+		{Address: "127.5.0.12", Proxy: scope.Proxy{Namespace: "istio-system", Name: "none", Settings: scope.Settings{
+			Intercepted: true,
+			HTTP10:      true,
+			Stack:       model.IPv6Stack,
+		}}},
+		{Address: "127.5.0.9", Proxy: scope.Proxy{Namespace: "default", Name: "none", Place: &scope.Place{
+			Locality: model.Locality{Region: "r2"},
+		}, Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
 	}
 }
 
@@ -365,8 +437,9 @@ func roots(s resource.State) [resource.NumTypes]resource.Version {
 	return out
 }
 
-// requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice in a route table, an
-// address of two listeners, two filter chains of one for the same connections, and addresses that were not filled in.
+// requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice
+// in a route table, an address of two listeners, two filter chains of one for the same connections,
+// and addresses that were not filled in.
 func requireAcceptable(t *rapid.T, s resource.State) {
 	vhosts := 0
 	for r := range s.Tables().All() {

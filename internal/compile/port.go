@@ -13,18 +13,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// The owner of a TCP port is the first service in the total order, of those that a class sees, that has it: without
-// interception nothing but the port tells services apart. The others are reported. TLS services are told apart by SNI, and
-// have the port together. With interception that is so among services without virtual IPs; those with have listeners of
-// their own (intercept.go).
+// The owner of a TCP port is the first service in the total order that has the port, among those
+// that a class sees. Without interception only the port tells services apart, so the others are
+// reported. TLS services are told apart by SNI and share the port. With interception the same holds
+// among services without virtual IPs; those with one have listeners of their own (intercept.go).
 //
-// Many services may want one port, so a step looks at the owner and at the services that changed, and only when the owner is
-// lost at those after it, up to the first that the class sees.
+// Many services may want one port. So a step looks at the owner and at the services that changed.
+// Only when the owner is lost does it look at those after it, up to the first that the class sees.
 
-// onPort is the service that the class calls by a host, with its port, if the port gets a listener of its own.
+// onPort returns the service that the class calls by a host, with its port, if the port has a TCP
+// listener.
 func onPort(s *scope.Scope, host model.Host, port uint16) (*model.Service, model.ServicePort) {
 	if svc := s.Service(host); svc != nil {
-		if p, ok := svc.Port(port); ok && explicit(p.Protocol) && (!s.Intercepts() || isLoose(svc, p)) {
+		if p, ok := svc.Port(port); ok && needsTCPListener(p.Protocol) && (!s.Intercepts() || isLoose(svc, p)) {
 			return svc, p
 		}
 	}
@@ -36,7 +37,7 @@ func isLoose(svc *model.Service, p model.ServicePort) bool {
 	return loose
 }
 
-// contends tells whether a service of onPort wants the port for itself.
+// contends reports whether a service of onPort wants the port for itself.
 func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 	switch {
 	case svc == nil:
@@ -48,7 +49,8 @@ func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 	return p.Protocol != model.TLS
 }
 
-// contenders yields the services that may contend for a port, and contendersAfter those that come after one of them.
+// contenders yields the services that may contend for a port. contendersAfter yields those that
+// come after one of them.
 func contenders(s *scope.Scope, port uint16) iter.Seq[*model.Service] {
 	if s.Intercepts() {
 		return s.ServicesByPortMatch(port, state.MatchPort)
@@ -63,7 +65,7 @@ func contendersAfter(s *scope.Scope, port uint16, svc *model.Service) iter.Seq[*
 	return s.TCPServicesAfter(port, svc)
 }
 
-// proxyPort is the HTTP proxy port where it and the TCP listeners are in each other's way; 0 where they are not.
+// proxyPort returns the HTTP proxy port where it conflicts with TCP listeners; 0 where it does not.
 func proxyPort(s *scope.Scope) uint16 {
 	if s.Intercepts() {
 		return 0
@@ -71,13 +73,14 @@ func proxyPort(s *scope.Scope) uint16 {
 	return s.HTTPProxyPort()
 }
 
-// claimsTCP tells whether the class sees a service of contenders, and by this protocol.
+// claimsTCP reports whether the class sees a service of contenders and its port contends.
 func claimsTCP(s *scope.Scope, svc *model.Service, port uint16) bool {
 	seen, p := onPort(s, svc.Host, port)
 	return seen == svc && contends(s, seen, p)
 }
 
-// owner is the owner of a port as of the class's present scope: the first service of all, unless the class keeps another.
+// owner returns the owner of a port in the class's present scope: the first service of all, unless
+// the class records another.
 func (c *class) owner(s *scope.Scope, port uint16) *model.Service {
 	if kept := c.owners[port]; kept != nil {
 		return kept
@@ -85,7 +88,8 @@ func (c *class) owner(s *scope.Scope, port uint16) *model.Service {
 	return firstOwner(s, port)
 }
 
-// firstOwner is the first service on a port if the class sees it, nil if not: then it may see a later one.
+// firstOwner returns the first service on a port if the class sees it; nil if not, though it may
+// see a later one.
 func firstOwner(s *scope.Scope, port uint16) *model.Service {
 	if port == proxyPort(s) {
 		return nil
@@ -99,8 +103,8 @@ func firstOwner(s *scope.Scope, port uint16) *model.Service {
 	return nil
 }
 
-// keep notes an owner where firstOwner does not find it.
-func (c *class) keep(s *scope.Scope, port uint16, owner *model.Service) {
+// setOwner records an owner that firstOwner does not find.
+func (c *class) setOwner(s *scope.Scope, port uint16, owner *model.Service) {
 	if owner == firstOwner(s, port) {
 		delete(c.owners, port)
 		return
@@ -108,9 +112,9 @@ func (c *class) keep(s *scope.Scope, port uint16, owner *model.Service) {
 	c.owners[port] = owner
 }
 
-// fillPort compiles a port from nothing.
-func (c *class) fillPort(comp compiler, s *scope.Scope, port uint16, e *edits) {
-	comp.work.Units++
+// compilePort compiles a port from nothing.
+func (c *class) compilePort(builder unitBuilder, s *scope.Scope, port uint16, e *edits) {
+	builder.counts.Units++
 	var owner *model.Service
 	if port != proxyPort(s) {
 		for svc := range contenders(s, port) {
@@ -120,66 +124,70 @@ func (c *class) fillPort(comp compiler, s *scope.Scope, port uint16, e *edits) {
 			}
 		}
 	}
-	c.keep(s, port, owner)
-	c.reportPort(comp, s, port, owner)
-	for _, slot := range comp.portSlots(s, port, owner, c.hasRequests(port)) {
+	c.setOwner(s, port, owner)
+	c.reportPort(builder, s, port, owner)
+	for _, slot := range builder.portSlots(s, port, owner, c.hasRequests(port)) {
 		e.put(slot)
 	}
 }
 
-// reportPort reports all that do not have a port that they want.
-func (c *class) reportPort(comp compiler, s *scope.Scope, port uint16, owner *model.Service) {
+// reportPort reports all services that want a port and do not have it.
+func (c *class) reportPort(builder unitBuilder, s *scope.Scope, port uint16, owner *model.Service) {
 	for svc := range contenders(s, port) {
-		c.reportLoser(comp, s, svc.Host, port, owner)
+		c.reportLoser(builder, s, svc.Host, port, owner)
 	}
 	if port == proxyPort(s) {
 		for svc := range s.TLSServicesOn(port) {
-			c.reportLoser(comp, s, svc.Host, port, owner)
+			c.reportLoser(builder, s, svc.Host, port, owner)
 		}
 	}
 }
 
-func (c *class) reportLoser(comp compiler, s *scope.Scope, host model.Host, port uint16, owner *model.Service) {
+func (c *class) reportLoser(builder unitBuilder, s *scope.Scope, host model.Host, port uint16, owner *model.Service) {
 	u := unit{kind: unitPort, host: host, port: port}
-	c.settled(comp, u)
+	c.clearProblems(builder, u)
 	svc, p := onPort(s, host, port)
 	switch {
 	case svc == nil:
 	case port == proxyPort(s):
-		c.reporter(comp, u)(clash(svc, port, "the HTTP proxy port of the sidecars"))
-	case s.Intercepts() && svc.Headless && owner != nil && owner.Headless: // each connection goes to the pod that it was for
+		c.reporter(builder, u)(portConflict(svc, port, "the HTTP proxy port of the sidecars"))
+	case s.Intercepts() && svc.Headless && owner != nil && owner.Headless:
+		// Each connection goes to the pod that it is for.
 	case svc != owner && contends(s, svc, p):
-		c.reporter(comp, u)(clash(svc, port, string(owner.Host)))
+		c.reporter(builder, u)(portConflict(svc, port, string(owner.Host)))
 	}
 }
 
-func clash(svc *model.Service, port uint16, with string) source.Problem {
+func portConflict(svc *model.Service, port uint16, with string) source.Problem {
 	return problemOf(&svc.Meta, source.Problem{
 		Severity: source.Warning, Path: "spec.ports", Value: portText(port),
-		Message: fmt.Sprintf("the TCP port of %s is also that of %s, which has it: workloads reach only that one by the port", svc.Host, with),
-		Want:    "a port of its own for each TCP service, or protocol TLS, where SNI tells services apart",
+		Message: fmt.Sprintf(
+			"the TCP port of %s is also that of %s, which has it: workloads reach only that one by the port",
+			svc.Host, with,
+		),
+		Want: "a port of its own for each TCP service, or protocol TLS, where SNI tells services apart",
 	})
 }
 
 // stepPort compiles a port again on which some hosts may have changed.
-func (c *class) stepPort(comp compiler, port uint16, hosts map[model.Host]bool, to *scope.Scope, e *edits) {
-	comp.work.Units++
+func (c *class) stepPort(builder unitBuilder, port uint16, hosts map[model.Host]bool, to *scope.Scope, e *edits) {
+	builder.counts.Units++
 	from := &c.scope
 	old := c.owner(from, port)
 	now := nextOwner(to, port, old, hosts)
-	c.keep(to, port, now)
-	dirty := old != now || e.turned[port]
+	c.setOwner(to, port, now)
+	dirty := old != now || e.toggled[port]
 	for _, h := range slices.Sorted(maps.Keys(hosts)) {
-		dirty = dirty || now != nil && now.Host == h || shares(from, h, port) || shares(to, h, port)
-		c.reportLoser(comp, to, h, port, now)
+		dirty = dirty || now != nil && now.Host == h || sharesListener(from, h, port) || sharesListener(to, h, port)
+		c.reportLoser(builder, to, h, port, now)
 	}
-	if tellsOthers(old) != tellsOthers(now) {
-		c.reportPort(comp, to, port, now)
+	if ownershipOf(old) != ownershipOf(now) {
+		c.reportPort(builder, to, port, now)
 	}
 	if !dirty || port == proxyPort(to) { // that listener is unitOwn's
 		return
 	}
-	slots := comp.portSlots(to, port, now, c.hasRequests(port))
+	slots := builder.portSlots(to, port, now, c.hasRequests(port))
 	if len(slots) == 0 {
 		e.remove(slot{typ: resource.Listener, name: portListener(to, port)})
 	}
@@ -188,8 +196,8 @@ func (c *class) stepPort(comp compiler, port uint16, hosts map[model.Host]bool, 
 	}
 }
 
-// shares tells whether a host has a part of the port's listener beside others.
-func shares(s *scope.Scope, host model.Host, port uint16) bool {
+// sharesListener reports whether a host has a part of the port's listener beside others.
+func sharesListener(s *scope.Scope, host model.Host, port uint16) bool {
 	svc, p := onPort(s, host, port)
 	return svc != nil && !contends(s, svc, p)
 }
@@ -200,15 +208,15 @@ type ownership struct {
 	headless bool
 }
 
-func tellsOthers(owner *model.Service) ownership {
+func ownershipOf(owner *model.Service) ownership {
 	if owner == nil {
 		return ownership{}
 	}
 	return ownership{owner.Host, owner.Headless}
 }
 
-// nextOwner is the owner of a port after the services of some hosts may have changed. The others that the class sees come
-// after the old owner, as they did.
+// nextOwner returns the owner of a port after the services of some hosts may have changed. The
+// other services that the class sees come after the old owner, as before.
 func nextOwner(s *scope.Scope, port uint16, old *model.Service, hosts map[model.Host]bool) *model.Service {
 	if port == proxyPort(s) {
 		return nil

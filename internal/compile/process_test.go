@@ -16,9 +16,9 @@ import (
 // child is set in the process that TestEveryProcessMakesTheSameBytes starts.
 const child = "LATEEN_TEST_PRINT_STATES"
 
-// The same world gives the same bytes and versions in every process: replicas agree, and a proxy that reconnects to another
-// one, or after a restart, is told nothing that it has. Maps are walked in another order in each process, and memory lies
-// elsewhere.
+// The same mesh gives the same bytes and versions in every process. So replicas agree, and a proxy
+// that reconnects, to another replica or after a restart, is sent nothing that it has. Maps iterate
+// in another order in each process, and memory lies elsewhere.
 func TestEveryProcessMakesTheSameBytes(t *testing.T) {
 	here := statesOf(t)
 	if os.Getenv(child) != "" {

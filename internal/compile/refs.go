@@ -15,7 +15,7 @@ import (
 )
 
 // refsOf reads the references of a resource from its message, once, when it is encoded.
-func (w *workshop) refsOf(m proto.Message) resource.Refs {
+func (tc *translationCache) refsOf(m proto.Message) resource.Refs {
 	var found refFinder
 	switch m := m.(type) {
 	case *listenerv3.Listener:
@@ -26,7 +26,9 @@ func (w *workshop) refsOf(m proto.Message) resource.Refs {
 		found.upstream(m)
 	}
 	return resource.Refs{
-		Clusters: w.names.List(distinct(found.clusters)), Routes: w.names.List(distinct(found.routes)), Secrets: w.names.List(distinct(found.secrets)),
+		Clusters: tc.names.List(distinct(found.clusters)),
+		Routes:   tc.names.List(distinct(found.routes)),
+		Secrets:  tc.names.List(distinct(found.secrets)),
 	}
 }
 
@@ -55,7 +57,8 @@ func (f *refFinder) listener(m *listenerv3.Listener) {
 	}
 }
 
-// filter reads the filters that lead somewhere; a configuration that does not decode leads nowhere.
+// filter reads the filters that refer to others. A configuration that does not decode refers to
+// nothing.
 func (f *refFinder) filter(m *listenerv3.Filter) {
 	config, err := m.GetTypedConfig().UnmarshalNew()
 	if err != nil {
@@ -95,15 +98,18 @@ func (f *refFinder) mirrors(policies []*routev3.RouteAction_RequestMirrorPolicy)
 	}
 }
 
-// upstream reads the secrets of a cluster's own transport socket: one that is chosen by endpoints is of the mesh, and its secrets are
-// the agent's.
+// upstream reads the secrets of a cluster's own transport socket. A socket that endpoints choose is
+// for TLS of the mesh, and its secrets are the agent's.
 func (f *refFinder) upstream(m *clusterv3.Cluster) {
 	var tls tlsv3.UpstreamTlsContext
 	if m.GetTransportSocket() == nil || m.GetTransportSocket().GetTypedConfig().UnmarshalTo(&tls) != nil {
 		return
 	}
 	common := tls.GetCommonTlsContext()
-	for _, secret := range append(common.GetTlsCertificateSdsSecretConfigs(), common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig()) {
+	for _, secret := range append(
+		common.GetTlsCertificateSdsSecretConfigs(),
+		common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig(),
+	) {
 		if secret.GetSdsConfig().GetAds() != nil {
 			f.secrets = append(f.secrets, secret.GetName())
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// naming are the fields of Envoy's API that name another resource, by type. A filter or policy that brings another one has to be
-// added here, and then to Refs.
+// naming are the fields of Envoy's API that name another resource, by type. A filter or policy that
+// brings another one has to be added here, and then to Refs.
 var naming = map[protoreflect.FullName]resource.Type{
 	"envoy.config.route.v3.RouteAction.cluster":                                                              resource.Cluster,
 	"envoy.config.route.v3.WeightedCluster.ClusterWeight.name":                                               resource.Cluster,
@@ -31,7 +31,8 @@ var naming = map[protoreflect.FullName]resource.Type{
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.cluster_name": resource.Cluster,
 }
 
-// checkRefs compares the references of resources, which are gathered field by field, with a walk over all fields.
+// checkRefs compares the references of resources, which are gathered field by field, with a walk
+// over all fields.
 func checkRefs(t *testing.T, st resource.State) {
 	for r := range st.Set(resource.Listener).All() {
 		checkRefsOf(t, r, &listenerv3.Listener{})
@@ -44,7 +45,9 @@ func checkRefs(t *testing.T, st resource.State) {
 	}
 	for r := range st.Set(resource.Cluster).All() {
 		found := checkRefsOf(t, r, &clusterv3.Cluster{})
-		require.Equal(t, distinct(found[resource.Secret]), slices.Collect(r.Refs().Secrets.All()), "secrets of %s", r.Name())
+		require.Equal(
+			t, distinct(found[resource.Secret]), slices.Collect(r.Refs().Secrets.All()), "secrets of %s", r.Name(),
+		)
 	}
 }
 
@@ -82,7 +85,8 @@ func walk(t *testing.T, m protoreflect.Message, found map[resource.Type][]string
 		}
 		switch {
 		case fd.Kind() == protoreflect.MessageKind && fd.Message().FullName() == "envoy.config.core.v3.ApiConfigSource":
-			// a source of configuration of its own, as an agent is, is reached by a cluster of the bootstrap
+			// a source of configuration of its own, as an agent is, is reached by a cluster of the
+			// bootstrap
 		case fd.IsMap():
 			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
 				if fd.MapValue().Kind() == protoreflect.MessageKind {

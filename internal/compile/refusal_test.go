@@ -11,14 +11,20 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// What breaks a rule of Envoy's API is kept back alone: Envoy would refuse all of the response that it is in.
+// What breaks a rule of Envoy's API is kept back alone: Envoy would refuse all of the response that
+// it is in.
 func TestWhatEnvoyWouldRefuseIsKeptBack(t *testing.T) {
 	var refused []string
-	w := newWorkshop(resource.NewStore(), Refusals{Resource: func(name string, err error) { refused = append(refused, name) }})
-	require.Nil(t, w.encode("cluster", &clusterv3.Cluster{}), "a cluster without a name")
-	require.NotNil(t, w.encode("cluster", &clusterv3.Cluster{Name: "cluster"}))
+	tc := newTranslationCache(resource.NewStore(), Refusals{
+		Resource: func(name string, err error) { refused = append(refused, name) },
+	})
+	require.Nil(t, tc.encode("cluster", &clusterv3.Cluster{}), "a cluster without a name")
+	require.NotNil(t, tc.encode("cluster", &clusterv3.Cluster{Name: "cluster"}))
 
-	r := w.encodeVirtualHost("table", "vhost", &routev3.VirtualHost{Domains: []string{"a.test"}, Routes: []*routev3.Route{{}}}, w.domains.List([]string{"a.test"}))
+	r := tc.encodeVirtualHost("table", "vhost", &routev3.VirtualHost{
+		Domains: []string{"a.test"},
+		Routes:  []*routev3.Route{{}},
+	}, tc.domains.List([]string{"a.test"}))
 	require.Equal(t, []string{"cluster", "vhost"}, refused)
 	got := &routev3.VirtualHost{}
 	require.NoError(t, proto.Unmarshal(r.Body(), got))

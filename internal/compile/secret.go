@@ -14,7 +14,8 @@ import (
 
 func secretUnit(credential string) unit { return unit{kind: unitSecret, name: credential} }
 
-// secretUnits are the credentials that DestinationRules of the class name; those of Gateways are gatewayUnits'.
+// secretUnits returns the credentials that DestinationRules of the class name. gatewayUnits has
+// those of Gateways.
 func secretUnits(s *scope.Scope) []unit {
 	units := map[unit]bool{}
 	for r := range s.DestinationRulesWithAny() {
@@ -27,9 +28,10 @@ func secretUnits(s *scope.Scope) []unit {
 	return sortedUnits(units)
 }
 
-// secretSlots are the secrets of a credential, if the class's own configuration names it. One that cannot be used is none: Envoy
-// leaves what it has as it is when it is told so, and goes on without it if it has nothing (docs/protocol.md, 1.15).
-func (c compiler) secretSlots(s *scope.Scope, credential string) []slot {
+// secretSlots returns the secrets of a credential, if the class's own configuration names it. A
+// Secret that cannot be used gives none. An Envoy that had one keeps it, and one that had none goes
+// on without (docs/protocol.md, 1.15).
+func (b unitBuilder) secretSlots(s *scope.Scope, credential string) []slot {
 	if !s.Uses(credential) {
 		return nil
 	}
@@ -37,26 +39,28 @@ func (c compiler) secretSlots(s *scope.Scope, credential string) []slot {
 	if pair, _ := s.Certificate(credential); pair != nil {
 		name := model.SecretName(credential)
 		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() *resource.Resource {
-			return c.certificates.get(secret.CertificateInput{Name: name, Pair: *pair})
+			return b.certificates.get(secret.CertificateInput{Name: name, Pair: *pair})
 		}})
 	}
 	if authorities, _ := s.Authorities(credential); authorities != nil {
 		name := model.AuthoritiesName(credential)
 		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() *resource.Resource {
-			return c.authorities.get(secret.AuthoritiesInput{Name: name, Authorities: *authorities})
+			return b.authorities.get(secret.AuthoritiesInput{Name: name, Authorities: *authorities})
 		}})
 	}
 	return slots
 }
 
-// secured tells whether all is there that the policy of a cluster needs of the credential that it names, be it good or bad.
-func secured(s *scope.Scope, in cluster.OutboundInput) bool {
+// hasCredential reports whether the credential is there that the policy of a cluster needs, usable
+// or not.
+func hasCredential(s *scope.Scope, in cluster.OutboundInput) bool {
 	return s.Secured(cluster.Effective(in.Policy, in.SubsetPolicy, in.Port).TLS) != model.Missing
 }
 
-// reportClosed tells of the ports of a host that are closed to the class, or to some of its proxies, because it lacks what its
-// DestinationRule wants to call with. Each credential is told once, that of the proxy's own (named "") too.
-func (c compiler) reportClosed(s *scope.Scope, host model.Host, report func(source.Problem)) {
+// reportClosed reports the ports of a host that are closed to the class, or to some of its proxies,
+// because it lacks what its DestinationRule wants to call with. Each credential is reported once,
+// also that of the proxy's own (named "").
+func (b unitBuilder) reportClosed(s *scope.Scope, host model.Host, report func(source.Problem)) {
 	svc := s.Service(host)
 	if svc == nil {
 		return
@@ -65,12 +69,13 @@ func (c compiler) reportClosed(s *scope.Scope, host model.Host, report func(sour
 	if rule == nil {
 		return
 	}
-	var told []string
-	tell := func(path string, tls *model.ClientTLS) {
-		if tls == nil || !tls.NeedsCredential() || slices.Contains(told, tls.Credential) || s.Secured(tls) == model.Good {
+	var reported []string
+	reportOnce := func(path string, tls *model.ClientTLS) {
+		if tls == nil || !tls.NeedsCredential() || slices.Contains(reported, tls.Credential) ||
+			s.Secured(tls) == model.Good {
 			return
 		}
-		told = append(told, tls.Credential)
+		reported = append(reported, tls.Credential)
 		if tls.Mode == model.IstioMutual {
 			report(problemOf(&rule.Meta, missingAgent(path)))
 			return
@@ -78,29 +83,38 @@ func (c compiler) reportClosed(s *scope.Scope, host model.Host, report func(sour
 		if s.Secured(tls) == model.Bad {
 			report(problemOf(&rule.Meta, source.Problem{
 				Severity: source.Error, Path: path, Value: tls.Credential, Want: model.WantCredential,
-				Message: fmt.Sprintf("the Secret of this name in namespace %s, that of the calling workload, cannot be used; proxies keep what it held before, and the destination is closed to those that have none", s.Namespace()),
+				Message: fmt.Sprintf(
+					"the Secret of this name in namespace %s, that of the calling workload, cannot be used; "+
+						"proxies keep what it held before, and the destination is closed to those that have none",
+					s.Namespace(),
+				),
 			}))
 			return
 		}
 		report(problemOf(&rule.Meta, missingCredential(s, rule, path, tls.Credential)))
 	}
 	for _, p := range svc.Ports {
-		tell("spec.trafficPolicy", cluster.Effective(rule.Policy, nil, p.Port).TLS)
+		reportOnce("spec.trafficPolicy", cluster.Effective(rule.Policy, nil, p.Port).TLS)
 		for i, sub := range rule.Subsets {
-			tell(fmt.Sprintf("spec.subsets[%d].trafficPolicy", i), cluster.Effective(rule.Policy, sub.Policy, p.Port).TLS)
+			reportOnce(
+				fmt.Sprintf("spec.subsets[%d].trafficPolicy", i),
+				cluster.Effective(rule.Policy, sub.Policy, p.Port).TLS,
+			)
 		}
 	}
 }
 
-// noAgent is how a proxy without an agent is known (serve.Metadata.HasAgent).
+// noAgent says how a proxy without an agent is known (serve.Metadata.HasAgent).
 const noAgent = "no ENVOY_STATUS_PORT in the node's metadata"
 
-// missingAgent says nothing of the class, since its kin of other namespaces have it of it: whoever has no agent is one of them.
+// missingAgent does not name the class, since classes of other namespaces that start from it take
+// the problem over.
 func missingAgent(path string) source.Problem {
 	return source.Problem{
 		Severity: source.Error, Path: path + ".tls.mode", Value: "ISTIO_MUTUAL",
-		Message: "some calling workloads have no agent that serves their proxy a certificate of the mesh (" + noAgent + "); the destination is closed to them",
-		Want:    "workloads whose proxies an agent of Istio runs, or another mode",
+		Message: "some calling workloads have no agent that serves their proxy a certificate of the " +
+			"mesh (" + noAgent + "); the destination is closed to them",
+		Want: "workloads whose proxies an agent of Istio runs, or another mode",
 	}
 }
 
@@ -108,22 +122,27 @@ func missingCredential(s *scope.Scope, rule *model.DestinationRule, path, creden
 	p := source.Problem{Severity: source.Error, Path: path, Value: credential}
 	if !s.MayUseCredentialsOf(rule) {
 		p.Severity = source.Warning
-		p.Message = "this credentialName is for gateways alone, as the rule has no workloadSelector; the destination is closed to sidecars"
+		p.Message = "this credentialName is for gateways alone, as the rule has no workloadSelector; the " +
+			"destination is closed to sidecars"
 		p.Want = "a workloadSelector, or an exportTo or a Sidecar that keeps the rule or the host from them"
 		return p
 	}
-	p.Message = fmt.Sprintf("there is no Secret of this name with what the mode needs in namespace %s, that of the calling workload; the destination is closed", s.Namespace())
+	p.Message = fmt.Sprintf(
+		"there is no Secret of this name with what the mode needs in namespace %s, that of the calling workload; "+
+			"the destination is closed",
+		s.Namespace(),
+	)
 	p.Want = model.WantCredential
 	return p
 }
 
-// credential notes a Secret that changed: clusters may be open or closed because of it.
-func (m *impact) credential(c *model.Credential) {
+// addCredential adds a Secret that changed. Clusters may open or close because of it.
+func (m *impact) addCredential(c *model.Credential) {
 	for _, name := range model.CredentialsOf(c.Name) {
 		m.credentials = append(m.credentials, changedCredential{namespace: c.Namespace, name: name})
-		for _, w := range m.both() {
-			for r := range w.DestinationRulesWith(name) {
-				m.rule(r)
+		for _, snap := range m.snapshots() {
+			for r := range snap.DestinationRulesWith(name) {
+				m.addRule(r)
 			}
 		}
 	}
@@ -132,8 +151,9 @@ func (m *impact) credential(c *model.Credential) {
 // changedCredential is a credential whose Secret changed.
 type changedCredential struct{ namespace, name string }
 
-// secrets adds the secrets that the delta may touch: because they changed, or what names them.
-func (m *impact) secrets(to *scope.Scope, units map[unit]bool) {
+// addSecretUnits adds the secrets that the delta may touch: because they changed, or because what
+// names them did.
+func (m *impact) addSecretUnits(to *scope.Scope, units map[unit]bool) {
 	for _, c := range m.credentials {
 		if to.IsOwn(c.namespace) {
 			units[secretUnit(c.name)] = true
@@ -151,8 +171,9 @@ func (m *impact) secrets(to *scope.Scope, units map[unit]bool) {
 	}
 }
 
-// openedBy adds the gateway's ports that are open or closed because of a credential that changed.
-func (m *impact) openedBy(s *scope.Scope, units map[unit]bool) {
+// addPortsWithCredentials adds the gateway's ports that open or close because of a changed
+// credential.
+func (m *impact) addPortsWithCredentials(s *scope.Scope, units map[unit]bool) {
 	for _, c := range m.credentials {
 		if !s.IsOwn(c.namespace) {
 			continue

@@ -25,8 +25,8 @@ func (m *meshOf) workOf(do func()) Work {
 	}
 }
 
-// What a change comes to is worked out once, for the classes of 50 namespaces; in a namespace that has a short name for the host,
-// once more.
+// A change is compiled once for the classes of 50 namespaces, and once more for a namespace that
+// has a short name for the host.
 func TestClassesThatSeeAlikeShareTheWork(t *testing.T) {
 	for _, services := range []int{200, 1000} {
 		m := newMeshOf(t, services)
@@ -37,13 +37,15 @@ func TestClassesThatSeeAlikeShareTheWork(t *testing.T) {
 		require.Len(t, m.last.Changed, namespaces)
 		endpoint := m.workOf(func() { m.apply(endpointOf(7, 2)) })
 		require.Zero(t, endpoint.Units, "no class is asked")
-		require.LessOrEqual(t, endpoint.Edits, uint64(4), "of the group of endpoints, and of the one set of assignments")
+		require.LessOrEqual(
+			t, endpoint.Edits, uint64(4), "of the group of endpoints, and of the one set of assignments",
+		)
 		require.Zero(t, endpoint.Evaluations)
 		require.Len(t, m.last.Changed, namespaces)
 	}
 }
 
-// What a new class sees otherwise is found without a look at what both see.
+// What a new class sees differently is found without a look at what both see.
 func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
 	lookups := func(far int) uint64 {
 		m := newMeshOf(t, 200)
@@ -58,16 +60,20 @@ func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
 			updates = append(updates, state.Update{Key: o.Key(), Objects: []model.Object{o, rule}})
 		}
 		m.apply(updates...)
-		w, from := m.compiler.world, &m.compiler.list[0].key
-		before := w.Lookups()
-		require.Len(t, difference(w, from, &scope.Class{Namespace: "ns7", Settings: from.Settings}).hosts, 2*200/namespaces)
-		return w.Lookups() - before
+		snap, from := m.compiler.snapshot, &m.compiler.list[0].key
+		before := snap.Lookups()
+		require.Len(t, difference(snap, from, &scope.Class{
+			Namespace: "ns7",
+			Settings:  from.Settings,
+		}).hosts, 2*200/namespaces)
+		return snap.Lookups() - before
 	}
 	require.Equal(t, lookups(10), lookups(1000))
 }
 
-// What touches everything is worked out anew for one class, and for the others where they see otherwise.
-func TestAChangeOfTheMeshIsWorkedOutOnce(t *testing.T) {
+// A change that touches everything is compiled for one class, and for the others only where they
+// see something else.
+func TestMeshChangeIsCompiledOnce(t *testing.T) {
 	const services, each = 1000, 1000 / namespaces
 	m := newMeshOf(t, services)
 	mesh := model.DefaultMesh()
@@ -78,7 +84,7 @@ func TestAChangeOfTheMeshIsWorkedOutOnce(t *testing.T) {
 	require.EqualValues(t, services+1+(namespaces-1)*(2*each+1), work.Units)
 }
 
-// Classes that saw alike and no longer do part company.
+// Classes that saw the same and no longer do have different configuration.
 func TestRoutesOfOneNamespaceAreItsOwn(t *testing.T) {
 	m := newMeshOf(t, 200)
 	routes := routesOfService(7, 1)
@@ -87,7 +93,8 @@ func TestRoutesOfOneNamespaceAreItsOwn(t *testing.T) {
 	require.Len(t, m.last.Changed, 1)
 }
 
-// A new class costs what it sees otherwise than one that is there: here the services of two namespaces, which have short names.
+// A new class costs what it sees differently from a compiled one: here the services of two
+// namespaces, which have short names.
 func TestANewClassCostsItsDifference(t *testing.T) {
 	const services, each = 1000, 1000 / namespaces
 	m := &meshOf{writer: state.NewCountingWriter(), compiler: NewCompiler(Refusals{})}
@@ -99,7 +106,10 @@ func TestANewClassCostsItsDifference(t *testing.T) {
 	join := func(namespace int, labels map[string]string) Work {
 		return m.workOf(func() {
 			m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
-				Namespace: fmt.Sprint("ns", namespace), Name: "p", Labels: model.LabelsOf(labels), Settings: scope.Settings{HTTPProxyPort: 15080},
+				Namespace: fmt.Sprint("ns", namespace),
+				Name:      "p",
+				Labels:    model.LabelsOf(labels),
+				Settings:  scope.Settings{HTTPProxyPort: 15080},
 			}}, func(*Member, Placement) {})
 		})
 	}

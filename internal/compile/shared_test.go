@@ -17,8 +17,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// What a class takes over from another is what it comes to when it compiles the units itself:
-// whatever one of them depends on is recorded.
+// The edits that a class takes over from another are those that it comes to when it compiles the
+// units itself. So whatever a unit depends on is recorded.
 func TestWhatClassesShareIsWhatEachComesTo(t *testing.T) {
 	if raced && !isGiven("rapid.checks") {
 		setFlag(t, "rapid.checks", "10")
@@ -29,11 +29,11 @@ func TestWhatClassesShareIsWhatEachComesTo(t *testing.T) {
 		for _, f := range proxiesAlike() {
 			o.join(f)
 		}
-		o.stepShared(r, worldUpdates(o.history.Begin(r)))
+		o.stepShared(r, stateUpdates(o.history.Begin(r)))
 		for range rapid.IntRange(1, 12).Draw(r, "steps") {
 			var updates []state.Update
 			for _, c := range random(r, o.history) {
-				updates = append(updates, worldUpdates(c.Updates)...)
+				updates = append(updates, stateUpdates(c.Updates)...)
 			}
 			takenOver += o.stepShared(r, updates)
 		}
@@ -72,23 +72,23 @@ func (o *oracle) stepShared(t *rapid.T, updates []state.Update) (takenOver int) 
 		return 0
 	}
 	o.comp.Advance(d, func(Step) {})
-	m := impactOf(d, &lane{})
+	m := impactOf(d, &endpointFastPath{})
 	m.steps = newStepCache(m)
 	defer m.steps.close()
 	first := map[*sharedEdit]bool{}
 	for _, c := range o.comp.list {
 		from, was := before[c]
-		if !was || m.quiet {
+		if !was || m.noUnits {
 			continue
 		}
-		to := o.comp.comp.scope(d.To, c)
-		if narrowed, narrow := m.of(&from, to); !narrow || narrowed != m {
+		to := o.comp.builder.scope(d.To, c)
+		if narrowed, narrow := m.forClass(&from, to); !narrow || narrowed != m {
 			continue
 		}
-		e := m.steps.editFor(o.comp.comp, m, &from, to)
+		e := m.steps.editFor(o.comp.builder, m, &from, to)
 		if e != nil && first[e] {
 			takenOver++
-			requireShared(t, o.comp.comp, m, e, &from, to)
+			requireShared(t, o.comp.builder, m, e, &from, to)
 		}
 		first[e] = true
 	}
@@ -96,13 +96,13 @@ func (o *oracle) stepShared(t *rapid.T, updates []state.Update) (takenOver int) 
 }
 
 // requireShared compares a shared edit with what a class comes to.
-func requireShared(t *rapid.T, comp compiler, m *impact, shared *sharedEdit, from, to *scope.Scope) {
+func requireShared(t *rapid.T, builder unitBuilder, m *impact, shared *sharedEdit, from, to *scope.Scope) {
 	own := &sharedEdit{units: m.units(from, to), edits: newEdits(nil)}
-	comp.stepUnits(own.units, from, to, own.edits, func(u unit, p source.Problem) {
-		own.told = append(own.told, told{u, p})
+	builder.compileUnits(own.units, from, to, own.edits, func(u unit, p source.Problem) {
+		own.problems = append(own.problems, unitProblem{u, p})
 	})
 	require.Equal(t, own.units, shared.units)
-	require.Equal(t, own.told, shared.told)
+	require.Equal(t, own.problems, shared.problems)
 	require.Equal(t, textOfEdits(own.edits), textOfEdits(shared.edits))
 }
 
@@ -140,10 +140,12 @@ func textOfEdits(e *edits) []string {
 	return lines
 }
 
-// What turns units into resources reaches no world and no class but by the Scope that it is given.
-func TestCompilersHoldNoWorldAndNoClass(t *testing.T) {
+// What turns units into resources reaches a snapshot or a class only through the Scope that it is
+// given.
+func TestUnitBuildersHoldNoSnapshotAndNoClass(t *testing.T) {
 	forbidden := []reflect.Type{
-		reflect.TypeFor[state.Snapshot](), reflect.TypeFor[scope.Class](), reflect.TypeFor[class](), reflect.TypeFor[Compiler](),
+		reflect.TypeFor[state.Snapshot](), reflect.TypeFor[scope.Class](), reflect.TypeFor[class](),
+		reflect.TypeFor[Compiler](),
 	}
 	seen := map[reflect.Type]bool{reflect.TypeFor[scope.Scope](): true}
 	var look func(at reflect.Type, path string)
@@ -165,14 +167,14 @@ func TestCompilersHoldNoWorldAndNoClass(t *testing.T) {
 			look(at.Elem(), path)
 		}
 	}
-	look(reflect.TypeFor[compiler](), "compiler")
+	look(reflect.TypeFor[unitBuilder](), "compiler")
 	look(reflect.TypeFor[chainBuilder](), "chainBuilder")
-	look(reflect.TypeFor[doorBuilder](), "doorBuilder")
+	look(reflect.TypeFor[serverChainBuilder](), "doorBuilder")
 }
 
-// All that is in a delta makes classes look, but what is known to be in no unit, or is looked for
-// by its hosts.
-func TestOnlyWhatNoUnitReadsLeavesClassesInPeace(t *testing.T) {
+// Every field of a delta makes the classes be asked, unless no unit is known to read it or its
+// hosts are found otherwise.
+func TestOnlyChangesThatNoUnitReadsAskNoClass(t *testing.T) {
 	quiet := []string{"Workloads", "Nodes", "Endpoints", "Accounts"}
 	about := []string{"From", "To", "Changed", "Observed"} // the delta itself
 	var loud []string
@@ -184,7 +186,7 @@ func TestOnlyWhatNoUnitReadsLeavesClassesInPeace(t *testing.T) {
 		case reflect.Bool:
 			v.SetBool(true)
 		}
-		if m := (&impact{delta: &d}); !m.none() {
+		if m := (&impact{delta: &d}); !m.touchesNoUnit() {
 			loud = append(loud, f.Name)
 		} else {
 			require.Contains(t, slices.Concat(quiet, about), f.Name)
@@ -196,20 +198,24 @@ func TestOnlyWhatNoUnitReadsLeavesClassesInPeace(t *testing.T) {
 	}
 }
 
-// A policy for the whole mesh is worked out once for the workloads that serve the same ports,
+// A policy for the whole mesh is compiled once for the workloads that serve the same ports,
 // whatever their namespaces.
-func TestAMeshWidePolicyIsWorkedOutOnce(t *testing.T) {
+func TestMeshWidePolicyIsCompiledOnce(t *testing.T) {
 	m := newMeshOf(t, 100)
 	p := &model.PeerAuthentication{
-		Meta: model.Meta{Kind: kinds.PeerAuthentication, Namespace: model.DefaultMesh().RootNamespace, Name: "default"},
+		Meta: model.Meta{
+			Kind:      kinds.PeerAuthentication,
+			Namespace: model.DefaultMesh().RootNamespace,
+			Name:      "default",
+		},
 		Mode: model.MTLSStrict,
 	}
 	work := m.workOf(func() { m.apply(state.Update{Key: p.Key(), Objects: []model.Object{p}}) })
 	require.EqualValues(t, 1, work.Units)
 }
 
-// What a host that is a short name comes to depends on the namespace: the classes of one share it,
-// those of others do not.
+// What a host that is a short name comes to depends on the namespace. Classes of one namespace
+// share it, those of others do not.
 func TestAShortNameIsSharedWithinANamespace(t *testing.T) {
 	m := newMeshOf(t, 100)
 	selecting := serviceNumber(1, 0)
@@ -225,7 +231,9 @@ func TestAShortNameIsSharedWithinANamespace(t *testing.T) {
 		ExportTo: model.Exports{All: true}, Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP}},
 	}
 	work := m.workOf(func() { m.apply(state.Update{Key: short.Key(), Objects: []model.Object{short}}) })
-	require.EqualValues(t, namespaces+1, work.Units, "the host for each namespace, and in ns1 who has had the name so far")
+	require.EqualValues(
+		t, namespaces+1, work.Units, "the host for each namespace, and in ns1 who has had the name so far",
+	)
 	for _, c := range m.compiler.list {
 		name := resource.VirtualHostName(httpProxyTable, "svc1.ns1.svc.cluster.local:80")
 		before := c.state.Set(resource.VirtualHost).Get(name)

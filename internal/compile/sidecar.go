@@ -18,24 +18,27 @@ import (
 // httpProxyTable is Istio's name of the route table of the HTTP proxy port.
 const httpProxyTable = "http_proxy"
 
-// own are the slots of unitOwn.
-func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
+// own returns the slots of unitOwn.
+func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.Mesh()
-	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: c.blackHole}
+	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: b.blackHole}
 	if s.Type() == scope.Router {
 		return []slot{hole}
 	}
 	slots := []slot{
 		hole,
 		{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
-			return c.passthrough.get(cluster.PassthroughInput{ForwardProxy: !s.Intercepts(), ConnectTimeout: mesh.ConnectTimeout})
+			return b.passthrough.get(cluster.PassthroughInput{
+				ForwardProxy:   !s.Intercepts(),
+				ConnectTimeout: mesh.ConnectTimeout,
+			})
 		}},
 	}
 	if ports := inboundPorts(s, report); s.Intercepts() {
-		slots = append(slots, c.virtualSlots(s, ports)...)
+		slots = append(slots, b.virtualSlots(s, ports)...)
 	} else {
 		for _, in := range ports {
-			slots = append(slots, c.inboundPair(s, in)...)
+			slots = append(slots, b.inboundPair(s, in)...)
 		}
 	}
 	port := s.HTTPProxyPort()
@@ -45,14 +48,19 @@ func (c compiler) own(s *scope.Scope, report func(source.Problem)) []slot {
 	name := "127.0.0.1_" + portText(port)
 	return append(slots,
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
-			return c.proxies.get(listener.HTTPInput{
+			return b.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: !s.Intercepts(), Common: c.of(mesh).listeners(s.Settings()),
+				ProxyUnknown: !s.Intercepts(), Common: b.meshPartsOf(mesh).listeners(s.Settings()),
 			})
 		}},
-		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte { return tableHead(route.TableInput{Name: httpProxyTable}) }},
+		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte {
+			return tableHead(route.TableInput{Name: httpProxyTable})
+		}},
 		slot{typ: resource.VirtualHost, table: httpProxyTable, name: fallbackName(s), get: func() *resource.Resource {
-			return c.fallbacks.get(fallbackKey{table: httpProxyTable, in: route.FallbackInput{RegistryOnly: s.RegistryOnly()}})
+			return b.fallbacks.get(fallbackKey{
+				table: httpProxyTable,
+				in:    route.FallbackInput{RegistryOnly: s.RegistryOnly()},
+			})
 		}},
 	)
 }
@@ -72,8 +80,8 @@ func tableHead(in route.TableInput) []byte {
 	return head
 }
 
-// inboundPorts are the workload's own ports: those of its services, or of the Sidecar's ingress. A port that several services
-// lead to is as the first of them says.
+// inboundPorts returns the workload's own ports: those of its services, or of the Sidecar's
+// ingress. For a port that several services lead to, the first service decides.
 func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 	var ports []inbound
 	if sidecar := s.Sidecar(); sidecar != nil && (len(sidecar.Ingress) > 0 || sidecar.IngressClosed) {
@@ -88,62 +96,74 @@ func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port})
 	}
 	for clash := range s.Clashes().All() {
-		report(inboundClash(s.Namespace(), clash))
+		report(inboundConflict(s.Namespace(), clash))
 	}
 	return ports
 }
 
-func inboundClash(namespace string, c scope.Clash) source.Problem {
+func inboundConflict(namespace string, c scope.Clash) source.Problem {
 	owner := func(c scope.Claim) source.Key { return source.Key{Kind: c.Kind, Namespace: namespace, Name: c.Name} }
 	port := portText(c.Next.Port)
 	return source.Problem{
 		Severity: source.Warning, Object: owner(c.Next), Path: "spec.ports", Value: port,
-		Message: fmt.Sprintf("port %s leads to port %s of workloads as %s; port %s of %s does so as %s and comes first: that is how they take it",
+		Message: fmt.Sprintf("port %s leads to port %s of workloads as %s; port %s of %s does so as %s and comes "+
+			"first: that is how they take it",
 			port, portText(c.Port), c.Next.Protocol, portText(c.First.Port), owner(c.First), c.First.Protocol),
 		Want: "one protocol for each port of a workload",
 	}
 }
 
-// inbound is a port of the workload's own, and where its process listens.
+// inbound is one of the workload's own ports, and where its process listens.
 type inbound struct {
 	port         uint16
 	protocol     model.Protocol
-	address      string // where its process listens; empty for where the connection goes, or else the address for that
+	address      string // where its process listens; empty: where the connection goes
 	endpointPort uint16
 }
 
 func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
 	return listener.InboundPort{
-		Name: "inbound_0.0.0.0_" + portText(in.port), Port: in.port, Protocol: in.protocol, Cluster: cluster.InboundName(in.port),
-		Refuses: s.Refuses(in.port), TakesTLS: s.HasMeshTLS(), RefusesTLS: s.HasMeshTLS() && s.Unauthorized(),
+		Name:       "inbound_0.0.0.0_" + portText(in.port),
+		Port:       in.port,
+		Protocol:   in.protocol,
+		Cluster:    cluster.InboundName(in.port),
+		Refuses:    s.Refuses(in.port),
+		TakesTLS:   s.HasMeshTLS(),
+		RefusesTLS: s.HasMeshTLS() && s.Unauthorized(),
 	}
 }
 
-func (c compiler) inboundCluster(s *scope.Scope, in inbound) slot {
+func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 	return slot{typ: resource.Cluster, name: cluster.InboundName(in.port), get: func() *resource.Resource {
 		input := cluster.InboundInput{
-			Port: in.port, Address: in.address, EndpointPort: in.endpointPort, Protocol: in.protocol, ConnectTimeout: s.Mesh().ConnectTimeout,
-			Intercepted: s.Intercepts(), Stack: s.Settings().Stack,
+			Port:           in.port,
+			Address:        in.address,
+			EndpointPort:   in.endpointPort,
+			Protocol:       in.protocol,
+			ConnectTimeout: s.Mesh().ConnectTimeout,
+			Intercepted:    s.Intercepts(),
+			Stack:          s.Settings().Stack,
 		}
 		if !input.Intercepted && input.Address == "" {
 			input.Address = model.OwnApp
 		}
-		return c.inbound.get(input)
+		return b.inbound.get(input)
 	}}
 }
 
-// inboundPair is a port without interception: its cluster, and a listener of its own.
-func (c compiler) inboundPair(s *scope.Scope, in inbound) []slot {
+// inboundPair returns what a port has without interception: its cluster, and a listener of its own.
+func (b unitBuilder) inboundPair(s *scope.Scope, in inbound) []slot {
 	port := in.listenerPort(s)
-	return []slot{c.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
-		return c.inbounds.get(listener.InboundInput{
-			InboundPort: port, Bind: model.OwnPod, Common: c.of(s.Mesh()).listeners(s.Settings()),
+	return []slot{b.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
+		return b.inbounds.get(listener.InboundInput{
+			InboundPort: port, Bind: model.OwnPod, Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
 		})
 	}}}
 }
 
-// clusterSlots are the clusters of a host with their endpoints, or with endpointsOnly those alone.
-func (c compiler) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly bool) []slot {
+// clusterSlots returns the clusters of a host with their endpoints. With endpointsOnly it returns
+// the endpoints alone.
+func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly bool) []slot {
 	svc := s.Service(host)
 	if svc == nil {
 		return nil
@@ -154,34 +174,36 @@ func (c compiler) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly bo
 		if p.Protocol == model.UDP {
 			continue
 		}
-		in := c.outbound(s, svc, p, rule)
-		slots = c.clusterPair(slots, s, svc, p, in, model.Labels{}, endpointsOnly)
+		in := b.outbound(s, svc, p, rule)
+		slots = b.clusterPair(slots, s, svc, p, in, model.Labels{}, endpointsOnly)
 		if rule == nil {
 			continue
 		}
 		for _, sub := range rule.Subsets {
 			subIn := in
 			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
-			subIn.Secured = secured(s, subIn)
-			subIn.Endpoints = c.dnsEndpoints(svc, p, sub.Labels)
-			slots = c.clusterPair(slots, s, svc, p, subIn, sub.Labels, endpointsOnly)
+			subIn.Secured = hasCredential(s, subIn)
+			subIn.Endpoints = b.dnsEndpoints(svc, p, sub.Labels)
+			slots = b.clusterPair(slots, s, svc, p, subIn, sub.Labels, endpointsOnly)
 		}
 	}
 	return slots
 }
 
-func (c compiler) outbound(s *scope.Scope, svc *model.Service, p model.ServicePort, rule *model.DestinationRule) cluster.OutboundInput {
+func (b unitBuilder) outbound(
+	s *scope.Scope, svc *model.Service, p model.ServicePort, rule *model.DestinationRule,
+) cluster.OutboundInput {
 	in := cluster.OutboundInput{
 		Host: svc.Host, Port: p.Port, Protocol: p.Protocol, Resolution: svc.Resolution, External: svc.External,
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
 		Service: serviceName(svc), ConnectTimeout: s.Mesh().ConnectTimeout,
-		Endpoints: c.dnsEndpoints(svc, p, model.Labels{}),
+		Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
 	}
 	if svc.Resolution != model.EDS {
 		in.Stack = s.Settings().Stack
 	}
 	if svc.Headless && s.Intercepts() {
-		in.Resolution = model.Passthrough // whoever calls has picked a pod by its address
+		in.Resolution = model.Passthrough // the caller has picked a pod by its address
 	} else if svc.Resolution == model.Passthrough && !s.Intercepts() {
 		if s.Endpoints(svc).IsEmpty() {
 			in.ForwardProxy = true
@@ -191,7 +213,7 @@ func (c compiler) outbound(s *scope.Scope, svc *model.Service, p model.ServicePo
 	}
 	if rule != nil {
 		in.Policy, in.Rule = rule.Policy, rule.Namespace+"/"+rule.Name
-		in.Secured = secured(s, in)
+		in.Secured = hasCredential(s, in)
 	}
 	return in
 }
@@ -203,28 +225,40 @@ func serviceName(svc *model.Service) string {
 	return svc.Namespace + "/" + svc.Name
 }
 
-// dnsEndpoints are the names to look up of a service that is resolved by DNS: they stand in the cluster itself.
-func (c compiler) dnsEndpoints(svc *model.Service, p model.ServicePort, subset model.Labels) *model.List[model.Endpoint] {
+// dnsEndpoints returns the names to look up of a service that is resolved by DNS. They stand in the
+// cluster itself.
+func (b unitBuilder) dnsEndpoints(
+	svc *model.Service, p model.ServicePort, subset model.Labels,
+) *model.List[model.Endpoint] {
 	if svc.Resolution != model.StrictDNS && svc.Resolution != model.LogicalDNS {
 		return nil
 	}
 	var found []model.Endpoint
 	for _, e := range svc.Endpoints {
 		if e.PortName == p.Name && subset.Selects(e.Labels) {
-			found = append(found, model.Endpoint{Address: e.Address, Port: e.Port, Weight: e.Weight, Locality: e.Locality}) // all that shows
+			// all that the cluster shows
+			found = append(found, model.Endpoint{
+				Address:  e.Address,
+				Port:     e.Port,
+				Weight:   e.Weight,
+				Locality: e.Locality,
+			})
 		}
 	}
-	return c.endpoints.List(found)
+	return b.endpoints.List(found)
 }
 
 // clusterPair adds a cluster and, if its endpoints are pushed, their assignment.
-func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, p model.ServicePort, in cluster.OutboundInput, subset model.Labels, endpointsOnly bool) []slot {
+func (b unitBuilder) clusterPair(
+	slots []slot, s *scope.Scope, svc *model.Service, p model.ServicePort, in cluster.OutboundInput,
+	subset model.Labels, endpointsOnly bool,
+) []slot {
 	policy := cluster.Effective(in.Policy, in.SubsetPolicy, in.Port)
-	prefer := c.preference(s, svc, policy.LB, policy.Outlier != nil)
+	prefer := b.preference(s, svc, policy.LB, policy.Outlier != nil)
 	in.LocalityWeights = prefer.HasWeights()
 	in.AutoTLS = autoTLS(s, in, policy)
-	in.Names = c.serverNames(s, svc, in, policy.TLS)
-	r := c.clusters.get(in)
+	in.Names = b.serverNames(s, svc, in, policy.TLS)
+	r := b.clusters.get(in)
 	if r == nil {
 		return slots
 	}
@@ -236,22 +270,32 @@ func (c compiler) clusterPair(slots []slot, s *scope.Scope, svc *model.Service, 
 	}
 	stack := s.Settings().Stack
 	key := groupKey{
-		portName: p.Name, subset: subset, family: stack.FamilyFor(svc), dual: svc.TwoFamilies && stack == model.DualStack, tls: in.AutoTLS,
+		portName: p.Name,
+		subset:   subset,
+		family:   stack.FamilyFor(svc),
+		dual:     svc.TwoFamilies && stack == model.DualStack,
+		tls:      in.AutoTLS,
 	}
 	assignment := func() assignmentKey {
-		return assignmentKey{cluster: r.Name(), prefer: prefer, list: c.groups.get(s, svc, key)}
+		return assignmentKey{cluster: r.Name(), prefer: prefer, list: b.groups.get(s, svc, key)}
 	}
 	if !prefer.IsNone() {
-		key.marks = c.labels.List(prefer.Marks())
-		if keys := c.labels.List(prefer.Keys()); keys.Len() > 0 {
-			return append(slots, slot{typ: resource.Endpoint, name: r.Name(), vary: func() *varied { return &varied{key: assignment(), keys: keys} }})
+		key.marks = b.labels.List(prefer.Marks())
+		if keys := b.labels.List(prefer.Keys()); keys.Len() > 0 {
+			return append(slots, slot{typ: resource.Endpoint, name: r.Name(), vary: func() *varied {
+				return &varied{key: assignment(), keys: keys}
+			}})
 		}
 	}
-	return append(slots, slot{typ: resource.Endpoint, name: r.Name(), get: func() *resource.Resource { return c.assignments.get(assignment()) }})
+	return append(slots, slot{
+		typ:  resource.Endpoint,
+		name: r.Name(),
+		get:  func() *resource.Resource { return b.assignments.get(assignment()) },
+	})
 }
 
-// autoTLS tells whether calls to a cluster are in mutual TLS of the mesh with those endpoints that take it. A gateway that hands
-// connections on adds none to theirs.
+// autoTLS reports whether calls to a cluster are in mutual TLS of the mesh with those endpoints
+// that take it. A gateway that forwards connections adds none to theirs.
 func autoTLS(s *scope.Scope, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
 	pushed := in.Resolution == model.EDS && (policy.LB == nil || policy.LB.Kind != model.PassthroughLB)
 	return s.HasMeshTLS() && pushed && policy.TLS == nil && !in.External && !in.Forwarded

@@ -10,7 +10,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// site is what groups have in common whose endpoints nobody tells apart.
+// site is what the endpoints of one siteGroup have in common. No caller tells them apart.
 type site struct {
 	locality model.Locality
 	marks    model.Labels
@@ -24,17 +24,17 @@ type siteGroup struct {
 
 // siteEdit is a change of one endpoint of a group.
 type siteEdit struct {
-	at   site
-	edit resource.Edit
-	gain int64 // of the weight
+	at          site
+	edit        resource.Edit
+	weightDelta int64
 }
 
 func (k *groupKey) put(id state.EndpointID, e model.Endpoint, r *resource.Resource) siteEdit {
-	return siteEdit{at: k.site(e), edit: resource.Edit{Name: string(id), Resource: r}, gain: weightOf(e)}
+	return siteEdit{at: k.site(e), edit: resource.Edit{Name: string(id), Resource: r}, weightDelta: weightOf(e)}
 }
 
 func (k *groupKey) drop(id state.EndpointID, e model.Endpoint) siteEdit {
-	return siteEdit{at: k.site(e), edit: resource.Edit{Name: string(id)}, gain: -weightOf(e)}
+	return siteEdit{at: k.site(e), edit: resource.Edit{Name: string(id)}, weightDelta: -weightOf(e)}
 }
 
 func weightOf(e model.Endpoint) int64 {
@@ -62,7 +62,8 @@ func (k *groupKey) site(e model.Endpoint) site {
 	return s
 }
 
-// apply makes the edits, of which the last one of an endpoint counts, in the sets of their sites; sites without endpoints go.
+// apply makes the edits in the sets of their sites. Of several edits of an endpoint the last one
+// counts. Sites without endpoints are dropped.
 func (g *groups) apply(old *groupList, edits []siteEdit) *groupList {
 	slices.SortStableFunc(edits, func(a, b siteEdit) int { return a.at.compare(b.at) })
 	sites, rest := make([]siteGroup, 0, len(old.sites)+1), old.sites
@@ -75,7 +76,7 @@ func (g *groups) apply(old *groupList, edits []siteEdit) *groupList {
 			i++
 		}
 		rest = rest[i:]
-		if edits = group.take(g.store, edits); group.members.Len() > 0 {
+		if edits = group.applyFirst(g.store, edits); group.members.Len() > 0 {
 			sites = append(sites, group)
 		}
 	}
@@ -86,12 +87,12 @@ func (g *groups) apply(old *groupList, edits []siteEdit) *groupList {
 	return &groupList{of: old.of, sites: sites}
 }
 
-// take makes the first edits, those of the group's site, and returns the others.
-func (s *siteGroup) take(st *resource.Store, edits []siteEdit) []siteEdit {
+// applyFirst makes the first edits, which are those of the group's site, and returns the others.
+func (s *siteGroup) applyFirst(st *resource.Store, edits []siteEdit) []siteEdit {
 	var list []resource.Edit
 	for len(edits) > 0 && edits[0].at == s.site {
 		list = append(list, edits[0].edit)
-		s.weight = uint64(int64(s.weight) + edits[0].gain)
+		s.weight = uint64(int64(s.weight) + edits[0].weightDelta)
 		edits = edits[1:]
 	}
 	s.members = st.Apply(s.members, list)

@@ -9,32 +9,32 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// portSlots is the listener of a port: of the services that share it, and of the TCP service that owns it, nil if none does.
-// With interception requests have a part in it too.
-func (c compiler) portSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
+// portSlots returns the listener of a port: for the services that share it, and for the TCP service
+// that owns it (nil if none does). With interception requests have a part in it too.
+func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	switch {
 	case s.Intercepts():
-		return c.interceptedSlots(s, port, owner, requests)
+		return b.interceptedSlots(s, port, owner, requests)
 	case port == s.HTTPProxyPort():
 		return nil
 	}
-	b := c.chainsOn(s, port)
+	chains := b.chainsOn(s, port)
 	for svc := range s.TLSServicesOn(port) {
 		if seen, p := onPort(s, svc.Host, port); seen == svc && p.Protocol == model.TLS {
-			b.addTLS(svc)
+			chains.addTLS(svc)
 		}
 	}
 	if owner != nil {
-		b.addTCP(owner)
+		chains.addTCP(owner)
 	}
-	if len(b.found) == 0 {
+	if len(chains.found) == 0 {
 		return nil
 	}
 	name := portListener(s, port)
 	return []slot{{typ: resource.Listener, name: name, get: func() *resource.Resource {
-		return c.tcp.get(listener.TCPInput{
-			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: c.chains.List(b.found),
-			Common: c.of(s.Mesh()).listeners(s.Settings()),
+		return b.tcp.get(listener.TCPInput{
+			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
+			Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
 		})
 	}}}
 }
@@ -48,21 +48,21 @@ func portListener(s *scope.Scope, port uint16) string {
 
 // chainBuilder gathers the filter chains of one port.
 type chainBuilder struct {
-	compiler
+	unitBuilder
 	scope *scope.Scope
 	port  uint16
 	found []listener.Chain
 	sni   map[string]bool
 }
 
-func (c compiler) chainsOn(s *scope.Scope, port uint16) chainBuilder {
-	return chainBuilder{compiler: c, scope: s, port: port, sni: map[string]bool{}}
+func (b unitBuilder) chainsOn(s *scope.Scope, port uint16) chainBuilder {
+	return chainBuilder{unitBuilder: b, scope: s, port: port, sni: map[string]bool{}}
 }
 
 func (b *chainBuilder) addTCP(svc *model.Service) {
 	vs := b.scope.VirtualService(svc.Host)
 	if vs == nil || len(vs.TCP) == 0 {
-		b.found = append(b.found, b.direct(svc, nil))
+		b.found = append(b.found, b.directChain(svc, nil))
 		return
 	}
 	for _, r := range vs.TCP {
@@ -75,12 +75,14 @@ func (b *chainBuilder) addTCP(svc *model.Service) {
 			return
 		}
 	}
-	b.found = append(b.found, b.direct(svc, nil))
+	b.found = append(b.found, b.directChain(svc, nil))
 }
 
-// tcpRoute is the chain of a TCP route, if one of its matches holds for the class at the entrance; always, if it takes all
-// connections.
-func (b *chainBuilder) tcpRoute(name string, vs *model.VirtualService, r *model.TCPRoute, at entrance) (chain listener.Chain, always, ok bool) {
+// tcpRoute returns the chain of a TCP route, if one of its matches holds for the class at the entry
+// point. always reports that it takes all connections.
+func (b *chainBuilder) tcpRoute(
+	name string, vs *model.VirtualService, r *model.TCPRoute, at entryPoint,
+) (chain listener.Chain, always, ok bool) {
 	var prefixes []string
 	always = len(r.Matches) == 0
 	for _, m := range r.Matches {
@@ -96,7 +98,7 @@ func (b *chainBuilder) tcpRoute(name string, vs *model.VirtualService, r *model.
 	} else if !ok {
 		return chain, false, false
 	}
-	chain = b.routed(name, r.Destinations, r.Broken)
+	chain = b.routedChain(name, r.Destinations, r.Broken)
 	chain.Prefixes = b.domains.List(prefixes)
 	return chain, always, true
 }
@@ -105,24 +107,27 @@ func (b *chainBuilder) addTLS(svc *model.Service) {
 	if vs := b.scope.VirtualService(svc.Host); vs != nil {
 		for _, r := range vs.TLS {
 			for _, m := range r.Matches {
-				if !applies(b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, inMesh(b.port)) {
+				if !applies(
+					b.scope, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, inMesh(b.port),
+				) {
 					continue
 				}
-				if sni := b.fresh(m.SNIHosts); len(sni) > 0 {
-					chain := b.routed(string(svc.Host), r.Destinations, r.Broken)
+				if sni := b.unclaimed(m.SNIHosts); len(sni) > 0 {
+					chain := b.routedChain(string(svc.Host), r.Destinations, r.Broken)
 					chain.SNI = b.domains.List(sni)
 					b.found = append(b.found, chain)
 				}
 			}
 		}
 	}
-	if sni := b.fresh([]model.Host{svc.Host}); len(sni) > 0 {
-		b.found = append(b.found, b.direct(svc, sni))
+	if sni := b.unclaimed([]model.Host{svc.Host}); len(sni) > 0 {
+		b.found = append(b.found, b.directChain(svc, sni))
 	}
 }
 
-// fresh are those of the names that no chain before takes: Envoy refuses a listener with a match that stands twice.
-func (b *chainBuilder) fresh(hosts []model.Host) []string {
+// unclaimed returns those of the names that no earlier chain takes. Envoy refuses a listener in
+// which a match stands twice.
+func (b *chainBuilder) unclaimed(hosts []model.Host) []string {
 	var names []string
 	for _, h := range hosts {
 		if n := string(h); !b.sni[n] {
@@ -133,18 +138,22 @@ func (b *chainBuilder) fresh(hosts []model.Host) []string {
 	return names
 }
 
-func (b *chainBuilder) direct(svc *model.Service, sni []string) listener.Chain {
+// directChain returns the chain to a service's own cluster.
+func (b *chainBuilder) directChain(svc *model.Service, sni []string) listener.Chain {
 	to := listener.WeightedTarget{Cluster: pb.OutboundCluster(svc.Host, b.port, ""), Weight: 1}
 	chain := listener.Chain{
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
-	if !b.scope.Intercepts() && svc.Host.IsWildcard() && svc.Resolution == model.Passthrough && b.scope.Endpoints(svc).IsEmpty() {
-		chain.ForwardPort = b.port // which of the names is meant, the connection says
+	if !b.scope.Intercepts() && svc.Host.IsWildcard() && svc.Resolution == model.Passthrough &&
+		b.scope.Endpoints(svc).IsEmpty() {
+		chain.ForwardPort = b.port // the connection says which of the names it means
 	}
-	return b.tuned(chain, model.Destination{Host: svc.Host, Port: b.port})
+	return b.withDestinationPolicy(chain, model.Destination{Host: svc.Host, Port: b.port})
 }
 
-func (b *chainBuilder) routed(name string, destinations []model.Destination, broken string) listener.Chain {
+// routedChain returns the chain of a route to its weighted destinations; a closed one if the route
+// is broken.
+func (b *chainBuilder) routedChain(name string, destinations []model.Destination, broken string) listener.Chain {
 	if broken != "" {
 		return listener.Chain{Name: name, Closed: true}
 	}
@@ -155,17 +164,21 @@ func (b *chainBuilder) routed(name string, destinations []model.Destination, bro
 			weight = 1
 		}
 		if weight > 0 {
-			to = append(to, listener.WeightedTarget{Cluster: pb.OutboundCluster(d.Host, b.resolve(d), d.Subset), Weight: weight})
+			to = append(to, listener.WeightedTarget{
+				Cluster: pb.OutboundCluster(d.Host, b.resolve(d), d.Subset),
+				Weight:  weight,
+			})
 		}
 	}
 	if len(to) == 0 {
 		return listener.Chain{Name: name, Closed: true}
 	}
-	return b.tuned(listener.Chain{Name: name, Targets: b.targets.List(to)}, destinations[0])
+	return b.withDestinationPolicy(listener.Chain{Name: name, Targets: b.targets.List(to)}, destinations[0])
 }
 
-// tuned adds what the first destination's policy says of connections: a chain has but one say in it.
-func (b *chainBuilder) tuned(chain listener.Chain, d model.Destination) listener.Chain {
+// withDestinationPolicy adds what the first destination's policy says of connections. A chain can
+// follow only one policy.
+func (b *chainBuilder) withDestinationPolicy(chain listener.Chain, d model.Destination) listener.Chain {
 	svc := b.scope.Service(d.Host)
 	if svc == nil {
 		return chain
@@ -186,7 +199,8 @@ func withPolicy(chain listener.Chain, policy model.TrafficPolicy) listener.Chain
 	return chain
 }
 
-// resolve is the port of a destination: as given, or the service's only one, or the one that was called.
+// resolve returns the port of a destination: the given one, or the service's only one, or the one
+// that was called.
 func (b *chainBuilder) resolve(d model.Destination) uint16 {
 	if d.Port != 0 {
 		return d.Port

@@ -16,9 +16,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// No configuration of a tenant reaches a proxy that may not see it. Each object carries a mark that is found again in whatever
-// is made of it; then the bytes that each proxy gets are searched for the marks of objects that are not exported to it. The
-// search knows nothing of scopes and classes.
+// No configuration of a tenant reaches a proxy that may not see it. Each object carries a mark that
+// is found again in whatever is made of it; then the bytes that each proxy gets are searched for
+// the marks of objects that are not exported to it. The search knows nothing of scopes and classes.
 func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 	seen := map[kinds.Kind]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,7 +55,10 @@ func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 				}
 				seen[key.Kind]++
 				if !exportedTo(present, o, m.facts.Proxy.Namespace) {
-					t.Fatalf("proxy %s of namespace %s has something of %s", m.facts.Proxy.Name, m.facts.Proxy.Namespace, key)
+					t.Fatalf(
+						"proxy %s of namespace %s has something of %s", m.facts.Proxy.Name, m.facts.Proxy.Namespace,
+						key,
+					)
 				}
 			}
 		}
@@ -71,7 +74,8 @@ func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 	}
 }
 
-// markOf is a text that only the object of a key has. For those that have endpoints, it is an address.
+// markOf is a text that only the object of a key has. For those that have endpoints, it is an
+// address.
 func markOf(key source.Key) string {
 	ns := slices.Index([]string{"default", "shop", "istio-system"}, key.Namespace)
 	name := slices.Index([]string{"a", "b", "c"}, key.Name)
@@ -93,7 +97,10 @@ func mark(o model.Object) {
 			r.Name = markOf(o.Key())
 		}
 	case *model.DestinationRule:
-		o.Policy = &model.TrafficPolicy{LB: &model.LoadBalancer{Kind: model.RingHash, Hash: &model.HashPolicy{Header: markOf(o.Key())}}}
+		o.Policy = &model.TrafficPolicy{LB: &model.LoadBalancer{
+			Kind: model.RingHash,
+			Hash: &model.HashPolicy{Header: markOf(o.Key())},
+		}}
 		for i := range o.Subsets {
 			o.Subsets[i].Policy = o.Policy
 		}
@@ -108,7 +115,8 @@ func mark(o model.Object) {
 	}
 }
 
-// exportedTo tells whether the proxies of a namespace may see an object; endpoints, if they may see their service.
+// exportedTo tells whether the proxies of a namespace may see an object; endpoints, if they may see
+// their service.
 func exportedTo(present map[source.Key]model.Object, o model.Object, namespace string) bool {
 	switch o := o.(type) {
 	case *model.VirtualService:

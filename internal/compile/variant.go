@@ -10,66 +10,70 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// variant is a class at one place: the proxies of a class that see the same endpoints in the same order. It has what all of the
-// class have in common, and the assignments that the place decides on. Where it decides on none a class has one variant.
+// variant is the part of a class at one place: its proxies there see the same endpoints in the same
+// order. It has what all of the class have in common, and the assignments that depend on the place.
+// A class without such assignments has one variant.
 type variant struct {
 	class   *class
 	id      resource.ClassID
-	near    model.Labels // what decides, of class.keys
+	near    model.Labels // the proxies' values of class.placeLabels
 	state   resource.State
 	members int
 }
 
 // variants are those of a class.
 type variants struct {
-	at   map[model.Labels]*variant
-	list []*variant // by id
+	byPlace map[model.Labels]*variant
+	list    []*variant // by id
 }
 
 func (vs *variants) add(v *variant) {
-	if vs.at == nil {
-		vs.at = map[model.Labels]*variant{}
+	if vs.byPlace == nil {
+		vs.byPlace = map[model.Labels]*variant{}
 	}
-	vs.at[v.near] = v
+	vs.byPlace[v.near] = v
 	vs.list = append(vs.list, v)
 }
 
 // drop removes a variant if it is there.
 func (vs *variants) drop(v *variant) {
-	if vs.at[v.near] == v {
-		delete(vs.at, v.near)
+	if vs.byPlace[v.near] == v {
+		delete(vs.byPlace, v.near)
 		vs.list = slices.DeleteFunc(vs.list, func(other *variant) bool { return other == v })
 	}
 }
 
-// isNowhere tells that the class has no proxy yet, and so is at no place: it grows.
-func (c *class) isNowhere() bool { return len(c.variants.list) == 0 }
+// hasNoVariants reports whether the class has no proxy yet, and so no place: it is being built.
+func (c *class) hasNoVariants() bool { return len(c.variants.list) == 0 }
 
-// varied is an assignment that is not the same at all places.
+// varied is an assignment that differs between places.
 type varied struct {
 	key  assignmentKey       // without near
-	keys *model.List[string] // labels of proxies that decide, sorted
+	keys *model.List[string] // labels of proxies that it depends on, sorted
 }
 
-// at is the assignment as proxies at a place get it.
-func (v *varied) at(w *workshop, near model.Labels) *resource.Resource {
+// at returns the assignment for proxies at a place.
+func (v *varied) at(tc *translationCache, near model.Labels) *resource.Resource {
 	key := v.key
 	key.near = near.Only(v.keys.All())
-	return w.assignments.get(key)
+	return tc.assignments.get(key)
 }
 
-// preference is what decides on the order of a cluster's endpoints: the rule in force for it, else what its service prefers, else
-// the mesh. Priorities need somebody who finds endpoints to fail, or else calls that were to fail over would not.
-func (c compiler) preference(s *scope.Scope, svc *model.Service, lb *model.LoadBalancer, ejects bool) endpoint.Preference {
+// preference returns what decides on the order of a cluster's endpoints: the rule in force for it,
+// else what its service prefers, else the mesh configuration. Priorities need outlier detection:
+// without it no call would fail over.
+func (b unitBuilder) preference(
+	s *scope.Scope, svc *model.Service, lb *model.LoadBalancer, ejects bool,
+) endpoint.Preference {
 	prefer := endpoint.Preference{NodeLocal: svc.NodeLocal}
 	locality := s.Mesh().Locality
 	switch {
 	case lb != nil && lb.Locality != nil:
 		locality = lb.Locality
 	case svc.Distribution == model.PreferZone:
-		locality, ejects = c.preferZone, true
+		locality, ejects = b.preferZone, true
 	case svc.Distribution == model.PreferNode:
-		locality, ejects = c.preferNode, true
+		locality, ejects = b.preferNode, true
 	case svc.Distribution == model.PreferHinted:
 		prefer.Hinted = true
 	}
@@ -79,7 +83,7 @@ func (c compiler) preference(s *scope.Scope, svc *model.Service, lb *model.LoadB
 	return prefer
 }
 
-// prefersClose is the order that a Service's trafficDistribution means, by these labels.
+// prefersClose returns the order that a Service's trafficDistribution means, by these labels.
 func prefersClose(keys ...string) *model.LocalityLB {
 	lb := &model.LocalityLB{}
 	for _, k := range keys {
@@ -88,56 +92,63 @@ func prefersClose(keys ...string) *model.LocalityLB {
 	return lb
 }
 
-// note brings the varied assignments up to date, and tells whether other labels than before decide.
-func (c *class) note(e *edits) (rekeyed bool) {
+// noteVaried brings the varied assignments up to date. rekeyed reports that they depend on other
+// labels than before.
+func (c *class) noteVaried(e *edits) (rekeyed bool) {
 	for name, v := range e.varied {
-		c.count(c.varied[name], -1)
-		c.count(v, 1)
+		c.countLabels(c.varied[name], -1)
+		c.countLabels(v, 1)
 		if v == nil {
 			delete(c.varied, name)
 			continue
 		}
 		c.varied[name] = v
 	}
-	keys := slices.Sorted(maps.Keys(c.wants))
-	if slices.Equal(keys, c.keys) {
+	keys := slices.Sorted(maps.Keys(c.labelUses))
+	if slices.Equal(keys, c.placeLabels) {
 		return false
 	}
-	c.keys = keys
+	c.placeLabels = keys
 	return true
 }
 
-func (c *class) count(v *varied, n int) {
+func (c *class) countLabels(v *varied, n int) {
 	if v == nil {
 		return
 	}
 	for k := range v.keys.All() {
-		if c.wants[k] += n; c.wants[k] == 0 {
-			delete(c.wants, k)
+		if c.labelUses[k] += n; c.labelUses[k] == 0 {
+			delete(c.labelUses, k)
 		}
 	}
 }
 
-// stepVariants takes the variants to the class's new state, and tells which are others then.
-func (c *class) stepVariants(comp compiler, e *edits, changed []resource.ClassState) []resource.ClassState {
+// stepVariants takes the variants to the class's new state, and adds those that changed to changed.
+func (c *class) stepVariants(builder unitBuilder, e *edits, changed []resource.ClassState) []resource.ClassState {
 	for _, v := range c.variants.list {
 		next := c.state
 		if len(c.varied) > 0 {
 			list := slices.Clone(e.sets[resource.Endpoint])
 			for name, assignment := range e.varied {
 				if assignment != nil {
-					list = append(list, resource.Edit{Name: name, Resource: assignment.at(comp.workshop, v.near)})
+					list = append(list, resource.Edit{
+						Name:     name,
+						Resource: assignment.at(builder.translationCache, v.near),
+					})
 				}
 			}
-			next = c.state.With(resource.Endpoint, comp.store.Apply(e.lane.of(v.state.Set(resource.Endpoint)), list))
+			next = c.state.With(
+				resource.Endpoint, builder.store.Apply(e.fastPath.replaceIn(v.state.Set(resource.Endpoint)), list),
+			)
 		}
-		changed = v.enter(next, changed)
+		changed = v.setState(next, changed)
 	}
 	return changed
 }
 
-// enter gives a variant a state, and adds it to those that changed; it keeps the one that it has if that is equal.
-func (v *variant) enter(next resource.State, changed []resource.ClassState) []resource.ClassState {
+// setState gives a variant a state and adds it to those that changed. It keeps the present state if
+// that is equal.
+func (v *variant) setState(next resource.State, changed []resource.ClassState) []resource.ClassState {
 	if v.state == next || v.state.Equal(next) {
 		return changed
 	}
@@ -145,19 +156,19 @@ func (v *variant) enter(next resource.State, changed []resource.ClassState) []re
 	return append(changed, resource.ClassState{Class: v.id, State: next})
 }
 
-// stateAt is the class's state at a place, from nothing.
-func (c *class) stateAt(comp compiler, near model.Labels) resource.State {
+// stateAt makes the class's state at a place.
+func (c *class) stateAt(builder unitBuilder, near model.Labels) resource.State {
 	if len(c.varied) == 0 {
 		return c.state
 	}
 	var list []resource.Edit
 	for name, v := range c.varied {
-		list = append(list, resource.Edit{Name: name, Resource: v.at(comp.workshop, near)})
+		list = append(list, resource.Edit{Name: name, Resource: v.at(builder.translationCache, near)})
 	}
-	return c.state.With(resource.Endpoint, comp.store.Apply(c.state.Set(resource.Endpoint), list))
+	return c.state.With(resource.Endpoint, builder.store.Apply(c.state.Set(resource.Endpoint), list))
 }
 
-// nearOf is what of a proxy's labels and place decides in a class.
+// nearOf returns the values of a proxy's labels and place that a class depends on.
 func nearOf(proxy scope.Proxy, keys []string) model.Labels {
 	if len(keys) == 0 {
 		return model.Labels{}

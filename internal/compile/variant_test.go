@@ -18,8 +18,8 @@ const (
 	zoneProxies = 1000
 )
 
-// zonedMesh has 100 services with an endpoint in each zone, the first of which fails over from zone to zone, and proxies of one
-// class in all zones.
+// zonedMesh has 100 services with an endpoint in each zone, the first of which fails over from zone
+// to zone, and proxies of one class in all zones.
 type zonedMesh struct {
 	meshOf
 	placed map[*Member]Placement
@@ -27,7 +27,8 @@ type zonedMesh struct {
 
 func newZonedMesh(t *testing.T) *zonedMesh {
 	m := &zonedMesh{meshOf: meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{
-		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) }, Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
+		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) },
+		Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
 	})}, placed: map[*Member]Placement{}}
 	var updates []state.Update
 	for i := range 100 {
@@ -39,7 +40,10 @@ func newZonedMesh(t *testing.T) *zonedMesh {
 	m.apply(append(updates, failingOver(0, true))...)
 	for i := range zoneProxies {
 		m.compiler.Join(Facts{Address: fmt.Sprint("127.2.0.", i%250), Proxy: scope.Proxy{
-			Namespace: "ns0", Name: fmt.Sprint("p", i), Settings: scope.Settings{HTTPProxyPort: 15080}, Place: &scope.Place{Locality: zone(i)},
+			Namespace: "ns0",
+			Name:      fmt.Sprint("p", i),
+			Settings:  scope.Settings{HTTPProxyPort: 15080},
+			Place:     &scope.Place{Locality: zone(i)},
 		}}, func(m2 *Member, p Placement) { m.placed[m2] = p })
 	}
 	return m
@@ -52,15 +56,21 @@ func zonedEndpoints(i int, port uint16) state.Update {
 	s := u.Objects[0].(*model.EndpointSlice)
 	s.Hosts, s.Ports[0].Port = nil, 8080+port
 	for z := range zones {
-		s.Hosts = append(s.Hosts, model.SliceHost{Address: fmt.Sprintf("127.1.%d.%d", i, z+1), Node: fmt.Sprint("n", z), Zone: fmt.Sprint("z", z)})
+		s.Hosts = append(s.Hosts, model.SliceHost{
+			Address: fmt.Sprintf("127.1.%d.%d", i, z+1),
+			Node:    fmt.Sprint("n", z),
+			Zone:    fmt.Sprint("z", z),
+		})
 	}
 	return u
 }
 
 func failingOver(i int, ejects bool) state.Update {
 	r := &model.DestinationRule{
-		Meta: model.Meta{Kind: kinds.DestinationRule, Namespace: fmt.Sprint("ns", i), Name: fmt.Sprint("svc", i)}, ExportTo: model.Exports{All: true},
-		Host: model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i), "cluster.local"), Policy: &model.TrafficPolicy{},
+		Meta:     model.Meta{Kind: kinds.DestinationRule, Namespace: fmt.Sprint("ns", i), Name: fmt.Sprint("svc", i)},
+		ExportTo: model.Exports{All: true},
+		Host:     model.Resolve(fmt.Sprint("svc", i), fmt.Sprint("ns", i), "cluster.local"),
+		Policy:   &model.TrafficPolicy{},
 	}
 	if ejects {
 		r.Policy.Outlier = &model.OutlierDetection{}
@@ -73,12 +83,13 @@ func nodeAt(n int, at model.Locality) state.Update {
 	return state.Update{Key: node.Key(), Objects: []model.Object{node}}
 }
 
-// assignments is how many were made since the start, and how many of them came to bytes that were there.
+// assignments is how many were made since the start, and how many of them came to bytes that were
+// there.
 func (m *zonedMesh) assignments() TranslateStats { return m.compiler.Stats().Translate["assignment"] }
 
-// A thousand proxies in three zones cost three assignments of the one cluster whose endpoints their zone decides on, and one of
-// each other; a class has as many states as it has places that count.
-func TestPlacesCostWhatTheyDecideOn(t *testing.T) {
+// A thousand proxies in three zones cost three assignments of the one cluster that depends on the
+// zone, and one of each other cluster. A class has as many states as it has places that matter.
+func TestVariantsCostOnlyTheirOwnAssignments(t *testing.T) {
 	m := newZonedMesh(t)
 	require.Equal(t, 1, m.compiler.Stats().Classes)
 	require.Equal(t, uint64(99+zones), m.assignments().Misses)
@@ -106,8 +117,9 @@ func TestPlacesCostWhatTheyDecideOn(t *testing.T) {
 	require.Zero(t, m.assignments().Equal)
 }
 
-// Without a cluster that tells places apart, all proxies of the class have one state, and no trace of places is left.
-func TestPlacesThatCeaseToCountAreForgotten(t *testing.T) {
+// Without a cluster that depends on the place, all proxies of the class have one state, and no
+// variant is left.
+func TestVariantsGoWhenPlacesCeaseToCount(t *testing.T) {
 	m := newZonedMesh(t)
 	m.apply(failingOver(0, false))
 	require.Len(t, m.last.Moved, zoneProxies)
@@ -130,7 +142,11 @@ func TestPlacesThatCeaseToCountAreForgotten(t *testing.T) {
 func TestALateNodeMovesWhatIsOnIt(t *testing.T) {
 	m := newZonedMesh(t)
 	pod := func(name string, node int) state.Update {
-		w := &model.Workload{Meta: model.Meta{Kind: kinds.Pod, Namespace: "ns0", Name: name}, Node: fmt.Sprint("n", node), Addresses: []string{"127.2.0.1"}}
+		w := &model.Workload{Meta: model.Meta{
+			Kind:      kinds.Pod,
+			Namespace: "ns0",
+			Name:      name,
+		}, Node: fmt.Sprint("n", node), Addresses: []string{"127.2.0.1"}}
 		return state.Update{Key: w.Key(), Objects: []model.Object{w}}
 	}
 	m.apply(pod("p0", 0), pod("p1", 7)) // now it is what their nodes say, which are not known
@@ -145,6 +161,7 @@ func TestALateNodeMovesWhatIsOnIt(t *testing.T) {
 	m.apply(nodeAt(0, zone(zones-1)), nodeAt(1, zone(1)))
 	require.Len(t, m.last.Moved, 1)
 	require.Equal(t, "p0", m.last.Moved[0].Member.facts.Proxy.Name)
-	// The endpoint on it moves in all services: one assignment each, and of the one that fails over one for each place.
+	// The endpoint on it moves in all services: one assignment each, and of the one that fails over
+	// one for each place.
 	require.Equal(t, uint64(99+zones), m.assignments().Misses-before)
 }

@@ -12,91 +12,99 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// defaultPort is the port of a Host header without one, and that of routes for hosts that no service has.
+// defaultPort is the port of a Host header without one, and of routes for hosts that no service
+// has.
 const defaultPort = 80
 
-// called is a host as it is called at a port.
-type called struct {
+// hostPort is a host as it is called at a port.
+type hostPort struct {
 	host   model.Host
 	port   uint16
 	svc    *model.Service // nil for a host that only a VirtualService has
 	routes *model.VirtualService
 }
 
-func (h called) name() string { return string(h.host) + ":" + portText(h.port) }
+func (h hostPort) name() string { return string(h.host) + ":" + portText(h.port) }
 
-// calledAt are the ports of a host that can be HTTP.
-func calledAt(s *scope.Scope, host model.Host) []called {
+// httpPortsOf returns the ports of a host that can be HTTP.
+func httpPortsOf(s *scope.Scope, host model.Host) []hostPort {
 	svc, vs := s.Service(host), s.VirtualService(host)
 	if svc == nil {
 		if vs == nil || host == "*" || !slices.Contains(vs.Hosts, host) {
 			return nil
 		}
-		return []called{{host: host, port: defaultPort, routes: vs}}
+		return []hostPort{{host: host, port: defaultPort, routes: vs}}
 	}
-	var found []called
+	var found []hostPort
 	for _, p := range svc.Ports {
 		if p.Protocol.IsHTTP() || p.Protocol == model.Auto {
-			found = append(found, called{host: host, port: p.Port, svc: svc, routes: vs})
+			found = append(found, hostPort{host: host, port: p.Port, svc: svc, routes: vs})
 		}
 	}
 	return found
 }
 
-// vhostSlots are the virtual hosts of a host, one for each port that can be HTTP, in the table of the HTTP proxy port, and
-// in those of intercepted requests.
-func (c compiler) vhostSlots(s *scope.Scope, host model.Host) []slot {
+// vhostSlots returns the virtual hosts of a host, one for each port that can be HTTP: in the table
+// of the HTTP proxy port, and in those of intercepted requests.
+func (b unitBuilder) vhostSlots(s *scope.Scope, host model.Host) []slot {
 	if s.Type() != scope.Sidecar || !s.Intercepts() && s.HTTPProxyPort() == 0 {
 		return nil
 	}
 	var slots []slot
-	for _, h := range calledAt(s, host) {
+	for _, h := range httpPortsOf(s, host) {
 		if s.HTTPProxyPort() != 0 {
-			slots = append(slots, c.vhostSlot(s, httpProxyTable, h, func() []string {
-				return withPorts(c.names(s, host, h.port), h.port)
+			slots = append(slots, b.vhostSlot(s, httpProxyTable, h, func() []string {
+				return withPorts(b.names(s, host, h.port), h.port)
 			}))
 		}
 		if s.Intercepts() {
-			slots = append(slots, c.interceptedVhost(s, h)...)
+			slots = append(slots, b.interceptedVhost(s, h)...)
 		}
 	}
 	return slots
 }
 
-func (c compiler) vhostSlot(s *scope.Scope, table string, h called, domains func() []string) slot {
+func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains func() []string) slot {
 	return slot{typ: resource.VirtualHost, table: table, name: h.name(), get: func() *resource.Resource {
 		var refs []route.RouteRef
 		if h.routes != nil {
 			refs = routesOf(s, h.routes, inMesh(h.port))
 		}
 		var to route.Target
-		if len(refs) == 0 && h.svc != nil { // what no route of a VirtualService matches is answered with 404, as Istio does
+		if len(refs) == 0 && h.svc != nil { // where routes exist, a request that none matches gets 404, as in Istio
 			to = route.Target{Host: h.host, Port: h.port}
 		}
-		in := c.vhostInput(s, refs, to, h.port)
-		in.Domains = c.domains.List(domains())
-		return c.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
+		in := b.vhostInput(s, refs, to, h.port)
+		in.Domains = b.domains.List(domains())
+		return b.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
 	}}
 }
 
-// vhostInput gathers all that the routes depend on, but for the domains.
-func (c compiler) vhostInput(s *scope.Scope, refs []route.RouteRef, to route.Target, port uint16) route.VirtualHostInput {
+// vhostInput gathers all that the routes depend on. The caller sets the domains.
+func (b unitBuilder) vhostInput(
+	s *scope.Scope, refs []route.RouteRef, to route.Target, port uint16,
+) route.VirtualHostInput {
 	return route.VirtualHostInput{
-		Routes: c.refs.List(refs), Default: to, Facts: c.facts.List(c.factsOf(s, refs, to, port)), Retries: c.of(s.Mesh()).retries, Port: port,
+		Routes:  b.refs.List(refs),
+		Default: to,
+		Facts:   b.facts.List(b.factsOf(s, refs, to, port)),
+		Retries: b.meshPartsOf(s.Mesh()).retries,
+		Port:    port,
 	}
 }
 
-// entrance is where requests and connections come in: at a port, and through which of "mesh" and the gateways by their
-// "namespace/name".
-type entrance struct {
+// entryPoint is where requests and connections come in: at a port, and through "mesh" or gateways
+// by their "namespace/name".
+type entryPoint struct {
 	port     uint16
 	gateways []string
 }
 
-func inMesh(port uint16) entrance { return entrance{port: port, gateways: []string{model.Mesh}} }
+func inMesh(port uint16) entryPoint { return entryPoint{port: port, gateways: []string{model.Mesh}} }
 
-// routesOf are the routes of a VirtualService that the class has at an entrance: one for each match that can hold there.
-func routesOf(s *scope.Scope, vs *model.VirtualService, at entrance) []route.RouteRef {
+// routesOf returns the routes of a VirtualService that the class has at an entry point: one for
+// each match that can hold there.
+func routesOf(s *scope.Scope, vs *model.VirtualService, at entryPoint) []route.RouteRef {
 	var refs []route.RouteRef
 	for _, r := range vs.HTTP {
 		if len(r.Matches) == 0 {
@@ -112,7 +120,8 @@ func routesOf(s *scope.Scope, vs *model.VirtualService, at entrance) []route.Rou
 	return refs
 }
 
-// conditions are those parts of a match that hold or not for a class at an entrance as a whole.
+// conditions are the parts of a match that hold or fail for a class at an entry point, whatever the
+// request.
 type conditions struct {
 	port            uint16
 	sourceLabels    model.Labels
@@ -120,7 +129,7 @@ type conditions struct {
 	gateways        []string
 }
 
-func applies(s *scope.Scope, vs *model.VirtualService, m conditions, at entrance) bool {
+func applies(s *scope.Scope, vs *model.VirtualService, m conditions, at entryPoint) bool {
 	gateways := m.gateways
 	if len(gateways) == 0 {
 		gateways = vs.Gateways
@@ -131,11 +140,19 @@ func applies(s *scope.Scope, vs *model.VirtualService, m conditions, at entrance
 		slices.ContainsFunc(gateways, func(g string) bool { return slices.Contains(at.gateways, g) })
 }
 
-// factsOf tells what the routes need to know of the destinations that they name, sorted, each once.
-func (c compiler) factsOf(s *scope.Scope, refs []route.RouteRef, to route.Target, called uint16) []route.DestinationFact {
+// factsOf returns what the routes need to know of the destinations that they name, sorted, each
+// once.
+func (b unitBuilder) factsOf(
+	s *scope.Scope, refs []route.RouteRef, to route.Target, called uint16,
+) []route.DestinationFact {
 	var facts []route.DestinationFact
 	add := func(d model.Destination) {
-		facts = append(facts, factOf(s, route.DestinationFact{Host: d.Host, Port: d.Port, Subset: d.Subset, PortName: d.PortName}, called))
+		facts = append(facts, factOf(s, route.DestinationFact{
+			Host:     d.Host,
+			Port:     d.Port,
+			Subset:   d.Subset,
+			PortName: d.PortName,
+		}, called))
 	}
 	if to != (route.Target{}) {
 		add(model.Destination{Host: to.Host, Port: to.Port, Subset: to.Subset})
@@ -156,7 +173,7 @@ func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.Destin
 	f.Resolved = f.Port
 	svc := s.Service(f.Host)
 	if f.PortName != "" {
-		f.Resolved = named(svc, f.PortName)
+		f.Resolved = portNamed(svc, f.PortName)
 	} else if f.Resolved == 0 {
 		f.Resolved = called
 		if svc != nil && len(svc.Ports) == 1 {
@@ -177,8 +194,8 @@ func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.Destin
 	return f
 }
 
-// named is the port of a service by its name, 0 if there is none.
-func named(svc *model.Service, name string) uint16 {
+// portNamed returns the port of a service by its name; 0 if there is none.
+func portNamed(svc *model.Service, name string) uint16 {
 	if svc == nil {
 		return 0
 	}
@@ -190,10 +207,10 @@ func named(svc *model.Service, name string) uint16 {
 	return 0
 }
 
-// names are those by which the class may call a host at a port: the host itself, short forms of a Kubernetes service, and
-// the absolute form with a dot behind. A name that another host has for its own is left to that one, since Envoy refuses a
-// table in which a domain stands twice.
-func (c compiler) names(s *scope.Scope, host model.Host, port uint16) []string {
+// names returns the names by which the class may call a host at a port: the host itself, short
+// forms of a Kubernetes service, and the absolute form with a trailing dot. A name that is another
+// host's own is left to that one, since Envoy refuses a table in which a domain stands twice.
+func (b unitBuilder) names(s *scope.Scope, host model.Host, port uint16) []string {
 	names := []string{string(host)}
 	for _, alias := range aliases(host, s.IsOwn, s.Mesh().Domain) {
 		if !takenByOther(s, model.Host(alias), port) {
@@ -215,7 +232,8 @@ func takenByOther(s *scope.Scope, name model.Host, port uint16) bool {
 	return vs != nil && slices.Contains(vs.Hosts, name)
 }
 
-// aliases are the other names of a host for callers of some namespaces.
+// aliases returns the other names of a host. Callers of the namespaces for which calls is true may
+// use the shortest.
 func aliases(host model.Host, calls func(namespace string) bool, domain string) []string {
 	if host.IsWildcard() {
 		return nil
@@ -235,10 +253,10 @@ func aliases(host model.Host, calls func(namespace string) bool, domain string) 
 	return names
 }
 
-// aliasOf are the hosts for which a name may be an alias: the other direction of aliases.
+// aliasOf returns the hosts for which a name may be an alias: the reverse of aliases.
 func aliasOf(s *scope.Scope, name model.Host) []model.Host {
 	domain := s.Mesh().Domain
-	n := strings.TrimPrefix(string(name), "*.") // names below a headless service are its own too
+	n := strings.TrimPrefix(string(name), "*.") // names below a headless service belong to it too
 	hosts := []model.Host{model.Host(strings.TrimSuffix(n, "."))}
 	if !strings.Contains(n, ".") {
 		hosts = append(hosts, model.Host(n+"."+s.Namespace()+".svc."+domain))
@@ -246,7 +264,8 @@ func aliasOf(s *scope.Scope, name model.Host) []model.Host {
 	return append(hosts, model.Host(n+".svc."+domain), model.Host(n+"."+domain))
 }
 
-// withPorts are the Host headers for names at a port: that of HTTP may be left out. "*" without a port is the fallback's.
+// withPorts returns the Host headers for names at a port. That of HTTP may be left out. "*" without
+// a port is the fallback's.
 func withPorts(names []string, port uint16) []string {
 	var domains []string
 	for _, n := range names {
@@ -258,7 +277,7 @@ func withPorts(names []string, port uint16) []string {
 	return domains
 }
 
-// problemOf is a problem of an object that is found while compiling.
+// problemOf returns a problem, found while compiling, as one of an object.
 func problemOf(m *model.Meta, p source.Problem) source.Problem {
 	p.Object = m.Key()
 	return p

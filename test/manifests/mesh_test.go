@@ -121,7 +121,7 @@ func (m *mesh) take(s compile.Step) {
 			}
 		}
 	}
-	m.store.Conflicts(s.Appeared, s.Mended)
+	m.store.Conflicts(s.Appeared, s.Fixed)
 }
 
 func (m *mesh) sink(to source.Sink) source.Sink {

@@ -42,12 +42,12 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfAClashChanges",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
-		"TestVariedEndpointsChangeWhileAClassGrows",
+		"TestVariedEndpointsChangeBetweenChunks",
 		"TestRoutesOfOneNamespaceAreItsOwn",
-		"TestKinThatSeeARuleOtherwise",
-		"TestKinThatSeeARouteOtherwise",
-		"TestPodsOfAStatefulSetThatAreMeantByName",
-		"TestProxiesThatAskForOtherThings",
+		"TestClassFromBaseSeesItsOwnRules",
+		"TestClassFromBaseSeesItsOwnRoutes",
+		"TestPodsSelectedByNameHaveTheirOwnClass",
+		"TestProxiesWithOtherSettingsAreOtherClasses",
 		"TestWhatClassesShareIsWhatEachComesTo",
 	}, checks: 300}
 	session = &checker{

@@ -16,8 +16,8 @@ import (
 // httpOptionsKey is where a cluster's HttpProtocolOptions are.
 const httpOptionsKey = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// builder is one cluster in the making: the message, and its HTTP options, which several policies contribute to and which
-// are packed last.
+// builder is one cluster in the making: the message, and its HTTP options, which several policies
+// contribute to and which are packed last.
 type builder struct {
 	cluster *clusterv3.Cluster
 	options *httpv3.HttpProtocolOptions
@@ -79,7 +79,8 @@ func (b *builder) common() *corev3.HttpProtocolOptions {
 	return o.CommonHttpProtocolOptions
 }
 
-// protocol picks the HTTP version toward the endpoints: HTTP/1.1 unless the port or the policy says otherwise.
+// protocol picks the HTTP version toward the endpoints: HTTP/1.1 unless the port or the policy says
+// otherwise.
 func (b *builder) protocol(p model.Protocol, policy *model.ConnectionPool) {
 	var pool model.ConnectionPool
 	if policy != nil {
@@ -99,7 +100,9 @@ func (b *builder) http2(maxStreams uint32) {
 	h2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: pb.OptionalUint32(min(maxStreams, math.MaxInt32))}
 	b.http().UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 		ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
-			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: h2},
+			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
+				Http2ProtocolOptions: h2,
+			},
 		},
 	}
 }

@@ -26,7 +26,9 @@ func TestInputsAreMemoKeys(t *testing.T) {
 }
 
 func TestClusterNamesAreIstios(t *testing.T) {
-	require.Equal(t, "outbound|9080|v1|reviews.default.svc.cluster.local", cluster.Name(9080, "v1", "reviews.default.svc.cluster.local"))
+	require.Equal(t, "outbound|9080|v1|reviews.default.svc.cluster.local", cluster.Name(
+		9080, "v1", "reviews.default.svc.cluster.local",
+	))
 	require.Equal(t, "outbound|80||a.test", cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80}).GetName())
 	require.Equal(t, "inbound|9080||", cluster.Inbound(cluster.InboundInput{Port: 9080}).GetName())
 	require.Equal(t, "PassthroughCluster", cluster.Passthrough(cluster.PassthroughInput{}).GetName())
@@ -34,7 +36,8 @@ func TestClusterNamesAreIstios(t *testing.T) {
 	require.Equal(t, "BlackHoleCluster", cluster.BlackHole().GetName())
 }
 
-// TestEffectiveMergesPolicySubsetAndPort states the merge as a rule for each block, in other words than the code: who has the last word.
+// TestEffectiveMergesPolicySubsetAndPort states the merge as a rule for each block, in other words
+// than the code: who has the last word.
 func TestEffectiveMergesPolicySubsetAndPort(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policy := rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(rt, "policy")
@@ -104,7 +107,8 @@ func tls(p *model.TrafficPolicy) *model.ClientTLS {
 	return p.TLS
 }
 
-// TestTLSNeverFailsOpen is the rule that matters most: where a rule asks for TLS, there is TLS or there are no endpoints.
+// TestTLSNeverFailsOpen is the rule that matters most: where a rule asks for TLS, there is TLS or
+// there are no endpoints.
 func TestTLSNeverFailsOpen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawOutbound(rt)
@@ -120,7 +124,10 @@ func TestTLSNeverFailsOpen(t *testing.T) {
 		case want.Mode == model.Unusable, want.Mode == model.Mutual && (want.CertFile == "" || want.KeyFile == ""):
 			require.True(rt, isClosed(c), "want a closed cluster, got %v", c)
 		default:
-			require.True(rt, isClosed(c) || c.GetTransportSocket().GetName() == "envoy.transport_sockets.tls", "plaintext: %v", c)
+			require.True(
+				rt, isClosed(c) || c.GetTransportSocket().GetName() == "envoy.transport_sockets.tls", "plaintext: %v",
+				c,
+			)
 		}
 		require.Empty(rt, c.GetTransportSocketMatches(), "the rule has the say")
 	})
@@ -134,7 +141,10 @@ func TestDNSClustersWithoutANameAreClosed(t *testing.T) {
 	for _, endpoints := range [][]model.Endpoint{nil, {{Address: "", Port: 80}}, {{Address: "a.test"}}} {
 		for _, resolution := range []model.Resolution{model.StrictDNS, model.LogicalDNS} {
 			require.True(t, isClosed(cluster.Outbound(cluster.OutboundInput{
-				Host: "a.test", Port: 80, Resolution: resolution, Endpoints: model.NewInterner[model.Endpoint]().List(endpoints),
+				Host:       "a.test",
+				Port:       80,
+				Resolution: resolution,
+				Endpoints:  model.NewInterner[model.Endpoint]().List(endpoints),
 			})))
 		}
 	}
@@ -142,7 +152,10 @@ func TestDNSClustersWithoutANameAreClosed(t *testing.T) {
 
 func TestLogicalDNSOfSeveralNamesIsStrict(t *testing.T) {
 	c := cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80, Resolution: model.LogicalDNS,
-		Endpoints: model.NewInterner[model.Endpoint]().List([]model.Endpoint{{Address: "a.test", Port: 80}, {Address: "b.test", Port: 80}})})
+		Endpoints: model.NewInterner[model.Endpoint]().List([]model.Endpoint{{Address: "a.test", Port: 80}, {
+			Address: "b.test",
+			Port:    80,
+		}})})
 	require.Equal(t, clusterv3.Cluster_STRICT_DNS, c.GetType())
 	require.Len(t, c.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints(), 2)
 }
@@ -163,11 +176,17 @@ func TestTableSizesThatEnvoyRefusesAreItsDefault(t *testing.T) {
 	require.Equal(t, uint64(5000011), sized(1<<40).GetMaglevLbConfig().GetTableSize().GetValue())
 }
 
-// TestForwardProxiesShareOneCache: Envoy refuses a second use of a DNS cache's name with another configuration.
+// TestForwardProxiesShareOneCache: Envoy refuses a second use of a DNS cache's name with another
+// configuration.
 func TestForwardProxiesShareOneCache(t *testing.T) {
 	for _, c := range []*clusterv3.Cluster{
 		cluster.Passthrough(cluster.PassthroughInput{ForwardProxy: true}),
-		cluster.Outbound(cluster.OutboundInput{Host: "*.a.test", Port: 80, Resolution: model.Passthrough, ForwardProxy: true}),
+		cluster.Outbound(cluster.OutboundInput{
+			Host:         "*.a.test",
+			Port:         80,
+			Resolution:   model.Passthrough,
+			ForwardProxy: true,
+		}),
 	} {
 		config := &dfpv3.ClusterConfig{}
 		require.NoError(t, c.GetClusterType().GetTypedConfig().UnmarshalTo(config))
@@ -194,7 +213,8 @@ func encoded(t require.TestingT, c *clusterv3.Cluster) []byte {
 	return b
 }
 
-// TestEnvoyTakesWhateverPolicies has Envoy load clusters for policies that people may write, sensible or not.
+// TestEnvoyTakesWhateverPolicies has Envoy load clusters for policies that people may write,
+// sensible or not.
 func TestEnvoyTakesWhateverPolicies(t *testing.T) {
 	runnable := translatetest.Runnable(t)
 	resources := &bootstrapv3.Bootstrap_StaticResources{}

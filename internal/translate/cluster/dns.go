@@ -19,15 +19,18 @@ import (
 const (
 	dnsRefresh = time.Minute
 	dnsJitter  = 100 * time.Millisecond
-	// dnsUDPQueries is after how many queries a UDP socket is replaced: one that goes bad does not stay for ever.
+	// dnsUDPQueries is after how many queries a UDP socket is replaced: one that goes bad does not
+	// stay for ever.
 	dnsUDPQueries = 100
 )
 
 // dns makes a cluster that looks its endpoints up.
 //
-// The fields are those of Istio, which EnvoyFilters and older proxies know; Envoy 1.40 would rather have the same in a
-// typed cluster extension.
-func (b *builder) dns(kind clusterv3.Cluster_DiscoveryType, stack model.Stack, groups []*endpointv3.LocalityLbEndpoints) {
+// The fields are those of Istio, which EnvoyFilters and older proxies know; Envoy 1.40 would rather
+// have the same in a typed cluster extension.
+func (b *builder) dns(
+	kind clusterv3.Cluster_DiscoveryType, stack model.Stack, groups []*endpointv3.LocalityLbEndpoints,
+) {
 	c := b.cluster
 	c.ClusterDiscoveryType = discovery(kind)
 	c.DnsLookupFamily = lookupFamily(stack)
@@ -41,7 +44,8 @@ func (b *builder) dns(kind clusterv3.Cluster_DiscoveryType, stack model.Stack, g
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: groups}
 }
 
-// lookupFamily is what names are looked up for, as in Istio. With both families Envoy tries the addresses in turn.
+// lookupFamily is what names are looked up for, as in Istio. With both families Envoy tries the
+// addresses in turn.
 func lookupFamily(stack model.Stack) clusterv3.Cluster_DnsLookupFamily {
 	switch stack {
 	case model.IPv6Stack:
@@ -52,8 +56,8 @@ func lookupFamily(stack model.Stack) clusterv3.Cluster_DnsLookupFamily {
 	return clusterv3.Cluster_V4_ONLY
 }
 
-// dnsKind is how names are looked up. Envoy refuses a logical cluster with several names; all addresses of all of them are
-// what comes closest.
+// dnsKind is how names are looked up. Envoy refuses a logical cluster with several names; all
+// addresses of all of them are what comes closest.
 func dnsKind(r model.Resolution, groups []*endpointv3.LocalityLbEndpoints) clusterv3.Cluster_DiscoveryType {
 	if r == model.LogicalDNS && len(groups) == 1 && len(groups[0].GetLbEndpoints()) == 1 {
 		return clusterv3.Cluster_LOGICAL_DNS
@@ -68,8 +72,8 @@ func hostItself(host model.Host, port uint16) []*endpointv3.LocalityLbEndpoints 
 	}}
 }
 
-// dnsEndpoints are the names to look up, by locality. One without an address or a port can be no endpoint and is left
-// out; ingest has reported it.
+// dnsEndpoints are the names to look up, by locality. One without an address or a port can be no
+// endpoint and is left out; ingest has reported it.
 func dnsEndpoints(endpoints *model.List[model.Endpoint]) []*endpointv3.LocalityLbEndpoints {
 	byLocality := map[model.Locality][]*endpointv3.LbEndpoint{}
 	for e := range endpoints.All() {

@@ -11,32 +11,44 @@ import (
 
 func drawOutbound(t *rapid.T) cluster.OutboundInput {
 	return cluster.OutboundInput{
-		Host:       rapid.SampledFrom([]model.Host{"reviews.default.svc.cluster.local", "api.example.com", "*.example.com"}).Draw(t, "host"),
-		Port:       rapid.Uint16Range(1, 4).Draw(t, "port"),
-		Subset:     rapid.SampledFrom([]string{"", "v1"}).Draw(t, "subset"),
-		Protocol:   rapid.SampledFrom([]model.Protocol{model.Auto, model.HTTP, model.HTTP2, model.GRPC, model.TCP, model.TLS}).Draw(t, "protocol"),
-		Resolution: rapid.SampledFrom([]model.Resolution{model.EDS, model.Passthrough, model.StrictDNS, model.LogicalDNS}).Draw(t, "resolution"),
+		Host: rapid.SampledFrom([]model.Host{
+			"reviews.default.svc.cluster.local", "api.example.com", "*.example.com",
+		}).Draw(t, "host"),
+		Port:   rapid.Uint16Range(1, 4).Draw(t, "port"),
+		Subset: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "subset"),
+		Protocol: rapid.SampledFrom([]model.Protocol{
+			model.Auto, model.HTTP, model.HTTP2, model.GRPC, model.TCP, model.TLS,
+		}).Draw(t, "protocol"),
+		Resolution: rapid.SampledFrom([]model.Resolution{
+			model.EDS, model.Passthrough, model.StrictDNS, model.LogicalDNS,
+		}).Draw(t, "resolution"),
 
-		ForwardProxy:   rapid.Bool().Draw(t, "forward proxy"),
-		External:       rapid.Bool().Draw(t, "external"),
-		Gateway:        rapid.Bool().Draw(t, "gateway"),
-		AutoTLS:        rapid.Bool().Draw(t, "auto TLS"),
-		Names:          model.NewInterner[string]().List(rapid.SliceOfN(rapid.SampledFrom([]string{"a.example.com", "spiffe://a/b"}), 0, 2).Draw(t, "names")),
-		Service:        rapid.SampledFrom([]string{"", "default/reviews", "odd"}).Draw(t, "service"),
-		Rule:           rapid.SampledFrom([]string{"", "default/rule"}).Draw(t, "rule"),
-		Policy:         rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "policy"),
-		SubsetPolicy:   rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "subset policy"),
-		Endpoints:      model.NewInterner[model.Endpoint]().List(rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 4).Draw(t, "endpoints")),
+		ForwardProxy: rapid.Bool().Draw(t, "forward proxy"),
+		External:     rapid.Bool().Draw(t, "external"),
+		Gateway:      rapid.Bool().Draw(t, "gateway"),
+		AutoTLS:      rapid.Bool().Draw(t, "auto TLS"),
+		Names: model.NewInterner[string]().List(rapid.SliceOfN(rapid.SampledFrom([]string{
+			"a.example.com", "spiffe://a/b",
+		}), 0, 2).Draw(t, "names")),
+		Service:      rapid.SampledFrom([]string{"", "default/reviews", "odd"}).Draw(t, "service"),
+		Rule:         rapid.SampledFrom([]string{"", "default/rule"}).Draw(t, "rule"),
+		Policy:       rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "policy"),
+		SubsetPolicy: rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "subset policy"),
+		Endpoints: model.NewInterner[model.Endpoint]().List(
+			rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 4).Draw(t, "endpoints"),
+		),
 		ConnectTimeout: drawDuration(t),
 	}
 }
 
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
-		Address:  rapid.SampledFrom([]string{"a.example.com", "b.example.com", "10.0.0.1", ""}).Draw(t, "address"),
-		Port:     rapid.Uint16Range(0, 3).Draw(t, "port"),
-		Weight:   rapid.Uint32Range(0, 3).Draw(t, "weight"),
-		Locality: rapid.SampledFrom([]model.Locality{{}, {Region: "a"}, {Region: "a", Zone: "b"}, {Region: "b"}}).Draw(t, "locality"),
+		Address: rapid.SampledFrom([]string{"a.example.com", "b.example.com", "10.0.0.1", ""}).Draw(t, "address"),
+		Port:    rapid.Uint16Range(0, 3).Draw(t, "port"),
+		Weight:  rapid.Uint32Range(0, 3).Draw(t, "weight"),
+		Locality: rapid.SampledFrom([]model.Locality{
+			{}, {Region: "a"}, {Region: "a", Zone: "b"}, {Region: "b"},
+		}).Draw(t, "locality"),
 	}
 }
 
@@ -60,7 +72,9 @@ func drawBlocks(t *rapid.T) model.TrafficPolicy {
 
 func drawBalancer(t *rapid.T) model.LoadBalancer {
 	return model.LoadBalancer{
-		Kind:            rapid.SampledFrom([]model.LBKind{model.LeastRequest, model.RoundRobin, model.Random, model.PassthroughLB, model.RingHash, model.Maglev}).Draw(t, "kind"),
+		Kind: rapid.SampledFrom([]model.LBKind{
+			model.LeastRequest, model.RoundRobin, model.Random, model.PassthroughLB, model.RingHash, model.Maglev,
+		}).Draw(t, "kind"),
 		MinimumRingSize: rapid.Uint64().Draw(t, "ring"),
 		MaglevTableSize: rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 2, 251, 65537})).Draw(t, "table"),
 		WarmupDuration:  drawDuration(t),
@@ -70,39 +84,58 @@ func drawBalancer(t *rapid.T) model.LoadBalancer {
 func drawPool(t *rapid.T) model.ConnectionPool {
 	number := rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32())
 	return model.ConnectionPool{
-		MaxConnections: number.Draw(t, "connections"), ConnectTimeout: drawDuration(t), MaxConnectionDuration: drawDuration(t),
-		TCPIdleTimeout: drawDuration(t),
-		Keepalive:      rapid.Ptr(rapid.Custom(drawKeepalive), true).Draw(t, "keepalive"),
+		MaxConnections:        number.Draw(t, "connections"),
+		ConnectTimeout:        drawDuration(t),
+		MaxConnectionDuration: drawDuration(t),
+		TCPIdleTimeout:        drawDuration(t),
+		Keepalive:             rapid.Ptr(rapid.Custom(drawKeepalive), true).Draw(t, "keepalive"),
 
-		HTTP1MaxPending: number.Draw(t, "pending"), HTTP2MaxRequests: number.Draw(t, "requests"),
-		MaxRequestsPerConn: number.Draw(t, "per connection"), MaxRetries: number.Draw(t, "retries"), IdleTimeout: drawDuration(t),
-		MaxConcurrentStreams: number.Draw(t, "streams"), UpgradeHTTP2: rapid.Bool().Draw(t, "upgrade"),
-		UseClientProtocol: rapid.Bool().Draw(t, "client"),
+		HTTP1MaxPending:      number.Draw(t, "pending"),
+		HTTP2MaxRequests:     number.Draw(t, "requests"),
+		MaxRequestsPerConn:   number.Draw(t, "per connection"),
+		MaxRetries:           number.Draw(t, "retries"),
+		IdleTimeout:          drawDuration(t),
+		MaxConcurrentStreams: number.Draw(t, "streams"),
+		UpgradeHTTP2:         rapid.Bool().Draw(t, "upgrade"),
+		UseClientProtocol:    rapid.Bool().Draw(t, "client"),
 	}
 }
 
 func drawKeepalive(t *rapid.T) model.Keepalive {
-	return model.Keepalive{Probes: rapid.Uint32Range(0, 9).Draw(t, "probes"), Time: drawDuration(t), Interval: drawDuration(t)}
+	return model.Keepalive{
+		Probes:   rapid.Uint32Range(0, 9).Draw(t, "probes"),
+		Time:     drawDuration(t),
+		Interval: drawDuration(t),
+	}
 }
 
 func drawOutlier(t *rapid.T) model.OutlierDetection {
 	count := rapid.Ptr(rapid.Uint32Range(0, 9), true)
 	return model.OutlierDetection{
-		Consecutive5xx: count.Draw(t, "5xx"), ConsecutiveGateway: count.Draw(t, "gateway"), ConsecutiveLocal: count.Draw(t, "local"),
-		SplitLocal: rapid.Bool().Draw(t, "split"), Interval: drawDuration(t), BaseEjection: drawDuration(t),
-		MaxEjectionPercent: rapid.Uint32Range(0, 200).Draw(t, "ejection"), MinHealthPercent: rapid.Uint32Range(0, 200).Draw(t, "health"),
+		Consecutive5xx:     count.Draw(t, "5xx"),
+		ConsecutiveGateway: count.Draw(t, "gateway"),
+		ConsecutiveLocal:   count.Draw(t, "local"),
+		SplitLocal:         rapid.Bool().Draw(t, "split"),
+		Interval:           drawDuration(t),
+		BaseEjection:       drawDuration(t),
+		MaxEjectionPercent: rapid.Uint32Range(0, 200).Draw(t, "ejection"),
+		MinHealthPercent:   rapid.Uint32Range(0, 200).Draw(t, "health"),
 	}
 }
 
 func drawTLS(t *rapid.T) model.ClientTLS {
 	file := rapid.SampledFrom([]string{"", "/etc/certs/"})
 	return model.ClientTLS{
-		Mode:               rapid.SampledFrom([]model.TLSMode{model.Disable, model.Simple, model.Mutual, model.Unusable}).Draw(t, "mode"),
-		SNI:                rapid.SampledFrom([]string{"", "sni.example.com"}).Draw(t, "sni"),
-		CAFile:             named(file.Draw(t, "ca"), "ca.pem"),
-		CertFile:           named(file.Draw(t, "cert"), "cert.pem"),
-		KeyFile:            named(file.Draw(t, "key"), "key.pem"),
-		SubjectAltNames:    rapid.SliceOfN(rapid.SampledFrom([]string{"a.example.com", "10.0.0.1", "spiffe://a/b"}), 0, 2).Draw(t, "names"),
+		Mode: rapid.SampledFrom([]model.TLSMode{
+			model.Disable, model.Simple, model.Mutual, model.Unusable,
+		}).Draw(t, "mode"),
+		SNI:      rapid.SampledFrom([]string{"", "sni.example.com"}).Draw(t, "sni"),
+		CAFile:   named(file.Draw(t, "ca"), "ca.pem"),
+		CertFile: named(file.Draw(t, "cert"), "cert.pem"),
+		KeyFile:  named(file.Draw(t, "key"), "key.pem"),
+		SubjectAltNames: rapid.SliceOfN(rapid.SampledFrom([]string{
+			"a.example.com", "10.0.0.1", "spiffe://a/b",
+		}), 0, 2).Draw(t, "names"),
 		InsecureSkipVerify: rapid.Bool().Draw(t, "insecure"),
 	}
 }

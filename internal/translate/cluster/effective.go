@@ -2,13 +2,14 @@ package cluster
 
 import "github.com/lateen-mesh/lateen/internal/api/model"
 
-// Effective is the policy that is in force for one port of a destination or of a subset of it. Ports is nil in it, and its
-// other fields are nil where nothing was said. This is the one place where policies are merged:
+// Effective is the policy that is in force for one port of a destination or of a subset of it.
+// Ports is nil in it, and its other fields are nil where nothing was said. This is the one place
+// where policies are merged:
 //
-//   - A policy with settings for the port is those settings alone; what they leave out takes Istio's defaults, it is not
-//     inherited (DestinationRule.trafficPolicy.portLevelSettings).
-//   - A subset's policy replaces the destination's field by field, except that its own settings for the port replace all
-//     of it.
+//   - A policy with settings for the port is those settings alone; what they leave out takes
+//     Istio's defaults, it is not inherited (DestinationRule.trafficPolicy.portLevelSettings).
+//   - A subset's policy replaces the destination's field by field, except that its own settings for
+//     the port replace all of it.
 func Effective(policy, subset *model.TrafficPolicy, port uint16) model.TrafficPolicy {
 	merged, _ := forPort(policy, port)
 	over, whole := forPort(subset, port)
@@ -30,7 +31,8 @@ func Effective(policy, subset *model.TrafficPolicy, port uint16) model.TrafficPo
 	return merged
 }
 
-// forPort is the part of one policy that is for the port, and whether it comes from settings of the port's own.
+// forPort is the part of one policy that is for the port, and whether it comes from settings of the
+// port's own.
 func forPort(p *model.TrafficPolicy, port uint16) (model.TrafficPolicy, bool) {
 	if p == nil {
 		return model.TrafficPolicy{}, false

@@ -20,8 +20,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 )
 
-// header is the first document of a golden case: which cluster is meant. The documents behind it are a Service or a
-// ServiceEntry, and at most one DestinationRule, as people write them.
+// header is the first document of a golden case: which cluster is meant. The documents behind it
+// are a Service or a ServiceEntry, and at most one DestinationRule, as people write them.
 type header struct {
 	Port                  uint16
 	Subset                string
@@ -57,14 +57,20 @@ func TestGolden(t *testing.T) {
 		switch {
 		case h.Inbound != nil:
 			return cluster.Inbound(cluster.InboundInput{
-				Port: h.Inbound.Port, Address: h.Inbound.Address, EndpointPort: h.Inbound.EndpointPort,
-				Protocol: protocol(t, h.Inbound.Protocol), ConnectTimeout: h.Inbound.ConnectTimeout.Duration, Intercepted: h.Inbound.Intercepted,
-				Stack: translatetest.Stacks[h.Inbound.Stack],
+				Port:           h.Inbound.Port,
+				Address:        h.Inbound.Address,
+				EndpointPort:   h.Inbound.EndpointPort,
+				Protocol:       protocol(t, h.Inbound.Protocol),
+				ConnectTimeout: h.Inbound.ConnectTimeout.Duration,
+				Intercepted:    h.Inbound.Intercepted,
+				Stack:          translatetest.Stacks[h.Inbound.Stack],
 			})
 		case h.Passthrough != nil:
 			return cluster.Passthrough(cluster.PassthroughInput{
-				Inbound: h.Passthrough.Inbound, ForwardProxy: h.Passthrough.ForwardProxy, ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
-				Stack: translatetest.Stacks[h.Passthrough.Stack],
+				Inbound:        h.Passthrough.Inbound,
+				ForwardProxy:   h.Passthrough.ForwardProxy,
+				ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
+				Stack:          translatetest.Stacks[h.Passthrough.Stack],
 			})
 		case h.BlackHole:
 			return cluster.BlackHole()
@@ -91,11 +97,22 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 	port, ok := service.Port(h.Port)
 	require.True(t, ok, "the service has no port %d", h.Port)
 	in := cluster.OutboundInput{
-		Host: service.Host, Port: h.Port, Subset: h.Subset, Protocol: port.Protocol, Resolution: service.Resolution,
-		External: service.External, Gateway: h.Gateway, ForwardProxy: h.ForwardProxy, LocalityWeights: h.LocalityWeights, Secured: h.Secured, Forwarded: h.Forwarded, AutoTLS: h.AutoTLS,
-		Names:   model.NewInterner[string]().List(h.Names),
-		Stack:   translatetest.Stacks[h.Stack],
-		Service: service.Namespace + "/" + service.Name, ConnectTimeout: model.DefaultMesh().ConnectTimeout,
+		Host:            service.Host,
+		Port:            h.Port,
+		Subset:          h.Subset,
+		Protocol:        port.Protocol,
+		Resolution:      service.Resolution,
+		External:        service.External,
+		Gateway:         h.Gateway,
+		ForwardProxy:    h.ForwardProxy,
+		LocalityWeights: h.LocalityWeights,
+		Secured:         h.Secured,
+		Forwarded:       h.Forwarded,
+		AutoTLS:         h.AutoTLS,
+		Names:           model.NewInterner[string]().List(h.Names),
+		Stack:           translatetest.Stacks[h.Stack],
+		Service:         service.Namespace + "/" + service.Name,
+		ConnectTimeout:  model.DefaultMesh().ConnectTimeout,
 	}
 	if service.Kind == kinds.ServiceEntry {
 		in.Service = service.Namespace + "/" + string(service.Host)

@@ -6,42 +6,51 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's key.
+// OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's
+// key.
 type OutboundInput struct {
 	Host       model.Host
 	Port       uint16
 	Subset     string
 	Protocol   model.Protocol
 	Resolution model.Resolution
-	// ForwardProxy is for Passthrough on proxies that know no original destination: gateways, and sidecars that intercept
-	// nothing. The host is looked up instead; of a wildcard, the host that the request names, for which the listener needs
-	// the dynamic forward proxy's filter (listener.HTTPInput.ProxyUnknown, listener.Chain.ForwardPort).
+	// ForwardProxy is for Passthrough on proxies that know no original destination: gateways, and
+	// sidecars that intercept nothing. The host is looked up instead; of a wildcard, the host that
+	// the request names, for which the listener needs the dynamic forward proxy's filter
+	// (listener.HTTPInput.ProxyUnknown, listener.Chain.ForwardPort).
 	ForwardProxy bool
 	// External tells that the host is outside of the mesh.
 	External bool
-	// Gateway tells a gateway from a sidecar. It is set for ports of protocol Auto alone, as nothing else depends on it.
+	// Gateway tells a gateway from a sidecar. It is set for ports of protocol Auto alone, as
+	// nothing else depends on it.
 	Gateway bool
-	// Service ("namespace/name" of the Service; of a ServiceEntry "namespace/host") and Rule ("namespace/name" of the
-	// DestinationRule) go into the metadata that Istio's telemetry and tools read. Either may be empty.
+	// Service ("namespace/name" of the Service; of a ServiceEntry "namespace/host") and Rule
+	// ("namespace/name" of the DestinationRule) go into the metadata that Istio's telemetry and
+	// tools read. Either may be empty.
 	Service, Rule string
-	// Policy and SubsetPolicy are those of the winning DestinationRule, canonical, with port-level settings still in them.
+	// Policy and SubsetPolicy are those of the winning DestinationRule, canonical, with port-level
+	// settings still in them.
 	Policy, SubsetPolicy *model.TrafficPolicy
-	// Secured tells that the credential is there which the policy in force names; false if it names none.
+	// Secured tells that the credential is there which the policy in force names; false if it names
+	// none.
 	Secured bool
-	// Endpoints are those of StrictDNS and LogicalDNS clusters, of this port and subset; nil for others.
+	// Endpoints are those of StrictDNS and LogicalDNS clusters, of this port and subset; nil for
+	// others.
 	Endpoints *model.List[model.Endpoint]
 	// Stack says by which families names are looked up; it is for clusters that do that.
 	Stack model.Stack
-	// LocalityWeights tells that the localities of pushed endpoints have weights, by which calls are shared out.
+	// LocalityWeights tells that the localities of pushed endpoints have weights, by which calls
+	// are shared out.
 	LocalityWeights bool
-	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, of pushed endpoints, where no policy says what to do: their
-	// metadata tells (endpoint.Input.TLS).
+	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, of pushed endpoints, where
+	// no policy says what to do: their metadata tells (endpoint.Input.TLS).
 	AutoTLS bool
-	// Names are those of which a server's certificate must have one, where calls are in TLS and the policy in force demands none itself:
-	// of TLS of the mesh, the identities of those who serve. nil demands none.
+	// Names are those of which a server's certificate must have one, where calls are in TLS and the
+	// policy in force demands none itself: of TLS of the mesh, the identities of those who serve.
+	// nil demands none.
 	Names *model.List[string]
-	// Forwarded is for connections of the mesh that a gateway hands on as they are: the cluster has the name that they ask for
-	// (ServerName), and adds no TLS to theirs.
+	// Forwarded is for connections of the mesh that a gateway hands on as they are: the cluster has
+	// the name that they ask for (ServerName), and adds no TLS to theirs.
 	Forwarded bool
 	// ConnectTimeout is the mesh's default; 0 leaves Envoy's.
 	ConnectTimeout time.Duration
@@ -54,8 +63,9 @@ type InboundInput struct {
 	EndpointPort   uint16 // 0 for a unix path
 	Protocol       model.Protocol
 	ConnectTimeout time.Duration
-	// Intercepted calls without an Address go to their original destination. Those to the pod's own address come from an
-	// address by which what intercepts calls tells them from the workload's own.
+	// Intercepted calls without an Address go to their original destination. Those to the pod's own
+	// address come from an address by which what intercepts calls tells them from the workload's
+	// own.
 	Intercepted bool
 	Stack       model.Stack // of the workload, for calls to its own address
 }
@@ -64,8 +74,9 @@ type InboundInput struct {
 type PassthroughInput struct {
 	// Inbound is for the workload's own ports that no service names, "InboundPassthroughCluster".
 	Inbound bool
-	// ForwardProxy is for proxies without interception, where no connection has an original destination: the requested
-	// host is looked up instead. It goes with listener.HTTPInput.ProxyUnknown.
+	// ForwardProxy is for proxies without interception, where no connection has an original
+	// destination: the requested host is looked up instead. It goes with
+	// listener.HTTPInput.ProxyUnknown.
 	ForwardProxy   bool
 	ConnectTimeout time.Duration
 	Stack          model.Stack // of the workload, for Inbound

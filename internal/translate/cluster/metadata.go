@@ -16,7 +16,8 @@ const (
 	ruleKind   = "/destination-rule/"
 )
 
-// metadata is filter_metadata.istio: what Istio's telemetry and "istioctl proxy-config clusters" read.
+// metadata is filter_metadata.istio: what Istio's telemetry and "istioctl proxy-config clusters"
+// read.
 func metadata(in OutboundInput) *corev3.Metadata {
 	fields := map[string]*structpb.Value{}
 	if namespace, name, ok := strings.Cut(in.Service, "/"); ok {

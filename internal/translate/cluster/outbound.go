@@ -10,9 +10,10 @@ import (
 
 // Outbound is the cluster of one service port, or of one subset of it.
 //
-// A removed endpoint needs no setting: Envoy drains its pooled connections by itself (idle ones are closed, requests under
-// way finish), and an endpoint with health status DRAINING gets no new requests. close_connections_on_host_health_failure
-// would cut TCP connections that still work, and ignore_health_on_host_removal is about active health checks.
+// A removed endpoint needs no setting: Envoy drains its pooled connections by itself (idle ones are
+// closed, requests under way finish), and an endpoint with health status DRAINING gets no new
+// requests. close_connections_on_host_health_failure would cut TCP connections that still work, and
+// ignore_health_on_host_removal is about active health checks.
 func Outbound(in OutboundInput) *clusterv3.Cluster {
 	policy := Effective(in.Policy, in.SubsetPolicy, in.Port)
 	name := Name(in.Port, in.Subset, in.Host)
@@ -38,8 +39,9 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	return b.build()
 }
 
-// spoken is the port's protocol as this proxy can tell it. A port that does not say is spoken to as the client speaks; but
-// a gateway's clients negotiate with the gateway, which tells nothing about the workload.
+// spoken is the port's protocol as this proxy can tell it. A port that does not say is spoken to as
+// the client speaks; but a gateway's clients negotiate with the gateway, which tells nothing about
+// the workload.
 func (in *OutboundInput) spoken() model.Protocol {
 	if in.Protocol == model.Auto && in.Gateway {
 		return model.HTTP
@@ -47,7 +49,8 @@ func (in *OutboundInput) spoken() model.Protocol {
 	return in.Protocol
 }
 
-// discover says where the endpoints come from and how one of them is picked. It reports false if there can be none.
+// discover says where the endpoints come from and how one of them is picked. It reports false if
+// there can be none.
 func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	switch {
 	case in.Resolution == model.Passthrough && in.ForwardProxy && in.Host.IsWildcard():
@@ -72,9 +75,9 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	return true
 }
 
-// eds subscribes to the endpoints over the same stream. The name to ask for is the cluster's, which is what an absent
-// service_name means. The fetch has no timeout: a cluster that warms again keeps its old endpoints until the new ones are
-// there, where a timeout would take it live with none.
+// eds subscribes to the endpoints over the same stream. The name to ask for is the cluster's, which
+// is what an absent service_name means. The fetch has no timeout: a cluster that warms again keeps
+// its old endpoints until the new ones are there, where a timeout would take it live with none.
 func (b *builder) eds() {
 	b.cluster.ClusterDiscoveryType = discovery(clusterv3.Cluster_EDS)
 	b.cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
@@ -84,7 +87,8 @@ func (b *builder) eds() {
 	}}
 }
 
-// weigh shares calls out by the weights of localities, where these have some; without, all endpoints of a priority are alike.
+// weigh shares calls out by the weights of localities, where these have some; without, all
+// endpoints of a priority are alike.
 func (b *builder) weigh(localities bool) {
 	if localities {
 		b.cluster.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{

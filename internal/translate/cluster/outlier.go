@@ -12,13 +12,16 @@ import (
 // enforced ejects at each detection.
 const enforced = 100
 
-// outlier ejects endpoints that fail, and says below which share of healthy ones Envoy sends to all of them.
+// outlier ejects endpoints that fail, and says below which share of healthy ones Envoy sends to all
+// of them.
 //
-// That share (panic threshold) is Istio's minHealthPercent. Without outlier detection it is 0 as well, where Envoy's
-// default is half: the endpoints which are pushed as draining or unhealthy must not get requests because they are many.
+// That share (panic threshold) is Istio's minHealthPercent. Without outlier detection it is 0 as
+// well, where Envoy's default is half: the endpoints which are pushed as draining or unhealthy must
+// not get requests because they are many.
 //
-// Ejections must not be merged (docs/protocol.md, 1.14): by default Envoy's workers hear of one up to a second late, and until
-// then call an endpoint that has died even though its callers have acknowledged its health status.
+// Ejections must not be merged (docs/protocol.md, 1.14): by default Envoy's workers hear of one up
+// to a second late, and until then call an endpoint that has died even though its callers have
+// acknowledged its health status.
 func (b *builder) outlier(o *model.OutlierDetection) {
 	b.cluster.CommonLbConfig.HealthyPanicThreshold = &typev3.Percent{}
 	if o == nil {
@@ -34,7 +37,8 @@ func (b *builder) outlier(o *model.OutlierDetection) {
 		// Istio's API has no detection by success rate, which Envoy would add.
 		EnforcingSuccessRate: wrapperspb.UInt32(0),
 	}
-	// Unset leaves Envoy's defaults: ejection after 5 server errors in a row, none for gateway errors alone.
+	// Unset leaves Envoy's defaults: ejection after 5 server errors in a row, none for gateway
+	// errors alone.
 	d.Consecutive_5Xx, d.EnforcingConsecutive_5Xx = consecutive(o.Consecutive5xx)
 	d.ConsecutiveGatewayFailure, d.EnforcingConsecutiveGatewayFailure = consecutive(o.ConsecutiveGateway)
 	if o.SplitLocal {

@@ -12,8 +12,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// pool limits what is open at once. Istio has no limits by default, where Envoy has low ones (1024; 3 parallel retries),
-// so all four are always written down.
+// pool limits what is open at once. Istio has no limits by default, where Envoy has low ones (1024;
+// 3 parallel retries), so all four are always written down.
 func (b *builder) pool(p *model.ConnectionPool) {
 	if p == nil {
 		p = &model.ConnectionPool{}
@@ -30,7 +30,8 @@ func (b *builder) pool(p *model.ConnectionPool) {
 	if p.Keepalive != nil {
 		b.cluster.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: keepalive(p.Keepalive)}
 	}
-	// The HTTP idle timeout is the more specific one; either holds for all of the cluster's connections.
+	// The HTTP idle timeout is the more specific one; either holds for all of the cluster's
+	// connections.
 	if idle := firstSet(p.IdleTimeout, p.TCPIdleTimeout); idle > 0 {
 		b.common().IdleTimeout = pb.Duration(idle)
 	}
@@ -66,8 +67,8 @@ func keepalive(k *model.Keepalive) *corev3.TcpKeepalive {
 	}
 }
 
-// wholeSeconds is what the socket options count in. A positive duration is at least one: 0 would mean the system's
-// default of hours.
+// wholeSeconds is what the socket options count in. A positive duration is at least one: 0 would
+// mean the system's default of hours.
 func wholeSeconds(d time.Duration) uint32 {
 	if d <= 0 {
 		return 0

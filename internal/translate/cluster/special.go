@@ -13,8 +13,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// passthroughIdle is how long a connection to an unknown destination is kept without requests: they are many and rarely
-// used again.
+// passthroughIdle is how long a connection to an unknown destination is kept without requests: they
+// are many and rarely used again.
 const passthroughIdle = 5 * time.Minute
 
 // Inbound is the cluster of one of the workload's own ports.
@@ -41,8 +41,8 @@ func Inbound(in InboundInput) *clusterv3.Cluster {
 	return b.build()
 }
 
-// Where calls to the workload's own process come from, if they go to the pod's own address: what intercepts the workload's calls
-// lets these through, as Istio's rules do too.
+// Where calls to the workload's own process come from, if they go to the pod's own address: what
+// intercepts the workload's calls lets these through, as Istio's rules do too.
 const (
 	insideAddress  = "127.0.0.6"
 	insideAddress6 = "::6"
@@ -55,12 +55,14 @@ func (b *builder) fromInside(stack model.Stack) {
 	case model.IPv6Stack:
 		b.cluster.UpstreamBindConfig.SourceAddress = pb.Socket(insideAddress6, 0)
 	case model.DualStack:
-		b.cluster.UpstreamBindConfig.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{Address: pb.Socket(insideAddress6, 0)}}
+		b.cluster.UpstreamBindConfig.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{
+			Address: pb.Socket(insideAddress6, 0),
+		}}
 	}
 }
 
-// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster" or for the workload's own
-// ports "InboundPassthroughCluster".
+// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster" or
+// for the workload's own ports "InboundPassthroughCluster".
 func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 	if in.Inbound {
 		b := newBuilder(InboundPassthroughName, in.ConnectTimeout)
@@ -83,16 +85,17 @@ func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 // BlackHole is the cluster without endpoints, "BlackHoleCluster": what is sent there is refused.
 func BlackHole() *clusterv3.Cluster { return newBuilder(BlackHoleName, 0).closed() }
 
-// forwardProxy makes a cluster that connects to whatever host a request names, as the HTTP filter of the same DNS cache
-// has looked it up.
+// forwardProxy makes a cluster that connects to whatever host a request names, as the HTTP filter
+// of the same DNS cache has looked it up.
 func (b *builder) forwardProxy() {
 	b.cluster.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 	b.cluster.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
 		Name: "envoy.clusters.dynamic_forward_proxy",
 		TypedConfig: pb.Any(&dfpv3.ClusterConfig{
 			ClusterImplementationSpecifier: &dfpv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
-			// Envoy wants the certificate's name checked by its own rules wherever there is TLS; here it is the rule of the
-			// DestinationRule that says how, and mostly there is no TLS at all.
+			// Envoy wants the certificate's name checked by its own rules wherever there is TLS;
+			// here it is the rule of the DestinationRule that says how, and mostly there is no TLS
+			// at all.
 			AllowInsecureClusterOptions: true,
 		}),
 	}}

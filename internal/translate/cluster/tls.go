@@ -12,11 +12,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// SystemCAFile is where a proxy finds the authorities that its system trusts, for rules that name none. Envoy has no way
-// to ask the system. Where the file is missing Envoy refuses the cluster, so that nothing is sent unverified.
+// SystemCAFile is where a proxy finds the authorities that its system trusts, for rules that name
+// none. Envoy has no way to ask the system. Where the file is missing Envoy refuses the cluster, so
+// that nothing is sent unverified.
 const SystemCAFile = "/etc/ssl/certs/ca-certificates.crt"
 
-// usable tells whether the rule's TLS can be honoured; secured, whether the credential that it names or means is there.
+// usable tells whether the rule's TLS can be honoured; secured, whether the credential that it
+// names or means is there.
 func usable(t *model.ClientTLS, secured bool) bool {
 	switch {
 	case t != nil && t.NeedsCredential() && !secured:
@@ -29,7 +31,8 @@ func usable(t *model.ClientTLS, secured bool) bool {
 	return false
 }
 
-// tls secures the connections to the endpoints. Within the mesh they ask for sni, unless the rule names a server.
+// tls secures the connections to the endpoints. Within the mesh they ask for sni, unless the rule
+// names a server.
 func (b *builder) tls(t *model.ClientTLS, sni string) {
 	if t == nil || t.Mode == model.Disable {
 		return
@@ -44,9 +47,14 @@ func (b *builder) tls(t *model.ClientTLS, sni string) {
 	switch {
 	case t.Mode != model.Mutual:
 	case t.Credential != "":
-		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{pb.SecretOverADS(model.SecretName(t.Credential))}
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{
+			pb.SecretOverADS(model.SecretName(t.Credential)),
+		}
 	default:
-		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: pb.File(t.CertFile), PrivateKey: pb.File(t.KeyFile)}}
+		common.TlsCertificates = []*tlsv3.TlsCertificate{{
+			CertificateChain: pb.File(t.CertFile),
+			PrivateKey:       pb.File(t.KeyFile),
+		}}
 	}
 	if b.isHTTP2() {
 		common.AlpnProtocols = []string{"h2"}
@@ -67,8 +75,8 @@ func demanding(t *model.ClientTLS, names *model.List[string]) *model.ClientTLS {
 	return &with
 }
 
-// meshTLS is mutual TLS with the certificate that the proxy's agent has. Without names, whoever has a certificate of the mesh may
-// answer.
+// meshTLS is mutual TLS with the certificate that the proxy's agent has. Without names, whoever has
+// a certificate of the mesh may answer.
 func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 	common := &tlsv3.CommonTlsContext{
 		TlsParams:                      versions(),
@@ -84,7 +92,8 @@ func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 	b.secure(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: cmp.Or(t.SNI, sni)})
 }
 
-// autoTLS is mutual TLS of the mesh with the endpoints that say that they take it. Plaintext is what is left for others.
+// autoTLS is mutual TLS of the mesh with the endpoints that say that they take it. Plaintext is
+// what is left for others.
 func (b *builder) autoTLS(names *model.List[string], sni string) {
 	b.meshTLS(demanding(&model.ClientTLS{Mode: model.IstioMutual}, names), sni)
 	b.cluster.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
@@ -107,7 +116,8 @@ func (b *builder) secure(c *tlsv3.UpstreamTlsContext) {
 	}
 }
 
-// nameServer asks for the request's own host where the rule does not name one, and then expects a certificate for it.
+// nameServer asks for the request's own host where the rule does not name one, and then expects a
+// certificate for it.
 func (b *builder) nameServer(t *model.ClientTLS) {
 	if t.SNI != "" {
 		return
@@ -118,7 +128,8 @@ func (b *builder) nameServer(t *model.ClientTLS) {
 	}
 }
 
-// check says how the server's certificate is checked: by authorities of the credential, or of a file.
+// check says how the server's certificate is checked: by authorities of the credential, or of a
+// file.
 func check(t *model.ClientTLS, common *tlsv3.CommonTlsContext) {
 	if t.Credential == "" || t.InsecureSkipVerify {
 		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation(t)}
@@ -130,7 +141,8 @@ func check(t *model.ClientTLS, common *tlsv3.CommonTlsContext) {
 	)
 }
 
-// validation is how the server's certificate is checked: against an authority, and for the rule's names if it has any.
+// validation is how the server's certificate is checked: against an authority, and for the rule's
+// names if it has any.
 func validation(t *model.ClientTLS) *tlsv3.CertificateValidationContext {
 	if t.InsecureSkipVerify {
 		return &tlsv3.CertificateValidationContext{}

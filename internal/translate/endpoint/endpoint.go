@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// MaxWeight bounds an endpoint's weight, because Envoy refuses a locality whose weights sum up to more than 32 bits
-	// hold; no endpoint can know the sum, but with this bound 65,536 of them stay below.
+	// MaxWeight bounds an endpoint's weight, because Envoy refuses a locality whose weights sum up
+	// to more than 32 bits hold; no endpoint can know the sum, but with this bound 65,536 of them
+	// stay below.
 	MaxWeight = 1<<16 - 1
 	// MaxPriority is Envoy's highest priority number.
 	MaxPriority = 128
@@ -27,8 +28,9 @@ const (
 	socketMetadata = "envoy.transport_socket_match"
 )
 
-// Endpoint is one endpoint. What is no IP address and port is an error and never encoded: such a member of a LEDS
-// collection aborts Envoy's process, where it would refuse the same in an EDS list.
+// Endpoint is one endpoint. What is no IP address and port is an error and never encoded: such a
+// member of a LEDS collection aborts Envoy's process, where it would refuse the same in an EDS
+// list.
 func Endpoint(in Input) (*endpointv3.LbEndpoint, error) {
 	address, err := gate(in.Address, in.Port)
 	if err != nil {
@@ -49,8 +51,9 @@ func Endpoint(in Input) (*endpointv3.LbEndpoint, error) {
 	}, nil
 }
 
-// gate returns the address in its canonical spelling. It lets through what a connection can be opened to: an IPv4 or IPv6
-// literal without a zone, which stands for one host. The unspecified address would reach the caller's own host.
+// gate returns the address in its canonical spelling. It lets through what a connection can be
+// opened to: an IPv4 or IPv6 literal without a zone, which stands for one host. The unspecified
+// address would reach the caller's own host.
 func gate(address string, port uint16) (string, error) {
 	addr, err := netip.ParseAddr(address)
 	switch {
@@ -77,8 +80,9 @@ func health(h model.Health) corev3.HealthStatus {
 	return corev3.HealthStatus_UNKNOWN // counts as healthy, and costs no bytes
 }
 
-// metadata names the workload, in Istio's form "name;namespace;canonical name;canonical revision;cluster", and tells
-// whether it takes mesh mTLS. Both are left out where they say nothing: a mesh has many endpoints.
+// metadata names the workload, in Istio's form "name;namespace;canonical name;canonical
+// revision;cluster", and tells whether it takes mesh mTLS. Both are left out where they say
+// nothing: a mesh has many endpoints.
 func metadata(in Input) *corev3.Metadata {
 	fields := map[string]*structpb.Struct{}
 	if namespace, name, ok := strings.Cut(in.Workload, "/"); ok {
@@ -93,8 +97,9 @@ func metadata(in Input) *corev3.Metadata {
 	return &corev3.Metadata{FilterMetadata: fields}
 }
 
-// Assignment is the head of a ClusterLoadAssignment. It has no policy: the overprovisioning factor stays Envoy's 140, as in
-// Istio, nothing is dropped by rate, and nothing in it follows from the endpoints, so that they alone change with them.
+// Assignment is the head of a ClusterLoadAssignment. It has no policy: the overprovisioning factor
+// stays Envoy's 140, as in Istio, nothing is dropped by rate, and nothing in it follows from the
+// endpoints, so that they alone change with them.
 func Assignment(in AssignmentInput) *endpointv3.ClusterLoadAssignment {
 	return &endpointv3.ClusterLoadAssignment{ClusterName: in.Cluster}
 }

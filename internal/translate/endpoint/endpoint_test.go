@@ -35,10 +35,18 @@ func TestEndpointShowsItsInput(t *testing.T) {
 			`{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 9080}}}}`,
 		},
 		"everything": {
-			endpoint.Input{Address: "FD00::0:1", Port: 65535, Health: model.Draining, Weight: 7, Workload: "default/reviews-v1-5", TLS: true},
+			endpoint.Input{
+				Address:  "FD00::0:1",
+				Port:     65535,
+				Health:   model.Draining,
+				Weight:   7,
+				Workload: "default/reviews-v1-5",
+				TLS:      true,
+			},
 			`{"endpoint": {"address": {"socketAddress": {"address": "fd00::1", "portValue": 65535}}},
 			  "healthStatus": "DRAINING", "loadBalancingWeight": 7, "metadata": {"filterMetadata": {
-			    "istio": {"workload": "reviews-v1-5;default;;;"}, "envoy.transport_socket_match": {"tlsMode": "istio"}}}}`,
+			    "istio": {"workload": "reviews-v1-5;default;;;"},
+			    "envoy.transport_socket_match": {"tlsMode": "istio"}}}}`,
 		},
 		"unhealthy, too heavy": {
 			endpoint.Input{Address: "127.0.0.1", Port: 1, Health: model.Unhealthy, Weight: math.MaxUint32},
@@ -100,11 +108,13 @@ func TestGateRefuses(t *testing.T) {
 	}
 }
 
-// FuzzGate guards the members of LEDS collections, of which a bad one aborts Envoy: nothing gets through but the address
-// of one host, spelled the one way that every parser reads alike, and a port.
+// FuzzGate guards the members of LEDS collections, of which a bad one aborts Envoy: nothing gets
+// through but the address of one host, spelled the one way that every parser reads alike, and a
+// port.
 func FuzzGate(f *testing.F) {
 	for _, address := range []string{
-		"10.0.0.1", "::1", "::ffff:1.2.3.4", "1:2:3:4:5:6:7::", "fe80::1%1", "1.2.3", "0x7f.1", "127.1", "localhost", "", "::ffff:0:0",
+		"10.0.0.1", "::1", "::ffff:1.2.3.4", "1:2:3:4:5:6:7::", "fe80::1%1", "1.2.3", "0x7f.1", "127.1", "localhost",
+		"", "::ffff:0:0",
 	} {
 		f.Add(address, uint16(80), uint32(1))
 		f.Add(address, uint16(0), uint32(0))
@@ -136,17 +146,24 @@ func FuzzGate(f *testing.F) {
 }
 
 func TestAssignmentsAndGroupsWithoutEndpoints(t *testing.T) {
-	require.Equal(t, "clusterName: outbound|80||a.test\n", translatetest.Text(t, endpoint.Assignment(endpoint.AssignmentInput{Cluster: "outbound|80||a.test"})))
+	require.Equal(t, "clusterName: outbound|80||a.test\n", translatetest.Text(
+		t, endpoint.Assignment(endpoint.AssignmentInput{Cluster: "outbound|80||a.test"}),
+	))
 	require.Equal(t, "{}\n", translatetest.Text(t, endpoint.Group(endpoint.GroupInput{})))
 	group := endpoint.Group(endpoint.GroupInput{
 		Locality: model.Locality{Region: "r", Zone: "z", Subzone: "s"}, Priority: 1000, Weight: 3,
 	})
-	require.Equal(t, "loadBalancingWeight: 3\nlocality:\n  region: r\n  subZone: s\n  zone: z\npriority: 128\n", translatetest.Text(t, group))
+	require.Equal(
+		t, "loadBalancingWeight: 3\nlocality:\n  region: r\n  subZone: s\n  zone: z\npriority: 128\n",
+		translatetest.Text(t, group),
+	)
 }
 
 func drawInput(t *rapid.T) endpoint.Input {
 	return endpoint.Input{
-		Address:  rapid.SampledFrom([]string{"10.0.0.1", "127.0.0.9", "::1", "fd00::0:1", "::ffff:1.2.3.4", "1:2:3:4:5:6:7::"}).Draw(t, "address"),
+		Address: rapid.SampledFrom([]string{
+			"10.0.0.1", "127.0.0.9", "::1", "fd00::0:1", "::ffff:1.2.3.4", "1:2:3:4:5:6:7::",
+		}).Draw(t, "address"),
 		Port:     rapid.Uint16Min(1).Draw(t, "port"),
 		Health:   rapid.SampledFrom([]model.Health{model.Healthy, model.Unhealthy, model.Draining}).Draw(t, "health"),
 		Weight:   rapid.Uint32().Draw(t, "weight"),
@@ -172,7 +189,8 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 	})
 }
 
-// TestEnvoyTakesWhatPassesTheGate has Envoy load endpoints of all kinds, under the load balancer that minds weights most.
+// TestEnvoyTakesWhatPassesTheGate has Envoy load endpoints of all kinds, under the load balancer
+// that minds weights most.
 func TestEnvoyTakesWhatPassesTheGate(t *testing.T) {
 	group := endpoint.Group(endpoint.GroupInput{Locality: model.Locality{Region: "r"}})
 	inputs := rapid.Custom(drawInput)

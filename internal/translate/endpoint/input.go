@@ -2,8 +2,9 @@ package endpoint
 
 import "github.com/lateen-mesh/lateen/internal/api/model"
 
-// Input is one endpoint as it stands in a cluster. It is comparable: it is the memo's key. What an LbEndpoint does not
-// show (node, port name, labels beyond those it needs) is cleared by the caller, so that it makes no difference.
+// Input is one endpoint as it stands in a cluster. It is comparable: it is the memo's key. What an
+// LbEndpoint does not show (node, port name, labels beyond those it needs) is cleared by the
+// caller, so that it makes no difference.
 type Input struct {
 	Address  string // an IP literal; all else is refused
 	Port     uint16 // 1 to 65535; 0 is refused
@@ -19,7 +20,8 @@ type AssignmentInput struct {
 	Cluster string
 }
 
-// GroupInput is a LocalityLbEndpoints without its endpoints. It holds nothing summed over them (docs/protocol.md, P23).
+// GroupInput is a LocalityLbEndpoints without its endpoints. It holds nothing summed over them
+// (docs/protocol.md, P23).
 type GroupInput struct {
 	Locality model.Locality
 	Priority uint32 // 0 is the highest; above MaxPriority counts as MaxPriority

@@ -6,17 +6,20 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Site is a group of endpoints that no caller tells apart: of one locality, with the same values of the labels that matter.
+// Site is a group of endpoints that no caller tells apart: of one locality, with the same values of
+// the labels that matter.
 type Site struct {
 	Locality model.Locality
 	Marks    model.Labels // of Preference.Marks
 	Weight   uint64       // the sum over its endpoints
 }
 
-// Preference is how the place of a caller decides on the order of sites. It is comparable: it is part of a memo's key.
+// Preference is how the place of a caller decides on the order of sites. It is comparable: it is
+// part of a memo's key.
 type Preference struct {
 	Locality *model.LocalityLB // canonical; nil prefers none
-	// Hinted prefers those that are for the caller's zone by their hints. Where these cannot be followed, Locality holds.
+	// Hinted prefers the endpoints whose hints name the caller's zone. Where hints cannot be
+	// followed, Locality holds.
 	Hinted bool
 	// NodeLocal leaves out all that is not on the caller's node.
 	NodeLocal bool
@@ -35,7 +38,8 @@ func (p Preference) IsNone() bool { return p == Preference{} }
 // HasWeights tells that localities have weights of their own.
 func (p Preference) HasWeights() bool { return p.Locality != nil && len(p.Locality.Distribute) > 0 }
 
-// Keys are the labels of a caller, which name its place too, that decide; sorted, each once.
+// Keys returns the labels of a caller, and of its place, that the order depends on; sorted, each
+// once.
 func (p Preference) Keys() []string {
 	var keys []string
 	if p.NodeLocal {
@@ -64,7 +68,8 @@ func keysOf(lb *model.LocalityLB) []string {
 	return keys
 }
 
-// Marks are the labels of endpoints that decide beside their locality; sorted, each once.
+// Marks returns the labels of endpoints that the order depends on, beside their locality; sorted,
+// each once.
 func (p Preference) Marks() []string {
 	var keys []string
 	if p.NodeLocal {
@@ -84,7 +89,8 @@ func (p Preference) Marks() []string {
 	return slices.Compact(keys)
 }
 
-// Spread orders sites for a caller, of whom near has the values of Keys. Its result is by the index of the sites.
+// Spread orders sites for a caller. near has the caller's values of Keys. The result is by the
+// index of the sites.
 func (p Preference) Spread(sites []Site, near model.Labels) []Share {
 	shares := make([]Share, len(sites))
 	if p.NodeLocal {
@@ -94,7 +100,7 @@ func (p Preference) Spread(sites []Site, near model.Labels) []Share {
 		}
 	}
 	switch lb := p.Locality; {
-	case p.Hinted && !p.NodeLocal && hinted(sites, placeOf(near).Zone, shares):
+	case p.Hinted && !p.NodeLocal && rankByHints(sites, placeOf(near).Zone, shares):
 	case lb == nil:
 	case len(lb.Distribute) > 0:
 		distribute(lb.Distribute, sites, placeOf(near), shares)
@@ -104,10 +110,11 @@ func (p Preference) Spread(sites []Site, near model.Labels) []Share {
 	return shares
 }
 
-// hinted gives the first priority to the sites that are for a zone, and the second to the others. As with kube-proxy, hints cannot be followed
-// if an endpoint has none, or none is for the zone, and do not count where calls stay on the node. A kube-proxy would leave the others out;
-// here they have the calls when the first ones fail.
-func hinted(sites []Site, zone string, shares []Share) bool {
+// rankByHints gives the first priority to the sites that are for a zone, and the second to the
+// others. As with kube-proxy, hints cannot be followed if an endpoint has none, or none is for the
+// zone, and they do not count where calls stay on the node. A kube-proxy would leave the others
+// out. Here they get the calls when the first ones fail.
+func rankByHints(sites []Site, zone string, shares []Share) bool {
 	meant := make([]bool, len(sites))
 	for i, s := range sites {
 		hints, has := s.Marks.Get(model.HintsMark)
@@ -143,8 +150,8 @@ func placeOf(near model.Labels) model.Locality {
 	return l
 }
 
-// distribute gives the sites their parts by the first rule that is for the caller's place; those that it does not name are left
-// out. Sites that one part is for share it by their weights.
+// distribute gives the sites their parts by the first rule for the caller's place. Sites that it
+// does not name are left out. Sites that share one part divide it by their weights.
 func distribute(rules []model.Distribute, sites []Site, from model.Locality, shares []Share) {
 	i := slices.IndexFunc(rules, func(d model.Distribute) bool { return d.From.Matches(from) })
 	if i < 0 {
@@ -174,7 +181,8 @@ func distribute(rules []model.Distribute, sites []Site, from model.Locality, sha
 // fineness is into how many parts a percent may be shared among sites.
 const fineness = 1000
 
-// clamp makes a weight that Envoy takes: localities have one from 1, and the sum of them fits into 32 bits.
+// clamp makes a weight that Envoy takes: localities have one from 1, and the sum of them fits into
+// 32 bits.
 func clamp(weight uint64) uint32 { return uint32(min(max(weight, 1), 1<<20)) }
 
 // rank gives the sites priorities, without gaps, from 0.
@@ -203,7 +211,8 @@ func rank(lb *model.LocalityLB, sites []Site, near model.Labels, shares []Share)
 	}
 }
 
-// labelRank is how many of the labels, from the last one, count for nothing because the site and the caller differ.
+// labelRank is how many of the labels, from the last one, count for nothing because the site and
+// the caller differ.
 func labelRank(labels []model.PriorityLabel, s Site, near model.Labels) int {
 	for i, l := range labels {
 		want := l.Value
@@ -220,8 +229,8 @@ func labelRank(labels []model.PriorityLabel, s Site, near model.Labels) int {
 // placeRanks is how many ranks placeRank knows.
 const placeRanks = 5
 
-// placeRank is 0 for the caller's own subzone, then its zone, its region, others, and last those that are not where the calls
-// of the caller's region fail over to.
+// placeRank is 0 for the caller's own subzone, 1 for its zone, 2 for its region and 3 for others.
+// It is 4 for regions to which calls of the caller's region do not fail over.
 func placeRank(failover []model.Failover, at, from model.Locality) int {
 	switch {
 	case at == from:

@@ -39,9 +39,13 @@ func pattern(text string) model.LocalityPattern {
 
 func TestSpreadGivesPrioritiesAndWeights(t *testing.T) {
 	places := []endpoint.Site{siteAt("eu/1/a"), siteAt("eu/1/b"), siteAt("eu/2/a"), siteAt("us/1/a"), siteAt("")}
-	nodes := []endpoint.Site{siteAt("eu/1/a", model.HostnameLabel, "n1"), siteAt("eu/1/a", model.HostnameLabel, "n2"), siteAt("eu/1/a")}
+	nodes := []endpoint.Site{
+		siteAt("eu/1/a", model.HostnameLabel, "n1"), siteAt("eu/1/a", model.HostnameLabel, "n2"), siteAt("eu/1/a"),
+	}
 	versions := []endpoint.Site{siteAt("eu/1/a", "v", "1"), siteAt("eu/2/a", "v", "1"), siteAt("eu/1/a", "v", "2")}
-	hints := []endpoint.Site{siteAt("eu/1", model.HintsMark, "1"), siteAt("eu/1", model.HintsMark, "1,2"), siteAt("eu/2", model.HintsMark, "2")}
+	hints := []endpoint.Site{siteAt(
+		"eu/1", model.HintsMark, "1",
+	), siteAt("eu/1", model.HintsMark, "1,2"), siteAt("eu/2", model.HintsMark, "2")}
 	some := append(slices.Clone(hints), siteAt("eu/2"))
 	by := func(labels ...model.PriorityLabel) *model.LocalityLB {
 		return &model.LocalityLB{FailoverPriority: labels}
@@ -52,31 +56,48 @@ func TestSpreadGivesPrioritiesAndWeights(t *testing.T) {
 		near   model.Labels
 		want   string // of each site: its priority, a weight behind ×, - when left out
 	}{
-		"nothing preferred":         {endpoint.Preference{}, places, nearby("eu/1/a"), "0 0 0 0 0"},
-		"by place":                  {endpoint.Preference{Locality: &model.LocalityLB{}}, places, nearby("eu/1/a"), "0 1 2 3 3"},
-		"by place, no gaps":         {endpoint.Preference{Locality: &model.LocalityLB{}}, places, nearby("us/9/z"), "1 1 1 0 1"},
-		"by place, far from all":    {endpoint.Preference{Locality: &model.LocalityLB{}}, places[:4], nearby("ap/1/a"), "0 0 0 0"},
-		"by place, of unknown ones": {endpoint.Preference{Locality: &model.LocalityLB{}}, places, model.Labels{}, "1 1 1 1 0"},
+		"nothing preferred": {endpoint.Preference{}, places, nearby("eu/1/a"), "0 0 0 0 0"},
+		"by place": {endpoint.Preference{
+			Locality: &model.LocalityLB{},
+		}, places, nearby("eu/1/a"), "0 1 2 3 3"},
+		"by place, no gaps": {endpoint.Preference{
+			Locality: &model.LocalityLB{},
+		}, places, nearby("us/9/z"), "1 1 1 0 1"},
+		"by place, far from all": {endpoint.Preference{
+			Locality: &model.LocalityLB{},
+		}, places[:4], nearby("ap/1/a"), "0 0 0 0"},
+		"by place, of unknown ones": {endpoint.Preference{
+			Locality: &model.LocalityLB{},
+		}, places, model.Labels{}, "1 1 1 1 0"},
 		"a region fails over": {
-			endpoint.Preference{Locality: &model.LocalityLB{Failover: []model.Failover{{From: "eu", To: "us"}}}}, places, nearby("eu/2/a"), "1 1 0 2 3",
+			endpoint.Preference{Locality: &model.LocalityLB{Failover: []model.Failover{{From: "eu", To: "us"}}}},
+			places, nearby("eu/2/a"), "1 1 0 2 3",
 		},
 		"another region fails over": {
-			endpoint.Preference{Locality: &model.LocalityLB{Failover: []model.Failover{{From: "ap", To: "us"}}}}, places, nearby("eu/2/a"), "1 1 0 2 2",
+			endpoint.Preference{Locality: &model.LocalityLB{Failover: []model.Failover{{From: "ap", To: "us"}}}},
+			places, nearby("eu/2/a"), "1 1 0 2 2",
 		},
 		"by labels": {
-			endpoint.Preference{Locality: by(model.PriorityLabel{Key: "v"}, model.PriorityLabel{Key: model.ZoneLabel})}, versions, nearby("eu/1/a", "v", "1"), "0 1 2",
+			endpoint.Preference{Locality: by(model.PriorityLabel{Key: "v"}, model.PriorityLabel{Key: model.ZoneLabel})},
+			versions, nearby("eu/1/a", "v", "1"), "0 1 2",
 		},
 		"by a label of one value": {
-			endpoint.Preference{Locality: by(model.PriorityLabel{Key: "v", Value: "2", Fixed: true})}, versions, nearby("eu/1/a", "v", "1"), "1 1 0",
+			endpoint.Preference{Locality: by(model.PriorityLabel{Key: "v", Value: "2", Fixed: true})}, versions,
+			nearby("eu/1/a", "v", "1"), "1 1 0",
 		},
 		"by labels, then a region's failover": {
 			endpoint.Preference{Locality: &model.LocalityLB{
 				FailoverPriority: []model.PriorityLabel{{Key: "v"}}, Failover: []model.Failover{{From: "eu", To: "us"}},
 			}}, versions, nearby("eu/1/a", "v", "1"), "0 1 2",
 		},
-		"on the node":                {endpoint.Preference{NodeLocal: true}, nodes, nearby("", model.HostnameLabel, "n1"), "0 - -"},
-		"on a node not known":        {endpoint.Preference{NodeLocal: true}, nodes, model.Labels{}, "- - 0"},
-		"on the node, by place":      {endpoint.Preference{NodeLocal: true, Locality: &model.LocalityLB{}}, nodes, nearby("us/1/a", model.HostnameLabel, "n2"), "- 0 -"},
+		"on the node": {
+			endpoint.Preference{NodeLocal: true}, nodes, nearby("", model.HostnameLabel, "n1"), "0 - -",
+		},
+		"on a node not known": {endpoint.Preference{NodeLocal: true}, nodes, model.Labels{}, "- - 0"},
+		"on the node, by place": {endpoint.Preference{
+			NodeLocal: true,
+			Locality:  &model.LocalityLB{},
+		}, nodes, nearby("us/1/a", model.HostnameLabel, "n2"), "- 0 -"},
 		"hinted":                     {endpoint.Preference{Hinted: true}, hints, nearby("eu/1/a"), "0 0 1"},
 		"hinted, elsewhere":          {endpoint.Preference{Hinted: true}, hints, nearby("eu/2/a"), "1 0 0"},
 		"none hinted for the zone":   {endpoint.Preference{Hinted: true}, hints, nearby("eu/3/a"), "0 0 0"},
@@ -87,7 +108,8 @@ func TestSpreadGivesPrioritiesAndWeights(t *testing.T) {
 		},
 		"hinted, on the node": {
 			endpoint.Preference{Hinted: true, NodeLocal: true}, []endpoint.Site{
-				siteAt("eu/1", model.HostnameLabel, "n1", model.HintsMark, "1"), siteAt("eu/1", model.HostnameLabel, "n1", model.HintsMark, "2"),
+				siteAt("eu/1", model.HostnameLabel, "n1", model.HintsMark, "1"),
+				siteAt("eu/1", model.HostnameLabel, "n1", model.HintsMark, "2"),
 			}, nearby("eu/1", model.HostnameLabel, "n1"), "0 0",
 		},
 		"shared out": {
@@ -96,7 +118,8 @@ func TestSpreadGivesPrioritiesAndWeights(t *testing.T) {
 			}}}}}, places, nearby("eu/1/a"), "0×40000 0×40000 - 0×20000 -",
 		},
 		"shared out from elsewhere": {
-			endpoint.Preference{Locality: &model.LocalityLB{Distribute: []model.Distribute{{From: pattern("us")}}}}, places, nearby("eu/1/a"), "0×10 0×10 0×10 0×10 0×10",
+			endpoint.Preference{Locality: &model.LocalityLB{Distribute: []model.Distribute{{From: pattern("us")}}}},
+			places, nearby("eu/1/a"), "0×10 0×10 0×10 0×10 0×10",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,9 +155,13 @@ func TestPrioritiesHaveNoGaps(t *testing.T) {
 			sites = append(sites, siteAt(place.Draw(t, "at"), marks...))
 		}
 		prefer := endpoint.Preference{
-			NodeLocal: rapid.Bool().Draw(t, "node"), Hinted: rapid.Bool().Draw(t, "hinted"), Locality: &model.LocalityLB{},
+			NodeLocal: rapid.Bool().Draw(t, "node"),
+			Hinted:    rapid.Bool().Draw(t, "hinted"),
+			Locality:  &model.LocalityLB{},
 		}
-		for _, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"v", model.ZoneLabel, model.HostnameLabel}), 0, 3).Draw(t, "labels") {
+		for _, key := range rapid.SliceOfN(
+			rapid.SampledFrom([]string{"v", model.ZoneLabel, model.HostnameLabel}), 0, 3,
+		).Draw(t, "labels") {
 			prefer.Locality.FailoverPriority = append(prefer.Locality.FailoverPriority, model.PriorityLabel{Key: key})
 		}
 		if rapid.Bool().Draw(t, "failover") {
@@ -142,7 +169,9 @@ func TestPrioritiesHaveNoGaps(t *testing.T) {
 		}
 		found := map[uint32]bool{}
 		highest := uint32(0)
-		near := nearby(place.Draw(t, "near"), "v", "1", model.HostnameLabel, rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "on"))
+		near := nearby(
+			place.Draw(t, "near"), "v", "1", model.HostnameLabel, rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "on"),
+		)
 		for _, s := range prefer.Spread(sites, near) {
 			if !s.LeftOut {
 				found[s.Priority], highest = true, max(highest, s.Priority)
@@ -152,7 +181,8 @@ func TestPrioritiesHaveNoGaps(t *testing.T) {
 	})
 }
 
-// TestEnvoyTakesSitesThatDifferInLabelsAlone has Envoy load groups of one locality and priority, and one locality at two.
+// TestEnvoyTakesSitesThatDifferInLabelsAlone has Envoy load groups of one locality and priority,
+// and one locality at two.
 func TestEnvoyTakesSitesThatDifferInLabelsAlone(t *testing.T) {
 	assignment := endpoint.Assignment(endpoint.AssignmentInput{Cluster: "all"})
 	for i, priority := range []uint32{1, 0, 0, 2, 1} {
@@ -163,6 +193,8 @@ func TestEnvoyTakesSitesThatDifferInLabelsAlone(t *testing.T) {
 		assignment.Endpoints = append(assignment.Endpoints, group)
 	}
 	translatetest.RequireValid(t, &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{{
-		Name: "all", LoadAssignment: assignment, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		Name:                 "all",
+		LoadAssignment:       assignment,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 	}}})
 }

@@ -35,7 +35,8 @@ func (c Common) accessLog() []*accesslogv3.AccessLog {
 	}}
 }
 
-// unmatchedLog logs what no filter chain takes, which no filter can: connections with the response flag NR.
+// unmatchedLog logs what no filter chain takes, which no filter can: connections with the response
+// flag NR.
 func (c Common) unmatchedLog() []*accesslogv3.AccessLog {
 	logs := c.accessLog()
 	for _, l := range logs {

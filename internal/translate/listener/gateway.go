@@ -9,13 +9,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// Gateway is a gateway's listener. Its clients are outside of the mesh: x-forwarded-for and the headers that only trusted
-// callers may set are made from the connection, not taken from the request.
+// Gateway returns a gateway's listener. Its clients are outside of the mesh. So x-forwarded-for and
+// the headers that only trusted callers may set are made from the connection, not taken from the
+// request.
 //
-// Connections in plaintext come to one chain; with TLS the server name tells chains apart. What no chain takes is closed.
+// Connections in plaintext come to one chain. With TLS the server name tells chains apart. What no
+// chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
 	common := in.Common.orZero()
-	address, more := anywhere(common.Stack.GatewayWildcards(), in.Port)
+	address, more := wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
 	l := &listenerv3.Listener{
 		Name:                in.Name,
 		Address:             address,
@@ -29,11 +31,11 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 		l.FilterChains = []*listenerv3.FilterChain{chain}
 	}
 	taken := claims{}
-	for d := range in.Doors.All() {
-		for _, match := range taken.matches(d.Chain) {
-			chain := in.door(d, common)
-			chain.Name, chain.FilterChainMatch = d.Name, match
-			if d.OfMesh {
+	for server := range in.Chains.All() {
+		for _, match := range taken.matches(server.Chain) {
+			chain := in.serverChain(server, common)
+			chain.Name, chain.FilterChainMatch = server.Name, match
+			if server.OfMesh {
 				match.ApplicationProtocols = meshProtocols()
 			}
 			if len(match.GetServerNames()) > 0 || len(match.GetPrefixRanges()) > 0 {
@@ -53,24 +55,25 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 	return l
 }
 
-// meshProtocols are those by which proxies of Istio tell that what they say is in mutual TLS of the mesh.
+// meshProtocols returns the ALPN protocols by which proxies of Istio say that a connection is in
+// mutual TLS of the mesh.
 func meshProtocols() []string {
 	return []string{"istio", "istio-peer-exchange", "istio-http/1.0", "istio-http/1.1", "istio-h2"}
 }
 
-// door is the chain of one server, or of one of its routes.
-func (in *GatewayInput) door(d Door, common Common) *listenerv3.FilterChain {
+// serverChain returns the chain of one server, or of one of its routes.
+func (in *GatewayInput) serverChain(server ServerChain, common Common) *listenerv3.FilterChain {
 	chain := &listenerv3.FilterChain{}
-	if d.RouteTable != "" && !d.Closed {
-		chain = in.http(d.RouteTable, common)
+	if server.RouteTable != "" && !server.Closed {
+		chain = in.http(server.RouteTable, common)
 	} else {
 		if in.Refuses {
-			d.Closed = true
+			server.Closed = true
 		}
-		chain.Filters = d.filters(in.Name, common)
+		chain.Filters = server.filters(in.Name, common)
 	}
-	if d.TLS != nil && !d.Closed {
-		chain.TransportSocket = d.terminate()
+	if server.TLS != nil && !server.Closed {
+		chain.TransportSocket = server.terminate()
 		chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
 	}
 	return chain
@@ -85,6 +88,6 @@ func (in *GatewayInput) http(table string, common Common) *listenerv3.FilterChai
 	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
 	}
-	manager.HttpFilters = guarded(in.Refuses, httpFilters(false))
+	manager.HttpFilters = withDenyAll(in.Refuses, httpFilters(false))
 	return httpChain(manager)
 }

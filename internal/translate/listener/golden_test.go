@@ -38,11 +38,11 @@ type goldenGateway struct {
 	Name       string
 	Port       uint16
 	RouteTable string
-	Doors      []goldenDoor
+	Chains     []goldenServerChain
 	Refuses    bool
 }
 
-type goldenDoor struct {
+type goldenServerChain struct {
 	goldenChain
 	RouteTable   string
 	TLS          *model.ServerTLS
@@ -117,14 +117,22 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 	case in.Gateway != nil:
 		return listener.Gateway(in.Gateway.input(common))
 	case in.Inbound != nil:
-		return listener.Inbound(listener.InboundInput{InboundPort: in.Inbound.port(t), Bind: in.Inbound.Bind, Common: common})
+		return listener.Inbound(listener.InboundInput{
+			InboundPort: in.Inbound.port(t),
+			Bind:        in.Inbound.Bind,
+			Common:      common,
+		})
 	case in.VirtualInbound != nil:
 		var ports []listener.InboundPort
 		for _, p := range in.VirtualInbound.Ports {
 			ports = append(ports, p.port(t))
 		}
 		list := model.NewInterner[listener.InboundPort]().List(ports)
-		return listener.VirtualInbound(listener.VirtualInboundInput{Ports: list, Refuses: in.VirtualInbound.Refuses, Common: common})
+		return listener.VirtualInbound(listener.VirtualInboundInput{
+			Ports:   list,
+			Refuses: in.VirtualInbound.Refuses,
+			Common:  common,
+		})
 	case in.VirtualOutbound != nil:
 		in.VirtualOutbound.Common = common
 		return listener.VirtualOutbound(*in.VirtualOutbound)
@@ -141,22 +149,34 @@ func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 }
 
 func (in *goldenGateway) input(common *listener.Common) listener.GatewayInput {
-	doors := make([]listener.Door, 0, len(in.Doors))
-	for _, d := range in.Doors {
-		doors = append(doors, listener.Door{Chain: d.chain(), RouteTable: d.RouteTable, TLS: d.TLS, FilesByAgent: d.FilesByAgent})
+	chains := make([]listener.ServerChain, 0, len(in.Chains))
+	for _, d := range in.Chains {
+		chains = append(chains, listener.ServerChain{
+			Chain:        d.chain(),
+			RouteTable:   d.RouteTable,
+			TLS:          d.TLS,
+			FilesByAgent: d.FilesByAgent,
+		})
 	}
 	return listener.GatewayInput{
 		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, Refuses: in.Refuses, Common: common,
-		Doors: model.NewInterner[listener.Door]().List(doors),
+		Chains: model.NewInterner[listener.ServerChain]().List(chains),
 	}
 }
 
 func (c *goldenChain) chain() listener.Chain {
 	words := model.NewInterner[string]()
 	return listener.Chain{
-		Name: c.Name, SNI: words.List(c.SNI), Prefixes: words.List(c.Prefixes), Closed: c.Closed, OfMesh: c.OfMesh, HashSource: c.HashSource, ForwardPort: c.ForwardPort,
+		Name:        c.Name,
+		SNI:         words.List(c.SNI),
+		Prefixes:    words.List(c.Prefixes),
+		Closed:      c.Closed,
+		OfMesh:      c.OfMesh,
+		HashSource:  c.HashSource,
+		ForwardPort: c.ForwardPort,
 		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
-		IdleTimeout: c.IdleTimeout.Duration, MaxDuration: c.MaxDuration.Duration,
+		IdleTimeout: c.IdleTimeout.Duration,
+		MaxDuration: c.MaxDuration.Duration,
 	}
 }
 
@@ -166,8 +186,13 @@ func (in *goldenTCP) input(common *listener.Common) listener.TCPInput {
 		chains = append(chains, c.chain())
 	}
 	return listener.TCPInput{
-		Name: in.Name, Bind: in.Bind, Port: in.Port, BindToPort: in.BindToPort, RouteTable: in.RouteTable, Common: common,
-		Chains: model.NewInterner[listener.Chain]().List(chains),
+		Name:       in.Name,
+		Bind:       in.Bind,
+		Port:       in.Port,
+		BindToPort: in.BindToPort,
+		RouteTable: in.RouteTable,
+		Common:     common,
+		Chains:     model.NewInterner[listener.Chain]().List(chains),
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 )
 
-// guarded puts in front of the others, if calls are refused, a filter that answers them with 403, "RBAC: access denied".
-func guarded(refuses bool, filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
+// withDenyAll puts a filter in front of the others that answers every call with 403, "RBAC: access
+// denied", if calls are refused.
+func withDenyAll(refuses bool, filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 	if !refuses {
 		return filters
 	}

@@ -16,18 +16,20 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// serverName is what Istio's inbound and gateway proxies call themselves in responses; outbound ones keep Envoy's "envoy".
+// serverName is what Istio's inbound and gateway proxies call themselves in responses; outbound
+// ones keep Envoy's "envoy".
 const serverName = "istio-envoy"
 
-// gatewayHandshake is how long a client of a gateway may take to open a connection (TLS, once there is some), so that
-// half-open ones cannot pile up.
+// gatewayHandshake is how long a client of a gateway may take to open a connection (TLS, once there
+// is some), so that half-open ones cannot pile up.
 const gatewayHandshake = 15 * time.Second
 
 // HTTP is an outbound HTTP listener.
 //
-// On the HTTP proxy port, clients send requests in absolute form, "GET http://reviews:9080/ HTTP/1.1", which Envoy takes by
-// default and routes by the host in it. CONNECT is answered with 404: only a route with a connect matcher takes it, and
-// there is none, as a tunnel would bypass all others. A client's TLS goes through a listener of its own, by SNI.
+// On the HTTP proxy port, clients send requests in absolute form, "GET http://reviews:9080/
+// HTTP/1.1", which Envoy takes by default and routes by the host in it. CONNECT is answered with
+// 404: only a route with a connect matcher takes it, and there is none, as a tunnel would bypass
+// all others. A client's TLS goes through a listener of its own, by SNI.
 func HTTP(in HTTPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	manager := common.outbound(in.Name, in.RouteTable)
@@ -53,10 +55,12 @@ func (c Common) outbound(name, table string) *hcmv3.HttpConnectionManager {
 	return manager
 }
 
-// manager is a connection manager with what all of them have. The caller adds where routes and addresses come from.
+// manager is a connection manager with what all of them have. The caller adds where routes and
+// addresses come from.
 //
-// A stream may be silent for as long as it likes: a watch or a long poll is not broken by being quiet, and timeouts of
-// requests are those of their routes. The request id is made where there is none, which is Envoy's default.
+// A stream may be silent for as long as it likes: a watch or a long poll is not broken by being
+// quiet, and timeouts of requests are those of their routes. The request id is made where there is
+// none, which is Envoy's default.
 func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 	m := &hcmv3.HttpConnectionManager{
 		CodecType:         hcmv3.HttpConnectionManager_AUTO,
@@ -66,7 +70,8 @@ func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		AccessLog:         c.accessLog(),
 		Proxy_100Continue: true,
-		// An escaped slash is no separator to most applications; whoever matches paths for security decides that for all.
+		// An escaped slash is no separator to most applications; whoever matches paths for security
+		// decides that for all.
 		PathWithEscapedSlashesAction: hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
 	}
 	if c.IdleTimeout > 0 {
@@ -78,7 +83,8 @@ func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 	return m
 }
 
-// overRDS takes the routes from the stream. The fetch has no timeout: a listener opens with its routes or not at all.
+// overRDS takes the routes from the stream. The fetch has no timeout: a listener opens with its
+// routes or not at all.
 func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
 	return &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
 		RouteConfigName: table,

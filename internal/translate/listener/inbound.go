@@ -15,13 +15,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// inboundRetries is how often a request is tried again that the workload's process cannot have seen: it closed an idle
-// connection while the request was under way.
+// inboundRetries is how often a request is tried again that the workload's process cannot have
+// seen: it closed an idle connection while the request was under way.
 const inboundRetries = 2
 
-// Inbound is a listener on the workload's own address for one of its ports. A port that does not say what it speaks is
-// looked at: HTTP if the first bytes are, opaque bytes else. There is no timeout to that, as in Istio: a client may open
-// a connection long before it sends, and must not lose HTTP by it. Workloads that speak first declare their port as TCP.
+// Inbound is a listener on the workload's own address for one of its ports. A port that does not
+// say what it speaks is looked at: HTTP if the first bytes are, opaque bytes else. There is no
+// timeout to that, as in Istio: a client may open a connection long before it sends, and must not
+// lose HTTP by it. Workloads that speak first declare their port as TCP.
 func Inbound(in InboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	l := &listenerv3.Listener{
@@ -42,7 +43,8 @@ func Inbound(in InboundInput) *listenerv3.Listener {
 	return l
 }
 
-// chains are those of the port: for connections in TLS of the mesh, if it takes them, and for all others.
+// chains are those of the port: for connections in TLS of the mesh, if it takes them, and for all
+// others.
 func (in *InboundPort) chains(common Common) []*listenerv3.FilterChain {
 	var chains []*listenerv3.FilterChain
 	if in.TakesTLS {
@@ -69,8 +71,8 @@ func httpInspector() *listenerv3.ListenerFilter {
 	return listenerFilter("envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{})
 }
 
-// inspected are the protocols that count as HTTP when bytes are looked at. HTTP/1.0 does only where it is taken: as opaque
-// bytes it gets through, as HTTP it would be refused.
+// inspected are the protocols that count as HTTP when bytes are looked at. HTTP/1.0 does only where
+// it is taken: as opaque bytes it gets through, as HTTP it would be refused.
 func inspected(c Common) []string {
 	if c.HTTP10 {
 		return []string{"http/1.0", "http/1.1", "h2c"}
@@ -87,7 +89,7 @@ func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Dns: true, Uri: true,
 	}
-	manager.HttpFilters = guarded(in.Refuses, httpFilters(false))
+	manager.HttpFilters = withDenyAll(in.Refuses, httpFilters(false))
 	if in.Protocol == model.HTTP2 || in.Protocol == model.GRPC {
 		manager.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
 	}
@@ -96,16 +98,23 @@ func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 	return chain
 }
 
-// routes sends every request to the workload's process. The caller's proxy has applied the timeouts, so there is none.
+// routes sends every request to the workload's process. The caller's proxy has applied the
+// timeouts, so there is none.
 func (in *InboundPort) routes() *routev3.RouteConfiguration {
 	port := strconv.Itoa(int(in.Port))
 	action := &routev3.RouteAction{
-		ClusterSpecifier:  &routev3.RouteAction_Cluster{Cluster: in.Cluster},
-		Timeout:           pb.Duration(0),
-		MaxStreamDuration: &routev3.RouteAction_MaxStreamDuration{MaxStreamDuration: pb.Duration(0), GrpcTimeoutHeaderMax: pb.Duration(0)},
+		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.Cluster},
+		Timeout:          pb.Duration(0),
+		MaxStreamDuration: &routev3.RouteAction_MaxStreamDuration{
+			MaxStreamDuration:    pb.Duration(0),
+			GrpcTimeoutHeaderMax: pb.Duration(0),
+		},
 	}
 	if in.Protocol != model.GRPC { // the condition does not do well with gRPC's streams
-		action.RetryPolicy = &routev3.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(inboundRetries)}
+		action.RetryPolicy = &routev3.RetryPolicy{
+			RetryOn:    "reset-before-request",
+			NumRetries: wrapperspb.UInt32(inboundRetries),
+		}
 	}
 	return &routev3.RouteConfiguration{
 		Name:             in.Cluster,
@@ -130,7 +139,8 @@ func (in *InboundPort) tcp(common Common) *listenerv3.FilterChain {
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}
 	if in.Refuses {
-		// Envoy's own filter for this looks at a connection when its first bytes come; a server that speaks first is faster.
+		// Envoy's own filter for this looks at a connection when its first bytes come; a server
+		// that speaks first is faster.
 		proxy.StatPrefix, proxy.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
 	}
 	return &listenerv3.FilterChain{Name: in.Name, Filters: []*listenerv3.Filter{networkFilter(tcpProxyFilter, proxy)}}

@@ -8,12 +8,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// inTLS is how a connection is known whose first bytes are those of TLS (FilterChainMatch.transport_protocol).
+// inTLS is the transport_protocol (FilterChainMatch) of a connection whose first bytes are those of
+// TLS.
 const inTLS = "tls"
 
-// secureChains are for connections in TLS. What is of the mesh is known by its protocols, ends here, and is HTTP if the port is, or
-// if a port that does not say is asked so; other TLS is the workload's own, which HTTP has no chain for. Envoy picks the chains for
-// TLS first and does not come back to others.
+// secureChains returns the chains for connections in TLS. TLS of the mesh is known by its protocols
+// and ends here. It carries HTTP if the port is HTTP, or if the client asks for HTTP on a port that
+// does not say. Other TLS is the workload's own; an HTTP port has no chain for it. Envoy picks the
+// chains for TLS first and does not come back to others.
 func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
 	secure := *in
 	secure.Refuses = in.RefusesTLS
@@ -32,15 +34,19 @@ func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
 	}
 }
 
-// ofMesh makes a chain one for connections in mutual TLS of the mesh which ask for one of the protocols.
+// ofMesh limits a chain to connections in mutual TLS of the mesh that ask for one of the protocols,
+// and terminates their TLS.
 func ofMesh(chain *listenerv3.FilterChain, protocols []string) *listenerv3.FilterChain {
-	door := Door{TLS: &model.ServerTLS{Mode: model.ServerIstioMutual}}
+	server := ServerChain{TLS: &model.ServerTLS{Mode: model.ServerIstioMutual}}
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: inTLS, ApplicationProtocols: protocols}
-	chain.TransportSocket = door.terminate()
+	chain.TransportSocket = server.terminate()
 	return chain
 }
 
-// tlsInspector tells connections in TLS from others, and what they ask for.
+// tlsInspector returns the filter that tells connections in TLS from others, and reads what they
+// ask for.
 func tlsInspector() *listenerv3.ListenerFilter {
-	return listenerFilter("envoy.filters.listener.tls_inspector", &tlsinspectorv3.TlsInspector{InitialReadBufferSize: wrapperspb.UInt32(inspectorBuffer)})
+	return listenerFilter("envoy.filters.listener.tls_inspector", &tlsinspectorv3.TlsInspector{
+		InitialReadBufferSize: wrapperspb.UInt32(inspectorBuffer),
+	})
 }

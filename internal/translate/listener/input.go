@@ -8,9 +8,11 @@ import (
 
 // Common is what all listeners of a class share, canonical. A nil *Common is the zero value.
 type Common struct {
-	// AccessLogFile is where requests and connections are logged, in Istio's default text format; empty for nowhere.
+	// AccessLogFile is where requests and connections are logged, in Istio's default text format;
+	// empty for nowhere.
 	AccessLogFile string
-	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves Envoy's default, an hour.
+	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves
+	// Envoy's default, an hour.
 	IdleTimeout time.Duration
 	// HTTP10 takes HTTP/1.0 requests too, which Envoy answers with 426 otherwise.
 	HTTP10 bool
@@ -18,16 +20,17 @@ type Common struct {
 	Stack model.Stack
 }
 
-// HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table "http_proxy"), or a service
-// port ("0.0.0.0_<port>", route table "<port>").
+// HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table
+// "http_proxy"), or a service port ("0.0.0.0_<port>", route table "<port>").
 type HTTPInput struct {
 	Name       string
 	Bind       string // an IP or a placeholder as model.OwnOutbound
 	Port       uint16
 	BindToPort bool
 	RouteTable string
-	// ProxyUnknown adds the filter that looks requested hosts up, for clusters which connect to whatever a request names:
-	// cluster.PassthroughInput.ForwardProxy and cluster.OutboundInput.ForwardProxy. Without such a cluster it does nothing.
+	// ProxyUnknown adds the filter that looks requested hosts up, for clusters which connect to
+	// whatever a request names: cluster.PassthroughInput.ForwardProxy and
+	// cluster.OutboundInput.ForwardProxy. Without such a cluster it does nothing.
 	ProxyUnknown bool
 	Common       *Common
 }
@@ -39,13 +42,15 @@ type TCPInput struct {
 	Port       uint16
 	BindToPort bool
 	Chains     *model.List[Chain]
-	// RouteTable has the connections that look like HTTP in plaintext; the chains have the others. Empty: they have all.
+	// RouteTable has the connections that look like HTTP in plaintext; the chains have the others.
+	// Empty: they have all.
 	RouteTable string
 	Common     *Common
 }
 
-// Chain is one filter chain of a TCP listener. A chain without SNI and Prefixes takes what no other does; where there is no
-// such chain, that is closed. Of two chains that would take the same connections the first has them.
+// Chain is one filter chain of a TCP listener. A chain without SNI and Prefixes takes what no other
+// one takes; without such a chain that is closed. Of two chains for the same connections the first
+// has them.
 type Chain struct {
 	Name     string
 	SNI      *model.List[string] // names, or wildcards "*.example.com"; with "*" any name, or none
@@ -53,18 +58,22 @@ type Chain struct {
 	Targets  *model.List[WeightedTarget]
 	// Closed drops connections: the chain's route is broken.
 	Closed bool
-	// IdleTimeout and MaxDuration are the destination's (connectionPool.tcp); 0 leaves Common's and no limit.
+	// IdleTimeout and MaxDuration are the destination's (connectionPool.tcp); 0 leaves Common's and
+	// no limit.
 	IdleTimeout, MaxDuration time.Duration
-	// ForwardPort, unless 0, looks the connection's server name up, for a target that connects to whatever host it is given
-	// (cluster.OutboundInput.ForwardProxy of a wildcard, cluster.PassthroughInput.ForwardProxy), at this port.
+	// ForwardPort, unless 0, looks the connection's server name up, for a target that connects to
+	// whatever host it is given (cluster.OutboundInput.ForwardProxy of a wildcard,
+	// cluster.PassthroughInput.ForwardProxy), at this port.
 	ForwardPort uint16
-	// OfMesh takes connections alone that are in mutual TLS of the mesh, as they say themselves (ALPN); it goes with SNI.
+	// OfMesh takes connections alone that are in mutual TLS of the mesh, as they say themselves
+	// (ALPN); it goes with SNI.
 	OfMesh bool
 	// HashSource keeps a client at one endpoint: the destination's consistent hash is by source IP.
 	HashSource bool
 }
 
-// WeightedTarget is a cluster with its share of the connections; those of weight 0 get none, but for a single one.
+// WeightedTarget is a cluster with its share of the connections. One of weight 0 gets none, unless
+// it is the only one.
 type WeightedTarget struct {
 	Cluster string
 	Weight  uint32
@@ -76,10 +85,11 @@ type InboundPort struct {
 	Port     uint16
 	Protocol model.Protocol
 	Cluster  string
-	// TakesTLS takes connections in mutual TLS of the mesh, too, with the certificate that the proxy's agent has.
+	// TakesTLS takes connections in mutual TLS of the mesh, too, with the certificate that the
+	// proxy's agent has.
 	TakesTLS bool
-	// Refuses answers every request with 403, and closes connections that are not HTTP; RefusesTLS those in TLS of the mesh, and
-	// Refuses the others.
+	// Refuses answers every request with 403, and closes connections that are not HTTP. RefusesTLS
+	// does so for connections in TLS of the mesh, and Refuses for the others.
 	Refuses, RefusesTLS bool
 }
 
@@ -90,7 +100,8 @@ type InboundInput struct {
 	Common *Common
 }
 
-// VirtualInboundInput is the listener "virtualInbound", to which all calls to a workload are redirected.
+// VirtualInboundInput is the listener "virtualInbound", to which all calls to a workload are
+// redirected.
 type VirtualInboundInput struct {
 	Ports *model.List[InboundPort] // that services or the Sidecar name; no port twice
 	// Refuses closes connections to all other ports, instead of handing them on.
@@ -98,9 +109,11 @@ type VirtualInboundInput struct {
 	Common  *Common
 }
 
-// VirtualOutboundInput is the listener "virtualOutbound", to which all calls of a workload are redirected.
+// VirtualOutboundInput is the listener "virtualOutbound", to which all calls of a workload are
+// redirected.
 type VirtualOutboundInput struct {
-	// RegistryOnly closes connections to destinations that no other listener is for, instead of handing them on.
+	// RegistryOnly closes connections to destinations that no other listener is for, instead of
+	// handing them on.
 	RegistryOnly bool
 	Common       *Common
 }
@@ -110,22 +123,25 @@ type GatewayInput struct {
 	Name       string
 	Port       uint16
 	RouteTable string // of HTTP in plaintext ("http.<port>"); empty for none
-	// Doors are chains for connections in TLS and for those that are not HTTP; none beside a RouteTable.
-	Doors *model.List[Door]
+	// Chains are for connections in TLS and for those that are not HTTP. There are none beside a
+	// RouteTable.
+	Chains *model.List[ServerChain]
 	// Refuses answers every request with 403, and closes connections that are not HTTP.
 	Refuses bool
 	Common  *Common
 }
 
-// Door is a filter chain of a gateway's listener: for some server names, or for all connections.
-type Door struct {
-	// Chain says which server names come here, and where connections go that are not HTTP.
+// ServerChain is a filter chain of a gateway's listener: for some server names, or for all
+// connections.
+type ServerChain struct {
+	// Chain has the server names, and where connections go that are not HTTP.
 	Chain
-	// RouteTable is that of HTTP ("https.<port>.<port's name>.<gateway>.<namespace>"); empty for connections that are not HTTP.
+	// RouteTable is that of HTTP ("https.<port>.<port's name>.<gateway>.<namespace>"); empty for
+	// connections that are not HTTP.
 	RouteTable string
-	// TLS ends here; nil if it passes through, or there is none.
+	// TLS is terminated with these settings; nil if it passes through, or there is none.
 	TLS *model.ServerTLS
-	// FilesByAgent tells that the proxy's agent reads the files which TLS names, and serves them over SDS. Else Envoy reads them, once,
-	// and refuses the listener if one is missing.
+	// FilesByAgent says that the proxy's agent reads the files which TLS names, and serves them
+	// over SDS. Without it Envoy reads them, once, and refuses the listener if one is missing.
 	FilesByAgent bool
 }

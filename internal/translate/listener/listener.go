@@ -15,15 +15,16 @@ const (
 	tcpProxyFilter          = "envoy.filters.network.tcp_proxy"
 )
 
-// anywhere is a port at each of several addresses, as Stack.Wildcards.
-func anywhere(binds []string, port uint16) (first *corev3.Address, more []*listenerv3.AdditionalAddress) {
+// wildcardAddresses returns a port at each of several addresses, as Stack.Wildcards.
+func wildcardAddresses(binds []string, port uint16) (first *corev3.Address, more []*listenerv3.AdditionalAddress) {
 	for _, bind := range binds[1:] {
 		more = append(more, &listenerv3.AdditionalAddress{Address: pb.Address(bind, port)})
 	}
 	return pb.Address(binds[0], port), more
 }
 
-// bound is nil for a listener that has its port, and false for one that only gets redirected connections.
+// bound returns nil for a listener that has its port, and false for one that only gets redirected
+// connections.
 func bound(toPort bool) *wrapperspb.BoolValue {
 	if toPort {
 		return nil
@@ -42,7 +43,7 @@ func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilte
 	}
 }
 
-// orZero makes a Common of none.
+// orZero returns the Common, or the zero value for nil.
 func (c *Common) orZero() Common {
 	if c == nil {
 		return Common{}

@@ -52,13 +52,17 @@ func TestForwardProxyFilterStandsBeforeTheRouter(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, []string{"envoy.filters.http.fault", "envoy.filters.http.cors", "envoy.filters.http.router"}, names(false))
 	require.Equal(t, []string{
-		"envoy.filters.http.fault", "envoy.filters.http.cors", "envoy.filters.http.dynamic_forward_proxy", "envoy.filters.http.router",
+		"envoy.filters.http.fault", "envoy.filters.http.cors", "envoy.filters.http.router",
+	}, names(false))
+	require.Equal(t, []string{
+		"envoy.filters.http.fault", "envoy.filters.http.cors", "envoy.filters.http.dynamic_forward_proxy",
+		"envoy.filters.http.router",
 	}, names(true))
 }
 
-// TestChainsNeverOverlap is what Envoy demands of a listener, whatever routes people write, and that the first chain wins.
+// TestChainsNeverOverlap is what Envoy demands of a listener, whatever routes people write, and
+// that the first chain wins.
 func TestChainsNeverOverlap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := listener.TCP(drawTCP(rt))
@@ -96,8 +100,12 @@ func cells(m *listenerv3.FilterChainMatch) []string {
 
 func drawTCP(t *rapid.T) listener.TCPInput {
 	words := model.NewInterner[string]()
-	sni := rapid.SliceOfN(rapid.SampledFrom([]string{"a.test", "A.test", "b.test", "*.test", "*", "", "x*y", "*.*.test"}), 0, 3)
-	prefixes := rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.0/8", "10.1.0.0/8", "10.0.0.1", "::/0", "bad", "fe80::1%a"}), 0, 3)
+	sni := rapid.SliceOfN(rapid.SampledFrom([]string{
+		"a.test", "A.test", "b.test", "*.test", "*", "", "x*y", "*.*.test",
+	}), 0, 3)
+	prefixes := rapid.SliceOfN(rapid.SampledFrom([]string{
+		"10.0.0.0/8", "10.1.0.0/8", "10.0.0.1", "::/0", "bad", "fe80::1%a",
+	}), 0, 3)
 	var chains []listener.Chain
 	for i := range rapid.IntRange(0, 5).Draw(t, "chains") {
 		chains = append(chains, listener.Chain{
@@ -140,11 +148,19 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 		again.Chains = model.NewInterner[listener.Chain]().List(slices.Collect(in.Chains.All()))
 		requireEqual(rt, listener.TCP(in), listener.TCP(again))
 		http := listener.HTTPInput{
-			Name: "h", Bind: rapid.SampledFrom([]string{model.OwnOutbound, "127.0.0.1"}).Draw(rt, "bind"),
-			ProxyUnknown: rapid.Bool().Draw(rt, "unknown"), BindToPort: rapid.Bool().Draw(rt, "bound"), Common: in.Common,
+			Name:         "h",
+			Bind:         rapid.SampledFrom([]string{model.OwnOutbound, "127.0.0.1"}).Draw(rt, "bind"),
+			ProxyUnknown: rapid.Bool().Draw(rt, "unknown"),
+			BindToPort:   rapid.Bool().Draw(rt, "bound"),
+			Common:       in.Common,
 		}
 		requireEqual(rt, listener.HTTP(http), listener.HTTP(http))
-		port := listener.InboundPort{Name: "i", Port: 80, Protocol: rapid.SampledFrom(protocols()).Draw(rt, "protocol"), TakesTLS: rapid.Bool().Draw(rt, "TLS")}
+		port := listener.InboundPort{
+			Name:     "i",
+			Port:     80,
+			Protocol: rapid.SampledFrom(protocols()).Draw(rt, "protocol"),
+			TakesTLS: rapid.Bool().Draw(rt, "TLS"),
+		}
 		inbound := listener.InboundInput{InboundPort: port, Common: in.Common}
 		requireEqual(rt, listener.Inbound(inbound), listener.Inbound(inbound))
 		list := func() *model.List[listener.InboundPort] {

@@ -12,30 +12,34 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// claims remembers which connections earlier chains of a listener take. Envoy refuses a listener with two chains for the
-// same ones, and one object's mistake must not close the port for all others: the first chain has them.
+// claims records which connections earlier chains of a listener take. Envoy refuses a listener with
+// two chains for the same ones, and one object's mistake must not close the port for all others. So
+// the first chain has them.
 type claims struct {
 	taken map[claim]bool
 	bySNI bool // some chain looks at the server name
 }
 
-// claim is one cell of what chains match on; a zero field stands for any.
+// claim is one pair that chains match on. A zero field stands for any.
 type claim struct {
 	prefix netip.Prefix
 	name   string
 }
 
-// matches are the conditions for what the chain still gets: one, or one for each prefix if earlier chains have taken a
-// part, or none. Names and prefixes that cannot be read select nothing; in place of them a chain must not get the rest.
+// matches returns the conditions for what the chain still gets: one, or one for each prefix if
+// earlier chains have taken a part, or none. Names and prefixes that cannot be read select nothing:
+// a chain must not get everything else in their place.
 func (cs *claims) matches(c Chain) []*listenerv3.FilterChainMatch {
 	names, prefixes := serverNames(c.SNI), destinations(c.Prefixes)
 	fresh := make([][]string, len(prefixes))
 	whole := true
 	for i, prefix := range prefixes {
-		fresh[i] = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return cs.taken[claim{prefix, name}] })
+		fresh[i] = slices.DeleteFunc(
+			slices.Clone(names), func(name string) bool { return cs.taken[claim{prefix, name}] },
+		)
 		whole = whole && len(fresh[i]) == len(names)
 	}
-	cs.take(prefixes, names)
+	cs.add(prefixes, names)
 	if len(names) == 0 || len(prefixes) == 0 {
 		return nil
 	}
@@ -51,7 +55,7 @@ func (cs *claims) matches(c Chain) []*listenerv3.FilterChainMatch {
 	return out
 }
 
-func (cs *claims) take(prefixes []netip.Prefix, names []string) {
+func (cs *claims) add(prefixes []netip.Prefix, names []string) {
 	if cs.taken == nil {
 		cs.taken = map[claim]bool{}
 	}
@@ -81,8 +85,8 @@ func filterChainMatch(prefixes []netip.Prefix, names []string) *listenerv3.Filte
 	return m
 }
 
-// serverNames are the names that a chain takes, sorted, without duplicates; the one name "" stands for any, or none. Envoy
-// knows a wildcard as a whole first label only.
+// serverNames returns the names that a chain takes, sorted, without duplicates. The one name ""
+// stands for any, or none. Envoy knows a wildcard only as a whole first label.
 func serverNames(sni *model.List[string]) []string {
 	if sni.Len() == 0 {
 		return []string{""}
@@ -100,7 +104,8 @@ func serverNames(sni *model.List[string]) []string {
 	return slices.Compact(names)
 }
 
-// destinations are the prefixes that a chain takes, sorted, without duplicates; the one zero prefix stands for any.
+// destinations returns the prefixes that a chain takes, sorted, without duplicates. The one zero
+// prefix stands for any.
 func destinations(list *model.List[string]) []netip.Prefix {
 	if list.Len() == 0 {
 		return []netip.Prefix{{}}

@@ -9,47 +9,57 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// terminate ends TLS as the settings of a door say.
-func (d *Door) terminate() *corev3.TransportSocket {
-	t := d.TLS
+// terminate returns the transport socket that ends TLS by the chain's settings.
+func (c *ServerChain) terminate() *corev3.TransportSocket {
+	t := c.TLS
 	common := &tlsv3.CommonTlsContext{TlsParams: &tlsv3.TlsParameters{
 		TlsMinimumProtocolVersion: tlsVersion(t.MinVersion, tlsv3.TlsParameters_TLSv1_2),
 		TlsMaximumProtocolVersion: tlsVersion(t.MaxVersion, tlsv3.TlsParameters_TLS_AUTO),
 		CipherSuites:              t.Ciphers,
 	}}
-	if d.RouteTable != "" || t.Mode.OwnCertificate() { // as Istio's clients expect of connections that are not HTTP, too
+	if c.RouteTable != "" || t.Mode.OwnCertificate() { // as Istio's clients expect of connections that are not HTTP, too
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
 	if t.Mode.OwnCertificate() {
 		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, pb.OwnCertificate())
 	}
 	for _, name := range t.Credentials {
-		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, pb.SecretOverADS(model.SecretName(name)))
+		common.TlsCertificateSdsSecretConfigs = append(
+			common.TlsCertificateSdsSecretConfigs, pb.SecretOverADS(model.SecretName(name)),
+		)
 	}
 	for _, f := range t.Files {
-		if d.FilesByAgent {
-			common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, pb.CertificateOfAgent(f.Chain, f.Key))
+		if c.FilesByAgent {
+			common.TlsCertificateSdsSecretConfigs = append(
+				common.TlsCertificateSdsSecretConfigs, pb.CertificateOfAgent(f.Chain, f.Key),
+			)
 			continue
 		}
-		common.TlsCertificates = append(common.TlsCertificates, &tlsv3.TlsCertificate{CertificateChain: pb.File(f.Chain), PrivateKey: pb.File(f.Key)})
+		common.TlsCertificates = append(common.TlsCertificates, &tlsv3.TlsCertificate{
+			CertificateChain: pb.File(f.Chain),
+			PrivateKey:       pb.File(f.Key),
+		})
 	}
-	d.checkClients(common)
+	c.checkClients(common)
 	return &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: pb.Any(&tlsv3.DownstreamTlsContext{
-			CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(t.Mode.ChecksClients() && t.Mode != model.ServerOptionalMutual),
+			CommonTlsContext:         common,
+			RequireClientCertificate: wrapperspb.Bool(t.Mode.ChecksClients() && t.Mode != model.ServerOptionalMutual),
 		}),
 	}}
 }
 
-// checkClients says what certificates of clients must be like. Authorities come over the stream or from a file, demands on
-// names and hashes stand in the listener itself.
-func (d *Door) checkClients(common *tlsv3.CommonTlsContext) {
-	t := d.TLS
+// checkClients sets how certificates of clients are checked. Authorities come over the stream or
+// from a file. Demands on names and hashes stand in the listener itself.
+func (c *ServerChain) checkClients(common *tlsv3.CommonTlsContext) {
+	t := c.TLS
 	if !t.Mode.ChecksClients() {
 		return
 	}
 	own := &tlsv3.CertificateValidationContext{
-		MatchTypedSubjectAltNames: pb.AnyName(t.SubjectAltNames), VerifyCertificateHash: t.Hashes, VerifyCertificateSpki: t.PublicKeys,
+		MatchTypedSubjectAltNames: pb.AnyName(t.SubjectAltNames),
+		VerifyCertificateHash:     t.Hashes,
+		VerifyCertificateSpki:     t.PublicKeys,
 	}
 	if t.AnyClient {
 		own.TrustChainVerification = tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED
@@ -65,7 +75,7 @@ func (d *Door) checkClients(common *tlsv3.CommonTlsContext) {
 	if t.RevokedFile != "" {
 		own.Crl = pb.File(t.RevokedFile)
 	}
-	if d.FilesByAgent {
+	if c.FilesByAgent {
 		common.ValidationContextType = pb.AuthoritiesOfAgent(t.CAFile, own)
 		return
 	}

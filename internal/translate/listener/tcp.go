@@ -18,8 +18,8 @@ import (
 // blackHole is the cluster without endpoints (cluster.BlackHole).
 const blackHole = "BlackHoleCluster"
 
-// inspectorBuffer is how much the TLS inspector reads at first: most of a ClientHello. Envoy's default, 64 KiB for each
-// connection, is far more than that.
+// inspectorBuffer is how much the TLS inspector reads at first: most of a ClientHello. Envoy's
+// default, 64 KiB for each connection, is far more than that.
 const inspectorBuffer = 512
 
 // TCP is an outbound listener of a port whose bytes are not HTTP.
@@ -35,7 +35,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 		AccessLog:                        common.unmatchedLog(),
 	}
 	if in.Bind == "" {
-		l.Address, l.AdditionalAddresses = anywhere(common.Stack.Wildcards(), in.Port)
+		l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), in.Port)
 	}
 	if in.RouteTable != "" {
 		l.FilterChains = append(l.FilterChains, in.http(common))
@@ -50,8 +50,8 @@ func TCP(in TCPInput) *listenerv3.Listener {
 				l.FilterChains = append(l.FilterChains, chain)
 				continue
 			}
-			// The chain for the rest is the default one, so that it takes even connections which match a part of another
-			// chain (its prefix, but not its SNI).
+			// The chain for the rest is the default one, so that it takes even connections which
+			// match a part of another chain (its prefix, but not its SNI).
 			chain.FilterChainMatch = nil
 			l.DefaultFilterChain = chain
 		}
@@ -66,11 +66,14 @@ func TCP(in TCPInput) *listenerv3.Listener {
 	return l
 }
 
-// http is the chain of requests in plaintext. Those within TLS look like HTTP too where a client offers that (ALPN), so the
-// chain is for bytes that are not TLS.
+// http is the chain of requests in plaintext. Those within TLS look like HTTP too where a client
+// offers that (ALPN), so the chain is for bytes that are not TLS.
 func (in *TCPInput) http(common Common) *listenerv3.FilterChain {
 	chain := httpChain(common.outbound(in.Name, in.RouteTable))
-	chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer", ApplicationProtocols: inspected(common)}
+	chain.FilterChainMatch = &listenerv3.FilterChainMatch{
+		TransportProtocol:    "raw_buffer",
+		ApplicationProtocols: inspected(common),
+	}
 	return chain
 }
 
@@ -84,7 +87,8 @@ func forwards(chains *model.List[Chain]) bool {
 	return false
 }
 
-// filters are the chain's: the proxy, behind the look-up of the server name if its target needs that.
+// filters are the chain's: the proxy, behind the look-up of the server name if its target needs
+// that.
 func (c *Chain) filters(listener string, common Common) []*listenerv3.Filter {
 	proxy := networkFilter(tcpProxyFilter, c.proxy(listener, common))
 	if c.ForwardPort == 0 {
@@ -108,17 +112,23 @@ func (c *Chain) proxy(listener string, common Common) *tcpv3.TcpProxy {
 	p.IdleTimeout = pb.OptionalDuration(max(idle, 0))
 	p.MaxDownstreamConnectionDuration = pb.OptionalDuration(max(c.MaxDuration, 0))
 	if c.HashSource {
-		p.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
+		p.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{
+			SourceIp: &typev3.HashPolicy_SourceIp{},
+		}}}
 	}
 	return p
 }
 
-// target says where connections go, and by what name they are counted: the cluster's, or the chain's if there are several.
+// target says where connections go, and by what name they are counted: the cluster's, or the
+// chain's if there are several.
 func (c *Chain) target(p *tcpv3.TcpProxy, listener string) {
 	var weighted []*tcpv3.TcpProxy_WeightedCluster_ClusterWeight
 	for t := range c.Targets.All() {
 		if t.Weight > 0 {
-			weighted = append(weighted, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: t.Cluster, Weight: t.Weight})
+			weighted = append(weighted, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{
+				Name:   t.Cluster,
+				Weight: t.Weight,
+			})
 		}
 	}
 	switch {

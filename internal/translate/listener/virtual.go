@@ -14,7 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// Names and ports of the listeners that intercepted connections come to: what surrounds the proxy redirects to these.
+// Names and ports of the listeners that intercepted connections come to: what surrounds the proxy
+// redirects to these.
 const (
 	VirtualOutboundName = "virtualOutbound"
 	VirtualInboundName  = "virtualInbound"
@@ -22,14 +23,16 @@ const (
 	inboundPort         = 15006
 )
 
-// Clusters that connect to a connection's original destination (cluster.Passthrough, cluster.InboundPassthrough).
+// Clusters that connect to a connection's original destination (cluster.Passthrough,
+// cluster.InboundPassthrough).
 const (
 	passthrough        = "PassthroughCluster"
 	inboundPassthrough = "InboundPassthroughCluster"
 )
 
-// VirtualOutbound takes the connections that the workload opens. It gives each to the listener that is for its original
-// destination, the address with the port or else the port alone, and keeps what no listener is for.
+// VirtualOutbound takes the connections that the workload opens. It gives each to the listener that
+// is for its original destination, the address with the port or else the port alone, and keeps what
+// no listener is for.
 func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	to := passthrough
@@ -46,25 +49,27 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 		},
 		AccessLog: common.unmatchedLog(),
 	}
-	l.Address, l.AdditionalAddresses = anywhere(common.Stack.Wildcards(), outboundPort)
+	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), outboundPort)
 	return l
 }
 
-// VirtualInbound takes the connections that others open to the workload, and tells its ports apart by their original
-// destination. What comes to a port that nobody named is handed on unseen: waiting for its first bytes, to tell what it is,
-// would hang where servers speak first.
+// VirtualInbound takes the connections that others open to the workload, and tells its ports apart
+// by their original destination. What comes to a port that nobody named is handed on unseen:
+// waiting for its first bytes, to tell what it is, would hang where servers speak first.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	l := &listenerv3.Listener{
-		Name:                             VirtualInboundName,
-		TrafficDirection:                 corev3.TrafficDirection_INBOUND,
-		ListenerFilters:                  []*listenerv3.ListenerFilter{listenerFilter("envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{})},
+		Name:             VirtualInboundName,
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		ListenerFilters: []*listenerv3.ListenerFilter{
+			listenerFilter("envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}),
+		},
 		ListenerFiltersTimeout:           pb.Duration(0),
 		ContinueOnListenerFiltersTimeout: true,
 		FilterChains:                     []*listenerv3.FilterChain{ownPort(VirtualInboundName, inboundPort)},
 		AccessLog:                        common.unmatchedLog(),
 	}
-	l.Address, l.AdditionalAddresses = anywhere(common.Stack.Wildcards(), inboundPort)
+	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), inboundPort)
 	var secured, looked []uint16
 	for p := range in.Ports.All() {
 		if p.Port == inboundPort {
@@ -103,7 +108,8 @@ func lookAt(l *listenerv3.Listener, inspector *listenerv3.ListenerFilter, ports 
 	}
 }
 
-// ownPort closes connections to the listener's own port: handed on to their destination, they would come back for ever.
+// ownPort closes connections to the listener's own port: handed on to their destination, they would
+// come back for ever.
 func ownPort(listener string, port uint32) *listenerv3.FilterChain {
 	chain := opaque(listener+"-blackhole", blackHole, Common{})
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(port)}
@@ -140,5 +146,7 @@ func onPorts(ports []uint16) *listenerv3.ListenerFilterChainMatchPredicate {
 }
 
 func not(m *listenerv3.ListenerFilterChainMatchPredicate) *listenerv3.ListenerFilterChainMatchPredicate {
-	return &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: m}}
+	return &listenerv3.ListenerFilterChainMatchPredicate{
+		Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: m},
+	}
 }

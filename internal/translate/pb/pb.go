@@ -14,14 +14,16 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Marshal is the one encoding of messages: equal messages have equal bytes in every process of the same binary, maps
-// included. It fails only for a string that is not UTF-8, which ingest lets through nowhere.
+// Marshal is the one encoding of messages: equal messages have equal bytes in every process of the
+// same binary, maps included. It fails only for a string that is not UTF-8, which ingest lets
+// through nowhere.
 func Marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
-// Any packs a message, with the encoding of Marshal. Where Marshal would fail it is empty, without even a type: Envoy
-// refuses that wherever a type is needed, rather than take a filter or a transport socket for its defaults.
+// Any packs a message, with the encoding of Marshal. Where Marshal would fail it is empty, without
+// even a type: Envoy refuses that wherever a type is needed, rather than take a filter or a
+// transport socket for its defaults.
 func Any(m proto.Message) *anypb.Any {
 	value, err := Marshal(m)
 	if err != nil {
@@ -64,8 +66,9 @@ func Socket(host string, port uint16) *corev3.SocketAddress {
 	return &corev3.SocketAddress{Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)}}
 }
 
-// OutboundCluster is the name of the cluster of a service port, or of a subset of it: "outbound|9080|v1|reviews.default.svc.cluster.local".
-// Tools and EnvoyFilters of Istio know clusters by it.
+// OutboundCluster is the name of the cluster of a service port, or of a subset of it:
+// "outbound|9080|v1|reviews.default.svc.cluster.local". Tools and EnvoyFilters of Istio know
+// clusters by it.
 func OutboundCluster(host model.Host, port uint16, subset string) string {
 	return "outbound|" + strconv.Itoa(int(port)) + "|" + subset + "|" + string(host)
 }

@@ -10,8 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// SecretOverADS refers to a secret that comes over the stream. As with Istio the fetch has a timeout, Envoy's default of 15 s:
-// a secret that never comes must not keep a whole listener from opening.
+// SecretOverADS refers to a secret that comes over the stream. As with Istio the fetch has a
+// timeout, Envoy's default of 15 s: a secret that never comes must not keep a whole listener from
+// opening.
 func SecretOverADS(name string) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
@@ -19,7 +20,8 @@ func SecretOverADS(name string) *tlsv3.SdsSecretConfig {
 	}}
 }
 
-// Names of what an agent of Istio serves to its proxy over SDS, and of the cluster by which the proxy's bootstrap reaches it.
+// Names of what an agent of Istio serves to its proxy over SDS, and of the cluster by which the
+// proxy's bootstrap reaches it.
 const (
 	agentCluster     = "sds-grpc"
 	agentCertificate = "default"
@@ -29,24 +31,32 @@ const (
 // OwnCertificate refers to the certificate that the proxy's agent has from the mesh.
 func OwnCertificate() *tlsv3.SdsSecretConfig { return required(secretOfAgent(agentCertificate)) }
 
-// CertificateOfAgent refers to a certificate and its key in files that the proxy's agent reads, and reads again when they change.
-// What waits for one that is missing is closed, and lets all else open.
+// CertificateOfAgent refers to a certificate and its key in files that the proxy's agent reads, and
+// reads again when they change. What waits for one that is missing is closed, and lets all else
+// open.
 func CertificateOfAgent(chain, key string) *tlsv3.SdsSecretConfig {
 	return optional(secretOfAgent("file-cert:" + chain + "~" + key))
 }
 
-// AuthoritiesOfAgent checks others by authorities in a file that the proxy's agent reads, and by what is demanded of them besides.
-func AuthoritiesOfAgent(file string, demands *tlsv3.CertificateValidationContext) *tlsv3.CommonTlsContext_CombinedValidationContext {
+// AuthoritiesOfAgent checks others by authorities in a file that the proxy's agent reads, and by
+// what is demanded of them besides.
+func AuthoritiesOfAgent(
+	file string, demands *tlsv3.CertificateValidationContext,
+) *tlsv3.CommonTlsContext_CombinedValidationContext {
 	return CheckedBy(optional(secretOfAgent("file-root:"+file)), demands)
 }
 
-// MeshAuthorities checks others by the authorities of the mesh, and by what is demanded of them besides.
+// MeshAuthorities checks others by the authorities of the mesh, and by what is demanded of them
+// besides.
 func MeshAuthorities(demands *tlsv3.CertificateValidationContext) *tlsv3.CommonTlsContext_CombinedValidationContext {
 	return CheckedBy(required(secretOfAgent(agentAuthorities)), demands)
 }
 
-// CheckedBy checks others by authorities that are a secret, and by what is demanded of them besides.
-func CheckedBy(authorities *tlsv3.SdsSecretConfig, demands *tlsv3.CertificateValidationContext) *tlsv3.CommonTlsContext_CombinedValidationContext {
+// CheckedBy checks others by authorities that are a secret, and by what is demanded of them
+// besides.
+func CheckedBy(
+	authorities *tlsv3.SdsSecretConfig, demands *tlsv3.CertificateValidationContext,
+) *tlsv3.CommonTlsContext_CombinedValidationContext {
 	return &tlsv3.CommonTlsContext_CombinedValidationContext{
 		CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 			DefaultValidationContext: demands, ValidationContextSdsSecretConfig: authorities,
@@ -54,12 +64,14 @@ func CheckedBy(authorities *tlsv3.SdsSecretConfig, demands *tlsv3.CertificateVal
 	}
 }
 
-// secretOfAgent refers to a secret that the proxy's agent serves. Whoever refers to one sees to it that there is an agent: Envoy
-// refuses a message that names a cluster which its bootstrap lacks.
+// secretOfAgent refers to a secret that the proxy's agent serves. Whoever refers to one sees to it
+// that there is an agent: Envoy refuses a message that names a cluster which its bootstrap lacks.
 func secretOfAgent(name string) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
 		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
-			ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+			ApiType:                   corev3.ApiConfigSource_GRPC,
+			TransportApiVersion:       corev3.ApiVersion_V3,
+			SetNodeOnFirstMessageOnly: true,
 			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
 				EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: agentCluster},
 			}}},
@@ -68,14 +80,15 @@ func secretOfAgent(name string) *tlsv3.SdsSecretConfig {
 	}}
 }
 
-// required makes the fetch of a secret go on for ever, as with Istio: without its certificate a proxy is no part of the mesh, and
-// an agent answers as soon as it has one.
+// required makes the fetch of a secret go on for ever, as with Istio: without its certificate a
+// proxy is no part of the mesh, and an agent answers as soon as it has one.
 func required(c *tlsv3.SdsSecretConfig) *tlsv3.SdsSecretConfig {
 	c.SdsConfig.InitialFetchTimeout = Duration(0)
 	return c
 }
 
-// fileFetch is how long a listener waits for a file's secret before it opens without. An agent that has the file answers at once.
+// fileFetch is how long a listener waits for a file's secret before it opens without. An agent that
+// has the file answers at once.
 const fileFetch = 2 * time.Second
 
 // optional makes a listener open without a secret that does not come.
@@ -89,8 +102,8 @@ func File(path string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
 }
 
-// TakesMeshTLS is what the metadata of an endpoint says that takes mutual TLS of the mesh, and what a cluster asks for (Istio's
-// "tlsMode": "istio").
+// TakesMeshTLS is what the metadata of an endpoint says that takes mutual TLS of the mesh, and what
+// a cluster asks for (Istio's "tlsMode": "istio").
 func TakesMeshTLS() *structpb.Struct { return Text("tlsMode", "istio") }
 
 // Text is a structure of one field.

@@ -63,22 +63,28 @@ func setTargets(out *routev3.RouteAction, t translator, targets []model.Destinat
 			ResponseHeadersToRemove: headers.responseRemove,
 		}
 		if headers.authority != "" {
-			c.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: headers.authority}
+			c.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{
+				HostRewriteLiteral: headers.authority,
+			}
 		}
 		clusters = append(clusters, c)
 	}
-	out.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{Clusters: clusters}}
+	out.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{
+		WeightedClusters: &routev3.WeightedCluster{Clusters: clusters},
+	}
 }
 
-// setTimeout limits a request; 0 lifts Envoy's default of 15 s. A grpc-timeout header of the client's is honoured up to
-// the same limit. The newer max_stream_duration will not do: where it is set, if only for that header, Envoy ignores timeout.
+// setTimeout limits a request; 0 lifts Envoy's default of 15 s. A grpc-timeout header of the
+// client's is honoured up to the same limit. The newer max_stream_duration will not do: where it is
+// set, if only for that header, Envoy ignores timeout.
 func setTimeout(out *routev3.RouteAction, d time.Duration) {
 	out.Timeout = pb.Duration(d)
 	out.MaxGrpcTimeout = pb.Duration(d) //nolint:staticcheck // deprecated, see above
 }
 
-// setPathRewrite replaces what the route's path condition matched: the prefix, or for an exact path or an expression the
-// whole path. Slashes stay as written: "/v1" rewritten to "/" makes "//x" of "/v1/x", in Istio as here.
+// setPathRewrite replaces what the route's path condition matched: the prefix, or for an exact path
+// or an expression the whole path. Slashes stay as written: "/v1" rewritten to "/" makes "//x" of
+// "/v1/x", in Istio as here.
 func setPathRewrite(out *routev3.RouteAction, in *model.Rewrite) {
 	if in.Regex != "" {
 		out.RegexRewrite = &matcherv3.RegexMatchAndSubstitute{Pattern: regex(in.Regex), Substitution: in.Substitution}
@@ -87,7 +93,8 @@ func setPathRewrite(out *routev3.RouteAction, in *model.Rewrite) {
 	out.PrefixRewrite = in.URI
 }
 
-// hashes are the hash policies of the targets, each once: the subsets of one host mostly share theirs.
+// hashes are the hash policies of the targets, each once: the subsets of one host mostly share
+// theirs.
 func (t translator) hashes(targets []model.Destination) []*model.HashPolicy {
 	var out []*model.HashPolicy
 	for _, d := range targets {
@@ -151,7 +158,11 @@ func redirectCode(code uint32) (routev3.RedirectAction_RedirectResponseCode, boo
 // redirectAction redirects to another URL. uri replaces the whole path.
 func redirectAction(in *model.Redirect, called uint16) *routev3.Route_Redirect {
 	code, _ := redirectCode(in.Code) // the code of a usable route is known
-	out := &routev3.RedirectAction{HostRedirect: in.Authority, ResponseCode: code, PortRedirect: redirectPort(in, called)}
+	out := &routev3.RedirectAction{
+		HostRedirect: in.Authority,
+		ResponseCode: code,
+		PortRedirect: redirectPort(in, called),
+	}
 	if in.URI != "" {
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: in.URI}
 	}
@@ -197,5 +208,8 @@ func brokenAction(reason string) *routev3.Route_DirectResponse {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
 	}
-	return directAction(&model.DirectResponse{Status: 503, Body: []byte("This route is not in force: " + reason + "\n")})
+	return directAction(&model.DirectResponse{
+		Status: 503,
+		Body:   []byte("This route is not in force: " + reason + "\n"),
+	})
 }

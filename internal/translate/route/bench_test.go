@@ -33,12 +33,21 @@ func benchmarkInput(size int) route.VirtualHostInput {
 	var refs []route.RouteRef
 	for i := range size {
 		ref := owned("reviews", fmt.Sprintf("r%d", i), prefix(fmt.Sprintf("/api/v1/resource-%d/", i)))
-		ref.Route.Destinations = []model.Destination{{Host: host, Subset: "v1", Weight: 90}, {Host: host, Subset: "v2", Weight: 10}}
-		ref.Route.Headers = &model.HeaderOps{Request: model.HeaderOp{Set: []model.Header{{Name: "x-route", Value: "r"}}}}
+		ref.Route.Destinations = []model.Destination{{Host: host, Subset: "v1", Weight: 90}, {
+			Host:   host,
+			Subset: "v2",
+			Weight: 10,
+		}}
+		ref.Route.Headers = &model.HeaderOps{Request: model.HeaderOp{Set: []model.Header{{
+			Name:  "x-route",
+			Value: "r",
+		}}}}
 		refs = append(refs, ref)
 	}
 	return route.VirtualHostInput{
-		Domains: model.NewInterner[string]().List([]string{host, "reviews", "reviews.default", "reviews.default.svc", "10.0.0.7"}),
+		Domains: model.NewInterner[string]().List([]string{
+			host, "reviews", "reviews.default", "reviews.default.svc", "10.0.0.7",
+		}),
 		Routes:  routes(refs...),
 		Default: route.Target{Host: host, Port: 9080},
 		Facts: model.NewInterner[route.DestinationFact]().List([]route.DestinationFact{

@@ -29,8 +29,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
-// TestEnvoyTakesTheGoldens has real Envoy check every golden output and both fallbacks: regular expressions, header values
-// and filter configuration are checked by nothing else.
+// TestEnvoyTakesTheGoldens has real Envoy check every golden output and both fallbacks: regular
+// expressions, header values and filter configuration are checked by nothing else.
 func TestEnvoyTakesTheGoldens(t *testing.T) {
 	binary := realenvoy.Binary(t)
 	hosts := []*routev3.VirtualHost{}
@@ -43,7 +43,9 @@ func TestEnvoyTakesTheGoldens(t *testing.T) {
 		require.NoError(t, protojson.Unmarshal(json, vh), file)
 		hosts = append(hosts, vh)
 	}
-	hosts = append(hosts, route.Fallback(route.FallbackInput{}), route.Fallback(route.FallbackInput{RegistryOnly: true}))
+	hosts = append(
+		hosts, route.Fallback(route.FallbackInput{}), route.Fallback(route.FallbackInput{RegistryOnly: true}),
+	)
 	table := route.Table(route.TableInput{Name: "goldens", AnyPort: true})
 	for i, vh := range hosts { // the assembly's part; domains are unique within a table
 		vh.Name = fmt.Sprintf("host-%d", i)
@@ -57,7 +59,9 @@ func TestEnvoyTakesTheGoldens(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary, "--mode", "validate", "--log-level", "warn", "-c", config).CombinedOutput()
+	out, err := exec.CommandContext(
+		ctx, binary, "--mode", "validate", "--log-level", "warn", "-c", config,
+	).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for line := range strings.Lines(string(out)) {
 		if !strings.Contains(line, "max_grpc_timeout") { // see setTimeout

@@ -31,8 +31,9 @@ const (
 	goldenSuffix = ".out.yaml"
 )
 
-// TestGolden translates testdata/<case>.in.yaml and compares with testdata/<case>.out.yaml. A case is a header (the fields
-// of caseHeader) and after it VirtualServices as a user writes them; a new case is a new file and a run with -update.
+// TestGolden translates testdata/<case>.in.yaml and compares with testdata/<case>.out.yaml. A case
+// is a header (the fields of caseHeader) and after it VirtualServices as a user writes them; a new
+// case is a new file and a run with -update.
 func TestGolden(t *testing.T) {
 	golden.Cases(t, caseSuffix, goldenSuffix, func(t *testing.T, path string) string {
 		return string(toYAML(t, translateCase(t, strings.TrimSuffix(filepath.Base(path), caseSuffix))))
@@ -53,7 +54,8 @@ func toYAML(t testing.TB, vh *routev3.VirtualHost) []byte {
 	return out
 }
 
-// caseHeader is the first document of a case: what the class of proxies decides, and what is known of destinations.
+// caseHeader is the first document of a case: what the class of proxies decides, and what is known
+// of destinations.
 type caseHeader struct {
 	Host       string   `yaml:"host"`
 	Port       uint16   `yaml:"port"`

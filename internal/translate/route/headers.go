@@ -29,7 +29,8 @@ func translateHeaders(ops *model.HeaderOps) headerOps {
 	}
 }
 
-// append puts other's operations behind those of o, so that they have the last word. A route's authority stays.
+// append puts other's operations behind those of o, so that they have the last word. A route's
+// authority stays.
 func (o headerOps) append(other headerOps) headerOps {
 	o.requestAdd = append(o.requestAdd, other.requestAdd...)
 	o.requestRemove = append(o.requestRemove, other.requestRemove...)

@@ -34,8 +34,8 @@ func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
 	return out
 }
 
-// Fallback is the virtual host that takes the Host headers which no other one does: the outbound traffic policy. The name
-// is left empty.
+// Fallback is the virtual host that takes the Host headers which no other one does: the outbound
+// traffic policy. The name is left empty.
 func Fallback(in FallbackInput) *routev3.VirtualHost {
 	r := &routev3.Route{Match: matchAll()}
 	if in.RegistryOnly {
@@ -50,13 +50,15 @@ func Fallback(in FallbackInput) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Domains: []string{"*"}, Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: true}
 }
 
-// Closed is the virtual host of domains whose routes cannot be served: it answers 503. The name is left empty.
+// Closed is the virtual host of domains whose routes cannot be served: it answers 503. The name is
+// left empty.
 func Closed(names *model.List[string]) *routev3.VirtualHost {
 	r := &routev3.Route{Name: closedRoute, Match: matchAll(), Action: brokenAction("Envoy would refuse it")}
 	return &routev3.VirtualHost{Domains: domains(names), Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: true}
 }
 
-// Table is a route table without its virtual hosts. Envoy does not check that clusters exist: they arrive on their own.
+// Table is a route table without its virtual hosts. Envoy does not check that clusters exist: they
+// arrive on their own.
 func Table(in TableInput) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name:                           in.Name,
@@ -77,9 +79,10 @@ func domains(list *model.List[string]) []string {
 // translator makes the routes of one input.
 type translator struct{ in VirtualHostInput }
 
-// routes are those that a request can reach. Of one owner, what stands behind a route that takes everything is left out.
-// Several owners (VirtualServices bound to one Gateway) have all their conditions tried before the first of the routes
-// that take everything, as Istio merges them: else the second owner's routes would be dead.
+// routes are those that a request can reach. Of one owner, what stands behind a route that takes
+// everything is left out. Several owners (VirtualServices bound to one Gateway) have all their
+// conditions tried before the first of the routes that take everything, as Istio merges them: else
+// the second owner's routes would be dead.
 func (t translator) routes() []*routev3.Route {
 	out := make([]*routev3.Route, 0, t.in.Routes.Len()+1)
 	var last *routev3.Route

@@ -38,7 +38,9 @@ func routes(refs ...route.RouteRef) *model.List[route.RouteRef] {
 
 func TestRoutesThatNothingCanReachAreLeftOut(t *testing.T) {
 	vh := route.VirtualHost(route.VirtualHostInput{
-		Routes:  routes(owned("a", "some", prefix("/some")), owned("a", "all", nil), owned("a", "dead", prefix("/dead"))),
+		Routes: routes(
+			owned("a", "some", prefix("/some")), owned("a", "all", nil), owned("a", "dead", prefix("/dead")),
+		),
 		Default: route.Target{Host: "a.test", Port: 80},
 	})
 	require.Equal(t, []string{"some", "all"}, names(vh))
@@ -61,7 +63,11 @@ func TestOwnersOfOneHostHaveAllTheirConditionsTried(t *testing.T) {
 
 func TestDestinationWithoutFactKeepsItsPort(t *testing.T) {
 	ref := owned("a", "x", nil)
-	ref.Route.Destinations = []model.Destination{{Host: "a.test", Port: 81, Weight: 1}, {Host: "b.test", Subset: "v1", Weight: 2}}
+	ref.Route.Destinations = []model.Destination{{Host: "a.test", Port: 81, Weight: 1}, {
+		Host:   "b.test",
+		Subset: "v1",
+		Weight: 2,
+	}}
 	clusters := route.VirtualHost(route.VirtualHostInput{Routes: routes(ref), Port: 80}).
 		GetRoutes()[0].GetRoute().GetWeightedClusters().GetClusters()
 	require.Equal(t, "outbound|81||a.test", clusters[0].GetName())
@@ -83,17 +89,23 @@ func TestFactsAreFoundByHostPortAndSubset(t *testing.T) {
 
 func TestRoutesToUnusableDestinationsAnswer503(t *testing.T) {
 	for name, r := range map[string]model.HTTPRoute{
-		"broken":            {Broken: "no such thing", Destinations: []model.Destination{{Host: "a.test"}}},
-		"nothing":           {},
-		"no weight":         {Destinations: []model.Destination{{Host: "a.test"}, {Host: "b.test"}}},
-		"redirect code":     {Redirect: &model.Redirect{Code: 305}},
-		"direct status":     {Direct: &model.DirectResponse{Status: 42}},
-		"direct body":       {Direct: &model.DirectResponse{Status: 200, Body: make([]byte, 1<<20+1)}},
-		"fault status":      {Destinations: []model.Destination{{Host: "a.test"}}, Fault: &model.Fault{AbortHTTP: 999, AbortPercent: 1}},
+		"broken":        {Broken: "no such thing", Destinations: []model.Destination{{Host: "a.test"}}},
+		"nothing":       {},
+		"no weight":     {Destinations: []model.Destination{{Host: "a.test"}, {Host: "b.test"}}},
+		"redirect code": {Redirect: &model.Redirect{Code: 305}},
+		"direct status": {Direct: &model.DirectResponse{Status: 42}},
+		"direct body":   {Direct: &model.DirectResponse{Status: 200, Body: make([]byte, 1<<20+1)}},
+		"fault status": {Destinations: []model.Destination{{Host: "a.test"}}, Fault: &model.Fault{
+			AbortHTTP:    999,
+			AbortPercent: 1,
+		}},
 		"a very long story": {Broken: string(make([]byte, 5000)) + "é"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := route.VirtualHost(route.VirtualHostInput{Routes: routes(route.RouteRef{Route: &r, Match: prefix("/x")})}).GetRoutes()[0]
+			out := route.VirtualHost(route.VirtualHostInput{Routes: routes(route.RouteRef{
+				Route: &r,
+				Match: prefix("/x"),
+			})}).GetRoutes()[0]
 			require.Equal(t, "/x", out.GetMatch().GetPrefix())
 			require.Equal(t, uint32(503), out.GetDirectResponse().GetStatus())
 			body := out.GetDirectResponse().GetBody().GetInlineString()
@@ -125,12 +137,21 @@ func TestTableIsNotValidatedAgainstClusters(t *testing.T) {
 
 func TestHostOfADestinationIsARewrite(t *testing.T) {
 	set := func(name, value string) *model.HeaderOps {
-		return &model.HeaderOps{Request: model.HeaderOp{Set: []model.Header{{Name: name, Value: value}, {Name: "x-a", Value: "1"}}, Remove: []string{"host", "x-b"}}}
+		return &model.HeaderOps{Request: model.HeaderOp{Set: []model.Header{{
+			Name:  name,
+			Value: value,
+		}, {Name: "x-a", Value: "1"}}, Remove: []string{"host", "x-b"}}}
 	}
 	translate := func(r *model.HTTPRoute) *routev3.Route {
-		return route.VirtualHost(route.VirtualHostInput{Routes: routes(route.RouteRef{Route: r}), Port: 80}).GetRoutes()[0]
+		return route.VirtualHost(route.VirtualHostInput{
+			Routes: routes(route.RouteRef{Route: r}),
+			Port:   80,
+		}).GetRoutes()[0]
 	}
-	one := translate(&model.HTTPRoute{Destinations: []model.Destination{{Host: "a.test", Headers: set("Host", "one.test")}}})
+	one := translate(&model.HTTPRoute{Destinations: []model.Destination{{
+		Host:    "a.test",
+		Headers: set("Host", "one.test"),
+	}}})
 	require.Equal(t, "one.test", one.GetRoute().GetHostRewriteLiteral())
 	require.Len(t, one.GetRequestHeadersToAdd(), 1, "Envoy refuses Host among them")
 	require.Equal(t, []string{"x-b"}, one.GetRequestHeadersToRemove())

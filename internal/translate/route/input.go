@@ -11,26 +11,29 @@ import (
 type VirtualHostInput struct {
 	// Domains are the Host headers that the virtual host takes, in order.
 	Domains *model.List[string]
-	// Routes are tried in order, those of one owner in a row. What only a class of proxies decides (source labels, gateways,
-	// ports) was decided before.
+	// Routes are tried in order, those of one owner in a row. What only a class of proxies decides
+	// (source labels, gateways, ports) was decided before.
 	Routes *model.List[RouteRef]
-	// Default is where requests go that no route matched; the zero value sends nothing anywhere (404).
+	// Default is where requests go that no route matched; the zero value sends nothing anywhere
+	// (404).
 	Default Target
-	// Facts are what routes need to know of the destinations and mirrors that they name, and of Default under its port;
-	// sorted by host, port and subset (CompareFacts).
+	// Facts are what routes need to know of the destinations and mirrors that they name, and of
+	// Default under its port; sorted by host, port and subset (CompareFacts).
 	Facts *model.List[DestinationFact]
 	// Retries is the mesh's default policy, canonical.
 	Retries *model.Retries
-	// Port is the service's or the Gateway server's port that was called: of redirects that keep the port, of trace
-	// operations, and of destinations that no fact resolves.
+	// Port is the service's or the Gateway server's port that was called: of redirects that keep
+	// the port, of trace operations, and of destinations that no fact resolves.
 	Port uint16
 	// RequireTLS answers all requests with a redirect to https (a Gateway server's httpsRedirect).
 	RequireTLS bool
 }
 
-// RouteRef is one route with one of its matches, nil for a route without conditions: what becomes one Envoy route.
+// RouteRef is one route with one of its matches, nil for a route without conditions: what becomes
+// one Envoy route.
 type RouteRef struct {
-	// Owner is the VirtualService, for the route's metadata, which tools show, and its trace operation.
+	// Owner is the VirtualService, for the route's metadata, which tools show, and its trace
+	// operation.
 	Owner source.Key
 	Route *model.HTTPRoute
 	Match *model.HTTPMatch
@@ -64,12 +67,15 @@ type FallbackInput struct {
 // TableInput is a RouteConfiguration without its virtual hosts.
 type TableInput struct {
 	Name string
-	// AnyPort takes a Host header whatever port it names, so that domains are without ports: in tables that belong to one
-	// port. In others ("http_proxy") domains name their ports.
+	// AnyPort takes a Host header whatever port it names, so that domains are without ports: in
+	// tables that belong to one port. In others ("http_proxy") domains name their ports.
 	AnyPort bool
 }
 
 // CompareFacts is the order of VirtualHostInput.Facts: what a destination is looked up by.
 func CompareFacts(a, b DestinationFact) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset), cmp.Compare(a.PortName, b.PortName))
+	return cmp.Or(
+		cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset),
+		cmp.Compare(a.PortName, b.PortName),
+	)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
-// TestInputsAreMemoKeys guards the rule that makes memoising right by construction: an input is comparable and reaches
-// nothing but values, canonical model types and interned lists.
+// TestInputsAreMemoKeys guards the rule that makes memoising right by construction: an input is
+// comparable and reaches nothing but values, canonical model types and interned lists.
 func TestInputsAreMemoKeys(t *testing.T) {
 	for _, in := range []any{route.VirtualHostInput{}, route.FallbackInput{}, route.TableInput{}} {
 		typ := reflect.TypeOf(in)
@@ -26,8 +26,8 @@ type walker struct {
 	seen map[reflect.Type]bool
 }
 
-// walk checks a type; inside tells that it stands behind a pointer to a model type, where slices are allowed: what the
-// pointer leads to is canonical as a whole.
+// walk checks a type; inside tells that it stands behind a pointer to a model type, where slices
+// are allowed: what the pointer leads to is canonical as a whole.
 func (w walker) walk(typ reflect.Type, path string, inside bool) {
 	if w.seen[typ] {
 		return
@@ -43,7 +43,10 @@ func (w walker) walk(typ reflect.Type, path string, inside bool) {
 	case reflect.Pointer:
 		elem := typ.Elem()
 		if !inside {
-			require.Equal(w.t, modelPackage, elem.PkgPath(), "%s points to a %s, which is neither a model type nor a list", path, elem)
+			require.Equal(
+				w.t, modelPackage, elem.PkgPath(), "%s points to a %s, which is neither a model type nor a list", path,
+				elem,
+			)
 		}
 		if strings.HasPrefix(elem.Name(), "List[") {
 			items, _ := elem.FieldByName("items")

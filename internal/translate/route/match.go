@@ -84,8 +84,8 @@ func headerMatch(name string, m model.StringMatch) *routev3.HeaderMatcher {
 	return out
 }
 
-// withoutHeader holds for a request without the header, too: left alone, Envoy lets a condition on a header that is
-// missing fail even where it is inverted.
+// withoutHeader holds for a request without the header, too: left alone, Envoy lets a condition on
+// a header that is missing fail even where it is inverted.
 func withoutHeader(h model.HeaderMatch) *routev3.HeaderMatcher {
 	out := headerMatch(h.Name, h.Match)
 	out.InvertMatch = true
@@ -109,7 +109,8 @@ func matchesAny(m model.StringMatch) bool {
 	return m.Kind == model.Present || m.Kind == model.Prefix && m.Value == ""
 }
 
-// stringMatch translates a condition on one string. Envoy takes neither an empty prefix nor an empty expression.
+// stringMatch translates a condition on one string. Envoy takes neither an empty prefix nor an
+// empty expression.
 func stringMatch(m model.StringMatch) *matcherv3.StringMatcher {
 	switch {
 	case matchesAny(m):

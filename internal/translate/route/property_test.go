@@ -15,7 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
-// TestEqualInputsHaveEqualBytes draws an input twice from the same choices, so that no pointer is shared, and encodes both.
+// TestEqualInputsHaveEqualBytes draws an input twice from the same choices, so that no pointer is
+// shared, and encodes both.
 func TestEqualInputsHaveEqualBytes(t *testing.T) {
 	gen := rapid.Custom(drawInput)
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,7 +66,12 @@ func drawInput(t *rapid.T) route.VirtualHostInput {
 	facts := make([]route.DestinationFact, 0, 4)
 	for _, host := range []model.Host{"a.test", "b.test"} {
 		for _, subset := range []string{"", "v1"} {
-			facts = append(facts, route.DestinationFact{Host: host, Subset: subset, Resolved: 8080, Hash: optional(drawHash).Draw(t, "hash")})
+			facts = append(facts, route.DestinationFact{
+				Host:     host,
+				Subset:   subset,
+				Resolved: 8080,
+				Hash:     optional(drawHash).Draw(t, "hash"),
+			})
 		}
 	}
 	in := route.VirtualHostInput{
@@ -82,7 +88,11 @@ func drawInput(t *rapid.T) route.VirtualHostInput {
 }
 
 func drawRef(t *rapid.T) route.RouteRef {
-	owner := source.Key{Kind: kinds.VirtualService, Namespace: "default", Name: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "owner")}
+	owner := source.Key{
+		Kind:      kinds.VirtualService,
+		Namespace: "default",
+		Name:      rapid.SampledFrom([]string{"x", "y"}).Draw(t, "owner"),
+	}
 	return route.RouteRef{Owner: owner, Route: drawRoute(t), Match: optional(drawMatch).Draw(t, "match")}
 }
 
@@ -91,7 +101,11 @@ func drawRoute(t *rapid.T) *model.HTTPRoute {
 		Name:    word.Draw(t, "name"),
 		Timeout: time.Duration(rapid.IntRange(0, 9).Draw(t, "timeout")) * time.Second,
 		Rewrite: optional(func(t *rapid.T) model.Rewrite {
-			return model.Rewrite{URI: path.Draw(t, "uri"), Authority: word.Draw(t, "authority"), Regex: word.Draw(t, "regex")}
+			return model.Rewrite{
+				URI:       path.Draw(t, "uri"),
+				Authority: word.Draw(t, "authority"),
+				Regex:     word.Draw(t, "regex"),
+			}
 		}).Draw(t, "rewrite"),
 		Retries: optional(drawRetries).Draw(t, "retries"),
 		Fault:   optional(drawFault).Draw(t, "fault"),
@@ -102,13 +116,23 @@ func drawRoute(t *rapid.T) *model.HTTPRoute {
 	case 0:
 		r.Broken = "because"
 	case 1:
-		r.Redirect = &model.Redirect{URI: path.Draw(t, "to"), Code: rapid.Uint32Range(299, 310).Draw(t, "code"), PortFromRequest: rapid.Bool().Draw(t, "port")}
+		r.Redirect = &model.Redirect{
+			URI:             path.Draw(t, "to"),
+			Code:            rapid.Uint32Range(299, 310).Draw(t, "code"),
+			PortFromRequest: rapid.Bool().Draw(t, "port"),
+		}
 	case 2:
-		r.Direct = &model.DirectResponse{Status: rapid.Uint32Range(190, 610).Draw(t, "status"), Body: []byte(word.Draw(t, "body"))}
+		r.Direct = &model.DirectResponse{
+			Status: rapid.Uint32Range(190, 610).Draw(t, "status"),
+			Body:   []byte(word.Draw(t, "body")),
+		}
 	default:
 		r.Destinations = rapid.SliceOfN(rapid.Custom(drawDestination), 0, 4).Draw(t, "destinations")
 		for _, d := range rapid.SliceOfN(rapid.Custom(drawDestination), 0, 2).Draw(t, "mirrors") {
-			r.Mirrors = append(r.Mirrors, model.Mirror{Destination: d, Percent: rapid.Uint32Range(0, 1_000_000).Draw(t, "share")})
+			r.Mirrors = append(r.Mirrors, model.Mirror{
+				Destination: d,
+				Percent:     rapid.Uint32Range(0, 1_000_000).Draw(t, "share"),
+			})
 		}
 	}
 	return r

@@ -15,8 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// route makes one Envoy route. Whatever a route does, its conditions hold: a route that cannot be in force answers 503, so
-// that its requests do not become the next one's.
+// route makes one Envoy route. Whatever a route does, its conditions hold: a route that cannot be
+// in force answers 503, so that its requests do not become the next one's.
 func (t translator) route(ref RouteRef) *routev3.Route {
 	in := ref.Route
 	out := &routev3.Route{Name: routeName(ref), Match: routeMatch(ref.Match), Metadata: metadata(ref.Owner)}
@@ -61,7 +61,9 @@ func unusable(in *model.HTTPRoute) string {
 			return fmt.Sprintf("direct response status %d is not between 200 and 599", in.Direct.Status)
 		}
 		if len(in.Direct.Body) > maxDirectResponseBody {
-			return fmt.Sprintf("direct response body has %d bytes, more than %d", len(in.Direct.Body), maxDirectResponseBody)
+			return fmt.Sprintf(
+				"direct response body has %d bytes, more than %d", len(in.Direct.Body), maxDirectResponseBody,
+			)
 		}
 	case len(weighted(in.Destinations)) == 0:
 		return "no destination has a weight"
@@ -72,7 +74,8 @@ func unusable(in *model.HTTPRoute) string {
 // isStatus tells what Envoy takes for the status of an answer.
 func isStatus(code uint32) bool { return code >= 200 && code <= 599 }
 
-// weighted are the destinations that get requests: a single one whatever its weight, else those whose weight is not 0.
+// weighted are the destinations that get requests: a single one whatever its weight, else those
+// whose weight is not 0.
 func weighted(all []model.Destination) []model.Destination {
 	if len(all) <= 1 {
 		return all
@@ -86,8 +89,9 @@ func weighted(all []model.Destination) []model.Destination {
 	return out
 }
 
-// fact is what the input knows of a destination. One that it does not know keeps its port, else gets the one that was
-// called; one whose port's name nothing has keeps port 0. Envoy answers 503 for a cluster that does not exist.
+// fact is what the input knows of a destination. One that it does not know keeps its port, else
+// gets the one that was called; one whose port's name nothing has keeps port 0. Envoy answers 503
+// for a cluster that does not exist.
 func (t translator) fact(d model.Destination) DestinationFact {
 	want := DestinationFact{Host: d.Host, Port: d.Port, Subset: d.Subset, PortName: d.PortName}
 	facts := t.in.Facts
@@ -127,7 +131,9 @@ func metadata(owner source.Key) *corev3.Metadata {
 	if owner == (source.Key{}) {
 		return nil
 	}
-	path := strings.Join([]string{"/apis", kinds.NetworkingGroup, "v1/namespaces", owner.Namespace, "virtual-service", owner.Name}, "/")
+	path := strings.Join([]string{
+		"/apis", kinds.NetworkingGroup, "v1/namespaces", owner.Namespace, "virtual-service", owner.Name,
+	}, "/")
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
 		"istio": {Fields: map[string]*structpb.Value{"config": structpb.NewStringValue(path)}},
 	}}

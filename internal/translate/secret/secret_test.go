@@ -29,14 +29,22 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 }
 
 func TestSecretsHoldTheirCertificatesAndKeys(t *testing.T) {
-	c := secret.Certificate(secret.CertificateInput{Name: "kubernetes://a", Pair: model.KeyPair{Chain: model.NewSensitive("chain"), Key: model.NewSensitive("key")}})
+	c := secret.Certificate(secret.CertificateInput{Name: "kubernetes://a", Pair: model.KeyPair{
+		Chain: model.NewSensitive("chain"),
+		Key:   model.NewSensitive("key"),
+	}})
 	require.Equal(t, "kubernetes://a", c.GetName())
 	require.Equal(t, "chain", string(c.GetTlsCertificate().GetCertificateChain().GetInlineBytes()))
 	require.Equal(t, "key", string(c.GetTlsCertificate().GetPrivateKey().GetInlineBytes()))
 
-	a := secret.Authorities(secret.AuthoritiesInput{Name: "kubernetes://a-cacert", Authorities: model.Authorities{Certificates: model.NewSensitive("ca")}})
+	a := secret.Authorities(secret.AuthoritiesInput{Name: "kubernetes://a-cacert", Authorities: model.Authorities{
+		Certificates: model.NewSensitive("ca"),
+	}})
 	require.Equal(t, "ca", string(a.GetValidationContext().GetTrustedCa().GetInlineBytes()))
 	require.Nil(t, a.GetValidationContext().GetCrl())
-	a = secret.Authorities(secret.AuthoritiesInput{Authorities: model.Authorities{Certificates: model.NewSensitive("ca"), Revoked: model.NewSensitive("crl")}})
+	a = secret.Authorities(secret.AuthoritiesInput{Authorities: model.Authorities{
+		Certificates: model.NewSensitive("ca"),
+		Revoked:      model.NewSensitive("crl"),
+	}})
 	require.Equal(t, "crl", string(a.GetValidationContext().GetCrl().GetInlineBytes()))
 }

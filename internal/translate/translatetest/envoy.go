@@ -24,7 +24,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
-// overADS is the rest of a bootstrap whose resources name the ADS stream, or an agent of Istio; nobody listens there.
+// overADS is the rest of a bootstrap whose resources name the ADS stream, or an agent of Istio;
+// nobody listens there.
 const overADS = `{
   "node": {"id": "sidecar~127.0.0.2~validate.default~default.svc.cluster.local", "cluster": "validate"},
   "dynamicResources": {"adsConfig": {"apiType": "DELTA_GRPC", "transportApiVersion": "V3",
@@ -34,8 +35,9 @@ const overADS = `{
     {"name": "sds-grpc", "type": "STATIC", "loadAssignment": {"clusterName": "sds-grpc",
     "endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"pipe": {"path": "./nobody"}}}}]}]}}]}}`
 
-// RequireValid has a real Envoy judge the static resources. The binary is that of the variable LATEEN_ENVOY, or .tools/envoy
-// of the checkout. Without one the test is skipped, unless LATEEN_ENVOY_REQUIRED is set.
+// RequireValid has a real Envoy judge the static resources. The binary is that of the variable
+// LATEEN_ENVOY, or .tools/envoy of the checkout. Without one the test is skipped, unless
+// LATEEN_ENVOY_REQUIRED is set.
 func RequireValid(t *testing.T, resources *bootstrapv3.Bootstrap_StaticResources) {
 	t.Helper()
 	binary := realenvoy.Binary(t)
@@ -50,8 +52,9 @@ func RequireValid(t *testing.T, resources *bootstrapv3.Bootstrap_StaticResources
 	require.NoError(t, err, string(out))
 }
 
-// Runnable makes of a golden output's text what an Envoy here can load: the placeholders are addresses, and certificates
-// are files that exist. Golden cases keep theirs in /etc/certs, and the system's authorities at their usual place.
+// Runnable makes of a golden output's text what an Envoy here can load: the placeholders are
+// addresses, and certificates are files that exist. Golden cases keep theirs in /etc/certs, and the
+// system's authorities at their usual place.
 func Runnable(t *testing.T) func(text string) string {
 	t.Helper()
 	dir := certificates(t)

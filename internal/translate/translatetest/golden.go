@@ -19,8 +19,9 @@ const (
 	outputs = ".out.yaml"
 )
 
-// Golden translates each testdata/<case>.in.yaml and compares the message with testdata/<case>.out.yaml. A case is added
-// by adding its input and running the tests with -update, which writes the output.
+// Golden translates each testdata/<case>.in.yaml and compares the message with
+// testdata/<case>.out.yaml. A case is added by adding its input and running the tests with -update,
+// which writes the output.
 func Golden(t *testing.T, translate func(t *testing.T, in []byte) proto.Message) {
 	t.Helper()
 	golden.Cases(t, inputs, outputs, func(t *testing.T, path string) string {

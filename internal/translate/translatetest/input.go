@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireInput guards the rule that makes memoising by input right by construction: the struct is comparable, and it
-// reaches nothing but values, canonical immutable structs and interned lists. What could change behind the memo's back or
-// reach everything (a map, a function, an interface, a channel, a lock) is refused, wherever it hides.
+// RequireInput guards the rule that makes memoising by input right by construction: the struct is
+// comparable, and it reaches nothing but values, canonical immutable structs and interned lists.
+// What could change behind the memo's back or reach everything (a map, a function, an interface, a
+// channel, a lock) is refused, wherever it hides.
 func RequireInput(t *testing.T, in any) {
 	t.Helper()
 	require.Empty(t, faults(reflect.TypeOf(in)))
@@ -34,8 +35,8 @@ type walker struct {
 
 func (w *walker) fault(at, what string) { w.found = append(w.found, at+" "+what) }
 
-// walk checks a type. Slices are allowed only behind a pointer, where what they hold is immutable by the contract of
-// model.Pool and model.List.
+// walk checks a type. Slices are allowed only behind a pointer, where what they hold is immutable
+// by the contract of model.Pool and model.List.
 func (w *walker) walk(typ reflect.Type, at string, canonical bool) {
 	switch kind := typ.Kind(); kind {
 	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

@@ -13,11 +13,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// A class that begins as its kin has what compiling from nothing gives it, where the two see a DestinationRule otherwise. Random
-// lives hardly ever bring these.
-func TestKinThatSeeARuleOtherwise(t *testing.T) {
+// A class that starts from a base has what compiling from nothing gives it, where the two see
+// different DestinationRules. Random lives hardly ever bring this.
+func TestClassFromBaseSeesItsOwnRules(t *testing.T) {
 	proxy := func(namespace, app string) scope.Proxy {
-		p := kinIn(namespace)
+		p := sidecarIn(namespace)
 		p.Labels = model.LabelsOf(map[string]string{"app": app})
 		return p
 	}
@@ -26,8 +26,16 @@ func TestKinThatSeeARuleOtherwise(t *testing.T) {
 		rule        func(*model.DestinationRule)
 		first, then scope.Proxy
 	}{
-		"exported to the first":    {func(r *model.DestinationRule) { r.ExportTo = model.Exports{Namespaces: []string{"a"}} }, a, b},
-		"exported to the next":     {func(r *model.DestinationRule) { r.ExportTo = model.Exports{Namespaces: []string{"b"}} }, a, b},
+		"exported to the first": {func(r *model.DestinationRule) {
+			r.ExportTo = model.Exports{
+				Namespaces: []string{"a"},
+			}
+		}, a, b},
+		"exported to the next": {func(r *model.DestinationRule) {
+			r.ExportTo = model.Exports{
+				Namespaces: []string{"b"},
+			}
+		}, a, b},
 		"of the first's namespace": {func(r *model.DestinationRule) { r.Namespace = "a" }, a, b},
 		"of the next's namespace":  {func(r *model.DestinationRule) { r.Namespace = "b" }, a, b},
 		"for the first workload of a namespace": {
@@ -42,51 +50,58 @@ func TestKinThatSeeARuleOtherwise(t *testing.T) {
 			r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere}
 			r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: 7 * time.Second}}
 			c.rule(r)
-			requireKinDiffer(t, []model.Object{s, r}, c.first, c.then)
+			requireClassesDiffer(t, []model.Object{s, r}, c.first, c.then)
 		})
 	}
 }
 
-// A class that begins as its kin has what compiling from nothing gives it, where one of the two alone sees a VirtualService.
-func TestKinThatSeeARouteOtherwise(t *testing.T) {
-	a, b := kinIn("a"), kinIn("b")
+// A class that starts from a base has what compiling from nothing gives it, where only one of the
+// two sees a VirtualService.
+func TestClassFromBaseSeesItsOwnRoutes(t *testing.T) {
+	a, b := sidecarIn("a"), sidecarIn("b")
 	for name, exports := range map[string]model.Exports{
 		"exported to the first": {Namespaces: []string{"a"}},
 		"exported to the next":  {Namespaces: []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
-			v := &model.VirtualService{Meta: aloneMeta(kinds.VirtualService, "v"), ExportTo: exports, Hosts: []model.Host{s.Host}, Gateways: []string{model.Mesh}}
+			v := &model.VirtualService{
+				Meta:     aloneMeta(kinds.VirtualService, "v"),
+				ExportTo: exports,
+				Hosts:    []model.Host{s.Host},
+				Gateways: []string{model.Mesh},
+			}
 			v.HTTP = []*model.HTTPRoute{{Redirect: &model.Redirect{Authority: "b.com"}}}
-			requireKinDiffer(t, []model.Object{s, v}, a, b)
+			requireClassesDiffer(t, []model.Object{s, v}, a, b)
 		})
 	}
 }
 
-// Pods of a StatefulSet differ in the labels that follow from their names alone. Where a selector means one of them, each has a class
-// of its own.
-func TestPodsOfAStatefulSetThatAreMeantByName(t *testing.T) {
+// Pods of a StatefulSet differ only in the labels that follow from their names. Where a selector
+// selects one of them, each has a class of its own.
+func TestPodsSelectedByNameHaveTheirOwnClass(t *testing.T) {
 	s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
 	objects := []model.Object{s}
 	var pods []scope.Proxy
 	for i, name := range []string{"db-0", "db-1"} {
-		pod := kinIn("default")
+		pod := sidecarIn("default")
 		pod.Labels = model.LabelsOf(map[string]string{"app": "db", model.PodNameLabel: name})
 		r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, name), Host: s.Host, ExportTo: everywhere}
 		r.Selector = model.LabelsOf(map[string]string{model.PodNameLabel: name})
 		r.Policy = &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: time.Duration(i+1) * time.Second}}
 		objects, pods = append(objects, r), append(pods, pod)
 	}
-	requireKinDiffer(t, objects, pods[0], pods[1])
-	requireKinDiffer(t, objects, pods[1], pods[0])
+	requireClassesDiffer(t, objects, pods[0], pods[1])
+	requireClassesDiffer(t, objects, pods[1], pods[0])
 }
 
-func kinIn(namespace string) scope.Proxy {
+func sidecarIn(namespace string) scope.Proxy {
 	return scope.Proxy{Namespace: namespace, Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
 }
 
-// requireKinDiffer wants the second proxy to have what it has when it is the only one, and this to be another thing than the first one has.
-func requireKinDiffer(t *testing.T, objects []model.Object, first, then scope.Proxy) {
+// requireClassesDiffer requires that the second proxy has what it has when it is the only one, and
+// that this differs from what the first one has.
+func requireClassesDiffer(t *testing.T, objects []model.Object, first, then scope.Proxy) {
 	t.Helper()
 	w := state.NewWriter()
 	w.Apply(updatesOf(objects))
@@ -97,21 +112,28 @@ func requireKinDiffer(t *testing.T, objects []model.Object, first, then scope.Pr
 	require.Equal(t, dump(placeIn(t, w.Snapshot(), then).state), dump(next))
 }
 
-// Proxies that differ in one thing that they ask for alone are two classes, whoever comes first. Random lives hardly ever bring both.
-func TestProxiesThatAskForOtherThings(t *testing.T) {
-	gateway := scope.Proxy{Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels, Settings: scope.Settings{HTTPProxyPort: 15080}}
+// Proxies that differ in one setting are two classes, whoever comes first. Random lives hardly ever
+// bring both.
+func TestProxiesWithOtherSettingsAreOtherClasses(t *testing.T) {
+	gateway := scope.Proxy{
+		Type:      scope.Router,
+		Namespace: "default",
+		Name:      "gw",
+		Labels:    gatewayLabels,
+		Settings:  scope.Settings{HTTPProxyPort: 15080},
+	}
 	sidecar, all := gateway, gateway
 	sidecar.Type = scope.Sidecar
 	all.Settings.AllClusters = true
 	g, _ := aloneGateway(80, model.HTTP)
 	objects := []model.Object{g, aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})}
 	for _, order := range [][2]scope.Proxy{{gateway, all}, {all, gateway}, {gateway, sidecar}, {sidecar, gateway}} {
-		requireKinDiffer(t, objects, order[0], order[1])
+		requireClassesDiffer(t, objects, order[0], order[1])
 	}
 }
 
-// What is wrong is the same whichever class comes first, in whatever namespace.
-func TestKinOfAnotherNamespaceHaveTheSameProblems(t *testing.T) {
+// The problems are the same whichever class comes first, in whatever namespace.
+func TestClassFromBaseHasTheSameProblems(t *testing.T) {
 	s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
 	for name, tls := range map[string]*model.ClientTLS{
 		"without an agent":   {Mode: model.IstioMutual},
@@ -119,7 +141,10 @@ func TestKinOfAnotherNamespaceHaveTheSameProblems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &model.DestinationRule{
-				Meta: aloneMeta(kinds.DestinationRule, "r"), Host: s.Host, ExportTo: everywhere, Policy: &model.TrafficPolicy{TLS: tls},
+				Meta:     aloneMeta(kinds.DestinationRule, "r"),
+				Host:     s.Host,
+				ExportTo: everywhere,
+				Policy:   &model.TrafficPolicy{TLS: tls},
 			}
 			w := state.NewWriter()
 			w.Apply(updatesOf([]model.Object{s, r}))
@@ -127,8 +152,8 @@ func TestKinOfAnotherNamespaceHaveTheSameProblems(t *testing.T) {
 			forth, back := placeIn(t, w.Snapshot(), a), placeIn(t, w.Snapshot(), b)
 			forth.comp.Join(Facts{Proxy: b}, func(*Member, Placement) {})
 			back.comp.Join(Facts{Proxy: a}, func(*Member, Placement) {})
-			require.NotEmpty(t, forth.comp.conflicts())
-			require.Equal(t, forth.comp.conflicts(), back.comp.conflicts())
+			require.NotEmpty(t, forth.comp.problems())
+			require.Equal(t, forth.comp.problems(), back.comp.problems())
 		})
 	}
 }

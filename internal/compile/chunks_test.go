@@ -25,20 +25,25 @@ func meshWithoutProxies(n int) *meshOf {
 }
 
 func proxyIn(namespace string) Facts {
-	return Facts{Address: "127.0.0.2", Proxy: scope.Proxy{Namespace: namespace, Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}}
+	return Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
+		Namespace: namespace,
+		Name:      "p",
+		Settings:  scope.Settings{HTTPProxyPort: 15080},
+	}}
 }
 
-// The first class of its kind is compiled by slices, and a generation that comes meanwhile waits for one of them alone.
-func TestGenerationsComeWhileAClassGrows(t *testing.T) {
+// The first class of its kind is compiled in chunks, and a generation that comes meanwhile waits
+// for one chunk only.
+func TestGenerationsRunBetweenChunks(t *testing.T) {
 	const services, slice = 200, 10
 	m := meshWithoutProxies(services)
-	m.compiler.slice = slice
+	m.compiler.chunkSize = slice
 	first := &Member{facts: proxyIn("ns1")}
 	var placed Placement
 	enter := func(_ *Member, p Placement) { placed = p }
 	generations := 0
-	for !m.compiler.enter(first, enter) {
-		work := m.workOf(func() { m.compiler.growFor(first) })
+	for !m.compiler.tryJoin(first, enter) {
+		work := m.workOf(func() { m.compiler.buildFor(first) })
 		require.LessOrEqual(t, work.Units, uint64(slice))
 		switch i := generations; i % 4 {
 		case 0:
@@ -54,7 +59,7 @@ func TestGenerationsComeWhileAClassGrows(t *testing.T) {
 		generations++
 	}
 	require.GreaterOrEqual(t, generations, services/slice)
-	require.Nil(t, m.compiler.growing)
+	require.Nil(t, m.compiler.building)
 	require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), first.facts.Proxy).state), dump(placed.State))
 	m.apply(endpointOf(services/2, 3))
 	require.Len(t, m.last.Changed, 1, "from here on it is as any class")
@@ -67,17 +72,17 @@ func tcpNumber(i int, port uint16) state.Update {
 	return u
 }
 
-// Ports come, change hands and go while a class grows, be they there when it was sown or not: the listeners are right, and each that
-// lost is reported once.
-func TestPortsChangeHandsWhileAClassGrows(t *testing.T) {
+// Ports appear, change owners and disappear while a class is built, whether they existed when the
+// build began or not. The listeners are right, and each service that lost a port is reported once.
+func TestPortsChangeOwnersBetweenChunks(t *testing.T) {
 	const services = 60
 	m := meshWithoutProxies(services)
 	m.apply(tcpNumber(1, 6000), tcpNumber(2, 6000), tcpNumber(3, 6001), tcpNumber(4, 6001))
-	m.compiler.slice = 2
+	m.compiler.chunkSize = 2
 	first := &Member{facts: proxyIn("ns1")}
 	enter := func(*Member, Placement) {}
 	for i := range 16 {
-		m.compiler.growFor(first)
+		m.compiler.buildFor(first)
 		switch port := uint16(7000 + i/4); i % 4 { // ports that were not there
 		case 0:
 			m.apply(tcpNumber(10+i, port), tcpNumber(11+i, port))
@@ -89,19 +94,20 @@ func TestPortsChangeHandsWhileAClassGrows(t *testing.T) {
 			m.apply(tcpNumber(1+i/4, 6001))
 		}
 	}
-	require.NotNil(t, m.compiler.growing.lacks, "it grows on")
-	for !m.compiler.enter(first, enter) {
-		m.compiler.growFor(first)
+	require.NotNil(t, m.compiler.building.pending, "it grows on")
+	for !m.compiler.tryJoin(first, enter) {
+		m.compiler.buildFor(first)
 	}
 	m.apply(endpointOf(services/2, 3)) // a step, so that conflicts are told
 	fresh := placeIn(t, m.writer.Snapshot(), first.facts.Proxy)
 	require.Equal(t, dump(fresh.state), dump(m.compiler.list[0].state))
-	require.NotEmpty(t, m.compiler.conflicts())
-	require.Equal(t, fresh.comp.conflicts(), m.compiler.conflicts())
+	require.NotEmpty(t, m.compiler.problems())
+	require.Equal(t, fresh.comp.problems(), m.compiler.problems())
 }
 
-// Endpoints that are not the same at all places change while a class grows that no proxy is of yet, and so none at a place.
-func TestVariedEndpointsChangeWhileAClassGrows(t *testing.T) {
+// Endpoints that differ between places change while a class is built, which has no proxy yet and so
+// no place.
+func TestVariedEndpointsChangeBetweenChunks(t *testing.T) {
 	const services = 20
 	for _, swept := range []bool{false, true} {
 		m := meshWithoutProxies(services)
@@ -111,12 +117,12 @@ func TestVariedEndpointsChangeWhileAClassGrows(t *testing.T) {
 		for n := range zones {
 			m.apply(nodeAt(n, zone(n)))
 		}
-		m.compiler.slice = 3
+		m.compiler.chunkSize = 3
 		first := &Member{facts: proxyIn("ns1")}
 		first.facts.Proxy.Place = &scope.Place{Locality: zone(1)}
 		var placed Placement
-		for !m.compiler.enter(first, func(_ *Member, p Placement) { placed = p }) {
-			m.compiler.growFor(first)
+		for !m.compiler.tryJoin(first, func(_ *Member, p Placement) { placed = p }) {
+			m.compiler.buildFor(first)
 			if swept {
 				m.compiler.forgetUnused()
 			}
@@ -130,23 +136,24 @@ func TestVariedEndpointsChangeWhileAClassGrows(t *testing.T) {
 	}
 }
 
-// A class whose proxy goes elsewhere before it has grown is forgotten.
-func TestAClassWithoutAProxyStopsGrowing(t *testing.T) {
+// A class whose proxy gets another class before the build ends is forgotten.
+func TestBuildWithoutItsProxyIsAbandoned(t *testing.T) {
 	m := meshWithoutProxies(20)
-	m.compiler.slice = 1
+	m.compiler.chunkSize = 1
 	gone, other := &Member{facts: proxyIn("ns1")}, proxyIn("ns2")
-	m.compiler.growFor(gone)
-	m.compiler.growFor(gone)
+	m.compiler.buildFor(gone)
+	m.compiler.buildFor(gone)
 	m.compiler.Join(other, func(*Member, Placement) {})
-	require.Nil(t, m.compiler.growing)
+	require.Nil(t, m.compiler.building)
 	require.Equal(t, 1, m.compiler.Stats().Classes)
 }
 
-// Proxies of several kinds that come at once, while the mesh goes on, all have what they should.
-func TestProxiesOfNewClassesComeAtOnce(t *testing.T) {
+// Proxies of several new classes join at the same time while generations run. Each has what it
+// should.
+func TestProxiesOfNewClassesJoinAtOnce(t *testing.T) {
 	const services, kinds, each = 100, 3, 4
 	m := meshWithoutProxies(services)
-	m.compiler.slice = 3
+	m.compiler.chunkSize = 3
 	var mu sync.Mutex
 	at := map[resource.ClassID]resource.State{}
 	classes := map[resource.ClassID]Facts{}

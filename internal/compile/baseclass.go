@@ -1,0 +1,142 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// Most new classes resemble a compiled one: another workload of a namespace, or workloads of
+// another namespace. Such a class starts as a copy of that one, its base class, and takes a step to
+// what it sees itself. That costs what the two see differently, however much both see. When a
+// change touches everything, one class is recompiled and the others start from it.
+
+// baseFor returns the class that a new one can start from; nil if there is none. It prefers a class
+// of the same namespace. A class of another namespace will do if neither has a Sidecar that limits
+// what it sees.
+func baseFor(classes []*class, key *scope.Class, s *scope.Scope) (base *class) {
+	if key.Type != scope.Sidecar {
+		return nil
+	}
+	for _, other := range classes {
+		switch {
+		case other.key.Type != key.Type || other.key.Settings != key.Settings ||
+			other.scope.RegistryOnly() != s.RegistryOnly():
+		case other.key.Namespace != key.Namespace:
+			if base == nil && seesAll(s) && seesAll(&other.scope) {
+				base = other
+			}
+		case other.scope.Sidecar() == s.Sidecar():
+			return other
+		}
+	}
+	return base
+}
+
+func seesAll(s *scope.Scope) bool {
+	_, all := s.Egress()
+	return all
+}
+
+// startFrom makes the class a copy of its base, and takes the copy to what the class sees itself.
+func (c *class) startFrom(builder unitBuilder, base *class, snap *state.Snapshot, s *scope.Scope) {
+	c.scope, c.placeLabels = base.scope, base.placeLabels
+	c.state = base.state.Fork()
+	c.tables, c.owners = maps.Clone(base.tables), maps.Clone(base.owners)
+	c.varied, c.labelUses = maps.Clone(base.varied), maps.Clone(base.labelUses)
+	c.problems = map[unit][]*source.Tallied{}
+	for u, list := range base.problems {
+		for _, x := range list {
+			builder.problems.Retain(x)
+		}
+		c.problems[u] = slices.Clone(list)
+	}
+	m, _ := difference(snap, &base.key, &c.key).forClass(&base.scope, s)
+	c.stepTo(builder, m, s, nil)
+}
+
+// difference is the impact of taking one class of sidecars for another in one snapshot. forClass
+// adds what their Sidecars let in.
+func difference(snap *state.Snapshot, a, b *scope.Class) *impact {
+	m := impactOf(&state.Delta{From: snap, To: snap}, nil)
+	m.own = true
+	if a.Namespace == b.Namespace && a.Selectors == b.Selectors {
+		return m
+	}
+	differs := func(e model.Exports, owner string) bool {
+		return e.Visible(owner, a.Namespace) != e.Visible(owner, b.Namespace)
+	}
+	for _, n := range slices.Compact([]string{a.Namespace, b.Namespace}) {
+		if a.Namespace != b.Namespace {
+			m.addShortNames(n)
+		}
+		m.addExported(n, differs)
+		for r := range snap.DestinationRulesIn(n) {
+			m.addRule(r)
+		}
+	}
+	for vs := range snap.VirtualServicesBySource() {
+		m.addRoutesAndDestinations(vs)
+	}
+	m.addSecretsOf(b.Namespace)
+	return m
+}
+
+// addShortNames adds the hosts that have a short name in a namespace, and in no other.
+func (m *impact) addShortNames(namespace string) {
+	snap := m.delta.To
+	short := model.Host("*." + namespace + ".svc." + snap.Mesh.Domain)
+	for h := range snap.HostsUnder(short) {
+		m.hosts[h] = true
+	}
+	for vs := range snap.VirtualServicesUnder(short) {
+		for _, h := range vs.Hosts {
+			if short.Covers(h) {
+				m.hosts[h] = true // whether a service exists or not
+			}
+		}
+	}
+}
+
+// addExported adds what is exported to a namespace, but not to all, where that makes a difference.
+func (m *impact) addExported(namespace string, differs func(e model.Exports, owner string) bool) {
+	snap := m.delta.To
+	for svc := range snap.ServicesExportedTo(namespace) {
+		if differs(svc.ExportTo, svc.Namespace) {
+			m.addClaimants(svc.Host)
+		}
+	}
+	for vs := range snap.VirtualServicesExportedTo(namespace) {
+		if differs(vs.ExportTo, vs.Namespace) {
+			m.addRoutesAndDestinations(vs)
+		}
+	}
+	for r := range snap.DestinationRulesExportedTo(namespace) {
+		if differs(r.ExportTo, r.Namespace) {
+			m.addRule(r)
+		}
+	}
+}
+
+// addRoutesAndDestinations adds what a VirtualService routes, and its destinations, which are
+// visible because of it.
+func (m *impact) addRoutesAndDestinations(vs *model.VirtualService) {
+	m.addRoutes(vs)
+	for _, h := range state.DestinationHosts(vs) {
+		m.addClaimants(h)
+	}
+}
+
+// addSecretsOf adds what depends on credentials, since each namespace has its own.
+func (m *impact) addSecretsOf(namespace string) {
+	for r := range m.delta.To.DestinationRulesWithAny() {
+		m.addRule(r)
+		for _, name := range r.Credentials() {
+			m.credentials = append(m.credentials, changedCredential{namespace: namespace, name: name})
+		}
+	}
+}
