@@ -155,7 +155,7 @@ var accountFaults = [][]fault{
 		without("ExprStmt 1", "an account that nobody has any more"),
 		instead("IndexExpr 2", "how often an account was named", "1"),
 	),
-	in("state.Snapshot.Accounts", "CallExpr 3", instead("CallExpr 2", "a service has its own accounts", `join(string(s.Host), s.Namespace, "")`)),
+	in("state.Snapshot.Accounts", "CallExpr 3", instead("CallExpr 2", "a service has its own accounts", `join(string($0.host), $0.namespace, "")`)),
 	in("state.composeAccounts", "AssignStmt 6, CallExpr 8",
 		without("AssignStmt 5", "what the accounts are in the end"),
 		without("AssignStmt 6", "accounts of the later delta alone"),

@@ -56,7 +56,7 @@ var loopFaults = [][]fault{
 		without("ExprStmt 3", "an overload takes along what waits"),
 	),
 	in("schedule.namespaceLoad.due", "CallExpr 3",
-		instead("CallExpr 2", "an overload that is over leaves", "n.waiting.due(quiet, most)"),
+		instead("CallExpr 1", "an overload that is over leaves", "$2"),
 	),
 	in("schedule.queues.takeEndpoints", "AssignStmt 6", without("AssignStmt 5", "an overload is told from others")),
 	in("schedule.queues.applied", "AssignStmt 4, BinaryExpr 3",
