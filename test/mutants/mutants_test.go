@@ -128,6 +128,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		c.binary = built[c.dir]
 	}
 	by := map[string][]*checker{
+		"model":    {view},
 		"state":    {world, problems, view},
 		"validate": {problems},
 		"schedule": {loop},
