@@ -128,6 +128,7 @@ func connectAll(first *state.Delta, proxies []meshgen.Proxy) *compile.Compiler {
 		Endpoint: func(model.Endpoint, error) {},
 		Resource: func(string, error) {},
 	})
+	compiler.CountWork()
 	compiler.Advance(first, func(compile.Step) {})
 	for _, p := range proxies {
 		compiler.Join(compile.Facts{Address: p.Address, Proxy: scope.Proxy{

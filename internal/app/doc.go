@@ -7,9 +7,9 @@
 //	                                  └── registrar: the class of ◄───┘
 //	                                      each connected proxy
 //
-// The loop's goroutine runs everything up to the Hub. Streams have their own goroutines. The package
-// translates nothing, and its only state is which proxies are connected (registrar). It turns the
-// stages' reports into metrics (meters), so that the stages import no metrics.
+// The loop's goroutine runs everything up to the Hub. Streams have their own goroutines. The
+// package translates nothing, and its only state is which proxies are connected (registrar). It
+// turns the stages' reports into metrics (meters), so that the stages import no metrics.
 //
 // It may import every stage. Only cli, testkit and tests import it.
 package app

@@ -39,6 +39,7 @@ func newRig(tb testing.TB, objects []source.Change) *rig {
 	r.pipeline = New(Options{
 		Mesh: model.DefaultMesh(), Log: slog.New(slog.DiscardHandler), writer: state.NewCountingWriter(),
 	})
+	r.pipeline.compiler.CountWork()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

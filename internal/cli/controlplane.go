@@ -57,7 +57,8 @@ func newControlPlane() *cobra.Command {
 			changed := make(chan struct{}, 1) // latest-value: the receiver reads the present problems
 			pipeline := app.New(app.Options{
 				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring,
-				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account}, ProxyDrain: local.ListenerDrain, Log: log, Version: version,
+				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
+				ProxyDrain:    local.ListenerDrain, Log: log, Version: version,
 				MemoryTight: memoryTight(log),
 				Problems:    func(_, _ []source.Problem) { offer(changed, struct{}{}) },
 			})
@@ -97,7 +98,10 @@ func inheritedListener(descriptor uintptr, name string) (net.Listener, error) {
 // notInherited explains to a person that another command runs this one.
 func notInherited(err error, parent string) error {
 	return fmt.Errorf(
-		"%w; this command is started by %s, which it inherits its sockets from. The control plane alone is lateen serve", err, parent,
+		"%w; this command is started by %s, which it inherits its sockets from. The control plane alone is lateen "+
+			"serve",
+		err,
+		parent,
 	)
 }
 

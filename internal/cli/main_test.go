@@ -95,8 +95,14 @@ func TestACheckThatIsStoppedSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	o := upOptions{
-		dir: t.TempDir(), stateDir: t.TempDir(), envoy: "/bin/true", level: "info", format: "text", check: true, freePorts: true,
-		requests: 1, timeout: time.Minute, listen: listenFlags{xds: "127.0.0.1:0", monitoring: "127.0.0.1:0"},
+		dir:       t.TempDir(),
+		stateDir:  t.TempDir(),
+		envoy:     "/bin/true",
+		level:     "info",
+		format:    "text",
+		check:     true,
+		freePorts: true,
+		requests:  1, timeout: time.Minute, listen: listenFlags{xds: "127.0.0.1:0", monitoring: "127.0.0.1:0"},
 	}
 	require.ErrorIs(t, runUp(ctx, o, terminal.New(&screen, os.Getenv)), errFailed)
 	require.Equal(t, "stopped before the check was done\n", screen.String())

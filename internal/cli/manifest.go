@@ -18,9 +18,9 @@ func newManifest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manifest --image IMAGE",
 		Short: "Print the manifests that install the control plane in a cluster",
-		Long: `Prints YAML for kubectl apply -f - or for a kustomization: the namespace, a service account with no more rights than
-it needs, the Deployment, the Service istiod, and the configuration of the validating webhook. The custom resources of Istio
-are not among them.`,
+		Long: `Prints YAML for kubectl apply -f - or for a kustomization: the namespace, a service
+account with no more rights than it needs, the Deployment, the Service istiod, and the configuration
+of the validating webhook. The custom resources of Istio are not among them.`,
 		Example: `  lateen manifest --image registry.example.com/lateen:v1 | kubectl apply -f -`,
 		Args:    arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,7 +30,11 @@ are not among them.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.Namespace, "namespace", "istio-system", "the root namespace")
 	flags.StringVar(
-		&o.Revision, "revision", "", "tells this control plane from others in the same cluster; it serves Istio objects with the label istio.io/rev accordingly, and those without",
+		&o.Revision,
+		"revision",
+		"",
+		"tells this control plane from others in the same cluster; it serves Istio objects with the label "+
+			"istio.io/rev accordingly, and those without",
 	)
 	flags.StringVar(&o.Image, "image", "", "the image of the control plane")
 	flags.Int32Var(&o.Replicas, "replicas", 2, "how many run")
@@ -56,7 +60,8 @@ are not among them.`,
 func dnsLabel(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return errors.New(
-			"want a name of small letters, digits and dashes, 63 at most, that begins and ends with a letter or a digit",
+			"want a name of small letters, digits and dashes, 63 at most, that begins and ends with a letter or a " +
+				"digit",
 		)
 	}
 	return nil

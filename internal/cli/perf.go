@@ -18,12 +18,14 @@ func newPerf(out, progress *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "perf",
 		Short: "Measure a control plane, Lateen or another, with simulated sidecars",
-		Long: `Connects simulated sidecars to a control plane, changes the mesh, and tells how long each change took to each sidecar,
-and what the control plane used for it. Sidecars are lean xDS clients: they ask as Envoy does, and carry no traffic.
+		Long: `Connects simulated sidecars to a control plane, changes the mesh, and tells how long
+each change took to each sidecar, and what the control plane used for it. Sidecars are lean xDS
+clients: they ask as Envoy does, and carry no traffic.
 
-Without further flags Lateen itself is measured, as a process of its own, with a mesh that exists in memory alone. With --kubeconfig the
-mesh is written to an API server, and what is measured is the control plane at --target that reads it: istiod, or another that speaks xDS.
-With --beside-lateen Lateen is measured after it, and both are put side by side.`,
+Without further flags Lateen itself is measured, as a process of its own, with a mesh that exists in
+memory alone. With --kubeconfig the mesh is written to an API server, and what is measured is the
+control plane at --target that reads it: istiod, or another that speaks xDS. With --beside-lateen
+Lateen is measured after it, and both are put side by side.`,
 		Example: `  lateen perf create-services --services 1000 --sidecars 500
   lateen perf churn --sidecars 1000 --churn 25
   lateen perf routes --kubeconfig k.yaml --target 127.0.0.1:15010 --monitoring 127.0.0.1:15014
@@ -68,8 +70,9 @@ func perfCapacityCommands() []perfCommand {
 	return []perfCommand{{
 		use:   "churn",
 		short: "How many sidecars of one service are borne while a share of them goes and comes",
-		long: `A share of the sidecars goes with its pods and comes back under other addresses, so many each second (--rate counts both).
-With --churn 0 nothing goes, and endpoints are changed (--changes). This is the pod churn test of Azure's Istio add-on.`,
+		long: `A share of the sidecars goes with its pods and comes back under other addresses, so
+many each second (--rate counts both). With --churn 0 nothing goes, and endpoints are changed
+(--changes). This is the pod churn test of Azure's Istio add-on.`,
 		example: `  lateen perf churn --sidecars 1000 --churn 25
   lateen perf churn --churn 50 --find-capacity --max-p99 1s`,
 		defaults: perfDefaults{mesh: load.Shape{Namespaces: 1, Services: 1}, sidecars: 500, changes: 10, rate: 40},
@@ -87,8 +90,8 @@ With --churn 0 nothing goes, and endpoints are changed (--changes). This is the 
 	}, {
 		use:   "services",
 		short: "How many sidecars of many services are borne",
-		long: `All sidecars connect, and a route is changed some times. This is the test with 1,000 services of Azure's Istio add-on; its CPU
-is that of the time in which sidecars connect.`,
+		long: `All sidecars connect, and a route is changed some times. This is the test with 1,000
+services of Azure's Istio add-on; its CPU is that of the time in which sidecars connect.`,
 		example: `  lateen perf services --services 1000 --sidecars 2000
   lateen perf services --find-capacity --max-memory-mib 1536`,
 		defaults: perfDefaults{
@@ -99,9 +102,10 @@ is that of the time in which sidecars connect.`,
 	}, {
 		use:   "namespaces",
 		short: "A mesh of many namespaces, with and without isolation of namespaces",
-		long: `All sidecars connect, then endpoints and routes change and services are created. With --isolated a Sidecar for the whole
-mesh lets proxies see their own namespace alone. This is the test that was shown at KubeCon China 2019; the last example has its numbers:
-besides the mesh a third as many services without sidecars, and a gateway in each namespace of the isolated one.`,
+		long: `All sidecars connect, then endpoints and routes change and services are created. With
+--isolated a Sidecar for the whole mesh lets proxies see their own namespace alone. This is the test
+that was shown at KubeCon China 2019; the last example has its numbers: besides the mesh a third as
+many services without sidecars, and a gateway in each namespace of the isolated one.`,
 		example: `  lateen perf namespaces --sidecars 600
   lateen perf namespaces --sidecars 6000 --isolated
   lateen perf namespaces --sidecars 6000 --isolated --gateways \
@@ -115,7 +119,8 @@ besides the mesh a third as many services without sidecars, and a gateway in eac
 				&f.mesh.Gateways, "gateways", false, "have a gateway in each namespace, whose proxy connects too",
 			)
 			cmd.Flags().IntVar(
-				&f.mesh.UnmanagedNamespaces, "unmanaged-namespaces", 0, "how many namespaces there are besides, of which no pod has a sidecar",
+				&f.mesh.UnmanagedNamespaces, "unmanaged-namespaces", 0, "how many namespaces there are besides, "+
+					"of which no pod has a sidecar",
 			)
 			cmd.Flags().IntVar(
 				&f.mesh.UnmanagedServices, "unmanaged-services", 0, "how many services they have together",
@@ -144,13 +149,17 @@ func perfChangeCommands() []perfCommand {
 			"Each change replaces one endpoint of one service. A sidecar has it when it has the endpoint."),
 		changing(perf.Routes, "Edit one VirtualService at a steady rate",
 			"A sidecar has a change when it has the route, or a later one."),
-		changing(perf.Services, "Create services at a steady rate",
-			"Each change is a Service and an EndpointSlice. A sidecar has it when it has the cluster, its endpoint and the virtual host."),
+		changing(
+			perf.Services,
+			"Create services at a steady rate",
+			"Each change is a Service and an EndpointSlice. A sidecar has it when it has the cluster, its "+
+				"endpoint and the virtual host.",
+		),
 		{
 			use:   "restart",
 			short: "End the control plane under its sidecars and start it again",
-			long: `All sidecars connect; the control plane ends and is started again; they come back and say what they have. Told are the time
-until all are in sync, and the bytes.`,
+			long: `All sidecars connect; the control plane ends and is started again; they come back
+and say what they have. Told are the time until all are in sync, and the bytes.`,
 			example: `  lateen perf restart --services 1000 --sidecars 2000
   lateen perf restart --kubeconfig k.yaml --target istiod:15010 \
     --restart-command 'kubectl -n istio-system rollout restart deploy/istiod'`,
@@ -160,8 +169,9 @@ until all are in sync, and the bytes.`,
 		{
 			use:   "all",
 			short: "All of these with one mesh, for a comparison of control planes",
-			long: `All sidecars connect; an endpoint changes, a route, and a service is created; all sidecars connect again as new ones, which a control
-plane may serve from what it has kept; it is restarted.`,
+			long: `All sidecars connect; an endpoint changes, a route, and a service is created; all
+sidecars connect again as new ones, which a control plane may serve from what it has kept; it is
+restarted.`,
 			example: `  lateen perf all --services 1000 --sidecars 2000 --singly
   lateen perf all --kubeconfig k.yaml --target 127.0.0.1:15010 --beside-lateen -o json \
     --run 'pilot-discovery discovery --kubeconfig k.yaml'`,
@@ -237,7 +247,10 @@ type searchFlags struct {
 func (s *searchFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(
-		&s.find, "find-capacity", false, "search the largest number of sidecars, from --sidecars on, that keeps these limits:",
+		&s.find,
+		"find-capacity",
+		false,
+		"search the largest number of sidecars, from --sidecars on, that keeps these limits:",
 	)
 	flags.DurationVar(
 		&s.p99, "max-p99", time.Second, "with --find-capacity: p99 of the time from a change to a sidecar",
@@ -246,7 +259,10 @@ func (s *searchFlags) bind(cmd *cobra.Command) {
 		&s.memory, "max-memory-mib", 1536, "with --find-capacity: the control plane's memory at its peak, in MiB",
 	)
 	flags.IntVar(
-		&s.most, "max-sidecars", 19000, "with --find-capacity: try no more (each takes a file descriptor of both processes)",
+		&s.most,
+		"max-sidecars",
+		19000,
+		"with --find-capacity: try no more (each takes a file descriptor of both processes)",
 	)
 	atLeast(flags, "max-p99", &s.p99, time.Millisecond)
 	atLeast(flags, "max-memory-mib", &s.memory, 1)

@@ -181,8 +181,11 @@ func TestPerfOfTwoControlPlanes(t *testing.T) {
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"all", "--services", "4", "--namespaces", "2", "--pods", "8", "--sidecars", "6", "--changes",
 		"2", "--rate", "0", "--singly",
-		"--kubeconfig", api.Kubeconfig(), "--target", xds, "--monitoring", monitoring, "--name", "another", "--warm-command", "true",
-		"--run", quoted(self) + " serve --kubeconfig " + quoted(api.Kubeconfig()) + " --xds-address " + xds + " --monitoring-address " + monitoring,
+		"--kubeconfig", api.Kubeconfig(), "--target", xds, "--monitoring", monitoring, "--name", "another",
+		"--warm-command", "true",
+		"--run",
+		quoted(self) + " serve --kubeconfig " + quoted(api.Kubeconfig()) + " --xds-address " + xds +
+			" --monitoring-address " + monitoring,
 		"--beside-lateen", "-o", "json", "--calm", "20ms"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	var both struct {

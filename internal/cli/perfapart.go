@@ -13,8 +13,9 @@ const perfApart = "perf-sidecars"
 
 func newPerfApart() *cobra.Command {
 	return &cobra.Command{
-		Use:    perfApart,
-		Short:  "Sidecars that misbehave beside those that lateen perf measures; it is told over the standard input what they do",
+		Use: perfApart,
+		Short: "Sidecars that misbehave beside those that lateen perf measures; it is told over the standard " +
+			"input what they do",
 		Hidden: true,
 		Args:   arguments(),
 		RunE:   func(*cobra.Command, []string) error { return apart.Serve(os.Stdin, os.Stdout) },

@@ -17,9 +17,10 @@ func newPerfCompare(out *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A.json B.json | BOTH.json",
 		Short: "Two reports side by side: how many times less or more",
-		Long: `Compares two reports of lateen perf phase by phase: of two control planes, or of one before and after a change. What belongs to changes
-is told for one change, so that a run may have made more of them; the rest of the mesh should be the same, and it is told if it is not.
-A ratio of 10 means that A takes ten times what B takes. One file is what a run with --beside-lateen has found.`,
+		Long: `Compares two reports of lateen perf phase by phase: of two control planes, or of one
+before and after a change. What belongs to changes is told for one change, so that a run may have
+made more of them; the rest of the mesh should be the same, and it is told if it is not. A ratio of
+10 means that A takes ten times what B takes. One file is what a run with --beside-lateen has found.`,
 		Example: `  lateen perf namespaces --sidecars 1000 --kubeconfig k.yaml \
     --target 127.0.0.1:15010 --monitoring 127.0.0.1:15014 -o json > istiod.json
   lateen perf namespaces --sidecars 1000 -o json > lateen.json

@@ -52,8 +52,9 @@ func newPerfDebounce(out, progress *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debounce",
 		Short: "How soon changes arrive, in how many pushes: by Lateen's rule and by Istio's",
-		Long: `Measures Lateen twice, with a mesh in memory: as it is by default, and with PILOT_DEBOUNCE_AFTER set, which makes it gather changes
-exactly as istiod does. Changes come alone, then some all the time, then as storms. PUSHES are responses to each sidecar.`,
+		Long: `Measures Lateen twice, with a mesh in memory: as it is by default, and with
+PILOT_DEBOUNCE_AFTER set, which makes it gather changes exactly as istiod does. Changes come alone,
+then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 		Example: `  lateen perf debounce --sidecars 200 --long 60s
   PILOT_DEBOUNCE_AFTER=500ms lateen perf debounce -o json`,
 		Args: arguments(),

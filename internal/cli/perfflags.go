@@ -45,7 +45,10 @@ func (f *perfFlags) bindMeasuring(cmd *cobra.Command, d perfDefaults) {
 	flags.IntVar(&f.sidecars, "sidecars", d.sidecars, "how many pods have a sidecar that connects")
 	flags.IntVar(&f.mesh.Services, "services", d.mesh.Services, "how many services there are")
 	flags.IntVar(
-		&f.mesh.Namespaces, "namespaces", d.mesh.Namespaces, "how many namespaces they are in (as many as services at most)",
+		&f.mesh.Namespaces,
+		"namespaces",
+		d.mesh.Namespaces,
+		"how many namespaces they are in (as many as services at most)",
 	)
 	pods := "how many pods the services have together"
 	if d.mesh.Pods == 0 {
@@ -62,11 +65,19 @@ func (f *perfFlags) bindMeasuring(cmd *cobra.Command, d perfDefaults) {
 	)
 	flags.StringVar(&f.protocol, "protocol", "delta", "what sidecars speak: delta, or sotw (state of the world)")
 	flags.StringSliceVar(
-		&f.ask, "ask", nil, "what sidecars ask for besides: nds (the names of an agent's DNS proxy), sds (the secrets default and ROOTCA), sds=NAME (another)",
+		&f.ask,
+		"ask",
+		nil,
+		"what sidecars ask for besides: nds (the names of an agent's DNS proxy), sds (the secrets default and "+
+			"ROOTCA), sds=NAME (another)",
 	)
 	flags.DurationVar(&f.patience, "patience", 2*time.Minute, "fail when nothing has moved for so long")
 	flags.StringVar(
-		&f.profile, "profile", "", "write a CPU profile of the control plane for each phase into this directory (.pprof), and its flame graph (.svg)",
+		&f.profile,
+		"profile",
+		"",
+		"write a CPU profile of the control plane for each phase into this directory (.pprof), and its flame "+
+			"graph (.svg)",
 	)
 	flags.DurationVar(
 		&f.calm, "calm", 300*time.Millisecond, "a phase is over when nothing has come or gone for so long",
@@ -97,8 +108,14 @@ func (f *perfFlags) restrict(cmd *cobra.Command) {
 func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf.Options, error) {
 	command := commandLine(cmd)
 	o := perf.Options{
-		Mesh: f.mesh, Sidecars: f.sidecars, ConnectRate: f.connectRate, Changes: f.changes, Rate: f.rate, OneAtATime: f.singly, StallTimeout: f.patience,
-		IdleTime: f.calm, Progress: progress.Bar,
+		Mesh:         f.mesh,
+		Sidecars:     f.sidecars,
+		ConnectRate:  f.connectRate,
+		Changes:      f.changes,
+		Rate:         f.rate,
+		OneAtATime:   f.singly,
+		StallTimeout: f.patience,
+		IdleTime:     f.calm, Progress: progress.Bar,
 	}
 	for name, number := range map[string]*int{
 		"namespaces": &o.Mesh.Namespaces, "virtual-services": &o.Mesh.VirtualServices,

@@ -29,10 +29,12 @@ func newPerfModel(out *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model",
 		Short: "What a mesh of some size would need: replicas, memory, CPU, network",
-		Long: `Estimates what a mesh would need of Lateen, from what a sidecar, a service, a pod and a change were measured to cost. Each replica
-takes as many sidecars as it can without passing one of its limits; which limit asks for so many replicas is told.
+		Long: `Estimates what a mesh would need of Lateen, from what a sidecar, a service, a pod and
+a change were measured to cost. Each replica takes as many sidecars as it can without passing one of
+its limits; which limit asks for so many replicas is told.
 
-The constants were measured on the machine that -o json names. lateen perf constants measures those of another.`,
+The constants were measured on the machine that -o json names. lateen perf constants measures those
+of another.`,
 		Example: `  lateen perf model --sidecars 100000 --services 5000 --changes-per-second 20
   lateen perf model --sidecars 100000,1000000 --services 10000 --seen 0.02
   lateen perf constants -o json > mine.json
@@ -78,21 +80,34 @@ func (f *modelFlags) bind(cmd *cobra.Command) {
 	flags.Float64Var(&f.limits.Cores, "cores", 4, "limit of a replica: CPUs")
 	flags.IntVar(&f.memory, "memory-mib", 16384, "limit of a replica: memory, in MiB")
 	flags.Float64Var(
-		&f.limits.Headroom, "headroom", 0.5, "share of memory that is added for garbage (0.5: what GOGC=50 lets grow, which is the default)",
+		&f.limits.Headroom,
+		"headroom",
+		0.5,
+		"share of memory that is added for garbage (0.5: what GOGC=50 lets grow, which is the default)",
 	)
 	flags.Float64Var(&f.limits.Busy, "busy", 0.5, "limit of a replica: share of its CPUs that changes take")
 	flags.DurationVar(
-		&f.lastSidecar, "max-last-sidecar", 2*time.Second, "limit of a replica: CPU time of one change, divided by CPUs",
+		&f.lastSidecar,
+		"max-last-sidecar",
+		2*time.Second,
+		"limit of a replica: CPU time of one change, divided by CPUs",
 	)
 	flags.DurationVar(
-		&f.connect, "max-connect", 5*time.Minute, "limit of a replica: CPU time in which all its sidecars connect, divided by CPUs",
+		&f.connect,
+		"max-connect",
+		5*time.Minute,
+		"limit of a replica: CPU time in which all its sidecars connect, divided by CPUs",
 	)
 	flags.IntVar(
 		&f.limits.Sidecars, "max-sidecars", 0, "limit of a replica: sidecars, for its file descriptors (0: none)",
 	)
 	flags.IntVar(&f.limits.Spare, "spare", 1, "replicas that may be away while the others keep the limits")
 	flags.StringVar(
-		&f.constants, "constants", "", "what one of each costs, as lateen perf constants -o json has measured it (default: what was measured of this version)",
+		&f.constants,
+		"constants",
+		"",
+		"what one of each costs, as lateen perf constants -o json has measured it (default: what was measured of "+
+			"this version)",
 	)
 	bindOutput(cmd, &f.output)
 	_ = cmd.MarkFlagFilename("constants", "json", "yaml")
@@ -142,9 +157,18 @@ func printModel(out *terminal.Writer, c sizing.Constants, all []sizing.Estimate)
 		t.Row(append([]string{row.Name}, row.Values...)...)
 	}
 	out.Table(t)
-	out.Paragraph("", terminal.Faint,
-		fmt.Sprintf("from lateen %s on %d CPUs (%s): %.0f kB for a sidecar; a change takes %.0f µs of CPU for each sidecar", c.Version,
-			c.Machine.Cores, c.Machine.CPU, c.SidecarBytes/1e3, 1e6*c.Change[all[0].Mesh.Kind].CPUSeconds))
+	out.Paragraph(
+		"",
+		terminal.Faint,
+		fmt.Sprintf(
+			"from lateen %s on %d CPUs (%s): %.0f kB for a sidecar; a change takes %.0f µs of CPU for each sidecar",
+			c.Version,
+			c.Machine.Cores,
+			c.Machine.CPU,
+			c.SidecarBytes/1e3,
+			1e6*c.Change[all[0].Mesh.Kind].CPUSeconds,
+		),
+	)
 }
 
 // newPerfConstants makes the command that measures the constants of lateen perf model.
@@ -153,8 +177,9 @@ func newPerfConstants(out, progress *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "constants",
 		Short: "Measure what lateen perf model reckons with: the cost of one of each",
-		Long: `Starts Lateen five times, with a mesh in memory: three times without sidecars, for the memory of services and pods, and twice with,
-for what it takes to connect them and to tell them of changes. Do it on a machine that has nothing else to do.`,
+		Long: `Starts Lateen five times, with a mesh in memory: three times without sidecars, for the
+memory of services and pods, and twice with, for what it takes to connect them and to tell them of
+changes. Do it on a machine that has nothing else to do.`,
 		Example: `  lateen perf constants
   lateen perf constants --services 1000 --sidecars 2000 -o json > mine.json
   lateen perf model --sidecars 100000 --constants mine.json`,

@@ -28,28 +28,49 @@ func (f *planeFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.bindCluster(flags)
 	flags.StringVar(
-		&f.target, "target", "", "with --kubeconfig: where the control plane serves xDS in plaintext, host:port (default: lateen serve is run)",
+		&f.target,
+		"target",
+		"",
+		"with --kubeconfig: where the control plane serves xDS in plaintext, host:port (default: lateen serve is run)",
 	)
 	flags.StringVar(
 		&f.monitoring, "monitoring", "", "with --target: where the control plane serves /metrics, host:port",
 	)
 	flags.StringVar(
-		&f.run, "run", "", "with --target: the command that runs the control plane there; it is started when the mesh is written, and ended",
+		&f.run,
+		"run",
+		"",
+		"with --target: the command that runs the control plane there; it is started when the mesh is written, "+
+			"and ended",
 	)
 	flags.IntVar(
 		&f.pid, "pid", 0, "with --target: the control plane's process, if it runs on this machine, without --run",
 	)
 	flags.StringVar(
-		&f.restarted, "restart-command", "", "with --target: a shell command that restarts the control plane, without --run",
+		&f.restarted,
+		"restart-command",
+		"",
+		"with --target: a shell command that restarts the control plane, without --run",
 	)
 	flags.StringVar(
-		&f.warmed, "warm-command", "", "with --target: a shell command that lets the control plane send everything anew, before sidecars connect again (lateen perf all)",
+		&f.warmed,
+		"warm-command",
+		"",
+		"with --target: a shell command that lets the control plane send everything anew, before sidecars connect "+
+			"again (lateen perf all)",
 	)
 	flags.StringVar(
-		&f.name, "name", "", "with --target: what to call the control plane (default: the name of its program, or its address)",
+		&f.name,
+		"name",
+		"",
+		"with --target: what to call the control plane (default: the name of its program, or its address)",
 	)
 	flags.BoolVar(
-		&f.besideLateen, "beside-lateen", false, "with --target: measure lateen serve after it, with the same mesh and the same changes, and put both side by side",
+		&f.besideLateen,
+		"beside-lateen",
+		false,
+		"with --target: measure lateen serve after it, with the same mesh and the same changes, and put both side "+
+			"by side",
 	)
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("in-memory", "kubeconfig")
@@ -64,7 +85,10 @@ func (f *planeFlags) bindCluster(flags *pflag.FlagSet) {
 		&f.inMemory, "in-memory", false, "measure Lateen with a mesh in memory (default without --kubeconfig)",
 	)
 	flags.StringVar(
-		&f.kubeconfig, "kubeconfig", "", "write the mesh to this cluster, for the control plane at --target; it is deleted at the end",
+		&f.kubeconfig,
+		"kubeconfig",
+		"",
+		"write the mesh to this cluster, for the control plane at --target; it is deleted at the end",
 	)
 }
 
@@ -74,8 +98,11 @@ func (f *planeFlags) check() error {
 		return errors.New("--target is where a control plane serves that reads an API server: want --kubeconfig")
 	case f.target == "" && (f.monitoring != "" || f.pid != 0 || f.restarted+f.run+f.warmed+f.name != "" ||
 		f.besideLateen):
-		return errors.New("--run, --monitoring, --pid, --name, --restart-command, --warm-command and --beside-lateen are about a control plane " +
-			"that reads an API server: want --kubeconfig and --target")
+		return errors.New(
+			"--run, --monitoring, --pid, --name, --restart-command, --warm-command and --beside-lateen are about " +
+				"a control plane " +
+				"that reads an API server: want --kubeconfig and --target",
+		)
 	}
 	return nil
 }
@@ -125,7 +152,8 @@ func (f *planeFlags) planes(pods int) ([]func() controlplane.Plane, error) {
 		}
 		planes = append(planes, func() controlplane.Plane {
 			command := []string{
-				self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address, "--monitoring-address", monitoring.Address, "--log-level", "warn",
+				self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address,
+				"--monitoring-address", monitoring.Address, "--log-level", "warn",
 			}
 			lateen := behind
 			lateen.Name = "lateen"

@@ -21,14 +21,16 @@ func newPerfPressure(out, progress *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pressure",
 		Short: "How soon changes arrive while other sidecars misbehave, or all is changed",
-		Long: `Endpoints change at a steady rate, and it is measured when they arrive at sidecars that are well: in turn alone, and beside
+		Long: `Endpoints change at a steady rate, and it is measured when they arrive at sidecars
+that are well: in turn alone, and beside
 
   others that do not read; that acknowledge late; that flood with requests (--sick of them);
   others that connect all in the same second (--crowd of them, in a namespace of their own, which
   sees none of the changes);
   a storm of changes to other services (--storm a second), in one namespace and in all of them.
 
-Told are the times with and without, what waits for clients in the control plane and in the kernel, memory and CPU.`,
+Told are the times with and without, what waits for clients in the control plane and in the kernel,
+memory and CPU.`,
 		Example: `  lateen perf pressure --sidecars 500 --runs 5
   lateen perf pressure --beside storm --changes 600 --rate 10 --runs 1     # a storm of a minute`,
 		Args: arguments(),
@@ -57,7 +59,10 @@ Told are the times with and without, what waits for clients in the control plane
 	flags := cmd.Flags()
 	flags.IntVar(&o.NumMisbehaving, "sick", 1, "how many sidecars do not read, acknowledge late, or flood")
 	flags.IntVar(
-		&o.NumMassConnect, "crowd", 5000, "how many sidecars connect at once (each takes a file descriptor of both processes)",
+		&o.NumMassConnect,
+		"crowd",
+		5000,
+		"how many sidecars connect at once (each takes a file descriptor of both processes)",
 	)
 	flags.Float64Var(&o.StormRate, "storm", 10_000, "how many changes a second the storm has")
 	flags.StringSliceVar(&beside, "beside", nil,

@@ -43,7 +43,14 @@ func newPerfServer() *cobra.Command {
 				return err
 			}
 			pipeline := app.New(app.Options{
-				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring, ProxyDrain: defaultDrain, Log: log, Version: version,
+				Source:      line,
+				Config:      settings,
+				Mesh:        model.DefaultMesh(),
+				XDS:         xds,
+				Monitoring:  monitoring,
+				ProxyDrain:  defaultDrain,
+				Log:         log,
+				Version:     version,
 				MemoryTight: memoryTight(log),
 			})
 			line.Settled = pipeline.Settled

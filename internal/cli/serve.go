@@ -48,7 +48,11 @@ func listenAt(address, flag string) (net.Listener, error) {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf(
-			"%s %s: %w; is another lateen running? Another address can be given with %s (port 0 takes a free one)", flag, address, err, flag,
+			"%s %s: %w; is another lateen running? Another address can be given with %s (port 0 takes a free one)",
+			flag,
+			address,
+			err,
+			flag,
 		)
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w; want an address of this machine", flag, address, err)
@@ -70,8 +74,8 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR | --kubeconfig FILE]",
 		Short: "Run the control plane alone, for proxies that somebody else starts",
-		Long: `Serves what a Kubernetes cluster holds, the one that it runs in or the one of --kubeconfig; with --config-dir, what
-a directory of manifests does.`,
+		Long: `Serves what a Kubernetes cluster holds, the one that it runs in or the one of
+--kubeconfig; with --config-dir, what a directory of manifests does.`,
 		Example: `  lateen serve                                # in a cluster
   lateen serve --kubeconfig ~/.kube/config    # of a cluster, from outside
   lateen serve --config-dir manifests`,
@@ -81,11 +85,13 @@ a directory of manifests does.`,
 	o.listen.bind(cmd)
 	cmd.Flags().StringVar(&o.configDir, "config-dir", "", "directory of manifests, in place of a cluster")
 	cmd.Flags().StringVar(
-		&o.stateDir, "state-dir", ".lateen/serve", "with --config-dir: where the last valid reading of each file is recorded",
+		&o.stateDir, "state-dir", ".lateen/serve", "with --config-dir: where the last valid reading of each file "+
+			"is recorded",
 	)
 	o.cluster.bind(cmd, os.Getenv)
 	cmd.Flags().DurationVar(
-		&o.drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's --drain-time-s)",
+		&o.drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's "+
+			"--drain-time-s)",
 	)
 	atLeast(cmd.Flags(), "proxy-drain", &o.drain, 0)
 	bindLogFlags(cmd, &o.level, &o.format)
@@ -186,6 +192,8 @@ func requireManifests(configDir, stateDir string) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"--config-dir %s: there is no such directory, and no earlier reading of it in --state-dir %s", configDir, stateDir,
+		"--config-dir %s: there is no such directory, and no earlier reading of it in --state-dir %s",
+		configDir,
+		stateDir,
 	)
 }

@@ -35,13 +35,19 @@ func (f *clusterFlags) bind(cmd *cobra.Command, env func(string) string) {
 		env("POD_NAMESPACE"), "istio-system",
 	), "the root namespace, where the mesh configuration is ($POD_NAMESPACE)")
 	flags.StringVar(
-		&f.revision, "revision", env("REVISION"), "serve the Istio objects whose label istio.io/rev says so, and those without it ($REVISION)",
+		&f.revision,
+		"revision",
+		env("REVISION"),
+		"serve the Istio objects whose label istio.io/rev says so, and those without it ($REVISION)",
 	)
 	flags.StringVar(&f.clusterID, "cluster-id", cmp.Or(
 		env("CLUSTER_ID"), "Kubernetes",
 	), "the cluster's name in metrics ($CLUSTER_ID)")
 	flags.BoolVar(
-		&f.trustPlaintext, "trust-plaintext", false, "believe proxies on --xds-address without a token, also if that is not a loopback address",
+		&f.trustPlaintext,
+		"trust-plaintext",
+		false,
+		"believe proxies on --xds-address without a token, also if that is not a loopback address",
 	)
 }
 
@@ -55,8 +61,12 @@ func (f *clusterFlags) source(p *app.Options) error {
 	p.Mesh.RootNamespace, p.MeshConfigMap, p.Selected = f.namespace, meshConfigMap(f.revision), true
 	p.Metrics = observe.New(observe.Build{Version: p.Version, Start: time.Now(), Now: time.Now})
 	p.Source, err = kube.New(kube.Options{
-		Config: config, RootNamespace: f.namespace, ConfigMap: p.MeshConfigMap, Revision: f.revision, Cluster: f.clusterID,
-		Metrics: &p.Metrics.Source, Logger: p.Log,
+		Config:        config,
+		RootNamespace: f.namespace,
+		ConfigMap:     p.MeshConfigMap,
+		Revision:      f.revision,
+		Cluster:       f.clusterID,
+		Metrics:       &p.Metrics.Source, Logger: p.Log,
 	})
 	if err != nil {
 		return err
@@ -80,7 +90,8 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
 		return nil, errors.New(
-			"this is no cluster; want --kubeconfig FILE for one from outside, or --config-dir DIR for a directory of manifests",
+			"this is no cluster; want --kubeconfig FILE for one from outside, or --config-dir DIR for a directory " +
+				"of manifests",
 		)
 	}
 	if err != nil {

@@ -34,23 +34,40 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(&f.health, "health-address", "", "where to serve /ready, in plaintext (as :8080; default: nowhere)")
 	flags.StringVar(&f.secureXDS, "secure-xds-address", "", "where to serve xDS over TLS (as :15012; default: nowhere)")
 	flags.StringVar(
-		&f.webhook, "webhook-address", "", "where the API server asks whether Istio objects are right, over TLS (as :15017; default: nowhere)",
+		&f.webhook,
+		"webhook-address",
+		"",
+		"where the API server asks whether Istio objects are right, over TLS (as :15017; default: nowhere)",
 	)
 	flags.StringVar(
-		&f.certificate, "tls-cert", "", "a serving certificate of your own, in PEM; it is read again when it changes (default: one that Lateen keeps in a Secret)",
+		&f.certificate,
+		"tls-cert",
+		"",
+		"a serving certificate of your own, in PEM; it is read again when it changes (default: one that Lateen "+
+			"keeps in a Secret)",
 	)
 	flags.StringVar(&f.key, "tls-key", "", "its key")
 	flags.StringVar(
-		&f.ca, "tls-ca", "", "the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)",
+		&f.ca,
+		"tls-ca",
+		"",
+		"the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)",
 	)
 	flags.BoolVar(
-		&f.write, "write", false, "write statuses, the certificate and the webhook's configuration, also into the cluster of --kubeconfig (always, in a cluster)",
+		&f.write,
+		"write",
+		false,
+		"write statuses, the certificate and the webhook's configuration, also into the cluster of --kubeconfig "+
+			"(always, in a cluster)",
 	)
 	flags.StringVar(&f.failurePolicy, "webhook-failure-policy", string(
 		admissionregistrationv1.Fail,
 	), "what the API server does with Istio objects while no webhook answers, once one has: Fail or Ignore")
 	flags.DurationVar(
-		&f.leaseDuration, "lease-duration", leader.DefaultTiming.Lease, "after which time another replica writes in place of one that has died",
+		&f.leaseDuration,
+		"lease-duration",
+		leader.DefaultTiming.Lease,
+		"after which time another replica writes in place of one that has died",
 	)
 	oneOf(cmd, "webhook-failure-policy", &f.failurePolicy, string(admissionregistrationv1.Fail), string(
 		admissionregistrationv1.Ignore,
@@ -68,7 +85,8 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 // excludeWith rejects these flags beside one that excludes a cluster: they would have no effect.
 func (f *presenceFlags) excludeWith(cmd *cobra.Command, other string) {
 	for _, name := range []string{
-		"health-address", "secure-xds-address", "webhook-address", "tls-cert", "tls-key", "tls-ca", "write", "webhook-failure-policy", "lease-duration",
+		"health-address", "secure-xds-address", "webhook-address", "tls-cert", "tls-key", "tls-ca", "write",
+		"webhook-failure-policy", "lease-duration",
 	} {
 		cmd.MarkFlagsMutuallyExclusive(other, name)
 	}
@@ -83,7 +101,9 @@ func (f *clusterFlags) join(p *app.Options) error {
 	o := app.ClusterOptions{
 		Config: rest, Names: install.NamesOf(f.namespace,
 			f.revision), Revision: f.revision, Identity: identity(os.Getenv, os.Hostname),
-		Election: f.presence.election(), Writes: f.kubeconfig == "" || f.presence.write, Status: scopeOf(p.Config.Status),
+		Election:         f.presence.election(),
+		Writes:           f.kubeconfig == "" || f.presence.write,
+		Status:           scopeOf(p.Config.Status),
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
 		FailurePolicy: admissionregistrationv1.FailurePolicyType(
@@ -118,7 +138,9 @@ func (f *clusterFlags) join(p *app.Options) error {
 func (f *presenceFlags) election() leader.Timing {
 	part := f.leaseDuration / (leader.DefaultTiming.Lease / time.Second)
 	return leader.Timing{
-		Lease: f.leaseDuration, Renew: part * (leader.DefaultTiming.Renew / time.Second), Retry: part * (leader.DefaultTiming.Retry / time.Second),
+		Lease: f.leaseDuration,
+		Renew: part * (leader.DefaultTiming.Renew / time.Second),
+		Retry: part * (leader.DefaultTiming.Retry / time.Second),
 	}
 }
 

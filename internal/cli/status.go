@@ -42,7 +42,9 @@ func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)", r.address, errors.Unwrap(err),
+			"nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)",
+			r.address,
+			errors.Unwrap(err),
 		)
 	}
 	defer func() { _ = resp.Body.Close() }()
@@ -221,7 +223,8 @@ func stateCell(s debug.TypeStatus, pending bool) terminal.Cell {
 		state = debug.Stale
 	}
 	style := map[debug.SyncState]terminal.Style{
-		debug.Synced: terminal.Good, debug.Stale: terminal.Warn, debug.Nack: terminal.Bad, debug.NotSent: terminal.Faint,
+		debug.Synced: terminal.Good, debug.Stale: terminal.Warn, debug.Nack: terminal.Bad,
+		debug.NotSent: terminal.Faint,
 	}[state]
 	return terminal.Cell{Text: string(state), Style: style}
 }

@@ -44,9 +44,10 @@ func newUp(out *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up DIR",
 		Short: "Run a mesh on this machine, from a directory of manifests",
-		Long: `Reads ordinary Kubernetes and Istio manifests from DIR, watches them, and plays the kubelet: each replica gets
-loopback addresses of its own, its containers run as local processes, each with an Envoy beside it. Nothing needs root,
-Docker or Kubernetes. Ctrl-C ends everything that it started.`,
+		Long: `Reads ordinary Kubernetes and Istio manifests from DIR, watches them, and plays the
+kubelet: each replica gets loopback addresses of its own, its containers run as local processes,
+each with an Envoy beside it. Nothing needs root, Docker or Kubernetes. Ctrl-C ends everything that
+it started.`,
 		Example: `  lateen up examples/bookinfo
   lateen up examples/bookinfo --check         # send requests through its gateway, exit 0 or 1
   lateen up examples/bookinfo --free-ports    # beside another mesh`,
@@ -65,13 +66,16 @@ Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 	}
 	o.listen.bind(cmd)
 	cmd.Flags().BoolVar(
-		&o.freePorts, "free-ports", false, "take free ports for gateways, xDS and monitoring, to run beside another mesh (default with --check)",
+		&o.freePorts, "free-ports", false, "take free ports for gateways, xDS and monitoring, to run beside "+
+			"another mesh (default with --check)",
 	)
 	cmd.Flags().StringVar(
-		&o.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the binary, then PATH)",
+		&o.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the binary, "+
+			"then PATH)",
 	)
 	cmd.Flags().StringVar(
-		&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: .lateen/DIR; with --check a temporary one)",
+		&o.stateDir, "state-dir", "", "logs, bootstraps and the last valid reading of each file (default: "+
+			".lateen/DIR; with --check a temporary one)",
 	)
 	cmd.Flags().BoolVar(
 		&o.check, "check", false, "run until in sync, send requests through the gateway, print a table, exit 0 or 1",
@@ -81,10 +85,12 @@ Docker or Kubernetes. Ctrl-C ends everything that it started.`,
 		&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync",
 	)
 	cmd.Flags().DurationVar(
-		&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that it still has, once every proxy knows that it goes (default 5s)",
+		&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that "+
+			"it still has, once every proxy knows that it goes (default 5s)",
 	)
 	cmd.Flags().BoolVar(
-		&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is started again when it ends; the mesh serves on without it",
+		&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is "+
+			"started again when it ends; the mesh serves on without it",
 	)
 	atLeast(cmd.Flags(), "requests", &o.requests, 1)
 	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)

@@ -96,8 +96,10 @@ func pathsOf(vs *model.VirtualService, gateway string, port uint16) []string {
 
 // isPlain reports whether a match has no conditions but a path.
 func isPlain(m *model.HTTPMatch) bool {
-	return m.Method == nil && m.Scheme == nil && m.Authority == nil && len(m.Headers)+len(m.WithoutHeaders)+len(m.Query) == 0 &&
-		m.SourceLabels.IsEmpty() && m.SourceNamespace == ""
+	return m.Method == nil && m.Scheme == nil && m.Authority == nil &&
+		len(m.Headers)+len(m.WithoutHeaders)+len(m.Query) == 0 &&
+		m.SourceLabels.IsEmpty() &&
+		m.SourceNamespace == ""
 }
 
 // callable returns a host name that a host of a VirtualService matches. Empty means the address

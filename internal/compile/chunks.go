@@ -93,7 +93,7 @@ func (c *class) compileChunk(builder unitBuilder, most int) {
 	lacks, s, e := c.pending, &c.scope, newEdits(nil)
 	now := lacks.units[:min(most, len(lacks.units))]
 	for _, u := range now {
-		builder.counts.Units++
+		builder.counts.compiled()
 		for _, slot := range builder.slots(s, u, c.reporter(builder, u)) {
 			e.put(slot)
 		}

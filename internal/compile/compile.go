@@ -330,7 +330,7 @@ type Stats struct {
 	Translate map[string]TranslateStats
 }
 
-// Work counts what was done since the start.
+// Work counts what was done since CountWork.
 type Work struct {
 	resource.StoreWork
 	// Units are those that were compiled, once for each class. Evaluations are answers of scopes to
@@ -338,9 +338,27 @@ type Work struct {
 	Units, Evaluations uint64
 }
 
-func (w Work) plus(s resource.StoreWork) Work {
-	w.StoreWork = s
-	return w
+// CountWork lets the compiler count what it does from now on. It is for tests, and is called before
+// the compiler is used.
+func (c *Compiler) CountWork() {
+	c.builder.counts = &Work{}
+	c.builder.store.CountWork()
+}
+
+// compiled counts a unit that was compiled.
+func (w *Work) compiled() {
+	if w != nil {
+		w.Units++
+	}
+}
+
+// plus returns the counts together with those of the store, zeros without CountWork.
+func (w *Work) plus(s resource.StoreWork) Work {
+	sum := Work{StoreWork: s}
+	if w != nil {
+		sum.Units, sum.Evaluations = w.Units, w.Evaluations
+	}
+	return sum
 }
 
 // Total returns the sum of the counts of all kinds.

@@ -29,6 +29,7 @@ func newMeshOf(tb testing.TB, services int) *meshOf {
 		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("%v: %v", e, err) },
 		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
 	})}
+	m.compiler.CountWork()
 	var updates []state.Update
 	for i := range services {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))

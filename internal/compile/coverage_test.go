@@ -57,7 +57,9 @@ func hasEffect(verb meshlife.Verb, kind kinds.Kind) bool {
 	switch {
 	case verb == meshlife.Resend || verb == meshlife.Relist:
 		return false
-	case verb == meshlife.Younger && (kind == kinds.Sidecar || kind == kinds.PeerAuthentication): // only the first of those that select the same is in force
+	case verb == meshlife.Younger &&
+		(kind == kinds.Sidecar ||
+			kind == kinds.PeerAuthentication): // only the first of those that select the same is in force
 		return false
 	}
 	return kind != kinds.Namespace // which no resource reads
@@ -147,7 +149,8 @@ func (y tally) unseen() []event {
 	}
 	for _, verb := range meshlife.Verbs {
 		for _, kind := range verb.Kinds() {
-			if c := y[event{verb, kind}]; c.without == 0 || c.with == 0 && hasEffect(verb, kind) && !isRare(verb, kind) {
+			if c := y[event{verb, kind}]; c.without == 0 ||
+				c.with == 0 && hasEffect(verb, kind) && !isRare(verb, kind) {
 				unseen = append(unseen, event{verb, kind})
 			}
 		}

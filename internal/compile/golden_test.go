@@ -180,7 +180,8 @@ func believed(t *testing.T, socket *corev3.TransportSocket) string {
 // by IPv4 from anywhere.
 func familyText(c *clusterv3.Cluster) string {
 	text := ""
-	if f := c.GetDnsLookupFamily(); f != clusterv3.Cluster_V4_ONLY && c.GetType() != clusterv3.Cluster_EDS && f != clusterv3.Cluster_AUTO {
+	if f := c.GetDnsLookupFamily(); f != clusterv3.Cluster_V4_ONLY && c.GetType() != clusterv3.Cluster_EDS &&
+		f != clusterv3.Cluster_AUTO {
 		text += " " + f.String()
 	}
 	if from := c.GetUpstreamBindConfig(); from != nil && (len(

@@ -461,7 +461,9 @@ func requireAcceptable(t *rapid.T, s resource.State) {
 	for _, typ := range []resource.Type{resource.Cluster, resource.Listener} {
 		for r := range s.Set(typ).All() {
 			body := string(own.Body(typ, r))
-			for _, placeholder := range []string{model.OwnPod, model.OwnApp, model.OwnOutbound, model.OwnAny4, model.OwnAny6} {
+			for _, placeholder := range []string{
+				model.OwnPod, model.OwnApp, model.OwnOutbound, model.OwnAny4, model.OwnAny6,
+			} {
 				require.NotContains(t, body, placeholder, "%s %s", typ, r.Name())
 			}
 		}

@@ -114,7 +114,7 @@ func (c *class) setOwner(s *scope.Scope, port uint16, owner *model.Service) {
 
 // compilePort compiles a port from nothing.
 func (c *class) compilePort(builder unitBuilder, s *scope.Scope, port uint16, e *edits) {
-	builder.counts.Units++
+	builder.counts.compiled()
 	var owner *model.Service
 	if port != proxyPort(s) {
 		for svc := range contenders(s, port) {
@@ -171,7 +171,7 @@ func portConflict(svc *model.Service, port uint16, with string) source.Problem {
 
 // stepPort compiles a port again on which some hosts may have changed.
 func (c *class) stepPort(builder unitBuilder, port uint16, hosts map[model.Host]bool, to *scope.Scope, e *edits) {
-	builder.counts.Units++
+	builder.counts.compiled()
 	from := &c.scope
 	old := c.owner(from, port)
 	now := nextOwner(to, port, old, hosts)

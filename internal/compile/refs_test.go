@@ -20,15 +20,16 @@ import (
 // naming are the fields of Envoy's API that name another resource, by type. A filter or policy that
 // brings another one has to be added here, and then to Refs.
 var naming = map[protoreflect.FullName]resource.Type{
-	"envoy.config.route.v3.RouteAction.cluster":                                                              resource.Cluster,
-	"envoy.config.route.v3.WeightedCluster.ClusterWeight.name":                                               resource.Cluster,
-	"envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster":                                          resource.Cluster,
-	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.cluster":                                         resource.Cluster,
-	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight.name":              resource.Cluster,
-	"envoy.extensions.filters.network.http_connection_manager.v3.Rds.route_config_name":                      resource.Route,
-	"envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name":                                                resource.Cluster,
-	"envoy.config.core.v3.HttpUri.cluster":                                                                   resource.Cluster,
-	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.cluster_name": resource.Cluster,
+	"envoy.config.route.v3.RouteAction.cluster":                                                 resource.Cluster,
+	"envoy.config.route.v3.WeightedCluster.ClusterWeight.name":                                  resource.Cluster,
+	"envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster":                             resource.Cluster,
+	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.cluster":                            resource.Cluster,
+	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight.name": resource.Cluster,
+	"envoy.extensions.filters.network.http_connection_manager.v3.Rds.route_config_name":         resource.Route,
+	"envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name":                                   resource.Cluster,
+	"envoy.config.core.v3.HttpUri.cluster":                                                      resource.Cluster,
+	"envoy.extensions.filters.network.http_connection_manager.v3." +
+		"HttpConnectionManager.Tracing.cluster_name": resource.Cluster,
 }
 
 // checkRefs compares the references of resources, which are gathered field by field, with a walk
@@ -55,7 +56,10 @@ func checkRefsOf(t *testing.T, r *resource.Resource, m proto.Message) (found map
 	require.NoError(t, proto.Unmarshal(r.Body(), m))
 	found = map[resource.Type][]string{}
 	walk(t, m.ProtoReflect(), found)
-	for typ, list := range map[resource.Type]*model.List[string]{resource.Cluster: r.Refs().Clusters, resource.Route: r.Refs().Routes} {
+	named := map[resource.Type]*model.List[string]{
+		resource.Cluster: r.Refs().Clusters, resource.Route: r.Refs().Routes,
+	}
+	for typ, list := range named {
 		require.Equal(t, distinct(found[typ]), slices.Collect(list.All()), "%s of %s", typ, r.Name())
 	}
 	return found

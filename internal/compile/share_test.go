@@ -98,6 +98,7 @@ func TestRoutesOfOneNamespaceAreItsOwn(t *testing.T) {
 func TestANewClassCostsItsDifference(t *testing.T) {
 	const services, each = 1000, 1000 / namespaces
 	m := &meshOf{writer: state.NewCountingWriter(), compiler: NewCompiler(Refusals{})}
+	m.compiler.CountWork()
 	var updates []state.Update
 	for i := range services {
 		updates = append(updates, serviceNumber(i, 0), endpointOf(i, 1))

@@ -168,7 +168,7 @@ func (c *class) compile(builder unitBuilder, m *impact, shared *sharedEdit, to *
 func (b unitBuilder) compileUnits(units []unit, from, to *scope.Scope, e *edits, tell func(unit, source.Problem)) {
 	quiet := func(source.Problem) {}
 	for _, u := range units {
-		b.counts.Units++
+		b.counts.compiled()
 		now := b.slots(to, u, func(p source.Problem) { tell(u, p) })
 		for _, old := range b.slots(from, u, quiet) {
 			if !containsSlot(now, old) {

@@ -67,7 +67,9 @@ func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 	if testing.Short() {
 		return // so few lives may lack a kind
 	}
-	for _, kind := range []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.EndpointSlice} {
+	for _, kind := range []kinds.Kind{
+		kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.EndpointSlice,
+	} {
 		if seen[kind] == 0 {
 			t.Errorf("no %s was ever found: its mark does not work", kind)
 		}

@@ -54,8 +54,8 @@ type translationCache struct {
 
 	preferZone, preferNode *model.LocalityLB  // what a Service's trafficDistribution means
 	blackHoleCluster       *resource.Resource // BlackHoleCluster, which has no input
-	counts                 Work
-	problems               *source.Tally // the problems that stand, by how many classes see them
+	counts                 *Work              // nil unless tests count
+	problems               *source.Tally      // the problems that stand, by how many classes see them
 }
 
 // assignmentKey is a ClusterLoadAssignment for callers at one place. near has the values of their

@@ -63,7 +63,9 @@ type unitBuilder struct{ *translationCache }
 // scope returns the view of a class on a snapshot.
 func (b unitBuilder) scope(snap *state.Snapshot, cl *class) *scope.Scope {
 	s := scope.New(snap, &cl.key)
-	s.Evaluations = &b.counts.Evaluations
+	if b.counts != nil {
+		s.Evaluations = &b.counts.Evaluations
+	}
 	return s
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestControlPlaneIsKeptRunning kills the process that the control plane is: it is told, and started
-// again with files of its own.
+// TestControlPlaneIsKeptRunning kills the process that the control plane is: it is told, and
+// started again with files of its own.
 func TestControlPlaneIsKeptRunning(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers: it runs, and is not ready
 	require.NoError(t, err)

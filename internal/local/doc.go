@@ -1,5 +1,6 @@
-// Package local is the kubelet of a laptop: it runs the Deployments and Pods of a source as processes
-// on loopback addresses, each with an Envoy of its own, without root, Docker or Kubernetes.
+// Package local is the kubelet of a laptop: it runs the Deployments and Pods of a source as
+// processes on loopback addresses, each with an Envoy of its own, without root, Docker or
+// Kubernetes.
 //
 //	directory ──► Runtime ──► pipeline           objects pass through; Pods and EndpointSlices are
 //	                 │                           added as an API server would deliver them
@@ -31,7 +32,7 @@
 //
 // # Ends
 //
-// Each process leads a process group, which ends with it and with the runtime. If the runtime itself
-// is killed, the kernel (Linux) kills the processes that it started, but not those that these had
-// started in turn.
+// Each process leads a process group, which ends with it and with the runtime. If the runtime
+// itself is killed, the kernel (Linux) kills the processes that it started, but not those that
+// these had started in turn.
 package local

@@ -1,5 +1,5 @@
-// Package observe owns the metric definitions, with fixed names, labels and buckets, and the logger.
-// Every other package may import it; it imports none of ours.
+// Package observe owns the metric definitions, with fixed names, labels and buckets, and the
+// logger. Every other package may import it; it imports none of ours.
 //
 //	any package ──► Metrics (typed fields) ──► prometheus.Registry ──► /metrics
 //	any package ──► *slog.Logger           ──► stderr

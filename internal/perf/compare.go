@@ -32,7 +32,8 @@ func ParseBeside(encoded []byte) (b Beside, err error) {
 	}
 	if len(b.A.Phases) == 0 || len(b.B.Phases) == 0 {
 		return b, errors.New(
-			"these are no two reports of lateen perf: want what --beside-lateen -o json has written, or the files of two runs",
+			"these are no two reports of lateen perf: want what --beside-lateen -o json has written, or the files " +
+				"of two runs",
 		)
 	}
 	return b, nil

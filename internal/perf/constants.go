@@ -21,8 +21,13 @@ const (
 // of them with a tenth of the services.
 func MeasureConstants(ctx context.Context, o Options) (sizing.Constants, error) {
 	if o.Mesh.Services < moreServices || o.Sidecars < firstShare {
-		return sizing.Constants{}, fmt.Errorf("%d services and %d sidecars: want %d and %d at least, since a part of them is measured too", o.Mesh.Services, o.Sidecars,
-			moreServices, firstShare)
+		return sizing.Constants{}, fmt.Errorf(
+			"%d services and %d sidecars: want %d and %d at least, since a part of them is measured too",
+			o.Mesh.Services,
+			o.Sidecars,
+			moreServices,
+			firstShare,
+		)
 	}
 	c := sizing.Constants{Machine: measure.ThisMachine()}
 	if err := measureWorld(ctx, o, &c); err != nil {
@@ -108,7 +113,9 @@ type connectCost struct {
 func costOf(mesh load.Shape, phases []Phase) connectCost {
 	var sum Phase
 	for i := range phases {
-		sum.CPU, sum.Received, sum.Sent = sum.CPU+phases[i].CPU, sum.Received+phases[i].Received, sum.Sent+phases[i].Sent
+		sum.CPU += phases[i].CPU
+		sum.Received += phases[i].Received
+		sum.Sent += phases[i].Sent
 	}
 	return connectCost{sum.costPerItem(phases[len(phases)-1].Sidecars), float64(mesh.Services)}
 }

@@ -27,7 +27,9 @@ func DebounceScenario(o Options, long time.Duration) (Scenario, error) {
 		return Scenario{}, fmt.Errorf("storms of %v: want a second at least", long)
 	case o.Mesh.Services < stormServices || o.Mesh.VirtualServices < stormRoutes:
 		return Scenario{}, fmt.Errorf(
-			"storms are of %d services, %d with a VirtualService: want --services and --virtual-services so", stormServices, stormRoutes,
+			"storms are of %d services, %d with a VirtualService: want --services and --virtual-services so",
+			stormServices,
+			stormRoutes,
 		)
 	}
 	const steady, storm = 40, 500

@@ -1,10 +1,12 @@
 // Package perf owns what lateen perf measures and reports: scenarios, latencies of changes,
 // capacity searches, reports.
 //
-//	load (objects, changes) ──► controlplane (Lateen as a child, or any behind an API server) ══ xDS ══► sidecar (thousands, simulated)
-//	                               │ CPU, memory                                                      │ marked resources, bytes
-//	                               └───────────────────────► testbed ◄────────────────────────────────┘
-//	                                                    phases ──► Report
+//	load: objects, changes ──► controlplane: Lateen as ══ xDS ══► sidecar: thousands,
+//	                           a child, or any behind             simulated
+//	                           an API server                          │
+//	                               │ CPU, memory                      │ marked resources, bytes
+//	                               └─────────────► testbed ◄──────────┘
+//	                                    phases ──► Report
 //
 // A scenario is a list of steps: sidecars connect, changes are made at a steady rate, pods are
 // replaced, the control plane restarts. Each step is a Phase of the report. A change carries a

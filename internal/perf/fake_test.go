@@ -50,8 +50,13 @@ func (f *fake) options(mesh load.Shape, sidecars int) Options {
 	}
 	f.isolated = mesh.Isolated
 	return Options{
-		Mesh: mesh, Sidecars: sidecars, Changes: 3, StallTimeout: time.Minute, IdleTime: time.Millisecond, Progress: func(string, int, int) {},
-		Plane: func() controlplane.Plane { return f },
+		Mesh:         mesh,
+		Sidecars:     sidecars,
+		Changes:      3,
+		StallTimeout: time.Minute,
+		IdleTime:     time.Millisecond,
+		Progress:     func(string, int, int) {},
+		Plane:        func() controlplane.Plane { return f },
 		Fleet: func(address string, h Hooks) (Fleet, error) {
 			if address != f.Address() {
 				return nil, errors.New("another address")

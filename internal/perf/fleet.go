@@ -55,7 +55,11 @@ type Totals struct {
 
 func (t Totals) minus(o Totals) Totals {
 	return Totals{
-		Received: t.Received - o.Received, Sent: t.Sent - o.Sent, Responses: t.Responses - o.Responses, Refused: t.Refused - o.Refused, RefusedStreams: t.RefusedStreams - o.RefusedStreams,
+		Received:          t.Received - o.Received,
+		Sent:              t.Sent - o.Sent,
+		Responses:         t.Responses - o.Responses,
+		Refused:           t.Refused - o.Refused,
+		RefusedStreams:    t.RefusedStreams - o.RefusedStreams,
 		BrokenConnections: t.BrokenConnections - o.BrokenConnections,
 	}
 }

@@ -14,7 +14,12 @@ func FuzzReport(f *testing.F) {
 	seed, err := os.ReadFile("testdata/report.json")
 	require.NoError(f, err)
 	f.Add(seed)
-	f.Add([]byte("phases: [{name: churn, changes: 2, seconds: 1e300, cpuSeconds: -1, latency: {count: 1, p50: 0.1}, residentBytes: 9223372036854775807}]"))
+	f.Add(
+		[]byte(
+			"phases: [{name: churn, changes: 2, seconds: 1e300, cpuSeconds: -1, latency: {count: 1, p50: 0.1}, " +
+				"residentBytes: 9223372036854775807}]",
+		),
+	)
 	f.Fuzz(func(t *testing.T, encoded []byte) {
 		r, err := ParseReport(encoded)
 		if err != nil {

@@ -43,7 +43,8 @@ func Disturbances() []Disturbance {
 // DisturbancesByFlag maps flag values to disturbances.
 func DisturbancesByFlag() map[string]Disturbance {
 	return map[string]Disturbance{
-		"deaf": StalledReaders, "late": LateACKs, "flood": RequestFlood, "crowd": MassConnect, "storm": NamespaceStorm, "storm-everywhere": MeshStorm,
+		"deaf": StalledReaders, "late": LateACKs, "flood": RequestFlood, "crowd": MassConnect,
+		"storm": NamespaceStorm, "storm-everywhere": MeshStorm,
 	}
 }
 
@@ -71,7 +72,9 @@ func (o PressureOptions) Validate() error {
 		return errors.New("sick sidecars, a crowd, a storm and runs: want 1 of each at least")
 	case o.Mesh.Pods < o.Sidecars+o.NumMisbehaving:
 		return fmt.Errorf(
-			"%d pods: want %d, for sidecars that are well and for those that are not", o.Mesh.Pods, o.Sidecars+o.NumMisbehaving,
+			"%d pods: want %d, for sidecars that are well and for those that are not",
+			o.Mesh.Pods,
+			o.Sidecars+o.NumMisbehaving,
 		)
 	case o.Mesh.Services < 2:
 		return errors.New("a storm is of other services than the one that is measured: want 2 at least")
@@ -92,7 +95,8 @@ func (o PressureOptions) disturbances() []Disturbance {
 // Pressure measures the latency of changes to well-behaved sidecars, with and without a disturbance
 // in turn. On error the report holds what was measured so far.
 func Pressure(ctx context.Context, o PressureOptions) (PressureReport, error) {
-	o.Mesh.UnmanagedNamespaces, o.Mesh.UnmanagedServices, o.Mesh.UnmanagedPods, o.Mesh.UnmanagedApart = 1, o.Mesh.Services, o.NumMassConnect, true
+	o.Mesh.UnmanagedNamespaces, o.Mesh.UnmanagedServices = 1, o.Mesh.Services
+	o.Mesh.UnmanagedPods, o.Mesh.UnmanagedApart = o.NumMassConnect, true
 	r := PressureReport{Machine: measure.ThisMachine(), Mesh: o.Mesh}
 	b, err := newTestbed(ctx, o.Options)
 	if err != nil {
@@ -161,7 +165,11 @@ func (w *pressureTest) measureRun(ctx context.Context, s Disturbance, sick bool)
 		return h, err
 	}
 	h = PressureRun{
-		Latency: *p.Latency, CPU: Seconds(after.CPU - before.CPU), Peak: seen, Queued: left.userSpace, Kernel: left.kernel,
+		Latency: *p.Latency,
+		CPU:     Seconds(after.CPU - before.CPU),
+		Peak:    seen,
+		Queued:  left.userSpace,
+		Kernel:  left.kernel,
 	}
 	return h, w.awaitIdle(ctx, w.testbed.o.IdleTime, idleTimeout)
 }

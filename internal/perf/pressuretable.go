@@ -15,7 +15,8 @@ func (r PressureReport) Table() terminal.Table {
 	}}
 	for i := range r.Rows {
 		p := &r.Rows[i]
-		p50, p99 := func(h *PressureRun) Seconds { return h.Latency.P50 }, func(h *PressureRun) Seconds { return h.Latency.P99 }
+		p50 := func(h *PressureRun) Seconds { return h.Latency.P50 }
+		p99 := func(h *PressureRun) Seconds { return h.Latency.P99 }
 		peak, cpu := func(h *PressureRun) int64 { return h.Peak }, func(h *PressureRun) Seconds { return h.CPU }
 		t.Row(string(p.Disturbance),
 			formatDuration(time.Duration(medianOf(p.Without, p50))), formatDuration(
@@ -58,8 +59,13 @@ func (r PressureReport) Notes() []string {
 		pairs = "pair of runs"
 	}
 	return []string{
-		fmt.Sprintf("Times are of changes to sidecars that are well: medians of %d %s, in turn alone and WITH what the row says. RATIO is of P99, the median of the pairs'.",
-			cmp.Or(runs, 1), pairs),
-		"QUEUED waits in the control plane when all changes have arrived, so for those that are sick together; KERNEL in the kernel, for one. The most of all runs.",
+		fmt.Sprintf(
+			"Times are of changes to sidecars that are well: medians of %d %s, in turn alone and WITH what the "+
+				"row says. RATIO is of P99, the median of the pairs'.",
+			cmp.Or(runs, 1),
+			pairs,
+		),
+		"QUEUED waits in the control plane when all changes have arrived, so for those that are sick together; " +
+			"KERNEL in the kernel, for one. The most of all runs.",
 	}
 }

@@ -171,9 +171,12 @@ func summaryOf(ms ...int) *measure.Summary {
 
 func example() Report {
 	return Report{
-		Scenario: "churn", Command: "lateen perf churn --sidecars 1000", Lateen: "v1", ControlPlane: controlplane.Description{Name: "lateen", Source: "in memory"},
-		Machine: measure.Machine{OS: "linux", Arch: "amd64", Cores: 2, Memory: 24 << 30, Go: "go1"},
-		Mesh:    load.Shape{Namespaces: 1, Services: 1, Pods: 1000},
+		Scenario:     "churn",
+		Command:      "lateen perf churn --sidecars 1000",
+		Lateen:       "v1",
+		ControlPlane: controlplane.Description{Name: "lateen", Source: "in memory"},
+		Machine:      measure.Machine{OS: "linux", Arch: "amd64", Cores: 2, Memory: 24 << 30, Go: "go1"},
+		Mesh:         load.Shape{Namespaces: 1, Services: 1, Pods: 1000},
 		Capacity: []Capacity{
 			{Services: 1, Churn: 25, Rate: 39.95, Sidecars: 1000, Memory: 98_765_432, Cores: 0.456,
 				P99: Seconds(123_456 * time.Microsecond), Sustained: true},
@@ -184,10 +187,27 @@ func example() Report {
 			{Name: "load", Time: Seconds(90 * time.Millisecond), CPU: Seconds(50 * time.Millisecond),
 				Resident: 50_000_000},
 			{
-				Name: "churn", Sidecars: 1000, Changes: 250, Time: Seconds(12 * time.Second), Latency: summaryOf(1, 2,
-					30, 40), Last: summaryOf(30, 40), Ready: summaryOf(5), Removal: summaryOf(3, 9), LastRemoval: summaryOf(9),
-				Rate: 39.95, CPU: Seconds(3 * time.Second), LoadCPU: Seconds(2 * time.Second), Received: 123_456_789, Sent: 4321, Responses: 249_000, RefusedStreams: 3,
-				Allocated: 5_000_000, Allocations: 40_000, GCTime: Seconds(90 * time.Millisecond), Resident: 90_000_000, Peak: 98_765_432, LoadResident: 70_000_000, Sockets: 4096, PeakSockets: 8192,
+				Name: "churn", Sidecars: 1000, Changes: 250, Time: Seconds(12 * time.Second), Latency: summaryOf(
+					1,
+					2,
+					30,
+					40,
+				), Last: summaryOf(30, 40), Ready: summaryOf(5), Removal: summaryOf(3, 9), LastRemoval: summaryOf(9),
+				Rate:           39.95,
+				CPU:            Seconds(3 * time.Second),
+				LoadCPU:        Seconds(2 * time.Second),
+				Received:       123_456_789,
+				Sent:           4321,
+				Responses:      249_000,
+				RefusedStreams: 3,
+				Allocated:      5_000_000,
+				Allocations:    40_000,
+				GCTime:         Seconds(90 * time.Millisecond),
+				Resident:       90_000_000,
+				Peak:           98_765_432,
+				LoadResident:   70_000_000,
+				Sockets:        4096,
+				PeakSockets:    8192,
 			},
 		},
 	}

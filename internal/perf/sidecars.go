@@ -33,7 +33,10 @@ type sidecars struct {
 
 func newSidecars() *sidecars {
 	return &sidecars{
-		byPlace: map[int]*proxy{}, byPod: map[string]*proxy{}, ready: measure.NewDistribution(), changed: make(chan struct{}, 1),
+		byPlace: map[int]*proxy{},
+		byPod:   map[string]*proxy{},
+		ready:   measure.NewDistribution(),
+		changed: make(chan struct{}, 1),
 	}
 }
 

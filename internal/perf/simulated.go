@@ -110,8 +110,13 @@ func (s simulatedFleet) StartMisbehaving(pods []load.Pod, as Disturbance) (Misbe
 func identity(pod load.Pod) sidecar.Identity {
 	address, _ := netip.ParseAddr(pod.Address) // load writes them
 	return sidecar.Identity{
-		Namespace: pod.Namespace, Pod: pod.Name, Address: address, ServiceAccount: pod.ServiceAccount, NodeName: pod.Node, Labels: pod.Labels,
-		Router: pod.Router,
+		Namespace:      pod.Namespace,
+		Pod:            pod.Name,
+		Address:        address,
+		ServiceAccount: pod.ServiceAccount,
+		NodeName:       pod.Node,
+		Labels:         pod.Labels,
+		Router:         pod.Router,
 	}
 }
 
@@ -120,7 +125,9 @@ func (s simulatedFleet) Totals() Totals {
 	stats := s.well.Stats()
 	of := stats.Total()
 	return Totals{
-		Received: int64(stats.BytesRead), Sent: int64(stats.BytesWritten), Responses: int64(of.Responses), Refused: int64(of.Nacks),
+		Received: int64(
+			stats.BytesRead,
+		), Sent: int64(stats.BytesWritten), Responses: int64(of.Responses), Refused: int64(of.Nacks),
 		RefusedStreams: int64(stats.Failures + stats.Refused), BrokenConnections: int64(stats.Malformed),
 	}
 }

@@ -77,10 +77,12 @@ func costRows() []tableRow {
 	return []tableRow{
 		{"CPU seconds", func(p *Phase) string { return fmt.Sprintf("%.2f", time.Duration(p.CPU).Seconds()) }},
 		{"  a change", perChange(
-			func(p *Phase) float64 { return float64(p.CPU) }, func(n float64) string { return formatDuration(time.Duration(n)) },
+			func(p *Phase) float64 { return float64(p.CPU) },
+			func(n float64) string { return formatDuration(time.Duration(n)) },
 		)},
 		{"  a sidecar and change", perPush(
-			func(p *Phase) float64 { return float64(p.CPU) }, func(n float64) string { return formatDuration(time.Duration(n)) },
+			func(p *Phase) float64 { return float64(p.CPU) },
+			func(n float64) string { return formatDuration(time.Duration(n)) },
 		)},
 		{"  for garbage collection", func(p *Phase) string {
 			if p.GCTime == 0 || p.CPU == 0 {

@@ -78,7 +78,11 @@ const loadPhase = "load"
 // newTestbed starts a control plane with the mesh.
 func newTestbed(ctx context.Context, o Options) (*testbed, error) {
 	b := &testbed{
-		o: o, plane: o.Plane(), pods: load.NewPods(o.Mesh), tracker: newTracker(o.Mesh.Cluster(service)), sidecars: newSidecars(),
+		o:        o,
+		plane:    o.Plane(),
+		pods:     load.NewPods(o.Mesh),
+		tracker:  newTracker(o.Mesh.Cluster(service)),
+		sidecars: newSidecars(),
 	}
 	began := time.Now()
 	o.Progress("starting the control plane", 0, 0)
@@ -98,7 +102,12 @@ func newTestbed(ctx context.Context, o Options) (*testbed, error) {
 		return nil, errors.Join(err, b.close(ctx))
 	}
 	b.phases = append(b.phases, Phase{
-		Name: loadPhase, Time: Seconds(time.Since(began)), CPU: Seconds(usage.CPU), Resident: usage.Resident, Peak: usage.Peak, Allocated: usage.Allocated,
+		Name:        loadPhase,
+		Time:        Seconds(time.Since(began)),
+		CPU:         Seconds(usage.CPU),
+		Resident:    usage.Resident,
+		Peak:        usage.Peak,
+		Allocated:   usage.Allocated,
 		Allocations: usage.Allocations, GCTime: Seconds(usage.GCTime),
 	})
 	return b, nil

@@ -57,7 +57,10 @@ type trackedProxy struct {
 
 func newTracker(churned string) *tracker {
 	t := &tracker{
-		removalCluster: churned, proxies: map[string]*trackedProxy{}, removed: map[uint32]load.Marker{}, progress: make(chan struct{}, 1),
+		removalCluster: churned,
+		proxies:        map[string]*trackedProxy{},
+		removed:        map[uint32]load.Marker{},
+		progress:       make(chan struct{}, 1),
 	}
 	for _, s := range []*series{&t.marked, &t.removals} {
 		s.proxies, s.times = map[string]int{}, measure.NewDistribution()
@@ -276,10 +279,17 @@ func (t *tracker) describeMissing(s baseline) string {
 	} {
 		for i := int(sort.after); i < len(sort.of.changes); i++ {
 			if c := sort.of.changes[i]; c.missing > 0 {
-				return fmt.Sprintf("%s %d of %d has come to %d sidecars and not to %d, as %s",
-					sort.name, i+1-int(sort.after), len(sort.of.changes)-int(sort.after), c.reached, c.missing, t.firstMissing(
+				return fmt.Sprintf(
+					"%s %d of %d has come to %d sidecars and not to %d, as %s",
+					sort.name,
+					i+1-int(sort.after),
+					len(sort.of.changes)-int(sort.after),
+					c.reached,
+					c.missing,
+					t.firstMissing(
 						&c, load.Marker(i), sort.has,
-					))
+					),
+				)
 			}
 		}
 	}

@@ -37,7 +37,8 @@ func (t *tracker) removalsOf(began baseline) int {
 func TestARemovalIsSeenInAListOfEndpoints(t *testing.T) {
 	tr, began := watched()
 	for body, seen := range map[string]bool{
-		"10.0.0.1 10.0.0.2": false, "10.0.0.11 10.10.0.1": true, "10.0.0.2": true, "": false, "leds without endpoints": false,
+		"10.0.0.1 10.0.0.2": false, "10.0.0.11 10.10.0.1": true, "10.0.0.2": true, "": false,
+		"leds without endpoints": false,
 	} {
 		require.Equal(t, seen, tr.classify(assignment, here, []byte(body)) != 0, body)
 	}

@@ -138,5 +138,6 @@ var harmless = map[string]string{
 // missed are faults that matter and that no checker finds within its seeds, and what a life would
 // have to bring: work to do.
 var missed = map[string]string{
-	"field: list listener.ServerChain Chain.Targets": "a TLS route of a Gateway hardly ever changes its destination alone",
+	"field: list listener.ServerChain Chain.Targets": "a TLS route of a Gateway hardly ever changes its " +
+		"destination alone",
 }

@@ -64,7 +64,11 @@ var indexFaults = [][]fault{
 		without("ExprStmt 1", "what objects gave is remembered"),
 		without("ExprStmt 2", "endpoints are joined"),
 	),
-	in("state.identity", "BinaryExpr 2", instead("BinaryExpr 1", "VirtualServices of an Ingress are told apart", "false")),
+	in(
+		"state.identity",
+		"BinaryExpr 2",
+		instead("BinaryExpr 1", "VirtualServices of an Ingress are told apart", "false"),
+	),
 	in("state.Writer.remember", "ExprStmt 1", without("ExprStmt 1", "an object that went away is forgotten")),
 	in("state.LatestUpdates.Add", "AssignStmt 5", without("AssignStmt 5", "the last update of an object counts")),
 }
@@ -134,7 +138,11 @@ var joinFaults = [][]fault{
 		without("ExprStmt 3", "what a WorkloadEntry gives comes"),
 	),
 	in("state.entryServes", "ExprStmt 1", without("ExprStmt 1", "the account of a WorkloadEntry")),
-	in("state.serviceID.key", "SelectorExpr 3", instead("SelectorExpr 2", "services of one host are told apart by namespace", `""`)),
+	in(
+		"state.serviceID.key",
+		"SelectorExpr 3",
+		instead("SelectorExpr 2", "services of one host are told apart by namespace", `""`),
+	),
 	in("state.serviceIDOf", "AssignStmt 2", without("AssignStmt 2", "ServiceEntries have endpoints for themselves")),
 }
 
@@ -155,7 +163,11 @@ var accountFaults = [][]fault{
 		without("ExprStmt 1", "an account that nobody has any more"),
 		instead("IndexExpr 2", "how often an account was named", "1"),
 	),
-	in("state.Snapshot.Accounts", "CallExpr 3", instead("CallExpr 2", "a service has its own accounts", `join(string($0.host), $0.namespace, "")`)),
+	in(
+		"state.Snapshot.Accounts",
+		"CallExpr 3",
+		instead("CallExpr 2", "a service has its own accounts", `join(string($0.host), $0.namespace, "")`),
+	),
 	in("state.composeAccounts", "AssignStmt 6, CallExpr 8",
 		without("AssignStmt 5", "what the accounts are in the end"),
 		without("AssignStmt 6", "accounts of the later delta alone"),

@@ -9,12 +9,18 @@ var indexed = []struct {
 	selects bool // workloads
 }{
 	{"Service", []string{
-		"servicesByHost", "servicesByNamespace", "servicesByPort", "servicesByVIP", "servicesByPortMatch", "servicesBySelector", "servicesByDifference",
+		"servicesByHost", "servicesByNamespace", "servicesByPort", "servicesByVIP", "servicesByPortMatch",
+		"servicesBySelector", "servicesByDifference",
 	}, false},
 	{"VirtualService", []string{
-		"virtualServicesByName", "virtualServicesByHost", "virtualServicesByGateway", "virtualServicesByDestination", "virtualServicesByDifference",
+		"virtualServicesByName", "virtualServicesByHost", "virtualServicesByGateway",
+		"virtualServicesByDestination", "virtualServicesByDifference",
 	}, true},
-	{"DestinationRule", []string{"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesByDifference"}, true},
+	{
+		"DestinationRule",
+		[]string{"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesByDifference"},
+		true,
+	},
 	{"Gateway", []string{"gatewaysInOrder", "gatewaysByName", "gatewaysByCredential", "gatewaysForwarding"}, true},
 	{"Sidecar", []string{"sidecarsByNamespace"}, true},
 	{"AuthorizationPolicy", []string{"authorizationPoliciesByNamespace"}, true},

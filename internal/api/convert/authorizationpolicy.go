@@ -9,13 +9,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// refusesInstead is what happens to a policy that is not translated yet: rules that depend on callers or
-// requests, and mutual TLS where the mesh does not turn it on. Such a policy refuses all calls to its
-// workloads, because it must not leave open what it is there to close.
+// refusesInstead is what happens to a policy that is not translated yet: rules that depend on
+// callers or requests, and mutual TLS where the mesh does not turn it on. Such a policy refuses all
+// calls to its workloads, because it must not leave open what it is there to close.
 const refusesInstead = "is not supported yet; instead, all calls to the workloads that it is for are refused"
 
-// authorizationPolicy converts an AuthorizationPolicy. One that is for no workload that Lateen serves
-// gives no object.
+// authorizationPolicy converts an AuthorizationPolicy. One that is for no workload that Lateen
+// serves gives no object.
 func (r *reader) authorizationPolicy(in *securityv1.AuthorizationPolicy) []Object {
 	spec := &in.Spec
 	p := path("spec")
@@ -23,8 +23,13 @@ func (r *reader) authorizationPolicy(in *securityv1.AuthorizationPolicy) []Objec
 	selector, usable := r.selector(p.dot("selector.matchLabels"), spec.GetSelector().GetMatchLabels())
 	policy.Selector = selector
 	if len(spec.GetTargetRefs()) > 0 || spec.GetTargetRef() != nil {
-		r.fail(p.dot("targetRefs"), nil, "attaches the policy to gateways of the Gateway API or to waypoints, which are not served yet; it has no effect",
-			"a selector")
+		r.fail(
+			p.dot("targetRefs"),
+			nil,
+			"attaches the policy to gateways of the Gateway API or to waypoints, which are not served yet; it has "+
+				"no effect",
+			"a selector",
+		)
 		return nil
 	}
 	policy.Effect = r.authorization(p, spec)
@@ -44,8 +49,12 @@ func (r *reader) authorization(p path, spec *security.AuthorizationPolicy) model
 		case forAll:
 			return model.AllowAll
 		case len(rules) > 0:
-			r.fail(p.dot("rules"), nil, "tells callers or requests apart, which is not supported yet; instead, it allows nothing",
-				"{} to allow all calls, or no rules to allow none")
+			r.fail(
+				p.dot("rules"),
+				nil,
+				"tells callers or requests apart, which is not supported yet; instead, it allows nothing",
+				"{} to allow all calls, or no rules to allow none",
+			)
 		}
 		return model.AllowNothing
 	case security.AuthorizationPolicy_DENY:
@@ -53,7 +62,12 @@ func (r *reader) authorization(p path, spec *security.AuthorizationPolicy) model
 		case len(rules) == 0:
 			return model.NoEffect
 		case !forAll:
-			r.fail(p.dot("rules"), nil, "tells callers or requests apart, which "+refusesInstead, "{} to deny all calls")
+			r.fail(
+				p.dot("rules"),
+				nil,
+				"tells callers or requests apart, which "+refusesInstead,
+				"{} to deny all calls",
+			)
 		}
 		return model.DenyAll
 	case security.AuthorizationPolicy_AUDIT:

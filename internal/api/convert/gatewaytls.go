@@ -14,7 +14,8 @@ import (
 // serverTLS reads the settings of a server that speaks TLS. An error in them closes the server.
 func (r *reader) serverTLS(p path, in *networking.ServerTLSSettings) *model.ServerTLS {
 	if in == nil {
-		r.fail(p, nil, "is missing; the server stays closed", "settings for TLS, as {mode: SIMPLE, credentialName: …}")
+		r.fail(p, nil, "is missing; the server stays closed",
+			"settings for TLS, as {mode: SIMPLE, credentialName: …}")
 		return nil
 	}
 	out := &model.ServerTLS{AnyClient: in.GetInsecureSkipVerify().GetValue()}

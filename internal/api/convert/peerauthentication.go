@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// peerAuthentication converts a PeerAuthentication. It decides on calls in plaintext, which all calls
-// are unless the mesh turns TLS on.
+// peerAuthentication converts a PeerAuthentication. It decides on calls in plaintext, which all
+// calls are unless the mesh turns TLS on.
 func (r *reader) peerAuthentication(in *securityv1.PeerAuthentication) []Object {
 	spec := &in.Spec
 	p := path("spec")
@@ -46,7 +46,12 @@ func (r *reader) mutualTLS(p path, in *security.PeerAuthentication_MutualTLS) mo
 		return model.MTLSPermissive
 	default:
 		if mode != security.PeerAuthentication_MutualTLS_STRICT || !r.mesh.AutoTLS {
-			r.fail(p.dot("mode"), mode, refusesInstead, "PERMISSIVE or DISABLE, or STRICT with enableAutoMtls: true in the mesh configuration")
+			r.fail(
+				p.dot("mode"),
+				mode,
+				refusesInstead,
+				"PERMISSIVE or DISABLE, or STRICT with enableAutoMtls: true in the mesh configuration",
+			)
 		}
 		return model.MTLSStrict
 	}

@@ -17,7 +17,8 @@ const (
 	NoEffect AuthorizationEffect = iota
 	// AllowAll is an ALLOW policy that matches all calls.
 	AllowAll
-	// AllowNothing is an ALLOW policy that matches no call: calls need another policy with AllowAll.
+	// AllowNothing is an ALLOW policy that matches no call: calls need another policy with
+	// AllowAll.
 	AllowNothing
 	// DenyAll refuses all calls, whatever other policies allow.
 	DenyAll

@@ -1,18 +1,18 @@
-// Package status owns what Lateen writes into the status of Istio's objects: the condition
-// Accepted with all problems of the object as it was compiled, and the generation that was compiled.
+// Package status owns what Lateen writes into the status of Istio's objects: the condition Accepted
+// with all problems of the object as it was compiled, and the generation that was compiled.
 //
 //	schedule.Loop ── applied changes ─────────► Tracker ──► Writer (the leader's) ══► API server
 //	validate.ProblemStore ── problems ────────► (latest value             GET, PATCH …/status
 //	                                            per object)
 //
 // Every replica keeps a Tracker, which costs no request. The Writer works while its replica leads.
-// It lists once which objects have the condition, and then writes where it differs. A status that is
-// right is not written again, not even after a restart or by another leader.
+// It lists once which objects have the condition, and then writes where it differs. A status that
+// is right is not written again, not even after a restart or by another leader.
 //
 // The status of the mesh's Ingresses has the addresses of its gateways. Ingresses (the type) holds
 // which ones belong to the mesh. The leader's AddressWriter watches the one Service with the
 // addresses.
 //
-// The package may import api/kinds, observe and source. Nothing reads a status back: what is written
-// here is no input of anything.
+// The package may import api/kinds, observe and source. Nothing reads a status back: what is
+// written here is no input of anything.
 package status

@@ -5,7 +5,8 @@
 //
 // It reports what the directory source and the pipeline would report of the object, in the same
 // words, because all of them read with the same code. It does not check what objects say about each
-// other (a missing subset), since they come in any order. It allows kinds that Lateen does not read.
+// other (a missing subset), since they come in any order. It allows kinds that Lateen does not
+// read.
 //
 // It may import api/kinds, api/convert, api/model, observe, source and source/manifest. It
 // translates nothing and writes nothing.

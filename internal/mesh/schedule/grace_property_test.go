@@ -66,7 +66,8 @@ func drawObject(t *rapid.T) source.Change {
 	case 1, 2:
 		return runs(rapid.SampledFrom(pods).Draw(t, "pod"), func(p *corev1.Pod) {
 			for _, edit := range []func(*corev1.Pod){
-				ends, failed, func(p *corev1.Pod) { p.Labels["app"] = "b" }, func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.9" },
+				ends, failed, func(p *corev1.Pod) { p.Labels["app"] = "b" },
+				func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.9" },
 			} {
 				if rapid.IntRange(0, 8).Draw(t, "edited") == 0 {
 					edit(p)

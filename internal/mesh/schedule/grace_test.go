@@ -137,7 +137,10 @@ func TestAMoveBetweenSlicesIsNoChange(t *testing.T) {
 			for cuts := range 1 << (len(move.writes) - 1) {
 				t.Run(fmt.Sprint(name, order, cuts), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						r := begin(t, moving, append([]source.Change{selecting("a"), runs("p7"), runs("p8")}, move.start...)...)
+						r := begin(
+							t,
+							moving,
+							append([]source.Change{selecting("a"), runs("p7"), runs("p8")}, move.start...)...)
 						for i, which := range order {
 							r.sink(source.Event{Changes: []source.Change{move.writes[which]}})
 							if cuts>>i&1 == 1 {
@@ -220,10 +223,12 @@ func TestWhatIsLostGoes(t *testing.T) {
 		"with its namespace": {
 			usual, []said{at(0, removed(lost), removed(runs("p7")), removed(runs("p8")), removed(selecting("a")))}, 0,
 		},
-		"its port alone":                  {usual, []said{at(0, listsAt(8081, "a", "p7", "p8"))}, 0},
-		"to a slice with another port":    {usual, []said{at(0, lost), at(later, listsAt(8081, "b", "p7"))}, later},
-		"to one that another service has": {usual, []said{at(0, lost), at(later, ofService("c", lists("b", "p7")))}, kept},
-		"lost again":                      {usual, []said{at(0, lost), at(later, usual[3]), at(later, lost)}, 2*later + kept},
+		"its port alone":               {usual, []said{at(0, listsAt(8081, "a", "p7", "p8"))}, 0},
+		"to a slice with another port": {usual, []said{at(0, lost), at(later, listsAt(8081, "b", "p7"))}, later},
+		"to one that another service has": {
+			usual, []said{at(0, lost), at(later, ofService("c", lists("b", "p7")))}, kept,
+		},
+		"lost again": {usual, []said{at(0, lost), at(later, usual[3]), at(later, lost)}, 2*later + kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -68,7 +68,10 @@ type message struct {
 func NewLoop(o LoopOptions) *Loop {
 	l := &Loop{
 		o: o, inbox: make(chan message, inboxSize), delivered: newDeliveryReports(), queues: newQueues(o.Debounce),
-		writer: cmp.Or(o.Writer, state.NewWriter()), checker: validate.NewChecker(o.Problems), initial: newInitialState(),
+		writer: cmp.Or(
+			o.Writer,
+			state.NewWriter(),
+		), checker: validate.NewChecker(o.Problems), initial: newInitialState(),
 	}
 	l.convert = newReconverter(o.Converter, o.Mesh, l.converted)
 	l.grace = newEndpointGrace(o.Debounce.Moves, l.selectorOf)
@@ -102,9 +105,9 @@ func (l *Loop) Flush(ctx context.Context) (generation uint64, err error) {
 	}
 }
 
-// Progress reports that a generation has reached more of the proxies that it concerns, or nearly all:
-// the next endpoints that change wait for that, within bounds. It does not block and may be called
-// by anyone.
+// Progress reports that a generation has reached more of the proxies that it concerns, or nearly
+// all: the next endpoints that change wait for that, within bounds. It does not block and may be
+// called by anyone.
 func (l *Loop) Progress(generation uint64, nearlyAll bool) { l.delivered.report(generation, nearlyAll) }
 
 // Run works until ctx ends. Nothing is published before a source has said that it is synced.

@@ -70,8 +70,12 @@ func newRig(t *testing.T, debounce schedule.Debounce, options ...func(*schedule.
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.seen = append(r.seen, d)
-			r.noted = append(r.noted, publication{time.Since(r.start), snap.Generation, d.Cause(), snap.Counts().Services})
-			for after := r.moves; r.moves > 0 && (r.took < 0 || after < r.took) && after < time.Minute; after += r.moves {
+			r.noted = append(
+				r.noted,
+				publication{time.Since(r.start), snap.Generation, d.Cause(), snap.Counts().Services},
+			)
+			for after := r.moves; r.moves > 0 && (r.took < 0 || after < r.took) &&
+				after < time.Minute; after += r.moves {
 				time.AfterFunc(after, func() { r.loop.Progress(snap.Generation, false) })
 			}
 			if r.took >= 0 {
@@ -266,7 +270,9 @@ func routeTo(subset string) source.Change {
 	return memory.Upsert(kinds.VirtualService, &networkingv1.VirtualService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 		Spec: networking.VirtualService{Hosts: []string{"a"}, Http: []*networking.HTTPRoute{{
-			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a", Subset: subset}}},
+			Route: []*networking.HTTPRouteDestination{
+				{Destination: &networking.Destination{Host: "a", Subset: subset}},
+			},
 		}}},
 	})
 }

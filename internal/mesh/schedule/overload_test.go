@@ -130,7 +130,10 @@ func TestManyEndpointsAtOnceLeaveSoon(t *testing.T) {
 // bursts are changes of endpoints in a namespace, so many each time.
 func bursts(namespace string, each int) []func(n int) source.Change {
 	return slices.Repeat(
-		[]func(int) source.Change{ofMany(func(n int) source.Change { return inNamespace(namespace, endpointAt(n)) })}, each,
+		[]func(int) source.Change{
+			ofMany(func(n int) source.Change { return inNamespace(namespace, endpointAt(n)) }),
+		},
+		each,
 	)
 }
 
@@ -152,7 +155,8 @@ func TestOverloadedNamespacesAreGatheredTogether(t *testing.T) {
 		"one namespace":  {busy, time.Millisecond, 6},
 		"two namespaces": {slices.Concat(busy, bursts("busier", 10)), 2 * time.Millisecond, 6},
 		"ten namespaces, each a little": {
-			slices.Concat(busy[:1], bursts("n1", 1), bursts("n2", 1), bursts("n3", 1), bursts("n4", 1)), time.Millisecond, 6,
+			slices.Concat(busy[:1], bursts("n1", 1), bursts("n2", 1), bursts("n3", 1), bursts("n4", 1)),
+			time.Millisecond, 6,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +267,12 @@ func play(t *testing.T, bursts []burstOf, took time.Duration, latest map[string]
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
 		r.took = took
-		r.sink(source.Event{Changes: []source.Change{serviceOf("one"), serviceOf("two"), serviceOf("three")}, Synced: true})
+		r.sink(
+			source.Event{
+				Changes: []source.Change{serviceOf("one"), serviceOf("two"), serviceOf("three")},
+				Synced:  true,
+			},
+		)
 		advance(time.Minute)
 		for n, g := range bursts {
 			for i := range g.changes {

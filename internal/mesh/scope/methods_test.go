@@ -304,7 +304,11 @@ func seldom() objects {
 		})
 	}
 	o.add(meta(kinds.Gateway), &model.Gateway{Meta: meta(kinds.Gateway), Servers: []model.GatewayServer{
-		{Port: 443, Protocol: model.HTTP, TLS: &model.ServerTLS{Mode: model.ServerSimple, Credentials: []string{"seldom"}}},
+		{
+			Port:     443,
+			Protocol: model.HTTP,
+			TLS:      &model.ServerTLS{Mode: model.ServerSimple, Credentials: []string{"seldom"}},
+		},
 		{
 			Port: 15443, Protocol: model.TLS, TLS: &model.ServerTLS{Mode: model.ServerAutoPassthrough},
 			Hosts: []model.ScopedHost{{Namespace: "*", Host: "*"}},

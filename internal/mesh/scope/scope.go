@@ -257,7 +257,8 @@ func (s *Scope) ruleIn(namespace string, byPattern [][]*model.DestinationRule, p
 		for _, r := range rules {
 			s.evaluated()
 			switch {
-			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.class.Namespace) || private && !isPrivate(r):
+			case r.Namespace != namespace || !r.ExportTo.Visible(r.Namespace, s.class.Namespace) || private &&
+				!isPrivate(r):
 			case r.Selector.IsEmpty():
 				general = append(general, r)
 			case namespace != s.class.Namespace || !s.class.Selected(r.Selector):

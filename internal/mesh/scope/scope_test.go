@@ -98,7 +98,11 @@ func TestTheNarrowestSidecarIsInForce(t *testing.T) {
 
 	o.sidecar("shop", "zz-selected", appA, model.ScopedHost{Namespace: "*", Host: "s.third.svc.cluster.local"})
 	require.Equal(t, []string{"s.third.svc.cluster.local"}, visible(o.seenBy(inShop)))
-	require.Equal(t, []string{"s.other.svc.cluster.local"}, visible(o.seenBy(scope.Proxy{Namespace: "shop", Name: "q"})))
+	require.Equal(
+		t,
+		[]string{"s.other.svc.cluster.local"},
+		visible(o.seenBy(scope.Proxy{Namespace: "shop", Name: "q"})),
+	)
 }
 
 func TestADestinationOfAVisibleRouteIsSeen(t *testing.T) {
@@ -164,7 +168,12 @@ func TestTheMostSpecificRoutesAreInForce(t *testing.T) {
 func TestClassesAreMadeOfMatchResults(t *testing.T) {
 	var o objects
 	o.service("shop", "a", everyone)
-	o.sidecar("shop", "s", model.LabelsOf(map[string]string{"tier": "front"}), model.ScopedHost{Namespace: "*", Host: "*"})
+	o.sidecar(
+		"shop",
+		"s",
+		model.LabelsOf(map[string]string{"tier": "front"}),
+		model.ScopedHost{Namespace: "*", Host: "*"},
+	)
 	w := state.NewWriter()
 	now, _ := w.Apply(o)
 	c := scope.NewClassifier()
@@ -190,7 +199,11 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 		m := model.Meta{Kind: kinds.Service, Namespace: "shop", Name: name}
 		selector := model.LabelsOf(map[string]string{"app": app})
 		o.add(m, &model.Service{
-			Meta: m, Host: model.Resolve(name, "shop", "cluster.local"), ExportTo: everyone, Selector: selector, Ports: ports,
+			Meta:     m,
+			Host:     model.Resolve(name, "shop", "cluster.local"),
+			ExportTo: everyone,
+			Selector: selector,
+			Ports:    ports,
 		})
 	}
 	serve("one", "one", http(80, 8080), http(90, 9090))
@@ -205,7 +218,8 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	c := scope.NewClassifier()
 	class := func(typ scope.ProxyType, app string) scope.Class {
 		return c.Classify(
-			now, scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})},
+			now,
+			scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})},
 		)
 	}
 	one := class(scope.Sidecar, "one")
@@ -284,7 +298,10 @@ func TestRulesForOneHostAreMerged(t *testing.T) {
 		m := model.Meta{Kind: kinds.DestinationRule, Namespace: "other", Name: name}
 		r := &model.DestinationRule{Meta: m, Host: "s.other.svc.cluster.local", ExportTo: export, Policy: policy}
 		for _, s := range subsets {
-			r.Subsets = append(r.Subsets, model.Subset{Name: s, Labels: model.LabelsOf(map[string]string{"rule": name})})
+			r.Subsets = append(
+				r.Subsets,
+				model.Subset{Name: s, Labels: model.LabelsOf(map[string]string{"rule": name})},
+			)
 		}
 		o.add(m, r)
 	}

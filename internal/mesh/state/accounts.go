@@ -92,7 +92,13 @@ func (j *joiner) finishAccounts() {
 			j.b.next.accounts.put(j.b.tx, id.key(), to)
 		}
 		if !slices.Equal(from.names, to.names) {
-			change := AccountsChange{Host: id.host, Namespace: id.namespace, Entry: id.entry, From: from.names, To: to.names}
+			change := AccountsChange{
+				Host:      id.host,
+				Namespace: id.namespace,
+				Entry:     id.entry,
+				From:      from.names,
+				To:        to.names,
+			}
 			j.b.delta.Accounts = append(j.b.delta.Accounts, change)
 		}
 	}

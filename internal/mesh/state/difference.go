@@ -40,7 +40,11 @@ func serviceDifferenceKeys(keys [][]byte, svc *model.Service) [][]byte {
 }
 
 func virtualServiceDifferenceKeys(keys [][]byte, v *model.VirtualService) [][]byte {
-	eachExport(v.ExportTo, v.Namespace, func(n string) { keys = append(keys, ordered(join(exportedTo, n), &v.Meta, "")) })
+	eachExport(
+		v.ExportTo,
+		v.Namespace,
+		func(n string) { keys = append(keys, ordered(join(exportedTo, n), &v.Meta, "")) },
+	)
 	for _, h := range v.Hosts {
 		keys = append(keys, ordered(append(append(join(underHost), reversed(h)...), 0), &v.Meta, ""))
 	}
@@ -51,7 +55,11 @@ func virtualServiceDifferenceKeys(keys [][]byte, v *model.VirtualService) [][]by
 }
 
 func destinationRuleDifferenceKeys(keys [][]byte, r *model.DestinationRule) [][]byte {
-	eachExport(r.ExportTo, r.Namespace, func(n string) { keys = append(keys, ordered(join(exportedTo, n), &r.Meta, "")) })
+	eachExport(
+		r.ExportTo,
+		r.Namespace,
+		func(n string) { keys = append(keys, ordered(join(exportedTo, n), &r.Meta, "")) },
+	)
 	return append(keys, ordered(join(inNamespace, r.Namespace), &r.Meta, ""))
 }
 
@@ -62,7 +70,10 @@ func matchesSource(vs *model.VirtualService) bool {
 	return slices.ContainsFunc(
 		vs.HTTP, func(r *model.HTTPRoute) bool { return slices.ContainsFunc(r.Matches, requests) },
 	) ||
-		slices.ContainsFunc(vs.TLS, func(r *model.TLSRoute) bool { return slices.ContainsFunc(r.Matches, connections) }) ||
+		slices.ContainsFunc(
+			vs.TLS,
+			func(r *model.TLSRoute) bool { return slices.ContainsFunc(r.Matches, connections) },
+		) ||
 		slices.ContainsFunc(vs.TCP, func(r *model.TCPRoute) bool { return slices.ContainsFunc(r.Matches, connections) })
 }
 

@@ -41,7 +41,8 @@ func (ix index[T]) len() int { return ix.entries.size }
 // under yields the values whose keys begin with prefix, in order.
 func (ix index[T]) under(prefix []byte) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for e := range ix.entries.from(at[T](prefix), func(e *entry[T]) bool { return bytes.HasPrefix(e.key, prefix) }) {
+		hasPrefix := func(e *entry[T]) bool { return bytes.HasPrefix(e.key, prefix) }
+		for e := range ix.entries.from(at[T](prefix), hasPrefix) {
 			if !yield(e.value) {
 				return
 			}

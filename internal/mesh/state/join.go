@@ -266,7 +266,14 @@ func (j *joiner) finish() {
 			j.b.next.endpoints.put(j.b.tx, id.key(), to)
 		}
 		if len(changed) > 0 {
-			change := EndpointChange{Host: id.host, Namespace: id.namespace, Entry: id.entry, From: e.from, To: to, IDs: changed}
+			change := EndpointChange{
+				Host:      id.host,
+				Namespace: id.namespace,
+				Entry:     id.entry,
+				From:      e.from,
+				To:        to,
+				IDs:       changed,
+			}
 			j.b.delta.Endpoints = append(j.b.delta.Endpoints, change)
 		}
 	}

@@ -34,7 +34,8 @@ func TestAnEndpointMovesBetweenSlicesWithoutAGap(t *testing.T) {
 		"by way of a third": {
 			[]Update{endpointSlice("b", here...)},
 			[]Update{
-				endpointSlice("c", here...), gone(endpointSlice("b")), endpointSlice("a", here...), endpointSlice("c", away...),
+				endpointSlice("c", here...), gone(endpointSlice("b")), endpointSlice("a", here...),
+				endpointSlice("c", away...),
 			},
 		},
 	} {

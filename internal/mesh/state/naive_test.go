@@ -92,7 +92,12 @@ func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 			for _, p := range svc.Ports {
 				if port := dumbPort(p, e); port != 0 && !e.Withheld {
 					add("workloadentry/"+e.Name, model.Endpoint{
-						Address: e.Address, Port: port, PortName: p.Name, Health: e.Health, Weight: e.Weight, Labels: e.Labels,
+						Address:  e.Address,
+						Port:     port,
+						PortName: p.Name,
+						Health:   e.Health,
+						Weight:   e.Weight,
+						Labels:   e.Labels,
 						Locality: e.Locality, Workload: e.Namespace + "/" + e.Name,
 					})
 				}
@@ -156,7 +161,10 @@ func (d naiveSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
 	if s.Selector.IsEmpty() || s.Resolution != model.EDS {
 		return nil
 	}
-	return of(d, func(e *model.WorkloadEntry) bool { return e.Namespace == s.Namespace && s.Selector.Selects(e.Labels) })
+	return of(
+		d,
+		func(e *model.WorkloadEntry) bool { return e.Namespace == s.Namespace && s.Selector.Selects(e.Labels) },
+	)
 }
 
 func dumbPort(p model.ServicePort, e *model.WorkloadEntry) uint16 {
@@ -174,7 +182,10 @@ func dumbID(svc *model.Service) serviceID {
 }
 
 func dumbServiceOf(d naiveSnapshot, s *model.EndpointSlice) serviceID {
-	return serviceID{host: model.Host(s.Service + "." + s.Namespace + ".svc." + d.mesh().Domain), namespace: s.Namespace}
+	return serviceID{
+		host:      model.Host(s.Service + "." + s.Namespace + ".svc." + d.mesh().Domain),
+		namespace: s.Namespace,
+	}
 }
 
 // withEndpoints are all services that may have some, be there such a Service or not.

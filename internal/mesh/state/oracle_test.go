@@ -114,7 +114,9 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 	}
 	for _, n := range []string{"n1", "n2", "n3"} {
 		require.ElementsMatch(
-			t, names(of(d, func(p *model.Workload) bool { return p.Node == n })), names(slices.Collect(s.WorkloadsOn(n))),
+			t,
+			names(of(d, func(p *model.Workload) bool { return p.Node == n })),
+			names(slices.Collect(s.WorkloadsOn(n))),
 		)
 	}
 	requireList(t, "Gateways", of(d, all[model.Gateway]), s.Gateways())
@@ -251,7 +253,12 @@ func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
 		require.ElementsMatch(t, slices.Collect(maps.Keys(hosts)), slices.Collect(s.HostsUnder(h)))
 	}
 	for _, svc := range claims {
-		requireSame(t, "accounts of "+string(h)+" in "+svc.Namespace, d.accounts(dumbID(svc)), slices.Clip(s.Accounts(svc)))
+		requireSame(
+			t,
+			"accounts of "+string(h)+" in "+svc.Namespace,
+			d.accounts(dumbID(svc)),
+			slices.Clip(s.Accounts(svc)),
+		)
 		requireSame(t, "endpoints of "+string(h)+" in "+svc.Namespace, endpointTexts(
 			maps.All(d.endpoints(dumbID(svc))),
 		), endpointTexts(s.Endpoints(svc).All()))
@@ -365,7 +372,12 @@ func requireAccountsChanges(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	require.Equal(t, len(want), len(got), "changed accounts: want %v, got %v", want, got)
 	for id, w := range want {
 		require.True(
-			t, slices.Equal(w.was, got[id].was) && slices.Equal(w.is, got[id].is), "%v: want %v, got %v", id, w, got[id],
+			t,
+			slices.Equal(w.was, got[id].was) && slices.Equal(w.is, got[id].is),
+			"%v: want %v, got %v",
+			id,
+			w,
+			got[id],
 		)
 	}
 }

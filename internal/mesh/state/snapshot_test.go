@@ -130,7 +130,10 @@ func TestCauseNamesWhatChanged(t *testing.T) {
 		"nothing", "Service default/a", "Service default/a, Service default/b", "Service default/a and 2 more",
 	} {
 		require.Equal(t, want, d.Cause())
-		d.Changed = append(d.Changed, source.Key{Kind: kinds.Service, Namespace: "default", Name: string(rune('a' + i))})
+		d.Changed = append(
+			d.Changed,
+			source.Key{Kind: kinds.Service, Namespace: "default", Name: string(rune('a' + i))},
+		)
 	}
 }
 

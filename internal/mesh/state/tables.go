@@ -57,7 +57,9 @@ var tables = []anyTable{
 		changes: func(d *Delta) *[]Pair[model.Service] { return &d.Services },
 		special: swapHosts,
 		indexes: []keysOf[model.Service]{
-			servicesByHost: single(func(svc *model.Service) []byte { return ordered(join(string(svc.Host)), &svc.Meta, "") }),
+			servicesByHost: single(
+				func(svc *model.Service) []byte { return ordered(join(string(svc.Host)), &svc.Meta, "") },
+			),
 			servicesByNamespace: single(func(svc *model.Service) []byte {
 				return ordered(join(svc.Namespace, string(svc.Host)), &svc.Meta, "")
 			}),
@@ -108,9 +110,12 @@ var tables = []anyTable{
 		table:   func(s *Snapshot) *table[model.Gateway] { return &s.gateways },
 		changes: func(d *Delta) *[]Pair[model.Gateway] { return &d.Gateways },
 		indexes: []keysOf[model.Gateway]{
-			gatewaysInOrder:      single(func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
-			gatewaysByName:       single(func(g *model.Gateway) []byte { return join(g.Namespace + "/" + g.Name) }),
-			gatewaysByCredential: perName(func(g *model.Gateway) *model.Meta { return &g.Meta }, (*model.Gateway).Credentials),
+			gatewaysInOrder: single(func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") }),
+			gatewaysByName:  single(func(g *model.Gateway) []byte { return join(g.Namespace + "/" + g.Name) }),
+			gatewaysByCredential: perName(
+				func(g *model.Gateway) *model.Meta { return &g.Meta },
+				(*model.Gateway).Credentials,
+			),
 			gatewaysForwarding: filtered(
 				(*model.Gateway).ForwardsAny, func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") },
 			),
@@ -121,7 +126,9 @@ var tables = []anyTable{
 		table:   func(s *Snapshot) *table[model.Sidecar] { return &s.sidecars },
 		changes: func(d *Delta) *[]Pair[model.Sidecar] { return &d.Sidecars },
 		indexes: []keysOf[model.Sidecar]{
-			sidecarsByNamespace: single(func(s *model.Sidecar) []byte { return ordered(join(s.Namespace), &s.Meta, "") }),
+			sidecarsByNamespace: single(
+				func(s *model.Sidecar) []byte { return ordered(join(s.Namespace), &s.Meta, "") },
+			),
 		},
 		selectors: selects(func(s *model.Sidecar) (model.Labels, *model.Meta) { return s.Selector, &s.Meta }),
 	}),
@@ -133,7 +140,9 @@ var tables = []anyTable{
 				return ordered(join(p.Namespace), &p.Meta, "")
 			}),
 		},
-		selectors: selects(func(p *model.AuthorizationPolicy) (model.Labels, *model.Meta) { return p.Selector, &p.Meta }),
+		selectors: selects(
+			func(p *model.AuthorizationPolicy) (model.Labels, *model.Meta) { return p.Selector, &p.Meta },
+		),
 	}),
 	declare(schema[model.PeerAuthentication]{
 		table:   func(s *Snapshot) *table[model.PeerAuthentication] { return &s.peerAuthentications },
@@ -143,7 +152,9 @@ var tables = []anyTable{
 				return ordered(join(p.Namespace), &p.Meta, "")
 			}),
 		},
-		selectors: selects(func(p *model.PeerAuthentication) (model.Labels, *model.Meta) { return p.Selector, &p.Meta }),
+		selectors: selects(
+			func(p *model.PeerAuthentication) (model.Labels, *model.Meta) { return p.Selector, &p.Meta },
+		),
 	}),
 	declare(schema[model.Credential]{
 		table:   func(s *Snapshot) *table[model.Credential] { return &s.credentials },

@@ -24,7 +24,12 @@ func TestProblemsEqualFromNothing(t *testing.T) {
 			problems := c.apply(stateUpdates(updates)...)
 			fresh := newChecked().apply(stateUpdates(h.Present())...)
 			requireSame(t, "problems", texts(fresh), texts(problems))
-			requireSame(t, "told that another is for the same workloads", notInForce(h.Present()), toldNotInForce(problems))
+			requireSame(
+				t,
+				"told that another is for the same workloads",
+				notInForce(h.Present()),
+				toldNotInForce(problems),
+			)
 		}
 		step(h.Begin(t))
 		for range rapid.SampledFrom([]int{1, 4, 12, 16}).Draw(t, "steps") {

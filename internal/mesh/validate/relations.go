@@ -141,18 +141,23 @@ func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source
 		}
 		for j, m := range r.Mirrors {
 			problems = append(
-				problems, checkDestination(snap, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...,
+				problems,
+				checkDestination(snap, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...,
 			)
 		}
 	}
 	for i, r := range v.TLS {
 		for j, d := range r.Destinations {
-			problems = append(problems, checkDestination(snap, v, d, fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j))...)
+			problems = append(
+				problems,
+				checkDestination(snap, v, d, fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j))...)
 		}
 	}
 	for i, r := range v.TCP {
 		for j, d := range r.Destinations {
-			problems = append(problems, checkDestination(snap, v, d, fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j))...)
+			problems = append(
+				problems,
+				checkDestination(snap, v, d, fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j))...)
 		}
 	}
 	return problems
@@ -173,7 +178,8 @@ func checkDestination(
 		}}
 	}
 	var problems []source.Problem
-	if d.PortName != "" && !slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Name == d.PortName }) {
+	if d.PortName != "" &&
+		!slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Name == d.PortName }) {
 		problems = append(problems, source.Problem{
 			Severity: source.Error, Path: path + ".port.name", Value: d.PortName,
 			Message: fmt.Sprintf(
@@ -185,7 +191,10 @@ func checkDestination(
 		if _, ok := s.Port(d.Port); !ok {
 			problems = append(problems, source.Problem{
 				Severity: source.Error, Path: path + ".port.number", Value: fmt.Sprint(d.Port),
-				Message: fmt.Sprintf("%s has no such port; requests are answered with 503", s.Key()), Want: "one of " + ports(s),
+				Message: fmt.Sprintf(
+					"%s has no such port; requests are answered with 503",
+					s.Key(),
+				), Want: "one of " + ports(s),
 			})
 		}
 	}
@@ -233,7 +242,8 @@ func nearestHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) s
 	first, _, _ := strings.Cut(string(h), ".")
 	var near []string
 	for s := range snap.ServicesIn(v.Namespace) {
-		if name, _, _ := strings.Cut(string(s.Host), "."); strings.HasPrefix(name, first) || strings.HasPrefix(first, name) {
+		if name, _, _ := strings.Cut(string(s.Host), "."); strings.HasPrefix(name, first) ||
+			strings.HasPrefix(first, name) {
 			near = append(near, string(s.Host))
 		}
 	}
@@ -264,7 +274,10 @@ func (c *Checker) checkServices(snap *state.Snapshot, d *state.Delta) {
 				}
 				c.store.setRelation(relation{claim.Key(), string(claim.Host)}, []source.Problem{{
 					Severity: source.Warning, Path: "spec.hosts", Value: string(claim.Host),
-					Message: fmt.Sprintf("%s claims this host too and comes first", first.Key()), Want: "a host of its own",
+					Message: fmt.Sprintf(
+						"%s claims this host too and comes first",
+						first.Key(),
+					), Want: "a host of its own",
 				}})
 			}
 		}

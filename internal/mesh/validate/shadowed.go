@@ -156,7 +156,9 @@ func (o *ruleOwners) add(r *model.DestinationRule) []source.Problem {
 		problems = append(problems, source.Problem{
 			Severity: source.Warning, Path: "spec.subsets", Value: s.Name,
 			Message: fmt.Sprintf(
-				"%s defines this subset of %s too and comes first; where both apply, this one is not in force", first, r.Host,
+				"%s defines this subset of %s too and comes first; where both apply, this one is not in force",
+				first,
+				r.Host,
 			),
 			Want: "a subset of another name",
 		})

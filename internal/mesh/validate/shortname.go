@@ -63,7 +63,8 @@ func (c *Checker) checkShortName(snap *state.Snapshot, h model.Host) {
 		problems = []source.Problem{{
 			Severity: source.Warning, Path: "spec.hosts", Value: string(h),
 			Message: fmt.Sprintf(
-				"is a short name of %s as well: calls by just this name come here, those by its other names do not", meant.Key(),
+				"is a short name of %s as well: calls by just this name come here, those by its other names do not",
+				meant.Key(),
 			),
 			Want: fmt.Sprintf("%s, or a host that is nobody's short name", full),
 		}}

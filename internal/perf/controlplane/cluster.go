@@ -67,8 +67,13 @@ func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 		return err
 	}
 	if len(found) > 0 {
-		return fmt.Errorf("namespace %s is there: is this cluster measured by somebody else? If a run was cut short, delete what has the label %s=%s",
-			found[0], managedBy, load.Manager)
+		return fmt.Errorf(
+			"namespace %s is there: is this cluster measured by somebody else? If a run was cut short, delete "+
+				"what has the label %s=%s",
+			found[0],
+			managedBy,
+			load.Manager,
+		)
 	}
 	c.mu.Lock()
 	c.mesh, c.changed = map[source.Key]source.Change{}, map[source.Key]bool{}

@@ -95,7 +95,8 @@ func (e *External) awaitIdle(ctx context.Context) error {
 		if now, err = e.Usage(ctx); err != nil {
 			break
 		}
-		if float64(now.CPU-before.CPU) < idleCPUShare*float64(now.At.Sub(before.At)) || now.At.Sub(began) > idleTimeout {
+		if float64(now.CPU-before.CPU) < idleCPUShare*float64(now.At.Sub(before.At)) ||
+			now.At.Sub(began) > idleTimeout {
 			return nil
 		}
 		before = now

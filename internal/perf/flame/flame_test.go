@@ -59,8 +59,18 @@ func linesOf(frames string, functions map[string]*profile.Function) (lines []pro
 }
 
 var example = stacks{
-	{"runtime.main github.com/lateen-mesh/lateen/internal/xds/serve.(*stream).read+github.com/lateen-mesh/lateen/internal/view.Set[go.shape.*a/b.C].Get", 600},
-	{"runtime.main github.com/lateen-mesh/lateen/internal/xds/serve.(*stream).read+github.com/lateen-mesh/lateen/internal/view.less<T>", 150},
+	{
+		"runtime.main " +
+			"github.com/lateen-mesh/lateen/internal/xds/serve.(*stream).read+" +
+			"github.com/lateen-mesh/lateen/internal/view.Set[go.shape.*a/b.C].Get",
+		600,
+	},
+	{
+		"runtime.main " +
+			"github.com/lateen-mesh/lateen/internal/xds/serve.(*stream).read+" +
+			"github.com/lateen-mesh/lateen/internal/view.less<T>",
+		150,
+	},
 	{"runtime.main syscall.Syscall", 246},
 	{"runtime.main", 3},
 	{"tiny", 1},

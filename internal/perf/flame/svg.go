@@ -63,8 +63,15 @@ func colourOf(function string, all []owner) string {
 // SVG draws a tree with a title. The tooltip of each frame has its full name and share.
 func (t *Tree) SVG(title string) []byte {
 	d := drawing{owners: owners(), all: float64(max(t.Value, 1)), height: head + t.depth()*rowHeight + margin}
-	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="monospace" font-size="%d">`+"\n",
-		width, d.height, width, d.height, fontSize)
+	d.printf(
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
+			`width="%d" height="%d" font-family="monospace" font-size="%d">`+"\n",
+		width,
+		d.height,
+		width,
+		d.height,
+		fontSize,
+	)
 	d.printf(`<rect width="100%%" height="100%%" fill="#fff"/>` + "\n")
 	d.printf(`<text x="%d" y="20" font-size="14" font-weight="bold">%s</text>`+"\n", margin, escaped(
 		truncate(title, titleChars),
@@ -88,7 +95,11 @@ func (d *drawing) legend() {
 	x := float64(margin)
 	for _, o := range d.owners {
 		d.printf(
-			`<rect x="%.0f" y="29" width="11" height="11" fill="%s"/><text x="%.0f" y="39">%s</text>`+"\n", x, o.colour, x+15, o.name,
+			`<rect x="%.0f" y="29" width="11" height="11" fill="%s"/><text x="%.0f" y="39">%s</text>`+"\n",
+			x,
+			o.colour,
+			x+15,
+			o.name,
 		)
 		x += 15 + charWidth*float64(len(o.name)+2)
 	}

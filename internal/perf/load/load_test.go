@@ -118,7 +118,14 @@ func check(t *rapid.T, s Shape, objects map[source.Key]source.Change) {
 // service says.
 func TestPodsBelongToServicesOfTheirPart(t *testing.T) {
 	s := Shape{
-		Namespaces: 2, Services: 3, Pods: 7, VirtualServices: 3, UnmanagedNamespaces: 2, UnmanagedServices: 4, UnmanagedPods: 9, Gateways: true,
+		Namespaces:          2,
+		Services:            3,
+		Pods:                7,
+		VirtualServices:     3,
+		UnmanagedNamespaces: 2,
+		UnmanagedServices:   4,
+		UnmanagedPods:       9,
+		Gateways:            true,
 	}
 	require.NoError(t, s.Validate())
 	require.Equal(t, 3+4+2, s.AllServices())

@@ -55,9 +55,11 @@ func (s Shape) Validate() error {
 		return fmt.Errorf("%d services in %d namespaces: each namespace has at least one", s.Services, s.Namespaces)
 	case min(s.UnmanagedNamespaces, s.UnmanagedServices, s.UnmanagedPods, s.Pods) < 0:
 		return errors.New("namespaces, services and pods: want 0 or more of each")
-	case s.UnmanagedServices < s.UnmanagedNamespaces || s.UnmanagedServices > 0 && s.UnmanagedNamespaces == 0 || s.UnmanagedPods > 0 && s.UnmanagedServices == 0:
+	case s.UnmanagedServices < s.UnmanagedNamespaces || s.UnmanagedServices > 0 &&
+		s.UnmanagedNamespaces == 0 || s.UnmanagedPods > 0 && s.UnmanagedServices == 0:
 		return errors.New(
-			"what is unmanaged: each pod is of a service, each service in a namespace, and each of these namespaces has a service",
+			"what is unmanaged: each pod is of a service, each service in a namespace, and each of these " +
+				"namespaces has a service",
 		)
 	case s.AllServices() > MaxServices:
 		return fmt.Errorf("%d services: there are addresses for %d", s.AllServices(), MaxServices)

@@ -71,7 +71,11 @@ func (d *Distribution) Quantile(q float64) time.Duration {
 // Summary returns what reports contain of a distribution.
 func (d *Distribution) Summary() *Summary {
 	return &Summary{
-		Count: d.count, P50: Seconds(d.Quantile(0.5)), P99: Seconds(d.Quantile(0.99)), P999: Seconds(d.Quantile(0.999)), Max: Seconds(d.max),
+		Count: d.count,
+		P50:   Seconds(d.Quantile(0.5)),
+		P99:   Seconds(d.Quantile(0.99)),
+		P999:  Seconds(d.Quantile(0.999)),
+		Max:   Seconds(d.max),
 	}
 }
 

@@ -10,8 +10,18 @@ import (
 // FuzzMetrics: whatever a control plane serves as its metrics, what is made of it is no number
 // below zero.
 func FuzzMetrics(f *testing.F) {
-	f.Add([]byte("# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 1.5\nprocess_resident_memory_bytes 1e7\n"))
-	f.Add([]byte("lateen_xds_queued_bytes{a=\"b\"} NaN\ngo_memstats_alloc_bytes_total +Inf\ngo_memstats_mallocs_total -1 1395066363000\n"))
+	f.Add(
+		[]byte(
+			"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total " +
+				"1.5\nprocess_resident_memory_bytes 1e7\n",
+		),
+	)
+	f.Add(
+		[]byte(
+			"lateen_xds_queued_bytes{a=\"b\"} NaN\ngo_memstats_alloc_bytes_total +Inf\ngo_memstats_mallocs_total " +
+				"-1 1395066363000\n",
+		),
+	)
 	f.Add([]byte("# TYPE pilot_info gauge\npilot_info{version=\"1.31.0\"} 1\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := parseMetrics(bytes.NewReader(text))

@@ -73,7 +73,8 @@ func TestScrape(t *testing.T) {
 		_, _ = w.Write([]byte("# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 1.5\n" +
 			"# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes 4096\n" +
 			"# TYPE go_memstats_mallocs_total counter\ngo_memstats_mallocs_total 7\n" +
-			"# TYPE go_cpu_classes_gc_total_cpu_seconds_total counter\ngo_cpu_classes_gc_total_cpu_seconds_total 0.25\n" +
+			"# TYPE go_cpu_classes_gc_total_cpu_seconds_total counter\ngo_cpu_classes_gc_total_cpu_seconds_total " +
+			"0.25\n" +
 			"# TYPE istio_build gauge\nistio_build{component=\"pilot\",tag=\"1.31\"} 1\n"))
 	}))
 	defer server.Close()

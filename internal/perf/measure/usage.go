@@ -42,6 +42,9 @@ func (u Usage) Since(earlier Usage) Usage {
 func (u Usage) Sum(o Usage) Usage {
 	return Usage{
 		At: u.At, CPU: u.CPU + o.CPU, Resident: u.Resident + o.Resident, Peak: max(u.Peak, o.Peak),
-		Allocated: u.Allocated + o.Allocated, Allocations: u.Allocations + o.Allocations, Queued: u.Queued + o.Queued, GCTime: u.GCTime + o.GCTime,
+		Allocated:   u.Allocated + o.Allocated,
+		Allocations: u.Allocations + o.Allocations,
+		Queued:      u.Queued + o.Queued,
+		GCTime:      u.GCTime + o.GCTime,
 	}
 }

@@ -3,7 +3,8 @@
 // only the wire protocol, so that different control planes can be compared.
 //
 //	fleet, err := sidecar.New(sidecar.Options{Targets: []string{"127.0.0.1:15010"}})
-//	s := fleet.Start(sidecar.Identity{Namespace: "shop", Pod: "web-0", Address: addr, Labels: labels}, sidecar.Faults{})
+//	who := sidecar.Identity{Namespace: "shop", Pod: "web-0", Address: addr, Labels: labels}
+//	s := fleet.Start(who, sidecar.Faults{})
 //	err = fleet.Await(ctx, func(s sidecar.Stats) bool { return s.Synced == s.Started })
 //	s.Stop()
 //	fleet.Close()
@@ -18,7 +19,8 @@
 // each distinct resource and returns its mark. Options.Arrived is called when a marked resource
 // reaches a sidecar, before the acknowledgement.
 //
-//	socket ─► framing (HTTP/2) ─► message (fields of a response) ─► interner (distinct resources) ─► tables (what is held)
+//	socket ─► framing (HTTP/2) ─► message (fields of a response) ─► interner (distinct resources)
+//	                                                               ─► tables (what is held)
 //	       ◄─ framing ◄─ outbox (requests) ◄─ protocol (delta or state of the world; what to ask for next)
 //
 // A fleet runs on a few loops. A loop is one goroutine that owns its sidecars, their tables and an

@@ -93,7 +93,11 @@ type framing struct {
 
 func newFraming(window uint32) framing {
 	return framing{
-		granted: window, window: defaultWindow, windowOfConnection: defaultWindow, initial: defaultWindow, maxFrame: frameLimit,
+		granted:            window,
+		window:             defaultWindow,
+		windowOfConnection: defaultWindow,
+		initial:            defaultWindow,
+		maxFrame:           frameLimit,
 	}
 }
 

@@ -107,7 +107,11 @@ func identities(n int) []sidecar.Identity {
 	for i := range n {
 		p := proxies[i%len(proxies)]
 		all = append(all, sidecar.Identity{
-			Namespace: p.Namespace, Pod: p.Pod, Address: netip.MustParseAddr(p.Address), Labels: p.Labels, Router: p.Gateway,
+			Namespace: p.Namespace,
+			Pod:       p.Pod,
+			Address:   netip.MustParseAddr(p.Address),
+			Labels:    p.Labels,
+			Router:    p.Gateway,
 		})
 	}
 	return all

@@ -22,7 +22,8 @@ func encodeNode(m *Mesh, id *Identity) ([]byte, error) {
 		kind = "router"
 	}
 	node := &corev3.Node{
-		Id:            kind + "~" + id.Address.String() + "~" + id.Pod + "." + id.Namespace + "~" + id.Namespace + ".svc.cluster.local",
+		Id: kind + "~" + id.Address.String() + "~" + id.Pod + "." + id.Namespace + "~" +
+			id.Namespace + ".svc.cluster.local",
 		Cluster:       workload(id) + "." + id.Namespace,
 		Metadata:      metadata,
 		UserAgentName: "envoy",
@@ -72,8 +73,10 @@ func metadataOf(m *Mesh, id *Identity) map[string]any {
 		"OWNER":                 "kubernetes://apis/apps/v1/namespaces/" + id.Namespace + "/deployments/" + name,
 		"ENVOY_PROMETHEUS_PORT": 15090, "ENVOY_STATUS_PORT": 15021,
 		"PROXY_CONFIG": map[string]any{
-			"serviceCluster": name + "." + id.Namespace, "discoveryAddress": "istiod.istio-system.svc:15012", "concurrency": 2,
-			"drainDuration": "45s", "parentShutdownDuration": "60s", "statusPort": 15020, "terminationDrainDuration": "5s",
+			"serviceCluster": name + "." + id.Namespace, "discoveryAddress": "istiod.istio-system.svc:15012",
+			"concurrency":   2,
+			"drainDuration": "45s", "parentShutdownDuration": "60s", "statusPort": 15020,
+			"terminationDrainDuration": "5s",
 		},
 	}
 	if m.Network != "" {

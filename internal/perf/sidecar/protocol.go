@@ -84,7 +84,12 @@ const keepEdits, keepField = 8192, 64 << 10
 func (in *incoming) reset() {
 	clear(in.edits)
 	*in = incoming{
-		message: in.message, url: in.url[:0], nonce: in.nonce[:0], version: in.version[:0], edits: in.edits[:0], typ: NumTypes,
+		message: in.message,
+		url:     in.url[:0],
+		nonce:   in.nonce[:0],
+		version: in.version[:0],
+		edits:   in.edits[:0],
+		typ:     NumTypes,
 	}
 	if cap(in.edits) > keepEdits {
 		in.edits = nil

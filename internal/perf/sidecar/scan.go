@@ -121,7 +121,8 @@ func (f *findings) listener(body []byte) error {
 	})
 }
 
-const httpConnectionManager = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+const httpConnectionManager = "type.googleapis.com/" +
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 
 func (f *findings) filter(body []byte) error {
 	return eachField(body, func(number protowire.Number, v []byte) error {

@@ -34,7 +34,8 @@ func chain(t testing.TB, tables ...string) *listenerv3.FilterChain {
 		config := packed(t, &tcpv3.TcpProxy{StatPrefix: "tcp"})
 		if name != "" {
 			config = packed(t, &hcmv3.HttpConnectionManager{
-				StatPrefix: "http", RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name}},
+				StatPrefix:     "http",
+				RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name}},
 			})
 		}
 		c.Filters = append(c.Filters,
@@ -45,7 +46,9 @@ func chain(t testing.TB, tables ...string) *listenerv3.FilterChain {
 
 func TestScanFindsTheNamesInABody(t *testing.T) {
 	eds := &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-	source := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
+	source := &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+	}
 	collection := func(name string) *endpointv3.LocalityLbEndpoints {
 		return &endpointv3.LocalityLbEndpoints{LbConfig: &endpointv3.LocalityLbEndpoints_LedsClusterLocalityConfig{
 			LedsClusterLocalityConfig: &endpointv3.LedsClusterLocalityConfig{LedsConfig: source,

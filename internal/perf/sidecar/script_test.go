@@ -59,7 +59,9 @@ func startScript(t testing.TB, o ...grpc.ServerOption) *script {
 	return s
 }
 
-func (s *script) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+func (s *script) DeltaAggregatedResources(
+	stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
+) error {
 	select {
 	case err := <-s.refusal:
 		return err
@@ -182,7 +184,11 @@ func collection(cluster, name string) *endpointv3.ClusterLoadAssignment {
 }
 
 func listener(t testing.TB, name, table string) *listenerv3.Listener {
-	config, err := anypb.New(&hcmv3.HttpConnectionManager{RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: table}}})
+	config, err := anypb.New(
+		&hcmv3.HttpConnectionManager{
+			RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: table}},
+		},
+	)
 	require.NoError(t, err)
 	return &listenerv3.Listener{Name: name, FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 		Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config},
@@ -194,7 +200,12 @@ func head(name string) *routev3.RouteConfiguration {
 }
 
 var web = sidecar.Identity{
-	Namespace: "shop", Pod: "web-0", Address: netip.MustParseAddr("10.0.0.7"), ServiceAccount: "web", Labels: map[string]string{"app": "web"}, Locality: "r/z/s",
+	Namespace:      "shop",
+	Pod:            "web-0",
+	Address:        netip.MustParseAddr("10.0.0.7"),
+	ServiceAccount: "web",
+	Labels:         map[string]string{"app": "web"},
+	Locality:       "r/z/s",
 }
 
 // quick is a backoff that does not wait.

@@ -38,7 +38,8 @@ func newTables(in *interner) *tables {
 }
 
 func (ts *tables) forget() {
-	ts.transitions, ts.refDiffs, ts.pendingCounts = map[transition]*table{}, map[[2]*table]refDiff{}, map[[2]*table]int{}
+	ts.transitions, ts.refDiffs = map[transition]*table{}, map[[2]*table]refDiff{}
+	ts.pendingCounts = map[[2]*table]int{}
 }
 
 // edit sets the entry of a name, or removes it.
@@ -190,7 +191,19 @@ func (ts *tables) pending(parent, child *table) int {
 
 // due reports whether a sweep is worthwhile.
 func (ts *tables) due() bool {
-	return len(ts.entries)+len(ts.tables)+len(ts.parts)+len(ts.transitions)+len(ts.refDiffs)+len(ts.pendingCounts) > sweepAt+2*ts.liveAfterSweep
+	return len(
+		ts.entries,
+	)+len(
+		ts.tables,
+	)+len(
+		ts.parts,
+	)+len(
+		ts.transitions,
+	)+len(
+		ts.refDiffs,
+	)+len(
+		ts.pendingCounts,
+	) > sweepAt+2*ts.liveAfterSweep
 }
 
 // sweep forgets everything that is not reachable from what inUse visits.

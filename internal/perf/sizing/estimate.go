@@ -167,8 +167,12 @@ func (c Constants) Estimate(m Mesh, l Limits) (Estimate, error) {
 	}
 	if limit := l.exceeded(c.Replica(m, l, 1)); limit != "" {
 		one := c.Replica(m, l, 1)
-		return Estimate{}, fmt.Errorf("%s: a replica with one sidecar is over the limit already: it needs %s, and one connects in %s", limit,
-			formatBytes(one.MemoryBytes), formatDuration(one.Connect))
+		return Estimate{}, fmt.Errorf(
+			"%s: a replica with one sidecar is over the limit already: it needs %s, and one connects in %s",
+			limit,
+			formatBytes(one.MemoryBytes),
+			formatDuration(one.Connect),
+		)
 	}
 	most, over := 1, m.Sidecars+1
 	for over-most > 1 {

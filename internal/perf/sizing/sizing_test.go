@@ -28,7 +28,13 @@ func mesh() Mesh {
 
 func limits() Limits {
 	return Limits{
-		Cores: 4, Memory: 4e9, Headroom: 0.5, Busy: 0.5, LastSidecar: measure.Seconds(2 * time.Second), Connect: measure.Seconds(5 * time.Minute), Spare: 1,
+		Cores:       4,
+		Memory:      4e9,
+		Headroom:    0.5,
+		Busy:        0.5,
+		LastSidecar: measure.Seconds(2 * time.Second),
+		Connect:     measure.Seconds(5 * time.Minute),
+		Spare:       1,
 	}
 }
 

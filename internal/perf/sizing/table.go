@@ -23,7 +23,8 @@ func Rows(all []Estimate) []Row {
 	}{
 		{"sidecars", func(e Estimate) string { return formatCount(e.Mesh.Sidecars) }},
 		{
-			"services, pods", func(e Estimate) string { return formatCount(e.Mesh.Services) + ", " + formatCount(e.Mesh.Pods) },
+			"services, pods",
+			func(e Estimate) string { return formatCount(e.Mesh.Services) + ", " + formatCount(e.Mesh.Pods) },
 		},
 		{"changes a second", func(e Estimate) string { return fmt.Sprintf("%g %s", e.Mesh.Changes, e.Mesh.Kind) }},
 		{"replicas", func(e Estimate) string { return formatCount(e.Replicas) }},

@@ -119,7 +119,10 @@ func TestUpdatesOfUnusedFieldsAreDropped(t *testing.T) {
 	before := s.count()
 	patchService(t, c, ns, "web", `{"metadata":{"annotations":{"heartbeat":"1"},"labels":{"a":"b"}}}`)
 	patchService(
-		t, c, ns, "web",
+		t,
+		c,
+		ns,
+		"web",
 		`{"status":{"conditions":[{"type":"Seen","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
 		"status",
 	)
@@ -183,9 +186,16 @@ func TestAnObjectThatCannotBeReadIsRefusedAlone(t *testing.T) {
 	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
 	c.createAll(t, ns)
 	put := func(group, kind, resource, name, spec string) {
-		api.Put(t, fmt.Sprintf("/registry/%s/%s/%s/%s", group, resource, ns, name), fmt.Appendf(nil,
+		api.Put(t, fmt.Sprintf("/registry/%s/%s/%s/%s", group, resource, ns, name), fmt.Appendf(
+			nil,
 			`{"apiVersion":"%s/v1","kind":"%s","metadata":{"name":"%s","namespace":"%s","uid":"%s-uid","generation":1,"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":%s}`,
-			group, kind, name, ns, name, spec))
+			group,
+			kind,
+			name,
+			ns,
+			name,
+			spec,
+		))
 	}
 	const networking, security = "networking.istio.io", "security.istio.io"
 	put(networking, "VirtualService", "virtualservices", "early", `{"hosts":"not a list"}`)

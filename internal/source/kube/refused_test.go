@@ -58,8 +58,10 @@ func TestForbiddenResourceDelaysSynced(t *testing.T) {
 	eventually(t, func() bool { return s.problem(policies) != "" && s.problem(nodes) != "" })
 	require.Contains(t, s.problem(policies), "is forbidden")
 	require.Contains(
-		t, s.problem(policies),
-		"nothing is served before it is read; want a ClusterRole that allows the verbs get, list and watch on authorizationpolicies.security.istio.io",
+		t,
+		s.problem(policies),
+		"nothing is served before it is read; want a ClusterRole that allows the verbs get, list and watch on "+
+			"authorizationpolicies.security.istio.io",
 	)
 	require.False(t, s.isSynced())
 

@@ -103,7 +103,8 @@ func TestNamespacesComeAndGoByTheirLabels(t *testing.T) {
 	configure(t, c, home, "discoverySelectors:\n- matchExpressions: [{key: a, operator: Like}]\n")
 	eventually(t, func() bool { return len(s.in(first)) == len(everything) })
 	require.Contains(
-		t, s.problem("discovery selectors"),
+		t,
+		s.problem("discovery selectors"),
 		`data.mesh.discoverySelectors[0]: cannot be read: "Like" is not a valid label selector operator; all namespaces are in the mesh`,
 	)
 	require.NoError(t, c.CoreV1().ConfigMaps(home).Delete(t.Context(), "istio", metav1.DeleteOptions{}))

@@ -232,7 +232,8 @@ func TestLabelsAndConditionCountWhereTheKindSaysSo(t *testing.T) {
 	const other = `{"conditions": [{"type": "Ready", "status": "True"}]}`
 	require.Equal(t, plain.fingerprint, read(nil, other).fingerprint)
 	require.Equal(t, plain.fingerprint, read(nil, `{"conditions": 7}`).fingerprint)
-	healthy, not := `{"conditions": [{"type": "Healthy", "status": "True"}]}`, `{"conditions": [{"type": "Healthy", "status": "False"}]}`
+	healthy := `{"conditions": [{"type": "Healthy", "status": "True"}]}`
+	not := `{"conditions": [{"type": "Healthy", "status": "False"}]}`
 	require.NotEqual(t, plain.fingerprint, read(nil, healthy).fingerprint)
 	require.NotEqual(t, read(nil, not).fingerprint, read(nil, healthy).fingerprint)
 }

@@ -77,9 +77,13 @@ func TestReadTypes(t *testing.T) {
 // difference.
 func TestReadContent(t *testing.T) {
 	forms := map[string]string{
-		"a.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: a, labels: {x: \"1\", y: z}}\nspec:\n  ports:\n  - port: 0x50\n",
-		"b.yaml": "kind: Service\napiVersion: v1\nspec: {ports: [{port: 80, name: }]}\nmetadata: {labels: {y: z, x: '1'}, name: a}\n",
-		"c.json": "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\n\t\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"1\",\"y\":\"\\u007a\"}},\"spec\":{\"ports\":[{\"port\":80}]}}",
+		"a.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: a, labels: {x: \"1\", y: z}}\nspec:\n  " +
+			"ports:\n  - port: 0x50\n",
+		"b.yaml": "kind: Service\napiVersion: v1\nspec: {ports: [{port: 80, name: }]}\nmetadata: {labels: {y: z, " +
+			"x: '1'}, name: a}\n",
+		"c.json": "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\n\t" +
+			"\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"1\",\"y\":\"\\u007a\"}}," +
+			"\"spec\":{\"ports\":[{\"port\":80}]}}",
 	}
 	var contents []string
 	for name, text := range forms {

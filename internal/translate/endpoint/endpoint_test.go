@@ -20,7 +20,9 @@ import (
 )
 
 func TestInputsAreMemoKeys(t *testing.T) {
-	for _, in := range []any{endpoint.Input{}, endpoint.GroupInput{}, endpoint.AssignmentInput{}, endpoint.Preference{}} {
+	for _, in := range []any{
+		endpoint.Input{}, endpoint.GroupInput{}, endpoint.AssignmentInput{}, endpoint.Preference{},
+	} {
 		translatetest.RequireInput(t, in)
 	}
 }

@@ -12,7 +12,9 @@ type Input struct {
 	Weight   uint32 // 0 means 1; above MaxWeight counts as MaxWeight
 	Workload string // "namespace/name", for telemetry metadata; empty if none
 	TLS      bool   // the workload takes mesh mTLS
-	Other    string // another address of the same workload, tried when the first does not answer at once; empty for none
+	// Other is another address of the same workload, tried when the first does not answer at once;
+	// empty for none.
+	Other string
 }
 
 // AssignmentInput is a ClusterLoadAssignment without its endpoints.

@@ -113,9 +113,10 @@ func TestSpreadGivesPrioritiesAndWeights(t *testing.T) {
 			}, nearby("eu/1", model.HostnameLabel, "n1"), "0 0",
 		},
 		"shared out": {
-			endpoint.Preference{Locality: &model.LocalityLB{Distribute: []model.Distribute{{From: pattern("eu/*"), To: []model.LocalityShare{
-				{To: pattern("eu/1"), Percent: 80}, {To: pattern("us/1/a"), Percent: 20},
-			}}}}}, places, nearby("eu/1/a"), "0×40000 0×40000 - 0×20000 -",
+			endpoint.Preference{Locality: &model.LocalityLB{Distribute: []model.Distribute{{
+				From: pattern("eu/*"), To: []model.LocalityShare{
+					{To: pattern("eu/1"), Percent: 80}, {To: pattern("us/1/a"), Percent: 20},
+				}}}}}, places, nearby("eu/1/a"), "0×40000 0×40000 - 0×20000 -",
 		},
 		"shared out from elsewhere": {
 			endpoint.Preference{Locality: &model.LocalityLB{Distribute: []model.Distribute{{From: pattern("us")}}}},

@@ -4,7 +4,8 @@
 //	HTTPInput    ──► HTTP    the workload's HTTP calls: the HTTP proxy port, or a service port; routes over RDS
 //	TCPInput     ──► TCP     its other calls: filter chains by SNI and destination
 //	InboundInput ──► Inbound calls to the workload, handed on to its process; the route is inline
-//	VirtualOutboundInput, VirtualInboundInput ──► VirtualOutbound, VirtualInbound: where intercepted connections come in
+//	VirtualOutboundInput, VirtualInboundInput ──► VirtualOutbound, VirtualInbound: where intercepted
+//	             connections come in
 //	GatewayInput ──► Gateway a gateway's port: HTTP with routes over RDS, and TLS, ended or passed through, by SNI
 //
 // Names, filters and their order, headers and timeouts are those of Istio. Addresses may be

@@ -17,7 +17,8 @@ func (c *ServerChain) terminate() *corev3.TransportSocket {
 		TlsMaximumProtocolVersion: tlsVersion(t.MaxVersion, tlsv3.TlsParameters_TLS_AUTO),
 		CipherSuites:              t.Ciphers,
 	}}
-	if c.RouteTable != "" || t.Mode.OwnCertificate() { // as Istio's clients expect of connections that are not HTTP, too
+	if c.RouteTable != "" ||
+		t.Mode.OwnCertificate() { // as Istio's clients expect of connections that are not HTTP, too
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
 	if t.Mode.OwnCertificate() {

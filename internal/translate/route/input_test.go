@@ -66,7 +66,9 @@ const modelPackage = "github.com/lateen-mesh/lateen/internal/api/model"
 
 func (w walker) ours(typ reflect.Type, path string) {
 	switch typ.PkgPath() {
-	case modelPackage, "github.com/lateen-mesh/lateen/internal/source", "github.com/lateen-mesh/lateen/internal/translate/route":
+	case modelPackage,
+		"github.com/lateen-mesh/lateen/internal/source",
+		"github.com/lateen-mesh/lateen/internal/translate/route":
 	default:
 		require.Fail(w.t, "foreign type", "%s is a %s", path, typ)
 	}

@@ -59,7 +59,8 @@ func TestAnyInputIsServable(t *testing.T) {
 }
 
 func everything(m *routev3.RouteMatch) bool {
-	return (m.GetPrefix() == "/" || m.GetSafeRegex().GetRegex() == ".*") && len(m.GetHeaders())+len(m.GetQueryParameters()) == 0
+	return (m.GetPrefix() == "/" || m.GetSafeRegex().GetRegex() == ".*") &&
+		len(m.GetHeaders())+len(m.GetQueryParameters()) == 0
 }
 
 func drawInput(t *rapid.T) route.VirtualHostInput {

@@ -20,7 +20,9 @@ func TestInputsAreMemoKeys(t *testing.T) {
 func TestEqualInputsHaveEqualBytes(t *testing.T) {
 	of := func() []byte {
 		body, err := pb.Marshal(secret.Certificate(secret.CertificateInput{
-			Name: model.SecretName("a"), Pair: model.KeyPair{Chain: model.NewSensitive("chain"), Key: model.NewSensitive("key")},
+			Name: model.SecretName(
+				"a",
+			), Pair: model.KeyPair{Chain: model.NewSensitive("chain"), Key: model.NewSensitive("key")},
 		}))
 		require.NoError(t, err)
 		return body

@@ -31,7 +31,8 @@ const overADS = `{
   "dynamicResources": {"adsConfig": {"apiType": "DELTA_GRPC", "transportApiVersion": "V3",
     "grpcServices": [{"envoyGrpc": {"clusterName": "xds"}}]}},
   "staticResources": {"clusters": [{"name": "xds", "type": "STATIC", "loadAssignment": {"clusterName": "xds",
-    "endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}}}]}]}},
+    "endpoints": [{"lbEndpoints": [
+      {"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}}}]}]}},
     {"name": "sds-grpc", "type": "STATIC", "loadAssignment": {"clusterName": "sds-grpc",
     "endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"pipe": {"path": "./nobody"}}}}]}]}}]}}`
 
@@ -48,7 +49,8 @@ func RequireValid(t *testing.T, resources *bootstrapv3.Bootstrap_StaticResources
 	require.NoError(t, err)
 	config := filepath.Join(t.TempDir(), "bootstrap.json")
 	require.NoError(t, os.WriteFile(config, text, 0o600))
-	out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "--log-level", "error", "-c", config).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "--log-level", "error", "-c", config).
+		CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 

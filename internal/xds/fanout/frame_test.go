@@ -57,7 +57,12 @@ func TestSharedFrameDecodesToTheResponse(t *testing.T) {
 	to := store.Build(cluster(t, "b", 3001, false), cluster(t, "c", 10, false))
 	change := resource.NewDiffer(1).Diff(resource.Cluster, from, to)
 	r := session.Response{
-		Type: resource.Cluster, Nonce: "7", Version: "v", Upserts: change.Upserts, Removed: change.Removed, Shared: change,
+		Type:    resource.Cluster,
+		Nonce:   "7",
+		Version: "v",
+		Upserts: change.Upserts,
+		Removed: change.Removed,
+		Shared:  change,
 	}
 	got := &discoveryv3.DeltaDiscoveryResponse{}
 	decode(t, fanout.Encode(session.Delta, r, resource.Overlay{}), got)
@@ -117,7 +122,10 @@ func TestMembersForNewClientsAreEncodedOnce(t *testing.T) {
 		for i := range 1000 {
 			members = append(members, resource.New(fmt.Sprint("e", i), fmt.Append(nil, "endpoint ", i)))
 		}
-		kept = append(kept, resource.NewAssignment("c", []byte("c"), []resource.Group{{Members: store.Build(members...)}}))
+		kept = append(
+			kept,
+			resource.NewAssignment("c", []byte("c"), []resource.Group{{Members: store.Build(members...)}}),
+		)
 		step := differ.Members(nil, kept[len(kept)-1])
 		r := session.Response{Type: resource.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Shared: step}
 		f := fanout.Encode(session.Delta, r, resource.Overlay{})
@@ -152,7 +160,12 @@ func TestChangesOfMembersAreOneSharedPart(t *testing.T) {
 	step := differ.Members(of(0, 300), of(100, 400))
 	require.Len(t, step.Removed, 100)
 	r := session.Response{
-		Type: resource.LbEndpoint, Nonce: "m1", Version: "v", Upserts: step.Upserts, Removed: step.Removed, Shared: step,
+		Type:    resource.LbEndpoint,
+		Nonce:   "m1",
+		Version: "v",
+		Upserts: step.Upserts,
+		Removed: step.Removed,
+		Shared:  step,
 	}
 	first := fanout.Encode(session.Delta, r, resource.Overlay{})
 	second := fanout.Encode(session.Delta, r, resource.Overlay{})

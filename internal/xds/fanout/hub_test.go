@@ -159,7 +159,9 @@ func TestMoveGivesTheOtherClassAndItsState(t *testing.T) {
 	store := resource.NewStore()
 	target := resource.NewState(2).With(resource.Cluster, store.Build(cluster(t, "a", 1, false)))
 	own := resource.Overlay{Pod: "127.0.0.3"}
-	f.hub.Publish(fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Overlay: own}}})
+	f.hub.Publish(
+		fanout.Generation{Number: 6, Moved: []fanout.Move{{Conn: mover, Class: 2, State: target, Overlay: own}}},
+	)
 	require.True(t, mover.Behind())
 	require.False(t, stays.Behind())
 	require.Equal(t, fanout.ClassID(2), mover.Class())

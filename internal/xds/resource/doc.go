@@ -1,6 +1,6 @@
-// Package resource owns the data of xDS: Resources (name, content version, encoded bytes), immutable
-// Sets of them with cheap differences, the State that the proxies of a class should have at a
-// generation, and the table of types.
+// Package resource owns the data of xDS: Resources (name, content version, encoded bytes),
+// immutable Sets of them with cheap differences, the State that the proxies of a class should have
+// at a generation, and the table of types.
 //
 //	bytes ─► Resource ─► Store: hash-consed Sets ─► State: one Set per Type ─► Differ: Changes
 //	                                                                           Overlay: per proxy

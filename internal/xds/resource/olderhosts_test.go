@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// TestWithOlderHostsIsShared: proxies that refuse the same cluster get the same mixture of tables, encoded
-// once.
+// TestWithOlderHostsIsShared: proxies that refuse the same cluster get the same mixture of tables,
+// encoded once.
 func TestWithOlderHostsIsShared(t *testing.T) {
 	store, d := resource.NewStore(), resource.NewDiffer(4)
 	vhost := func(name, domain string, retries uint32) *resource.Resource {

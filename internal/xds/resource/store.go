@@ -16,21 +16,43 @@ import (
 // the pipeline's writer is the only user.
 type Store struct {
 	mu          sync.Mutex
-	edits       atomic.Uint64
-	created     atomic.Uint64
+	work        *storeCounts                   // nil unless tests count
 	nodes       map[Version]weak.Pointer[node] // branches
 	resources   map[content]weak.Pointer[Resource]
 	spareCaches []batchCache // of batches that are done
 }
 
-// StoreWork counts what a Store did since the start.
+// StoreWork counts what a Store did since CountWork.
 type StoreWork struct {
 	// Edits that Apply was given, and Nodes that were not there before.
 	Edits, Nodes uint64
 }
 
-// Work returns the counts so far.
-func (st *Store) Work() StoreWork { return StoreWork{Edits: st.edits.Load(), Nodes: st.created.Load()} }
+type storeCounts struct{ edits, nodes atomic.Uint64 }
+
+// CountWork lets the Store count what it does from now on. It is for tests, and is called before
+// the Store is used by several goroutines.
+func (st *Store) CountWork() { st.work = &storeCounts{} }
+
+// Work returns the counts so far, zeros without CountWork.
+func (st *Store) Work() StoreWork {
+	if st.work == nil {
+		return StoreWork{}
+	}
+	return StoreWork{Edits: st.work.edits.Load(), Nodes: st.work.nodes.Load()}
+}
+
+func (c *storeCounts) edited(n int) {
+	if c != nil {
+		c.edits.Add(uint64(n))
+	}
+}
+
+func (c *storeCounts) created() {
+	if c != nil {
+		c.nodes.Add(1)
+	}
+}
 
 // content identifies a resource in a Store.
 type content struct {
@@ -199,7 +221,7 @@ func (b *Batch) ApplyTo(s *Set) *Set {
 	if known := b.sets[s.root]; known != nil {
 		return known
 	}
-	b.store.edits.Add(uint64(len(b.edits)))
+	b.store.work.edited(len(b.edits))
 	to := s
 	if root := b.apply(s.root, 0, len(b.edits), 0); root == nil {
 		to = emptySet
@@ -268,7 +290,7 @@ func (st *Store) leaf(r *Resource) *node {
 		return n
 	}
 	if r.node.CompareAndSwap(nil, newLeaf(r)) {
-		st.created.Add(1)
+		st.work.created()
 	}
 	return r.node.Load()
 }
@@ -335,7 +357,7 @@ func (st *Store) intern(v Version, build func() *node) *node {
 		return known
 	}
 	n := build()
-	st.created.Add(1)
+	st.work.created()
 	st.nodes[v] = weak.Make(n)
 	runtime.AddCleanup(n, st.forget, v)
 	return n

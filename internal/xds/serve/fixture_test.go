@@ -117,7 +117,10 @@ func (f *fixture) publish(s resource.State) {
 	defer f.mu.Unlock()
 	f.state = s
 	f.hub.Publish(fanout.Generation{
-		Number: s.Generation(), Cause: "test", Observed: time.Now(), Changed: []fanout.ClassChange{{Class: class, State: s}},
+		Number:   s.Generation(),
+		Cause:    "test",
+		Observed: time.Now(),
+		Changed:  []fanout.ClassChange{{Class: class, State: s}},
 	})
 }
 
@@ -173,7 +176,9 @@ func nodeOf(id string) *corev3.Node { return envoyOf(id, 1, 40) }
 // envoyOf is an Envoy of a release.
 func envoyOf(id string, major, minor uint32) *corev3.Node {
 	return &corev3.Node{Id: id, UserAgentName: "envoy", UserAgentVersionType: &corev3.Node_UserAgentBuildVersion{
-		UserAgentBuildVersion: &corev3.BuildVersion{Version: &typev3.SemanticVersion{MajorNumber: major, MinorNumber: minor}},
+		UserAgentBuildVersion: &corev3.BuildVersion{
+			Version: &typev3.SemanticVersion{MajorNumber: major, MinorNumber: minor},
+		},
 	}}
 }
 
@@ -196,7 +201,13 @@ func (f *fixture) value(name string, labels ...string) float64 {
 				matches = matches && has[labels[i]] == labels[i+1]
 			}
 			if matches {
-				total += s.GetCounter().GetValue() + s.GetGauge().GetValue() + float64(s.GetHistogram().GetSampleCount())
+				total += s.GetCounter().
+					GetValue() +
+					s.GetGauge().
+						GetValue() +
+					float64(
+						s.GetHistogram().GetSampleCount(),
+					)
 			}
 		}
 	}

@@ -19,7 +19,8 @@ func TestPiecesHaveTheBytesOfTheParts(t *testing.T) {
 	var total atomic.Int64
 	o := &outgoing{pools: &l, queue: admission.SendQueue{Total: &total}}
 	rapid.Check(t, func(t *rapid.T) {
-		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 300), rapid.IntRange(1, 3*pieceSize)), 3, 200).Draw(t, "sizes")
+		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 300), rapid.IntRange(1, 3*pieceSize)), 3, 200).
+			Draw(t, "sizes")
 		o.prepare(len(sizes))
 		for i, size := range sizes {
 			o.Parts = append(o.Parts, bytes.Repeat([]byte{byte(i + size)}, size))

@@ -18,12 +18,16 @@ func TestVHDSAndLEDSAreForNewEnvoys(t *testing.T) {
 		collections int
 		limit       int
 	}{
-		{what: "the oldest that takes them", node: envoyOf(reviewsID, 1, 38), hosts: true, collections: collectionsFrom},
+		{what: "the oldest that takes " +
+			"them", node: envoyOf(reviewsID, 1, 38), hosts: true, collections: collectionsFrom},
 		{what: "a newer one", node: envoyOf(reviewsID, 2, 0), hosts: true, collections: collectionsFrom},
 		{what: "an older one", node: envoyOf(reviewsID, 1, 37)},
 		{what: "one that does not say", node: &corev3.Node{Id: reviewsID, UserAgentName: "envoy"}},
 		{what: "another client", node: &corev3.Node{Id: reviewsID, UserAgentName: "grpc-go"}, limit: maxResponse},
-		{what: "without VHDS", node: nodeOf(reviewsID), options: Options{WholeRoutes: true}, collections: collectionsFrom},
+		{
+			what: "without VHDS", node: nodeOf(reviewsID), options: Options{WholeRoutes: true},
+			collections: collectionsFrom,
+		},
 		{what: "without LEDS", node: nodeOf(reviewsID), options: Options{WholeEndpoints: true}, hosts: true},
 	} {
 		t.Run(c.what, func(t *testing.T) {

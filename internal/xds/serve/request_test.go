@@ -25,8 +25,11 @@ func FuzzDecodeRequest(f *testing.F) {
 	node := &corev3.Node{Id: reviewsID}
 	for _, m := range []proto.Message{
 		&discoveryv3.DeltaDiscoveryRequest{
-			Node: node, TypeUrl: "t", ResourceNamesSubscribe: []string{"a", "b"}, ResourceNamesUnsubscribe: []string{"c"},
-			InitialResourceVersions: map[string]string{"a": "1", "": ""}, ResponseNonce: "n",
+			Node:                     node,
+			TypeUrl:                  "t",
+			ResourceNamesSubscribe:   []string{"a", "b"},
+			ResourceNamesUnsubscribe: []string{"c"},
+			InitialResourceVersions:  map[string]string{"a": "1", "": ""}, ResponseNonce: "n",
 			ErrorDetail: &statusv1.Status{Code: 3, Message: "bad"},
 		},
 		&discoveryv3.DeltaDiscoveryRequest{},
@@ -109,7 +112,10 @@ func compareStateOfTheWorld(t *testing.T, b []byte, size int) {
 	}
 	require.NoError(t, err)
 	want := session.Request{
-		TypeURL: m.GetTypeUrl(), Nonce: m.GetResponseNonce(), Names: m.GetResourceNames(), VersionInfo: m.GetVersionInfo(),
+		TypeURL:     m.GetTypeUrl(),
+		Nonce:       m.GetResponseNonce(),
+		Names:       m.GetResourceNames(),
+		VersionInfo: m.GetVersionInfo(),
 	}
 	compare(t, want, m.GetErrorDetail(), m.GetNode(), got)
 }
@@ -134,7 +140,9 @@ func TestDecodeRefusesWhatIsNotUTF8(t *testing.T) {
 		"", "caf\u00e9", strings.Repeat("x", 7), strings.Repeat("x", 59), strings.Repeat("x", 200),
 	} {
 		decodeAll(t, &discoveryv3.DeltaDiscoveryRequest{
-			TypeUrl: text, ResourceNamesSubscribe: []string{text}, InitialResourceVersions: map[string]string{text: text},
+			TypeUrl:                 text,
+			ResourceNamesSubscribe:  []string{text},
+			InitialResourceVersions: map[string]string{text: text},
 		}, nil)
 		for _, m := range []*discoveryv3.DeltaDiscoveryRequest{
 			{TypeUrl: text + bad},

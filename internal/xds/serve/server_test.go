@@ -182,14 +182,18 @@ func TestIdentityIsProvenAndMustMatch(t *testing.T) {
 	f.delta(nodeOf(reviewsID)).fails(codes.Unauthenticated, "no credential is valid")
 
 	with := func(id string) deltaStream {
-		ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer reviews"))
+		ctx, cancel := context.WithCancel(
+			metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer reviews"),
+		)
 		s, err := f.client.DeltaAggregatedResources(ctx)
 		require.NoError(t, err)
 		d := deltaStream{t, s, cancel}
 		d.send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(id), TypeUrl: resource.Cluster.URL()})
 		return d
 	}
-	with("sidecar~127.0.0.2~x-0.other~other.svc.cluster.local").fails(codes.PermissionDenied, `claims namespace "other"`)
+	with(
+		"sidecar~127.0.0.2~x-0.other~other.svc.cluster.local",
+	).fails(codes.PermissionDenied, `claims namespace "other"`)
 	require.Zero(t, f.hub.Connections(class))
 	d := with(reviewsID)
 	d.recv()
@@ -208,11 +212,17 @@ func (f *fixture) stuff() {
 func slowNode() *corev3.Node { return &corev3.Node{Id: reviewsID, UserAgentName: "slow"} }
 
 func TestSendThatTakesTooLongEndsTheStream(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.Limits.Write = 2 * time.Second }) // the first response has to be written in it
+	f := newFixture(
+		t,
+		func(o *Options) { o.Limits.Write = 2 * time.Second },
+	) // the first response has to be written in it
 	d := f.delta(slowNode())
 	d.ack(d.recv())
 	f.stuff()
-	f.eventually("ended", func() bool { return f.value("pilot_xds_write_timeout") == 1 && f.hub.Connections(class) == 0 })
+	f.eventually(
+		"ended",
+		func() bool { return f.value("pilot_xds_write_timeout") == 1 && f.hub.Connections(class) == 0 },
+	)
 	require.InDelta(t, 1, f.value("pilot_xds_pushes", "type", "cds_senderr"), 0)
 	d.fails(codes.Canceled, "")
 	require.Contains(t, f.log.String(), errWriteTimeout.Error())

@@ -117,7 +117,10 @@ func (m *mesh) listeners(clusters []string) (listeners, routes, hosts []*resourc
 	for _, name := range m.some(m.catalog.listeners...) {
 		if len(clusters) > 0 && rapid.IntRange(0, 4).Draw(m.t, "TCP") == 0 {
 			to := rapid.SampledFrom(clusters).Draw(m.t, "to")
-			listeners = append(listeners, m.resource(envoymodel.Listeners, fmt.Sprintf("%s:%d>>%s", name, m.content(), to)))
+			listeners = append(
+				listeners,
+				m.resource(envoymodel.Listeners, fmt.Sprintf("%s:%d>>%s", name, m.content(), to)),
+			)
 			continue
 		}
 		table := rapid.SampledFrom(m.catalog.tables).Draw(m.t, "route")
@@ -183,7 +186,11 @@ func (m *mesh) assignment(name string) *resource.Resource {
 	}
 	note := name + "=" + strings.Join(notes, ",")
 	if m.known[note] == nil {
-		m.known[note] = resource.NewAssignment(name, m.encode(&endpointv3.ClusterLoadAssignment{ClusterName: name}), groups)
+		m.known[note] = resource.NewAssignment(
+			name,
+			m.encode(&endpointv3.ClusterLoadAssignment{ClusterName: name}),
+			groups,
+		)
 		m.notes[m.known[note]] = note
 	}
 	return m.known[note]
@@ -284,7 +291,8 @@ func (m *mesh) virtualHost(table, note string) *resource.Resource {
 	if name != "none" {
 		refs = m.refs(envoymodel.Routes, []string{name})
 	} else {
-		host.Routes[0].Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 404}}
+		answer := &routev3.DirectResponseAction{Status: 404}
+		host.Routes[0].Action = &routev3.Route_DirectResponse{DirectResponse: answer}
 	}
 	body := m.encode(host)
 	if strings.Contains(note, "U") {

@@ -246,7 +246,10 @@ func requestOf(m proto.Message) session.Request {
 		}
 	case *discoveryv3.DiscoveryRequest:
 		req = session.Request{
-			TypeURL: r.GetTypeUrl(), Nonce: r.GetResponseNonce(), Names: r.GetResourceNames(), VersionInfo: r.GetVersionInfo(),
+			TypeURL:     r.GetTypeUrl(),
+			Nonce:       r.GetResponseNonce(),
+			Names:       r.GetResourceNames(),
+			VersionInfo: r.GetVersionInfo(),
 		}
 		if e := r.GetErrorDetail(); e != nil {
 			req.Nack = &session.Nack{Code: e.GetCode(), Message: e.GetMessage()}
@@ -261,7 +264,8 @@ func (c *client) check(r session.Response) {
 		c.t.Fatalf("nonce %s twice", r.Nonce)
 	}
 	c.nonces[r.Nonce] = true
-	if asked := r.Type.URL(); !c.opened[asked] && (r.Type != resource.LbEndpoint || !c.opened[resource.Endpoint.URL()]) {
+	if asked := r.Type.URL(); !c.opened[asked] &&
+		(r.Type != resource.LbEndpoint || !c.opened[resource.Endpoint.URL()]) {
 		c.t.Fatalf("a response of %s, which was never asked for", r.Type)
 	}
 	names := map[string]bool{}

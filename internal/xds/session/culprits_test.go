@@ -22,7 +22,10 @@ func TestCulpritsAreFoundInEnvoysMessage(t *testing.T) {
 		"listed": {
 			message: "Error adding/updating cluster(s) outbound|80||a.b: no, outbound|80||a.b.c: neither",
 			names:   []string{"outbound|80||a", "outbound|80||a.b", "outbound|80||a.b.c"},
-			want:    want{guilty: []string{"outbound|80||a.b", "outbound|80||a.b.c"}, innocent: []string{"outbound|80||a"}},
+			want: want{
+				guilty:   []string{"outbound|80||a.b", "outbound|80||a.b.c"},
+				innocent: []string{"outbound|80||a"},
+			},
 		},
 		"listeners": {
 			message: "Error adding/updating listener(s) 0.0.0.0_80: " +

@@ -10,7 +10,11 @@ import (
 // requestDelta takes a DeltaDiscoveryRequest. It may ACK or refuse a response and change the
 // subscription at once (P13). A nonce that is not outstanding has no effect (P12).
 func (s *Session) requestDelta(ts *typeState, req Request, now time.Time) {
-	s.handleAnswer(ts, req, now) // first: the client dropped what was offered and not subscribed to by now, see subscribe
+	s.handleAnswer(
+		ts,
+		req,
+		now,
+	) // first: the client dropped what was offered and not subscribed to by now, see subscribe
 	if !ts.started {
 		ts.started = true
 		if req.reports() {

@@ -118,7 +118,8 @@ func (d *sessionPair) update() {
 	} {
 		var list []*resource.Resource
 		for _, name := range manyNames {
-			orphan := typ == resource.VirtualHost && d.state.Set(resource.Route).Get(tableOf(name)) == nil // no table has it
+			orphan := typ == resource.VirtualHost &&
+				d.state.Set(resource.Route).Get(tableOf(name)) == nil // no table has it
 			if !orphan && rapid.IntRange(0, 4).Draw(d.t, "without") > 0 {
 				list = append(list, d.resource(typ, name, rapid.IntRange(1, 2).Draw(d.t, "content")))
 			}

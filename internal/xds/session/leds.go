@@ -186,7 +186,10 @@ func (e *emission) writeMembers(b *batch, steps []ledsStep) {
 	var open []*resource.Resource
 	members := &e.session.types[resource.LbEndpoint]
 	for _, step := range steps {
-		s.set(step.to.Name(), &ledsCluster{members: step.to.Collections(), sentAt: e.now, awaitsRequest: !members.started})
+		s.set(
+			step.to.Name(),
+			&ledsCluster{members: step.to.Collections(), sentAt: e.now, awaitsRequest: !members.started},
+		)
 		if step.needsHead {
 			heads.upserts, open = append(heads.upserts, step.to), append(open, step.to.Collections().Open)
 		}

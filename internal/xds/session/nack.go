@@ -137,7 +137,10 @@ func (ts *typeState) correctNewer(r *sentResponse, newer []*sentResponse) {
 		}
 		newer[i].isRetry = true
 		if newer[i].heldBefore(u.Name(), &ts.session.own).version == ts.session.own.Version(u) {
-			newer[i].setHeldBefore(u.Name(), r.heldBefore(u.Name(), &ts.session.own).orVersion(ts.session.own.Version(u)))
+			newer[i].setHeldBefore(
+				u.Name(),
+				r.heldBefore(u.Name(), &ts.session.own).orVersion(ts.session.own.Version(u)),
+			)
 		}
 		if ts.wants(u.Name()) && !anyInFull(newer, u.Name()) {
 			ts.setHolding(u.Name(), r.heldBefore(u.Name(), &ts.session.own).orVersion(anyVersion), uncertain)

@@ -212,7 +212,8 @@ func (s *Session) probeAt() time.Time {
 	}
 	clusters, endpoints := s.types[resource.Cluster].unanswered, s.types[resource.Endpoint].unanswered
 	switch {
-	case len(endpoints) == maxOutstanding, slices.ContainsFunc(endpoints, func(r *sentResponse) bool { return r.isProbe }):
+	case len(endpoints) == maxOutstanding,
+		slices.ContainsFunc(endpoints, func(r *sentResponse) bool { return r.isProbe }):
 	case len(clusters) > 0:
 		return clusters[0].at.Add(s.opt.Hold / 2)
 	case s.isStarting():

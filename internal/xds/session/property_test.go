@@ -25,7 +25,8 @@ import (
 // reads the bytes that go on the wire.
 func TestClientEndsWithTheSet(t *testing.T) {
 	for name, k := range map[string]kind{
-		"delta": {}, "sotw": {protocol: session.StateOfTheWorld}, "vhds": {virtualHosts: true}, "leds": {collections: 2},
+		"delta": {}, "sotw": {protocol: session.StateOfTheWorld}, "vhds": {virtualHosts: true},
+		"leds": {collections: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {

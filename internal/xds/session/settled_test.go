@@ -126,7 +126,8 @@ func TestListsBesideCollectionsShareOneFrame(t *testing.T) {
 	}
 	state := resource.NewState(1)
 	state = state.With(
-		resource.Endpoint, store.Build(assignment("a", 1), assignment("b", 2), assignment("large", 3), assignment("z", 1)),
+		resource.Endpoint,
+		store.Build(assignment("a", 1), assignment("b", 2), assignment("large", 3), assignment("z", 1)),
 	)
 	now := time.Unix(1000, 0)
 	var changes [][]*resource.Change

@@ -70,7 +70,8 @@ func (ts *typeState) ownNacks() *nackState {
 // trimNacks goes back to noNacks when refusals are over.
 func (ts *typeState) trimNacks() {
 	t := ts.nacks
-	if t != noNacks && len(t.quarantined)+len(t.retries)+len(t.unconfirmed) == 0 && !t.noMixedTables && t.message == "" {
+	if t != noNacks && len(t.quarantined)+len(t.retries)+len(t.unconfirmed) == 0 && !t.noMixedTables &&
+		t.message == "" {
 		ts.nacks = noNacks
 	}
 }
@@ -207,7 +208,8 @@ func (ts *typeState) decideAbsent(name string, h holding) (decision, *resource.R
 	switch {
 	case h.isAbsent(), ts.neverHad(name, h):
 		return forget, nil
-	case h.certainty == answerDue || ts.typ == resource.Listener: // nothing refers to a listener, so it waits for nothing
+	case h.certainty == answerDue ||
+		ts.typ == resource.Listener: // nothing refers to a listener, so it waits for nothing
 		return remove, nil
 	case ts.typ == resource.VirtualHost && ts.session.hasTableOf(name): // virtual hosts of tables that go wait for them
 		return remove, nil
@@ -311,7 +313,8 @@ func (ts *typeState) moveBase(b *batch, change *resource.Change) {
 // dueUpserts returns the change's upserts that must be sent. Mostly these are all, and then it
 // returns the change's own list.
 func (ts *typeState) dueUpserts(b *batch, change *resource.Change) []*resource.Resource {
-	if len(ts.nacks.quarantined) == 0 && !ts.session.mayLackRefs() && ts.covers(change.To) && !ts.held.mayConcern(change) {
+	if len(ts.nacks.quarantined) == 0 && !ts.session.mayLackRefs() && ts.covers(change.To) &&
+		!ts.held.mayConcern(change) {
 		return change.Upserts
 	}
 	var out []*resource.Resource

@@ -191,7 +191,8 @@ func (ts *typeState) removeDomainConflicts(b *batch) {
 	}
 	for _, name := range ts.held.exceptionNames() {
 		h := ts.held.exceptions[name]
-		if r := ts.set.Get(name); r == nil || !ts.refuses(r) || h.resource == nil || resource.SameDomains(r, h.resource) {
+		if r := ts.set.Get(name); r == nil || !ts.refuses(r) || h.resource == nil ||
+			resource.SameDomains(r, h.resource) {
 			continue
 		}
 		if slices.ContainsFunc(domainsOf(h.resource), func(d domain) bool { return taken[d] }) {

@@ -90,7 +90,9 @@ func (c *pickyClient) notes(typ string, names ...string) []string {
 		switch {
 		case typ != "cds":
 			note += ">" + strings.Join(
-				rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 2, rapid.ID).Draw(c.t, "to"), "+",
+				rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 2, rapid.ID).
+					Draw(c.t, "to"),
+				"+",
 			)
 		case rapid.IntRange(0, 2).Draw(c.t, "bad") == 0:
 			note += "X"
@@ -112,7 +114,9 @@ func (c *pickyClient) take(responses []session.Response) {
 		}
 		if bad := c.apply(r); len(bad) > 0 {
 			req.VersionInfo = "" // that of the response before, which this client does not keep
-			req.Nack = &session.Nack{Message: "Error adding/updating cluster(s) " + strings.Join(bad, ": no, ") + ": no"}
+			req.Nack = &session.Nack{
+				Message: "Error adding/updating cluster(s) " + strings.Join(bad, ": no, ") + ": no",
+			}
 		}
 		responses = append(responses[1:], c.session.Request(req, c.now)...)
 	}
@@ -134,7 +138,8 @@ func (c *pickyClient) apply(r session.Response) (bad []string) {
 		note := noteOf(u)
 		switch {
 		case r.Type == resource.Route:
-			for _, v := range split(strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(note, "r:1["), "]"), ";", ",")) {
+			list := strings.TrimSuffix(strings.TrimPrefix(note, "r:1["), "]")
+			for _, v := range split(strings.ReplaceAll(list, ";", ",")) {
 				name, _, _ := strings.Cut(v, ":")
 				if name != "r" {
 					c.has[typ+name] = v
