@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
 // version is set by the linker (Makefile).

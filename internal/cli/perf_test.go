@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/port"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // newPerfCompare makes the command that compares two reports.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // debounceSetting is an environment of the measured control plane.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
 func TestPerfOfTheDebounce(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // perfFlags are the flags of all scenarios.

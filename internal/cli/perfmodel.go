@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/perf/sizing"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // modelFlags are the flags of lateen perf model.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/perf/sizing"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // newPerfPressure makes the command that measures sidecars beside misbehaving ones.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/flame"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // printPerf prints a report, which may be partial.

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
 // section is a kind of resource in a config dump: its message type, and how a row of its table is

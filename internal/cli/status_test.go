@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // progressStep is the number of requests between two lines of progress.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // ParseReport reads a report, from JSON or YAML.

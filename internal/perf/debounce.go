@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // steadyChanges describes changes of one kind at a steady rate.

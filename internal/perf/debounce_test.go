@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
 // Table has a row for each disturbance, with medians of times and maxima of sizes.

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 

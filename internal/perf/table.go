@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
-	"github.com/lateen-mesh/lateen/internal/terminal"
 )
 
 // CapacityTable has the columns of Azure's published tables.

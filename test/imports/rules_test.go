@@ -22,7 +22,7 @@ var rules = []rule{
 	{"observe", ""},
 	{"observe/memory", ""},
 	{"config", ""},
-	{"terminal", ""},
+	{"cli/terminal", ""},
 	{"api/kinds", ""},
 	{"source", "api/kinds"},
 	{"source/istiojson", ""},
@@ -73,9 +73,9 @@ var rules = []rule{
 	{"perf/controlplane", "api/kinds source local local/link perf/measure perf/port perf/load"},
 	{"perf/sidecar", "xds/typeurl"},
 	{"perf/apart", "perf/sidecar"},
-	{"perf", "terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
+	{"perf", "cli/terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
 		"perf/sidecar perf/apart"},
-	{"cli", "observe observe/memory config terminal source source/dir source/kube api/model " +
+	{"cli", "observe observe/memory config cli/terminal source source/dir source/kube api/model " +
 		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview cluster/certs " +
 		"cluster/leader cluster/install cluster/status cluster/webhook " +
 		"cluster/webhook/registration app local/sample local local/link perf/measure " +
