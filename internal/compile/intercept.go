@@ -45,22 +45,51 @@ func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 			return b.virtualOut.get(listener.VirtualOutboundInput{RegistryOnly: s.RegistryOnly(), Common: common})
 		}},
 		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() *resource.Resource {
-			list := make([]listener.InboundPort, 0, len(ports))
-			for _, in := range ports {
-				list = append(list, in.listenerPort(s))
-			}
-			closed := s.Sidecar() != nil && s.Sidecar().IngressClosed
-			return b.virtualIn.get(listener.VirtualInboundInput{
-				Ports:   b.ports.List(list),
-				Refuses: closed || s.Refuses(0),
-				Common:  common,
-			})
+			return b.virtualIn.get(b.virtualInbound(s, ports, common))
 		}},
 	}
 	for _, in := range ports {
 		slots = append(slots, b.inboundCluster(s, in))
 	}
 	return slots
+}
+
+// virtualInbound returns what the listener for all calls to the workload is made of.
+func (b unitBuilder) virtualInbound(
+	s *scope.Scope, ports []inbound, common *listener.Common,
+) listener.VirtualInboundInput {
+	named := make([]listener.InboundPort, 0, len(ports))
+	for _, in := range ports {
+		named = append(named, in.listenerPort(s))
+	}
+	others := undeclaredPorts(s, 0)
+	var undeclared []listener.UndeclaredPort
+	for _, p := range s.PortsWithMTLS() {
+		isNamed := slices.ContainsFunc(ports, func(in inbound) bool { return in.port == p.Port })
+		if own := undeclaredPorts(s, p.Port); !isNamed && own != others {
+			undeclared = append(undeclared, listener.UndeclaredPort{Port: p.Port, Undeclared: own})
+		}
+	}
+	return listener.VirtualInboundInput{
+		Ports:      b.ports.List(named),
+		Undeclared: b.undeclared.List(undeclared),
+		Others:     others,
+		Common:     common,
+	}
+}
+
+// undeclaredPorts returns how connections are taken to a port that nobody names, or with port 0 to
+// all that have no mode of their own.
+func undeclaredPorts(s *scope.Scope, port uint16) listener.Undeclared {
+	closed := s.Sidecar() != nil && s.Sidecar().IngressClosed
+	mode := s.MTLSMode(port)
+	takes := s.HasMeshTLS() && mode != model.MTLSDisable
+	return listener.Undeclared{
+		TakesTLS:   takes,
+		AllTLS:     takes && mode == model.MTLSStrict,
+		Refuses:    closed || s.Refuses(port),
+		RefusesTLS: takes && (closed || s.Unauthorized()),
+	}
 }
 
 // interceptedVhost returns a host's virtual host in the table of its port. A port that does not say

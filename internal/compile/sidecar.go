@@ -129,6 +129,7 @@ func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
 		Cluster:    cluster.InboundName(in.port),
 		Refuses:    s.Refuses(in.port),
 		TakesTLS:   s.HasMeshTLS(),
+		AllTLS:     s.HasMeshTLS() && s.MTLSMode(in.port) == model.MTLSStrict,
 		RefusesTLS: s.HasMeshTLS() && s.Unauthorized(),
 	}
 }

@@ -45,6 +45,7 @@ type translationCache struct {
 	chains       *model.Interner[listener.Chain]
 	targets      *model.Interner[listener.WeightedTarget]
 	ports        *model.Interner[listener.InboundPort]
+	undeclared   *model.Interner[listener.UndeclaredPort]
 	serverChains *model.Interner[listener.ServerChain]
 	names        *model.Interner[string] // of resources that others refer to
 	labels       *model.Interner[string] // labels that tell proxies and endpoints apart
@@ -90,6 +91,7 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 		chains:       model.NewInterner[listener.Chain](),
 		targets:      model.NewInterner[listener.WeightedTarget](),
 		ports:        model.NewInterner[listener.InboundPort](),
+		undeclared:   model.NewInterner[listener.UndeclaredPort](),
 		names:        model.NewInterner[string](),
 		labels:       model.NewInterner[string](),
 		serverChains: model.NewInterner[listener.ServerChain](),

@@ -27,6 +27,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
+	"github.com/lateen-mesh/lateen/internal/testkit/sdsagent"
 	"github.com/lateen-mesh/lateen/test/cluster/kubelet"
 	"github.com/lateen-mesh/lateen/test/cluster/names"
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
@@ -49,6 +50,7 @@ type cluster struct {
 	network *podnet.Network
 	kubelet *kubelet.Kubelet
 	names   *names.Names
+	agent   *sdsagent.Agent
 	logs    *tail
 }
 
@@ -59,7 +61,7 @@ func start(t *testing.T) *cluster {
 		t.Skip("network namespaces need root")
 	}
 	envoy := realenvoy.Binary(t)
-	c := &cluster{logs: &tail{}}
+	c := &cluster{logs: &tail{}, agent: sdsagent.Start(t)}
 	c.api = kubeapi.Start(t, kubeapi.Options{
 		ControllerManagerFlags: []string{"--node-monitor-grace-period=20s", "--node-monitor-period=1s"},
 	})
@@ -98,6 +100,7 @@ func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
 		Self:    self,
 		Envoy:   envoy,
 		XDS:     xds,
+		SDS:     c.agent.Socket,
 		Dir:     t.TempDir(),
 		Nodes:   []string{"node-a", "node-b"},
 		Log:     log,

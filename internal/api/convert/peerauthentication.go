@@ -42,7 +42,9 @@ func (r *reader) mutualTLS(p path, in *security.PeerAuthentication_MutualTLS) mo
 	switch mode := in.GetMode(); mode {
 	case security.PeerAuthentication_MutualTLS_UNSET:
 		return model.MTLSUnset
-	case security.PeerAuthentication_MutualTLS_DISABLE, security.PeerAuthentication_MutualTLS_PERMISSIVE:
+	case security.PeerAuthentication_MutualTLS_DISABLE:
+		return model.MTLSDisable
+	case security.PeerAuthentication_MutualTLS_PERMISSIVE:
 		return model.MTLSPermissive
 	default:
 		if mode != security.PeerAuthentication_MutualTLS_STRICT || !r.mesh.AutoTLS {

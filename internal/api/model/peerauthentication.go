@@ -1,6 +1,6 @@
 package model
 
-// PeerAuthentication says whether its workloads accept calls in plaintext.
+// PeerAuthentication says whether its workloads accept calls in plaintext and in mutual TLS.
 type PeerAuthentication struct {
 	Meta
 	// Selector is empty for all workloads of the namespace, or of the mesh in the root namespace.
@@ -22,7 +22,9 @@ type MTLSMode uint8
 const (
 	// MTLSUnset inherits the mode of the workload, the namespace or the mesh.
 	MTLSUnset MTLSMode = iota
-	// MTLSPermissive accepts all calls. It stands for DISABLE too.
+	// MTLSDisable does not end TLS of the mesh, and accepts all calls.
+	MTLSDisable
+	// MTLSPermissive accepts all calls, and ends TLS of the mesh.
 	MTLSPermissive
 	// MTLSStrict refuses calls that are not in mutual TLS of the mesh.
 	MTLSStrict

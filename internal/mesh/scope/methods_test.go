@@ -140,6 +140,8 @@ var methods = map[string]method{
 	"Clashes":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Clashes() }},
 	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
 	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
+	"MTLSMode":       {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
+	"PortsWithMTLS":  {recorded, func(s *scope.Scope, _ *arguments) any { return fmt.Sprint(s.PortsWithMTLS()) }},
 	"Unauthorized":   {recorded, func(s *scope.Scope, _ *arguments) any { return s.Unauthorized() }},
 	"Gateways":       {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.Gateways()) }},
 	"Uses":           {recorded, func(s *scope.Scope, a *arguments) any { return s.Uses(a.credential) }},

@@ -9,9 +9,29 @@ import (
 // Refuses reports whether the policies in force refuse calls in plaintext to a port of the class's
 // workloads.
 func (s *Scope) Refuses(port uint16) bool {
-	refuses := s.unauthorized() || s.class.Type == Sidecar && s.wantsTLS(port)
+	refuses := s.unauthorized() || s.mtlsMode(port) == model.MTLSStrict
 	s.asked(question{kind: whetherRefuses, port: port}, answer{yes: refuses})
 	return refuses
+}
+
+// MTLSMode returns which calls to a port of the class's workloads the PeerAuthentication in force
+// accepts; MTLSPermissive where there is none. Port 0 stands for the ports without a mode of their
+// own. A gateway's servers say themselves what they accept.
+func (s *Scope) MTLSMode(port uint16) model.MTLSMode {
+	mode := s.mtlsMode(port)
+	s.asked(question{kind: whichMTLSMode, port: port}, answer{is: mode})
+	return mode
+}
+
+// PortsWithMTLS returns the ports that have a mode of their own in the PeerAuthentication that
+// selects the class's workloads.
+func (s *Scope) PortsWithMTLS() []model.PortMTLS {
+	own, _ := s.peerAuthentications(s.class.Namespace)
+	s.asked(question{kind: whichPeerAuthentication}, answer{is: own})
+	if own == nil {
+		return nil
+	}
+	return own.Ports
 }
 
 // HasAuthorizationPolicy reports whether an AuthorizationPolicy is for the class.
@@ -63,24 +83,27 @@ func (s *Scope) policyNamespaces() []string {
 	return slices.Compact([]string{s.snapshot.Mesh.RootNamespace, s.class.Namespace})
 }
 
-// wantsTLS reports whether the PeerAuthentication in force refuses calls in plaintext: the one that
-// selects the workload, for the port or all ports, then the namespace's, then the mesh's. The first
-// in the total order counts on each level.
-func (s *Scope) wantsTLS(port uint16) bool {
+// mtlsMode returns the mode of the PeerAuthentication in force: the one that selects the workload,
+// for the port or all ports, then the namespace's, then the mesh's. The first in the total order
+// counts on each level.
+func (s *Scope) mtlsMode(port uint16) model.MTLSMode {
+	if s.class.Type != Sidecar {
+		return model.MTLSPermissive
+	}
 	own, wide := s.peerAuthentications(s.class.Namespace)
 	if own != nil {
 		i := slices.IndexFunc(own.Ports, func(p model.PortMTLS) bool { return p.Port == port })
 		if i >= 0 && own.Ports[i].Mode != model.MTLSUnset {
-			return own.Ports[i].Mode == model.MTLSStrict
+			return own.Ports[i].Mode
 		}
 	}
 	_, mesh := s.peerAuthentications(s.snapshot.Mesh.RootNamespace)
 	for _, p := range []*model.PeerAuthentication{own, wide, mesh} {
 		if p != nil && p.Mode != model.MTLSUnset {
-			return p.Mode == model.MTLSStrict
+			return p.Mode
 		}
 	}
-	return false
+	return model.MTLSPermissive
 }
 
 // peerAuthentications returns the ones in force of a namespace: the one that selects the class's

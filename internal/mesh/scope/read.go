@@ -27,6 +27,8 @@ const (
 	whetherSelected
 	whetherOwn
 	whetherRefuses
+	whichMTLSMode
+	whichPeerAuthentication
 	whetherUnauthorized
 )
 
@@ -114,6 +116,11 @@ func (s *Scope) answers(q *question) answer {
 		return answer{yes: s.IsOwn(q.name)}
 	case whetherRefuses:
 		return answer{yes: s.Refuses(q.port)}
+	case whichMTLSMode:
+		return answer{is: s.mtlsMode(q.port)}
+	case whichPeerAuthentication:
+		own, _ := s.peerAuthentications(s.class.Namespace)
+		return answer{is: own}
 	case whetherUnauthorized:
 		return answer{yes: s.Unauthorized()}
 	}

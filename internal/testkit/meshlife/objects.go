@@ -248,7 +248,9 @@ func drawAuthorizationPolicy(t *rapid.T, m model.Meta) *model.AuthorizationPolic
 }
 
 func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication {
-	modes := []model.MTLSMode{model.MTLSUnset, model.MTLSPermissive, model.MTLSStrict, model.MTLSStrict}
+	modes := []model.MTLSMode{
+		model.MTLSUnset, model.MTLSDisable, model.MTLSPermissive, model.MTLSStrict, model.MTLSStrict,
+	}
 	p := &model.PeerAuthentication{Meta: m, Selector: drawPolicySelector(t), Mode: one(t, "mode", modes...)}
 	if !p.Selector.IsEmpty() && rapid.Bool().Draw(t, "a port") {
 		port := one(t, "port", ports...) + one[uint16](t, "target", 0, 1)

@@ -53,11 +53,13 @@ type goldenInbound struct {
 	Name, Bind, Protocol, Cluster string
 	Port                          uint16
 	Refuses, TakesTLS, RefusesTLS bool
+	AllTLS                        bool
 }
 
 type goldenVirtual struct {
-	Ports   []goldenInbound
-	Refuses bool
+	Ports      []goldenInbound
+	Undeclared []listener.UndeclaredPort
+	Others     listener.Undeclared
 }
 
 type goldenTCP struct {
@@ -129,9 +131,10 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		}
 		list := model.NewInterner[listener.InboundPort]().List(ports)
 		return listener.VirtualInbound(listener.VirtualInboundInput{
-			Ports:   list,
-			Refuses: in.VirtualInbound.Refuses,
-			Common:  common,
+			Ports:      list,
+			Undeclared: model.NewInterner[listener.UndeclaredPort]().List(in.VirtualInbound.Undeclared),
+			Others:     in.VirtualInbound.Others,
+			Common:     common,
 		})
 	case in.VirtualOutbound != nil:
 		in.VirtualOutbound.Common = common
@@ -144,7 +147,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 	return listener.InboundPort{
 		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
-		TakesTLS: in.TakesTLS, RefusesTLS: in.RefusesTLS,
+		TakesTLS: in.TakesTLS, AllTLS: in.AllTLS, RefusesTLS: in.RefusesTLS,
 	}
 }
 

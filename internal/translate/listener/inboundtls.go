@@ -14,28 +14,64 @@ const inTLS = "tls"
 
 // secureChains returns the chains for connections in TLS. TLS of the mesh is known by its protocols
 // and ends here. It carries HTTP if the port is HTTP, or if the client asks for HTTP on a port that
-// does not say. Other TLS is the workload's own; an HTTP port has no chain for it. Envoy picks the
-// chains for TLS first and does not come back to others.
+// does not say. Other TLS is the workload's own, unless all counts as that of the mesh; an HTTP
+// port has no chain for it. Envoy picks the chains for TLS first and does not come back to others.
 func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
 	secure := *in
 	secure.Refuses = in.RefusesTLS
-	own := in.tcp(common)
-	own.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: inTLS}
 	switch {
 	case in.Protocol.IsHTTP():
-		return []*listenerv3.FilterChain{ofMesh(secure.http(common), meshProtocols())}
+		return []*listenerv3.FilterChain{ofMesh(secure.http(common), protocolsOf(in.AllTLS, meshProtocols()))}
 	case in.Protocol == model.Auto:
-		return []*listenerv3.FilterChain{
-			ofMesh(secure.http(common), []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"}),
-			ofMesh(secure.tcp(common), []string{"istio", "istio-peer-exchange"}), own,
-		}
+		http := ofMesh(secure.http(common), []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"})
+		bytes := ofMesh(secure.tcp(common), protocolsOf(in.AllTLS, []string{"istio", "istio-peer-exchange"}))
+		return withOwnTLS(in.AllTLS, in.tcp(common), http, bytes)
 	default:
-		return []*listenerv3.FilterChain{ofMesh(secure.tcp(common), meshProtocols()), own}
+		bytes := ofMesh(secure.tcp(common), protocolsOf(in.AllTLS, meshProtocols()))
+		return withOwnTLS(in.AllTLS, in.tcp(common), bytes)
 	}
 }
 
+// protocolsOf returns the protocols (ALPN) by which TLS of the mesh is known; none if all TLS
+// counts as such.
+func protocolsOf(allTLS bool, protocols []string) []string {
+	if allTLS {
+		return nil
+	}
+	return protocols
+}
+
+// withOwnTLS adds a chain for TLS that the workload ends itself, unless all TLS is that of the
+// mesh.
+func withOwnTLS(
+	allTLS bool, own *listenerv3.FilterChain, ofMesh ...*listenerv3.FilterChain,
+) []*listenerv3.FilterChain {
+	if allTLS {
+		return ofMesh
+	}
+	own.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: inTLS}
+	return append(ofMesh, own)
+}
+
+// chains are those of ports that nobody names: for connections in TLS of the mesh, if they take it,
+// and for all others.
+func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
+	handOn := func(refuses bool) *listenerv3.FilterChain {
+		if refuses {
+			return opaque(VirtualInboundName, blackHole, common)
+		}
+		return opaque(VirtualInboundName, inboundPassthrough, common)
+	}
+	var chains []*listenerv3.FilterChain
+	if u.TakesTLS {
+		ended := ofMesh(handOn(u.RefusesTLS), protocolsOf(u.AllTLS, meshProtocols()))
+		chains = withOwnTLS(u.AllTLS, handOn(u.Refuses), ended)
+	}
+	return append(chains, handOn(u.Refuses))
+}
+
 // ofMesh limits a chain to connections in mutual TLS of the mesh that ask for one of the protocols,
-// and terminates their TLS.
+// if there are any, and terminates their TLS.
 func ofMesh(chain *listenerv3.FilterChain, protocols []string) *listenerv3.FilterChain {
 	server := ServerChain{TLS: &model.ServerTLS{Mode: model.ServerIstioMutual}}
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: inTLS, ApplicationProtocols: protocols}

@@ -86,8 +86,9 @@ type InboundPort struct {
 	Protocol model.Protocol
 	Cluster  string
 	// TakesTLS takes connections in mutual TLS of the mesh, too, with the certificate that the
-	// proxy's agent has.
-	TakesTLS bool
+	// proxy's agent has. With AllTLS any TLS counts as such, whatever protocols the client asks for
+	// (ALPN): STRICT leaves no other.
+	TakesTLS, AllTLS bool
 	// Refuses answers every request with 403, and closes connections that are not HTTP. RefusesTLS
 	// does so for connections in TLS of the mesh, and Refuses for the others.
 	Refuses, RefusesTLS bool
@@ -104,9 +105,27 @@ type InboundInput struct {
 // redirected.
 type VirtualInboundInput struct {
 	Ports *model.List[InboundPort] // that services or the Sidecar name; no port twice
-	// Refuses closes connections to all other ports, instead of handing them on.
-	Refuses bool
-	Common  *Common
+	// Undeclared are ports that are not among Ports and have a mode of their own
+	// (PeerAuthentication.portLevelMtls); Others is for all that are in neither list.
+	Undeclared *model.List[UndeclaredPort]
+	Others     Undeclared
+	Common     *Common
+}
+
+// Undeclared is how connections are taken to ports that nobody names: as bytes, which are handed on
+// to where they go.
+type Undeclared struct {
+	// TakesTLS and AllTLS are those of an InboundPort.
+	TakesTLS, AllTLS bool
+	// Refuses closes connections in plaintext and in TLS that is the workload's own, RefusesTLS
+	// those in TLS of the mesh.
+	Refuses, RefusesTLS bool
+}
+
+// UndeclaredPort is a port that nobody names, with a mode of its own.
+type UndeclaredPort struct {
+	Port uint16
+	Undeclared
 }
 
 // VirtualOutboundInput is the listener "virtualOutbound", to which all calls of a workload are

@@ -54,8 +54,9 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 }
 
 // VirtualInbound takes the connections that others open to the workload, and tells its ports apart
-// by their original destination. What comes to a port that nobody named is handed on unseen:
-// waiting for its first bytes, to tell what it is, would hang where servers speak first.
+// by their original destination. What comes to a port that nobody named is handed on as bytes. It
+// is looked at only to tell TLS of the mesh, where that is taken: a client that waits for the
+// server to speak first would wait for ever.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	l := &listenerv3.Listener{
@@ -70,42 +71,64 @@ func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 		AccessLog:                        common.unmatchedLog(),
 	}
 	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), inboundPort)
-	var secured, looked []uint16
+	secured, unsecured := []uint16{}, []uint16{inboundPort}
+	addPort := func(port uint16, takesTLS bool, chains []*listenerv3.FilterChain) {
+		l.FilterChains = append(l.FilterChains, forPort(port, chains)...)
+		if takesTLS {
+			secured = append(secured, port)
+		} else {
+			unsecured = append(unsecured, port)
+		}
+	}
+	var looked []uint16
 	for p := range in.Ports.All() {
 		if p.Port == inboundPort {
 			continue // that is the proxy's own
 		}
-		for _, chain := range p.chains(common) {
-			if chain.FilterChainMatch == nil {
-				chain.FilterChainMatch = &listenerv3.FilterChainMatch{}
-			}
+		chains := p.chains(common)
+		for _, chain := range chains {
 			chain.Name = common.Stack.Wildcards()[0] + "_" + strconv.Itoa(int(p.Port))
-			chain.FilterChainMatch.DestinationPort = wrapperspb.UInt32(uint32(p.Port))
-			l.FilterChains = append(l.FilterChains, chain)
 		}
-		if p.TakesTLS {
-			secured = append(secured, p.Port)
-		}
+		addPort(p.Port, p.TakesTLS, chains)
 		if p.Protocol == model.Auto {
 			looked = append(looked, p.Port)
 		}
 	}
-	lookAt(l, tlsInspector(), secured)
-	lookAt(l, httpInspector(), looked)
-	to := inboundPassthrough
-	if in.Refuses {
-		to = blackHole
+	for p := range in.Undeclared.All() {
+		if p.Port != inboundPort {
+			addPort(p.Port, p.TakesTLS, p.chains(common))
+		}
 	}
-	l.FilterChains = append(l.FilterChains, opaque(VirtualInboundName, to, common))
+	if in.Others.TakesTLS {
+		lookAt(l, tlsInspector(), onPorts(unsecured))
+	} else if len(secured) > 0 {
+		lookAt(l, tlsInspector(), not(onPorts(secured)))
+	}
+	if len(looked) > 0 {
+		lookAt(l, httpInspector(), not(onPorts(looked)))
+	}
+	l.FilterChains = append(l.FilterChains, in.Others.chains(common)...)
 	return l
 }
 
-// lookAt has an inspector look at the first bytes of connections to some ports.
-func lookAt(l *listenerv3.Listener, inspector *listenerv3.ListenerFilter, ports []uint16) {
-	if len(ports) > 0 {
-		inspector.FilterDisabled = not(onPorts(ports))
-		l.ListenerFilters = append(l.ListenerFilters, inspector)
+// forPort limits chains to connections to a port.
+func forPort(port uint16, chains []*listenerv3.FilterChain) []*listenerv3.FilterChain {
+	for _, chain := range chains {
+		if chain.FilterChainMatch == nil {
+			chain.FilterChainMatch = &listenerv3.FilterChainMatch{}
+		}
+		chain.FilterChainMatch.DestinationPort = wrapperspb.UInt32(uint32(port))
 	}
+	return chains
+}
+
+// lookAt has an inspector look at the first bytes of connections, except for some.
+func lookAt(
+	l *listenerv3.Listener, inspector *listenerv3.ListenerFilter,
+	except *listenerv3.ListenerFilterChainMatchPredicate,
+) {
+	inspector.FilterDisabled = except
+	l.ListenerFilters = append(l.ListenerFilters, inspector)
 }
 
 // ownPort closes connections to the listener's own port: handed on to their destination, they would

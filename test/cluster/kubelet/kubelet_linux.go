@@ -26,6 +26,8 @@ type Options struct {
 	Envoy string
 	// XDS is where the Envoys find the control plane.
 	XDS netip.AddrPort
+	// SDS is the socket at which an agent serves the Envoys their certificates.
+	SDS string
 	// Dir is for files of pods: logs, resolv.conf.
 	Dir   string
 	Nodes []string

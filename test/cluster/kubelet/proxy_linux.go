@@ -86,6 +86,7 @@ func (w *worker) bootstrap(token string) object {
 				"NODE_NAME":         w.node.name,
 				"INTERCEPTION_MODE": mode,
 				"ISTIO_VERSION":     "1.31.0", "PROXY_CONFIG": object{},
+				"ENVOY_STATUS_PORT": 15021, // there is an agent
 			},
 		},
 		"admin": object{"address": address("127.0.0.1", 15000)},
@@ -104,7 +105,7 @@ func (w *worker) bootstrap(token string) object {
 				}},
 			},
 		},
-		"static_resources": object{"clusters": []object{w.xdsCluster()}},
+		"static_resources": object{"clusters": []object{w.xdsCluster(), w.sdsCluster()}},
 		"layered_runtime": object{"layers": []object{
 			{"name": "static", "static_layer": object{"re2.max_program_size.error_level": 32768}},
 			{"name": "admin", "admin_layer": object{}},
@@ -113,21 +114,28 @@ func (w *worker) bootstrap(token string) object {
 }
 
 func (w *worker) xdsCluster() object {
+	xds := w.k.o.XDS
+	return http2Cluster("xds-grpc", address(xds.Addr().String(), int(xds.Port())))
+}
+
+// sdsCluster is where the agent serves the proxy's certificate.
+func (w *worker) sdsCluster() object {
+	return http2Cluster("sds-grpc", object{"pipe": object{"path": w.k.o.SDS}})
+}
+
+func http2Cluster(name string, at object) object {
 	http2 := object{
 		"@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
 		"explicit_http_config": object{
 			"http2_protocol_options": object{"connection_keepalive": object{"interval": "30s", "timeout": "5s"}},
 		},
 	}
-	xds := w.k.o.XDS
 	return object{
-		"name": "xds-grpc", "type": "STATIC", "connect_timeout": "1s",
+		"name": name, "type": "STATIC", "connect_timeout": "1s",
 		"typed_extension_protocol_options": object{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2},
 		"load_assignment": object{
-			"cluster_name": "xds-grpc",
-			"endpoints": []object{{"lb_endpoints": []object{{"endpoint": object{
-				"address": address(xds.Addr().String(), int(xds.Port())),
-			}}}}},
+			"cluster_name": name,
+			"endpoints":    []object{{"lb_endpoints": []object{{"endpoint": object{"address": at}}}}},
 		},
 	}
 }

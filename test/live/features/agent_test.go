@@ -2,52 +2,18 @@ package features
 
 import (
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	secretv3 "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
-	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
-	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
+	"github.com/lateen-mesh/lateen/internal/testkit/sdsagent"
 )
-
-// agent stands for Istio's agents: it serves each proxy the certificate of its own service account
-// over SDS.
-type agent struct {
-	secretv3.UnimplementedSecretDiscoveryServiceServer
-	t         *testing.T
-	authority *certs.Authority
-}
 
 // agentMesh is a mesh with agents; the options are those of each Envoy, and the authority is the
 // mesh's.
 func agentMesh(t *testing.T) (livemesh.Options, *certs.Authority) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sds") // a socket's path must be short
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "socket")
-	listener, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	a := &agent{t: t, authority: certs.NewAuthority(t, "mesh")}
-	server := grpc.NewServer()
-	secretv3.RegisterSecretDiscoveryServiceServer(server, a)
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Stop(); <-ended })
+	a := sdsagent.Start(t)
 	return livemesh.Options{Bootstrap: fmt.Sprintf(`
 node: {metadata: {ENVOY_STATUS_PORT: 15021}}
 static_resources:
@@ -61,96 +27,8 @@ static_resources:
     load_assignment:
       cluster_name: sds-grpc
       endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: %s}}}}]}]
-`, socket)}, a.authority
+`, a.Socket)}, a.Authority
 }
 
 // spiffe is the identity of a service account.
-func spiffe(namespace, account string) string {
-	return "spiffe://cluster.local/ns/" + namespace + "/sa/" + account
-}
-
-// StreamSecrets implements the state-of-the-world form, by which Istio's proxies ask. What was
-// answered is not asked again.
-func (a *agent) StreamSecrets(stream secretv3.SecretDiscoveryService_StreamSecretsServer) error {
-	first, err := stream.Recv()
-	if err != nil {
-		return err
-	}
-	identity := first.GetNode().GetMetadata().AsMap()
-	for request := first; ; {
-		if request.GetErrorDetail() != nil {
-			a.t.Errorf("%s refuses its secret: %s", first.GetNode().GetId(), request.GetErrorDetail().GetMessage())
-		}
-		if request.GetResponseNonce() == "" {
-			answer, err := a.answer(request.GetResourceNames(), identity)
-			if err != nil {
-				return err
-			}
-			if err := stream.Send(answer); err != nil {
-				return err
-			}
-		}
-		if request, err = stream.Recv(); err != nil {
-			return err
-		}
-	}
-}
-
-func (a *agent) answer(names []string, identity map[string]any) (*discoveryv3.DiscoveryResponse, error) {
-	answer := &discoveryv3.DiscoveryResponse{TypeUrl: typeurl.Secret, VersionInfo: "1", Nonce: "1"}
-	for _, name := range names {
-		secret := &tlsv3.Secret{Name: name}
-		switch name {
-		case "default":
-			account, _ := identity["SERVICE_ACCOUNT"].(string)
-			if account == "" {
-				account = "default"
-			}
-			pair := a.authority.Issue(a.t, "proxy", certs.Identity(spiffe(fmt.Sprint(identity["NAMESPACE"]), account)))
-			secret.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
-				CertificateChain: inline(pair.Certificate), PrivateKey: inline(pair.Key),
-			}}
-		case "ROOTCA":
-			secret.Type = &tlsv3.Secret_ValidationContext{
-				ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(a.authority.PEM)},
-			}
-		default:
-			if files, ok := strings.CutPrefix(name, "file-cert:"); ok {
-				pair, err := pairOf(files)
-				if err != nil {
-					return nil, status.Error(codes.Unavailable, err.Error())
-				}
-				secret.Type = pair
-				break
-			}
-			return nil, status.Errorf(codes.InvalidArgument, "no proxy of Istio asks for %q", name)
-		}
-		packed, err := anypb.New(proto.Message(secret))
-		if err != nil {
-			return nil, err
-		}
-		answer.Resources = append(answer.Resources, packed)
-	}
-	return answer, nil
-}
-
-// pairOf reads the certificate and the key of a name "<path>~<path>".
-func pairOf(files string) (*tlsv3.Secret_TlsCertificate, error) {
-	chain, key, _ := strings.Cut(files, "~")
-	certificate, err := os.ReadFile(chain)
-	if err != nil {
-		return nil, err
-	}
-	private, err := os.ReadFile(key)
-	if err != nil {
-		return nil, err
-	}
-	return &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
-		CertificateChain: inline(string(certificate)),
-		PrivateKey:       inline(string(private)),
-	}}, nil
-}
-
-func inline(text string) *corev3.DataSource {
-	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
-}
+func spiffe(namespace, account string) string { return sdsagent.Spiffe(namespace, account) }
