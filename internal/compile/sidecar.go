@@ -259,6 +259,7 @@ func (b unitBuilder) clusterPair(
 	in.LocalityWeights = prefer.HasWeights()
 	in.AutoTLS = autoTLS(s, in, policy)
 	in.Names = b.serverNames(s, svc, in, policy.TLS)
+	in.TLS = tlsLimits(s.Mesh(), policy.TLS, in.AutoTLS)
 	r := b.clusters.get(in)
 	if r == nil {
 		return slots
@@ -293,6 +294,17 @@ func (b unitBuilder) clusterPair(
 		name: r.Name(),
 		get:  func() *resource.Resource { return b.assignments.get(assignment()) },
 	})
+}
+
+// tlsLimits returns the mesh's limits on the TLS of a cluster, nil for one without TLS.
+func tlsLimits(mesh *model.MeshConfig, rule *model.ClientTLS, auto bool) *model.TLSParams {
+	switch {
+	case auto || rule != nil && rule.Mode == model.IstioMutual:
+		return mesh.MeshTLS
+	case rule != nil && rule.Mode != model.Disable:
+		return mesh.TLSDefaults
+	}
+	return nil
 }
 
 // autoTLS reports whether calls to a cluster are in mutual TLS of the mesh with those endpoints

@@ -238,6 +238,8 @@ func (p *meshParts) listeners(of scope.Settings) *listener.Common {
 			IdleTimeout:   p.config.IdleTimeout,
 			HTTP10:        of.HTTP10,
 			Stack:         of.Stack,
+			MeshTLS:       p.config.MeshTLS,
+			TLSDefaults:   p.config.TLSDefaults,
 		})
 		p.common[key] = common
 	}

@@ -103,6 +103,7 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 		},
 		DefaultConfig:          &mesh.ProxyConfig{ProxyMetadata: map[string]string{idleTimeoutMetadata: "9s"}},
 		DefaultHttpRetryPolicy: &networking.HTTPRetry{Attempts: 1},
+		MeshMTLS:               &mesh.MeshConfig_TLSConfig{},
 		LocalityLbSetting: &networking.LocalityLoadBalancerSetting{
 			Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}},
 		},

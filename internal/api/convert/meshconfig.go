@@ -138,6 +138,8 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 		out.ProxyHTTPPort, _ = r.port(p.dot("proxyHttpPort"), int64(in.GetProxyHttpPort()))
 	}
 	out.AutoTLS = in.GetEnableAutoMtls().GetValue()
+	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS())
+	out.TLSDefaults = r.tlsParams(p.dot("tlsDefaults"), in.GetTlsDefaults())
 	r.trustDomains(p, in, out)
 	out.ServiceExport = r.exports(p.dot("defaultServiceExportTo"), in.GetDefaultServiceExportTo(), out.ServiceExport)
 	out.VirtualServiceExport = r.exports(

@@ -13,6 +13,7 @@ type pools struct {
 	policies    *model.Pool[model.TrafficPolicy]
 	hashes      *model.Pool[model.HashPolicy]
 	serverTLS   *model.Pool[model.ServerTLS]
+	tlsParams   *model.Pool[model.TLSParams]
 	localities  *model.Pool[model.LocalityLB]
 }
 
@@ -27,6 +28,7 @@ func newPools() *pools {
 		policies:    model.NewPool[model.TrafficPolicy](),
 		hashes:      model.NewPool[model.HashPolicy](),
 		serverTLS:   model.NewPool[model.ServerTLS](),
+		tlsParams:   model.NewPool[model.TLSParams](),
 		localities:  model.NewPool[model.LocalityLB](),
 	}
 }

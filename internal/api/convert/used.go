@@ -203,7 +203,9 @@ func meshFields(message string) (string, bool) {
 			"access_log_file default_config " +
 			"ingress_class ingress_service ingress_controller_mode ingress_selector " +
 			"locality_lb_setting enable_auto_mtls " +
-			"trust_domain trust_domain_aliases", true
+			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults", true
+	case "MeshConfig.TLSConfig":
+		return "min_protocol_version cipher_suites ecdh_curves", true
 	case "MeshConfig.OutboundTrafficPolicy":
 		return "mode tls", true
 	case "ProxyConfig":

@@ -106,6 +106,9 @@ type MeshConfig struct {
 	// AutoTLS is mutual TLS among workloads that support it (enableAutoMtls). Unlike in Istio it is
 	// off unless the configuration turns it on.
 	AutoTLS bool
+	// MeshTLS limits mutual TLS of the mesh (meshMTLS), and TLSDefaults all other TLS
+	// (tlsDefaults); nil for Envoy's limits.
+	MeshTLS, TLSDefaults *TLSParams
 	// TrustDomain is that of the workloads' identities. TrustDomainAliases are equivalent to it.
 	TrustDomain        string
 	TrustDomainAliases []string

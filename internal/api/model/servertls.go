@@ -69,6 +69,15 @@ func (t *ServerTLS) Names() []string {
 	return names
 }
 
+// TLSParams are limits of the mesh on what TLS connections may use (MeshConfig.meshMTLS and
+// tlsDefaults), canonical (Pool).
+type TLSParams struct {
+	MinVersion TLSVersion
+	// Ciphers are for TLS 1.2 and less; empty for Envoy's. Curves are for the exchange of keys, by
+	// their names in Envoy; empty for Envoy's.
+	Ciphers, Curves []string
+}
+
 // TLSVersion is a version of TLS; the zero value leaves it to the default.
 type TLSVersion uint8
 

@@ -401,6 +401,8 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
 	m.AutoTLS = rapid.Bool().Draw(t, "TLS")
+	limits := []*model.TLSParams{nil, nil, {MinVersion: model.TLS13}, {Curves: []string{"P-256"}}}
+	m.MeshTLS, m.TLSDefaults = one(t, "mesh TLS", limits...), one(t, "other TLS", limits...)
 	m.TrustDomain = one(t, "trust domain", m.TrustDomain, m.TrustDomain, "mesh.test")
 	m.TrustDomainAliases = one(t, "aliases", nil, nil, []string{"old.test"})
 	m.Retries.Attempts = one[uint32](t, "attempts", 2, 3)

@@ -21,6 +21,7 @@ const httpOptionsKey = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 type builder struct {
 	cluster *clusterv3.Cluster
 	options *httpv3.HttpProtocolOptions
+	limits  *model.TLSParams // on TLS to the endpoints; nil for Envoy's
 }
 
 func newBuilder(name string, connectTimeout time.Duration) *builder {

@@ -30,6 +30,7 @@ type header struct {
 	Forwarded, AutoTLS    bool
 	Stack                 string
 	Names                 []string
+	TLS                   *model.TLSParams
 	Secured               bool // the credential that the rule wants is there
 	// Problems tells that the documents have faults, which ingest reports.
 	Problems bool
@@ -108,6 +109,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		LocalityWeights: h.LocalityWeights,
 		Secured:         h.Secured,
 		Forwarded:       h.Forwarded,
+		TLS:             h.TLS,
 		AutoTLS:         h.AutoTLS,
 		Names:           model.NewInterner[string]().List(h.Names),
 		Stack:           translatetest.Stacks[h.Stack],

@@ -49,6 +49,9 @@ type OutboundInput struct {
 	// policy in force demands none itself: of TLS of the mesh, the identities of those who serve.
 	// nil demands none.
 	Names *model.List[string]
+	// TLS limits TLS to the endpoints: mutual TLS of the mesh by MeshConfig.meshMTLS, other TLS by
+	// tlsDefaults; nil for Envoy's limits, and for clusters without TLS.
+	TLS *model.TLSParams
 	// Forwarded is for connections of the mesh that a gateway hands on as they are: the cluster has
 	// the name that they ask for (ServerName), and adds no TLS to theirs.
 	Forwarded bool

@@ -21,6 +21,7 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 		name, policy.TLS = ServerName(in.Port, in.Subset, in.Host), nil
 	}
 	b := newBuilder(name, in.ConnectTimeout)
+	b.limits = in.TLS
 	b.cluster.Metadata = metadata(in)
 	b.cluster.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
 	if !usable(policy.TLS, in.Secured) {

@@ -42,7 +42,7 @@ func (b *builder) tls(t *model.ClientTLS, sni string) {
 		return
 	}
 	b.nameServer(t)
-	common := &tlsv3.CommonTlsContext{TlsParams: versions()}
+	common := &tlsv3.CommonTlsContext{TlsParams: b.tlsParams()}
 	check(t, common)
 	switch {
 	case t.Mode != model.Mutual:
@@ -79,7 +79,7 @@ func demanding(t *model.ClientTLS, names *model.List[string]) *model.ClientTLS {
 // a certificate of the mesh may answer.
 func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 	common := &tlsv3.CommonTlsContext{
-		TlsParams:                      versions(),
+		TlsParams:                      b.tlsParams(),
 		AlpnProtocols:                  []string{meshALPN},
 		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{pb.OwnCertificate()},
 		ValidationContextType: pb.MeshAuthorities(&tlsv3.CertificateValidationContext{
@@ -102,11 +102,18 @@ func (b *builder) autoTLS(names *model.List[string], sni string) {
 	b.cluster.TransportSocket = nil
 }
 
-func versions() *tlsv3.TlsParameters {
-	return &tlsv3.TlsParameters{
+func (b *builder) tlsParams() *tlsv3.TlsParameters {
+	p := &tlsv3.TlsParameters{
 		TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
 		TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
 	}
+	if limits := b.limits; limits != nil {
+		p.CipherSuites, p.EcdhCurves = limits.Ciphers, limits.Curves
+		if limits.MinVersion == model.TLS13 {
+			p.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
+		}
+	}
+	return p
 }
 
 func (b *builder) secure(c *tlsv3.UpstreamTlsContext) {

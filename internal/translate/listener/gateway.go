@@ -73,7 +73,7 @@ func (in *GatewayInput) serverChain(server ServerChain, common Common) *listener
 		chain.Filters = server.filters(in.Name, common)
 	}
 	if server.TLS != nil && !server.Closed {
-		chain.TransportSocket = server.terminate()
+		chain.TransportSocket = server.terminate(common)
 		chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
 	}
 	return chain

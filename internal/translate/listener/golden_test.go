@@ -32,6 +32,8 @@ type goldenCommon struct {
 	IdleTimeout   metav1.Duration
 	HTTP10        bool
 	Stack         string // a key of translatetest.Stacks
+
+	MeshTLS, TLSDefaults *model.TLSParams
 }
 
 type goldenGateway struct {
@@ -111,6 +113,8 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		IdleTimeout:   in.Common.IdleTimeout.Duration,
 		HTTP10:        in.Common.HTTP10,
 		Stack:         translatetest.Stacks[in.Common.Stack],
+		MeshTLS:       in.Common.MeshTLS,
+		TLSDefaults:   in.Common.TLSDefaults,
 	}
 	switch {
 	case in.HTTP != nil:

@@ -21,13 +21,13 @@ func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
 	secure.Refuses = in.RefusesTLS
 	switch {
 	case in.Protocol.IsHTTP():
-		return []*listenerv3.FilterChain{ofMesh(secure.http(common), protocolsOf(in.AllTLS, meshProtocols()))}
+		return []*listenerv3.FilterChain{ofMesh(common, secure.http(common), protocolsOf(in.AllTLS, meshProtocols()))}
 	case in.Protocol == model.Auto:
-		http := ofMesh(secure.http(common), []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"})
-		bytes := ofMesh(secure.tcp(common), protocolsOf(in.AllTLS, []string{"istio", "istio-peer-exchange"}))
+		http := ofMesh(common, secure.http(common), []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"})
+		bytes := ofMesh(common, secure.tcp(common), protocolsOf(in.AllTLS, []string{"istio", "istio-peer-exchange"}))
 		return withOwnTLS(in.AllTLS, in.tcp(common), http, bytes)
 	default:
-		bytes := ofMesh(secure.tcp(common), protocolsOf(in.AllTLS, meshProtocols()))
+		bytes := ofMesh(common, secure.tcp(common), protocolsOf(in.AllTLS, meshProtocols()))
 		return withOwnTLS(in.AllTLS, in.tcp(common), bytes)
 	}
 }
@@ -64,7 +64,7 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 	}
 	var chains []*listenerv3.FilterChain
 	if u.TakesTLS {
-		ended := ofMesh(handOn(u.RefusesTLS), protocolsOf(u.AllTLS, meshProtocols()))
+		ended := ofMesh(common, handOn(u.RefusesTLS), protocolsOf(u.AllTLS, meshProtocols()))
 		chains = withOwnTLS(u.AllTLS, handOn(u.Refuses), ended)
 	}
 	return append(chains, handOn(u.Refuses))
@@ -72,10 +72,10 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 
 // ofMesh limits a chain to connections in mutual TLS of the mesh that ask for one of the protocols,
 // if there are any, and terminates their TLS.
-func ofMesh(chain *listenerv3.FilterChain, protocols []string) *listenerv3.FilterChain {
+func ofMesh(common Common, chain *listenerv3.FilterChain, protocols []string) *listenerv3.FilterChain {
 	server := ServerChain{TLS: &model.ServerTLS{Mode: model.ServerIstioMutual}}
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: inTLS, ApplicationProtocols: protocols}
-	chain.TransportSocket = server.terminate()
+	chain.TransportSocket = server.terminate(common)
 	return chain
 }
 

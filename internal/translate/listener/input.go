@@ -18,6 +18,9 @@ type Common struct {
 	HTTP10 bool
 	// Stack is what listeners for any address listen on.
 	Stack model.Stack
+	// MeshTLS limits mutual TLS of the mesh, and TLSDefaults other TLS that the proxy ends; nil for
+	// Envoy's limits.
+	MeshTLS, TLSDefaults *model.TLSParams
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table

@@ -9,14 +9,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// terminate returns the transport socket that ends TLS by the chain's settings.
-func (c *ServerChain) terminate() *corev3.TransportSocket {
+// terminate returns the transport socket that ends TLS by the chain's settings, and by the limits
+// of the mesh where these leave something open.
+func (c *ServerChain) terminate(of Common) *corev3.TransportSocket {
 	t := c.TLS
-	common := &tlsv3.CommonTlsContext{TlsParams: &tlsv3.TlsParameters{
-		TlsMinimumProtocolVersion: tlsVersion(t.MinVersion, tlsv3.TlsParameters_TLSv1_2),
-		TlsMaximumProtocolVersion: tlsVersion(t.MaxVersion, tlsv3.TlsParameters_TLS_AUTO),
-		CipherSuites:              t.Ciphers,
-	}}
+	common := &tlsv3.CommonTlsContext{TlsParams: c.params(of)}
 	if c.RouteTable != "" ||
 		t.Mode.OwnCertificate() { // as Istio's clients expect of connections that are not HTTP, too
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
@@ -48,6 +45,30 @@ func (c *ServerChain) terminate() *corev3.TransportSocket {
 			RequireClientCertificate: wrapperspb.Bool(t.Mode.ChecksClients() && t.Mode != model.ServerOptionalMutual),
 		}),
 	}}
+}
+
+func (c *ServerChain) params(of Common) *tlsv3.TlsParameters {
+	t := c.TLS
+	p := &tlsv3.TlsParameters{
+		TlsMinimumProtocolVersion: tlsVersion(t.MinVersion, tlsv3.TlsParameters_TLSv1_2),
+		TlsMaximumProtocolVersion: tlsVersion(t.MaxVersion, tlsv3.TlsParameters_TLS_AUTO),
+		CipherSuites:              t.Ciphers,
+	}
+	limits := of.TLSDefaults
+	if t.Mode.OwnCertificate() {
+		limits = of.MeshTLS
+	}
+	if limits == nil {
+		return p
+	}
+	p.EcdhCurves = limits.Curves
+	if len(p.CipherSuites) == 0 {
+		p.CipherSuites = limits.Ciphers
+	}
+	if t.MinVersion == model.TLSAuto {
+		p.TlsMinimumProtocolVersion = tlsVersion(limits.MinVersion, tlsv3.TlsParameters_TLSv1_2)
+	}
+	return p
 }
 
 // checkClients sets how certificates of clients are checked. Authorities come over the stream or

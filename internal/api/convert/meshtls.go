@@ -1,0 +1,66 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+
+	mesh "istio.io/api/mesh/v1alpha1"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+// curves are the groups for exchanging keys that Envoy's TLS library knows by these names
+// (TlsParameters.ecdh_curves). Envoy refuses a listener with another.
+const curves = "X25519MLKEM768 X25519 P-256 P-384 P-521"
+
+// tlsParams reads limits on TLS. A value that proxies do not know is left out. Where none is left
+// the limit is narrower than any that could be meant: TLS 1.3, which asks no list of ciphers, and
+// one curve.
+func (r *reader) tlsParams(p path, in *mesh.MeshConfig_TLSConfig) *model.TLSParams {
+	if in == nil {
+		return nil
+	}
+	out := &model.TLSParams{
+		Ciphers: r.knownWords(p.dot("cipherSuites"), in.GetCipherSuites(), ciphers),
+		Curves:  r.knownWords(p.dot("ecdhCurves"), in.GetEcdhCurves(), curves),
+	}
+	switch v := in.GetMinProtocolVersion(); v {
+	case mesh.MeshConfig_TLSConfig_TLS_AUTO:
+	case mesh.MeshConfig_TLSConfig_TLSV1_2:
+		out.MinVersion = model.TLS12
+	case mesh.MeshConfig_TLSConfig_TLSV1_3:
+		out.MinVersion = model.TLS13
+	default:
+		r.fail(p.dot("minProtocolVersion"), v, "is no version; TLS 1.3 is demanded",
+			"one of TLS_AUTO, TLSV1_2, TLSV1_3")
+		out.MinVersion = model.TLS13
+	}
+	if len(in.GetCipherSuites()) > 0 && len(out.Ciphers) == 0 {
+		r.fail(p.dot("cipherSuites"), nil, "has none that proxies know; TLS 1.3 is demanded", oneOf(ciphers))
+		out.MinVersion = model.TLS13
+	}
+	if len(in.GetEcdhCurves()) > 0 && len(out.Curves) == 0 {
+		r.fail(p.dot("ecdhCurves"), nil, "has none that proxies know; P-384 alone is taken", oneOf(curves))
+		out.Curves = []string{"P-384"}
+	}
+	return r.pools.tlsParams.Canonical(out)
+}
+
+func oneOf(words string) string { return "one of " + strings.ReplaceAll(words, " ", ", ") }
+
+// knownWords returns the names of a list that are among the known ones, each once. Others are
+// reported.
+func (r *reader) knownWords(p path, names []string, known string) []string {
+	var found []string
+	for i, name := range names {
+		switch at := p.at(i); {
+		case !hasWord(known, name):
+			r.warn(at, name, "is not known to proxies; it is left out", oneOf(known))
+		case slices.Contains(found, name):
+			r.warn(at, name, "is there twice", "")
+		default:
+			found = append(found, name)
+		}
+	}
+	return found
+}
