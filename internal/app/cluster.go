@@ -49,6 +49,8 @@ type ClusterOptions struct {
 	Webhook, Health net.Listener
 	// Files are a certificate of the operator's own. The zero value stands for the Secret of Names.
 	Files certs.Files
+	// WebhookClients say who may ask the webhook; the zero value stands for everybody.
+	WebhookClients certs.Clients
 	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	Metrics       *observe.Metrics
@@ -66,6 +68,7 @@ type Cluster struct {
 	tracker      *status.Tracker
 	ingresses    *status.Ingresses
 	certificates *certs.Holder
+	callers      *certs.ClientCheck
 	secret       *certs.Secret
 	statuses     status.API
 	core         typedcorev1.CoreV1Interface
@@ -83,6 +86,12 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 		}
 	}
 	var err error
+	c.callers, err = certs.NewClientCheck(o.WebhookClients, func(reason string) {
+		o.Metrics.Admission.ClientsRefused.WithLabelValues(reason).Inc()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the authorities of the webhook's clients: %w", err)
+	}
 	if c.core, err = typedcorev1.NewForConfig(o.Config); err != nil {
 		return nil, err
 	}
@@ -133,6 +142,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		Log:     c.o.Log,
 	}))
 	webhook.TLSConfig = c.certificates.TLS()
+	c.callers.On(webhook.TLSConfig)
 	// handshakes that fail are the clients' affair
 	webhook.ErrorLog = slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug)
 	serve(c.o.Webhook, webhook, func(l net.Listener) error { return webhook.ServeTLS(l, "", "") })
@@ -146,6 +156,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		}
 		return nil
 	})
+	g.Go(func() error { c.callers.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.watchExpiry(ctx); return nil })
 	if c.o.Writes {
 		g.Go(func() error { return leader.Run(ctx, c.campaign(), c.lead) })

@@ -73,7 +73,7 @@ func NewServer(h http.Handler) *http.Server {
 	}
 }
 
-// validate reads the request before it takes one of the places, so that who sends slowly takes none.
+// validate reads the request before it takes one of the places, so that a slow client takes none.
 func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 	held, err := h.intake.reserve(r)
 	if err != nil {

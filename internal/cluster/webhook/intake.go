@@ -130,7 +130,8 @@ func (h *reservation) hold(n int64) error {
 // request has no place yet.
 func (h *reservation) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(time.Now().Add(h.in.patience)) // every server's writer can, recorders of tests cannot
+	// Writers of servers can do it, and those of tests have no connection.
+	_ = deadline.SetReadDeadline(time.Now().Add(h.in.patience))
 	body, err := io.ReadAll(countedReader{http.MaxBytesReader(w, r.Body, maxBody), h})
 	var tooLarge *http.MaxBytesError
 	var refused *httpError
