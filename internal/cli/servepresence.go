@@ -115,6 +115,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 	o := app.ClusterOptions{
 		Config: rest, Names: install.NamesOf(f.namespace,
 			f.revision), Revision: f.revision, Identity: identity(os.Getenv, os.Hostname),
+		Pod:              os.Getenv("POD_NAME"),
 		Election:         f.presence.election(),
 		Writes:           f.kubeconfig == "" || f.presence.write,
 		Status:           scopeOf(p.Config.Status),
