@@ -73,7 +73,7 @@ func Objects(o Options) []runtime.Object {
 	objects = append(objects, o.roles()...)
 	return append(objects,
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.meta(n.Secret)},
-		o.service(), o.deployment(), o.budget(), o.webhook(),
+		o.service(), o.deployment(), o.budget(), o.networkPolicy(), o.webhook(),
 	)
 }
 
