@@ -191,3 +191,20 @@ func statusOf(h *handler, from string, body []byte) int {
 	h.routes().ServeHTTP(w, r)
 	return w.Code
 }
+
+// An API server may speak HTTP/2, where a deadline is one of a stream.
+func TestBodiesHaveADeadlineInHTTP2(t *testing.T) {
+	h := handlerWith(newMetrics())
+	h.intake.patience = time.Millisecond
+	s := httptest.NewUnstartedServer(nil)
+	s.Config, s.EnableHTTP2 = NewServer(h.routes()), true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	never, end := io.Pipe()
+	t.Cleanup(func() { _ = end.Close() })
+	response, err := s.Client().Post(s.URL+Path, "application/json", never)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, 2, response.ProtoMajor)
+	require.Equal(t, http.StatusRequestTimeout, response.StatusCode)
+}
