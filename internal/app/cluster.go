@@ -36,6 +36,8 @@ type ClusterOptions struct {
 	Revision string
 	// Identity differs from that of all other replicas, past and future.
 	Identity string
+	// Pod is the name of this replica's Pod; empty outside of a cluster.
+	Pod      string
 	Election leader.Timing
 	// IngressNamespace is the namespace of the gateways' Service, whose addresses go into the
 	// status of Ingresses. Empty stands for the namespace of Names.
@@ -49,6 +51,8 @@ type ClusterOptions struct {
 	Webhook, Health net.Listener
 	// Files are a certificate of the operator's own. The zero value stands for the Secret of Names.
 	Files certs.Files
+	// WebhookClients say who may ask the webhook; the zero value stands for everybody.
+	WebhookClients certs.Clients
 	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	Metrics       *observe.Metrics
@@ -66,6 +70,7 @@ type Cluster struct {
 	tracker      *status.Tracker
 	ingresses    *status.Ingresses
 	certificates *certs.Holder
+	callers      *certs.ClientCheck
 	secret       *certs.Secret
 	statuses     status.API
 	core         typedcorev1.CoreV1Interface
@@ -83,6 +88,12 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 		}
 	}
 	var err error
+	c.callers, err = certs.NewClientCheck(o.WebhookClients, func(reason string) {
+		o.Metrics.Admission.ClientsRefused.WithLabelValues(reason).Inc()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the authorities of the webhook's clients: %w", err)
+	}
 	if c.core, err = typedcorev1.NewForConfig(o.Config); err != nil {
 		return nil, err
 	}
@@ -115,13 +126,20 @@ func (c *Cluster) Certificates() *certs.Holder { return c.certificates }
 // run serves and writes until ctx ends.
 func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 	g, ctx := errgroup.WithContext(ctx)
+	yielded := make(chan struct{})
+	g.Go(func() error {
+		defer close(yielded)
+		<-ctx.Done()
+		c.yield(ctx)
+		return nil
+	})
 	serve := func(l net.Listener, s *http.Server, start func(net.Listener) error) {
 		if l == nil {
 			return
 		}
 		g.Go(func() error { return ignoreClosed(start(l)) })
 		g.Go(func() error {
-			<-ctx.Done()
+			<-yielded // until then the API server insists on an answer
 			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 			defer cancel()
 			return s.Shutdown(stop)
@@ -133,6 +151,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		Log:     c.o.Log,
 	}))
 	webhook.TLSConfig = c.certificates.TLS()
+	c.callers.On(webhook.TLSConfig)
 	// handshakes that fail are the clients' affair
 	webhook.ErrorLog = slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug)
 	serve(c.o.Webhook, webhook, func(l net.Listener) error { return webhook.ServeTLS(l, "", "") })
@@ -146,6 +165,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		}
 		return nil
 	})
+	g.Go(func() error { c.callers.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.watchExpiry(ctx); return nil })
 	if c.o.Writes {
 		g.Go(func() error { return leader.Run(ctx, c.campaign(), c.lead) })
@@ -193,10 +213,7 @@ func (c *Cluster) lead(ctx context.Context) {
 	}
 	if c.o.Webhook != nil {
 		g.Go(func() error {
-			registration.Run(ctx, registration.Options{
-				Client: c.webhooks, Name: c.o.Names.Webhook, Bundle: c.certificates.Bundle, Policy: c.o.FailurePolicy,
-				Answers: c.probe.Answers, Metrics: c.o.Metrics, Log: c.o.Log,
-			})
+			registration.Run(ctx, c.registration())
 			return nil
 		})
 	}
@@ -214,6 +231,26 @@ func (c *Cluster) lead(ctx context.Context) {
 		return nil
 	})
 	_ = g.Wait() // none of them fails: they try again
+}
+
+func (c *Cluster) registration() registration.Options {
+	return registration.Options{
+		Client: c.webhooks, Name: c.o.Names.Webhook, Bundle: c.certificates.Bundle, Policy: c.o.FailurePolicy,
+		Answers: c.probe.Answers, Metrics: c.o.Metrics, Log: c.o.Log,
+	}
+}
+
+// yield tells the API server that it need not ask, if the webhook stops here and runs nowhere else.
+// Each replica does so, because the leader need not be the last one.
+func (c *Cluster) yield(ctx context.Context) {
+	if c.o.Webhook == nil || !c.o.Writes {
+		return
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	registration.Yield(stop, c.registration(), registration.Replicas{
+		Pods: c.core, Namespace: c.o.Names.Namespace, Labels: install.ReplicaLabels(c.o.Revision), Own: c.o.Pod,
+	})
 }
 
 // updateIngresses passes on which Ingresses a generation adds to the mesh or removes from it. A

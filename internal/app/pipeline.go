@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,8 +54,11 @@ type Options struct {
 	// MemoryTight reports whether memory is too short for more proxies. They wait then. Nil means
 	// never.
 	MemoryTight func() bool
-	Log         *slog.Logger
-	Version     string
+	// DebugHosts are the names by which clients may ask for the debug pages, beside localhost, IP
+	// addresses and the names of the cluster's Service.
+	DebugHosts []string
+	Log        *slog.Logger
+	Version    string
 	// Problems is called with the problems that appeared and those that were mended. It may be nil.
 	Problems func(appeared, mended []source.Problem)
 	// Cluster validates and writes in a cluster; nil outside of one.
@@ -150,9 +154,24 @@ func New(o Options) *Pipeline {
 			Fleet:    p.server,
 			Problems: p.problemStore.Problems,
 			Ready:    p.registry.ready,
+			Hosts:    debugHosts(o),
 		}),
 	}
 	return p
+}
+
+// debugHosts returns the names by which clients may ask for the debug pages.
+func debugHosts(o Options) []string {
+	var names []string
+	if o.Cluster != nil {
+		for _, name := range o.Cluster.o.Names.ServerNames() {
+			names = append(names, name, name+"."+o.Mesh.Domain)
+		}
+	}
+	for _, name := range o.DebugHosts {
+		names = append(names, strings.ToLower(strings.TrimSuffix(name, ".")))
+	}
+	return names
 }
 
 // stopGrace is how long streams may take to end when the process does.

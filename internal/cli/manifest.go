@@ -19,8 +19,8 @@ func newManifest() *cobra.Command {
 		Use:   "manifest --image IMAGE",
 		Short: "Print the manifests that install the control plane in a cluster",
 		Long: `Prints YAML for kubectl apply -f - or for a kustomization: the namespace, a service
-account with no more rights than it needs, the Deployment, the Service istiod, and the configuration
-of the validating webhook. The custom resources of Istio are not among them.`,
+account with no more rights than it needs, the Deployment, the Service istiod, a NetworkPolicy,
+and the configuration of the validating webhook. The custom resources of Istio are not among them.`,
 		Example: `  lateen manifest --image registry.example.com/lateen:v1 | kubectl apply -f -`,
 		Args:    arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

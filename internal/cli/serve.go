@@ -66,6 +66,7 @@ type serveOptions struct {
 	configDir, stateDir string
 	cluster             clusterFlags
 	drain               time.Duration
+	debugHosts          []string
 	level, format       string
 }
 
@@ -94,6 +95,8 @@ func newServe() *cobra.Command {
 			"--drain-time-s)",
 	)
 	atLeast(cmd.Flags(), "proxy-drain", &o.drain, 0)
+	cmd.Flags().StringSliceVar(&o.debugHosts, "debug-host", nil,
+		"a name by which to ask for /debug, beside localhost, IP addresses and the names of the Service")
 	bindLogFlags(cmd, &o.level, &o.format)
 	_ = cmd.MarkFlagDirname("config-dir")
 	_ = cmd.MarkFlagFilename("kubeconfig")
@@ -128,6 +131,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	p.DebugHosts = o.debugHosts
 	p.MemoryTight = memoryTight(log)
 	log.Info("serving", "xds", p.XDS.Addr().String(), "monitoring", p.Monitoring.Addr().String())
 	return app.New(p).Run(cmd.Context())

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cluster/certs"
 )
 
 func TestServeRefusesADirectoryThatWasNeverThere(t *testing.T) {
@@ -38,4 +41,9 @@ func TestServeThatIsStoppedLeavesNothing(t *testing.T) {
 	}, 3*time.Minute, 5*time.Millisecond, "it has read the manifests")
 	cancel()
 	require.Zero(t, <-ended)
+}
+
+func TestRequiredClientCertificatesNeedTheirAuthorities(t *testing.T) {
+	f := clusterFlags{presence: presenceFlags{callers: certs.Clients{Required: true}}}
+	require.ErrorContains(t, f.join(&app.Options{}), "want --webhook-client-ca")
 }

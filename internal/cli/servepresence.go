@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -24,6 +25,7 @@ import (
 type presenceFlags struct {
 	health, secureXDS, webhook string
 	certificate, key, ca       string
+	callers                    certs.Clients
 	write                      bool
 	failurePolicy              string
 	leaseDuration              time.Duration
@@ -53,6 +55,13 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 		"",
 		"the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)",
 	)
+	flags.StringVar(&f.callers.CA, "webhook-client-ca", "",
+		"the roots of the API servers' client certificates, in PEM, if "+
+			"their AdmissionConfiguration names one for the webhook; clients with another are refused")
+	flags.StringSliceVar(&f.callers.Names, "webhook-client-name", nil,
+		"a common name of such a certificate; may be repeated (default: all that the roots have signed)")
+	flags.BoolVar(&f.callers.Required, "webhook-require-client-cert", false,
+		"refuse clients of the webhook without a certificate")
 	flags.BoolVar(
 		&f.write,
 		"write",
@@ -77,7 +86,7 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 	hostPort(flags, "secure-xds-address", &f.secureXDS)
 	hostPort(flags, "webhook-address", &f.webhook)
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
-	for _, file := range []string{"tls-cert", "tls-key", "tls-ca"} {
+	for _, file := range []string{"tls-cert", "tls-key", "tls-ca", "webhook-client-ca"} {
 		_ = cmd.MarkFlagFilename(file)
 	}
 }
@@ -86,7 +95,8 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 func (f *presenceFlags) excludeWith(cmd *cobra.Command, other string) {
 	for _, name := range []string{
 		"health-address", "secure-xds-address", "webhook-address", "tls-cert", "tls-key", "tls-ca", "write",
-		"webhook-failure-policy", "lease-duration",
+		"webhook-failure-policy", "lease-duration", "webhook-client-ca", "webhook-client-name",
+		"webhook-require-client-cert",
 	} {
 		cmd.MarkFlagsMutuallyExclusive(other, name)
 	}
@@ -94,6 +104,10 @@ func (f *presenceFlags) excludeWith(cmd *cobra.Command, other string) {
 
 // join adds webhook, certificate and status writer to a pipeline, as the flags say.
 func (f *clusterFlags) join(p *app.Options) error {
+	if c := f.presence.callers; c.CA == "" && (c.Required || len(c.Names) > 0) {
+		return errors.New("--webhook-require-client-cert and --webhook-client-name have no effect; " +
+			"want --webhook-client-ca FILE with them")
+	}
 	rest, err := f.config()
 	if err != nil {
 		return err
@@ -101,11 +115,13 @@ func (f *clusterFlags) join(p *app.Options) error {
 	o := app.ClusterOptions{
 		Config: rest, Names: install.NamesOf(f.namespace,
 			f.revision), Revision: f.revision, Identity: identity(os.Getenv, os.Hostname),
+		Pod:              os.Getenv("POD_NAME"),
 		Election:         f.presence.election(),
 		Writes:           f.kubeconfig == "" || f.presence.write,
 		Status:           scopeOf(p.Config.Status),
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
+		WebhookClients:   f.presence.callers,
 		FailurePolicy: admissionregistrationv1.FailurePolicyType(
 			f.presence.failurePolicy,
 		), Metrics: p.Metrics, Log: p.Log,

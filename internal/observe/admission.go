@@ -21,6 +21,10 @@ type Admission struct {
 	// ConfigUpdateErrors counts failed updates, by the API server's reason.
 	// galley_validation_config_update_error.
 	ConfigUpdateErrors *prometheus.CounterVec
+	// ClientsRefused counts connections to the webhook that were refused because of the client's
+	// certificate, by reason ("no_certificate", "unverified", "name").
+	// lateen_webhook_clients_refused_total.
+	ClientsRefused *prometheus.CounterVec
 }
 
 func newAdmission(f promauto.Factory) Admission {
@@ -34,5 +38,7 @@ func newAdmission(f promauto.Factory) Admission {
 		ConfigUpdates: counter(f, "galley_validation_config_updates", "Updates of the webhook's configuration."),
 		ConfigUpdateErrors: counters(f, "galley_validation_config_update_error",
 			"Updates of the webhook's configuration that failed.", "reason"),
+		ClientsRefused: counters(f, "lateen_webhook_clients_refused_total",
+			"Connections to the webhook that were refused because of the client's certificate.", "reason"),
 	}
 }

@@ -40,12 +40,12 @@ type cluster struct {
 	lateen  string // the binary
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
 	if testing.Short() {
 		t.Skip("starts a Kubernetes control plane")
 	}
 	lateenserve.LookAtSources(t)
-	api := kubeapi.Start(t, kubeapi.Options{})
+	api := kubeapi.Start(t, kubeapi.Options{APIServerFlags: apiServerFlags})
 	api.InstallIstioCRDs(t)
 	lateen, err := lateenserve.Build(t.TempDir())
 	require.NoError(t, err)
@@ -76,6 +76,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"Role":                {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	"RoleBinding":         {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	"PodDisruptionBudget": {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	"NetworkPolicy":       {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 	"ValidatingWebhookConfiguration": {
 		Group:    "admissionregistration.k8s.io",
 		Version:  "v1",

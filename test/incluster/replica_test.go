@@ -40,9 +40,10 @@ type replica struct {
 }
 
 // start runs a replica with the rights of Lateen's service account, which a kubeconfig says.
-func (c *cluster) start(t *testing.T) *replica {
+func (c *cluster) start(t *testing.T, flags ...string) *replica {
 	return c.run(t, func(args []string) *exec.Cmd {
-		return exec.Command(c.lateen, append(args, "--kubeconfig", c.kubeconfig(t))...)
+		args = append(append(args, flags...), "--kubeconfig", c.kubeconfig(t))
+		return exec.Command(c.lateen, args...)
 	})
 }
 

@@ -9,5 +9,7 @@
 // The certificate is signed by a root in the same Secret, which signs nothing else: it is no CA for
 // workloads. The certificate is renewed 30 days before it expires. New connections get the new one.
 //
+// ClientCheck verifies the certificates of clients, for the webhook.
+//
 // It may import nothing else of Lateen.
 package certs

@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
@@ -31,4 +35,24 @@ func TestServerNames(t *testing.T) {
 		NamesOf("istio-system", "default").ServerNames())
 	require.Equal(t, []string{"istiod-canary.mesh.svc", "istiod.mesh.svc", "lateen.mesh.svc"},
 		NamesOf("mesh", "canary").ServerNames())
+}
+
+// TestNetworkPolicyAllowsThePortsOfTheService also checks that it allows no other port.
+func TestNetworkPolicyAllowsThePortsOfTheService(t *testing.T) {
+	o := Options{Namespace: "mesh", Revision: "canary"}
+	policy := o.networkPolicy().(*networkingv1.NetworkPolicy)
+	var allowed, served []int
+	for _, p := range policy.Spec.Ingress[0].Ports {
+		allowed = append(allowed, p.Port.IntValue())
+	}
+	for _, p := range o.service().(*corev1.Service).Spec.Ports {
+		served = append(served, p.TargetPort.IntValue())
+	}
+	require.ElementsMatch(t, served, allowed)
+	require.NotContains(t, allowed, portHealth)
+	pod := labels.Set(o.podLabels())
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	require.NoError(t, err)
+	require.True(t, selector.Matches(pod))
+	require.False(t, selector.Matches(labels.Set(Options{}.podLabels())), "pods of another revision")
 }

@@ -9,7 +9,8 @@ type Names struct {
 	// Service is how proxies and the API server reach the control plane. Istio's tools look for
 	// "istiod".
 	Service string
-	// Deployment is also the name of the ServiceAccount and the PodDisruptionBudget.
+	// Deployment is also the name of the ServiceAccount, the PodDisruptionBudget and the
+	// NetworkPolicy.
 	Deployment string
 	// Secret holds the serving certificate, Lease names the leader.
 	Secret, Lease string

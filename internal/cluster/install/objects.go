@@ -44,9 +44,16 @@ func (o Options) selector() map[string]string {
 }
 
 func (o Options) labels() map[string]string {
-	labels := o.selector()
+	labels := ReplicaLabels(o.Revision)
 	labels["istio"] = "pilot"
-	labels["app.kubernetes.io/name"], labels["app.kubernetes.io/part-of"] = "lateen", "lateen"
+	labels["app.kubernetes.io/part-of"] = "lateen"
+	return labels
+}
+
+// ReplicaLabels returns the labels that the pods of a revision have, and those of Istio have not.
+func ReplicaLabels(revision string) map[string]string {
+	labels := Options{Revision: revision}.selector()
+	labels["app.kubernetes.io/name"] = "lateen"
 	return labels
 }
 
@@ -66,7 +73,7 @@ func Objects(o Options) []runtime.Object {
 	objects = append(objects, o.roles()...)
 	return append(objects,
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.meta(n.Secret)},
-		o.service(), o.deployment(), o.budget(), o.webhook(),
+		o.service(), o.deployment(), o.budget(), o.networkPolicy(), o.webhook(),
 	)
 }
 

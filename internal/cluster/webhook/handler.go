@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -27,10 +26,6 @@ const Path = "/validate"
 // each, which is what an API server accepts in one request.
 const maxBody = 8 << 20
 
-// maxConcurrent is how many objects are checked at a time. Further requests wait for as long as the
-// API server waits.
-const maxConcurrent = 8
-
 // Options are what a handler needs.
 type Options struct {
 	// Mesh returns the present mesh configuration: the meaning of an object may depend on it.
@@ -39,12 +34,11 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// handler answers requests. It keeps nothing between them.
+// handler answers requests. It keeps nothing of those that it has answered.
 type handler struct {
 	Options
 	converter *convert.Converter
-	// slots has one entry for each object that is being checked.
-	slots chan struct{} // one entry for each object that is being looked at
+	intake    *intake
 }
 
 // NewHandler returns the handler for the webhook's port (15017): /validate, /validate/… and /ready.
@@ -52,7 +46,7 @@ func NewHandler(o Options) http.Handler { return newHandler(o).routes() }
 
 func newHandler(o Options) *handler {
 	return &handler{
-		Options: o, slots: make(chan struct{}, maxConcurrent),
+		Options: o, intake: newIntake(defaultLimits),
 		// its own: what is refused leaves nothing in the pipeline's pools
 		converter: convert.New(convert.Options{Defaults: o.Mesh()}),
 	}
@@ -79,17 +73,28 @@ func NewServer(h http.Handler) *http.Server {
 	}
 }
 
+// validate reads the request before it takes one of the places, so that a slow client takes none.
 func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-r.Context().Done():
-		h.fail(w, http.StatusServiceUnavailable, "too many requests at a time")
+	held, err := h.intake.reserve(r)
+	if err != nil {
+		h.fail(w, err)
 		return
 	}
-	request, code, err := readReview(w, r)
+	defer held.release()
+	body, err := readBody(w, r, held)
 	if err != nil {
-		h.fail(w, code, err.Error())
+		h.fail(w, err)
+		return
+	}
+	leave, err := held.takePlace(r.Context())
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	defer leave()
+	request, err := parseReview(body)
+	if err != nil {
+		h.fail(w, err)
 		return
 	}
 	review := admissionv1.AdmissionReview{
@@ -100,22 +105,14 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review) // what cannot be written any more is the client's loss: it has gone
 }
 
-// readReview returns the request of an AdmissionReview, or an error and its HTTP status.
-func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, int, error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q; want application/json",
-			r.Header.Get("Content-Type"))
+// readBody returns the body of a request for a decision.
+func readBody(w http.ResponseWriter, r *http.Request, held *reservation) ([]byte, error) {
+	const shown = 64 // of what a client sends, in an error and in the log
+	media := r.Header.Get("Content-Type")
+	if parsed, _, err := mime.ParseMediaType(media); err != nil || parsed != "application/json" {
+		return nil, failure(http.StatusUnsupportedMediaType, "Content-Type %.*q; want application/json", shown, media)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", maxBody)
-	case err != nil:
-		return nil, http.StatusBadRequest, fmt.Errorf("the review cannot be read: %w", err)
-	}
-	request, err := parseReview(body)
-	return request, http.StatusBadRequest, err
+	return held.body(w, r)
 }
 
 func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
@@ -132,7 +129,13 @@ func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	return review.Request, nil
 }
 
-func (h *handler) fail(w http.ResponseWriter, code int, message string) {
+// fail answers with an error. One without an HTTP status is about the content of the request.
+func (h *handler) fail(w http.ResponseWriter, err error) {
+	code, message := http.StatusBadRequest, err.Error()
+	var known *httpError
+	if errors.As(err, &known) {
+		code = known.code
+	}
 	h.Metrics.Admission.HTTPErrors.WithLabelValues(strconv.Itoa(code)).Inc()
 	h.Log.Warn("an admission request cannot be answered", "status", code, "reason", message)
 	http.Error(w, message, code)

@@ -414,7 +414,7 @@ func TestVersionMetricsAndListOfPages(t *testing.T) {
 // request comes from a loopback address.
 func request(method, path string) *http.Request {
 	r := httptest.NewRequest(method, path, nil)
-	r.RemoteAddr = "127.0.0.1:40000"
+	r.RemoteAddr, r.Host = "127.0.0.1:40000", "localhost:15014"
 	return r
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"sort"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +27,9 @@ type Options struct {
 	Problems func() []source.Problem
 	// Ready returns nil once proxies are served, else what is missing.
 	Ready func() error
+	// Hosts are the names by which clients may ask for the pages below /debug, in lower case,
+	// beside localhost and IP addresses.
+	Hosts []string
 }
 
 // handler answers requests. It keeps no state.
@@ -35,7 +37,7 @@ type handler struct{ Options }
 
 // NewHandler returns the handler for the monitoring port (15014). The pages below /debug tell
 // everything about the mesh and need no authentication. So only clients with a loopback address get
-// them, such as kubectl port-forward.
+// them, such as kubectl port-forward, and no web page that a browser shows.
 func NewHandler(o Options) http.Handler {
 	h := handler{Options: o}
 	debug := map[string]http.HandlerFunc{
@@ -46,32 +48,20 @@ func NewHandler(o Options) http.Handler {
 	}
 	mux := http.NewServeMux()
 	for path, f := range debug {
-		mux.HandleFunc("GET "+path, onLoopback(f))
+		mux.HandleFunc("GET "+path, h.guarded(f))
 	}
-	mux.HandleFunc("GET /debug/list", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /debug/list", h.guarded(func(w http.ResponseWriter, _ *http.Request) {
 		paths := []string{"/debug/list"}
 		for path := range debug {
 			paths = append(paths, path)
 		}
 		sort.Strings(paths)
 		writeJSON(w, paths)
-	})
+	}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /ready", h.ready)
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, o.Version) })
 	return mux
-}
-
-// onLoopback refuses clients with any other address.
-func onLoopback(f http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		from, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !from.Addr().Unmap().IsLoopback() {
-			http.Error(w, "this is answered on loopback addresses only: use kubectl port-forward", http.StatusForbidden)
-			return
-		}
-		f(w, r)
-	}
 }
 
 func (h handler) ready(w http.ResponseWriter, _ *http.Request) {

@@ -4,6 +4,7 @@
 //
 //	certs.Holder ── bundle ──► Run (the leader's) ──► webhooks[].clientConfig.caBundle
 //	API server, dry run of a bad object ──► refused? ──► webhooks[].failurePolicy: Fail
+//	the last replica stops (Yield) ─────────────────► webhooks[].failurePolicy: Ignore
 //
 // The installer owns the rest (rules, selectors, address). It may import api/kinds and observe.
 package registration

@@ -48,8 +48,9 @@ type controller struct {
 }
 
 // Run keeps the configuration up to date until ctx ends. Once the webhook has answered, the policy
-// stays Fail: keeping the webhook available is its Deployment's task, and admitting everything at
-// each restart would make it worthless.
+// stays Fail, also if no replica answers any more: keeping the webhook available is its
+// Deployment's task, and admitting everything at each crash would make it worthless. Only the last
+// replica that stops in good order sets Ignore (Yield).
 func Run(ctx context.Context, o Options) {
 	c := &controller{Options: o, present: make(chan *admissionregistrationv1.ValidatingWebhookConfiguration, 1)}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
