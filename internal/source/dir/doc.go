@@ -20,13 +20,16 @@
 //     reading.
 //   - A document with an error (unknown field, wrong type, …) whose kind, namespace and name can be
 //     read keeps that object's last valid reading of this file in force. The other documents of the
-//     file are not affected.
+//     file are not affected. One of a kind that protects (kinds.Descriptor.Protects) is replaced by
+//     a policy that refuses calls: an earlier reading may allow what the edit was to forbid.
 //   - A document with an error that cannot be identified (misspelt kind, bad name) might be any
 //     object that the file defined before. Those that the file no longer names stay in force until
 //     the document is mended.
 //   - A file that cannot be read as a whole (a syntax error, too large, no permission) keeps its
 //     last valid reading in force.
-//   - A document that was removed from a readable file, and a file that was removed, delete their
+//   - A file that lacks objects and is empty, or ends as if it were cut off (cutOff), keeps the last
+//     valid reading of what is missing in force.
+//   - A document that was removed from a complete file, and a file that was removed, delete their
 //     objects.
 //   - A directory that cannot be read keeps all of its objects in force until it is back.
 //   - If several documents define one object, the first by file path, then by position, is in

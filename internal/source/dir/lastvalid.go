@@ -25,6 +25,16 @@ func keepLastValid(r manifest.Reading, file string, before []manifest.Document) 
 		}
 		return before, notes
 	}
+	if why := cutOff(r, before); why != "" {
+		return keepCutOff(r, file, before, why)
+	}
+	return keepRefused(r, before)
+}
+
+// keepRefused replaces the refused documents of a complete file.
+func keepRefused(r manifest.Reading, before []manifest.Document) (
+	documents []manifest.Document, notes []source.Problem,
+) {
 	held := map[source.Key]manifest.Document{}
 	for _, d := range slices.Backward(before) { // of several, the first
 		held[d.Key] = d
@@ -37,6 +47,13 @@ func keepLastValid(r manifest.Reading, file string, before []manifest.Document) 
 		}
 	}
 	for _, d := range r.Documents {
+		if d.Refused() && d.Closed != nil {
+			d.JSON = d.Closed
+			if err := d.Decode(); err != nil {
+				panic(fmt.Sprintf("%s: the closed form cannot be read: %v", d.Key, err))
+			}
+			notes = append(notes, note(d, "calls to the workloads that it is for are refused until it can be read"))
+		}
 		if d.Refused() {
 			last, ok := held[d.Key]
 			if !ok {
@@ -56,8 +73,12 @@ func keepLastValid(r manifest.Reading, file string, before []manifest.Document) 
 				"told apart; until it can, the last valid reading of this object stays in force"))
 		}
 	}
-	slices.SortStableFunc(documents, func(a, b manifest.Document) int { return a.Line - b.Line })
+	sortByLine(documents)
 	return documents, notes
+}
+
+func sortByLine(documents []manifest.Document) {
+	slices.SortStableFunc(documents, func(a, b manifest.Document) int { return a.Line - b.Line })
 }
 
 func note(d manifest.Document, message string) source.Problem {

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	istiometa "istio.io/api/meta/v1alpha1"
-	istiosecurity "istio.io/api/security/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -145,7 +144,7 @@ func (c *customObject) readSpec(k kinds.Kind, doc *document) {
 		message: userMessage(err),
 		want:    "a spec of " + doc.APIVersion + " " + string(k) + " as in Istio " + istioAPI,
 	}
-	if closed := closedSpec(k, doc.Spec); closed != nil {
+	if closed := istiojson.ClosedSpec(k, doc.Spec); closed != nil {
 		proto.Reset(spec)
 		proto.Merge(spec, closed)
 		c.problem.severity = source.Error
@@ -196,47 +195,6 @@ func decodeSpec(raw json.RawMessage, spec proto.Message, o protojson.UnmarshalOp
 		return nil
 	}
 	return istiojson.Unmarshal(raw, spec, o)
-}
-
-// failClosedSpecs has the kinds that protect, each with the spec that replaces one that cannot be
-// read. It refuses calls to the workloads that the object selects, or to all in the namespace if
-// the selector cannot be read either.
-func failClosedSpecs() map[kinds.Kind]func(selector []byte) proto.Message {
-	return map[kinds.Kind]func([]byte) proto.Message{
-		kinds.AuthorizationPolicy: func(selector []byte) proto.Message { // one that allows nothing
-			return withSelector(selector, &istiosecurity.AuthorizationPolicy{})
-		},
-		kinds.PeerAuthentication: func(selector []byte) proto.Message {
-			spec := withSelector(selector, &istiosecurity.PeerAuthentication{})
-			spec.Mtls = &istiosecurity.PeerAuthentication_MutualTLS{
-				Mode: istiosecurity.PeerAuthentication_MutualTLS_STRICT,
-			}
-			return spec
-		},
-	}
-}
-
-// withSelector reads a selector into an empty spec. The spec stays empty if the selector cannot be
-// read.
-func withSelector[T proto.Message](selector []byte, spec T) T {
-	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(selector, spec) != nil {
-		proto.Reset(spec)
-	}
-	return spec
-}
-
-// closedSpec returns the replacement for a spec that cannot be read; nil for kinds that protect
-// nothing.
-func closedSpec(k kinds.Kind, raw json.RawMessage) proto.Message {
-	closedFor := failClosedSpecs()[k]
-	if closedFor == nil {
-		return nil
-	}
-	var fields struct {
-		Selector json.RawMessage `json:"selector"`
-	}
-	_ = json.Unmarshal(raw, &fields) // without a selector it is for all
-	return closedFor([]byte(`{"selector":` + string(fields.Selector) + `}`))
 }
 
 // protojsonPrefix is what protojson puts before its messages: the position in a line of JSON, with

@@ -8,5 +8,5 @@
 // directory source reads files with this package. The admission webhook reads the objects that an
 // API server asks about, so both say the same.
 //
-// The package may import api/kinds and source, and nothing else of Lateen.
+// The package may import api/kinds, source and source/istiojson, and nothing else of Lateen.
 package manifest

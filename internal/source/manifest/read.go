@@ -34,6 +34,10 @@ type Document struct {
 	// JSON is the object as written, with sorted fields: equal objects have equal bytes. It is nil
 	// for a refused document: it has errors, and only its key could be read.
 	JSON []byte
+	// Closed is set for a refused document of a kind that protects (kinds.Descriptor.Protects). It
+	// is the JSON of an object of the same name that refuses calls to the workloads which the
+	// document selects, or to all of the namespace if the selector cannot be read either.
+	Closed []byte
 }
 
 // Change returns the document as a change that was seen at a time.
@@ -109,6 +113,8 @@ type Reading struct {
 	Unidentified int
 	// Broken is set if the file could not be read as a whole. There are no documents then.
 	Broken bool
+	// Unfinished says why the file's end looks cut off, for users; empty if it does not.
+	Unfinished string
 
 	reported [2]int // by severity
 	omitted  int    // how many more there are
@@ -136,7 +142,7 @@ func ReadFile(name string, data []byte) Reading {
 			source.Problem{Origin: Origin(name, err.line), Message: "syntax error: " + err.reason, Want: err.want},
 		)
 	}
-	r := Reading{}
+	r := Reading{Unfinished: unfinished(nodes)}
 	for _, n := range nodes {
 		r.add(name, n)
 	}
@@ -230,6 +236,9 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 			d.JSON = nil
 			w.report(n, "", "cannot be read: "+err.Error(), "")
 		}
+	}
+	if d.Refused() && id.resource.Protects {
+		d.Closed = closedForm(n, id)
 	}
 	r.report(w.problems...)
 	r.omitted += w.omitted
