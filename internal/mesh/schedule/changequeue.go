@@ -76,6 +76,16 @@ func (q *changeQueue) hasRemoval() bool {
 	return false
 }
 
+// hasUpsert reports whether an object is new or changes.
+func (q *changeQueue) hasUpsert() bool {
+	for _, k := range q.order {
+		if q.changes[k].Object != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // move notes where an object stands now.
 func (q *changeQueue) move(p source.Place) { move(q.changes, p) }
 

@@ -16,7 +16,9 @@ type queues struct {
 	// synced is set when the source has delivered its initial state, started when that has left.
 	synced, started bool
 
-	// pending are the changes that wait for a quiet period: all but endpoints.
+	// policies are changes of policies, which do not wait.
+	policies changeQueue
+	// pending are the changes that wait for a quiet period: all but endpoints and policies.
 	pending changeQueue
 	// endpoints are those that wait for the pace of the proxies, unless they wait with all others.
 	endpoints changeQueue
@@ -37,7 +39,13 @@ type queues struct {
 }
 
 func newQueues(d Debounce) queues {
-	return queues{debounce: d, pending: newChangeQueue(), endpoints: newChangeQueue(), overload: newOverloads()}
+	return queues{
+		debounce:  d,
+		policies:  newChangeQueue(),
+		pending:   newChangeQueue(),
+		endpoints: newChangeQueue(),
+		overload:  newOverloads(),
+	}
 }
 
 // selection is which of the changes that wait leave.
@@ -47,6 +55,7 @@ const (
 	nothing selection = iota
 	everything
 	endpointsOnly
+	policiesOnly
 )
 
 // decision is what leaves now, or when to look again.
@@ -69,6 +78,10 @@ func (q *queues) next(now time.Time) decision {
 	case !q.started:
 		return decision{leave: everything} // the initial state does not wait
 	}
+	policies := q.policiesDue(now)
+	if !policies.After(now) {
+		return q.policiesLeave(now)
+	}
 	leave, due := everything, q.everythingDue(now)
 	if q.held == nil && due.After(now) {
 		if alone := q.endpointsDue(now); alone.Before(due) {
@@ -76,7 +89,7 @@ func (q *queues) next(now time.Time) decision {
 		}
 	}
 	if due.After(now) {
-		return decision{recheckAt: due}
+		return decision{recheckAt: earlier(due, policies)}
 	}
 	return decision{leave: leave, drainFirst: q.drainFirst(leave, now)}
 }
@@ -188,7 +201,7 @@ func (q *queues) drainFirst(leave selection, now time.Time) bool {
 
 // empty reports whether nothing waits. Endpoints in their grace do not wait: they are there.
 func (q *queues) empty() bool {
-	return q.pending.empty() && q.endpoints.empty() && q.overload.empty() && q.held == nil
+	return q.policies.empty() && q.pending.empty() && q.endpoints.empty() && q.overload.empty() && q.held == nil
 }
 
 func isEndpoints(k kinds.Kind) bool { return k == kinds.EndpointSlice || k == kinds.Pod }
@@ -198,6 +211,8 @@ func (q *queues) add(c source.Change, now time.Time) {
 	switch {
 	case !q.synced:
 		q.pending.add(c, now)
+	case isPolicy(c.Key.Kind):
+		q.policies.add(c, now)
 	case isEndpoints(c.Key.Kind) && q.debounce.separateEndpoints():
 		q.addEndpoints(c, now)
 	default:
@@ -252,6 +267,7 @@ func (q *queues) sync() {
 
 // move notes where an object stands now.
 func (q *queues) move(p source.Place) {
+	q.policies.move(p)
 	q.pending.move(p)
 	q.endpoints.move(p)
 	q.overload.move(p)
@@ -261,15 +277,21 @@ func (q *queues) move(p source.Place) {
 // that is held.
 func (q *queues) take(leave selection, now time.Time) (*batch, []source.Change) {
 	defer q.overload.forget(now)
-	if leave == endpointsOnly {
+	switch leave {
+	case endpointsOnly:
 		return q.takeEndpoints(now)
+	case policiesOnly:
+		return &batch{oldest: q.policies.oldest}, q.policies.take()
 	}
 	b := q.held
 	if b == nil {
 		b = &batch{oldest: q.pending.oldest}
 	}
 	b.changes, b.early = true, q.canFlushNow() || q.isBurstTail() || q.completesHeld(now)
-	return b, slices.Concat(q.pending.take(), q.endpoints.take(), q.overload.take())
+	if !q.policies.empty() {
+		b.early = false // it must not be held
+	}
+	return b, slices.Concat(q.policies.take(), q.pending.take(), q.endpoints.take(), q.overload.take())
 }
 
 // takeEndpoints takes what changed at the pace of the proxies, and with it what overloaded

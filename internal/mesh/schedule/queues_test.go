@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,8 @@ import (
 //	change a b     objects that are not endpoints change; "a!" leaves an error, which "a" mends,
 //	               "a?" is a new Service without endpoints
 //	remove a       an object goes away
+//	policy p       a policy changes, which limits who is served
+//	unprotect p    a policy goes away
 //	endpoints n/a  endpoints of Service a in namespace n change; "n/a*300" is 300 at once
 //	delivered      the latest generation has reached nearly all proxies
 //	reached        it has reached some more of them
@@ -174,6 +177,42 @@ func TestQueues(t *testing.T) {
 			25    change b           => look 45
 			45    look               => leaves b`},
 
+		// Policies.
+		{"a policy leaves at once, alone, and starts no quiet period", early, `
+			0     change a           => drain first, leaves a
+			30    change b           => look 130
+			40    policy p           => drain first, leaves p, look 130
+			130   look               => leaves b`},
+		{"with istiod's debounce too", istiod, `
+			0     change a           => look 100
+			50    policy p           => drain first, leaves p, look 100
+			100   look               => leaves a`},
+		{"policies that come without a pause are gathered for 20 ms", istiod, `
+			0     policy p           => drain first, leaves p
+			1     policy p q         => drain first, leaves p q`},
+		{"a policy waits for no storm, no pace and no overload", early, `
+			0     change s*33        => look 100
+			1     endpoints n/a*300  => look 100
+			2     policy p           => drain first, leaves p, look 100
+			3     policy q           => drain first, leaves q, look 100
+			100   look               => leaves 333`},
+		{"a policy that goes away waits for 20 ms: it may be half of a replacement", early, `
+			0     unprotect p        => look 20
+			10    policy p           => drain first, leaves p
+			30    unprotect p        => look 50
+			50    look               => leaves p`},
+		{"with istiod's debounce it does not wait", istiod, `
+			0     unprotect p        => drain first, leaves p`},
+		{"a policy with an error, that is one that refuses, is not held", early, `
+			0     policy p!          => drain first, leaves p`},
+		{"a held batch leaves with it, with what waits", early, `
+			0     change a!          => drain first, holds a, look 100
+			30    change b           => look 130
+			40    policy p           => drain first, leaves p b`},
+		{"what leaves with a policy that goes away is not held", early, `
+			0     unprotect p        => look 20
+			10    change a!          => drain first, leaves p a`},
+
 		// Endpoints at the pace of the proxies.
 		{"endpoints leave at once if the latest generation has reached nearly all proxies", early, `
 			0     endpoints n/a      => drain first, leaves a
@@ -292,7 +331,7 @@ func newQueuesRun(d Debounce, fromNothing bool) *queuesRun {
 func (r *queuesRun) line(t *testing.T, words []string) string {
 	now := r.at(t, words[0])
 	switch names := words[2:]; words[1] {
-	case "change", "remove", "endpoints":
+	case "change", "remove", "endpoints", "policy", "unprotect":
 		for _, name := range names {
 			r.add(t, words[1], name, now)
 		}
@@ -351,8 +390,13 @@ func (r *queuesRun) add(t *testing.T, verb, name string, now time.Time) {
 	}
 	plain := strings.TrimRight(name, "!?")
 	c := source.Change{Key: source.Key{Kind: kinds.Service, Namespace: "n", Name: plain}}
-	if verb == "change" {
+	switch verb {
+	case "change":
 		c.Object = &corev1.Service{}
+	case "policy":
+		c.Key.Kind, c.Object = kinds.AuthorizationPolicy, &securityv1.AuthorizationPolicy{}
+	case "unprotect":
+		c.Key.Kind = kinds.AuthorizationPolicy
 	}
 	if delete(r.wrong, plain); strings.HasSuffix(name, "!") {
 		r.wrong[plain] = true
