@@ -77,16 +77,22 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 }
 
 // waitForDefinition handles a resource that the API server does not serve. Without a definition the
-// resource is empty until there is one.
+// resource is empty until there is one. If nobody may know whether there is one, what is loaded
+// stays in force.
 func (w *watcher) waitForDefinition(ctx context.Context) {
 	wake := w.source.crds.wait(w.definition()) // what changes from here on is not missed
 	defined, known := w.isDefined(ctx)
-	if !defined {
-		if !w.listed {
-			w.skipFirstList()
-		} else {
-			w.set.deliver(func(into *source.Event) { w.apply(newListing().updates(w), into) })
-		}
+	switch {
+	case defined:
+	case !known && len(w.fingerprints.keys(w.namespace)) > 0: // an API server that starts does not serve it yet
+		w.skipFirstList()
+		w.unhealthy = true
+		w.source.health.unserved(w)
+	case !w.listed:
+		w.skipFirstList()
+		w.recovered()
+	default:
+		w.set.deliver(func(into *source.Event) { w.apply(newListing().updates(w), into) })
 		w.recovered()
 	}
 	limit := maxAbsentRetry

@@ -54,6 +54,24 @@ func (h *health) failed(w *watcher, err error) {
 	h.unanswered[w] = true
 }
 
+// unserved records that a watcher's resource is not served, and that nobody may know whether it is
+// gone.
+func (h *health) unserved(w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refused[w] {
+		return
+	}
+	h.refused[w] = true
+	h.report(w.description(), &source.Problem{
+		Severity: source.Error,
+		Origin:   h.server,
+		Message: w.description() + " is not possible: the API server does not serve it, and whether its " +
+			"CustomResourceDefinition is gone may not be read; the last known state stays in force",
+		Want: "a ClusterRole that allows the verb get on customresourcedefinitions.apiextensions.k8s.io",
+	})
+}
+
 // recovered records that a watcher reads.
 func (h *health) recovered(w *watcher) {
 	h.mu.Lock()

@@ -1,6 +1,11 @@
 package kube_test
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,4 +76,82 @@ func TestForbiddenResourceDelaysSynced(t *testing.T) {
 	require.Contains(t, s.problem(nodes), "what depends on it is not in force")
 	require.Equal(t, everything, s.in(ns))
 	require.NotNil(t, s.get(key(kinds.AuthorizationPolicy, ns, "web")))
+}
+
+// An API server that starts answers 404 until it serves a custom resource. Who may not read
+// definitions cannot tell that from one that is gone.
+func TestUnservedResourceStaysWithoutRightsToDefinitions(t *testing.T) {
+	api := shared.Server(t)
+	api.InstallIstioCRDs(t)
+	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
+	c.createAll(t, ns)
+	user := "reader-" + ns
+	c.rights(t, user, "customresourcedefinitions")
+	config := api.Config()
+	config.Impersonate.UserName = user
+	outage := &notServed{path: "/authorizationpolicies", ended: make(chan struct{})}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		outage.next = next
+		return outage
+	})
+	s := run(t, kube.Options{Config: config})
+	s.awaitSync()
+	policy := key(kinds.AuthorizationPolicy, ns, "web")
+	require.NotNil(t, s.get(policy))
+
+	outage.begin()
+	const watching = "watching authorizationpolicies.security.istio.io"
+	eventually(t, func() bool { return strings.Contains(s.problem(watching), "the last known state stays in force") })
+	require.NotNil(t, s.get(policy))
+	outage.end()
+	eventually(t, func() bool { return s.problem(watching) == "" })
+	require.NotNil(t, s.get(policy))
+}
+
+// notServed answers 404 to requests for one resource while it is on.
+type notServed struct {
+	path string
+	next http.RoundTripper
+
+	mu    sync.Mutex
+	on    bool
+	ended chan struct{} // closed when requests under way end
+}
+
+func (n *notServed) begin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.on = true
+	close(n.ended)
+}
+
+func (n *notServed) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.on, n.ended = false, make(chan struct{})
+}
+
+func (n *notServed) RoundTrip(q *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(q.URL.Path, n.path) {
+		return n.next.RoundTrip(q)
+	}
+	n.mu.Lock()
+	on, ended := n.on, n.ended
+	n.mu.Unlock()
+	if on {
+		return &http.Response{
+			StatusCode: http.StatusNotFound, Status: "404 Not Found", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{"Content-Type": {"text/plain"}}, Request: q,
+			Body: io.NopCloser(strings.NewReader("404 page not found\n")),
+		}, nil
+	}
+	ctx, cancel := context.WithCancel(q.Context())
+	go func() {
+		defer cancel()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+	}()
+	return n.next.RoundTrip(q.WithContext(ctx))
 }

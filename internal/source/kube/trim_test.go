@@ -20,9 +20,9 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 )
 
 // builtinResources are those whose objects are trimmed by hand.
