@@ -127,9 +127,10 @@ func (d *Descriptor) GroupVersionResource() schema.GroupVersionResource {
 
 // index is the table by kind. It does not change once built.
 type index struct {
-	all    []*Descriptor
-	byKind map[Kind]*Descriptor
-	unread *Descriptor
+	all      []*Descriptor
+	reported []*Descriptor
+	byKind   map[Kind]*Descriptor
+	unread   *Descriptor
 }
 
 // tableIndex builds the index once, at its first use.
@@ -140,6 +141,9 @@ func newIndex() *index {
 	for _, d := range table() {
 		x.all = append(x.all, &d)
 		x.byKind[d.Kind] = &d
+	}
+	for _, d := range reported() {
+		x.reported = append(x.reported, &d)
 	}
 	return x
 }
@@ -161,9 +165,9 @@ func Watched() []*Descriptor {
 	return slices.DeleteFunc(All(), func(d *Descriptor) bool { return d.LocalOnly })
 }
 
-// WithStatus returns the kinds into whose status Lateen writes s.
+// WithStatus returns the kinds into whose status Lateen writes s. Some of them are only reported.
 func WithStatus(s Status) []*Descriptor {
-	return slices.DeleteFunc(All(), func(d *Descriptor) bool { return d.Status != s })
+	return slices.DeleteFunc(append(All(), Reported()...), func(d *Descriptor) bool { return d.Status != s })
 }
 
 // Unread returns the kinds that exist and that Lateen does not read, with their apiVersions in no

@@ -62,6 +62,33 @@ func TestUnreadKindsAreNotRead(t *testing.T) {
 	}
 }
 
+// Each object of Istio's and the Gateway API that is not in force is reported.
+func TestUnreadKindsOfIstioAndTheGatewayAPIAreReported(t *testing.T) {
+	reported := map[string]*Descriptor{}
+	resources := map[string]bool{}
+	for _, d := range Reported() {
+		kind, _, _ := strings.Cut(string(d.Kind), ".")
+		reported[d.Group+" "+kind] = d
+		require.Zero(t, *Of(d.Kind), "%s is read", d.Kind)
+		require.Same(t, d, WithStatusOf(d.Kind))
+		resource := d.GroupVersionResource().GroupResource().String()
+		require.False(t, resources[resource], "%s is twice", resource)
+		resources[resource] = true
+	}
+	for kind, versions := range Unread() {
+		for _, v := range versions {
+			group, _, _ := strings.Cut(v, "/")
+			if kind == "GatewayClass" || kind == "IstioOperator" ||
+				group != GatewayAPIGroup && !strings.HasSuffix(group, ".istio.io") {
+				continue
+			}
+			d := reported[group+" "+string(kind)]
+			require.NotNil(t, d, "%s %s has no line in reported", v, kind)
+			require.Contains(t, d.APIVersions(), v, kind)
+		}
+	}
+}
+
 func TestIstioGroupsAreThoseOfItsKinds(t *testing.T) {
 	groups := map[string]bool{}
 	for _, versions := range Unread() {

@@ -197,10 +197,10 @@ func unread() map[string]string {
 		TelemetryGroup + "/v1alpha1":           "Telemetry",
 		ExtensionsGroup + "/v1alpha1":          "TrafficExtension WasmPlugin",
 		"install.istio.io/v1alpha1":            "IstioOperator",
-		"gateway.networking.k8s.io/v1": "BackendTLSPolicy GRPCRoute Gateway GatewayClass HTTPRoute " +
+		GatewayAPIGroup + "/v1": "BackendTLSPolicy GRPCRoute Gateway GatewayClass HTTPRoute " +
 			"ListenerSet TLSRoute",
-		"gateway.networking.k8s.io/v1beta1":  "Gateway GatewayClass HTTPRoute ReferenceGrant",
-		"gateway.networking.k8s.io/v1alpha2": "TCPRoute TLSRoute UDPRoute",
+		GatewayAPIGroup + "/v1beta1":  "Gateway GatewayClass HTTPRoute ReferenceGrant",
+		GatewayAPIGroup + "/v1alpha2": "TCPRoute TLSRoute UDPRoute",
 	}
 }
 

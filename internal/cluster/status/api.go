@@ -40,7 +40,7 @@ const pageSize = 100
 
 // list calls each for all objects of a kind.
 func (a API) list(ctx context.Context, kind kinds.Kind, each func(*liveObject)) error {
-	r := kinds.Of(kind).GroupVersionResource()
+	r := kinds.WithStatusOf(kind).GroupVersionResource()
 	for next := ""; ; {
 		raw, err := rawOf(a.client.Get().AbsPath("apis", r.Group, r.Version, r.Resource).
 			Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
@@ -90,6 +90,6 @@ func (a API) patch(ctx context.Context, k source.Key, body []byte) error {
 }
 
 func pathOf(k source.Key) []string {
-	r := kinds.Of(k.Kind).GroupVersionResource()
+	r := kinds.WithStatusOf(k.Kind).GroupVersionResource()
 	return []string{"apis", r.Group, r.Version, "namespaces", k.Namespace, r.Resource, k.Name}
 }

@@ -81,7 +81,7 @@ func (t *Tracker) Problems(appeared, mended []source.Problem) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range appeared {
-		if kinds.Of(p.Object.Kind).Status == kinds.Conditions {
+		if kinds.WithStatusOf(p.Object.Kind).Status == kinds.Conditions {
 			o := t.object(p.Object)
 			if o.problems == nil {
 				o.problems = map[source.Problem]bool{}

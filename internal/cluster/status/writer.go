@@ -85,8 +85,8 @@ func (w *Writer) readExisting(ctx context.Context) bool {
 					w.known[source.Key{Kind: kind, Namespace: l.Metadata.Namespace, Name: l.Metadata.Name}] = c
 				}
 			})
-			if apierrors.IsNotFound(err) {
-				return nil
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && kinds.Of(kind).Kind == "" {
+				return nil // without rights to kinds that are only reported the others go on
 			}
 			return err
 		}

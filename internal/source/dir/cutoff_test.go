@@ -103,7 +103,8 @@ func TestCutOffFilesKeepWhatIsMissing(t *testing.T) {
 		"# nothing\n":                          "it is empty",
 		service("a", "2") + "---\n":            `nothing follows its last "---"`,
 		"apiVersion: v1\nkind: List\nitems:\n": "its last document has no name",
-		"---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n":     "its last document is the beginning of Service default/a",
+		"---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n": "its last document is the beginning of " +
+			"Service default/a",
 		"---\napiVersion: v1\nkind: Service\nmetadata: {name: a, x: 1}": "its last document cannot be read",
 	} {
 		documents, notes := keepLastValid(manifest.ReadFile("a.yaml", []byte(content)), "a.yaml", before)

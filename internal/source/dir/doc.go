@@ -27,8 +27,8 @@
 //     the document is mended.
 //   - A file that cannot be read as a whole (a syntax error, too large, no permission) keeps its
 //     last valid reading in force.
-//   - A file that lacks objects and is empty, or ends as if it were cut off (cutOff), keeps the last
-//     valid reading of what is missing in force.
+//   - A file that lacks objects and is empty, or ends as if it were cut off (cutOff), keeps the
+//     last valid reading of what is missing in force.
 //   - A document that was removed from a complete file, and a file that was removed, delete their
 //     objects.
 //   - A directory that cannot be read keeps all of its objects in force until it is back.

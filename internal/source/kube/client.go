@@ -43,24 +43,26 @@ func newClient(config *rest.Config, all []*resource) (*client, error) {
 		return nil, err
 	}
 	for _, r := range append(all, definitions()) {
-		gv := r.GroupVersion()
-		if c.rest[gv] != nil {
-			continue
-		}
-		own := c.config
-		own.GroupVersion = &gv
-		own.APIPath = "/apis"
-		if gv.Group == corev1.GroupName {
-			own.APIPath = "/api"
-		}
-		own.ContentType, own.AcceptContentTypes = "application/vnd.kubernetes.protobuf", protobuf
-		own.NegotiatedSerializer = standard.WithoutConversion()
-		if r.custom || r.Group == definitions().Group {
-			own.ContentType, own.AcceptContentTypes = "application/json", "application/json"
-			own.NegotiatedSerializer = newCustomCodec(standard, all, gv)
-		}
-		if c.rest[gv], err = rest.RESTClientForConfigAndClient(&own, c.http); err != nil {
-			return nil, fmt.Errorf("the configuration of the Kubernetes client: %w", err)
+		for _, version := range r.versions {
+			gv := r.in(version)
+			if c.rest[gv] != nil {
+				continue
+			}
+			own := c.config
+			own.GroupVersion = &gv
+			own.APIPath = "/apis"
+			if gv.Group == corev1.GroupName {
+				own.APIPath = "/api"
+			}
+			own.ContentType, own.AcceptContentTypes = "application/vnd.kubernetes.protobuf", protobuf
+			own.NegotiatedSerializer = standard.WithoutConversion()
+			if r.custom || r.Group == definitions().Group {
+				own.ContentType, own.AcceptContentTypes = "application/json", "application/json"
+				own.NegotiatedSerializer = newCustomCodec(standard, all, gv)
+			}
+			if c.rest[gv], err = rest.RESTClientForConfigAndClient(&own, c.http); err != nil {
+				return nil, fmt.Errorf("the configuration of the Kubernetes client: %w", err)
+			}
 		}
 	}
 	return c, nil
@@ -81,6 +83,6 @@ func standardCodecs() (serializer.CodecFactory, error) {
 }
 
 // get begins a request for a resource in a namespace, or in all.
-func (c *client) get(r *resource, namespace string) *rest.Request {
-	return c.rest[r.GroupVersion()].Get().Resource(r.Resource).NamespaceIfScoped(namespace, namespace != "")
+func (c *client) get(r *resource, version, namespace string) *rest.Request {
+	return c.rest[r.in(version)].Get().Resource(r.Resource).NamespaceIfScoped(namespace, namespace != "")
 }

@@ -52,7 +52,7 @@ type customCodec struct {
 func newCustomCodec(standard serializer.CodecFactory, all []*resource, gv schema.GroupVersion) customCodec {
 	c := customCodec{CodecFactory: standard, kinds: map[string]kinds.Kind{}}
 	for _, r := range all {
-		if r.GroupVersion() == gv {
+		if r.GroupVersion() == gv && !r.reported {
 			c.kinds[string(r.kind)] = r.kind
 		}
 	}

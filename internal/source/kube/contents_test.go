@@ -33,13 +33,13 @@ var contents = map[string][]string{
 		`{type: Opaque, stringData: {cacert: other garbage}}`,
 	},
 	"configmaps": {
-		`data: {mesh: "discoverySelectors: [{matchLabels: {LABEL: in}}, {matchLabels: " +
-			"{kubernetes.io/metadata.name: HOME}}]"}`,
-		`data: {mesh: "discoverySelectors: [{matchLabels: {LABEL: in}}, {matchLabels: " +
-			"{kubernetes.io/metadata.name: HOME}}]"}`,
+		`data: {mesh: "discoverySelectors: [{matchLabels: {LABEL: in}}, {matchLabels: ` +
+			`{kubernetes.io/metadata.name: HOME}}]"}`,
+		`data: {mesh: "discoverySelectors: [{matchLabels: {LABEL: in}}, {matchLabels: ` +
+			`{kubernetes.io/metadata.name: HOME}}]"}`,
 		`data: {mesh: "{discoverySelectors: [{matchLabels: {LABEL: in}}], rootNamespace: HOME, connectTimeout: 3s}"}`,
-		`data: {mesh: "{rootNamespace: HOME, ingressControllerMode: STRICT, outboundTrafficPolicy: {mode: " +
-			"REGISTRY_ONLY}}"}`,
+		`data: {mesh: "{rootNamespace: HOME, ingressControllerMode: STRICT, outboundTrafficPolicy: {mode: ` +
+			`REGISTRY_ONLY}}"}`,
 		`data: {mesh: "{"}`,
 	},
 	"ingressclasses": {

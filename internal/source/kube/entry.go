@@ -54,6 +54,11 @@ func (r *reader) read(o metav1.Object) (entry, bool) {
 	r.buffer = r.buffer[:0]
 	switch o := o.(type) {
 	case *customObject:
+		if r.resource.reported {
+			p := source.NotUsed(e.key, r.resource.GroupVersion().String())
+			e.problem = &p
+			break
+		}
 		r.readCustom(o, &e)
 	default:
 		r.resource.builtin.trim(o)

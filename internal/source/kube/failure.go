@@ -97,7 +97,8 @@ func (w *watcher) waitForDefinition(ctx context.Context) {
 	}
 	limit := maxAbsentRetry
 	switch {
-	case defined: // it will be served soon
+	case defined: // it will be served soon, or is in another version
+		w.served = (w.served + 1) % len(w.resource.versions)
 		limit = maxRetry
 	case !known || !w.source.crds.isWatched():
 		limit = maxUnknownRetry
@@ -115,7 +116,9 @@ func (w *watcher) definition() string { return w.resource.GroupResource().String
 // isDefined asks whether there is a definition. known is false if the question may not be asked;
 // the answer is then no.
 func (w *watcher) isDefined(ctx context.Context) (defined, known bool) {
-	err := w.source.client.get(definitions(), "").Name(w.definition()).SetHeader("Accept", metadataOnly).Do(ctx).Error()
+	crds := definitions()
+	err := w.source.client.get(crds, crds.Version, "").Name(w.definition()).
+		SetHeader("Accept", metadataOnly).Do(ctx).Error()
 	switch {
 	case err == nil:
 		return true, true

@@ -32,7 +32,7 @@ func (h *health) failed(w *watcher, err error) {
 		if !h.refused[w] {
 			h.refused[w] = true
 			severity := source.Error
-			if w.resource.kind == "" {
+			if w.resource.metadataOnly() {
 				severity = source.Warning
 			}
 			h.report(w.description(), &source.Problem{
@@ -113,6 +113,8 @@ func (w *watcher) consequence() string {
 	switch {
 	case w.resource.kind == "":
 		return "; definitions that appear are noticed within " + maxUnknownRetry.String()
+	case w.resource.reported:
+		return "; its objects are not in force, which is then not reported of each"
 	case w.read:
 		return "; the last known state stays in force"
 	case w.resource.watch.Optional:

@@ -11,7 +11,7 @@ import (
 
 // maxOwnWatches is how many namespaces have watches of their own. If more are selected, one watch
 // of all namespaces takes over and drops the events of the others as they arrive. 32 namespaces of
-// a dozen resources are some 400 watches, which an API server serves without noticing: it encodes
+// two dozen resources are some 800 watches, which an API server serves without noticing: it encodes
 // an event once for all of them.
 const maxOwnWatches = 32
 

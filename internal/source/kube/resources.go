@@ -11,6 +11,11 @@ import (
 type resource struct {
 	kind kinds.Kind
 	schema.GroupVersionResource
+	// versions are those in which the API server is asked for it, one after the other.
+	versions []string
+	// reported is set for kinds that Lateen does not read. Of each object only the metadata is
+	// requested, and a problem says that the object is not in force.
+	reported bool
 	// custom is set for resources that exist only while their CustomResourceDefinition does.
 	custom bool
 	// clusterScoped is set for resources without a namespace. They belong to the mesh whatever the
@@ -32,6 +37,7 @@ func resources(o *Options) []*resource {
 		r := &resource{
 			kind:                 d.Kind,
 			GroupVersionResource: d.GroupVersionResource(),
+			versions:             d.Versions[:1],
 			custom:               d.Custom,
 			clusterScoped:        d.ClusterScoped,
 			watch:                d.Watch,
@@ -41,6 +47,16 @@ func resources(o *Options) []*resource {
 			r.namespace, r.watch.Fields = o.RootNamespace, metav1.ObjectNameField+"="+o.ConfigMap
 		}
 		all = append(all, r)
+	}
+	for _, d := range kinds.Reported() {
+		all = append(all, &resource{
+			kind:                 d.Kind,
+			GroupVersionResource: d.GroupVersionResource(),
+			versions:             d.Versions,
+			reported:             true,
+			custom:               true,
+			watch:                d.Watch,
+		})
 	}
 	return all
 }
@@ -53,9 +69,18 @@ func definitions() *resource {
 			Version:  "v1",
 			Resource: "customresourcedefinitions",
 		},
+		versions:      []string{"v1"},
 		clusterScoped: true,
 		watch:         kinds.Watch{Optional: true},
 	}
+}
+
+// metadataOnly reports whether only the metadata of objects is requested.
+func (r *resource) metadataOnly() bool { return r.kind == "" || r.reported }
+
+// in returns the resource's group in one of its versions.
+func (r *resource) in(version string) schema.GroupVersion {
+	return schema.GroupVersion{Group: r.Group, Version: version}
 }
 
 // selectable reports whether the namespace decides if an object is in the mesh.

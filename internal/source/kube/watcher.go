@@ -30,6 +30,8 @@ type watcher struct {
 
 	// version is the resource version up to which changes are known; empty when a list is needed.
 	version string
+	// served is the place of the requested API version in resource.versions.
+	served int
 	// listed is set once the first list was delivered, or need not be waited for. read is set if
 	// there was one.
 	listed, read bool
@@ -58,6 +60,9 @@ func newWatcher(t *watchSet, r *resource) *watcher {
 // run works until ctx ends.
 func (w *watcher) run(ctx context.Context) {
 	defer w.source.health.forget(w)
+	if w.resource.reported { // nothing that is served depends on it
+		w.skipFirstList()
+	}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := w.follow(ctx)
@@ -120,9 +125,9 @@ func watchTimeout() *int64 {
 }
 
 func (w *watcher) request(o metav1.ListOptions, accept string) *rest.Request {
-	r := w.source.client.get(w.resource, w.namespace).
+	r := w.source.client.get(w.resource, w.resource.versions[w.served], w.namespace).
 		SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"})
-	if w.resource.kind == "" {
+	if w.resource.metadataOnly() {
 		r.SetHeader("Accept", accept)
 	}
 	return r

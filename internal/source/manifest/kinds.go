@@ -103,11 +103,7 @@ func (c *catalog) find(apiVersion, kind string) lookupResult {
 	}
 	versions, known := c.versions[kind]
 	if slices.Contains(versions, apiVersion) {
-		text := fmt.Sprintf("%s of %s is not used by Lateen (yet)", kind, apiVersion)
-		if unusedSeverity(kinds.Kind(kind)) == source.Error {
-			text += ": it is not enforced"
-		}
-		return lookupResult{unused: text}
+		return lookupResult{unused: source.NotUsed(source.Key{Kind: kinds.Kind(kind)}, apiVersion).Message}
 	}
 	group := groupOf(apiVersion)
 	if strings.Contains(group, ".") && !slices.Contains(c.groups, group) {
