@@ -165,6 +165,10 @@ func (d *directory) arrange(rt *rapid.T, documents []document) {
 		content[rapid.SampledFrom(files).Draw(rt, "into")] += doc.String()
 	}
 	for _, file := range rapid.Permutation(files).Draw(rt, "written") {
+		if content[file] == "" {
+			d.remove(file) // an empty file keeps its objects
+			continue
+		}
 		d.write(file, content[file])
 	}
 }

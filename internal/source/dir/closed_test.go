@@ -36,6 +36,13 @@ spec:
   selector: {matchLabels: {app: ratings}}
   rules: [{fron: []}]
 `
+	// versionless has an apiVersion that does not exist.
+	versionless = `apiVersion: security.istio.io/v2
+kind: AuthorizationPolicy
+metadata: {name: a, namespace: shop}
+spec:
+  selector: {matchLabels: {app: ratings}}
+`
 	misspeltSelector = `apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: a, namespace: shop}
@@ -96,6 +103,7 @@ func TestBrokenEditOfAPolicyCloses(t *testing.T) {
 	}{
 		"an edit":                   {[]string{allowPolicy, misspelt}, closed},
 		"a new one":                 {[]string{misspelt}, closed},
+		"an edit of its apiVersion": {[]string{allowPolicy, versionless}, closed},
 		"with a selector not known": {[]string{allowPolicy, misspeltSelector}, &security.AuthorizationPolicy{}},
 		"and is mended": {
 			[]string{misspelt, allowPolicy},

@@ -31,7 +31,7 @@ func cutOff(r manifest.Reading, before []manifest.Document) string {
 	}
 	for _, d := range before {
 		same := d.Key == last.Key
-		if (same || lost[d.Key]) && !bytes.Equal(d.JSON, last.JSON) && isPartOf(last.JSON, d.JSON) {
+		if (same || lost[d.Key]) && !bytes.Equal(d.JSON, last.JSON) && isPartOf(r, last.JSON, d.JSON) {
 			return "its last document is the beginning of " + d.Key.String()
 		}
 	}
@@ -90,12 +90,12 @@ func firstOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// isPartOf reports whether a document may be the beginning of another one, or that one itself. It
-// compares JSON, whose fields are sorted, so it does not know which field was written last.
-func isPartOf(part, whole []byte) bool {
+// isPartOf reports whether the last document of a reading may be the beginning of another one. If
+// the last line ends, it is a part only if something is missing: else a value was edited.
+func isPartOf(r manifest.Reading, part, whole []byte) bool {
 	a, okA := decodeJSON(part)
 	b, okB := decodeJSON(whole)
-	return okA && okB && isBeginning(a, b)
+	return okA && okB && isBeginning(a, b, r.LastPath) && (r.Unterminated || isMissing(a, b))
 }
 
 func decodeJSON(text []byte) (value any, ok bool) {
@@ -104,31 +104,40 @@ func decodeJSON(text []byte) (value any, ok bool) {
 	return value, decoder.Decode(&value) == nil
 }
 
-// isBeginning reports whether a value may be what is left of another one that was cut: of a map,
-// fields are missing and one may be cut; of a list, items at the end are missing and the last may
-// be cut; a string or number is shorter.
-func isBeginning(part, whole any) bool {
+// isBeginning reports whether a value may be what is left of another one that was cut. Below the
+// fields that were written last, fields and items may be missing, and a string or number may be
+// shorter. All else is equal.
+func isBeginning(part, whole any, last []string) bool {
 	switch part := part.(type) {
 	case nil:
 		return true
 	case map[string]any:
 		whole, ok := whole.(map[string]any)
-		return ok && isBeginningOfMap(part, whole)
-	case []any:
-		whole, ok := whole.([]any)
-		if !ok || len(part) > len(whole) {
+		if !ok {
 			return false
 		}
-		cut := 0 // items that differ
-		for i := range part {
-			if !isBeginning(part[i], whole[i]) {
+		for name, value := range part {
+			old, ok := whole[name]
+			switch {
+			case !ok:
+				return false
+			case len(last) > 0 && name == last[0]:
+				ok = isBeginning(value, old, last[1:])
+			default:
+				ok = reflect.DeepEqual(value, old)
+			}
+			if !ok {
 				return false
 			}
-			if !reflect.DeepEqual(part[i], whole[i]) {
-				cut++
-			}
 		}
-		return cut == 0 || cut == 1 && !reflect.DeepEqual(part[len(part)-1], whole[len(part)-1])
+		return true
+	case []any:
+		whole, ok := whole.([]any)
+		if !ok || len(part) > len(whole) || len(part) == 0 {
+			return ok && len(part) == 0
+		}
+		end := len(part) - 1
+		return reflect.DeepEqual(part[:end], whole[:end]) && isBeginning(part[end], whole[end], last)
 	case string:
 		whole, ok := whole.(string)
 		return ok && strings.HasPrefix(whole, part)
@@ -139,16 +148,24 @@ func isBeginning(part, whole any) bool {
 	return part == whole
 }
 
-func isBeginningOfMap(part, whole map[string]any) bool {
-	cut := 0
-	for name, value := range part {
-		old, ok := whole[name]
-		if !ok || !isBeginning(value, old) {
-			return false
+// isMissing reports whether a beginning lacks lines: fields, items, or lines of a text.
+func isMissing(part, whole any) bool {
+	switch whole := whole.(type) {
+	case map[string]any:
+		part, ok := part.(map[string]any)
+		if !ok || len(part) < len(whole) {
+			return true
 		}
-		if !reflect.DeepEqual(value, old) {
-			cut++
+		for name, value := range part {
+			if isMissing(value, whole[name]) {
+				return true
+			}
 		}
+	case []any:
+		part, ok := part.([]any)
+		return !ok || len(part) < len(whole) || len(part) > 0 && isMissing(part[len(part)-1], whole[len(part)-1])
+	case string:
+		return part == nil || part != whole && strings.Contains(whole, "\n")
 	}
-	return cut <= 1
+	return part == nil && whole != nil
 }

@@ -68,6 +68,28 @@ func TestNoPrefixOfAFileLosesAnObject(t *testing.T) {
 	}
 }
 
+// Objects whose last line is their name, or a text, are told from their beginnings by the last line
+// break.
+func TestNoPrefixOfALineIsTakenForARemoval(t *testing.T) {
+	const content = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: istio\n" +
+		"data:\n  mesh: |\n    a: 1\n    b: 2\n" +
+		"---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: reviews\n"
+	first := strings.Index(content, "---")
+	before, _ := keepLastValid(manifest.ReadFile("a.yaml", []byte(content)), "a.yaml", nil)
+	for size := range len(content) {
+		r := manifest.ReadFile("a.yaml", []byte(content[:size]))
+		documents, _ := keepLastValid(r, "a.yaml", before)
+		if size == first || size == first-1 {
+			continue
+		}
+		require.Empty(t, missing(manifest.Reading{Documents: documents}, before), "cut at %d: %q", size, content[:size])
+	}
+	renamed := strings.Replace(content, "reviews", "review", 1)
+	documents, notes := keepLastValid(manifest.ReadFile("a.yaml", []byte(renamed)), "a.yaml", before)
+	require.Len(t, missing(manifest.Reading{Documents: documents}, before), 1)
+	require.Empty(t, notes)
+}
+
 func hasError(problems []source.Problem) bool {
 	for _, p := range problems {
 		if p.Severity == source.Error {
@@ -86,6 +108,7 @@ func TestRemovalsAreBelieved(t *testing.T) {
 		"without a line break at the end": strings.TrimSpace(a),
 		"all but one that is new":         service("d", "1"),
 		"and an edit of another":          service("a", "2"),
+		"and an edit that shortens":       service("a", ""),
 	} {
 		r := manifest.ReadFile("a.yaml", []byte(content))
 		documents, notes := keepLastValid(r, "a.yaml", before)

@@ -113,6 +113,11 @@ type Reading struct {
 	Unidentified int
 	// Broken is set if the file could not be read as a whole. There are no documents then.
 	Broken bool
+	// LastPath are the fields that lead to the value that was written last, from the top of the last
+	// document. Of lists it is the last item.
+	LastPath []string
+	// Unterminated is set if the last line of the file does not end, and a value may go on there.
+	Unterminated bool
 	// Unfinished says why the file's end looks cut off, for users; empty if it does not.
 	Unfinished string
 
@@ -142,7 +147,7 @@ func ReadFile(name string, data []byte) Reading {
 			source.Problem{Origin: Origin(name, err.line), Message: "syntax error: " + err.reason, Want: err.want},
 		)
 	}
-	r := Reading{Unfinished: unfinished(nodes)}
+	r := Reading{Unfinished: unfinished(nodes), LastPath: lastPath(nodes), Unterminated: isUnterminated(data)}
 	for _, n := range nodes {
 		r.add(name, n)
 	}
@@ -221,6 +226,10 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 		return
 	case id.resource == nil || len(w.problems) > 0:
 		r.report(w.problems...)
+		if d, ok := policyOfNoVersion(file, n); ok {
+			r.Documents = append(r.Documents, d)
+			return
+		}
 		r.Unidentified++
 		return
 	}
