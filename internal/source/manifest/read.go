@@ -113,8 +113,8 @@ type Reading struct {
 	Unidentified int
 	// Broken is set if the file could not be read as a whole. There are no documents then.
 	Broken bool
-	// LastPath are the fields that lead to the value that was written last, from the top of the last
-	// document. Of lists it is the last item.
+	// LastPath are the fields that lead to the value that was written last, from the top of the
+	// last document. Of lists it is the last item.
 	LastPath []string
 	// Unterminated is set if the last line of the file does not end, and a value may go on there.
 	Unterminated bool
