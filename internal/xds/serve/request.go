@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 	"unicode/utf8"
 
 	statusv1 "google.golang.org/genproto/googleapis/rpc/status"
@@ -226,12 +227,17 @@ func ascii(b []byte) bool {
 	return all&0x8080808080808080 == 0
 }
 
+// maxNack is how many bytes of a client's reason are read. The session looks for the names of
+// resources in it, and keeps it until the resources are accepted.
+const maxNack = 64 << 10
+
 func (r *request) setNack(v []byte) error {
 	var s statusv1.Status
 	if err := proto.Unmarshal(v, &s); err != nil {
 		return err
 	}
-	r.Nack = &session.Nack{Code: s.GetCode(), Message: s.GetMessage()}
+	message := s.GetMessage()
+	r.Nack = &session.Nack{Code: s.GetCode(), Message: strings.Clone(message[:min(len(message), maxNack)])}
 	return nil
 }
 

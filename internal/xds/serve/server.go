@@ -129,6 +129,7 @@ type Server struct {
 	scratch       session.Scratch // that sessions borrow from
 	pools         pools           // that the streams do
 	distrust      distrustStore
+	logLimit      observe.LogLimit
 	grpc          *grpc.Server
 	draining      chan struct{} // closed when streams should end
 	drain         func()
