@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Untrusted returns what a client said in the form in which labels and log lines may have it: at most
-// limit bytes of valid UTF-8 on one line. Control characters, which a terminal may obey, become
-// spaces. What is cut off ends in "…", within the limit.
+// Untrusted returns what a client said in the form in which labels and log lines may have it: at
+// most limit bytes of valid UTF-8 on one line. Control characters, which a terminal may obey,
+// become spaces. What is cut off ends in "…", within the limit.
 func Untrusted(s string, limit int) string {
 	const cut = "…"
 	if len(s) > limit {
