@@ -23,41 +23,88 @@ import (
 //
 //go:noinline
 func (st *stream) accept(ctx context.Context) error {
-	if !st.admitted(ctx) {
-		return st.refuse(codes.ResourceExhausted, errors.New("too many streams begin at once; try again"))
-	}
+	md, _ := metadata.FromIncomingContext(ctx)
 	if a := st.server.options.Authenticator; a != nil {
-		md, _ := metadata.FromIncomingContext(ctx)
-		id, err := a.Authenticate(ctx, md)
-		if err != nil {
-			code := codes.Unauthenticated
-			if s, ok := status.FromError(err); ok {
-				code, err = s.Code(), errors.New(s.Message())
-			}
-			return st.refuse(code, err)
+		if err := a.Screen(ctx, md); err != nil {
+			return st.unauthenticated(err)
 		}
-		st.owner = st.owner.identified(id)
 	}
-	if err := st.awaitFirstRequest(ctx); err != nil {
+	if err := st.chargeStream(st.owner); err != nil {
+		return err
+	}
+	if err := st.awaitTurn(ctx); err != nil {
+		return err
+	}
+	leave, err := st.enterShare(ctx)
+	if err != nil {
 		return ignoreEnd(err)
 	}
+	defer leave()
+	if err := st.authenticate(ctx, md); err != nil {
+		return err
+	}
+	if err := st.awaitFirstRequest(ctx, leave); err != nil {
+		return ignoreEnd(err)
+	}
+	leave()
 	if err := st.acquireSlot(ctx); err != nil {
 		return ignoreEnd(err)
 	}
 	return st.connect(ctx, st.in.request)
 }
 
-// admitted waits until the stream may begin.
-func (st *stream) admitted(ctx context.Context) bool {
+// awaitTurn waits until the stream may begin: first as far as its owner's share of the rate goes,
+// then in the order of all.
+func (st *stream) awaitTurn(ctx context.Context) error {
+	waiting, now := st.server.instruments.xds.Waiting, st.server.options.Now
+	waiting.Inc()
+	defer waiting.Dec()
+	if _, limited := st.server.limitsOf(st.owner); limited && !st.server.shares.Wait(ctx, st.owner, now()) {
+		return st.exceeds("rate", fmt.Errorf("too many streams of %s begin at once; try again", st.owner))
+	}
+	if !st.server.streamLimiter.Wait(ctx, now()) {
+		return st.refuse(codes.ResourceExhausted, errors.New("too many streams begin at once; try again"))
+	}
+	return nil
+}
+
+// enterShare takes one of the owner's places of streams that are not known yet, which leave gives
+// back.
+func (st *stream) enterShare(ctx context.Context) (leave func(), err error) {
+	if _, limited := st.server.limitsOf(st.owner); !limited {
+		return func() {}, nil
+	}
 	waiting := st.server.instruments.xds.Waiting
 	waiting.Inc()
 	defer waiting.Dec()
-	return st.server.streamLimiter.Wait(ctx, st.server.options.Now())
+	return st.server.shares.Enter(ctx, st.owner, st.server.options.Now())
+}
+
+// authenticate learns who the client is.
+func (st *stream) authenticate(ctx context.Context, md metadata.MD) error {
+	a := st.server.options.Authenticator
+	if a == nil {
+		return nil
+	}
+	id, err := a.Authenticate(ctx, md)
+	if err != nil {
+		return st.unauthenticated(err)
+	}
+	return st.chargeStream(st.owner.identified(id))
+}
+
+func (st *stream) unauthenticated(err error) error {
+	code := codes.Unauthenticated
+	if s, ok := status.FromError(err); ok {
+		code, err = s.Code(), errors.New(s.Message())
+	}
+	return st.refuse(code, err)
 }
 
 // awaitFirstRequest waits for the first request, and until the gate admits the stream. It reads no
-// request before the stream has a place in the gate's queue.
-func (st *stream) awaitFirstRequest(ctx context.Context) error {
+// request before the stream has a place in the gate's queue. late is called if the request does not
+// arrive soon: the stream then takes no place from others.
+func (st *stream) awaitFirstRequest(ctx context.Context, late func()) error {
 	gate, waiting := st.server.gate, st.server.instruments.xds.Waiting
 	waiting.Inc()
 	err := gate.Queue().Acquire(ctx)
@@ -67,7 +114,7 @@ func (st *stream) awaitFirstRequest(ctx context.Context) error {
 	}
 	leave := sync.OnceFunc(gate.Queue().Release)
 	defer leave()
-	if err := st.receiveFirst(ctx, leave); err != nil {
+	if err := st.receiveFirst(ctx, func() { leave(); late() }); err != nil {
 		return err
 	}
 	return st.enter(ctx)
@@ -117,6 +164,9 @@ var errDraining = status.Error(codes.Unavailable, "the control plane is shutting
 
 // connect learns who the client is and registers it.
 func (st *stream) connect(ctx context.Context, first *request) error {
+	if err := st.chargeNode(len(first.node)); err != nil {
+		return err
+	}
 	var raw corev3.Node
 	if err := proto.Unmarshal(first.node, &raw); err != nil {
 		return st.refuse(codes.InvalidArgument, fmt.Errorf("malformed node: %w", err))
@@ -127,6 +177,9 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	}
 	if err := authorize(node, st.owner.identity); err != nil {
 		return st.refuse(codes.PermissionDenied, err)
+	}
+	if err := st.chargeClass(node); err != nil {
+		return err
 	}
 	conn, err := st.server.options.Registrar.Connect(ctx, node, st.owner.identity)
 	if err != nil {

@@ -58,8 +58,8 @@ func distrustKeyOf(o owner, node *Node) distrustKey {
 	return distrustKey{owner: o, node: node.ID}
 }
 
-// remember keeps what is distrusted of a proxy, and returns how many names, its own or of others, it
-// dropped to stay within the bounds.
+// remember keeps what is distrusted of a proxy, and returns how many names, its own or of others,
+// it dropped to stay within the bounds.
 func (d *distrustStore) remember(key distrustKey, n names, now time.Time) (dropped int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

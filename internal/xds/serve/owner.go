@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// owner is on whose account a client's limits and memory go. Nothing in it is what the client claims.
+// owner is on whose account a client's limits and memory go. Nothing in it is what the client
+// claims.
 type owner struct {
 	identity Identity
 	// peer is the client's address, unless its Pod is proven: pods may share a service account.
@@ -33,7 +34,8 @@ func hostOf(a net.Addr) netip.Addr {
 }
 
 // isLocal reports whether it is this machine, or this Pod, that the client is on, and no Pod is
-// proven: all simulated proxies of a measurement, and all proxies of a local mesh, are one such owner.
+// proven: all simulated proxies of a measurement, and all proxies of a local mesh, are one such
+// owner.
 func (o owner) isLocal() bool {
 	return o.identity.Pod == "" && (!o.peer.IsValid() || o.peer.IsLoopback())
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -124,7 +125,7 @@ func (r *request) largeField(n protowire.Number, v []byte) error {
 	switch n {
 	case deltaSubscribe:
 		r.lists.names++
-		return valid(v)
+		return validName(v)
 	case deltaInitial:
 		r.lists.versions++
 		return validEntry(v)
@@ -206,6 +207,8 @@ func validEntry(b []byte) error {
 		switch {
 		case size < 0:
 			return protowire.ParseError(size)
+		case n == mapKey && len(v) > maxName:
+			return validName(v)
 		case !whole && v != nil && (n == mapKey || n == mapValue) && !utf8.Valid(v):
 			return errUTF8
 		}
@@ -283,9 +286,21 @@ func valid(text []byte) error {
 	return nil
 }
 
+// maxName is the length of the longest resource name. Those of virtual hosts are the longest that
+// this control plane has: a listener's name and a host, each 253 bytes at most.
+const maxName = 1 << 10
+
 func addText(into *[]string, v []byte) error {
-	var s string
-	err := text(&s, v)
-	*into = append(*into, s)
-	return err
+	if err := validName(v); err != nil {
+		return err
+	}
+	*into = append(*into, string(v))
+	return nil
+}
+
+func validName(v []byte) error {
+	if len(v) > maxName {
+		return fmt.Errorf("a resource name has %d bytes; want %d at most", len(v), maxName)
+	}
+	return valid(v)
 }

@@ -58,6 +58,7 @@ type stream struct {
 	since     time.Time
 	node      *Node
 	owner     owner
+	charged   charge
 }
 
 var (
@@ -86,9 +87,7 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	st := &stream{server: s, grpc: g, protocol: p, cancel: cancel, since: s.options.Now()}
 	st.in = incoming{protocol: p, pools: &s.pools}
 	st.out.queue.Total, st.out.pools = s.options.Metrics.XDS.Queued, &s.pools
-	if from, ok := peer.FromContext(ctx); ok {
-		st.address, st.owner = from.Addr.String(), ownerOf(Identity{}, from.Addr)
-	}
+	st.locate(ctx)
 	defer func() {
 		if bug := recover(); bug != nil {
 			st.bug(bug)
@@ -98,9 +97,26 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	return st.live(ctx)
 }
 
+// locate learns where the client is. Its frame would otherwise stay below the reading, see accept.
+//
+//go:noinline
+func (st *stream) locate(ctx context.Context) {
+	if from, ok := peer.FromContext(ctx); ok {
+		st.address, st.owner = from.Addr.String(), ownerOf(Identity{}, from.Addr)
+	}
+}
+
+// release gives back what the stream has of what all share.
+//
+//go:noinline
+func (st *stream) release() {
+	st.leaveGate()
+	st.releaseSlot()
+	st.refund()
+}
+
 func (st *stream) live(ctx context.Context) error {
-	defer st.releaseSlot()
-	defer st.leaveGate()
+	defer st.release()
 	if err := st.accept(ctx); err != nil {
 		return err
 	}
@@ -133,8 +149,8 @@ func (st *stream) log() *slog.Logger {
 	return st.server.options.Log.With("proxy", untrusted(st.node.Name), "connection", st.id)
 }
 
-// warnSometimes logs what clients can cause as often as they like. It writes a few lines of a kind in
-// a while, and says how many it left out.
+// warnSometimes logs what clients can cause as often as they like. It writes a few lines of a kind
+// in a while, and says how many it left out.
 func (st *stream) warnSometimes(kind, message string, args ...any) {
 	if skipped, ok := st.server.logLimit.Allow(kind, st.server.options.Now()); ok {
 		if skipped > 0 {
@@ -199,7 +215,8 @@ func (st *stream) begin() error {
 	st.session = session.New(st.sessionOptions())
 	st.server.instruments.connected(st.node).Inc()
 	st.log().Info("proxy connected", "address", st.address, "identity", st.owner.identity,
-		"version", untrusted(st.node.Metadata.IstioVersion), "agent", untrusted(st.node.UserAgent), "release", st.node.Release)
+		"version", untrusted(st.node.Metadata.IstioVersion), "agent", untrusted(st.node.UserAgent),
+		"release", st.node.Release)
 	if err := st.start(); err != nil {
 		return err
 	}

@@ -34,8 +34,8 @@ func codeLabel(c codes.Code) string {
 	return codes.Unknown.String()
 }
 
-// versionLabels returns labels for versions that clients state. It tells the first maxVersions apart;
-// a series that was made stays, so clients must not make as many as they like.
+// versionLabels returns labels for versions that clients state. It tells the first maxVersions
+// apart; a series that was made stays, so clients must not make as many as they like.
 type versionLabels struct {
 	mu    sync.Mutex
 	known map[string]struct{}

@@ -33,7 +33,8 @@ func TestNackIsLoggedShortAndOnOneLine(t *testing.T) {
 	f := newFixture(t)
 	node := nodeOf(reviewsID)
 	var err error
-	node.Metadata, err = structpb.NewStruct(map[string]any{"ISTIO_VERSION": strings.Repeat("v", 1<<10) + "\nlevel=ERROR"})
+	version := strings.Repeat("v", 1<<10) + "\nlevel=ERROR"
+	node.Metadata, err = structpb.NewStruct(map[string]any{"ISTIO_VERSION": version})
 	require.NoError(t, err)
 	d := f.delta(node)
 	r := d.recv()
