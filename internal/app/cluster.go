@@ -155,7 +155,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 	// handshakes that fail are the clients' affair
 	webhook.ErrorLog = slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug)
 	serve(c.o.Webhook, webhook, func(l net.Listener) error { return webhook.ServeTLS(l, "", "") })
-	health := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: c.health(p)}
+	health := newHTTPServer(c.health(p))
 	serve(c.o.Health, health, health.Serve)
 	g.Go(func() error {
 		if c.o.Files.Certificate != "" {

@@ -137,26 +137,25 @@ func New(o Options) *Pipeline {
 		Metrics:        p.metrics,
 		Log:            o.Log,
 		Now:            time.Now,
+		MakesClass:     p.registry.makesClass,
 		Drain:          o.ProxyDrain,
 		WholeRoutes:    o.Config.WholeRoutes,
 		WholeEndpoints: o.Config.WholeEndpoints,
 		Limits: serve.Limits{
-			StreamsPerSecond: o.Config.MaxRequestsPerSecond,
-			MemoryTight:      o.MemoryTight,
-			ReceiveBytes:     o.Config.MaxRecvMsgSize,
+			StreamsPerSecond:  o.Config.MaxRequestsPerSecond,
+			StreamsPerAddress: streamsPerAddress(o.Config),
+			MemoryTight:       o.MemoryTight,
+			ReceiveBytes:      o.Config.MaxRecvMsgSize,
 		},
 	})
-	p.monitor = &http.Server{
-		ReadHeaderTimeout: 10 * time.Second,
-		Handler: debug.NewHandler(debug.Options{
-			Version:  o.Version,
-			Gatherer: p.metrics.Registry,
-			Fleet:    p.server,
-			Problems: p.problemStore.Problems,
-			Ready:    p.registry.ready,
-			Hosts:    debugHosts(o),
-		}),
-	}
+	p.monitor = newHTTPServer(debug.NewHandler(debug.Options{
+		Version:  o.Version,
+		Gatherer: p.metrics.Registry,
+		Fleet:    p.server,
+		Problems: p.problemStore.Problems,
+		Ready:    p.registry.ready,
+		Hosts:    debugHosts(o),
+	}))
 	return p
 }
 
@@ -172,6 +171,27 @@ func debugHosts(o Options) []string {
 		names = append(names, strings.ToLower(strings.TrimSuffix(name, ".")))
 	}
 	return names
+}
+
+// newHTTPServer returns a server for answers of any size, whose clients keep neither connections
+// nor memory for long.
+func newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      5 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+}
+
+// streamsPerAddress converts a setting, in which 0 is no limit.
+func streamsPerAddress(c config.Config) int {
+	if c.StreamsPerAddress == 0 {
+		return -1
+	}
+	return c.StreamsPerAddress
 }
 
 // stopGrace is how long streams may take to end when the process does.

@@ -64,13 +64,10 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	facts, err := factsOf(node)
+	facts, err := r.facts(node, id)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.allClusters
-	facts.Proxy.Settings.Stack = stackOf(node, r.dualStack)
-	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *compile.Member, p compile.Placement) {
 		conn = r.hub.Register(p.Class, p.State, p.Overlay)
@@ -79,6 +76,25 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 		r.members[conn], r.conns[m] = m, conn
 	})
 	return conn, nil
+}
+
+// facts returns what the class of a proxy depends on.
+func (r *registrar) facts(node *serve.Node, id serve.Identity) (compile.Facts, error) {
+	facts, err := factsOf(node)
+	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.allClusters
+	facts.Proxy.Settings.Stack = stackOf(node, r.dualStack)
+	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
+	return facts, err
+}
+
+// makesClass reports whether a class would be compiled for a proxy. It is false for one that
+// Connect refuses.
+func (r *registrar) makesClass(node *serve.Node, id serve.Identity) bool {
+	if r.ready() != nil {
+		return false
+	}
+	facts, err := r.facts(node, id)
+	return err == nil && !r.compiler.HasClass(facts)
 }
 
 // disconnected is called by the hub when a connection has ended.
@@ -120,7 +136,9 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 			)
 		}
 		f.Proxy.Settings.Intercepted = n.Metadata.InterceptionMode == serve.Redirect
-		f.Proxy.Settings.HTTPProxyPort = n.Metadata.HTTPProxyPort
+		if !f.Proxy.Settings.Intercepted { // an intercepted one needs no proxy, and would make a class for each port
+			f.Proxy.Settings.HTTPProxyPort = n.Metadata.HTTPProxyPort
+		}
 	case serve.Router:
 		f.Proxy.Type = scope.Router
 	default:

@@ -33,3 +33,35 @@ func TestStackOfANode(t *testing.T) {
 		require.Equal(t, c.want, stackOf(n, c.dual), "%+v", c)
 	}
 }
+
+// An intercepted proxy needs no port for HTTP proxying, so none that it states makes a class.
+func TestProxyPortCountsWithoutInterceptionAlone(t *testing.T) {
+	node := &serve.Node{Type: serve.Sidecar, Address: netip.MustParseAddr("10.0.0.1")}
+	node.Metadata.HTTPProxyPort = 15007
+	for mode, want := range map[serve.InterceptionMode]uint16{serve.Redirect: 0, serve.None: 15007} {
+		node.Metadata.InterceptionMode = mode
+		f, err := factsOf(node)
+		require.NoError(t, err)
+		require.Equal(t, want, f.Proxy.Settings.HTTPProxyPort)
+	}
+}
+
+func TestClassIsMadeByTheFirstOfItsProxies(t *testing.T) {
+	r := newRig(t, nil)
+	node := func(name string) *serve.Node {
+		n := &serve.Node{Type: serve.Sidecar, Address: netip.MustParseAddr("10.0.0.1"), Pod: name, Namespace: "default"}
+		n.Metadata.InterceptionMode = serve.None
+		return n
+	}
+	registry := r.pipeline.registry
+	require.True(t, registry.makesClass(node("a"), serve.Identity{}))
+	conn, err := registry.Connect(t.Context(), node("a"), serve.Identity{})
+	require.NoError(t, err)
+	defer conn.Close()
+	require.False(t, registry.makesClass(node("b"), serve.Identity{}))
+	other := node("b")
+	other.Metadata.HTTPProxyPort = 15007
+	require.True(t, registry.makesClass(other, serve.Identity{}))
+	other.Metadata.InterceptionMode = serve.TProxy
+	require.False(t, registry.makesClass(other, serve.Identity{}), "it is refused")
+}

@@ -72,7 +72,13 @@ func servePerf(ctx context.Context, line *link.Source, pipeline *app.Pipeline, n
 		return err
 	}
 	news.Profiles = listener.Addr().String()
-	profiles := &http.Server{Handler: controlplane.Profiles(), ReadHeaderTimeout: time.Minute}
+	profiles := &http.Server{ // without WriteTimeout: a profile takes as long as it is asked to
+		Handler:           controlplane.Profiles(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := pipeline.Run(ctx); !errors.Is(err, link.ErrEnded) {

@@ -23,11 +23,21 @@ import (
 const defaultDrain = 45 * time.Second
 
 // listenFlags are the addresses of the control plane, on loopback by default.
-type listenFlags struct{ xds, monitoring string }
+type listenFlags struct {
+	xds, monitoring   string
+	insecurePlaintext bool
+	trustPlaintext    bool
+}
 
 func (f *listenFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.xds, "xds-address", "127.0.0.1:15010", "where to serve xDS, in plaintext")
 	cmd.Flags().StringVar(&f.monitoring, "monitoring-address", "127.0.0.1:15014", "where to serve /metrics and /debug")
+	cmd.Flags().BoolVar(
+		&f.insecurePlaintext,
+		"insecure-plaintext",
+		false,
+		"allow an --xds-address that is no loopback address, where the network can read configuration and tokens",
+	)
 	hostPort(cmd.Flags(), "xds-address", &f.xds)
 	hostPort(cmd.Flags(), "monitoring-address", &f.monitoring)
 }
@@ -36,11 +46,32 @@ func (f *listenFlags) listen() (xds, monitoring net.Listener, err error) {
 	if xds, err = listenAt(f.xds, "--xds-address"); err != nil {
 		return nil, nil, err
 	}
+	if !isLoopback(xds) && !f.insecurePlaintext && !f.trustPlaintext {
+		_ = xds.Close()
+		return nil, nil, fmt.Errorf("--xds-address %s is no loopback address, and what it serves is in plaintext; "+
+			"want 127.0.0.1:PORT, --secure-xds-address for TLS, or --insecure-plaintext if the network is trusted",
+			f.xds)
+	}
 	if monitoring, err = listenAt(f.monitoring, "--monitoring-address"); err != nil {
 		_ = xds.Close()
 		return nil, nil, err
 	}
 	return xds, monitoring, nil
+}
+
+// plaintext says how clients of the plaintext listener prove who they are.
+func (f *listenFlags) plaintext(l net.Listener, trustLoopback bool) app.PlaintextListener {
+	local := isLoopback(l)
+	return app.PlaintextListener{
+		Address:       l.Addr(),
+		TrustsAll:     f.trustPlaintext || local && trustLoopback,
+		RefusesTokens: !local && !f.insecurePlaintext,
+	}
+}
+
+func isLoopback(l net.Listener) bool {
+	a, ok := l.Addr().(*net.TCPAddr)
+	return ok && a.IP.IsLoopback()
 }
 
 func listenAt(address, flag string) (net.Listener, error) {
@@ -90,6 +121,12 @@ func newServe() *cobra.Command {
 			"is recorded",
 	)
 	o.cluster.bind(cmd, os.Getenv)
+	cmd.Flags().BoolVar(
+		&o.listen.trustPlaintext,
+		"trust-plaintext",
+		false,
+		"believe proxies on --xds-address without a token, also if that is not a loopback address",
+	)
 	cmd.Flags().DurationVar(
 		&o.drain, "proxy-drain", defaultDrain, "how long the proxies' replaced listeners serve on (Envoy's "+
 			"--drain-time-s)",
@@ -123,7 +160,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	if review, ok := p.Authenticator.(app.ReviewAuthenticator); ok {
-		review.Trusted = o.cluster.trusted(p.XDS)
+		review.Plaintext = o.listen.plaintext(p.XDS, o.cluster.trustLoopback)
 		p.Authenticator = review
 	}
 	if o.configDir == "" {

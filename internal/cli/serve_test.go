@@ -22,6 +22,34 @@ func TestServeRefusesADirectoryThatWasNeverThere(t *testing.T) {
 	require.NoError(t, requireManifests(missing, state), "it has vanished since: its last state stays in force")
 }
 
+func TestPlaintextBeyondLoopbackNeedsAFlag(t *testing.T) {
+	everywhere := listenFlags{xds: "0.0.0.0:0", monitoring: "127.0.0.1:0"}
+	_, _, err := everywhere.listen()
+	require.ErrorContains(t, err, "--xds-address 0.0.0.0:0 is no loopback address, and what it serves is in "+
+		"plaintext; want 127.0.0.1:PORT, --secure-xds-address for TLS, or "+
+		"--insecure-plaintext if the network is trusted")
+	for _, c := range []struct {
+		flags                 listenFlags
+		trustLoopback         bool
+		trusts, refusesTokens bool
+	}{
+		{flags: listenFlags{xds: "127.0.0.1:0"}, trustLoopback: true, trusts: true},
+		{flags: listenFlags{xds: "127.0.0.1:0"}},
+		{flags: listenFlags{xds: "127.0.0.1:0", trustPlaintext: true}, trusts: true},
+		{flags: listenFlags{xds: "0.0.0.0:0", insecurePlaintext: true}, trustLoopback: true},
+		{flags: listenFlags{xds: "0.0.0.0:0", trustPlaintext: true}, trusts: true, refusesTokens: true},
+	} {
+		c.flags.monitoring = "127.0.0.1:0"
+		xds, monitoring, err := c.flags.listen()
+		require.NoError(t, err)
+		require.NoError(t, monitoring.Close())
+		p := c.flags.plaintext(xds, c.trustLoopback)
+		require.Equal(t, []bool{c.trusts, c.refusesTokens}, []bool{p.TrustsAll, p.RefusesTokens}, "%+v", c)
+		require.Equal(t, xds.Addr(), p.Address)
+		require.NoError(t, xds.Close())
+	}
+}
+
 // A control plane that is stopped in the middle of its work ends without an error; TestMain looks
 // for what it leaves.
 func TestServeThatIsStoppedLeavesNothing(t *testing.T) {

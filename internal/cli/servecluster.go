@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,7 @@ import (
 // clusterFlags select a cluster, and the control plane's identity among those of the cluster.
 type clusterFlags struct {
 	kubeconfig, namespace, revision, clusterID string
-	trustPlaintext                             bool
+	trustLoopback                              bool
 	presence                                   presenceFlags
 }
 
@@ -44,10 +43,10 @@ func (f *clusterFlags) bind(cmd *cobra.Command, env func(string) string) {
 		env("CLUSTER_ID"), "Kubernetes",
 	), "the cluster's name in metrics ($CLUSTER_ID)")
 	flags.BoolVar(
-		&f.trustPlaintext,
-		"trust-plaintext",
-		false,
-		"believe proxies on --xds-address without a token, also if that is not a loopback address",
+		&f.trustLoopback,
+		"trust-loopback",
+		true,
+		"believe proxies on a loopback --xds-address without a token",
 	)
 }
 
@@ -75,7 +74,7 @@ func (f *clusterFlags) source(p *app.Options) error {
 	if err != nil {
 		return err
 	}
-	p.Authenticator = app.ReviewAuthenticator{Review: reviewer.Review}
+	p.Authenticator = app.ReviewAuthenticator{Review: reviewer.Review, Check: reviewer.Screen}
 	return nil
 }
 
@@ -106,14 +105,4 @@ func meshConfigMap(revision string) string {
 		return "istio"
 	}
 	return "istio-" + revision
-}
-
-// trusted returns the address of the plaintext listener if its clients need no token: on loopback,
-// or by flag. Otherwise it returns nil.
-func (f *clusterFlags) trusted(l net.Listener) net.Addr {
-	a, ok := l.Addr().(*net.TCPAddr)
-	if ok && (f.trustPlaintext || a.IP.IsLoopback()) {
-		return a
-	}
-	return nil
 }

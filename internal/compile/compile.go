@@ -126,6 +126,15 @@ func (c *Compiler) keyOf(m *Member) (key scope.Class, has bool) {
 	return key, baseFor(c.list, &key, scope.New(c.snapshot, &key)) != nil
 }
 
+// HasClass reports whether there is a class that a proxy would join, so that nothing is compiled
+// for it.
+func (c *Compiler) HasClass(f Facts) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	proxy, _ := resolve(c.snapshot, f)
+	return c.classes[c.classifier.Classify(c.snapshot, proxy)] != nil
+}
+
 // Leave removes a proxy. A class without proxies is forgotten.
 func (c *Compiler) Leave(m *Member) {
 	c.mu.Lock()

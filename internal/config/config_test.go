@@ -18,14 +18,15 @@ func TestDefaultsAreIstios(t *testing.T) {
 	c, err := FromEnv(lookup(nil))
 	require.NoError(t, err)
 	require.Equal(t, Config{
-		DebounceAfter:  100 * time.Millisecond,
-		DebounceMax:    10 * time.Second,
-		DebounceEarly:  20 * time.Millisecond,
-		DebounceMoves:  2 * time.Second,
-		EDSDebounce:    true,
-		MaxRecvMsgSize: 4 << 20,
-		TokenAudiences: []string{"istio-ca"},
-		Status:         StatusOfProblems,
+		DebounceAfter:     100 * time.Millisecond,
+		DebounceMax:       10 * time.Second,
+		DebounceEarly:     20 * time.Millisecond,
+		DebounceMoves:     2 * time.Second,
+		EDSDebounce:       true,
+		MaxRecvMsgSize:    4 << 20,
+		StreamsPerAddress: 2048,
+		TokenAudiences:    []string{"istio-ca"},
+		Status:            StatusOfProblems,
 	}, c)
 }
 
@@ -37,6 +38,7 @@ func TestVariablesAreRead(t *testing.T) {
 		"LATEEN_DEBOUNCE_MOVES":               "0s",
 		"PILOT_PUSH_THROTTLE":                 "100",
 		"PILOT_MAX_REQUESTS_PER_SECOND":       "12.5",
+		"LATEEN_MAX_STREAMS_PER_ADDRESS":      "7",
 		"TOKEN_AUDIENCES":                     "mine, ours,",
 		"PILOT_ENABLE_STATUS":                 "true",
 		"K8S_INGRESS_NS":                      "edge",
@@ -51,6 +53,7 @@ func TestVariablesAreRead(t *testing.T) {
 		DebounceMax:          30 * time.Second,
 		PushThrottle:         100,
 		MaxRequestsPerSecond: 12.5,
+		StreamsPerAddress:    7,
 		MaxRecvMsgSize:       4 << 20,
 		TokenAudiences:       []string{"mine", "ours"},
 		AllClusters:          true,

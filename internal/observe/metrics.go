@@ -23,7 +23,8 @@ type Metrics struct {
 	Status    Status
 
 	// Drops counts what was dropped to keep a queue bounded, by reason: "push_record" (a record of
-	// a push that nobody read), "open_push" (a push whose last ACK was not waited for).
+	// a push that nobody read), "open_push" (a push whose last ACK was not waited for),
+	// "distrusted_name" (a name whose version a proxy's next stream would not have believed).
 	// lateen_drops_total.
 	Drops *prometheus.CounterVec
 }

@@ -40,6 +40,10 @@ type XDS struct {
 	// Refused counts streams that were not admitted, by gRPC code ("InvalidArgument",
 	// "PermissionDenied", …). lateen_xds_refused_streams_total.
 	Refused *prometheus.CounterVec
+	// Limited counts what was refused because its owner has as much as it may, by limit:
+	// "connections", "streams", "rate" (at which streams begin), "metadata", "names" or "classes".
+	// lateen_xds_limited_total.
+	Limited *prometheus.CounterVec
 	// Waiting is the number of streams that wait for admission. lateen_xds_waiting_streams.
 	Waiting prometheus.Gauge
 	// Held counts requests that were delayed because their client sends too many.
@@ -69,7 +73,9 @@ func newXDS(f promauto.Factory) XDS {
 		ExpiredNonces:  counter(f, "pilot_xds_expired_nonce", "Requests with an expired nonce."),
 		ReceiveMax:     gauge(f, "pilot_xds_recv_max", "Size in bytes of the largest request."),
 		Refused:        counters(f, "lateen_xds_refused_streams_total", "Streams that were not admitted.", "code"),
-		Waiting:        gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
+		Limited: counters(f, "lateen_xds_limited_total",
+			"Connections, streams and requests refused because of a limit of their client.", "limit"),
+		Waiting: gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
 		Held: counter(f, "lateen_xds_held_requests_total",
 			"Requests that had to wait because their client asks for too much."),
 		Queued: &atomic.Int64{},

@@ -1,18 +1,18 @@
 package tokenreview
 
 import (
+	"container/list"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"strings"
 	"sync"
 	"time"
 )
 
 const (
-	// cacheSize is the limit of cached answers. When it is reached, expired answers are dropped, or
-	// all of them if none is expired. Each dropped answer costs one more review.
-	cacheSize = 16384
+	// acceptedSize and refusedSize are the limits of cached answers. Beyond them the oldest is
+	// dropped, which costs one more review. Refusals are apart, so that no number of bad tokens
+	// drops a good one.
+	acceptedSize = 16384
+	refusedSize  = 4096
 	// acceptedTTL is how long a positive answer is cached. A deleted Pod loses its identity within
 	// that time.
 	acceptedTTL = 3 * time.Minute
@@ -20,75 +20,104 @@ const (
 	refusedTTL = 10 * time.Second
 )
 
-// cache holds answers by the SHA-256 of their tokens, so that no token can be read from it.
+// hash is the SHA-256 of a token, so that no token can be read from the cache.
+type hash [sha256.Size]byte
+
+func hashOf(token string) hash { return sha256.Sum256([]byte(token)) }
+
+// cache holds answers by the hashes of their tokens.
 type cache struct {
 	now func() time.Time
 
-	mu      sync.Mutex
-	answers map[[sha256.Size]byte]answer
-}
-
-type answer struct {
-	account Account
-	refused bool
-	until   time.Time
+	mu                sync.Mutex
+	accepted, refused answers
 }
 
 func newCache(now func() time.Time) *cache {
-	return &cache{now: now, answers: map[[sha256.Size]byte]answer{}}
+	return &cache{now: now, accepted: newAnswers(acceptedSize), refused: newAnswers(refusedSize)}
 }
 
-func (c *cache) get(hash [sha256.Size]byte) (a Account, refused, known bool) {
+// account returns the account of a token that was accepted a moment ago.
+func (c *cache) account(h hash) (a Account, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found, known := c.answers[hash]
-	if !known || !c.now().Before(found.until) {
-		return Account{}, false, false
+	found := c.accepted.get(h, c.now())
+	if found == nil {
+		return Account{}, false
 	}
-	return found.account, found.refused, true
+	return found.account, true
 }
 
-// put caches the account of a token until it expires, and for acceptedTTL at most. A zero time
+// isRefused reports whether a token was refused a moment ago.
+func (c *cache) isRefused(h hash) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused.get(h, c.now()) != nil
+}
+
+// accept caches the account of a token until it expires, and for acceptedTTL at most. A zero time
 // means that the token does not say.
-func (c *cache) put(hash [sha256.Size]byte, a Account, expires time.Time) {
+func (c *cache) accept(h hash, a Account, expires time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	until := c.now().Add(acceptedTTL)
 	if !expires.IsZero() && expires.Before(until) {
 		until = expires
 	}
-	c.remember(hash, answer{account: a, until: until})
+	c.refused.drop(h)
+	c.accepted.put(&answer{hash: h, account: a, until: until})
 }
 
-func (c *cache) refuse(hash [sha256.Size]byte) {
-	c.remember(hash, answer{refused: true, until: c.now().Add(refusedTTL)})
-}
-
-func (c *cache) remember(hash [sha256.Size]byte, a answer) {
+func (c *cache) refuse(h hash) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.answers) >= cacheSize {
-		for h, old := range c.answers {
-			if !c.now().Before(old.until) {
-				delete(c.answers, h)
-			}
-		}
-		if len(c.answers) >= cacheSize {
-			clear(c.answers)
-		}
-	}
-	c.answers[hash] = a
+	c.accepted.drop(h)
+	c.refused.put(&answer{hash: h, until: c.now().Add(refusedTTL)})
 }
 
-// expiry returns when an accepted token expires according to its claim exp (RFC 7519); zero if it
-// does not say.
-func expiry(token string) time.Time {
-	_, rest, _ := strings.Cut(token, ".")
-	payload, _, _ := strings.Cut(rest, ".")
-	data, err := base64.RawURLEncoding.DecodeString(payload)
-	var claims struct {
-		Expires float64 `json:"exp"`
+// answers are at most size answers.
+type answers struct {
+	size  int
+	known map[hash]*list.Element // of order
+	order *list.List             // of *answer, oldest first
+}
+
+type answer struct {
+	hash    hash
+	account Account
+	until   time.Time
+}
+
+func newAnswers(size int) answers {
+	return answers{size: size, known: map[hash]*list.Element{}, order: list.New()}
+}
+
+// get returns an answer that still holds, or nil.
+func (a *answers) get(h hash, now time.Time) *answer {
+	e := a.known[h]
+	if e == nil {
+		return nil
 	}
-	if err != nil || json.Unmarshal(data, &claims) != nil || claims.Expires <= 0 {
-		return time.Time{}
+	found, _ := e.Value.(*answer)
+	if !now.Before(found.until) {
+		a.drop(h)
+		return nil
 	}
-	return time.Unix(int64(claims.Expires), 0)
+	return found
+}
+
+func (a *answers) put(n *answer) {
+	a.drop(n.hash)
+	if len(a.known) >= a.size {
+		oldest, _ := a.order.Front().Value.(*answer)
+		a.drop(oldest.hash)
+	}
+	a.known[n.hash] = a.order.PushBack(n)
+}
+
+func (a *answers) drop(h hash) {
+	if e := a.known[h]; e != nil {
+		a.order.Remove(e)
+		delete(a.known, h)
+	}
 }

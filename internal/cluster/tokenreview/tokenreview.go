@@ -2,7 +2,6 @@ package tokenreview
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +32,7 @@ type Reviewer struct {
 	// slots limits the reviews in flight. Further callers wait until their context ends.
 	slots chan struct{}
 	cache *cache
+	now   func() time.Time
 }
 
 const (
@@ -60,20 +60,18 @@ func New(config *rest.Config, audiences []string) (*Reviewer, error) {
 		audiences: audiences,
 		slots:     make(chan struct{}, maxConcurrent),
 		cache:     newCache(time.Now),
+		now:       time.Now,
 	}, nil
 }
 
-// Review returns the owner of a token. The error is ErrRefused, or says why the API server could
+// Review returns the owner of a token. The error wraps ErrRefused, or says why the API server could
 // not be asked.
 func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
-	if token == "" {
-		return Account{}, ErrRefused
+	if err := r.Screen(token); err != nil {
+		return Account{}, err
 	}
-	hash := sha256.Sum256([]byte(token))
-	if a, refused, known := r.cache.get(hash); known {
-		if refused {
-			return Account{}, ErrRefused
-		}
+	hash := hashOf(token)
+	if a, known := r.cache.account(hash); known {
 		return a, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
@@ -87,7 +85,8 @@ func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
 	a, err := r.ask(ctx, token)
 	switch {
 	case err == nil:
-		r.cache.put(hash, a, expiry(token))
+		said, _ := claimsOf(token)
+		r.cache.accept(hash, a, said.expires())
 	case errors.Is(err, ErrRefused):
 		r.cache.refuse(hash)
 	}
@@ -109,7 +108,7 @@ func (r *Reviewer) ask(ctx context.Context, token string) (Account, error) {
 	switch {
 	case !s.Authenticated:
 		return Account{}, ErrRefused
-	case !slices.ContainsFunc(s.Audiences, func(a string) bool { return slices.Contains(r.audiences, a) }):
+	case !slices.ContainsFunc(s.Audiences, r.accepts):
 		return Account{}, ErrRefused // a server that knows no audiences has not checked them
 	}
 	return accountOf(&s.User)

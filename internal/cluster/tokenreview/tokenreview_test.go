@@ -1,10 +1,10 @@
 package tokenreview
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +51,9 @@ func TestTokensOfPodsAreTakenForTheirAudienceAlone(t *testing.T) {
 	require.NoError(t, err)
 
 	token := issue("istio-ca", pod)
-	require.False(t, expiry(token).IsZero())
+	said, ok := claimsOf(token)
+	require.True(t, ok)
+	require.False(t, said.expires().IsZero())
 	for range 2 { // the second is remembered
 		a, err := r.Review(t.Context(), token)
 		require.NoError(t, err)
@@ -80,33 +82,92 @@ func TestTokensOfPodsAreTakenForTheirAudienceAlone(t *testing.T) {
 func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c := newCache(func() time.Time { return now })
-	hash := sha256.Sum256([]byte("a"))
-	c.put(hash, Account{Namespace: "n"}, now.Add(time.Hour))
+	h := hashOf("a")
+	c.accept(h, Account{Namespace: "n"}, now.Add(time.Hour))
 	now = now.Add(acceptedTTL - time.Second)
-	_, _, known := c.get(hash)
+	_, known := c.account(h)
 	require.True(t, known)
 	now = now.Add(time.Second)
-	_, _, known = c.get(hash)
+	_, known = c.account(h)
 	require.False(t, known, "whatever the token says")
 
-	c.put(hash, Account{Namespace: "n"}, now.Add(time.Second))
+	c.accept(h, Account{Namespace: "n"}, now.Add(time.Second))
 	now = now.Add(time.Second)
-	_, _, known = c.get(hash)
+	_, known = c.account(h)
 	require.False(t, known, "the token has expired")
 
-	c.refuse(hash)
-	_, refused, known := c.get(hash)
-	require.True(t, known && refused)
-	for i := range cacheSize + 1 {
-		c.put(sha256.Sum256(fmt.Append(nil, i)), Account{}, time.Time{})
+	c.accept(h, Account{}, time.Time{})
+	c.refuse(h)
+	require.True(t, c.isRefused(h))
+	_, known = c.account(h)
+	require.False(t, known)
+	now = now.Add(refusedTTL)
+	require.False(t, c.isRefused(h))
+	require.Empty(t, c.accepted.known)
+	require.Zero(t, c.accepted.order.Len()+c.refused.order.Len())
+}
+
+func TestBadTokensDropNoGoodOnes(t *testing.T) {
+	c := newCache(func() time.Time { return time.Unix(1000, 0) })
+	good := hashOf("good")
+	c.accept(good, Account{Namespace: "n"}, time.Time{})
+	for i := range 2 * acceptedSize {
+		c.refuse(hashOf(fmt.Sprint(i)))
 	}
-	require.LessOrEqual(t, len(c.answers), cacheSize)
+	_, known := c.account(good)
+	require.True(t, known)
+	require.Len(t, c.refused.known, refusedSize)
+	require.Equal(t, refusedSize, c.refused.order.Len())
+	for i := range acceptedSize {
+		c.accept(hashOf(fmt.Sprint(i)), Account{}, time.Time{})
+	}
+	require.Len(t, c.accepted.known, acceptedSize)
+	_, known = c.account(good)
+	require.False(t, known, "the oldest goes")
+	_, known = c.account(hashOf("0"))
+	require.True(t, known, "and no other one")
+}
+
+func tokenOf(claims string) string {
+	return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
 }
 
 func TestExpiryIsReadFromTheToken(t *testing.T) {
-	claims := func(s string) string { return "h." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".s" }
-	require.Equal(t, time.Unix(7, 0), expiry(claims(`{"exp":7}`)))
-	for _, other := range []string{"", "x", claims("{}"), claims("7"), claims(`{"exp":"7"}`)} {
-		require.True(t, expiry(other).IsZero(), other)
+	said, ok := claimsOf(tokenOf(`{"exp":7}`))
+	require.True(t, ok)
+	require.Equal(t, time.Unix(7, 0), said.expires())
+	said, ok = claimsOf(tokenOf("{}"))
+	require.True(t, ok)
+	require.True(t, said.expires().IsZero())
+	for _, other := range []string{"", "x", "a.b", tokenOf("7"), tokenOf(`{"exp":"7"}`), "h.!.s",
+		tokenOf(`{"x":"` + strings.Repeat("x", maxToken) + `"}`)} {
+		_, ok := claimsOf(other)
+		require.False(t, ok, other)
+	}
+}
+
+// The API server is not asked about these tokens: the Reviewer has no client.
+func TestScreenRefusesWhatTheTokenItselfSays(t *testing.T) {
+	now := time.Unix(10_000, 0)
+	clock := func() time.Time { return now }
+	r := &Reviewer{audiences: []string{"istio-ca", "other"}, cache: newCache(clock), now: clock}
+	for token, want := range map[string]string{
+		"":                                  "it is no token of a service account",
+		"x":                                 "it is no token of a service account",
+		tokenOf(`{"aud":"vault"}`):          `it is for the audience "vault"; want one for istio-ca or other`,
+		tokenOf(`{"aud":["a","b"]}`):        `it is for the audience "a, b"; want one for istio-ca or other`,
+		tokenOf(`{"exp":9000}`):             "it has expired at 1970-01-01T02:30:00Z",
+		tokenOf(`{"aud":{"a":"istio-ca"}}`): "it is no token of a service account",
+	} {
+		_, err := r.Review(t.Context(), token)
+		require.ErrorIs(t, err, ErrRefused)
+		require.EqualError(t, r.Screen(token), "the token is refused: "+want)
+	}
+	for _, token := range []string{
+		tokenOf(`{}`), tokenOf(`{"aud":"other","exp":9999}`), tokenOf(`{"aud":["a","istio-ca"],"exp":11000}`),
+	} {
+		require.NoError(t, r.Screen(token))
+		r.cache.refuse(hashOf(token))
+		require.ErrorIs(t, r.Screen(token), ErrRefused)
 	}
 }

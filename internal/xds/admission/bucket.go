@@ -53,6 +53,13 @@ func (b *tokenBucket) reserve(now time.Time) (time.Duration, bool) {
 	return wait, true
 }
 
+// isFull reports whether the bucket has all the tokens that it can hold.
+func (b *tokenBucket) isFull(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens+now.Sub(b.updated).Seconds()*b.rate >= b.burst()
+}
+
 // Pause waits for d. It returns false if ctx ends before.
 func Pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {

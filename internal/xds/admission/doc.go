@@ -3,6 +3,8 @@
 // served. It owns the limits and the waiting; package serve asks at each step of a stream:
 //
 //	Gate.Listener   accept a connection                    1,000 a second for each CPU
+//	Quota           have connections and streams           so many for each client
+//	Shares          begin a stream, or wait to             a quarter of all for each client
 //	StreamLimiter   begin a stream                         500 a second for each CPU; memory
 //	Gate.Queue      read the first request                 16 streams for each CPU
 //	Gate.Enter      send the first responses               for each CPU one stream, 2 MiB in flight

@@ -27,9 +27,12 @@ func (i Identity) String() string {
 }
 
 // Authenticator proves who opens a stream, by what the context knows of the connection
-// (credentials, peer) and by the metadata of the call ("authorization: Bearer …"). Its error is
-// shown to the client, with its code if it is a gRPC status, and else as Unauthenticated.
+// (credentials, peer) and by the metadata of the call ("authorization: Bearer …"). Its errors are
+// shown to the client, with their code if they are a gRPC status, and else as Unauthenticated.
 type Authenticator interface {
+	// Screen returns an error if Authenticate is sure to return one. It asks nobody and does not
+	// wait, so a stream without credentials is refused before it takes a place of others.
+	Screen(ctx context.Context, md metadata.MD) error
 	Authenticate(ctx context.Context, md metadata.MD) (Identity, error)
 }
 

@@ -18,6 +18,8 @@ import (
 type coalescing struct {
 	credentials.TransportCredentials
 	buffers *sync.Pool // of *[]byte
+	// admit counts a connection, and returns what to call at its end.
+	admit func(net.Conn) (leave func(), err error)
 }
 
 const (
@@ -29,25 +31,32 @@ const (
 )
 
 // newCoalescing returns credentials that prove what c proves.
-func newCoalescing(c credentials.TransportCredentials) *coalescing {
+func newCoalescing(
+	c credentials.TransportCredentials, admit func(net.Conn) (leave func(), err error),
+) *coalescing {
 	return &coalescing{c, &sync.Pool{New: func() any {
 		b := make([]byte, 0, coalesceBytes)
 		return &b
-	}}}
+	}}, admit}
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (c *coalescing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	leave, err := c.admit(raw)
+	if err != nil {
+		return nil, nil, err
+	}
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
+		leave()
 		return conn, info, err
 	}
-	return &coalescingConn{Conn: conn, buffers: c.buffers}, info, nil
+	return &coalescingConn{Conn: conn, buffers: c.buffers, leave: sync.OnceFunc(leave)}, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
 func (c *coalescing) Clone() credentials.TransportCredentials {
-	return &coalescing{c.TransportCredentials.Clone(), c.buffers}
+	return &coalescing{c.TransportCredentials.Clone(), c.buffers, c.admit}
 }
 
 // coalescingConn is one connection. A write as long as grpc-go's buffer is followed by more; a
@@ -56,6 +65,7 @@ func (c *coalescing) Clone() credentials.TransportCredentials {
 type coalescingConn struct {
 	net.Conn
 	buffers *sync.Pool
+	leave   func()
 
 	mu      sync.Mutex
 	pending *[]byte // what is not written yet, or nil
@@ -85,6 +95,12 @@ func (c *coalescingConn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Close implements net.Conn.
+func (c *coalescingConn) Close() error {
+	c.leave()
+	return c.Conn.Close()
 }
 
 // begin takes a buffer, and sets the timer that flushes it. The caller holds mu.

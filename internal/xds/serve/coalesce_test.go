@@ -49,7 +49,7 @@ func (w *written) Write(p []byte) (int, error) {
 }
 
 func coalesced(t require.TestingT, raw net.Conn) net.Conn {
-	conn, _, err := newCoalescing(insecure.NewCredentials()).ServerHandshake(raw)
+	conn, _, err := newCoalescing(insecure.NewCredentials(), admitAll).ServerHandshake(raw)
 	require.NoError(t, err)
 	return conn
 }
@@ -119,7 +119,7 @@ func TestCoalescedWritesHaveTheBytesOfAllWrites(t *testing.T) {
 
 func TestFailedHandshakeYieldsNoConnection(t *testing.T) {
 	raw := &written{}
-	b := newCoalescing(stranger{insecure.NewCredentials()})
+	b := newCoalescing(stranger{insecure.NewCredentials()}, admitAll)
 	_, _, err := b.ServerHandshake(raw)
 	require.ErrorIs(t, err, errStranger)
 	_, _, err = b.Clone().ServerHandshake(raw)
@@ -137,3 +137,5 @@ func (s stranger) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, err
 }
 
 func (s stranger) Clone() credentials.TransportCredentials { return s }
+
+func admitAll(net.Conn) (leave func(), err error) { return func() {}, nil }

@@ -30,7 +30,8 @@ func (st *stream) request(r *request) error {
 func (st *stream) driveRequest(r *request) error {
 	st.driving.Lock()
 	defer st.driving.Unlock()
-	if r.asks() {
+	asks := r.asks()
+	if asks {
 		if err := st.acquireSlot(st.grpc.Context()); err != nil {
 			return err
 		}
@@ -53,6 +54,11 @@ func (st *stream) driveRequest(r *request) error {
 	}
 	if err := st.conclude(responses, now, r.Nack != nil); err != nil {
 		return err
+	}
+	if asks {
+		if err := st.chargeNames(); err != nil {
+			return err
+		}
 	}
 	if st.pushMissed.Load() {
 		return st.catchUp() // a client that never stops asking gets its pushes between its requests

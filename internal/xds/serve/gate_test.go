@@ -61,6 +61,8 @@ func TestFirstRequestIsReadOnlyWithAPlaceInTheQueue(t *testing.T) {
 // trusting authenticates everybody, and counts them.
 type trusting struct{ passed atomic.Int64 }
 
+func (b *trusting) Screen(context.Context, metadata.MD) error { return nil }
+
 func (b *trusting) Authenticate(context.Context, metadata.MD) (Identity, error) {
 	b.passed.Add(1)
 	return Identity{}, nil

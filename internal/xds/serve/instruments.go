@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +19,7 @@ type instruments struct {
 	push  observe.Push
 	types [resource.NumTypes + 1]typeInstruments // the last one is for all types that are not served
 
+	versions   versionLabels
 	receiveMax atomic.Int64
 }
 
@@ -105,21 +105,18 @@ func (in *instruments) received(size int) {
 func (in *instruments) refused(t resource.Type, node *Node, nack *session.Nack) {
 	in.types[t].rejects.Inc()
 	if perNode, ok := in.xds.Refusals[shortName(t)]; ok {
-		perNode.WithLabelValues(node.Name, codes.Code(nack.Code).String()).Inc()
+		perNode.WithLabelValues(nodeLabel(node), codeLabel(codes.Code(nack.Code))).Inc()
 	}
 }
 
 // forget removes the series of a node that has left.
 func (in *instruments) forget(node *Node) {
 	for _, perNode := range in.xds.Refusals {
-		perNode.DeletePartialMatch(prometheus.Labels{"node": node.Name})
+		perNode.DeletePartialMatch(prometheus.Labels{"node": nodeLabel(node)})
 	}
 }
 
-// connected returns the gauge that counts the proxies of a node's version. What a client states is
-// cut to 64 bytes.
+// connected returns the gauge that counts the proxies of a node's version.
 func (in *instruments) connected(node *Node) prometheus.Gauge {
-	const limit = 64
-	version := node.Metadata.IstioVersion
-	return in.xds.Connected.WithLabelValues(strings.ToValidUTF8(version[:min(len(version), limit)], ""))
+	return in.xds.Connected.WithLabelValues(in.versions.label(node.Metadata.IstioVersion))
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,7 @@ func TestVHDSAndLEDSAreForNewEnvoys(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			node, err := ParseNode(c.node)
 			require.NoError(t, err)
+			c.options.Now = time.Now
 			o := (&stream{server: &Server{options: c.options}, node: node}).sessionOptions()
 			require.Equal(t, []any{c.hosts, c.collections, c.limit}, []any{o.VirtualHosts, o.Collections, o.MaxBytes})
 		})

@@ -3,6 +3,8 @@ package serve
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	statusv1 "google.golang.org/genproto/googleapis/rpc/status"
@@ -123,7 +125,7 @@ func (r *request) largeField(n protowire.Number, v []byte) error {
 	switch n {
 	case deltaSubscribe:
 		r.lists.names++
-		return valid(v)
+		return validName(v)
 	case deltaInitial:
 		r.lists.versions++
 		return validEntry(v)
@@ -205,6 +207,8 @@ func validEntry(b []byte) error {
 		switch {
 		case size < 0:
 			return protowire.ParseError(size)
+		case n == mapKey && len(v) > maxName:
+			return validName(v)
 		case !whole && v != nil && (n == mapKey || n == mapValue) && !utf8.Valid(v):
 			return errUTF8
 		}
@@ -226,12 +230,17 @@ func ascii(b []byte) bool {
 	return all&0x8080808080808080 == 0
 }
 
+// maxNack is how many bytes of a client's reason are read. The session looks for the names of
+// resources in it, and keeps it until the resources are accepted.
+const maxNack = 64 << 10
+
 func (r *request) setNack(v []byte) error {
 	var s statusv1.Status
 	if err := proto.Unmarshal(v, &s); err != nil {
 		return err
 	}
-	r.Nack = &session.Nack{Code: s.GetCode(), Message: s.GetMessage()}
+	message := s.GetMessage()
+	r.Nack = &session.Nack{Code: s.GetCode(), Message: strings.Clone(message[:min(len(message), maxNack)])}
 	return nil
 }
 
@@ -277,9 +286,21 @@ func valid(text []byte) error {
 	return nil
 }
 
+// maxName is the length of the longest resource name. Those of virtual hosts are the longest that
+// this control plane has: a listener's name and a host, each 253 bytes at most.
+const maxName = 1 << 10
+
 func addText(into *[]string, v []byte) error {
-	var s string
-	err := text(&s, v)
-	*into = append(*into, s)
-	return err
+	if err := validName(v); err != nil {
+		return err
+	}
+	*into = append(*into, string(v))
+	return nil
+}
+
+func validName(v []byte) error {
+	if len(v) > maxName {
+		return fmt.Errorf("a resource name has %d bytes; want %d at most", len(v), maxName)
+	}
+	return valid(v)
 }

@@ -55,6 +55,9 @@ type Options struct {
 	// endpoints of a cluster, as one resource each. Otherwise Envoys that are new enough get
 	// virtual hosts, and the endpoints of large clusters, as resources of their own.
 	WholeRoutes, WholeEndpoints bool
+	// MakesClass reports whether nobody has yet the configuration that a node is to get. Nil means
+	// never.
+	MakesClass func(node *Node, id Identity) bool
 	// Credentials secure connections and prove who has opened them. Without them connections are in
 	// plaintext.
 	Credentials credentials.TransportCredentials
@@ -65,6 +68,9 @@ type Limits struct {
 	// StreamsPerSecond may begin (PILOT_MAX_REQUESTS_PER_SECOND); 0 takes it from the machine's
 	// size.
 	StreamsPerSecond float64
+	// StreamsPerAddress limits the streams, and the connections, of one IP address that is not this
+	// machine's, as long as no Pod is proven. 0 means 2,048; below 0 such an address has no limits.
+	StreamsPerAddress int
 	// MemoryTight reports whether there is no memory for further streams, which then wait. It is
 	// called often, by one goroutine at a time. nil means never.
 	MemoryTight func() bool
@@ -94,6 +100,15 @@ const (
 	defaultKeepaliveInterval = 30 * time.Second
 	keepaliveAfterWrite      = 10 * time.Second
 	connectionAgeGrace       = 10 * time.Second
+
+	// maxStreams of one connection. A client has one, and another one for each of its tries.
+	maxStreams = 100
+	// maxHeaders is the size of a call's headers. Tokens have 1 to 2 KiB.
+	maxHeaders = 64 << 10
+	// handshakeTimeout is how long a new connection may take until it speaks HTTP/2.
+	handshakeTimeout = 20 * time.Second
+	// idleConnection is how long a connection may be without a stream.
+	idleConnection = 5 * time.Minute
 )
 
 const (
@@ -107,6 +122,7 @@ const (
 )
 
 func (l Limits) orDefaults() Limits {
+	l.StreamsPerAddress = cmp.Or(l.StreamsPerAddress, addressStreams)
 	l.Write = cmp.Or(l.Write, defaultWrite)
 	l.FirstRequest = cmp.Or(l.FirstRequest, defaultFirstRequest)
 	l.ReceiveBytes = cmp.Or(l.ReceiveBytes, defaultReceiveBytes)
@@ -129,6 +145,9 @@ type Server struct {
 	scratch       session.Scratch // that sessions borrow from
 	pools         pools           // that the streams do
 	distrust      distrustStore
+	logLimit      observe.LogLimit
+	quotas        quotas
+	shares        *admission.Shares[owner]
 	grpc          *grpc.Server
 	draining      chan struct{} // closed when streams should end
 	drain         func()
@@ -150,6 +169,7 @@ func New(o Options) *Server {
 		draining:      make(chan struct{}),
 		streams:       map[*stream]struct{}{},
 	}
+	s.shares = admission.NewShares[owner](s.streamLimiter, s.gate)
 	s.sendWatch = newWatch(s.limits.Write, o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
@@ -159,12 +179,15 @@ func New(o Options) *Server {
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(newCoalescing(cmp.Or(s.options.Credentials, insecure.NewCredentials()))),
+		grpc.Creds(newCoalescing(cmp.Or(s.options.Credentials, insecure.NewCredentials()), s.admitConnection)),
 		grpc.ForceServerCodecV2(newCodec()),
 		experimental.BufferPool(&framePool{}),
 		grpc.InTapHandle(withCancel),
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(s.limits.ReceiveBytes),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		// Idle streams keep no buffers. Windows that are fixed spare the pings by which others are
 		// measured, two frames for each ACK; a request that is larger than its window has it
 		// widened while it is read.
@@ -175,6 +198,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time:                  s.limits.KeepaliveInterval,
 			Timeout:               s.limits.KeepaliveTimeout,
+			MaxConnectionIdle:     idleConnection,
 			MaxConnectionAge:      s.limits.ConnectionAge,
 			MaxConnectionAgeGrace: connectionAgeGrace,
 		}),

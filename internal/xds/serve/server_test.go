@@ -164,6 +164,8 @@ func TestRegistrarsErrorReachesTheClient(t *testing.T) {
 
 type tokens map[string]Identity
 
+func (a tokens) Screen(context.Context, metadata.MD) error { return nil }
+
 func (a tokens) Authenticate(_ context.Context, md metadata.MD) (Identity, error) {
 	for _, token := range md.Get("authorization") {
 		if id, ok := a[token]; ok {

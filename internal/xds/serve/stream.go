@@ -3,21 +3,17 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/xds/admission"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
@@ -61,7 +57,8 @@ type stream struct {
 	address   string
 	since     time.Time
 	node      *Node
-	identity  Identity
+	owner     owner
+	charged   charge
 }
 
 var (
@@ -90,9 +87,7 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	st := &stream{server: s, grpc: g, protocol: p, cancel: cancel, since: s.options.Now()}
 	st.in = incoming{protocol: p, pools: &s.pools}
 	st.out.queue.Total, st.out.pools = s.options.Metrics.XDS.Queued, &s.pools
-	if from, ok := peer.FromContext(ctx); ok {
-		st.address = from.Addr.String()
-	}
+	st.locate(ctx)
 	defer func() {
 		if bug := recover(); bug != nil {
 			st.bug(bug)
@@ -102,9 +97,26 @@ func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	return st.live(ctx)
 }
 
+// locate learns where the client is. Its frame would otherwise stay below the reading, see accept.
+//
+//go:noinline
+func (st *stream) locate(ctx context.Context) {
+	if from, ok := peer.FromContext(ctx); ok {
+		st.address, st.owner = from.Addr.String(), ownerOf(Identity{}, from.Addr)
+	}
+}
+
+// release gives back what the stream has of what all share.
+//
+//go:noinline
+func (st *stream) release() {
+	st.leaveGate()
+	st.releaseSlot()
+	st.refund()
+}
+
 func (st *stream) live(ctx context.Context) error {
-	defer st.releaseSlot()
-	defer st.leaveGate()
+	defer st.release()
 	if err := st.accept(ctx); err != nil {
 		return err
 	}
@@ -118,72 +130,6 @@ func (st *stream) live(ctx context.Context) error {
 		err = st.read(ctx)
 	}
 	return st.ended(ctx, err)
-}
-
-// accept is all that a stream does before it is registered. It is a function of its own because of
-// its frame, which would otherwise stay below the reading. A goroutine that waits with more than 4
-// KiB of its stack in use has 16 KiB.
-//
-//go:noinline
-func (st *stream) accept(ctx context.Context) error {
-	if !st.admitted(ctx) {
-		return st.refuse(codes.ResourceExhausted, errors.New("too many streams begin at once; try again"))
-	}
-	if a := st.server.options.Authenticator; a != nil {
-		md, _ := metadata.FromIncomingContext(ctx)
-		id, err := a.Authenticate(ctx, md)
-		if err != nil {
-			code := codes.Unauthenticated
-			if s, ok := status.FromError(err); ok {
-				code, err = s.Code(), errors.New(s.Message())
-			}
-			return st.refuse(code, err)
-		}
-		st.identity = id
-	}
-	if err := st.awaitFirstRequest(ctx); err != nil {
-		return ignoreEnd(err)
-	}
-	if err := st.acquireSlot(ctx); err != nil {
-		return ignoreEnd(err)
-	}
-	return st.connect(ctx, st.in.request)
-}
-
-// admitted waits until the stream may begin.
-func (st *stream) admitted(ctx context.Context) bool {
-	waiting := st.server.instruments.xds.Waiting
-	waiting.Inc()
-	defer waiting.Dec()
-	return st.server.streamLimiter.Wait(ctx, st.server.options.Now())
-}
-
-// awaitFirstRequest waits for the first request, and until the gate admits the stream. It reads no
-// request before the stream has a place in the gate's queue.
-func (st *stream) awaitFirstRequest(ctx context.Context) error {
-	gate, waiting := st.server.gate, st.server.instruments.xds.Waiting
-	waiting.Inc()
-	err := gate.Queue().Acquire(ctx)
-	waiting.Dec()
-	if err != nil {
-		return err
-	}
-	leave := sync.OnceFunc(gate.Queue().Release)
-	defer leave()
-	if err := st.receiveFirst(ctx, leave); err != nil {
-		return err
-	}
-	return st.enter(ctx)
-}
-
-// enter waits until the gate admits the stream.
-func (st *stream) enter(ctx context.Context) error {
-	waiting := st.server.instruments.xds.Waiting
-	waiting.Inc()
-	defer waiting.Dec()
-	err := st.server.gate.Enter(ctx)
-	st.entered = err == nil
-	return err
 }
 
 // leaveGate lets the next stream enter, if this one has entered.
@@ -200,14 +146,18 @@ func (st *stream) log() *slog.Logger {
 	if st.node == nil {
 		return st.server.options.Log
 	}
-	return st.server.options.Log.With("proxy", st.node.Name, "connection", st.id)
+	return st.server.options.Log.With("proxy", untrusted(st.node.Name), "connection", st.id)
 }
 
-// refuse ends a stream that was not admitted.
-func (st *stream) refuse(code codes.Code, err error) error {
-	st.server.instruments.xds.Refused.WithLabelValues(code.String()).Inc()
-	st.log().Warn("stream refused", "address", st.address, "code", code, "error", err)
-	return status.Error(code, err.Error())
+// warnSometimes logs what clients can cause as often as they like. It writes a few lines of a kind
+// in a while, and says how many it left out.
+func (st *stream) warnSometimes(kind, message string, args ...any) {
+	if skipped, ok := st.server.logLimit.Allow(kind, st.server.options.Now()); ok {
+		if skipped > 0 {
+			args = append(args, "lines_left_out", skipped)
+		}
+		st.log().Warn(message, args...)
+	}
 }
 
 // receive reads the next request into st.in.
@@ -218,30 +168,6 @@ func (st *stream) receive() error {
 	st.server.instruments.received(st.in.request.size)
 	return nil
 }
-
-// receiveFirst waits for the request that carries the node. It reads in a second goroutine, because
-// a read from a silent client ends only when the handler returns. late is called if the request
-// does not arrive within admission.Patience.
-func (st *stream) receiveFirst(ctx context.Context, late func()) error {
-	limit := time.NewTimer(st.server.limits.FirstRequest)
-	defer limit.Stop()
-	soon := time.AfterFunc(admission.Patience, late)
-	defer soon.Stop()
-	received := make(chan error, 1)
-	go func() { received <- st.receive() }()
-	select {
-	case err := <-received:
-		return err
-	case <-limit.C:
-		return st.refuse(codes.DeadlineExceeded, errNoRequest)
-	case <-st.server.draining:
-		return errDraining
-	case <-ctx.Done():
-		return io.EOF
-	}
-}
-
-var errDraining = status.Error(codes.Unavailable, "the control plane is shutting down; reconnect")
 
 // read takes requests until the stream ends. It returns nil if the client ended it.
 func (st *stream) read(ctx context.Context) error {
@@ -272,7 +198,8 @@ func (st *stream) refused(r *request) {
 	st.nacked = true
 	t := requestType(r)
 	st.server.instruments.refused(t, st.node, r.Nack)
-	st.log().Warn("proxy refused its configuration", "type", shortName(t), "error", r.Nack.Message)
+	st.warnSometimes("nack", "proxy refused its configuration",
+		"type", shortName(t), "error", untrusted(r.Nack.Message))
 }
 
 // ignoreEnd returns what the end of reading means for the stream: nothing if the client left.
@@ -283,41 +210,13 @@ func ignoreEnd(err error) error {
 	return err
 }
 
-// connect learns who the client is and registers it.
-func (st *stream) connect(ctx context.Context, first *request) error {
-	var raw corev3.Node
-	if err := proto.Unmarshal(first.node, &raw); err != nil {
-		return st.refuse(codes.InvalidArgument, fmt.Errorf("malformed node: %w", err))
-	}
-	node, err := ParseNode(&raw)
-	if err != nil {
-		return st.refuse(codes.InvalidArgument, err)
-	}
-	if err := authorize(node, st.identity); err != nil {
-		return st.refuse(codes.PermissionDenied, err)
-	}
-	conn, err := st.server.options.Registrar.Connect(ctx, node, st.identity)
-	if err != nil {
-		return st.refuse(registrarCode(err), errors.New(status.Convert(err).Message()))
-	}
-	st.node, st.conn, st.in.skipNode = node, conn, true
-	st.id = fmt.Sprintf("%s-%d", node.Name, st.server.ids.Add(1))
-	return nil
-}
-
-func registrarCode(err error) codes.Code {
-	if s, ok := status.FromError(err); ok {
-		return s.Code()
-	}
-	return codes.Unavailable
-}
-
 // begin makes the session and answers the first request.
 func (st *stream) begin() error {
 	st.session = session.New(st.sessionOptions())
 	st.server.instruments.connected(st.node).Inc()
-	st.log().Info("proxy connected", "address", st.address, "identity", st.identity,
-		"version", st.node.Metadata.IstioVersion, "agent", st.node.UserAgent, "release", st.node.Release)
+	st.log().Info("proxy connected", "address", st.address, "identity", st.owner.identity,
+		"version", untrusted(st.node.Metadata.IstioVersion), "agent", untrusted(st.node.UserAgent),
+		"release", st.node.Release)
 	if err := st.start(); err != nil {
 		return err
 	}
@@ -348,7 +247,7 @@ func (st *stream) sessionOptions() session.Options {
 		Scratch:  &st.server.scratch,
 		Hold:     st.server.options.Hold,
 		Drain:    st.server.options.Drain,
-		Distrust: st.server.distrust.take(st.node.ID),
+		Distrust: st.server.distrust.take(distrustKeyOf(st.owner, st.node), st.server.options.Now()),
 	}
 	if st.node.UserAgent != envoyAgent {
 		o.MaxBytes = maxResponse
@@ -388,11 +287,23 @@ func (st *stream) disconnect() {
 		st.tick.Stop()
 	}
 	if st.session != nil {
-		st.server.distrust.remember(st.node.ID, st.session.Distrusted())
+		st.rememberDistrust()
 		st.server.instruments.connected(st.node).Dec()
 	}
 	if st.nacked {
 		st.server.instruments.forget(st.node)
+	}
+}
+
+// rememberDistrust keeps for the proxy's next stream which of its reported versions will not count.
+func (st *stream) rememberDistrust() {
+	dropped := st.server.distrust.remember(
+		distrustKeyOf(st.owner, st.node), st.session.Distrusted(), st.server.options.Now(),
+	)
+	if dropped > 0 {
+		st.server.options.Metrics.Drops.WithLabelValues("distrusted_name").Add(float64(dropped))
+		st.warnSometimes("distrusted_name", "it is forgotten which resources a proxy may have refused; "+
+			"it may keep them as they are until they change", "names", dropped)
 	}
 }
 
@@ -417,7 +328,7 @@ func (st *stream) client() Client {
 	return Client{
 		ConnectionID: st.id,
 		Node:         st.node,
-		Identity:     st.identity,
+		Identity:     st.owner.identity,
 		Address:      st.address,
 		ConnectedAt:  st.since,
 		Protocol:     st.protocol,
