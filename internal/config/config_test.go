@@ -26,6 +26,8 @@ func TestDefaultsAreIstios(t *testing.T) {
 		MaxRecvMsgSize: 4 << 20,
 		TokenAudiences: []string{"istio-ca"},
 		Status:         StatusOfProblems,
+
+		CA: true, WorkloadCertTTL: 24 * time.Hour, MaxWorkloadCertTTL: 90 * 24 * time.Hour,
 	}, c)
 }
 
@@ -44,6 +46,10 @@ func TestVariablesAreRead(t *testing.T) {
 		"LATEEN_ENABLE_VHDS":                  "false",
 		"LATEEN_ENABLE_LEDS":                  "0",
 		"ISTIO_DUAL_STACK":                    "true",
+		"ENABLE_CA_SERVER":                    "false",
+		"DEFAULT_WORKLOAD_CERT_TTL":           "1h",
+		"MAX_WORKLOAD_CERT_TTL":               "48h",
+		"CA_TRUSTED_NODE_ACCOUNTS":            "istio-system/ztunnel,a/b",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Config{
@@ -53,6 +59,9 @@ func TestVariablesAreRead(t *testing.T) {
 		MaxRequestsPerSecond: 12.5,
 		MaxRecvMsgSize:       4 << 20,
 		TokenAudiences:       []string{"mine", "ours"},
+		WorkloadCertTTL:      time.Hour,
+		MaxWorkloadCertTTL:   48 * time.Hour,
+		NodeAccounts:         []string{"istio-system/ztunnel", "a/b"},
 		AllClusters:          true,
 		WholeRoutes:          true,
 		WholeEndpoints:       true,

@@ -55,7 +55,7 @@ var rules = []rule{
 	{"cluster/tokenreview", ""},
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
-	{"cluster/install", "api/kinds source/kube"},
+	{"cluster/install", "api/kinds source/kube trust/ca"},
 	{"cluster/status", "observe api/kinds source"},
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert"},
 	{"cluster/webhook/registration", "observe api/kinds"},

@@ -127,6 +127,19 @@ func TestReplicasAgreeOnOneRoot(t *testing.T) {
 	}
 }
 
+func TestRemovedRootIsWrittenAgain(t *testing.T) {
+	api := shared.Server(t)
+	client := clientOf(t, api)
+	namespace := api.Namespace(t, nil)
+	r := startReplica(t, client, namespace, true)
+	bundle := string(r.await(t, anyAuthority).Bundle())
+	require.NoError(t, client.Secrets(namespace).Delete(t.Context(), SelfSigned, metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool {
+		secret, err := client.Secrets(namespace).Get(t.Context(), SelfSigned, metav1.GetOptions{})
+		return err == nil && string(secret.Data[rootsKey]) == bundle
+	}, longest, time.Millisecond)
+}
+
 func TestPluggedInAuthorityTakesPrecedence(t *testing.T) {
 	api := shared.Server(t)
 	client := clientOf(t, api)
@@ -186,10 +199,10 @@ func TestRootsAreInEachNamespaceInScope(t *testing.T) {
 	api := kubeapi.Start(t, kubeapi.Options{NoControllerManager: true}) // it looks at all namespaces
 	client := clientOf(t, api)
 	holder := NewHolder()
-	const name = "istio-ca-root-cert"
+	const name = RootsConfigMap
 	metrics := newMetrics(time.Now())
 	roots := NewRoots(RootsOptions{
-		Holder: holder, Client: client, Name: name, Interval: time.Millisecond, Metrics: metrics, Log: quiet,
+		Holder: holder, Client: client, Interval: time.Millisecond, Metrics: metrics, Log: quiet,
 		InScope: func(_ string, labels map[string]string) bool { return labels["mesh"] == "yes" },
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,6 +17,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe"
 )
 
+// RootsConfigMap is the name of the ConfigMaps, which is Istio's.
+const RootsConfigMap = "istio-ca-root-cert"
+
 // RootsKey is the key of the ConfigMaps.
 const RootsKey = "root-cert.pem"
 
@@ -24,8 +27,6 @@ const RootsKey = "root-cert.pem"
 type RootsOptions struct {
 	Holder *Holder
 	Client typedcorev1.CoreV1Interface
-	// Name is the name of the ConfigMaps; Istio's is "istio-ca-root-cert".
-	Name string
 	// InScope reports whether a namespace gets one, by its name and labels.
 	InScope func(name string, labels map[string]string) bool
 	// Interval is the time between two writes; 0 means 20 ms. It bounds what somebody costs who
@@ -143,7 +144,7 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 	text, err := json.Marshal(&corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: r.o.Name, Namespace: namespace, Labels: map[string]string{"istio.io/config": "true"},
+			Name: RootsConfigMap, Namespace: namespace, Labels: map[string]string{"istio.io/config": "true"},
 		},
 		Data: map[string]string{RootsKey: bundle},
 	})
@@ -153,7 +154,7 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	force := true
-	_, err = r.o.Client.ConfigMaps(namespace).Patch(ctx, r.o.Name, types.ApplyPatchType, text,
+	_, err = r.o.Client.ConfigMaps(namespace).Patch(ctx, RootsConfigMap, types.ApplyPatchType, text,
 		metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
 	result := "written"
 	switch {
@@ -161,7 +162,7 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 		result = "gone"
 	case err != nil:
 		result = "error"
-		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+r.o.Name, "error", err)
+		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+RootsConfigMap, "error", err)
 	}
 	r.o.Metrics.CA.RootWrites.WithLabelValues(result).Inc()
 	return result != "error"
@@ -178,7 +179,7 @@ func (r *Roots) watch(ctx context.Context) <-chan struct{} {
 	})
 	_, configMaps := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(client, "configmaps", "",
-			fields.OneTermEqualSelector(metav1.ObjectNameField, r.o.Name)),
+			fields.OneTermEqualSelector(metav1.ObjectNameField, RootsConfigMap)),
 		ObjectType: &corev1.ConfigMap{},
 		Transform:  onlyNames,
 		Handler:    r.handler(ctx, sawConfigMap, goneConfigMap),

@@ -114,7 +114,13 @@ func (s *Service) refuse(ctx context.Context, caller string, code codes.Code, er
 // caller returns who calls. A token is looked at first, as it also proves the Pod. If there is none,
 // or it cannot be verified now, the client's certificate proves it. One that is refused is not made
 // good by a certificate.
+//
+// Nobody is believed in plaintext, where others may have read the token.
 func (s *Service) caller(ctx context.Context) (Identity, error) {
+	shown, secure := peerCertificates(ctx)
+	if !secure {
+		return Identity{}, status.Error(codes.Unauthenticated, "certificates are issued over TLS only")
+	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	var tokenErr error
 	if len(md.Get("authorization")) > 0 {
@@ -127,7 +133,7 @@ func (s *Service) caller(ctx context.Context) (Identity, error) {
 		}
 		tokenErr = err
 	}
-	id, err := s.byCertificate(ctx)
+	id, err := s.byCertificate(shown)
 	switch {
 	case err == nil:
 		return id, nil
@@ -137,8 +143,7 @@ func (s *Service) caller(ctx context.Context) (Identity, error) {
 	return Identity{}, asStatus(codes.Unauthenticated, err)
 }
 
-func (s *Service) byCertificate(ctx context.Context) (Identity, error) {
-	shown := peerCertificates(ctx)
+func (s *Service) byCertificate(shown []*x509.Certificate) (Identity, error) {
 	if len(shown) == 0 {
 		return Identity{}, errors.New("want a service account's token in the metadata authorization: Bearer …, " +
 			"or a client certificate of this mesh")
@@ -150,16 +155,15 @@ func (s *Service) byCertificate(ctx context.Context) (Identity, error) {
 	return authority.Caller(shown, s.o.Now())
 }
 
-func peerCertificates(ctx context.Context) []*x509.Certificate {
+// peerCertificates returns the certificates that the client has shown, and whether the connection is
+// over TLS.
+func peerCertificates(ctx context.Context) (shown []*x509.Certificate, secure bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return nil
+		return nil, false
 	}
 	info, ok := p.AuthInfo.(credentials.TLSInfo)
-	if !ok {
-		return nil
-	}
-	return info.State.PeerCertificates
+	return info.State.PeerCertificates, ok
 }
 
 // subject returns whom the certificate is for: the caller, or whom a node's agent asks for.

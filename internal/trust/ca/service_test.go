@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 	securityv1 "istio.io/api/security/v1alpha1"
@@ -214,6 +215,11 @@ func TestWithoutAuthorityCallersWait(t *testing.T) {
 	})
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer books"))
 	_, err := s.CreateCertificate(ctx, plain(t))
+	require.Equal(t, codes.Unauthenticated, status.Code(err))
+	require.ErrorContains(t, err, "over TLS only")
+
+	ctx = peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{}, AuthInfo: credentials.TLSInfo{}})
+	_, err = s.CreateCertificate(ctx, plain(t))
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.ErrorContains(t, err, ErrNotReady.Error())
 }

@@ -131,6 +131,10 @@ func (s *Store) load() {
 			"secret", s.o.Namespace+"/"+Plugged)
 		return
 	case source == SelfSigned && len(data[certificateKey]) == 0: // nobody has made or filled it yet
+		if s.source == SelfSigned {
+			s.o.Log.Error("the root of the certificate authority is gone; it stays in use and is written again",
+				"secret", s.o.Namespace+"/"+SelfSigned)
+		}
 		return
 	case s.source == source && maps.EqualFunc(s.used, data, bytes.Equal):
 		return
@@ -210,7 +214,11 @@ func (s *Store) reconcile(ctx context.Context) error {
 			ObjectMeta: metav1.ObjectMeta{Name: SelfSigned, Namespace: s.o.Namespace}, Type: SelfSignedType,
 		}
 	}
-	due, err := rotation{s.o.TrustDomain, s.o.Overlap}.next(present.Data, s.o.Now())
+	before := present.Data
+	if len(before[certificateKey]) == 0 {
+		before = s.lastSelfSigned()
+	}
+	due, err := rotation{s.o.TrustDomain, s.o.Overlap}.next(before, s.o.Now())
 	if err != nil || maps.EqualFunc(present.Data, due, bytes.Equal) {
 		return err
 	}
@@ -237,6 +245,17 @@ func (s *Store) write(ctx context.Context, secret *corev1.Secret, absent bool) (
 			"next", string(secret.Data[nextFromKey]))
 	}
 	return err
+}
+
+// lastSelfSigned returns the content of the Secret SelfSigned that is in use; nil if there is none. A
+// Secret that was removed is filled with it, since a new root would break the mesh.
+func (s *Store) lastSelfSigned() map[string][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.source != SelfSigned {
+		return nil
+	}
+	return s.used
 }
 
 // plugged reports whether a plugged-in authority is in use.

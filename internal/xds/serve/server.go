@@ -55,6 +55,9 @@ type Options struct {
 	// endpoints of a cluster, as one resource each. Otherwise Envoys that are new enough get
 	// virtual hosts, and the endpoints of large clusters, as resources of their own.
 	WholeRoutes, WholeEndpoints bool
+	// Register registers further services with the server; it may be nil. No limit of streams counts
+	// for them.
+	Register func(grpc.ServiceRegistrar)
 	// Credentials secure connections and prove who has opened them. Without them connections are in
 	// plaintext.
 	Credentials credentials.TransportCredentials
@@ -154,6 +157,9 @@ func New(o Options) *Server {
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
+	if o.Register != nil {
+		o.Register(s.grpc)
+	}
 	return s
 }
 
