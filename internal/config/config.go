@@ -41,7 +41,8 @@ type Config struct {
 	// CA is set if this is a certificate authority (ENABLE_CA_SERVER, true).
 	CA bool
 	// WorkloadCertTTL is the life of a workload's certificate whose request names none, and
-	// MaxWorkloadCertTTL the longest (DEFAULT_WORKLOAD_CERT_TTL, 24h; MAX_WORKLOAD_CERT_TTL, 2160h).
+	// MaxWorkloadCertTTL the longest (DEFAULT_WORKLOAD_CERT_TTL, 24h; MAX_WORKLOAD_CERT_TTL,
+	// 2160h).
 	WorkloadCertTTL, MaxWorkloadCertTTL time.Duration
 	// NodeAccounts are the service accounts, as "namespace/name", that may ask for certificates of
 	// the Pods of their node (CA_TRUSTED_NODE_ACCOUNTS).

@@ -27,10 +27,11 @@ type CA struct {
 	// seconds since 1970. citadel_server_root_cert_expiry_timestamp,
 	// citadel_server_cert_chain_expiry_timestamp, and both as …_seconds from now.
 	RootExpiry, ChainExpiry prometheus.Gauge
-	// Rejected counts contents of a Secret that are no authority, by Secret. lateen_ca_rejected_total.
+	// Rejected counts contents of a Secret that are no authority, by Secret.
+	// lateen_ca_rejected_total.
 	Rejected *prometheus.CounterVec
-	// RootWrites counts attempts to write the ConfigMap with the roots, by result: "written", "gone"
-	// (with its namespace), "error" (retried). lateen_ca_root_writes_total.
+	// RootWrites counts attempts to write the ConfigMap with the roots, by result: "written",
+	// "gone" (with its namespace), "error" (retried). lateen_ca_root_writes_total.
 	RootWrites *prometheus.CounterVec
 }
 

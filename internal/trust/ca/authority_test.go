@@ -61,7 +61,9 @@ func TestRequestForAnotherIsRefused(t *testing.T) {
 		"IP:10.0.0.1": requestFor(t, &x509.CertificateRequest{
 			IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)},
 		}, key),
-		"email:a@bank.example": requestFor(t, &x509.CertificateRequest{EmailAddresses: []string{"a@bank.example"}}, key),
+		"email:a@bank.example": requestFor(t, &x509.CertificateRequest{
+			EmailAddresses: []string{"a@bank.example"},
+		}, key),
 	} {
 		_, err := a.Sign(csr, Request{Identity: bookshop, TTL: time.Hour, Now: start})
 		require.ErrorIs(t, err, ErrIdentity, name)

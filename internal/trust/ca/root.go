@@ -56,8 +56,8 @@ func certify(template *x509.Certificate, by root, key crypto.PublicKey) (*x509.C
 	return x509.ParseCertificate(der)
 }
 
-// crossSign returns a certificate for the key of r that is signed by another root. With it, a client
-// that trusts the other root alone verifies what r has signed.
+// crossSign returns a certificate for the key of r that is signed by another root. With it, a
+// client that trusts the other root alone verifies what r has signed.
 func crossSign(r, by root, now time.Time) (*x509.Certificate, error) {
 	serial, err := newSerial()
 	if err != nil {

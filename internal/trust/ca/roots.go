@@ -162,7 +162,8 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 		result = "gone"
 	case err != nil:
 		result = "error"
-		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+RootsConfigMap, "error", err)
+		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+RootsConfigMap,
+			"error", err)
 	}
 	r.o.Metrics.CA.RootWrites.WithLabelValues(result).Inc()
 	return result != "error"

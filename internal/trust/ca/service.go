@@ -111,9 +111,9 @@ func (s *Service) refuse(ctx context.Context, caller string, code codes.Code, er
 	return status.Error(code, said)
 }
 
-// caller returns who calls. A token is looked at first, as it also proves the Pod. If there is none,
-// or it cannot be verified now, the client's certificate proves it. One that is refused is not made
-// good by a certificate.
+// caller returns who calls. A token is looked at first, as it also proves the Pod. If there is
+// none, or it cannot be verified now, the client's certificate proves it. One that is refused is
+// not made good by a certificate.
 //
 // Nobody is believed in plaintext, where others may have read the token.
 func (s *Service) caller(ctx context.Context) (Identity, error) {
@@ -155,8 +155,8 @@ func (s *Service) byCertificate(shown []*x509.Certificate) (Identity, error) {
 	return authority.Caller(shown, s.o.Now())
 }
 
-// peerCertificates returns the certificates that the client has shown, and whether the connection is
-// over TLS.
+// peerCertificates returns the certificates that the client has shown, and whether the connection
+// is over TLS.
 func peerCertificates(ctx context.Context) (shown []*x509.Certificate, secure bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -247,8 +247,8 @@ func (s *Store) write(ctx context.Context, secret *corev1.Secret, absent bool) (
 	return err
 }
 
-// lastSelfSigned returns the content of the Secret SelfSigned that is in use; nil if there is none. A
-// Secret that was removed is filled with it, since a new root would break the mesh.
+// lastSelfSigned returns the content of the Secret SelfSigned that is in use; nil if there is none.
+// A Secret that was removed is filled with it, since a new root would break the mesh.
 func (s *Store) lastSelfSigned() map[string][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,8 +55,8 @@ type Options struct {
 	// endpoints of a cluster, as one resource each. Otherwise Envoys that are new enough get
 	// virtual hosts, and the endpoints of large clusters, as resources of their own.
 	WholeRoutes, WholeEndpoints bool
-	// Register registers further services with the server; it may be nil. No limit of streams counts
-	// for them.
+	// Register registers further services with the server; it may be nil. No limit of streams
+	// counts for them.
 	Register func(grpc.ServiceRegistrar)
 	// Credentials secure connections and prove who has opened them. Without them connections are in
 	// plaintext.
