@@ -26,6 +26,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook/registration"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
 
 // ClusterOptions are what a Cluster needs.
@@ -53,6 +54,9 @@ type ClusterOptions struct {
 	Files certs.Files
 	// WebhookClients say who may ask the webhook; the zero value stands for everybody.
 	WebhookClients certs.Clients
+	// CA are the lifetimes of the certificates that are issued; nil if there is no certificate
+	// authority.
+	CA *ca.TTL
 	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	Metrics       *observe.Metrics
@@ -72,6 +76,7 @@ type Cluster struct {
 	certificates *certs.Holder
 	callers      *certs.ClientCheck
 	secret       *certs.Secret
+	authority    *authority // nil if there is none
 	statuses     status.API
 	core         typedcorev1.CoreV1Interface
 	webhooks     typedadmissionv1.AdmissionregistrationV1Interface
@@ -117,11 +122,11 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 		Log:         o.Log,
 		Now:         time.Now,
 	})
-	return c, nil
+	if o.CA != nil {
+		c.authority, err = newAuthority(o)
+	}
+	return c, err
 }
-
-// Certificates returns the certificates of this process's servers. There are none before Run.
-func (c *Cluster) Certificates() *certs.Holder { return c.certificates }
 
 // run serves and writes until ctx ends.
 func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
@@ -167,6 +172,9 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 	})
 	g.Go(func() error { c.callers.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.watchExpiry(ctx); return nil })
+	if c.authority != nil {
+		g.Go(func() error { c.authority.store.Run(ctx); return nil })
+	}
 	if c.o.Writes {
 		g.Go(func() error { return leader.Run(ctx, c.campaign(), c.lead) })
 	}
@@ -181,6 +189,9 @@ func (c *Cluster) health(p *Pipeline) http.Handler {
 		err := p.registry.ready()
 		if err == nil && (c.o.Webhook != nil || p.o.SecureXDS != nil) {
 			err = c.certificates.Ready()
+		}
+		if err == nil && c.authority != nil {
+			_, _, err = c.authority.holder.Get()
 		}
 		if err != nil {
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
@@ -210,6 +221,9 @@ func (c *Cluster) lead(ctx context.Context) {
 	g, ctx := errgroup.WithContext(ctx)
 	if c.o.Files.Certificate == "" {
 		g.Go(func() error { c.secret.Maintain(ctx); return nil })
+	}
+	if c.authority != nil {
+		g.Go(func() error { c.authority.lead(ctx); return nil })
 	}
 	if c.o.Webhook != nil {
 		g.Go(func() error {

@@ -141,6 +141,8 @@ func New(o Options) *Pipeline {
 		Drain:          o.ProxyDrain,
 		WholeRoutes:    o.Config.WholeRoutes,
 		WholeEndpoints: o.Config.WholeEndpoints,
+		Credentials:    newConnCredentials(),
+		Register:       p.register(),
 		Limits: serve.Limits{
 			StreamsPerSecond:  o.Config.MaxRequestsPerSecond,
 			StreamsPerAddress: streamsPerAddress(o.Config),

@@ -18,6 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
 	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
 
 // presenceFlags are the flags for a control plane that serves its cluster: its webhook, its
@@ -141,11 +142,14 @@ func (f *clusterFlags) join(p *app.Options) error {
 		}
 		p.Log.Info("listening", "flag", l.flag, "address", (*l.listener).Addr().String())
 	}
+	if p.Config.CA && p.SecureXDS != nil {
+		o.CA = &ca.TTL{Default: p.Config.WorkloadCertTTL, Max: p.Config.MaxWorkloadCertTTL}
+	}
 	if p.Cluster, err = app.NewCluster(o); err != nil {
 		return err
 	}
 	if p.SecureXDS != nil {
-		p.SecureXDS = tls.NewListener(p.SecureXDS, p.Cluster.Certificates().TLS())
+		p.SecureXDS = tls.NewListener(p.SecureXDS, p.Cluster.TLS())
 	}
 	return nil
 }

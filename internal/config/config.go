@@ -41,6 +41,15 @@ type Config struct {
 	MaxRecvMsgSize int
 	// TokenAudiences are the accepted audiences of a proxy's token (TOKEN_AUDIENCES, istio-ca).
 	TokenAudiences []string
+	// CA is set if this is a certificate authority (ENABLE_CA_SERVER, true).
+	CA bool
+	// WorkloadCertTTL is the life of a workload's certificate whose request names none, and
+	// MaxWorkloadCertTTL the longest (DEFAULT_WORKLOAD_CERT_TTL, 24h; MAX_WORKLOAD_CERT_TTL,
+	// 2160h).
+	WorkloadCertTTL, MaxWorkloadCertTTL time.Duration
+	// NodeAccounts are the service accounts, as "namespace/name", that may ask for certificates of
+	// the Pods of their node (CA_TRUSTED_NODE_ACCOUNTS).
+	NodeAccounts []string
 	// AllClusters gives gateways the clusters of all services that are exported to them, not only
 	// those that their routes name (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
 	AllClusters bool
@@ -83,6 +92,10 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		StreamsPerAddress:    read(&r, "LATEEN_MAX_STREAMS_PER_ADDRESS", 2048, count),
 		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 4<<20, count),
 		TokenAudiences:       read(&r, "TOKEN_AUDIENCES", []string{"istio-ca"}, words),
+		CA:                   read(&r, "ENABLE_CA_SERVER", true, boolean),
+		WorkloadCertTTL:      read(&r, "DEFAULT_WORKLOAD_CERT_TTL", 24*time.Hour, lifetime),
+		MaxWorkloadCertTTL:   read(&r, "MAX_WORKLOAD_CERT_TTL", 90*24*time.Hour, lifetime),
+		NodeAccounts:         read(&r, "CA_TRUSTED_NODE_ACCOUNTS", nil, accounts),
 		AllClusters:          !read(&r, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", true, boolean),
 		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
 		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),
@@ -124,6 +137,27 @@ func duration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("want a duration such as 100ms or 2.5s")
 	}
 	return d, nil
+}
+
+// lifetime reads how long a certificate lives.
+func lifetime(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < time.Minute {
+		return 0, fmt.Errorf("want a duration of a minute at least, such as 24h")
+	}
+	return d, nil
+}
+
+// accounts reads service accounts.
+func accounts(s string) ([]string, error) {
+	all, err := words(s)
+	for _, account := range all {
+		space, name, ok := strings.Cut(account, "/")
+		if !ok || len(validation.IsDNS1123Label(space)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return nil, fmt.Errorf("want service accounts as namespace/name, with commas between them")
+		}
+	}
+	return all, err
 }
 
 // words reads a list with commas.

@@ -27,6 +27,8 @@ func TestDefaultsAreIstios(t *testing.T) {
 		StreamsPerAddress: 2048,
 		TokenAudiences:    []string{"istio-ca"},
 		Status:            StatusOfProblems,
+
+		CA: true, WorkloadCertTTL: 24 * time.Hour, MaxWorkloadCertTTL: 90 * 24 * time.Hour,
 	}, c)
 }
 
@@ -46,6 +48,10 @@ func TestVariablesAreRead(t *testing.T) {
 		"LATEEN_ENABLE_VHDS":                  "false",
 		"LATEEN_ENABLE_LEDS":                  "0",
 		"ISTIO_DUAL_STACK":                    "true",
+		"ENABLE_CA_SERVER":                    "false",
+		"DEFAULT_WORKLOAD_CERT_TTL":           "1h",
+		"MAX_WORKLOAD_CERT_TTL":               "48h",
+		"CA_TRUSTED_NODE_ACCOUNTS":            "istio-system/ztunnel,a/b",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Config{
@@ -56,6 +62,9 @@ func TestVariablesAreRead(t *testing.T) {
 		StreamsPerAddress:    7,
 		MaxRecvMsgSize:       4 << 20,
 		TokenAudiences:       []string{"mine", "ours"},
+		WorkloadCertTTL:      time.Hour,
+		MaxWorkloadCertTTL:   48 * time.Hour,
+		NodeAccounts:         []string{"istio-system/ztunnel", "a/b"},
 		AllClusters:          true,
 		WholeRoutes:          true,
 		WholeEndpoints:       true,

@@ -21,6 +21,7 @@ type Metrics struct {
 
 	Admission Admission
 	Status    Status
+	CA        CA
 
 	// Drops counts what was dropped to keep a queue bounded, by reason: "push_record" (a record of
 	// a push that nobody read), "open_push" (a push whose last ACK was not waited for),
@@ -54,6 +55,7 @@ func New(build Build) *Metrics {
 		Push:      newPush(f),
 		Admission: newAdmission(f),
 		Status:    newStatus(f),
+		CA:        newCA(f, build.Now),
 		Drops:     counters(f, "lateen_drops_total", "Things thrown away to keep a queue bounded.", "reason"),
 	}
 	return m

@@ -51,17 +51,18 @@ var rules = []rule{
 	{"xds/admission", ""},
 	{"xds/serve", "observe xds/resource xds/session xds/fanout xds/admission"},
 	{"observe/debug", "source xds/resource xds/session xds/serve"},
+	{"trust/ca", "observe"},
 	{"cluster/tokenreview", ""},
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
-	{"cluster/install", "api/kinds source/kube"},
+	{"cluster/install", "api/kinds source/kube trust/ca"},
 	{"cluster/status", "observe api/kinds source"},
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert"},
 	{"cluster/webhook/registration", "observe api/kinds"},
 	{"app", "observe config api/kinds source api/model api/convert mesh/state mesh/validate " +
 		"mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
 		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
-		"cluster/webhook cluster/webhook/registration"},
+		"cluster/webhook cluster/webhook/registration trust/ca"},
 	{"local/sample", ""},
 	{"local", "api/kinds source"},
 	{"local/link", "source local"},
@@ -78,7 +79,7 @@ var rules = []rule{
 	{"cli", "observe observe/memory config cli/terminal source source/dir source/kube api/model " +
 		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview cluster/certs " +
 		"cluster/leader cluster/install cluster/status cluster/webhook " +
-		"cluster/webhook/registration app local/sample local local/link perf/measure " +
+		"cluster/webhook/registration trust/ca app local/sample local local/link perf/measure " +
 		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf"},
 }
 

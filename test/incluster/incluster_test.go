@@ -2,7 +2,6 @@ package incluster
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"testing"
 
@@ -60,6 +59,7 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 	first.ready(t)
 	first.leads(t)
 	c.certificateIsServed(t, first)
+	c.certificateIsIssued(t, first)
 
 	require.Equal(t, "Ignore Ignore", c.policies(t), "nobody has been seen to answer")
 	c.route(t, first)
@@ -87,6 +87,7 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 
 	second := c.startInPod(t)
 	second.ready(t)
+	c.certificateIsIssued(t, second)
 	require.Equal(t, 0.0, second.metric("lateen_leader"))
 	before := c.get(t, "VirtualService", "default", "canary").GetResourceVersion()
 	address := c.get(t, "Ingress", "default", "shop").GetResourceVersion()
@@ -139,13 +140,10 @@ func (c *cluster) letIn(t *testing.T) {
 	c.onWebhooks(t, func(webhook map[string]any) { webhook["failurePolicy"] = "Ignore" })
 }
 
-// certificateIsServed connects to the secure xDS port with the roots of the Secret.
+// certificateIsServed connects to the secure xDS port with the roots of the mesh.
 func (c *cluster) certificateIsServed(t *testing.T, r *replica) {
 	eventually(t, func(ct require.TestingT) {
-		secret, err := c.client.CoreV1().Secrets(root).Get(t.Context(), "lateen-serving-cert", metav1.GetOptions{})
-		require.NoError(ct, err)
-		roots := x509.NewCertPool()
-		require.True(ct, roots.AppendCertsFromPEM(secret.Data["ca.crt"]))
+		roots := c.roots(ct)
 		for _, name := range []string{"istiod.istio-system.svc", "lateen.istio-system.svc"} {
 			connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]), &tls.Config{
 				RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},

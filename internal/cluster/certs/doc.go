@@ -1,5 +1,6 @@
-// Package certs owns the serving certificate of the control plane: that of the webhook and of xDS
-// over TLS.
+// Package certs owns the serving certificate of the control plane: that of the webhook, and of xDS
+// over TLS where there is no certificate authority (trust/ca) or the operator has a certificate of
+// their own.
 //
 //	Secret in the root namespace ──► Watch (every replica) ──┐
 //	       ▲                                                 ├─► Holder ─► GetCertificate, CA bundle

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
 
 // Options say which control plane to install.
@@ -73,8 +74,18 @@ func Objects(o Options) []runtime.Object {
 	objects = append(objects, o.roles()...)
 	return append(objects,
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.meta(n.Secret)},
-		o.service(), o.deployment(), o.budget(), o.networkPolicy(), o.webhook(),
+		o.authority(), o.service(), o.deployment(), o.budget(), o.networkPolicy(), o.webhook(),
 	)
+}
+
+// authority returns the Secret of the self-signed root, which the first leader fills. All revisions
+// share it, so it has the labels of none.
+func (o Options) authority() runtime.Object {
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: ca.SelfSigned, Namespace: o.Namespace},
+		Type:       ca.SelfSignedType,
+	}
 }
 
 // Write writes objects as YAML documents.

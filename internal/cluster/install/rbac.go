@@ -10,6 +10,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
+	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
 
 var (
@@ -80,7 +81,12 @@ func clusterRules(n Names) []rbacv1.PolicyRule {
 	all = append(all, writes()...)
 	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...),
 		"validatingwebhookconfigurations")
-	return append(all, named(webhook, n.Webhook))
+	return append(all,
+		// The roots of the mesh in each namespace. No name can limit who creates.
+		rules("", []string{"create"}, "configmaps"),
+		named(rules("", append([]string{"patch"}, watched...), "configmaps"), ca.RootsConfigMap),
+		named(webhook, n.Webhook),
+	)
 }
 
 // ownRules returns what Lateen may do in its root namespace in addition.
@@ -90,6 +96,8 @@ func ownRules(n Names) []rbacv1.PolicyRule {
 		// It may not create Secrets, since one that it made itself could be filled with anybody's
 		// token. The manifests have an empty one.
 		named(rules("", append([]string{"update"}, read...), "secrets"), n.Secret),
+		named(rules("", append([]string{"update"}, read...), "secrets"), ca.SelfSigned),
+		named(rules("", read, "secrets"), ca.Plugged),
 		rules("coordination.k8s.io", []string{"create"}, "leases"), // which no name can limit
 		named(rules("coordination.k8s.io", []string{"get", "update"}, "leases"), n.Lease),
 		// A dry run of an object that is to be refused, to see whether the API server asks the

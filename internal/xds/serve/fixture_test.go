@@ -41,6 +41,7 @@ type fixture struct {
 	metrics *observe.Metrics
 	store   *resource.Store
 	log     *lockedBuffer
+	conn    *grpc.ClientConn
 	client  discoveryv3.AggregatedDiscoveryServiceClient
 
 	mu      sync.Mutex
@@ -75,6 +76,7 @@ func newFixture(t testing.TB, adjust ...func(*Options)) *fixture {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<26)),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	require.NoError(t, err)
+	f.conn = conn
 	f.client = discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 	t.Cleanup(func() {
 		require.NoError(t, conn.Close())

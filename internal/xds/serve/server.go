@@ -58,6 +58,9 @@ type Options struct {
 	// MakesClass reports whether nobody has yet the configuration that a node is to get. Nil means
 	// never.
 	MakesClass func(node *Node, id Identity) bool
+	// Register registers further services with the server; it may be nil. No limit of streams
+	// counts for them.
+	Register func(grpc.ServiceRegistrar)
 	// Credentials secure connections and prove who has opened them. Without them connections are in
 	// plaintext.
 	Credentials credentials.TransportCredentials
@@ -174,6 +177,9 @@ func New(o Options) *Server {
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
+	if o.Register != nil {
+		o.Register(s.grpc)
+	}
 	return s
 }
 

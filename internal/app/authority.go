@@ -1,0 +1,163 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	securityv1 "istio.io/api/security/v1alpha1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/trust/ca"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+)
+
+// authority is the certificate authority of a cluster.
+type authority struct {
+	holder  *ca.Holder
+	store   *ca.Store
+	roots   *ca.Roots
+	serving *ca.Serving
+}
+
+func newAuthority(o ClusterOptions) (*authority, error) {
+	config := rest.CopyConfig(o.Config)
+	config.QPS = -1 // Roots keeps a pace of its own
+	client, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{holder: ca.NewHolder()}
+	a.store = ca.NewStore(a.holder, ca.StoreOptions{
+		Client: client, Namespace: o.Names.Namespace, TrustDomain: localTrustDomain, Overlap: o.CA.Max,
+		Metrics: o.Metrics, Log: o.Log, Now: time.Now,
+	})
+	a.roots = ca.NewRoots(ca.RootsOptions{
+		Holder: a.holder, Client: client, Metrics: o.Metrics, Log: o.Log,
+		InScope: func(string, map[string]string) bool { return true },
+	})
+	a.serving = ca.NewServing(a.holder, o.Names.ServerNames(), time.Now)
+	return a, nil
+}
+
+// lead does the work of the leader until ctx ends.
+func (a *authority) lead(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.store.Maintain(ctx)
+	}()
+	a.roots.Run(ctx)
+	<-done
+}
+
+// TLS returns the configuration of the secure xDS port. Its certificate is signed by the authority,
+// so that proxies verify it by the roots of the mesh, unless the operator has one of their own.
+func (c *Cluster) TLS() *tls.Config {
+	if c.authority != nil && c.o.Files.Certificate == "" {
+		return c.authority.serving.TLS()
+	}
+	config := c.certificates.TLS()
+	config.ClientAuth = tls.RequestClientCert
+	return config
+}
+
+// register returns what registers the certificate service, or nil without an authority.
+func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
+	c := p.o.Cluster
+	if c == nil || c.authority == nil {
+		return nil
+	}
+	var agents []ca.Account
+	for _, account := range p.o.Config.NodeAccounts {
+		namespace, name, _ := strings.Cut(account, "/")
+		agents = append(agents, ca.Account{Namespace: namespace, Name: name})
+	}
+	service := ca.NewService(ca.ServiceOptions{
+		Holder:        c.authority.holder,
+		Authenticator: callers{p.o.Authenticator},
+		TTL:           *c.o.CA,
+		NodeAgents:    agents,
+		Nodes:         nodes{p.Snapshot},
+		Metrics:       p.metrics,
+		Log:           p.o.Log,
+		Now:           time.Now,
+	})
+	return func(r grpc.ServiceRegistrar) { securityv1.RegisterIstioCertificateServiceServer(r, service) }
+}
+
+// callers authenticates callers of the certificate service as streams are. Anonymous ones, who are
+// believed elsewhere, get no certificate.
+type callers struct{ streams serve.Authenticator }
+
+// Authenticate implements ca.Authenticator.
+func (c callers) Authenticate(ctx context.Context, md metadata.MD) (ca.Identity, error) {
+	id, err := c.streams.Authenticate(ctx, md)
+	if err != nil {
+		return ca.Identity{}, err
+	}
+	if id == (serve.Identity{}) {
+		return ca.Identity{}, errors.New("want a service account's token in the metadata authorization: Bearer …")
+	}
+	return ca.Identity{
+		TrustDomain: id.TrustDomain, Namespace: id.Namespace, ServiceAccount: id.ServiceAccount, Pod: id.Pod,
+	}, nil
+}
+
+// nodes looks up where Pods run.
+type nodes struct{ snapshot func() *state.Snapshot }
+
+// SameNode implements ca.Nodes.
+func (n nodes) SameNode(_ context.Context, agent, other ca.Identity) (bool, error) {
+	w := n.snapshot()
+	if w == nil {
+		return false, errors.New("they are not known yet")
+	}
+	pod := w.Workload(agent.Namespace, agent.Pod)
+	if pod == nil || pod.Node == "" || pod.ServiceAccount != agent.ServiceAccount {
+		return false, nil
+	}
+	for beside := range w.WorkloadsOn(pod.Node) {
+		if beside.Namespace == other.Namespace && beside.ServiceAccount == other.ServiceAccount {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// connCredentials are those of a server whose listeners do TLS themselves or not at all. They tell
+// the services of which kind a connection is, and which certificate its client has shown.
+type connCredentials struct {
+	credentials.TransportCredentials
+}
+
+func newConnCredentials() connCredentials { return connCredentials{insecure.NewCredentials()} }
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c connCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, ok := raw.(*tls.Conn)
+	if !ok {
+		return c.TransportCredentials.ServerHandshake(raw)
+	}
+	if err := conn.Handshake(); err != nil {
+		return nil, nil, err
+	}
+	return conn, credentials.TLSInfo{
+		State:          conn.ConnectionState(),
+		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
+	}, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c connCredentials) Clone() credentials.TransportCredentials {
+	return connCredentials{c.TransportCredentials.Clone()}
+}

@@ -1,0 +1,38 @@
+package ca
+
+import (
+	"errors"
+	"sync"
+)
+
+// ErrNotReady means that there is no authority yet.
+var ErrNotReady = errors.New("the certificate authority has no valid key yet")
+
+// Holder holds the authority in use. It is safe for concurrent use.
+type Holder struct {
+	mu        sync.Mutex
+	authority *Authority    // nil as long as there is none
+	changed   chan struct{} // closed and replaced with each change
+}
+
+// NewHolder returns a Holder without an authority.
+func NewHolder() *Holder { return &Holder{changed: make(chan struct{})} }
+
+// Get returns the authority in use. The channel is closed when another takes its place.
+func (h *Holder) Get() (a *Authority, changed <-chan struct{}, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.authority == nil {
+		return nil, h.changed, ErrNotReady
+	}
+	return h.authority, h.changed, nil
+}
+
+// Set replaces the authority.
+func (h *Holder) Set(a *Authority) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.authority = a
+	close(h.changed)
+	h.changed = make(chan struct{})
+}

@@ -1,0 +1,257 @@
+package ca
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+)
+
+// RootsConfigMap is the name of the ConfigMaps, which is Istio's.
+const RootsConfigMap = "istio-ca-root-cert"
+
+// RootsKey is the key of the ConfigMaps.
+const RootsKey = "root-cert.pem"
+
+// RootsOptions are what Roots needs.
+type RootsOptions struct {
+	Holder *Holder
+	Client typedcorev1.CoreV1Interface
+	// InScope reports whether a namespace gets one, by its name and labels.
+	InScope func(name string, labels map[string]string) bool
+	// Interval is the time between two writes; 0 means 20 ms. It bounds what somebody costs who
+	// edits a ConfigMap again and again.
+	Interval time.Duration
+	Metrics  *observe.Metrics
+	Log      *slog.Logger
+}
+
+// Roots keeps a ConfigMap with the roots of the mesh in each namespace in scope.
+type Roots struct {
+	o RootsOptions
+	// events of namespaces and ConfigMaps, which Run handles.
+	events chan func(*rootsState)
+}
+
+// NewRoots returns a Roots. It sends no request.
+func NewRoots(o RootsOptions) *Roots {
+	if o.Interval == 0 {
+		o.Interval = 20 * time.Millisecond
+	}
+	return &Roots{o: o, events: make(chan func(*rootsState))}
+}
+
+// rootsState is what Run knows. Only its goroutine uses it.
+type rootsState struct {
+	namespaces map[string]map[string]string // labels by name, of those that are not being deleted
+	present    map[string]string            // the roots in the ConfigMaps, by namespace
+	due        map[string]struct{}          // namespaces to look at
+	failed     map[string]struct{}          // those that are due again after retryDelay
+}
+
+// fieldManager names the writer in the ConfigMaps' managed fields.
+const fieldManager = "lateen-ca"
+
+// writeTimeout is how long one write may take.
+const writeTimeout = 10 * time.Second
+
+// lookAgain is how often all namespaces are looked at, as their scope may have changed.
+const lookAgain = time.Minute
+
+// Run writes what differs until ctx ends. The leader does it. It begins once all namespaces and
+// ConfigMaps are known, so that a restart writes nothing that is right.
+func (r *Roots) Run(ctx context.Context) {
+	state := &rootsState{
+		namespaces: map[string]map[string]string{}, present: map[string]string{},
+		due: map[string]struct{}{}, failed: map[string]struct{}{},
+	}
+	synced := r.watch(ctx)
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	var pace, retry <-chan time.Time // set while something is due, or has failed
+	for {
+		authority, changed, err := r.o.Holder.Get()
+		if pace == nil && len(state.due) > 0 && synced == nil && err == nil {
+			pace = time.After(r.o.Interval)
+		}
+		if retry == nil && len(state.failed) > 0 {
+			retry = time.After(retryDelay)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-r.events:
+			event(state)
+		case <-synced:
+			synced = nil
+			state.all()
+		case <-changed:
+			state.all()
+		case <-again.C:
+			state.all()
+		case <-retry:
+			retry = nil
+			state.retry()
+		case <-pace:
+			pace = nil
+			r.step(ctx, state, string(authority.Bundle()))
+		}
+	}
+}
+
+// all makes all namespaces due.
+func (s *rootsState) all() {
+	for name := range s.namespaces {
+		s.due[name] = struct{}{}
+	}
+}
+
+// retry makes the namespaces due whose writes have failed.
+func (s *rootsState) retry() {
+	for name := range s.failed {
+		s.due[name] = struct{}{}
+	}
+	clear(s.failed)
+}
+
+// step writes one ConfigMap that differs, if there is one.
+func (r *Roots) step(ctx context.Context, s *rootsState, bundle string) {
+	for namespace := range s.due {
+		delete(s.due, namespace)
+		labels, exists := s.namespaces[namespace]
+		if !exists || s.present[namespace] == bundle || !r.o.InScope(namespace, labels) {
+			continue
+		}
+		if !r.write(ctx, namespace, bundle) {
+			s.failed[namespace] = struct{}{}
+		}
+		return
+	}
+}
+
+// write applies the ConfigMap of a namespace. It reports whether that is done.
+func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
+	text, err := json.Marshal(&corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: RootsConfigMap, Namespace: namespace, Labels: map[string]string{"istio.io/config": "true"},
+		},
+		Data: map[string]string{RootsKey: bundle},
+	})
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	force := true
+	_, err = r.o.Client.ConfigMaps(namespace).Patch(ctx, RootsConfigMap, types.ApplyPatchType, text,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
+	result := "written"
+	switch {
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		result = "gone"
+	case err != nil:
+		result = "error"
+		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+RootsConfigMap,
+			"error", err)
+	}
+	r.o.Metrics.CA.RootWrites.WithLabelValues(result).Inc()
+	return result != "error"
+}
+
+// watch watches namespaces and ConfigMaps until ctx ends. The channel is closed when all are known.
+func (r *Roots) watch(ctx context.Context) <-chan struct{} {
+	client := r.o.Client.RESTClient()
+	_, namespaces := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(client, "namespaces", "", fields.Everything()),
+		ObjectType:    &corev1.Namespace{},
+		Transform:     onlyNames,
+		Handler:       r.handler(ctx, sawNamespace, goneNamespace),
+	})
+	_, configMaps := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(client, "configmaps", "",
+			fields.OneTermEqualSelector(metav1.ObjectNameField, RootsConfigMap)),
+		ObjectType: &corev1.ConfigMap{},
+		Transform:  onlyNames,
+		Handler:    r.handler(ctx, sawConfigMap, goneConfigMap),
+	})
+	go namespaces.RunWithContext(ctx)
+	go configMaps.RunWithContext(ctx)
+	synced := make(chan struct{})
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), namespaces.HasSynced, configMaps.HasSynced) {
+			close(synced)
+		}
+	}()
+	return synced
+}
+
+// handler passes events to Run.
+func (r *Roots) handler(ctx context.Context, saw, gone func(*rootsState, metav1.Object)) cache.ResourceEventHandler {
+	pass := func(o any, f func(*rootsState, metav1.Object)) {
+		if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = unknown.Obj
+		}
+		object, ok := o.(metav1.Object)
+		if !ok {
+			return
+		}
+		select {
+		case r.events <- func(s *rootsState) { f(s, object) }:
+		case <-ctx.Done():
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { pass(o, saw) },
+		UpdateFunc: func(_, o any) { pass(o, saw) },
+		DeleteFunc: func(o any) { pass(o, gone) },
+	}
+}
+
+// onlyNames drops what is not needed of an object.
+func onlyNames(o any) (any, error) {
+	switch o := o.(type) {
+	case *corev1.Namespace:
+		o.ManagedFields, o.Annotations = nil, nil
+	case *corev1.ConfigMap:
+		o.ManagedFields, o.Annotations, o.BinaryData = nil, nil, nil
+		o.Data = map[string]string{RootsKey: o.Data[RootsKey]}
+	}
+	return o, nil
+}
+
+func sawNamespace(s *rootsState, o metav1.Object) {
+	if o.GetDeletionTimestamp() != nil {
+		goneNamespace(s, o)
+		return
+	}
+	s.namespaces[o.GetName()] = o.GetLabels()
+	s.due[o.GetName()] = struct{}{}
+}
+
+func goneNamespace(s *rootsState, o metav1.Object) {
+	delete(s.namespaces, o.GetName())
+	delete(s.due, o.GetName())
+}
+
+func sawConfigMap(s *rootsState, o metav1.Object) {
+	if c, ok := o.(*corev1.ConfigMap); ok {
+		s.present[c.Namespace] = c.Data[RootsKey]
+		s.due[c.Namespace] = struct{}{}
+	}
+}
+
+func goneConfigMap(s *rootsState, o metav1.Object) {
+	delete(s.present, o.GetNamespace())
+	s.due[o.GetNamespace()] = struct{}{}
+}

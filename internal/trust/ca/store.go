@@ -1,0 +1,284 @@
+package ca
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
+)
+
+// The Secrets of an authority, which are Istio's.
+const (
+	// SelfSigned holds the root that Lateen makes.
+	SelfSigned = "istio-ca-secret"
+	// Plugged holds an authority of the operator's own. It takes precedence.
+	Plugged = "cacerts"
+	// SelfSignedType is the type of the Secret SelfSigned.
+	SelfSignedType corev1.SecretType = "istio.io/ca-root"
+)
+
+// StoreOptions are what a Store needs.
+type StoreOptions struct {
+	Client      typedcorev1.CoreV1Interface
+	Namespace   string
+	TrustDomain string
+	// Overlap is how long a new self-signed root is distributed before it signs. It should be no
+	// shorter than the longest life of a workload's certificate.
+	Overlap time.Duration
+	Metrics *observe.Metrics
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Store keeps the authority in the Secrets of the root namespace, for all replicas.
+type Store struct {
+	o      StoreOptions
+	holder *Holder
+	// dirty and changed are latest-value: a Secret was written, for Run and for Maintain.
+	dirty, changed chan struct{}
+
+	mu      sync.Mutex
+	secrets map[string]map[string][]byte // as last seen, by name
+	source  string                       // the Secret of the authority in use
+	used    map[string][]byte            // its content
+}
+
+// NewStore returns a Store that passes authorities to a Holder. It sends no request.
+func NewStore(h *Holder, o StoreOptions) *Store {
+	return &Store{
+		o: o, holder: h, dirty: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		secrets: map[string]map[string][]byte{},
+	}
+}
+
+const (
+	checkEvery = time.Hour // for what is due, and for what was not valid yet
+	retryDelay = 5 * time.Second
+)
+
+// Run watches both Secrets and passes the authority to the Holder until ctx ends. Nothing is passed
+// before both are known, so that the self-signed one is not used for a moment where one is plugged
+// in. One that is invalid or gone changes nothing.
+func (s *Store) Run(ctx context.Context) {
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	var synced []cache.InformerSynced
+	for _, name := range []string{Plugged, SelfSigned} {
+		controller := s.watch(name)
+		watches.Go(func() { controller.RunWithContext(ctx) })
+		synced = append(synced, controller.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return
+	}
+	for ctx.Err() == nil {
+		s.load()
+		wait(ctx, s.dirty, checkEvery)
+	}
+}
+
+func (s *Store) watch(name string) cache.Controller {
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(s.o.Client.RESTClient(), "secrets", s.o.Namespace,
+			fields.OneTermEqualSelector(metav1.ObjectNameField, name)),
+		ObjectType: &corev1.Secret{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { s.saw(name, o) },
+			UpdateFunc: func(_, o any) { s.saw(name, o) },
+			DeleteFunc: func(any) { s.saw(name, nil) },
+		},
+	})
+	return controller
+}
+
+// saw notes the content of a Secret, or that it is gone.
+func (s *Store) saw(name string, o any) {
+	s.mu.Lock()
+	delete(s.secrets, name)
+	if secret, ok := o.(*corev1.Secret); ok {
+		s.secrets[name] = secret.Data
+	}
+	s.mu.Unlock()
+	signal(s.dirty)
+	signal(s.changed)
+}
+
+// load passes on the authority that the Secrets have, if it is valid and another.
+func (s *Store) load() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	source := Plugged
+	data, ok := s.secrets[Plugged]
+	if !ok {
+		source, data = SelfSigned, s.secrets[SelfSigned]
+	}
+	switch {
+	case source == SelfSigned && s.source == Plugged:
+		s.o.Log.Error("the plugged-in certificate authority is gone; it stays in use until this process ends",
+			"secret", s.o.Namespace+"/"+Plugged)
+		return
+	case source == SelfSigned && len(data[certificateKey]) == 0: // nobody has made or filled it yet
+		if s.source == SelfSigned {
+			s.o.Log.Error("the root of the certificate authority is gone; it stays in use and is written again",
+				"secret", s.o.Namespace+"/"+SelfSigned)
+		}
+		return
+	case s.source == source && maps.EqualFunc(s.used, data, bytes.Equal):
+		return
+	}
+	authority, err := New(Keys{
+		Certificate: data[certificateKey], Key: data[privateKey], Chain: data[chainKey], Roots: data[rootsKey],
+	}, s.o.TrustDomain, s.o.Now())
+	if err != nil {
+		s.o.Metrics.CA.Rejected.WithLabelValues(source).Inc()
+		s.o.Log.Error("the certificate authority is invalid; the last one stays in use", "secret",
+			s.o.Namespace+"/"+source, "error", err)
+		return
+	}
+	s.use(authority, source, data)
+}
+
+// use passes an authority on. The caller holds mu.
+func (s *Store) use(a *Authority, source string, data map[string][]byte) {
+	secret := s.o.Namespace + "/" + source
+	if last, _, err := s.holder.Get(); err == nil && !a.verifiedBy(last) {
+		s.o.Log.Warn("clients that have only the roots of the last authority do not verify the new one's "+
+			"certificates; distribute the new root first, by adding it to "+rootsKey, "secret", secret)
+	}
+	s.source, s.used = source, data
+	s.o.Metrics.CA.RootExpiry.Set(float64(a.RootExpires().Unix()))
+	s.o.Metrics.CA.ChainExpiry.Set(float64(a.Expires().Unix()))
+	s.o.Log.Info("a certificate authority is in use", "secret", secret, "name", a.keys.certificate.Subject.String(),
+		"expires", a.Expires().UTC(), "roots", len(a.keys.roots))
+	s.holder.Set(a)
+}
+
+// verifiedBy reports whether clients that have the roots of another authority verify this one.
+func (a *Authority) verifiedBy(other *Authority) bool {
+	for _, r := range slices.Concat(a.keys.intermediates, a.keys.roots[len(a.keys.roots)-1:]) {
+		if contains(other.keys.roots, r) {
+			return true
+		}
+		for _, root := range other.keys.roots {
+			if r.CheckSignatureFrom(root) == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Maintain makes the self-signed root and rotates it until ctx ends. The leader does it. If two
+// replicas do it at a time, one of them gets a conflict, and both read what the other has written.
+func (s *Store) Maintain(ctx context.Context) {
+	for ctx.Err() == nil {
+		again := checkEvery
+		if err := s.reconcile(ctx); err != nil && ctx.Err() == nil {
+			s.o.Log.Error("the root of the certificate authority cannot be kept", "secret",
+				s.o.Namespace+"/"+SelfSigned, "error", err)
+			again = retryDelay
+		}
+		wait(ctx, s.changed, again)
+	}
+}
+
+func (s *Store) reconcile(ctx context.Context) error {
+	secrets := s.o.Client.Secrets(s.o.Namespace)
+	_, err := secrets.Get(ctx, Plugged, metav1.GetOptions{})
+	if err == nil || s.plugged() {
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	present, err := secrets.Get(ctx, SelfSigned, metav1.GetOptions{})
+	absent := apierrors.IsNotFound(err)
+	if err != nil && !absent {
+		return err
+	}
+	if absent {
+		present = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: SelfSigned, Namespace: s.o.Namespace}, Type: SelfSignedType,
+		}
+	}
+	before := present.Data
+	if len(before[certificateKey]) == 0 {
+		before = s.lastSelfSigned()
+	}
+	due, err := rotation{s.o.TrustDomain, s.o.Overlap}.next(before, s.o.Now())
+	if err != nil || maps.EqualFunc(present.Data, due, bytes.Equal) {
+		return err
+	}
+	present.Data = due
+	return s.write(ctx, present, absent)
+}
+
+// write writes the Secret, unless another replica has done so.
+func (s *Store) write(ctx context.Context, secret *corev1.Secret, absent bool) (err error) {
+	secrets := s.o.Client.Secrets(s.o.Namespace)
+	if absent {
+		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	} else {
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
+		signal(s.changed) // it may be filled by now, or not
+		return nil
+	case absent && apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; the Secret was removed: apply the output of lateen manifest again", err)
+	case err == nil:
+		s.o.Log.Info("the root of the certificate authority is written", "secret", s.o.Namespace+"/"+SelfSigned,
+			"next", string(secret.Data[nextFromKey]))
+	}
+	return err
+}
+
+// lastSelfSigned returns the content of the Secret SelfSigned that is in use; nil if there is none.
+// A Secret that was removed is filled with it, since a new root would break the mesh.
+func (s *Store) lastSelfSigned() map[string][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.source != SelfSigned {
+		return nil
+	}
+	return s.used
+}
+
+// plugged reports whether a plugged-in authority is in use.
+func (s *Store) plugged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source == Plugged
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits for a signal, a time or the end of ctx.
+func wait(ctx context.Context, signalled <-chan struct{}, longest time.Duration) {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-signalled:
+	}
+}
