@@ -40,6 +40,9 @@ type XDS struct {
 	// Refused counts streams that were not admitted, by gRPC code ("InvalidArgument",
 	// "PermissionDenied", …). lateen_xds_refused_streams_total.
 	Refused *prometheus.CounterVec
+	// Ended counts streams that the control plane has ended, by reason: "pod_gone",
+	// "token_expired", "rights_changed". lateen_xds_ended_streams_total.
+	Ended *prometheus.CounterVec
 	// Waiting is the number of streams that wait for admission. lateen_xds_waiting_streams.
 	Waiting prometheus.Gauge
 	// Held counts requests that were delayed because their client sends too many.
@@ -69,7 +72,9 @@ func newXDS(f promauto.Factory) XDS {
 		ExpiredNonces:  counter(f, "pilot_xds_expired_nonce", "Requests with an expired nonce."),
 		ReceiveMax:     gauge(f, "pilot_xds_recv_max", "Size in bytes of the largest request."),
 		Refused:        counters(f, "lateen_xds_refused_streams_total", "Streams that were not admitted.", "code"),
-		Waiting:        gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
+		Ended: counters(f, "lateen_xds_ended_streams_total", "Streams that were ended for their clients' identity.",
+			"reason"),
+		Waiting: gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
 		Held: counter(f, "lateen_xds_held_requests_total",
 			"Requests that had to wait because their client asks for too much."),
 		Queued: &atomic.Int64{},

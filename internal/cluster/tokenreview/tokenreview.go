@@ -20,6 +20,8 @@ type Account struct {
 	Namespace, ServiceAccount string
 	// Pod is the Pod that the token is bound to; empty if there is none.
 	Pod string
+	// Expires is when the token expires; zero if it does not say.
+	Expires time.Time
 }
 
 // ErrRefused means that the token proves nothing: it is expired, forged, or for another audience.
@@ -87,7 +89,8 @@ func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
 	a, err := r.ask(ctx, token)
 	switch {
 	case err == nil:
-		r.cache.put(hash, a, expiry(token))
+		a.Expires = expiry(token)
+		r.cache.put(hash, a, a.Expires)
 	case errors.Is(err, ErrRefused):
 		r.cache.refuse(hash)
 	}

@@ -62,6 +62,7 @@ type stream struct {
 	since     time.Time
 	node      *Node
 	identity  Identity
+	ending    *ending // nil if nothing ends it but the client and the server
 }
 
 var (
@@ -296,6 +297,9 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	if err := authorize(node, st.identity); err != nil {
 		return st.refuse(codes.PermissionDenied, err)
 	}
+	if st.server.endings.isGone(podOf(st.identity)) {
+		return st.refuse(codes.Unauthenticated, errPodGone)
+	}
 	conn, err := st.server.options.Registrar.Connect(ctx, node, st.identity)
 	if err != nil {
 		return st.refuse(registrarCode(err), errors.New(status.Convert(err).Message()))
@@ -322,6 +326,7 @@ func (st *stream) begin() error {
 		return err
 	}
 	st.server.add(st)
+	st.server.endings.add(st)
 	err := st.request(st.in.request)
 	st.in.done()
 	st.conn.Start(st.push)
@@ -382,6 +387,7 @@ func (st *stream) disconnect() {
 	st.out.queue.Close()
 	st.server.gate.Answered(&st.inFlight)
 	st.server.remove(st)
+	st.server.endings.remove(st)
 	st.sealPending.Store(false) // Server.seal sets it only for registered streams
 	st.conn.Close()
 	if st.tick != nil {
@@ -406,6 +412,9 @@ func (st *stream) ended(ctx context.Context, err error) error {
 		return errWriteTimeout
 	case errors.Is(cause, errBug):
 		err = errBug
+	case endReason(cause) != "":
+		st.server.instruments.xds.Ended.WithLabelValues(endReason(cause)).Inc()
+		err = cause
 	}
 	st.log().Info("proxy disconnected", "error", err)
 	return err
