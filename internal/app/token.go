@@ -21,8 +21,8 @@ const localTrustDomain = "cluster.local"
 // TokenAuthenticator authenticates streams by bearer tokens that Lookup knows: those of the pods of
 // a local mesh.
 type TokenAuthenticator struct {
-	// Lookup returns the identity of a token.
-	Lookup func(token string) (namespace, serviceAccount string, known bool)
+	// Lookup returns the namespace, service account and Pod of a token.
+	Lookup func(token string) (namespace, serviceAccount, pod string, known bool)
 }
 
 // Authenticate implements serve.Authenticator.
@@ -32,11 +32,12 @@ func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (ser
 		if !ok {
 			continue
 		}
-		if namespace, serviceAccount, known := a.Lookup(token); known {
+		if namespace, serviceAccount, pod, known := a.Lookup(token); known {
 			return serve.Identity{
 				TrustDomain:    localTrustDomain,
 				Namespace:      namespace,
 				ServiceAccount: serviceAccount,
+				Pod:            pod,
 			}, nil
 		}
 	}
@@ -48,7 +49,8 @@ func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (ser
 type ReviewAuthenticator struct {
 	Review func(ctx context.Context, token string) (tokenreview.Account, error)
 	// Trusted is the address of a listener that accepts clients without a token, as on a loopback
-	// address. Such a client has no identity and is believed. Nil trusts nobody.
+	// address. Such a client has no identity and is believed, and gets no Secrets. Nil trusts
+	// nobody.
 	Trusted net.Addr
 }
 
@@ -73,6 +75,7 @@ func (a ReviewAuthenticator) Authenticate(ctx context.Context, md metadata.MD) (
 			Namespace:      account.Namespace,
 			ServiceAccount: account.ServiceAccount,
 			Pod:            account.Pod,
+			Expires:        account.Expires,
 		}, nil
 	}
 	if a.trusts(ctx) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cluster/accessreview"
 	"github.com/lateen-mesh/lateen/internal/cluster/tokenreview"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
@@ -76,6 +77,11 @@ func (f *clusterFlags) source(p *app.Options) error {
 		return err
 	}
 	p.Authenticator = app.ReviewAuthenticator{Review: reviewer.Review}
+	access, err := accessreview.New(config)
+	if err != nil {
+		return err
+	}
+	p.MayReadSecrets = access.MayReadSecrets
 	return nil
 }
 
