@@ -48,6 +48,9 @@ type Options struct {
 	// SecureXDS serves xDS over TLS as well; nil for none. The pipeline closes it.
 	SecureXDS     net.Listener
 	Authenticator serve.Authenticator
+	// MayReadSecrets says which gateways may have Secrets. Nil means all that prove to be the Pod
+	// of a gateway.
+	MayReadSecrets MayReadSecrets
 	// ProxyDrain is how long proxies drain a replaced listener. Clusters that it names are kept as
 	// long.
 	ProxyDrain time.Duration
@@ -129,6 +132,8 @@ func New(o Options) *Pipeline {
 		Progress: p.loop.Progress,
 	})
 	p.registry.hub = p.hub
+	p.registry.secrets = newSecretAccess(o.MayReadSecrets, o.Log)
+	p.registry.secrets.snapshot = p.snapshot.Load
 	p.server = serve.New(serve.Options{
 		Registrar:      p.registry,
 		Authenticator:  o.Authenticator,
@@ -150,6 +155,7 @@ func New(o Options) *Pipeline {
 			ReceiveBytes:      o.Config.MaxRecvMsgSize,
 		},
 	})
+	p.registry.secrets.end = p.server.EndGateways
 	p.monitor = newHTTPServer(debug.NewHandler(debug.Options{
 		Version:  o.Version,
 		Gatherer: p.metrics.Registry,
@@ -214,6 +220,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
 	g.Go(func() error { return p.loop.Run(ctx) })
+	g.Go(func() error { p.registry.secrets.run(ctx); return nil })
 	if p.o.Cluster != nil {
 		g.Go(func() error { return p.o.Cluster.run(ctx, p) })
 	}
@@ -254,6 +261,7 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	p.compiler.Advance(d, func(step compile.Step) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.setReady()
+		p.endStreamsOfRemovedPods(d)
 		p.problemStore.Conflicts(step.Appeared, step.Fixed)
 		p.metrics.Compile.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Fixed)))
 	})
@@ -262,6 +270,18 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	}
 	p.meters.compileTime(time.Since(start))
 	p.meters.compilerStats(p.compiler)
+}
+
+// endStreamsOfRemovedPods tells the server which Pods went and came.
+func (p *Pipeline) endStreamsOfRemovedPods(d *state.Delta) {
+	for _, w := range d.Workloads {
+		switch {
+		case w.New == nil:
+			p.server.PodGone(w.Old.Namespace, w.Old.Name)
+		case w.Old == nil:
+			p.server.PodCame(w.New.Namespace, w.New.Name)
+		}
+	}
 }
 
 // batchApplied returns what is called with the changes of each compiled batch.

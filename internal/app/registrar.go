@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ type registrar struct {
 	dualStack   bool          // config.Config.DualStack
 	firstState  chan struct{} // closed with the first state
 	setReady    func()        // closes it
+	secrets     *secretAccess
 
 	mu      sync.Mutex
 	members map[*fanout.Conn]*compile.Member
@@ -43,6 +45,7 @@ func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 		dualStack:   settings.DualStack,
 		firstState:  open,
 		setReady:    sync.OnceFunc(func() { close(open) }),
+		secrets:     newSecretAccess(nil, slog.New(slog.DiscardHandler)),
 		members:     map[*fanout.Conn]*compile.Member{},
 		conns:       map[*compile.Member]*fanout.Conn{},
 	}
@@ -60,13 +63,17 @@ func (r *registrar) ready() error {
 }
 
 // Connect implements serve.Registrar.
-func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identity) (*fanout.Conn, error) {
+func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Identity) (*fanout.Conn, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
 	facts, err := r.facts(node, id)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	right, err := r.secrets.of(ctx, &facts, id)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *compile.Member, p compile.Placement) {
@@ -75,6 +82,7 @@ func (r *registrar) Connect(_ context.Context, node *serve.Node, id serve.Identi
 		defer r.mu.Unlock()
 		r.members[conn], r.conns[m] = m, conn
 	})
+	r.secrets.connected(conn, right)
 	return conn, nil
 }
 
@@ -104,6 +112,7 @@ func (r *registrar) disconnected(c *fanout.Conn) {
 	delete(r.members, c)
 	delete(r.conns, m)
 	r.mu.Unlock()
+	r.secrets.disconnected(c)
 	if m != nil {
 		r.compiler.Leave(m)
 	}

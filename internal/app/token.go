@@ -21,8 +21,8 @@ const localTrustDomain = "cluster.local"
 // TokenAuthenticator authenticates streams by bearer tokens that Lookup knows: those of the pods of
 // a local mesh.
 type TokenAuthenticator struct {
-	// Lookup returns the identity of a token.
-	Lookup func(token string) (namespace, serviceAccount string, known bool)
+	// Lookup returns the namespace, service account and Pod of a token.
+	Lookup func(token string) (namespace, serviceAccount, pod string, known bool)
 }
 
 // Screen implements serve.Authenticator.
@@ -34,11 +34,12 @@ func (a TokenAuthenticator) Screen(ctx context.Context, md metadata.MD) error {
 // Authenticate implements serve.Authenticator.
 func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (serve.Identity, error) {
 	if token, ok := bearer(md); ok {
-		if namespace, serviceAccount, known := a.Lookup(token); known {
+		if namespace, serviceAccount, pod, known := a.Lookup(token); known {
 			return serve.Identity{
 				TrustDomain:    localTrustDomain,
 				Namespace:      namespace,
 				ServiceAccount: serviceAccount,
+				Pod:            pod,
 			}, nil
 		}
 	}
@@ -60,7 +61,7 @@ type ReviewAuthenticator struct {
 type PlaintextListener struct {
 	Address net.Addr
 	// TrustsAll accepts clients without a token, as on a loopback address. Such a client has no
-	// identity and is believed.
+	// identity and is believed, and gets no Secrets.
 	TrustsAll bool
 	// RefusesTokens is set where others could read a token on its way.
 	RefusesTokens bool
@@ -111,6 +112,7 @@ func (a ReviewAuthenticator) Authenticate(ctx context.Context, md metadata.MD) (
 		Namespace:      account.Namespace,
 		ServiceAccount: account.ServiceAccount,
 		Pod:            account.Pod,
+		Expires:        account.Expires,
 	}, nil
 }
 

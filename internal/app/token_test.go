@@ -80,10 +80,12 @@ func TestScreenRefusesWithoutAskingTheAPIServer(t *testing.T) {
 }
 
 func TestTokensOfALocalMeshAreScreened(t *testing.T) {
-	a := TokenAuthenticator{Lookup: func(token string) (string, string, bool) { return "n", "s", token == "good" }}
+	a := TokenAuthenticator{Lookup: func(token string) (namespace, account, pod string, known bool) {
+		return "n", "s", "p", token == "good"
+	}}
 	require.NoError(t, a.Screen(t.Context(), metadata.Pairs("authorization", "Bearer good")))
 	require.Error(t, a.Screen(t.Context(), metadata.Pairs("authorization", "Bearer bad")))
 	id, err := a.Authenticate(t.Context(), metadata.Pairs("authorization", "Bearer good"))
 	require.NoError(t, err)
-	require.Equal(t, serve.Identity{TrustDomain: localTrustDomain, Namespace: "n", ServiceAccount: "s"}, id)
+	require.Equal(t, serve.Identity{TrustDomain: localTrustDomain, Namespace: "n", ServiceAccount: "s", Pod: "p"}, id)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cluster/accessreview"
 	"github.com/lateen-mesh/lateen/internal/cluster/tokenreview"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
@@ -75,6 +76,11 @@ func (f *clusterFlags) source(p *app.Options) error {
 		return err
 	}
 	p.Authenticator = app.ReviewAuthenticator{Review: reviewer.Review, Check: reviewer.Screen}
+	access, err := accessreview.New(config)
+	if err != nil {
+		return err
+	}
+	p.MayReadSecrets = access.MayReadSecrets
 	return nil
 }
 

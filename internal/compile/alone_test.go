@@ -18,7 +18,7 @@ import (
 // compiling from nothing gives it. Random lives hardly ever bring these.
 func TestOnePartAloneChanges(t *testing.T) {
 	sidecar := scope.Proxy{Namespace: "default", Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080}}
-	gateway := scope.Proxy{Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels}
+	gateway := gatewayProxy()
 	for name, c := range map[string]struct {
 		proxy scope.Proxy
 		lives [][]model.Object
@@ -335,7 +335,23 @@ func calledWith(authorities *model.Authorities) []model.Object {
 	v.HTTP = []*model.HTTPRoute{{Destinations: []model.Destination{{Host: s.Host}}}}
 	r := &model.DestinationRule{Meta: aloneMeta(kinds.DestinationRule, "r"), ExportTo: everywhere, Host: s.Host}
 	r.Policy = &model.TrafficPolicy{TLS: &model.ClientTLS{Mode: model.Simple, Credential: "c"}}
-	return []model.Object{s, g, v, r, &model.Credential{Meta: aloneMeta(kinds.Secret, "c"), Authorities: authorities}}
+	return []model.Object{
+		s, g, v, r, gatewayPod(), &model.Credential{Meta: aloneMeta(kinds.Secret, "c"), Authorities: authorities},
+	}
+}
+
+// gatewayProxy is a gateway that has proved to be gatewayPod.
+func gatewayProxy() scope.Proxy {
+	return scope.Proxy{
+		Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels,
+		Settings: scope.Settings{Credentials: true},
+	}
+}
+
+func gatewayPod() *model.Workload {
+	return &model.Workload{
+		Meta: aloneMeta(kinds.Pod, "gw"), Labels: gatewayLabels, ServiceAccount: "gateways", Gateway: true,
+	}
 }
 
 // placed is a proxy with a compiler of its own.
@@ -347,7 +363,8 @@ type placed struct {
 func placeIn(t *testing.T, snap *state.Snapshot, p scope.Proxy) *placed {
 	found := &placed{comp: NewCompiler(refuseNothing(t))}
 	found.comp.snapshot = snap
-	found.comp.Join(Facts{Proxy: p}, func(_ *Member, at Placement) { found.state = at.State })
+	facts := Facts{Proxy: p, Account: gatewayPod().ServiceAccount}
+	found.comp.Join(facts, func(_ *Member, at Placement) { found.state = at.State })
 	return found
 }
 

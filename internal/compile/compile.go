@@ -40,7 +40,8 @@ type Member struct {
 }
 
 // Facts is what a proxy said of itself when it connected. Where a Pod record exists, labels and
-// addresses are taken from it.
+// addresses are taken from it. Settings.Credentials is set if the proxy proved to be the Pod of its
+// name, and its account may have Secrets; what the Pod record says of it is added here.
 type Facts struct {
 	Proxy   scope.Proxy
 	Address string
@@ -221,13 +222,15 @@ func resolve(snap *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
 	proxy, own := f.Proxy, resource.Overlay{Pod: f.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
 	pod := snap.Workload(proxy.Namespace, proxy.Name)
 	if pod == nil {
+		proxy.Settings.Credentials = false
 		return proxy, own
 	}
 	proxy.Labels, proxy.Place = pod.Labels, scope.PlaceOf(snap, pod)
 	if len(pod.Addresses) > 0 {
 		own.Pod = pod.Addresses[0]
 	}
-	own.Trusted = f.Account != "" && f.Account == pod.ServiceAccount
+	proxy.Settings.Credentials = f.Proxy.Settings.Credentials && NoCredentials(f, pod) == ""
+	own.Trusted = proxy.Settings.Credentials
 	if pod.Own != nil {
 		own.App, own.Outbound = cmp.Or(pod.Own.App, own.App), cmp.Or(pod.Own.Outbound, own.Outbound)
 	}

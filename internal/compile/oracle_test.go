@@ -358,9 +358,9 @@ func oracleProxies() []Facts {
 			Namespace: "default",
 			Name:      "a",
 			Labels:    labels,
-			Settings:  scope.Settings{HTTPProxyPort: 15080},
+			Settings:  scope.Settings{HTTPProxyPort: 15080, Credentials: true},
 		}},
-		{Address: "127.5.0.2", Proxy: scope.Proxy{
+		{Address: "127.5.0.2", Account: "x", Proxy: scope.Proxy{
 			Namespace: "shop",
 			Name:      "b",
 			Settings:  scope.Settings{HTTPProxyPort: 9080},
@@ -372,23 +372,24 @@ func oracleProxies() []Facts {
 			Labels:    model.LabelsOf(map[string]string{"app": "b", "version": "v2"}),
 			Settings:  scope.Settings{HTTPProxyPort: 15080},
 		}},
-		{Address: "127.5.0.4", Proxy: scope.Proxy{
+		{Address: "127.5.0.4", Account: "x", Proxy: scope.Proxy{
 			Type:      scope.Router,
 			Namespace: "istio-system",
-			Name:      "gw",
+			Name:      "a",
 			Labels:    labels,
+			Settings:  scope.Settings{Credentials: true},
 		}},
 		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{
 			HTTPProxyPort: 15080,
 			Agent:         true,
 			Stack:         model.BothStacks,
 		}}},
-		{Address: "127.5.0.6", Proxy: scope.Proxy{
+		{Address: "127.5.0.6", Account: "x", Proxy: scope.Proxy{
 			Type:      scope.Router,
 			Namespace: "shop",
 			Name:      "c",
 			Labels:    labels,
-			Settings:  scope.Settings{HTTP10: true, Agent: true},
+			Settings:  scope.Settings{HTTP10: true, Agent: true, Credentials: true},
 		}},
 		{Address: "127.5.0.7", Proxy: scope.Proxy{Namespace: "default", Name: "c"}},
 		{Address: "127.5.0.8", Proxy: scope.Proxy{
@@ -397,11 +398,11 @@ func oracleProxies() []Facts {
 			Name:      "none",
 			Settings:  scope.Settings{HTTPProxyPort: 15080, AllClusters: true},
 		}},
-		{Address: "127.5.0.10", Proxy: scope.Proxy{
+		{Address: "127.5.0.10", Account: "x", Proxy: scope.Proxy{
 			Namespace: "default",
 			Name:      "a",
 			Labels:    labels,
-			Settings:  scope.Settings{Intercepted: true, Agent: true},
+			Settings:  scope.Settings{Intercepted: true, Agent: true, Credentials: true},
 		}},
 		{Address: "127.5.0.11", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted:   true,

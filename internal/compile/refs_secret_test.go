@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
-	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -15,7 +14,7 @@ import (
 // A cluster refers to secrets that come over the stream, as it waits for them; no cluster of any
 // golden case does.
 func TestAClusterRefersToItsSecrets(t *testing.T) {
-	gateway := scope.Proxy{Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels}
+	gateway := gatewayProxy()
 	w := state.NewWriter()
 	w.Apply(updatesOf(calledWith(&model.Authorities{Certificates: model.NewSensitive("ca")})))
 	clusters := placeIn(t, w.Snapshot(), gateway).state.Set(resource.Cluster)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -120,7 +121,13 @@ func missingAgent(path string) source.Problem {
 
 func missingCredential(s *scope.Scope, rule *model.DestinationRule, path, credential string) source.Problem {
 	p := source.Problem{Severity: source.Error, Path: path, Value: credential}
-	if !s.MayUseCredentialsOf(rule) {
+	switch {
+	case !s.Settings().Credentials:
+		p.Severity = source.Warning
+		p.Message = "some connected proxies may not have Secrets; the destination is closed to them"
+		p.Want = "a token of the proxy's own Pod; for a gateway, " + model.WantGatewayPod
+		return p
+	case !s.MayUseCredentialsOf(rule):
 		p.Severity = source.Warning
 		p.Message = "this credentialName is for gateways alone, as the rule has no workloadSelector; the " +
 			"destination is closed to sidecars"
@@ -134,6 +141,21 @@ func missingCredential(s *scope.Scope, rule *model.DestinationRule, path, creden
 	)
 	p.Want = model.WantCredential
 	return p
+}
+
+// NoCredentials says why a Pod keeps a proxy from having Secrets: it is unknown, runs as another
+// service account, or is no gateway. It is empty if it does not.
+func NoCredentials(f Facts, pod *model.Workload) string {
+	switch {
+	case pod == nil:
+		return "its Pod is not known (yet)"
+	case f.Account == "" || f.Account != pod.ServiceAccount:
+		return "its token is not that of its Pod's service account " + pod.ServiceAccount
+	case f.Proxy.Type == scope.Router && !pod.Gateway:
+		return "its Pod is no gateway: it has neither the annotation " + kinds.TemplatesAnnotation +
+			": gateway nor a container istio-proxy with the arguments [proxy, router]"
+	}
+	return ""
 }
 
 // addCredential adds a Secret that changed. Clusters may open or close because of it.

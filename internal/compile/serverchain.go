@@ -192,6 +192,10 @@ func (b *serverChainBuilder) canOpen(sv server) bool {
 		}))
 		return false
 	}
+	if p, denied := b.scope.CredentialsProblem(sv.gateway, sv.index); denied {
+		b.report(problemOf(&sv.gateway.Meta, p))
+		return false
+	}
 	if sv.gateway.Selector.IsEmpty() { // the snapshot reports it for the others
 		if p, lacks := b.scope.SecretProblem(sv.gateway, sv.index); lacks {
 			b.report(problemOf(&sv.gateway.Meta, p))

@@ -52,10 +52,10 @@ func (t *Tokens) Lookup(token string) (Identity, bool) {
 	return id, ok
 }
 
-// Account returns the namespace and the service account that a bearer token stands for.
-func (t *Tokens) Account(token string) (namespace, serviceAccount string, known bool) {
+// Account returns the namespace, the service account and the pod that a bearer token stands for.
+func (t *Tokens) Account(token string) (namespace, serviceAccount, pod string, known bool) {
 	id, known := t.Lookup(token)
-	return id.Namespace, id.ServiceAccount, known
+	return id.Namespace, id.ServiceAccount, id.Pod, known
 }
 
 // issue returns a new random token for an identity.

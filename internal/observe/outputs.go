@@ -44,6 +44,9 @@ type XDS struct {
 	// "connections", "streams", "rate" (at which streams begin), "metadata", "names" or "classes".
 	// lateen_xds_limited_total.
 	Limited *prometheus.CounterVec
+	// Ended counts streams that the control plane has ended, by reason: "pod_gone",
+	// "token_expired", "rights_changed". lateen_xds_ended_streams_total.
+	Ended *prometheus.CounterVec
 	// Waiting is the number of streams that wait for admission. lateen_xds_waiting_streams.
 	Waiting prometheus.Gauge
 	// Held counts requests that were delayed because their client sends too many.
@@ -75,6 +78,8 @@ func newXDS(f promauto.Factory) XDS {
 		Refused:        counters(f, "lateen_xds_refused_streams_total", "Streams that were not admitted.", "code"),
 		Limited: counters(f, "lateen_xds_limited_total",
 			"Connections, streams and requests refused because of a limit of their client.", "limit"),
+		Ended: counters(f, "lateen_xds_ended_streams_total", "Streams that were ended for their clients' identity.",
+			"reason"),
 		Waiting: gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
 		Held: counter(f, "lateen_xds_held_requests_total",
 			"Requests that had to wait because their client asks for too much."),

@@ -53,6 +53,7 @@ var rules = []rule{
 	{"observe/debug", "source xds/resource xds/session xds/serve"},
 	{"trust/ca", "observe"},
 	{"cluster/tokenreview", ""},
+	{"cluster/accessreview", ""},
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
 	{"cluster/install", "api/kinds source/kube trust/ca"},
@@ -77,8 +78,8 @@ var rules = []rule{
 	{"perf", "cli/terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
 		"perf/sidecar perf/apart"},
 	{"cli", "observe observe/memory config cli/terminal source source/dir source/kube api/model " +
-		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview cluster/certs " +
-		"cluster/leader cluster/install cluster/status cluster/webhook " +
+		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
+		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/status cluster/webhook " +
 		"cluster/webhook/registration trust/ca app local/sample local local/link perf/measure " +
 		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf"},
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
@@ -24,6 +25,9 @@ const (
 // secret reads what a Secret holds for TLS, and ignores other Secrets. Problems name a part of it
 // and never repeat its content.
 func (r *reader) secret(in *corev1.Secret) []Object {
+	if r.meta.Namespace == r.converter.defaults.RootNamespace && kinds.IsReservedSecret(r.meta.Name) {
+		return r.ignore()
+	}
 	data := func(key string) string {
 		if text, ok := in.StringData[key]; ok { // of a directory; an API server has put it into data
 			return text

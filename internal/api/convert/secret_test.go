@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -124,4 +125,62 @@ func FuzzSecret(f *testing.F) {
 			require.Empty(t, p.Value)
 		}
 	})
+}
+
+// No proxy gets what the control plane keeps for itself, and others may use the names elsewhere.
+func TestSecretsOfTheControlPlaneAreIgnored(t *testing.T) {
+	authority := certs.NewAuthority(t, "authority")
+	one := authority.Issue(t, "one.test")
+	for at, ignored := range map[string]bool{
+		"istio-system/istio-ca-secret": true, "istio-system/cacerts": true,
+		"istio-system/lateen-serving-cert": true, "istio-system/lateen-serving-cert-canary": true,
+		"istio-system/lateen-serving-certificate": false, "istio-system/one": false, "shop/cacerts": false,
+	} {
+		namespace, name, _ := strings.Cut(at, "/")
+		in := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Type: corev1.SecretTypeTLS,
+			Data: map[string][]byte{"tls.crt": []byte(one.Certificate), "tls.key": []byte(one.Key)},
+		}
+		key := source.Key{Kind: kinds.Secret, Namespace: namespace, Name: name}
+		got := New(Options{}).Convert(source.Change{Key: key, Object: in, ObservedAt: time.Now()}, model.DefaultMesh())
+		require.Equal(t, ignored, got.Ignored, at)
+		require.Equal(t, ignored, len(got.Objects) == 0, at)
+	}
+}
+
+// A Pod says whether its proxy is a gateway.
+func TestPodsSayWhetherTheyAreGateways(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	proxy := func(args ...string) corev1.Container { return corev1.Container{Name: "istio-proxy", Args: args} }
+	for name, c := range map[string]struct {
+		templates string
+		spec      corev1.PodSpec
+		want      bool
+	}{
+		"nothing":   {},
+		"a sidecar": {spec: corev1.PodSpec{Containers: []corev1.Container{proxy("proxy", "sidecar")}}},
+		"a router": {spec: corev1.PodSpec{
+			Containers: []corev1.Container{{}, proxy("proxy", "router", "x")},
+		}, want: true},
+		"arguments of others": {spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "app", Args: []string{"proxy", "router"}}},
+		}},
+		"no role":               {spec: corev1.PodSpec{Containers: []corev1.Container{proxy("proxy")}}},
+		"the template":          {templates: "gateway", want: true},
+		"the template, further": {templates: "custom, gateway", want: true},
+		"another template":      {templates: "gateways,sidecar"},
+		"a native sidecar": {spec: corev1.PodSpec{InitContainers: []corev1.Container{
+			{Name: "istio-proxy", Args: []string{"proxy", "router"}, RestartPolicy: &always},
+		}}, want: true},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: c.spec}
+		if c.templates != "" {
+			pod.Annotations = map[string]string{"inject.istio.io/templates": c.templates}
+		}
+		key := source.Key{Kind: kinds.Pod, Namespace: "default", Name: "p"}
+		got := New(Options{}).Convert(source.Change{Key: key, Object: pod}, model.DefaultMesh())
+		w, is := got.Objects[0].(*model.Workload)
+		require.True(t, is)
+		require.Equal(t, c.want, w.Gateway, name)
+	}
 }

@@ -37,11 +37,27 @@ func (r *reader) pod(in *corev1.Pod) []Object {
 		Addresses:      r.podIPs(&in.Status),
 		Ports:          r.containerPorts(&in.Spec),
 		Own:            r.ownAddresses(in.Annotations),
+		Gateway:        isGateway(in),
 	}
 	if w.ServiceAccount == "" {
 		w.ServiceAccount = "default"
 	}
 	return []Object{w}
+}
+
+// isGateway reports whether the proxy of a pod is a gateway: the injection template says so, or the
+// arguments of its container do, as those of Istio's own gateways ("proxy router").
+func isGateway(pod *corev1.Pod) bool {
+	for template := range strings.SplitSeq(pod.Annotations[kinds.TemplatesAnnotation], ",") {
+		if strings.TrimSpace(template) == "gateway" {
+			return true
+		}
+	}
+	runsRouter := func(c corev1.Container) bool {
+		return c.Name == kinds.ProxyContainer && len(c.Args) > 1 && c.Args[0] == "proxy" && c.Args[1] == "router"
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, runsRouter) ||
+		slices.ContainsFunc(pod.Spec.InitContainers, runsRouter)
 }
 
 func (r *reader) ownAddresses(annotations map[string]string) *model.OwnAddresses {

@@ -9,16 +9,21 @@ const (
 	ClassAnnotation        = "kubernetes.io/ingress.class"
 	// HealthAnnotation marks WorkloadEntries whose health somebody reports in their status.
 	HealthAnnotation = "proxy.istio.io/health-checks-enabled"
+	// TemplatesAnnotation lists the injection templates of a pod. That of a gateway is "gateway".
+	TemplatesAnnotation = "inject.istio.io/templates"
 	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh its own
 	// loopback addresses.
 	AppAddressAnnotation      = "lateen.io/app-address"
 	OutboundAddressAnnotation = "lateen.io/outbound-address"
 )
 
+// ProxyContainer is the name of the container with a pod's proxy.
+const ProxyContainer = "istio-proxy"
+
 // UsedAnnotations returns the annotations that conversions read. A source may leave out all others.
 func UsedAnnotations() []string {
 	return []string{
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
-		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation,
+		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation, TemplatesAnnotation,
 	}
 }

@@ -111,6 +111,11 @@ func AuthoritiesName(credential string) string { return secretScheme + credentia
 // WantCredential describes a valid Secret for a credential, for messages.
 const WantCredential = "a Secret of type kubernetes.io/tls, or one with the keys cert, key and cacert"
 
+// WantGatewayPod describes a gateway that may have Secrets, for messages.
+const WantGatewayPod = "a Pod with the annotation inject.istio.io/templates: gateway or the arguments [proxy, " +
+	"router] of its container istio-proxy, a service account that may list secrets in its namespace, and a " +
+	"token of that Pod"
+
 // AuthoritiesOf returns the name of the Secret with the authorities of a credential, used if its
 // own Secret has none.
 func AuthoritiesOf(credential string) string { return credential + caSuffix }

@@ -34,6 +34,8 @@ type Workload struct {
 	Locality       Locality // its own; without one it is that of the node
 	Ports          PortNames
 	Own            *OwnAddresses // nil in a cluster
+	// Gateway is set if the Pod's proxy is a gateway, as the Pod says and not as the proxy claims.
+	Gateway bool
 }
 
 // OwnAddresses are a pod's own loopback addresses in a local mesh (annotations

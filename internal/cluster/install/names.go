@@ -1,6 +1,10 @@
 package install
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+)
 
 // Names are the names of the objects of one control plane, in its root namespace and in the
 // cluster.
@@ -33,7 +37,7 @@ func NamesOf(namespace, revision string) Names {
 		Service:     "istiod" + suffix,
 		Deployment:  "istiod" + suffix,
 		MeshConfig:  "istio" + suffix,
-		Secret:      "lateen-serving-cert" + suffix,
+		Secret:      kinds.ServingSecret + suffix,
 		Lease:       "lateen-leader" + suffix,
 		Webhook:     fmt.Sprintf("lateen-validator%s-%s", suffix, namespace),
 		ClusterRole: fmt.Sprintf("lateen%s-%s", suffix, namespace),

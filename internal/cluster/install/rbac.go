@@ -77,7 +77,9 @@ func byGroup(all []rbacv1.PolicyRule, r rbacv1.PolicyRule) []rbacv1.PolicyRule {
 
 // clusterRules returns what Lateen may do in all namespaces.
 func clusterRules(n Names) []rbacv1.PolicyRule {
-	all := append(reads(n, ""), rules("authentication.k8s.io", []string{"create"}, "tokenreviews"))
+	all := append(reads(n, ""),
+		rules("authentication.k8s.io", []string{"create"}, "tokenreviews"),
+		rules("authorization.k8s.io", []string{"create"}, "subjectaccessreviews"))
 	all = append(all, writes()...)
 	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...),
 		"validatingwebhookconfigurations")

@@ -19,6 +19,8 @@ type Account struct {
 	Namespace, ServiceAccount string
 	// Pod is the Pod that the token is bound to; empty if there is none.
 	Pod string
+	// Expires is when the token expires; zero if it does not say.
+	Expires time.Time
 }
 
 // ErrRefused means that the token proves nothing: it is expired, forged, or for another audience.
@@ -86,7 +88,8 @@ func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
 	switch {
 	case err == nil:
 		said, _ := claimsOf(token)
-		r.cache.accept(hash, a, said.expires())
+		a.Expires = said.expires()
+		r.cache.accept(hash, a, a.Expires)
 	case errors.Is(err, ErrRefused):
 		r.cache.refuse(hash)
 	}

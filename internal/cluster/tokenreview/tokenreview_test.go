@@ -50,18 +50,22 @@ func TestTokensOfPodsAreTakenForTheirAudienceAlone(t *testing.T) {
 	r, err := New(api.Config(), []string{"other", "istio-ca"})
 	require.NoError(t, err)
 
+	expiry := func(token string) time.Time {
+		said, ok := claimsOf(token)
+		require.True(t, ok)
+		require.False(t, said.expires().IsZero())
+		return said.expires()
+	}
 	token := issue("istio-ca", pod)
-	said, ok := claimsOf(token)
-	require.True(t, ok)
-	require.False(t, said.expires().IsZero())
 	for range 2 { // the second is remembered
 		a, err := r.Review(t.Context(), token)
 		require.NoError(t, err)
-		require.Equal(t, Account{Namespace: ns, ServiceAccount: "default", Pod: "web"}, a)
+		require.Equal(t, Account{Namespace: ns, ServiceAccount: "default", Pod: "web", Expires: expiry(token)}, a)
 	}
-	a, err := r.Review(t.Context(), issue("istio-ca", nil))
+	unbound := issue("istio-ca", nil)
+	a, err := r.Review(t.Context(), unbound)
 	require.NoError(t, err)
-	require.Equal(t, Account{Namespace: ns, ServiceAccount: "default"}, a)
+	require.Equal(t, Account{Namespace: ns, ServiceAccount: "default", Expires: expiry(unbound)}, a)
 
 	var together errgroup.Group // as proxies come after a restart
 	for range 4 {

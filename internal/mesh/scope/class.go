@@ -28,6 +28,9 @@ type Settings struct {
 	Agent bool
 	// Stack is which families of addresses the proxy has.
 	Stack model.Stack
+	// Credentials tells that the proxy may have Secrets. It proved to be the Pod of its name, and,
+	// as a gateway, that the Pod is one and that its service account may read Secrets.
+	Credentials bool
 	// AllClusters gives a gateway what it takes to call all services that it may see, not only
 	// those that its routes lead to. It is a setting of the control plane.
 	AllClusters bool

@@ -1,6 +1,8 @@
 package scope
 
 import (
+	"fmt"
+
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -9,12 +11,18 @@ import (
 // Good. It always comes from the proxies' own namespace.
 func (s *Scope) Certificate(credential string) (*model.KeyPair, model.Holding) {
 	s.evaluated()
+	if !s.class.Settings.Credentials {
+		return nil, model.Missing
+	}
 	return s.snapshot.Certificate(s.Namespace(), credential)
 }
 
 // Authorities returns the CA certificates of a credential, nil unless they are Good.
 func (s *Scope) Authorities(credential string) (*model.Authorities, model.Holding) {
 	s.evaluated()
+	if !s.class.Settings.Credentials {
+		return nil, model.Missing
+	}
 	return s.snapshot.Authorities(s.Namespace(), credential)
 }
 
@@ -24,9 +32,27 @@ func (s *Scope) SecretProblem(g *model.Gateway, server int) (source.Problem, boo
 	return s.snapshot.SecretProblem(g, server, s.Namespace())
 }
 
+// CredentialsProblem says why a server of a Gateway that names Secrets is closed to proxies which
+// may not have any. It does not name the proxies, since what they are was not proven.
+func (s *Scope) CredentialsProblem(g *model.Gateway, server int) (source.Problem, bool) {
+	t := g.Servers[server].TLS
+	if s.class.Settings.Credentials || t == nil || len(t.Credentials) == 0 && t.CACredential == "" {
+		return source.Problem{}, false
+	}
+	return source.Problem{
+		Severity: source.Warning, Path: fmt.Sprintf("spec.servers[%d].tls", server),
+		Message: "some connected proxies that this Gateway selects, in namespace " + s.Namespace() +
+			", may not have its Secrets; the server stays closed on them",
+		Want: model.WantGatewayPod,
+	}, true
+}
+
 // Uses reports whether the class's own configuration may name a credential. Only then its proxies
 // get it.
 func (s *Scope) Uses(credential string) bool {
+	if !s.class.Settings.Credentials {
+		return false
+	}
 	for g := range s.snapshot.GatewaysWith(credential) {
 		if s.Applies(g) {
 			return true
@@ -45,6 +71,9 @@ func (s *Scope) Uses(credential string) bool {
 // every workload of a namespace could have the credential of one of them.
 func (s *Scope) MayUseCredentialsOf(r *model.DestinationRule) bool {
 	s.evaluated()
+	if !s.class.Settings.Credentials {
+		return false
+	}
 	if r.Selector.IsEmpty() {
 		return s.class.Type == Router && s.IsExported(r.ExportTo, r.Namespace)
 	}

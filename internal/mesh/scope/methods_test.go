@@ -167,6 +167,9 @@ var methods = map[string]method{
 	"SecretProblem": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.server(), func(*model.GatewayServer) any { return both(s.SecretProblem(a.gateway, 0)) })
 	}},
+	"CredentialsProblem": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.server(), func(*model.GatewayServer) any { return both(s.CredentialsProblem(a.gateway, 0)) })
+	}},
 	"ForwardedBy": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.server(), func(g *model.GatewayServer) any {
 			var found []*model.Service
@@ -392,7 +395,9 @@ func proxies() []scope.Proxy {
 	var list []scope.Proxy
 	for _, namespace := range []string{"default", "shop", "istio-system"} {
 		for _, labels := range []map[string]string{nil, {"app": "a", "version": "v1"}, {"app": "b", "version": "v2"}} {
-			for _, settings := range []scope.Settings{{HTTPProxyPort: 15080}, {Intercepted: true, Agent: true}} {
+			for _, settings := range []scope.Settings{
+				{HTTPProxyPort: 15080, Credentials: true}, {Intercepted: true, Agent: true, Credentials: true}, {},
+			} {
 				p := scope.Proxy{Namespace: namespace, Name: "a", Labels: model.LabelsOf(labels), Settings: settings}
 				list = append(list, p)
 				p.Type = scope.Router

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -39,14 +40,17 @@ func (s *Snapshot) SecretProblem(g *model.Gateway, server int, namespace string)
 	if t == nil {
 		return source.Problem{}, false
 	}
+	lacks := secretProblem{gateway: g, server: server, namespace: namespace, root: s.Mesh.RootNamespace}
 	for _, name := range t.Credentials {
 		if _, holds := s.Certificate(namespace, name); holds != model.Good {
-			return secretProblem{g, server, name, namespace, "a certificate and its key"}.problem(holds), true
+			lacks.name, lacks.content = name, "a certificate and its key"
+			return lacks.problem(holds), true
 		}
 	}
 	if t.CACredential != "" {
 		if _, holds := s.Authorities(namespace, t.CACredential); holds != model.Good {
-			return secretProblem{g, server, t.CACredential, namespace, "authorities"}.problem(holds), true
+			lacks.name, lacks.content = t.CACredential, "authorities"
+			return lacks.problem(holds), true
 		}
 	}
 	return source.Problem{}, false
@@ -57,6 +61,7 @@ type secretProblem struct {
 	gateway                  *model.Gateway
 	server                   int
 	name, namespace, content string
+	root                     string // the root namespace
 }
 
 func (k secretProblem) problem(holds model.Holding) source.Problem {
@@ -70,6 +75,11 @@ func (k secretProblem) problem(holds model.Holding) source.Problem {
 	}
 	if k.gateway.Owner != "" {
 		p.Path = "spec.tls" // of an Ingress
+	}
+	if k.namespace == k.root && kinds.IsReservedSecret(k.name) {
+		p.Message = "this Secret is the control plane's own, which no proxy gets; the server stays closed"
+		p.Want = "a Secret of the gateway's own"
+		return p
 	}
 	if holds == model.Bad {
 		p.Message = fmt.Sprintf(

@@ -110,7 +110,8 @@ func trimSlice(o *discoveryv1.EndpointSlice) {
 }
 
 // trimPod keeps a Pod's labels and addresses, its node and service account, the names of its ports,
-// and whether it is being deleted. Pods do not conflict with others, so age and UID are dropped.
+// whether its proxy is a gateway, and whether it is being deleted. Pods do not conflict with
+// others, so age and UID are dropped.
 func trimPod(o *corev1.Pod) {
 	meta := nameMeta(&o.ObjectMeta)
 	meta.DeletionTimestamp = o.DeletionTimestamp
@@ -120,18 +121,27 @@ func trimPod(o *corev1.Pod) {
 	}
 	spec := corev1.PodSpec{ServiceAccountName: intern(o.Spec.ServiceAccountName), NodeName: intern(o.Spec.NodeName)}
 	for _, c := range o.Spec.Containers {
-		spec.Containers = append(spec.Containers, corev1.Container{Ports: ports(c.Ports)})
+		spec.Containers = append(spec.Containers, trimContainer(&c))
 	}
 	for _, c := range o.Spec.InitContainers {
-		spec.InitContainers = append(
-			spec.InitContainers, corev1.Container{Ports: ports(c.Ports), RestartPolicy: c.RestartPolicy},
-		)
+		trimmed := trimContainer(&c)
+		trimmed.RestartPolicy = c.RestartPolicy
+		spec.InitContainers = append(spec.InitContainers, trimmed)
 	}
 	status := corev1.PodStatus{Phase: o.Status.Phase, PodIP: o.Status.PodIP, PodIPs: o.Status.PodIPs}
 	if status.Phase != corev1.PodSucceeded && status.Phase != corev1.PodFailed {
 		status.Phase = "" // all others mean the same
 	}
 	*o = corev1.Pod{ObjectMeta: meta, Spec: spec, Status: status}
+}
+
+// trimContainer keeps a container's ports, and of the proxy's the arguments that say what it is.
+func trimContainer(c *corev1.Container) corev1.Container {
+	trimmed := corev1.Container{Ports: ports(c.Ports)}
+	if c.Name == kinds.ProxyContainer && len(c.Args) > 1 {
+		trimmed.Name, trimmed.Args = kinds.ProxyContainer, []string{intern(c.Args[0]), intern(c.Args[1])}
+	}
+	return trimmed
 }
 
 func ports(list []corev1.ContainerPort) []corev1.ContainerPort {

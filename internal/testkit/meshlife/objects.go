@@ -333,7 +333,7 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 		Node:      one(t, "node", "", "n1", "n1", "n2"),
 		Ports: model.PortNamesOf(one(t, "container ports", nil, map[string]uint16{"web": 8080},
 			map[string]uint16{"web": 8081, "admin": 8080})),
-		ServiceAccount: one(t, "account", accounts[1:]...),
+		ServiceAccount: one(t, "account", accounts[1:]...), Gateway: one(t, "gateway", true, true, false),
 	}
 	own := model.OwnAddresses{
 		App:      one(t, "own app", "", "127.2.0.1"),

@@ -20,9 +20,9 @@ type Overlay struct {
 	Pod      string // where others reach the workload
 	App      string // where the workload's own process listens; 127.0.0.1 unless told otherwise
 	Outbound string // where the proxy listens for the workload's own calls; 127.0.0.1 unless told otherwise
-	// Trusted is set if the proxy proved that it runs as the service account of its Pod. No
-	// resource depends on it. Only a trusted proxy gets secrets: otherwise anybody who may connect
-	// could get them by naming another's Pod.
+	// Trusted is set if the proxy may have secrets: it proved to be its Pod, among other things.
+	// The sets of other classes have none; the session looks at it in addition. No resource depends
+	// on it.
 	Trusted bool
 }
 

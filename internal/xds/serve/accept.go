@@ -90,6 +90,7 @@ func (st *stream) authenticate(ctx context.Context, md metadata.MD) error {
 	if err != nil {
 		return st.unauthenticated(err)
 	}
+	st.expires = id.Expires
 	return st.chargeStream(st.owner.identified(id))
 }
 
@@ -177,6 +178,9 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	}
 	if err := authorize(node, st.owner.identity); err != nil {
 		return st.refuse(codes.PermissionDenied, err)
+	}
+	if st.server.endings.isGone(podOf(st.owner.identity)) {
+		return st.refuse(codes.Unauthenticated, errPodGone)
 	}
 	if err := st.chargeClass(node); err != nil {
 		return err

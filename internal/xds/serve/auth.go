@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/metadata"
 )
@@ -16,6 +17,8 @@ type Identity struct {
 	ServiceAccount string
 	// Pod is the client's Pod; empty if that was not proven.
 	Pod string
+	// Expires is when the proof expires; zero if it does not say.
+	Expires time.Time
 }
 
 // String returns the SPIFFE id, or "anonymous".

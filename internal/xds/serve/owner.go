@@ -3,6 +3,7 @@ package serve
 import (
 	"net"
 	"net/netip"
+	"time"
 )
 
 // owner is on whose account a client's limits and memory go. Nothing in it is what the client
@@ -17,6 +18,7 @@ func ownerOf(id Identity, peer net.Addr) owner { return owner{peer: hostOf(peer)
 
 // identified returns the owner once its identity is known.
 func (o owner) identified(id Identity) owner {
+	id.Expires = time.Time{} // a new token makes no new owner
 	o.identity = id
 	if id.Pod != "" {
 		o.peer = netip.Addr{}

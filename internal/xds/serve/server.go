@@ -145,6 +145,7 @@ type Server struct {
 	requestSlots  admission.Semaphore // of requests that ask for something
 	instruments   *instruments
 	sendWatch     *sendWatch
+	endings       *endings
 	scratch       session.Scratch // that sessions borrow from
 	pools         pools           // that the streams do
 	distrust      distrustStore
@@ -174,6 +175,7 @@ func New(o Options) *Server {
 	}
 	s.shares = admission.NewShares[owner](s.streamLimiter, s.gate)
 	s.sendWatch = newWatch(s.limits.Write, o.Now)
+	s.endings = newEndings(o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)

@@ -58,7 +58,9 @@ type stream struct {
 	since     time.Time
 	node      *Node
 	owner     owner
+	expires   time.Time // of the owner's proof; zero if it does not say
 	charged   charge
+	ending    *ending // nil if nothing ends it but the client and the server
 }
 
 var (
@@ -221,6 +223,7 @@ func (st *stream) begin() error {
 		return err
 	}
 	st.server.add(st)
+	st.server.endings.add(st)
 	err := st.request(st.in.request)
 	st.in.done()
 	st.conn.Start(st.push)
@@ -281,6 +284,7 @@ func (st *stream) disconnect() {
 	st.out.queue.Close()
 	st.server.gate.Answered(&st.inFlight)
 	st.server.remove(st)
+	st.server.endings.remove(st)
 	st.sealPending.Store(false) // Server.seal sets it only for registered streams
 	st.conn.Close()
 	if st.tick != nil {
@@ -317,6 +321,9 @@ func (st *stream) ended(ctx context.Context, err error) error {
 		return errWriteTimeout
 	case errors.Is(cause, errBug):
 		err = errBug
+	case endReason(cause) != "":
+		st.server.instruments.xds.Ended.WithLabelValues(endReason(cause)).Inc()
+		err = cause
 	}
 	st.log().Info("proxy disconnected", "error", err)
 	return err

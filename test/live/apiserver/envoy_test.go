@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
@@ -50,9 +51,12 @@ func (m *mesh) runGateway(replica *lateenserve.Process, namespace, address strin
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": name}},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: gatewayAccount,
-			Containers:         []corev1.Container{{Name: "istio-proxy", Image: "envoy"}},
+			Containers: []corev1.Container{{
+				Name: "istio-proxy", Image: "envoy", Args: []string{"proxy", "router"},
+			}},
 		},
 	}, address)
+	m.letReadSecrets(namespace, gatewayAccount)
 	token, err := accounts.CreateToken(ctx, gatewayAccount,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			Audiences: []string{"istio-ca"},
@@ -81,6 +85,25 @@ func (m *mesh) runGateway(replica *lateenserve.Process, namespace, address strin
 		return err == nil && g.admin != ""
 	})
 	return g
+}
+
+// letReadSecrets gives an account the right that a gateway needs to have Secrets.
+func (m *mesh) letReadSecrets(namespace, account string) {
+	m.t.Helper()
+	name := metav1.ObjectMeta{Name: account + "-sds"}
+	_, err := m.core.RbacV1().Roles(namespace).Create(m.t.Context(), &rbacv1.Role{
+		ObjectMeta: name,
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(m.t, err)
+	_, err = m.core.RbacV1().RoleBindings(namespace).Create(m.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: name,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+	}, metav1.CreateOptions{})
+	require.NoError(m.t, err)
 }
 
 // bootstrap is an Envoy's configuration at start: who it is, and where the control plane is.
