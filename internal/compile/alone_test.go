@@ -84,7 +84,7 @@ func TestOnePartAloneChanges(t *testing.T) {
 	}
 }
 
-// One part of a clash changes alone: what is told is what is so, though the proxy gets the same.
+// One part of a conflict changes alone: what is told is what is so, though the proxy gets the same.
 // Random lives hardly ever bring these.
 func TestOnePartOfAClashChanges(t *testing.T) {
 	type claim struct {

@@ -61,7 +61,7 @@ type classText struct {
 	class     scope.Class // without its lists
 	selectors []model.Labels
 	inbound   []scope.Inbound
-	clashes   []scope.Clash
+	conflicts []scope.PortConflict
 	binds     []scope.Bind
 }
 
@@ -340,15 +340,15 @@ func (o *oracle) requireQuiet(t *rapid.T, step Step, before map[*Member]wanted) 
 func textOf(c scope.Class) classText {
 	text := classText{
 		class: c, selectors: slices.Collect(c.Selectors.All()), inbound: slices.Collect(c.Inbound.All()),
-		clashes: slices.Collect(c.Clashes.All()), binds: slices.Collect(c.Binds.All()),
+		conflicts: slices.Collect(c.PortConflicts.All()), binds: slices.Collect(c.Binds.All()),
 	}
-	text.class.Selectors, text.class.Inbound, text.class.Clashes, text.class.Binds = nil, nil, nil, nil
+	text.class.Selectors, text.class.Inbound, text.class.PortConflicts, text.class.Binds = nil, nil, nil, nil
 	return text
 }
 
 func (c classText) equal(o classText) bool {
 	return c.class == o.class && slices.Equal(c.selectors, o.selectors) && slices.Equal(c.inbound, o.inbound) &&
-		slices.Equal(c.clashes, o.clashes) && slices.Equal(c.binds, o.binds)
+		slices.Equal(c.conflicts, o.conflicts) && slices.Equal(c.binds, o.binds)
 }
 
 func oracleProxies() []Facts {

@@ -95,13 +95,13 @@ func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 	for in := range s.Inbound().All() {
 		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port})
 	}
-	for clash := range s.Clashes().All() {
-		report(inboundConflict(s.Namespace(), clash))
+	for conflict := range s.PortConflicts().All() {
+		report(inboundConflict(s.Namespace(), conflict))
 	}
 	return ports
 }
 
-func inboundConflict(namespace string, c scope.Clash) source.Problem {
+func inboundConflict(namespace string, c scope.PortConflict) source.Problem {
 	owner := func(c scope.Claim) source.Key { return source.Key{Kind: c.Kind, Namespace: namespace, Name: c.Name} }
 	port := portText(c.Next.Port)
 	return source.Problem{

@@ -407,7 +407,7 @@ var readFaults = [][]fault{
 		without("ExprStmt 1", "that ports are in no outlook"),
 		without("ExprStmt 2", "which ports a workload has"),
 	),
-	in("scope.Scope.Clashes", "ExprStmt 2",
+	in("scope.Scope.PortConflicts", "ExprStmt 2",
 		without("ExprStmt 1", "that contested ports are in no outlook"),
 		without("ExprStmt 2", "which ports are contested"),
 	),

@@ -42,12 +42,12 @@ type Writer struct {
 }
 
 // New returns a Writer. On a terminal it uses colours, unless NO_COLOR (no-color.org) is set or
-// TERM is dumb.
+// TERM is naive.
 func New(out io.Writer, getenv func(string) string) *Writer {
 	w := &Writer{out: out}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		w.file = f
-		w.colours = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+		w.colours = getenv("NO_COLOR") == "" && getenv("TERM") != "naive"
 	}
 	return w
 }

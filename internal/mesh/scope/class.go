@@ -83,11 +83,11 @@ type Class struct {
 	Settings  Settings
 	// Selectors are those of all selectors in the snapshot that match the proxies.
 	Selectors *model.List[model.Labels]
-	// Inbound are the ports of a sidecar's workload by number, and Clashes what services contest of
-	// them, in their total order. Which services lead to a port is no part of the class: workloads
-	// of a namespace that serve the same ports are alike.
-	Inbound *model.List[Inbound]
-	Clashes *model.List[Clash]
+	// Inbound are the ports of a sidecar's workload by number, and PortConflicts what services
+	// contest of them, in their total order. Which services lead to a port is no part of the class:
+	// workloads of a namespace that serve the same ports are alike.
+	Inbound       *model.List[Inbound]
+	PortConflicts *model.List[PortConflict]
 	// Binds are the ports of a gateway's workload that are not those of its services, by number of
 	// the latter.
 	Binds *model.List[Bind]
@@ -98,7 +98,7 @@ type Class struct {
 type Classifier struct {
 	selectors *model.Interner[model.Labels]
 	inbound   *model.Interner[Inbound]
-	clashes   *model.Interner[Clash]
+	conflicts *model.Interner[PortConflict]
 	binds     *model.Interner[Bind]
 }
 
@@ -107,7 +107,7 @@ func NewClassifier() *Classifier {
 	return &Classifier{
 		selectors: model.NewInterner[model.Labels](),
 		inbound:   model.NewInterner[Inbound](),
-		clashes:   model.NewInterner[Clash](),
+		conflicts: model.NewInterner[PortConflict](),
 		binds:     model.NewInterner[Bind](),
 	}
 }
@@ -121,8 +121,8 @@ func (c *Classifier) Classify(snap *state.Snapshot, p Proxy) Class {
 		class.Binds = c.binds.List(binds(snap, p))
 		return class
 	}
-	ports, clashes := inbound(snap, p)
-	class.Inbound, class.Clashes = c.inbound.List(ports), c.clashes.List(clashes)
+	ports, conflicts := inbound(snap, p)
+	class.Inbound, class.PortConflicts = c.inbound.List(ports), c.conflicts.List(conflicts)
 	return class
 }
 

@@ -137,7 +137,7 @@ var methods = map[string]method{
 	"Namespace":      {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
 	"Sidecar":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
 	"Inbound":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
-	"Clashes":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Clashes() }},
+	"PortConflicts":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
 	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
 	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
 	"MTLSMode":       {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
@@ -302,7 +302,7 @@ func seldom() objects {
 	mesh.AutoTLS = true
 	o.add(model.Meta{Kind: kinds.ConfigMap, Namespace: mesh.RootNamespace, Name: "istio"}, &mesh)
 	for i, protocol := range []model.Protocol{model.HTTP, model.TCP} { // which contest a port
-		m := model.Meta{Kind: kinds.Service, Namespace: "shop", Name: fmt.Sprint("clash-", i)}
+		m := model.Meta{Kind: kinds.Service, Namespace: "shop", Name: fmt.Sprint("conflict-", i)}
 		o.add(m, &model.Service{
 			Meta: m, Host: model.Resolve(m.Name, m.Namespace, "cluster.local"), ExportTo: inShop, Selector: appA,
 			Ports: []model.ServicePort{{Name: "p", Port: 80, Protocol: protocol, Target: 9999}},

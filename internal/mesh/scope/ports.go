@@ -22,9 +22,9 @@ type Bind struct {
 	Port    uint16 // of the workload
 }
 
-// Clash is a port of a sidecar's workload to which services lead with different protocols. The
-// first one is in force.
-type Clash struct {
+// PortConflict is a port of a sidecar's workload to which services lead with different protocols.
+// The first one is in force.
+type PortConflict struct {
 	Port        uint16
 	First, Next Claim
 }
@@ -45,7 +45,7 @@ type target struct {
 
 // inbound returns the ports of a sidecar's workload, sorted, and the conflicts on them. Which
 // services lead to a port does not matter to the proxy; only a conflict names them.
-func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, clashes []Clash) {
+func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, conflicts []PortConflict) {
 	first := map[uint16]Claim{}
 	for t := range targets(snap, p) {
 		of, contested := first[t.port]
@@ -53,11 +53,11 @@ func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, clashes []Clash) {
 			first[t.port] = t.Claim
 			ports = append(ports, Inbound{t.port, t.Protocol})
 		} else if of.Protocol != t.Protocol {
-			clashes = append(clashes, Clash{Port: t.port, First: of, Next: t.Claim})
+			conflicts = append(conflicts, PortConflict{Port: t.port, First: of, Next: t.Claim})
 		}
 	}
 	slices.SortFunc(ports, func(a, b Inbound) int { return cmp.Compare(a.Port, b.Port) })
-	return ports, clashes
+	return ports, conflicts
 }
 
 // binds returns the service ports that lead to another port of a gateway's workload, sorted. The

@@ -23,7 +23,7 @@ const (
 	whichRule
 	whichSidecar
 	whichInbound
-	whichClashes
+	whichPortConflicts
 	whetherSelected
 	whetherOwn
 	whetherRefuses
@@ -108,8 +108,8 @@ func (s *Scope) answers(q *question) answer {
 		return answer{is: s.Sidecar()}
 	case whichInbound:
 		return answer{is: s.Inbound()}
-	case whichClashes:
-		return answer{is: s.Clashes()}
+	case whichPortConflicts:
+		return answer{is: s.PortConflicts()}
 	case whetherSelected:
 		return answer{yes: s.Selected(q.selector)}
 	case whetherOwn:
@@ -171,11 +171,12 @@ func (s *Scope) Inbound() *model.List[Inbound] {
 	return s.class.Inbound
 }
 
-// Clashes are what services contest of the ports of a sidecar's workload, in their total order.
-func (s *Scope) Clashes() *model.List[Clash] {
+// PortConflicts are what services contest of the ports of a sidecar's workload, in their total
+// order.
+func (s *Scope) PortConflicts() *model.List[PortConflict] {
 	s.dependsOnPorts()
-	s.asked(question{kind: whichClashes}, answer{is: s.class.Clashes})
-	return s.class.Clashes
+	s.asked(question{kind: whichPortConflicts}, answer{is: s.class.PortConflicts})
+	return s.class.PortConflicts
 }
 
 // BoundPort is the port that a gateway of the class binds for what is called at a port of its

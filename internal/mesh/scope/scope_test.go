@@ -233,10 +233,10 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 
 	contested := class(scope.Sidecar, "contested")
 	require.Equal(t, one.Inbound, contested.Inbound, "the first counts")
-	require.Equal(t, []scope.Clash{{
+	require.Equal(t, []scope.PortConflict{{
 		Port: 8080, First: scope.Claim{Kind: kinds.Service, Name: "c1", Port: 80, Protocol: model.HTTP},
 		Next: scope.Claim{Kind: kinds.Service, Name: "c2", Port: 70, Protocol: model.TCP},
-	}}, slices.Collect(contested.Clashes.All()))
+	}}, slices.Collect(contested.PortConflicts.All()))
 
 	gateway := class(scope.Router, "one")
 	require.Equal(t, []scope.Bind{

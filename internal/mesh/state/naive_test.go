@@ -16,7 +16,7 @@ import (
 // naiveSnapshot answers what a Snapshot answers, by looking at all objects each time.
 type naiveSnapshot struct{ objects []model.Object }
 
-func dumbSnapshotOf(present []meshlife.Update) naiveSnapshot {
+func naiveSnapshotOf(present []meshlife.Update) naiveSnapshot {
 	var d naiveSnapshot
 	for _, u := range present {
 		d.objects = append(d.objects, u.Objects...)
@@ -74,7 +74,7 @@ func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 		claims[id] = append(claims[id], claim{by, e})
 	}
 	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
-	for _, s := range of(d, func(s *model.EndpointSlice) bool { return dumbServiceOf(d, s) == id }) {
+	for _, s := range of(d, func(s *model.EndpointSlice) bool { return naiveServiceOf(d, s) == id }) {
 		for _, h := range s.Hosts {
 			e, known := d.sliceEndpoint(h, pods)
 			for _, p := range s.Ports {
@@ -84,13 +84,13 @@ func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 			}
 		}
 	}
-	for _, svc := range of(d, func(svc *model.Service) bool { return dumbID(svc) == id }) {
+	for _, svc := range of(d, func(svc *model.Service) bool { return naiveID(svc) == id }) {
 		for _, e := range svc.Endpoints {
 			add("entry", e)
 		}
 		for _, e := range d.entriesOf(svc) {
 			for _, p := range svc.Ports {
-				if port := dumbPort(p, e); port != 0 && !e.Withheld {
+				if port := naivePort(p, e); port != 0 && !e.Withheld {
 					add("workloadentry/"+e.Name, model.Endpoint{
 						Address:  e.Address,
 						Port:     port,
@@ -131,7 +131,7 @@ func (d naiveSnapshot) accounts(id serviceID) []string {
 			found[w.ServiceAccount] = found[w.ServiceAccount] || w.Name == name
 		}
 	}
-	for _, s := range of(d, func(s *model.EndpointSlice) bool { return dumbServiceOf(d, s) == id }) {
+	for _, s := range of(d, func(s *model.EndpointSlice) bool { return naiveServiceOf(d, s) == id }) {
 		for _, h := range s.Hosts {
 			ofPod(h.Pod)
 		}
@@ -139,7 +139,7 @@ func (d naiveSnapshot) accounts(id serviceID) []string {
 			ofPod(name)
 		}
 	}
-	for _, svc := range of(d, func(svc *model.Service) bool { return dumbID(svc) == id }) {
+	for _, svc := range of(d, func(svc *model.Service) bool { return naiveID(svc) == id }) {
 		for _, e := range svc.Endpoints {
 			found[e.Account] = e.Account != ""
 		}
@@ -167,21 +167,21 @@ func (d naiveSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
 	)
 }
 
-func dumbPort(p model.ServicePort, e *model.WorkloadEntry) uint16 {
+func naivePort(p model.ServicePort, e *model.WorkloadEntry) uint16 {
 	if p.TargetName != "" {
 		return e.Ports.Number(p.TargetName)
 	}
 	return cmp.Or(e.Ports.Number(p.Name), p.Target)
 }
 
-func dumbID(svc *model.Service) serviceID {
+func naiveID(svc *model.Service) serviceID {
 	if svc.Kind == kinds.ServiceEntry {
 		return serviceID{host: svc.Host, namespace: svc.Namespace, entry: svc.Name}
 	}
 	return serviceID{host: svc.Host, namespace: svc.Namespace}
 }
 
-func dumbServiceOf(d naiveSnapshot, s *model.EndpointSlice) serviceID {
+func naiveServiceOf(d naiveSnapshot, s *model.EndpointSlice) serviceID {
 	return serviceID{
 		host:      model.Host(s.Service + "." + s.Namespace + ".svc." + d.mesh().Domain),
 		namespace: s.Namespace,
@@ -192,10 +192,10 @@ func dumbServiceOf(d naiveSnapshot, s *model.EndpointSlice) serviceID {
 func (d naiveSnapshot) withEndpoints() map[serviceID]bool {
 	ids := map[serviceID]bool{}
 	for _, svc := range of(d, all[model.Service]) {
-		ids[dumbID(svc)] = true
+		ids[naiveID(svc)] = true
 	}
 	for _, s := range of(d, all[model.EndpointSlice]) {
-		ids[dumbServiceOf(d, s)] = true
+		ids[naiveServiceOf(d, s)] = true
 	}
 	return ids
 }
@@ -255,7 +255,7 @@ func (d naiveSnapshot) hostsNamed() []model.Host {
 		hosts[model.Resolve(s.Service, s.Namespace, d.mesh().Domain)] = true
 	}
 	for _, v := range of(d, all[model.VirtualService]) {
-		for _, h := range append(slices.Clone(v.Hosts), dumbDestinations(v)...) {
+		for _, h := range append(slices.Clone(v.Hosts), naiveDestinations(v)...) {
 			hosts[h] = true
 		}
 	}
@@ -265,7 +265,7 @@ func (d naiveSnapshot) hostsNamed() []model.Host {
 	return slices.Sorted(maps.Keys(hosts))
 }
 
-func dumbDestinations(v *model.VirtualService) []model.Host {
+func naiveDestinations(v *model.VirtualService) []model.Host {
 	hosts := map[model.Host]bool{}
 	add := func(list []model.Destination) {
 		for _, d := range list {

@@ -27,7 +27,7 @@ func TestSnapshotEqualsFromNothing(t *testing.T) {
 		step := func(updates []meshlife.Update) {
 			from := writer.Snapshot()
 			s, d := writer.Apply(stateUpdates(updates))
-			now := dumbSnapshotOf(h.Present())
+			now := naiveSnapshotOf(h.Present())
 			requireAnswers(t, now, s)
 			requireDelta(t, before, now, d)
 			if d.IsEmpty() {
@@ -233,7 +233,7 @@ func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
 	requireList(t, "claims", claims, s.Claims(h))
 	requireList(t, "routes of", routes, s.VirtualServicesOf(h))
 	requireList(t, "routes to", of(
-		d, func(v *model.VirtualService) bool { return slices.Contains(dumbDestinations(v), h) },
+		d, func(v *model.VirtualService) bool { return slices.Contains(naiveDestinations(v), h) },
 	), s.VirtualServicesTo(h))
 	requireList(t, "rules", of(d, func(r *model.DestinationRule) bool { return r.Host == h }), s.DestinationRulesOf(h))
 	require.Equal(t, len(claims)+len(routes) > 0, s.HasHost(h), h)
@@ -256,11 +256,11 @@ func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
 		requireSame(
 			t,
 			"accounts of "+string(h)+" in "+svc.Namespace,
-			d.accounts(dumbID(svc)),
+			d.accounts(naiveID(svc)),
 			slices.Clip(s.Accounts(svc)),
 		)
 		requireSame(t, "endpoints of "+string(h)+" in "+svc.Namespace, endpointTexts(
-			maps.All(d.endpoints(dumbID(svc))),
+			maps.All(d.endpoints(naiveID(svc))),
 		), endpointTexts(s.Endpoints(svc).All()))
 	}
 }

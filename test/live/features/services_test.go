@@ -53,7 +53,7 @@ func TestServicePortsLeadToWorkloadPorts(t *testing.T) {
 host: lines
 subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]
 `), testTCP)
-	m.Run("tcp port clash", livemesh.File("lines.yaml",
+	m.Run("tcp port conflict", livemesh.File("lines.yaml",
 		livemesh.NewEcho("ant", "v1").HTTP().TCP(7000), livemesh.Service("ant", "tcp:9000:7000"),
 		livemesh.NewEcho("bee", "v2").HTTP().TCP(7000), livemesh.Service("bee", "tcp:9000:7000"),
 	), testPortClash)
