@@ -2,6 +2,8 @@ module github.com/lateen-mesh/lateen
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/fsnotify/fsnotify v1.10.1

@@ -18,23 +18,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kept is what stays of the file extra.yaml: a rule with one subset.
-const kept = `apiVersion: networking.istio.io/v1
+// kept is what stays of the file extra.yaml: a rule with one subset. It is no beginning of extra: a
+// file that was cut keeps what it lacks.
+const kept = subsets + `  - name: kept
+    labels:
+      app: one
+`
+
+const subsets = `apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata:
   name: one
 spec:
   host: one
   subsets:
-  - name: kept
-    labels:
-      app: one
 `
 
 // extra is what goes away while nobody watches: another subset; a service with a route at the
 // gateway; and a service that has a TCP listener. Their Deployment has no sidecar, so that no Envoy
 // has it for its own; it tells, on the screen, that the mesh has seen it go.
-const extra = kept + `  - name: extra
+const extra = subsets + `  - name: extra
+    labels:
+      app: one
+  - name: kept
     labels:
       app: one
 ---
