@@ -82,11 +82,9 @@ func (b unitBuilder) virtualInbound(
 // all that have no mode of their own.
 func undeclaredPorts(s *scope.Scope, port uint16) listener.Undeclared {
 	closed := s.Sidecar() != nil && s.Sidecar().IngressClosed
-	mode := s.MTLSMode(port)
-	takes := s.HasMeshTLS() && mode != model.MTLSDisable
+	takes := s.HasMeshTLS() && s.MTLSMode(port) != model.MTLSDisable
 	return listener.Undeclared{
 		TakesTLS:   takes,
-		AllTLS:     takes && mode == model.MTLSStrict,
 		Refuses:    closed || s.Refuses(port),
 		RefusesTLS: takes && (closed || s.Unauthorized()),
 	}

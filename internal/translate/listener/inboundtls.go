@@ -64,8 +64,9 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 	}
 	var chains []*listenerv3.FilterChain
 	if u.TakesTLS {
-		ended := ofMesh(common, handOn(u.RefusesTLS), protocolsOf(u.AllTLS, meshProtocols()))
-		chains = withOwnTLS(u.AllTLS, handOn(u.Refuses), ended)
+		allTLS := u.Refuses && !u.RefusesTLS
+		ended := ofMesh(common, handOn(u.RefusesTLS), protocolsOf(allTLS, meshProtocols()))
+		chains = withOwnTLS(allTLS, handOn(u.Refuses), ended)
 	}
 	return append(chains, handOn(u.Refuses))
 }

@@ -118,10 +118,10 @@ type VirtualInboundInput struct {
 // Undeclared is how connections are taken to ports that nobody names: as bytes, which are handed on
 // to where they go.
 type Undeclared struct {
-	// TakesTLS and AllTLS are those of an InboundPort.
-	TakesTLS, AllTLS bool
+	// TakesTLS is that of an InboundPort.
+	TakesTLS bool
 	// Refuses closes connections in plaintext and in TLS that is the workload's own, RefusesTLS
-	// those in TLS of the mesh.
+	// those in TLS of the mesh. Where plaintext alone is refused, all TLS is that of the mesh.
 	Refuses, RefusesTLS bool
 }
 
