@@ -263,24 +263,9 @@ func (r *reader) tlsParameters(p path, in *networking.ServerTLSSettings, out *mo
 			"a version from minProtocolVersion on, which is TLSV1_2 unless set",
 		)
 	}
-	for i, name := range in.GetCipherSuites() {
-		switch at := p.dot("cipherSuites").at(i); {
-		case !hasWord(ciphers, name):
-			r.warn(
-				at, name, "is no cipher that proxies know; it is left out",
-				"one of "+strings.ReplaceAll(ciphers, " ", ", "),
-			)
-		case slices.Contains(out.Ciphers, name):
-			r.warn(at, name, "is there twice", "")
-		default:
-			out.Ciphers = append(out.Ciphers, name)
-		}
-	}
+	out.Ciphers = r.ciphers(p.dot("cipherSuites"), in.GetCipherSuites())
 	if len(in.GetCipherSuites()) > 0 && len(out.Ciphers) == 0 {
-		r.fail(
-			p.dot("cipherSuites"), nil, "has none that proxies know; the server stays closed",
-			"one of "+strings.ReplaceAll(ciphers, " ", ", "),
-		)
+		r.fail(p.dot("cipherSuites"), nil, "has none that proxies know; the server stays closed", oneOf(ciphers))
 	}
 }
 

@@ -21,8 +21,8 @@ func (r *reader) tlsParams(p path, in *mesh.MeshConfig_TLSConfig) *model.TLSPara
 		return nil
 	}
 	out := &model.TLSParams{
-		Ciphers: r.knownWords(p.dot("cipherSuites"), in.GetCipherSuites(), ciphers),
-		Curves:  r.knownWords(p.dot("ecdhCurves"), in.GetEcdhCurves(), curves),
+		Ciphers: r.ciphers(p.dot("cipherSuites"), in.GetCipherSuites()),
+		Curves:  r.known(p.dot("ecdhCurves"), in.GetEcdhCurves(), words{"curve", curves}),
 	}
 	switch v := in.GetMinProtocolVersion(); v {
 	case mesh.MeshConfig_TLSConfig_TLS_AUTO:
@@ -48,14 +48,20 @@ func (r *reader) tlsParams(p path, in *mesh.MeshConfig_TLSConfig) *model.TLSPara
 
 func oneOf(words string) string { return "one of " + strings.ReplaceAll(words, " ", ", ") }
 
-// knownWords returns the names of a list that are among the known ones, each once. Others are
-// reported.
-func (r *reader) knownWords(p path, names []string, known string) []string {
+// words are the names that proxies know of something.
+type words struct{ of, all string }
+
+func (r *reader) ciphers(p path, names []string) []string {
+	return r.known(p, names, words{"cipher", ciphers})
+}
+
+// known returns the names of a list that proxies know, each once. Others are reported.
+func (r *reader) known(p path, names []string, w words) []string {
 	var found []string
 	for i, name := range names {
 		switch at := p.at(i); {
-		case !hasWord(known, name):
-			r.warn(at, name, "is not known to proxies; it is left out", oneOf(known))
+		case !hasWord(w.all, name):
+			r.warn(at, name, "is no "+w.of+" that proxies know; it is left out", oneOf(w.all))
 		case slices.Contains(found, name):
 			r.warn(at, name, "is there twice", "")
 		default:
