@@ -67,14 +67,11 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	facts, err := r.facts(node, id)
+	facts, right, err := r.facts(ctx, node, id)
 	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+		return nil, err
 	}
-	right, err := r.secrets.of(ctx, &facts, id)
-	if err != nil {
-		return nil, status.Error(codes.Unavailable, err.Error())
-	}
+	r.secrets.report(facts, id, right)
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *compile.Member, p compile.Placement) {
 		conn = r.hub.Register(p.Class, p.State, p.Overlay)
@@ -86,22 +83,30 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 	return conn, nil
 }
 
-// facts returns what the class of a proxy depends on.
-func (r *registrar) facts(node *serve.Node, id serve.Identity) (compile.Facts, error) {
-	facts, err := factsOf(node)
+// facts returns what the class of a proxy depends on, and its right to Secrets. The error is a gRPC
+// status. It may block.
+func (r *registrar) facts(
+	ctx context.Context, node *serve.Node, id serve.Identity,
+) (facts compile.Facts, right secretRight, err error) {
+	if facts, err = factsOf(node); err != nil {
+		return facts, right, status.Error(codes.InvalidArgument, err.Error())
+	}
 	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.allClusters
 	facts.Proxy.Settings.Stack = stackOf(node, r.dualStack)
 	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
-	return facts, err
+	if right, err = r.secrets.of(ctx, &facts, id); err != nil {
+		return facts, right, status.Error(codes.Unavailable, err.Error())
+	}
+	return facts, right, nil
 }
 
 // makesClass reports whether a class would be compiled for a proxy. It is false for one that
-// Connect refuses.
-func (r *registrar) makesClass(node *serve.Node, id serve.Identity) bool {
+// Connect refuses. It may block.
+func (r *registrar) makesClass(ctx context.Context, node *serve.Node, id serve.Identity) bool {
 	if r.ready() != nil {
 		return false
 	}
-	facts, err := r.facts(node, id)
+	facts, _, err := r.facts(ctx, node, id)
 	return err == nil && !r.compiler.HasClass(facts)
 }
 

@@ -54,14 +54,14 @@ func TestClassIsMadeByTheFirstOfItsProxies(t *testing.T) {
 		return n
 	}
 	registry := r.pipeline.registry
-	require.True(t, registry.makesClass(node("a"), serve.Identity{}))
+	require.True(t, registry.makesClass(t.Context(), node("a"), serve.Identity{}))
 	conn, err := registry.Connect(t.Context(), node("a"), serve.Identity{})
 	require.NoError(t, err)
 	defer conn.Close()
-	require.False(t, registry.makesClass(node("b"), serve.Identity{}))
+	require.False(t, registry.makesClass(t.Context(), node("b"), serve.Identity{}))
 	other := node("b")
 	other.Metadata.HTTPProxyPort = 15007
-	require.True(t, registry.makesClass(other, serve.Identity{}))
+	require.True(t, registry.makesClass(t.Context(), other, serve.Identity{}))
 	other.Metadata.InterceptionMode = serve.TProxy
-	require.False(t, registry.makesClass(other, serve.Identity{}), "it is refused")
+	require.False(t, registry.makesClass(t.Context(), other, serve.Identity{}), "it is refused")
 }

@@ -50,7 +50,7 @@ func newSecretAccess(ask MayReadSecrets, log *slog.Logger) *secretAccess {
 }
 
 // of sets in the facts of a new proxy whether it may have Secrets, as far as its identity and its
-// rights go. It logs why a gateway may not. It may block.
+// rights go. It may block.
 func (a *secretAccess) of(ctx context.Context, facts *compile.Facts, id serve.Identity) (secretRight, error) {
 	if facts.Proxy.Type != scope.Router {
 		facts.Proxy.Settings.Credentials = id.Pod != ""
@@ -67,10 +67,18 @@ func (a *secretAccess) of(ctx context.Context, facts *compile.Facts, id serve.Id
 		}
 	}
 	facts.Proxy.Settings.Credentials = right.may
-	if why := a.lacks(*facts, id, right); why != "" {
-		a.log.Info("gateway may not have Secrets", "proxy", facts.Proxy.Name+"."+facts.Proxy.Namespace, "reason", why)
-	}
 	return right, nil
+}
+
+// report logs why a gateway may not have Secrets.
+func (a *secretAccess) report(facts compile.Facts, id serve.Identity, right secretRight) {
+	if facts.Proxy.Type != scope.Router {
+		return
+	}
+	if why := a.lacks(facts, id, right); why != "" {
+		a.log.Info("gateway may not have Secrets", "proxy", facts.Proxy.Name+"."+facts.Proxy.Namespace,
+			"reason", why)
+	}
 }
 
 // lacks says why a gateway may not have Secrets; it is empty if it may.

@@ -193,3 +193,21 @@ func TestChangedRightsEndStreams(t *testing.T) {
 	access.recheck(t.Context())
 	require.Equal(t, []string{"shop/other"}, ended, "who has left is not asked about")
 }
+
+// The class of a proven Pod is that in which Connect puts it, with the credentials that its proof
+// gives it.
+func TestClassOfAProvenPodIsMadeOnce(t *testing.T) {
+	r := secretRig(t)
+	registry := r.pipeline.registry
+	for pod, kind := range map[string]serve.NodeType{"gw": serve.Router, "app": serve.Sidecar} {
+		node := &serve.Node{
+			Type: kind, Address: netip.MustParseAddr("10.0.0.1"), Pod: pod, Namespace: secretNamespace,
+		}
+		id := serve.Identity{Namespace: secretNamespace, ServiceAccount: "own", Pod: pod}
+		require.True(t, registry.makesClass(t.Context(), node, id), pod)
+		conn, err := registry.Connect(t.Context(), node, id)
+		require.NoError(t, err)
+		defer conn.Close()
+		require.False(t, registry.makesClass(t.Context(), node, id), pod)
+	}
+}

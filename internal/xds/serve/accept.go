@@ -182,7 +182,7 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	if st.server.endings.isGone(podOf(st.owner.identity)) {
 		return st.refuse(codes.Unauthenticated, errPodGone)
 	}
-	if err := st.chargeClass(node); err != nil {
+	if err := st.chargeClass(ctx, node); err != nil {
 		return err
 	}
 	conn, err := st.server.options.Registrar.Connect(ctx, node, st.owner.identity)

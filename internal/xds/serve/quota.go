@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"net"
 
@@ -140,10 +141,10 @@ func (st *stream) chargeNames() error {
 }
 
 // chargeClass counts a class, if the node makes one.
-func (st *stream) chargeClass(node *Node) error {
+func (st *stream) chargeClass(ctx context.Context, node *Node) error {
 	limits, limited := st.server.limitsOf(st.owner)
 	o := &st.server.options
-	if !limited || o.MakesClass == nil || !o.MakesClass(node, st.owner.identity) ||
+	if !limited || o.MakesClass == nil || !o.MakesClass(ctx, node, st.owner.identity) ||
 		st.server.quotas.classes.Take(st.owner, limits.classes, o.Now()) {
 		return nil
 	}

@@ -124,7 +124,7 @@ func TestNodeIsLimited(t *testing.T) {
 
 func TestPodMakesLimitedClasses(t *testing.T) {
 	f := newFixture(t, asPods, func(o *Options) {
-		o.MakesClass = func(*Node, Identity) bool { return true }
+		o.MakesClass = func(context.Context, *Node, Identity) bool { return true }
 		now := time.Now()
 		o.Now = func() time.Time { return now }
 	})

@@ -55,9 +55,9 @@ type Options struct {
 	// endpoints of a cluster, as one resource each. Otherwise Envoys that are new enough get
 	// virtual hosts, and the endpoints of large clusters, as resources of their own.
 	WholeRoutes, WholeEndpoints bool
-	// MakesClass reports whether nobody has yet the configuration that a node is to get. Nil means
-	// never.
-	MakesClass func(node *Node, id Identity) bool
+	// MakesClass reports whether nobody has yet the configuration that a node is to get. It may
+	// block as Registrar.Connect does. Nil means never.
+	MakesClass func(ctx context.Context, node *Node, id Identity) bool
 	// Register registers further services with the server; it may be nil. No limit of streams
 	// counts for them.
 	Register func(grpc.ServiceRegistrar)
