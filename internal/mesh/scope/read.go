@@ -117,7 +117,7 @@ func (s *Scope) answers(q *question) answer {
 	case whetherRefuses:
 		return answer{yes: s.Refuses(q.port)}
 	case whichMTLSMode:
-		return answer{is: s.mtlsMode(q.port)}
+		return answer{is: s.MTLSMode(q.port)}
 	case whichPeerAuthentication:
 		own, _ := s.peerAuthentications(s.class.Namespace)
 		return answer{is: own}
