@@ -360,6 +360,9 @@ func oracleProxies() []Facts {
 			Labels:    labels,
 			Settings:  scope.Settings{HTTPProxyPort: 15080, Credentials: true},
 		}},
+		{Address: "127.5.0.14", Proxy: scope.Proxy{ // the same without proof
+			Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
+		}},
 		{Address: "127.5.0.2", Account: "x", Proxy: scope.Proxy{
 			Namespace: "shop",
 			Name:      "b",
@@ -378,9 +381,6 @@ func oracleProxies() []Facts {
 			Name:      "a",
 			Labels:    labels,
 			Settings:  scope.Settings{Credentials: true},
-		}},
-		{Address: "127.5.0.14", Proxy: scope.Proxy{ // the same without proof
-			Type: scope.Router, Namespace: "istio-system", Name: "a", Labels: labels,
 		}},
 		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{
 			HTTPProxyPort: 15080,
