@@ -38,7 +38,7 @@ func TestStreamEndsWhenItsTokenHasExpired(t *testing.T) {
 	f.eventually("ended", func() bool {
 		return f.value("lateen_xds_ended_streams_total", "reason", "token_expired") == 1
 	})
-	require.Contains(t, f.log.String(), errTokenExpired.Error())
+	f.logged(errTokenExpired.Error())
 	d := f.withToken("new", reviewsID)
 	d.ack(d.recv())
 	require.Len(t, f.server.Clients(), 1, "one that does not expire stays")

@@ -221,6 +221,12 @@ func (f *fixture) eventually(what string, ok func() bool) {
 	require.Eventually(f.t, ok, 3*time.Minute, time.Millisecond, what)
 }
 
+// logged waits until the log has a text: counters are counted before the line that goes with them.
+func (f *fixture) logged(text string) {
+	f.t.Helper()
+	f.eventually("logged: "+text, func() bool { return strings.Contains(f.log.String(), text) })
+}
+
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

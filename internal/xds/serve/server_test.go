@@ -227,7 +227,7 @@ func TestSendThatTakesTooLongEndsTheStream(t *testing.T) {
 	)
 	require.InDelta(t, 1, f.value("pilot_xds_pushes", "type", "cds_senderr"), 0)
 	d.fails(codes.Canceled, "")
-	require.Contains(t, f.log.String(), errWriteTimeout.Error())
+	f.logged(errWriteTimeout.Error())
 }
 
 // The throttle has one turn here; a client that does not read must not keep it from others.
@@ -296,5 +296,5 @@ func TestBugEndsOneStreamOnly(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Registrar = faulty{} })
 	f.delta(nodeOf(reviewsID)).fails(codes.Internal, "internal error")
 	require.InDelta(t, 1, f.value("pilot_total_xds_internal_errors"), 0)
-	require.Contains(t, f.log.String(), "panic=bug")
+	f.logged("panic=bug")
 }

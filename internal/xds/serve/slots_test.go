@@ -34,7 +34,7 @@ func TestClientThatAsksForTooMuchWaits(t *testing.T) {
 				}
 			}()
 			f.eventually("it is throttled", func() bool { return f.value("lateen_xds_held_requests_total") > 0 })
-			require.Contains(t, f.log.String(), "asks for more than it may")
+			f.logged("asks for more than it may")
 			d.cancel()
 			f.eventually("it ends while it is throttled", func() bool { return f.hub.Connections(class) == 0 })
 		})
