@@ -16,8 +16,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/compile"
-	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"

@@ -13,11 +13,11 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
-	"github.com/lateen-mesh/lateen/internal/config"
 	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
 

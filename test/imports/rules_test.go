@@ -21,7 +21,7 @@ type rule struct{ pkg, may string }
 var rules = []rule{
 	{"observe", ""},
 	{"observe/memory", ""},
-	{"config", ""},
+	{"app/config", ""},
 	{"cli/terminal", ""},
 	{"api/kinds", ""},
 	{"source", "api/kinds"},
@@ -60,7 +60,7 @@ var rules = []rule{
 	{"cluster/status", "observe api/kinds source"},
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert"},
 	{"cluster/webhook/registration", "observe api/kinds"},
-	{"app", "observe config api/kinds source api/model api/convert mesh/state mesh/validate " +
+	{"app", "observe app/config api/kinds source api/model api/convert mesh/state mesh/validate " +
 		"mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
 		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
 		"cluster/webhook cluster/webhook/registration trust/ca"},
@@ -77,7 +77,7 @@ var rules = []rule{
 	{"perf/apart", "perf/sidecar"},
 	{"perf", "cli/terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
 		"perf/sidecar perf/apart"},
-	{"cli", "observe observe/memory config cli/terminal source source/dir source/kube api/model " +
+	{"cli", "observe observe/memory app/config cli/terminal source source/dir source/kube api/model " +
 		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
 		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/status cluster/webhook " +
 		"cluster/webhook/registration trust/ca app local/sample local local/link perf/measure " +

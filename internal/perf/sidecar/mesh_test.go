@@ -14,7 +14,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
-	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 	"github.com/lateen-mesh/lateen/internal/source"

@@ -21,7 +21,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
-	"github.com/lateen-mesh/lateen/internal/config"
+	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
