@@ -43,6 +43,8 @@ var rules = []rule{
 	{"translate/route", "api/kinds source api/model translate/pb"},
 	{"translate/secret", "api/model"},
 	{"xds/typeurl", ""},
+	{"xds/nametable", ""},
+	{"agent/dns", "xds/nametable"},
 	{"xds/resource", "api/model xds/typeurl"},
 	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/cluster " +
 		"translate/endpoint translate/listener translate/route translate/secret xds/resource"},
