@@ -2,6 +2,7 @@
 
 GO       ?= go
 BIN      := bin/lateen
+AGENT    := bin/lateen-agent
 TOOLS    := $(CURDIR)/.tools
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 DIR      ?= examples/bookinfo
@@ -24,9 +25,10 @@ modules: # fetches what everything is built from, before it is needed: networks 
 
 # grpcnotrace leaves grpc-go's debug pages out, which are templates: they call methods by name, so with them the linker keeps every
 # method of every type, 21 MB that nobody calls (test/imports sees to it that it stays so).
-build: ## build bin/lateen
+build: ## build bin/lateen and bin/lateen-agent
 	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
 	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
+	@$(GO) build -tags grpcnotrace -ldflags "-s -w -X github.com/lateen-mesh/lateen/internal/agent/command.version=$(VERSION)" -o $(AGENT) ./cmd/lateen-agent
 
 envoy: ## fetch the pinned Envoy into .tools/
 	@hack/fetch-envoy.sh

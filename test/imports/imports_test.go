@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
 )
 
 const module = "github.com/lateen-mesh/lateen/"
@@ -69,5 +71,26 @@ func TestImportsPointLeft(t *testing.T) {
 	}
 	for pkg := range rules {
 		require.True(t, seen["internal/"+pkg], "%s is listed, but there is no such package", pkg)
+	}
+}
+
+// TestTheAgentIsNoControlPlane: a Pod's agent has to stay small, so it takes nothing of the product
+// but what was made for it, and none of the large libraries.
+func TestTheAgentIsNoControlPlane(t *testing.T) {
+	out, err := exec.Command("go", "list", "-tags", lateenserve.Tags, "-deps", module+"cmd/lateen-agent").
+		CombinedOutput()
+	require.NoError(t, err, string(out))
+	own := []string{"cmd/lateen-agent", "internal/agent", "internal/xds/typeurl", "internal/xds/nametable"}
+	for pkg := range strings.Lines(string(out)) {
+		pkg = strings.TrimSpace(pkg)
+		if name, ours := strings.CutPrefix(pkg, module); ours {
+			require.True(t, slices.Contains(own, name) || strings.HasPrefix(name, "internal/agent/"),
+				"the agent imports %s of the control plane", name)
+		}
+		for _, large := range []string{
+			"k8s.io/", "sigs.k8s.io/", "istio.io/", "github.com/envoyproxy/", "github.com/spf13/cobra", "text/template",
+		} {
+			require.False(t, strings.HasPrefix(pkg, large), "the agent imports %s", pkg)
+		}
 	}
 }

@@ -45,6 +45,12 @@ var rules = []rule{
 	{"xds/typeurl", ""},
 	{"xds/nametable", ""},
 	{"agent/dns", "xds/nametable"},
+	{"agent/metrics", ""},
+	{"agent/settings", ""},
+	{"agent/bootstrap", "agent/settings"},
+	{"agent/envoy", "agent/settings"},
+	{"agent", "agent/metrics agent/settings agent/bootstrap agent/envoy"},
+	{"agent/command", "agent/settings agent"},
 	{"xds/resource", "api/model xds/typeurl"},
 	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/cluster " +
 		"translate/endpoint translate/listener translate/route translate/secret xds/resource"},

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMistakesInTheCommandLineAreTold(t *testing.T) {
+	for line, says := range map[string]string{
+		"":                             "no command",
+		"istio-iptables":               `command "istio-iptables" does not exist`,
+		"wait --timeoutSeconds=x":      "timeoutSeconds",
+		"wait --periodMillis=0":        "times have to be above 0",
+		"request GET":                  "want METHOD PATH",
+		"request --debug-port=x GET /": "debug-port",
+		"request --later=1 GET /":      "later",
+	} {
+		err := run(context.Background(), strings.Fields(line), &bytes.Buffer{})
+		require.ErrorIs(t, err, errUsage, line)
+		require.ErrorContains(t, err, says, line)
+	}
+}
+
+func TestWaitReturnsWhenTheProxyIsReady(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	require.NoError(t, run(context.Background(), []string{"wait", "--url=" + server.URL, "--periodMillis=1"}, nil))
+	require.Equal(t, int32(3), asked.Load())
+}
+
+func TestWaitSaysWhyTheProxyIsNotReady(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	err := run(context.Background(), []string{"wait", "--url=" + server.URL, "--timeoutSeconds=1"}, nil)
+	require.ErrorContains(t, err, "the proxy is not ready after 1 s: "+server.URL+": 404 Not Found")
+}
+
+func TestRequestWritesTheAnswerAndNothingElse(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/none" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte(r.Method + " " + r.URL.String()))
+	}))
+	defer server.Close()
+	at, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	port := "--debug-port=" + at.Port()
+	require.NoError(t, run(context.Background(), []string{"request", port, "post", "stats?filter=a"}, &out))
+	require.Equal(t, "POST /stats?filter=a", out.String())
+	err = run(context.Background(), []string{"request", port, "GET", "/none"}, &out)
+	require.ErrorContains(t, err, "404 Not Found")
+}

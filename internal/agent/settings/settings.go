@@ -1,0 +1,187 @@
+package settings
+
+import (
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// Sources are what settings are read from.
+type Sources struct {
+	Args       []string // those of the command "proxy": the type of proxy and flags
+	Environ    []string // as os.Environ has it
+	Files      fs.FS    // the working directory, which Istio's paths are relative to
+	Interfaces []Interface
+}
+
+// Interface is a network interface of the machine.
+type Interface struct {
+	Name      string
+	Addresses []netip.Addr
+}
+
+// Settings is all that the agent is told. Nobody writes to it once Read has returned.
+type Settings struct {
+	Node         Node
+	Envoy        Envoy
+	ControlPlane ControlPlane
+	CA           CA
+	DNS          DNS
+	Status       Status
+	Log          Log
+
+	// Notices say what was set and is left out, a sentence each.
+	Notices []string
+}
+
+// Type is the kind of proxy, the first part of its node id.
+type Type string
+
+// The kinds of proxies that the agent runs.
+const (
+	Sidecar Type = "sidecar"
+	Router  Type = "router"
+)
+
+// Node says who the proxy is.
+type Node struct {
+	Type           Type
+	Pod, Namespace string
+	ServiceAccount string
+	Domain         string       // as "default.svc.cluster.local"
+	Addresses      []netip.Addr // that of the Pod first; never empty
+	Cluster        string       // Envoy's service cluster
+	ClusterID      string       // ISTIO_META_CLUSTER_ID
+	TrustDomain    string
+	Locality       Locality
+	Labels         map[string]string
+	Annotations    map[string]string
+	// Metadata is what the node tells the control plane, ready to be encoded as JSON.
+	Metadata map[string]any
+}
+
+// ID is the node id in Istio's form: type~address~pod.namespace~domain.
+func (n Node) ID() string {
+	return string(n.Type) + "~" + n.Addresses[0].String() + "~" + n.Pod + "." + n.Namespace + "~" + n.Domain
+}
+
+// IPv6 reports whether the Pod has addresses of IPv6 alone.
+func (n Node) IPv6() bool {
+	for _, a := range n.Addresses {
+		if a.Is4() {
+			return false
+		}
+	}
+	return true
+}
+
+// Loopback is where the agent and Envoy meet, in the Pod's family of addresses.
+func (n Node) Loopback() netip.Addr {
+	if n.IPv6() {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// Locality is where the proxy runs.
+type Locality struct{ Region, Zone, SubZone string }
+
+// Envoy says how Envoy is started and ended. Paths may be relative to the working directory.
+type Envoy struct {
+	Binary      string
+	ConfigDir   string // ProxyConfig.configPath: the bootstrap and the socket of xDS are in it
+	Concurrency int    // 0 for a worker per processor
+	AdminPort   uint16
+	StatusPort  uint16 // ENVOY_STATUS_PORT: readiness, through Envoy
+	MetricsPort uint16 // ENVOY_PROMETHEUS_PORT: statistics of Envoy alone
+	DrainTime   time.Duration
+	// TerminationDrain is how long Envoy goes on after SIGTERM.
+	TerminationDrain time.Duration
+	// ExitOnZeroConnections ends Envoy when nobody is connected any more, after MinimumDrain, in
+	// place of TerminationDrain.
+	ExitOnZeroConnections bool
+	MinimumDrain          time.Duration
+
+	LogLevel, ComponentLogLevel string
+	LogJSON                     bool
+	SkipDeprecatedLogs          bool
+	FlushInterval               time.Duration // of log files
+	FlushKB                     uint32        // 0 for Envoy's default
+	OutlierLogPath              string
+	// Override is a part of a bootstrap as JSON that Envoy merges into the agent's; often empty.
+	Override string
+
+	RuntimeValues    map[string]string
+	Stats            Stats
+	MaxConnections   uint32 // of all clients together
+	StatsCompression bool
+	// SDSSocket is where Envoy gets its certificates from.
+	SDSSocket string
+}
+
+// Stats say which statistics Envoy keeps, beside those that the agent needs.
+type Stats struct {
+	Prefixes, Suffixes, Regexps []string
+	ExtraTags                   []string
+}
+
+// XDSSocket is where the agent serves xDS to Envoy.
+func (e Envoy) XDSSocket() string { return e.ConfigDir + "/XDS" }
+
+// Bootstrap is the file of Envoy's configuration.
+func (e Envoy) Bootstrap() string { return e.ConfigDir + "/envoy-rev.json" }
+
+// ControlPlane says where configuration comes from.
+type ControlPlane struct {
+	Address    string // host:port
+	ServerName string // that its certificate has to have
+	RootFile   string // "SYSTEM" for the machine's own roots
+	TokenFile  string
+	Headers    map[string]string // XDS_HEADER_*
+}
+
+// CA says where certificates come from, and what is asked for.
+type CA struct {
+	Address    string
+	ServerName string
+	RootFile   string // "SYSTEM" for the machine's own roots
+	TokenFile  string
+	Headers    map[string]string // CA_HEADER_*
+	Signer     string            // ISTIO_META_CERT_SIGNER
+
+	TTL time.Duration
+	// Grace is the part of a certificate's life that is left when it is renewed, moved by up to
+	// Jitter in both directions.
+	Grace, Jitter float64
+	RSABits       int // 0 for ECDSA on P-256
+	PKCS8         bool
+}
+
+// DNS says whether and how the agent answers DNS.
+type DNS struct {
+	Enabled  bool
+	Address  string
+	Parallel bool          // all upstream servers are asked at once
+	Timeout  time.Duration // of an upstream server
+}
+
+// Status says what the agent itself serves.
+type Status struct {
+	Port uint16 // ProxyConfig.statusPort; 0 serves nothing
+	// Probes are those of the application's containers by the path under which the kubelet asks.
+	Probes map[string]Probe
+	// ProbeLocalhost sends them to localhost in place of the Pod's address.
+	ProbeLocalhost bool
+	ProbeKeepAlive bool
+	// Scrape are the application's metrics, merged with Envoy's and the agent's.
+	Scrape      []ScrapeTarget
+	MergeEnvoy  bool
+	MetricsOnly bool // METRICS_LOCALHOST_ACCESS_ONLY: metrics for callers on this machine alone
+}
+
+// Log says what the agent logs.
+type Log struct {
+	Level slog.Level
+	JSON  bool
+}
