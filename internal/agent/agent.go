@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -44,7 +43,7 @@ func Run(ctx context.Context, o Options) error {
 	supervisor := envoy.New(supervision(o))
 	registry := &metrics.Registry{}
 	metrics.Process(registry, "istio_agent_")
-	all, err := services(o, supervisor, registry)
+	all, err := services(ctx, o, supervisor, registry)
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func supervision(o Options) envoy.Options {
 		Args:             envoy.Arguments(o.Settings),
 		Stdout:           o.Stdout,
 		Stderr:           o.Stderr,
-		Admin:            envoy.NewAdmin(netip.AddrPortFrom(o.Settings.Node.Loopback(), e.AdminPort)),
+		Admin:            admin(o.Settings),
 		Log:              o.Log,
 		InboundOnly:      o.Settings.Node.Type == settings.Sidecar,
 		TerminationDrain: e.TerminationDrain,

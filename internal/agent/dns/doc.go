@@ -9,5 +9,5 @@
 // behind it, a wildcard. The forms are not in the table. They are made from the question, so that
 // the table takes one entry for a name.
 //
-// It may import xds/nametable and nothing else of the product.
+// It may import agent/metrics and xds/nametable.
 package dns

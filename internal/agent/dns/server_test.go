@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/xds/nametable"
 )
 
@@ -63,7 +62,7 @@ func running(t *testing.T, change func(*Options)) (*Server, Options) {
 	t.Helper()
 	table := sampleTable()
 	o := Options{
-		Table: table, Metrics: NewMetrics(prometheus.NewRegistry(), table), Address: "localhost:0",
+		Table: table, Metrics: NewMetrics(&metrics.Registry{}, table), Address: "localhost:0",
 		Namespace: "default", Domain: "default.svc.cluster.local", Timeout: 5 * time.Second,
 		Resolvers: Resolvers{Search: []string{"default.svc.cluster.local", "svc.cluster.local"}},
 	}
@@ -164,9 +163,9 @@ func TestOtherQuestionsGoToTheResolvers(t *testing.T) {
 		got = answers(ask(t, s, network, "reviews.", dns.TypeTXT))
 		require.Equal(t, []string{`reviews. 0 IN TXT "first"`}, got)
 	}
-	require.Equal(t, 4., testutil.ToFloat64(o.Metrics.Forwarded))
-	require.Equal(t, 4., testutil.ToFloat64(o.Metrics.Requests))
-	require.Zero(t, testutil.ToFloat64(o.Metrics.Failures))
+	require.Equal(t, uint64(4), o.Metrics.Forwarded.Value())
+	require.Equal(t, uint64(4), o.Metrics.Requests.Value())
+	require.Zero(t, o.Metrics.Failures.Value())
 }
 
 func TestTheNextResolverIsAskedWhenOneDoesNotAnswer(t *testing.T) {
@@ -218,13 +217,13 @@ func TestATruncatedAnswerOfAResolverIsAskedForOverTCP(t *testing.T) {
 func TestWithoutAnAnswerTheServerFails(t *testing.T) {
 	s, o := running(t, func(o *Options) { o.Timeout = 50 * time.Millisecond })
 	require.Equal(t, dns.RcodeServerFailure, ask(t, s, "udp", "other.test.", dns.TypeA).Rcode)
-	require.Equal(t, 1., testutil.ToFloat64(o.Metrics.Failures))
+	require.Equal(t, uint64(1), o.Metrics.Failures.Value())
 
 	s, o = running(t, func(o *Options) {
 		o.Resolvers.Servers, o.Timeout = []string{resolver(t, silent), resolver(t, silent)}, 50*time.Millisecond
 	})
 	require.Equal(t, dns.RcodeServerFailure, ask(t, s, "tcp", "other.test.", dns.TypeA).Rcode)
-	require.Equal(t, 1., testutil.ToFloat64(o.Metrics.Failures))
+	require.Equal(t, uint64(1), o.Metrics.Failures.Value())
 }
 
 // A resolver might say that a name of the mesh does not exist.
@@ -260,7 +259,7 @@ func TestTooManyQuestionsAreRefusedAtOnce(t *testing.T) {
 	go func() { late <- s.reply(t.Context(), new(dns.Msg).SetQuestion("other.test.", dns.TypeTXT)) }()
 	<-waiting
 	require.Equal(t, dns.RcodeServerFailure, ask(t, s, "udp", "other.test.", dns.TypeA).Rcode)
-	require.Equal(t, 1., testutil.ToFloat64(o.Metrics.Refused))
+	require.Equal(t, uint64(1), o.Metrics.Refused.Value())
 	require.Len(t, ask(t, s, "udp", "reviews.", dns.TypeA).Answer, 1, "the table answers all the same")
 	close(release)
 	require.Equal(t, []string{`other.test. 0 IN TXT "late"`}, answers(<-late))
@@ -309,7 +308,7 @@ func FuzzReply(f *testing.F) {
 	}
 	table := sampleTable()
 	s := &Server{table: table, names: inDefault, forward: &forwarder{
-		timeout: time.Second, places: make(chan struct{}, 1), metrics: NewMetrics(prometheus.NewRegistry(), table),
+		timeout: time.Second, places: make(chan struct{}, 1), metrics: NewMetrics(&metrics.Registry{}, table),
 	}}
 	f.Fuzz(func(t *testing.T, packed []byte) {
 		query := new(dns.Msg)

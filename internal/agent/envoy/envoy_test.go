@@ -120,12 +120,12 @@ func run(t *testing.T, how string, change func(*Options, *rig)) *rig {
 
 func TestTheEndOfEnvoyIsTheEnd(t *testing.T) {
 	r := run(t, "exit 3", nil)
-	require.ErrorContains(t, <-r.ended, "Envoy ended: exit status 3")
+	require.ErrorContains(t, <-r.ended, "the Envoy ended: exit status 3")
 }
 
 func TestAnEnvoyThatIsMissing(t *testing.T) {
 	r := run(t, "", func(o *Options, _ *rig) { o.Binary = "/nowhere/envoy" })
-	require.ErrorContains(t, <-r.ended, "Envoy does not start: fork/exec /nowhere/envoy: no such file or directory")
+	require.ErrorContains(t, <-r.ended, "start of Envoy: fork/exec /nowhere/envoy: no such file or directory")
 }
 
 func TestSIGTERMDrainsForTheTerminationDrainDuration(t *testing.T) {

@@ -67,7 +67,7 @@ func New(o Options) *Supervisor {
 func (s *Supervisor) Run(ctx context.Context) error {
 	p, err := start(s.o.Binary, s.o.Args, s.o.Stdout, s.o.Stderr)
 	if err != nil {
-		return fmt.Errorf("Envoy does not start: %w", err)
+		return fmt.Errorf("start of Envoy: %w", err)
 	}
 	s.o.Log.Info("Envoy started", "pid", p.cmd.Process.Pid, "args", s.o.Args)
 	select {
@@ -92,11 +92,11 @@ func ended(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
-			return errors.New("Envoy was killed: most often the container has reached its memory limit")
+			return errors.New("the Envoy was killed: most often the container has reached its memory limit")
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("Envoy ended: %w", err)
+		return fmt.Errorf("the Envoy ended: %w", err)
 	}
 	return nil
 }
