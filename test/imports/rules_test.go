@@ -66,6 +66,8 @@ var rules = []rule{
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
 	{"cluster/install", "api/kinds source/kube trust/ca"},
+	{"cluster/inject/gotemplate", ""},
+	{"cluster/inject", "source/istiojson cluster/inject/gotemplate"},
 	{"cluster/status", "observe api/kinds source"},
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert"},
 	{"cluster/webhook/registration", "observe api/kinds"},

@@ -1,0 +1,224 @@
+package inject
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// proxyFacts are what the templates of this package need, computed.
+type proxyFacts struct {
+	// Intercepts reports whether connections are redirected to the proxy, and Arguments say how.
+	Intercepts bool
+	Arguments  []string
+	// Mode is the interception mode.
+	Mode string
+	// Resources are those of the proxy's containers.
+	Resources map[string]any
+	// Containers are the names of the Pod's own containers, and Ports theirs in JSON.
+	Containers []string
+	Ports      string
+	// Config is the proxy's configuration in JSON.
+	Config string
+	// Workload names the workload, and Owner is its URL.
+	Workload, Owner string
+	// CanonicalName and CanonicalRevision are those of the service.
+	CanonicalName, CanonicalRevision string
+	// CA is the address of the certificate authority, TrustDomain and MeshID the mesh's.
+	CA, TrustDomain, MeshID string
+	// Hold starts the application after the proxy.
+	Hold bool
+	// StatusPort is the agent's port, "0" for none.
+	StatusPort string
+	// Levels are the arguments that set what is logged.
+	Levels []string
+	// Metadata are the variables of the proxy's configuration.
+	Metadata map[string]string
+	// Variables are the environment of an agent, without Metadata.
+	Variables []object
+	// VolumeList and MountList are those of an agent, OwnVolumes and OwnMounts those that the Pod
+	// asks for in its annotations.
+	VolumeList, MountList []object
+	OwnVolumes, OwnMounts []object
+	// Localhost is set if applications listen on loopback.
+	Localhost bool
+}
+
+func (i *Injector) facts(r *request) (proxyFacts, error) {
+	f := proxyFacts{
+		Mode:       r.annotation(interceptionModeName, r.proxy.InterceptionMode.String()),
+		Resources:  i.resources(r),
+		Workload:   cmp.Or(r.pod.Labels["service.istio.io/workload-name"], r.owner.Name),
+		CA:         cmp.Or(i.values.text("global.caAddress"), r.proxy.DiscoveryAddress),
+		StatusPort: i.statusPort(r),
+		Metadata:   r.proxy.ProxyMetadata,
+		Localhost:  i.mesh.GetInboundTrafficPolicy().GetMode().String() == "LOCALHOST",
+	}
+	f.Intercepts = f.Mode != "NONE"
+	f.Arguments = i.interception(r, f.Mode)
+	f.TrustDomain = cmp.Or(i.mesh.TrustDomain, i.values.text("global.trustDomain"))
+	f.MeshID = cmp.Or(i.values.text("global.meshID"), f.TrustDomain)
+	f.Hold = !r.native && i.holds(r)
+	f.Levels = []string{
+		"--proxyLogLevel=" + r.annotation(logLevelName, i.values.text("global.proxy.logLevel")),
+		"--proxyComponentLogLevel=" + r.annotation(componentLevelName, i.values.text("global.proxy.componentLogLevel")),
+		"--log_output_level=" + r.annotation(agentLevelName, i.values.text("global.logging.level")),
+	}
+	f.canonical(r)
+	if r.owner.Name != "" {
+		f.Owner = fmt.Sprintf("kubernetes://apis/%s/namespaces/%s/%ss/%s",
+			r.owner.APIVersion, r.namespace, strings.ToLower(r.owner.Kind), r.owner.Name)
+	}
+	var err error
+	if f.Ports, err = f.own(r.pod.Spec.Containers); err != nil {
+		return f, err
+	}
+	if f.Config, err = proxyJSON(r.proxy); err != nil {
+		return f, err
+	}
+	f.Variables = i.variables(r, &f)
+	f.VolumeList, f.MountList = listed(i.volumes(r))
+	if f.OwnVolumes, err = r.byName(userVolumeName); err != nil {
+		return f, err
+	}
+	f.OwnMounts, err = r.byName(userMountName)
+	return f, err
+}
+
+// byName returns the objects of an annotation, which has them by their names.
+func (r *request) byName(annotation string) ([]object, error) {
+	text, ok := r.pod.Annotations[annotation]
+	if !ok {
+		return nil, nil
+	}
+	var all map[string]object
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("metadata.annotations[%s]: %w", annotation, err)
+	}
+	var out []object
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		of := all[name]
+		if of == nil {
+			of = object{}
+		}
+		of["name"] = name
+		out = append(out, of)
+	}
+	return out, nil
+}
+
+// own notes the names of the Pod's own containers, and returns their ports in JSON.
+func (f *proxyFacts) own(containers []corev1.Container) (string, error) {
+	ports := []corev1.ContainerPort{}
+	for n := range containers {
+		ports = append(ports, containers[n].Ports...)
+		if containers[n].Name != proxyName {
+			f.Containers = append(f.Containers, containers[n].Name)
+		}
+	}
+	raw, err := json.Marshal(ports)
+	return string(raw), err
+}
+
+// canonical notes the service that the Pod is of, by the labels that say so, in Istio's order.
+func (f *proxyFacts) canonical(r *request) {
+	labels := r.pod.Labels
+	name := cmp.Or(labels["service.istio.io/canonical-name"], labels["app.kubernetes.io/name"], labels["app"],
+		r.owner.Name)
+	f.CanonicalName = strings.Trim(name[:min(len(name), 63)], "-_.")
+	f.CanonicalRevision = cmp.Or(labels["service.istio.io/canonical-revision"], labels["app.kubernetes.io/version"],
+		labels["version"], "latest")
+}
+
+// holds reports whether the application starts after the proxy.
+func (i *Injector) holds(r *request) bool {
+	return r.proxy.GetHoldApplicationUntilProxyStarts().GetValue() ||
+		i.values.bool("global.proxy.holdApplicationUntilProxyStarts")
+}
+
+func (i *Injector) statusPort(r *request) string {
+	return r.annotation(statusPortName, i.values.text("global.proxy.statusPort"))
+}
+
+// resources returns those of the annotations, or those of the values if there are none.
+func (i *Injector) resources(r *request) map[string]any {
+	out := map[string]any{}
+	for _, of := range []struct{ annotation, kind, resource string }{
+		{cpuName, "requests", "cpu"},
+		{memoryName, "requests", "memory"},
+		{cpuLimitName, "limits", "cpu"},
+		{memoryLimitName, "limits", "memory"},
+	} {
+		if value, ok := r.pod.Annotations[of.annotation]; ok {
+			into, _ := out[of.kind].(map[string]any)
+			if into == nil {
+				into = map[string]any{}
+			}
+			into[of.resource] = value
+			out[of.kind] = into
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	standard, _ := i.values.copy()["global"].(map[string]any)["proxy"].(map[string]any)["resources"].(map[string]any)
+	return withoutNull(standard)
+}
+
+func withoutNull(o map[string]any) map[string]any {
+	for key, value := range o {
+		if value == nil {
+			delete(o, key)
+		} else if of, ok := value.(map[string]any); ok {
+			withoutNull(of)
+		}
+	}
+	return o
+}
+
+// interception returns the arguments of the init container, which are those of istio-iptables.
+func (i *Injector) interception(r *request, mode string) []string {
+	value := func(annotation, path string) string { return r.annotation(annotation, i.values.text(path)) }
+	args := []string{
+		"istio-iptables",
+		"-p", fmt.Sprint(i.mesh.ProxyListenPort),
+		"-z", fmt.Sprint(i.mesh.ProxyInboundListenPort),
+		"-u", fmt.Sprint(r.user),
+		"-m", mode,
+		"-i", value(includeRangesName, "global.proxy.includeIPRanges"),
+		"-x", value(excludeRangesName, "global.proxy.excludeIPRanges"),
+		"-b", value(includeInboundName, "global.proxy.includeInboundPorts"),
+		"-d", i.excludedInbound(r),
+	}
+	for _, of := range []struct{ flag, annotation, path string }{
+		{"-q", includeOutboundPortsName, "global.proxy.includeOutboundPorts"},
+		{"-o", excludeOutboundPortsName, "global.proxy.excludeOutboundPorts"},
+		{"-c", excludeInterfacesName, ""},
+	} {
+		if ports := value(of.annotation, of.path); ports != "" {
+			args = append(args, of.flag, ports)
+		}
+	}
+	if virtual := r.annotation(rerouteName, r.pod.Annotations[kubevirtName]); virtual != "" {
+		args = append(args, "-k", virtual)
+	}
+	return append(args, "--log_output_level="+r.annotation(agentLevelName, i.values.text("global.logging.level")))
+}
+
+// excludedInbound returns the ports that keep their connections: those of the proxy itself, and
+// those that the Pod names.
+func (i *Injector) excludedInbound(r *request) string {
+	all := []string{"15090", "15021"}
+	named := r.annotation(excludeInboundName, i.values.text("global.proxy.excludeInboundPorts"))
+	for _, port := range append([]string{i.statusPort(r)}, strings.Split(named, ",")...) {
+		if port = strings.TrimSpace(port); port != "" && port != "0" && !slices.Contains(all, port) {
+			all = append(all, port)
+		}
+	}
+	return strings.Join(all, ",")
+}

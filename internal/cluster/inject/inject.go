@@ -1,0 +1,270 @@
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	mesh "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The names of containers that are added.
+const (
+	proxyName = "istio-proxy"
+	initName  = "istio-init"
+)
+
+// Pod is a Pod that may get a proxy.
+type Pod struct {
+	// JSON is the Pod as it is.
+	JSON []byte
+	// Namespace is where it is created, which it need not say itself.
+	Namespace string
+	// Owner is its workload; the zero value stands for what its owner references say.
+	Owner Owner
+	// Variables are set in the proxy's environment, and stand above the values.
+	Variables map[string]string
+}
+
+// Result is what became of a Pod.
+type Result struct {
+	Decision
+	// JSON is the Pod with its proxy, and Patch the JSON patch that leads there. Both are nil if it
+	// gets none.
+	JSON, Patch []byte
+}
+
+// request is a Pod that gets a proxy.
+type request struct {
+	original  object      // as it came; nothing changes it
+	pod       *corev1.Pod // without what an injection before has added
+	before    *injectedStatus
+	namespace string
+	owner     Owner
+	proxy     *mesh.ProxyConfig
+	native    bool
+	user      int64
+	variables map[string]string
+}
+
+// Inject adds the proxy to a Pod, if it gets one. An error is about the Pod.
+func (i *Injector) Inject(p Pod) (result Result, err error) {
+	defer func() { // libraries judge what users wrote
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("the Pod cannot be injected: %v", problem)
+		}
+	}()
+	typed := &corev1.Pod{}
+	if err := json.Unmarshal(p.JSON, typed); err != nil {
+		return result, fmt.Errorf("this is no Pod: %w", err)
+	}
+	namespace := p.Namespace
+	if namespace == "" {
+		namespace = typed.Namespace
+	}
+	result.Decision = i.Decide(typed, namespace)
+	if !result.Inject {
+		return result, nil
+	}
+	r, err := i.request(p, typed, namespace)
+	if err != nil {
+		return result, err
+	}
+	out, err := i.inject(r)
+	if err != nil {
+		return result, err
+	}
+	if result.JSON, err = json.Marshal(out); err != nil {
+		return result, err
+	}
+	result.Patch, err = patch(r.original, out)
+	return result, err
+}
+
+// request reads what a Pod says.
+func (i *Injector) request(p Pod, typed *corev1.Pod, namespace string) (*request, error) {
+	if err := checkAnnotations(typed.Annotations); err != nil {
+		return nil, err
+	}
+	r := &request{
+		namespace: namespace, owner: p.Owner, native: i.NativeSidecars, user: proxyUser, variables: p.Variables,
+	}
+	if err := json.Unmarshal(p.JSON, &r.original); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.before, err = statusOf(typed); err != nil {
+		return nil, err
+	}
+	if r.pod, err = r.before.strip(typed); err != nil {
+		return nil, err
+	}
+	if r.owner == (Owner{}) {
+		r.owner = ownerOf(typed)
+	}
+	if asked, ok := typed.Annotations[nativeName]; ok {
+		r.native = asked == "true"
+	}
+	if own := proxyIn(r.pod); own != nil && own.SecurityContext != nil && own.SecurityContext.RunAsUser != nil &&
+		*own.SecurityContext.RunAsUser > 0 {
+		r.user = *own.SecurityContext.RunAsUser
+	}
+	r.proxy = i.mesh.proxy
+	if text, ok := typed.Annotations[proxyConfigName]; ok {
+		own := &mesh.ProxyConfig{}
+		if err := unmarshal(text, own, protojson.UnmarshalOptions{}); err != nil {
+			return nil, fmt.Errorf("metadata.annotations[%s]: %w", proxyConfigName, err)
+		}
+		r.proxy = overProxy(r.proxy, own)
+	}
+	return r, nil
+}
+
+// annotation returns an annotation of the Pod, or what stands for it.
+func (r *request) annotation(name, standard string) string {
+	if value, ok := r.pod.Annotations[name]; ok {
+		return value
+	}
+	return standard
+}
+
+// inject returns the Pod with its proxy.
+func (i *Injector) inject(r *request) (object, error) {
+	names, err := i.templatesNamed(i.chosen(r))
+	if err != nil {
+		return nil, fmt.Errorf("metadata.annotations[%s] = %q: %w", templatesName,
+			r.annotation(templatesName, ""), err)
+	}
+	data, err := i.data(r)
+	if err != nil {
+		return nil, err
+	}
+	out, added := copied(r.original).(object), object{}
+	for _, name := range names {
+		overlay, err := i.render(name, data)
+		if err != nil {
+			return nil, err
+		}
+		if added, err = merged(added, overlay); err != nil {
+			return nil, err
+		}
+		if named(containers(added, first), proxyName) != nil {
+			moveProxyFirst(out)
+		}
+		if out, err = merged(out, overlay); err != nil {
+			return nil, err
+		}
+	}
+	if out, err = r.withOverrides(out, added); err != nil {
+		return nil, err
+	}
+	if err := i.finish(r, out, added); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// chosen returns the names of the templates that the Pod asks for, or the default ones.
+func (i *Injector) chosen(r *request) []string {
+	asked, ok := r.pod.Annotations[templatesName]
+	if !ok {
+		return i.DefaultTemplates
+	}
+	names := strings.Split(asked, ",")
+	for n := range names {
+		names[n] = strings.TrimSpace(names[n])
+	}
+	return names
+}
+
+// moveProxyFirst moves the settings that a Pod has for its proxy to the init containers.
+func moveProxyFirst(pod object) {
+	own := named(containers(pod, plain), proxyName)
+	if own == nil || named(containers(pod, first), proxyName) != nil {
+		return
+	}
+	setContainers(pod, plain, without(containers(pod, plain), proxyName))
+	setContainers(pod, first, append(containers(pod, first), own))
+}
+
+// finish does what no template can.
+func (i *Injector) finish(r *request, pod, added object) error {
+	if proxy := proxyOf(pod); proxy != nil {
+		i.locate(r, pod, proxy)
+		if err := i.mergeMetrics(r, pod, proxy); err != nil {
+			return err
+		}
+		if i.rewritesProbes(r) {
+			if err := i.rewriteProbes(r, pod, proxy); err != nil {
+				return err
+			}
+		}
+	}
+	annotations := under(under(pod, "metadata"), "annotations")
+	for name, value := range i.InjectedAnnotations {
+		annotations[name] = value
+	}
+	status, err := i.status(added)
+	if err != nil {
+		return err
+	}
+	annotations[statusName] = status
+	i.order(r, pod)
+	return nil
+}
+
+// The variables that say where a proxy is.
+const (
+	clusterVariable = "ISTIO_META_CLUSTER_ID"
+	networkVariable = "ISTIO_META_NETWORK"
+	networkLabel    = "topology.istio.io/network"
+)
+
+// locate sets what the webhook's path and the Pod's label say of its cluster and network.
+func (i *Injector) locate(r *request, pod, proxy object) {
+	labels := under(under(pod, "metadata"), "labels")
+	for _, name := range sortedKeys(r.variables) {
+		setVariable(proxy, name, r.variables[name])
+	}
+	if network, ok := r.variables[networkVariable]; ok {
+		labels[networkLabel] = network
+	} else if network, ok := r.pod.Labels[networkLabel]; ok {
+		setVariable(proxy, networkVariable, network)
+	}
+	if len(labels) == 0 {
+		delete(under(pod, "metadata"), "labels")
+	}
+}
+
+// order sorts the containers. The proxy stands last, so that tools take the Pod's own container by
+// default, unless the application waits for it. A proxy among the init containers starts before
+// all others, behind the interception; else interception comes last, because until the proxy runs
+// it stops everything.
+func (i *Injector) order(r *request, pod object) {
+	own := containers(pod, plain)
+	if proxy := named(own, proxyName); proxy != nil {
+		if i.holds(r) {
+			own = append([]object{proxy}, without(own, proxyName)...)
+		} else {
+			own = append(without(own, proxyName), proxy)
+		}
+		setContainers(pod, plain, own)
+	}
+	all := containers(pod, first)
+	proxy, interception := named(all, proxyName), named(all, initName)
+	all = without(without(all, proxyName), initName)
+	switch {
+	case proxy != nil && interception != nil:
+		all = slices.Insert(all, 0, interception, proxy)
+	case proxy != nil:
+		all = slices.Insert(all, 0, proxy)
+	case interception != nil:
+		all = append(all, interception)
+	}
+	if len(all) > 0 {
+		setContainers(pod, first, all)
+	}
+}

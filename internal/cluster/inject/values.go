@@ -1,0 +1,187 @@
+package inject
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	mesh "istio.io/api/mesh/v1alpha1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/source/istiojson"
+)
+
+// values are the text under ValuesKey: Istio's Helm values, over the defaults.
+type values map[string]any
+
+func newValues(o Options, text string) (values, error) {
+	var standard, given map[string]any
+	if err := yaml.Unmarshal([]byte(defaultValues), &standard); err != nil {
+		return nil, fmt.Errorf("the default values: %w", err)
+	}
+	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+		return nil, fmt.Errorf("%s: %w", ValuesKey, err)
+	}
+	all := values(overlay(standard, given))
+	global, ok := all["global"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: global is no object", ValuesKey)
+	}
+	if _, set := global["istioNamespace"]; !set {
+		global["istioNamespace"] = o.Namespace
+	}
+	if _, set := all["revision"]; !set {
+		all["revision"] = o.suffix()
+	}
+	for _, path := range []string{"global.proxy", "global.proxy_init", "global.multiCluster", "global.sds.token",
+		"global.logging", "global.proxy.startupProbe", "pilot", "sidecarInjectorWebhook", "gateways"} {
+		if _, ok := all.at(path).(map[string]any); !ok {
+			return nil, fmt.Errorf("%s: %s is no object", ValuesKey, path)
+		}
+	}
+	return all, nil
+}
+
+// suffix is the revision, empty for the only one.
+func (o Options) suffix() string {
+	if o.Revision == "default" {
+		return ""
+	}
+	return o.Revision
+}
+
+// overlay returns over on top of under, level by level. null removes nothing: a chart writes it
+// where a user says nothing.
+func overlay(under, over map[string]any) map[string]any {
+	for key, value := range over {
+		now, isMap := value.(map[string]any)
+		before, wasMap := under[key].(map[string]any)
+		switch {
+		case isMap && wasMap:
+			under[key] = overlay(before, now)
+		case value != nil || under[key] == nil:
+			under[key] = value
+		}
+	}
+	return under
+}
+
+// at returns the value under a dotted path, nil if there is none.
+func (v values) at(path string) any {
+	var value any = map[string]any(v)
+	for key := range strings.SplitSeq(path, ".") {
+		of, _ := value.(map[string]any)
+		value = of[key]
+	}
+	return value
+}
+
+// text returns the value under a path as text.
+func (v values) text(path string) string {
+	value := v.at(path)
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+func (v values) bool(path string) bool { return v.text(path) == "true" }
+
+// copy returns values that a template may change.
+func (v values) copy() map[string]any { return copied(map[string]any(v)).(map[string]any) }
+
+// meshConfig is the part of the mesh configuration that Pods depend on.
+type meshConfig struct {
+	*mesh.MeshConfig
+	proxy *mesh.ProxyConfig // the default of all proxies, over Istio's
+}
+
+func newMesh(o Options, text string) (*meshConfig, error) {
+	m := &meshConfig{MeshConfig: &mesh.MeshConfig{}}
+	if err := unmarshal(text, m.MeshConfig, protojson.UnmarshalOptions{DiscardUnknown: true}); err != nil {
+		return nil, fmt.Errorf("the mesh configuration: %w", err)
+	}
+	m.ProxyListenPort = cmp.Or(m.ProxyListenPort, 15001)
+	m.ProxyInboundListenPort = cmp.Or(m.ProxyInboundListenPort, 15006)
+	m.TrustDomain = cmp.Or(m.TrustDomain, "cluster.local")
+	m.proxy = overProxy(standardProxy(), m.DefaultConfig)
+	if m.DefaultConfig.GetDiscoveryAddress() == "" {
+		service := "istiod"
+		if o.suffix() != "" {
+			service += "-" + o.suffix()
+		}
+		m.proxy.DiscoveryAddress = fmt.Sprintf("%s.%s.svc:15012", service, o.Namespace)
+	}
+	m.DefaultConfig = m.proxy
+	return m, nil
+}
+
+// unmarshal reads YAML of a message.
+func unmarshal(text string, m proto.Message, o protojson.UnmarshalOptions) error {
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return err
+	}
+	if string(raw) == "null" {
+		return nil
+	}
+	return istiojson.Unmarshal(raw, m, o)
+}
+
+// standardProxy returns what Istio's agents take for granted.
+func standardProxy() *mesh.ProxyConfig {
+	return &mesh.ProxyConfig{
+		ConfigPath:               "./etc/istio/proxy",
+		BinaryPath:               "/usr/local/bin/envoy",
+		ClusterName:              &mesh.ProxyConfig_ServiceCluster{ServiceCluster: "istio-proxy"},
+		DrainDuration:            &durationpb.Duration{Seconds: 45},
+		TerminationDrainDuration: &durationpb.Duration{Seconds: 5},
+		DiscoveryAddress:         "istiod.istio-system.svc:15012",
+		ControlPlaneAuthPolicy:   mesh.AuthenticationPolicy_MUTUAL_TLS,
+		ProxyAdminPort:           15000,
+		StatNameLength:           189,
+		StatusPort:               15020,
+	}
+}
+
+// overProxy returns over on top of under. Maps and messages are merged, lists replaced.
+func overProxy(under, over *mesh.ProxyConfig) *mesh.ProxyConfig {
+	out := proto.CloneOf(under)
+	if over == nil {
+		return out
+	}
+	over.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if f.IsList() {
+			out.ProtoReflect().Clear(f)
+		}
+		return true
+	})
+	proto.Merge(out, over)
+	return out
+}
+
+// proxyJSON returns what differs from the standard, as the variable PROXY_CONFIG holds it.
+func proxyJSON(config *mesh.ProxyConfig) (string, error) {
+	out, standard := proto.CloneOf(config), standardProxy().ProtoReflect()
+	out.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if standard.Has(f) && standard.Get(f).Equal(v) {
+			out.ProtoReflect().Clear(f)
+		}
+		return true
+	})
+	raw, err := protojson.Marshal(out)
+	if err != nil {
+		return "", err
+	}
+	var compact any // protojson's spaces differ from build to build
+	if err := json.Unmarshal(raw, &compact); err != nil {
+		return "", err
+	}
+	raw, err = json.Marshal(compact)
+	return string(raw), err
+}
