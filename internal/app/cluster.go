@@ -19,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
+	"github.com/lateen-mesh/lateen/internal/cluster/inject/watch"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
@@ -47,6 +48,9 @@ type ClusterOptions struct {
 	Writes bool
 	// Status says which objects get a status.
 	Status status.Scope
+	// Inject is set if the webhook injects Pods, and Native says where their proxies stand.
+	Inject bool
+	Native watch.Native
 	// Webhook and Health are the listeners of the webhook (over TLS) and of /ready (in plaintext);
 	// nil for none. The Cluster closes them.
 	Webhook, Health net.Listener
@@ -64,11 +68,11 @@ type ClusterOptions struct {
 }
 
 // Cluster is what a control plane does for the cluster that it serves, beside xDS: it validates
-// objects before they are stored, maintains its certificate, and writes problems into the statuses
-// of objects.
+// objects before they are stored, gives Pods their proxies, maintains its certificate, and writes
+// problems into the statuses of objects.
 //
-//	every replica: webhook, certificate (read), tracker
-//	the leader:    certificate (made, renewed), webhook configuration, statuses, Ingress addresses
+//	every replica: webhook, injector, certificate (read), tracker
+//	the leader:    certificate (made, renewed), webhook configurations, statuses, Ingress addresses
 type Cluster struct {
 	o            ClusterOptions
 	tracker      *status.Tracker
@@ -82,6 +86,7 @@ type Cluster struct {
 	webhooks     typedadmissionv1.AdmissionregistrationV1Interface
 	leases       typedcoordinationv1.LeasesGetter
 	probe        registration.Probe
+	injection    *watch.Watch // nil if nothing is injected
 }
 
 // NewCluster makes the clients, and reads the operator's files if there are any.
@@ -113,6 +118,12 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 	}
 	if c.probe, err = registration.NewProbe(o.Config, o.Names.Namespace, o.Revision); err != nil {
 		return nil, err
+	}
+	if o.Inject && o.Webhook != nil {
+		c.injection = watch.New(watch.Options{
+			Core: c.core.RESTClient(), Namespace: o.Names.Namespace, ConfigMap: o.Names.InjectorConfig,
+			MeshConfig: o.Names.MeshConfig, Revision: o.Revision, Native: o.Native, Metrics: o.Metrics, Log: o.Log,
+		})
 	}
 	c.secret = certs.NewSecret(certs.SecretOptions{
 		Client:      c.core,
@@ -150,11 +161,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 			return s.Shutdown(stop)
 		})
 	}
-	webhook := webhook.NewServer(webhook.NewHandler(webhook.Options{
-		Mesh:    p.meshConfig,
-		Metrics: c.o.Metrics,
-		Log:     c.o.Log,
-	}))
+	webhook := webhook.NewServer(webhook.NewHandler(c.admission(p)))
 	webhook.TLSConfig = c.certificates.TLS()
 	c.callers.On(webhook.TLSConfig)
 	// handshakes that fail are the clients' affair
@@ -170,6 +177,9 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		}
 		return nil
 	})
+	if c.injection != nil {
+		g.Go(func() error { c.injection.Run(ctx); return nil })
+	}
 	g.Go(func() error { c.callers.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.watchExpiry(ctx); return nil })
 	if c.authority != nil {
@@ -179,6 +189,15 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		g.Go(func() error { return leader.Run(ctx, c.campaign(), c.lead) })
 	}
 	return g.Wait()
+}
+
+// admission returns what the webhook needs.
+func (c *Cluster) admission(p *Pipeline) webhook.Options {
+	o := webhook.Options{Mesh: p.meshConfig, Metrics: c.o.Metrics, Log: c.o.Log}
+	if c.injection != nil {
+		o.Injector = c.injection.Injector
+	}
+	return o
 }
 
 // health serves /ready. It answers 200 once there is a first state, and a certificate if one is
@@ -228,6 +247,15 @@ func (c *Cluster) lead(ctx context.Context) {
 	if c.o.Webhook != nil {
 		g.Go(func() error {
 			registration.Run(ctx, c.registration())
+			return nil
+		})
+	}
+	if c.injection != nil {
+		g.Go(func() error {
+			registration.RunInjection(ctx, registration.InjectionOptions{
+				Client: c.webhooks, Name: c.o.Names.Injector, Bundle: c.certificates.Bundle,
+				Metrics: c.o.Metrics, Log: c.o.Log,
+			})
 			return nil
 		})
 	}

@@ -14,13 +14,17 @@ import (
 )
 
 func newManifest() *cobra.Command {
-	o := install.Options{WebhookName: registration.WebhookName, WebhookPath: webhook.Path}
+	o := install.Options{
+		WebhookName: registration.WebhookName, WebhookPath: webhook.Path,
+		InjectName: registration.InjectionName, InjectPath: webhook.InjectPath,
+	}
 	cmd := &cobra.Command{
 		Use:   "manifest --image IMAGE",
 		Short: "Print the manifests that install the control plane in a cluster",
 		Long: `Prints YAML for kubectl apply -f - or for a kustomization: the namespace, a service
 account with no more rights than it needs, the Deployment, the Service istiod, a NetworkPolicy,
-and the configuration of the validating webhook. The custom resources of Istio are not among them.`,
+and the configurations of the webhooks: one validates Istio's objects, the other gives Pods their
+proxies. The custom resources of Istio are not among them.`,
 		Example: `  lateen manifest --image registry.example.com/lateen:v1 | kubectl apply -f -`,
 		Args:    arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,6 +41,7 @@ and the configuration of the validating webhook. The custom resources of Istio a
 			"istio.io/rev accordingly, and those without",
 	)
 	flags.StringVar(&o.Image, "image", "", "the image of the control plane")
+	flags.StringVar(&o.ProxyImage, "proxy-image", "", "the image of injected proxies (default: Istio's proxyv2)")
 	flags.Int32Var(&o.Replicas, "replicas", 2, "how many run")
 	atLeast(flags, "replicas", &o.Replicas, 1)
 	validateFlag(flags, "namespace", func() error { return dnsLabel(o.Namespace) })
@@ -49,6 +54,13 @@ and the configuration of the validating webhook. The custom resources of Istio a
 	validateFlag(flags, "image", func() error {
 		if o.Image == "" || strings.ContainsFunc(o.Image, unicode.IsSpace) {
 			return errors.New("want the image of the control plane, as registry.example.com/lateen:v1")
+		}
+		return nil
+	})
+	validateFlag(flags, "proxy-image", func() error {
+		named := strings.Contains(o.ProxyImage, "/") && !strings.ContainsFunc(o.ProxyImage, unicode.IsSpace)
+		if o.ProxyImage != "" && !named {
+			return errors.New("want an image with its registry, as registry.example.com/proxyv2:v1")
 		}
 		return nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
+	"github.com/lateen-mesh/lateen/internal/cluster/inject/watch"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
@@ -40,7 +41,8 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 		&f.webhook,
 		"webhook-address",
 		"",
-		"where the API server asks whether Istio objects are right, over TLS (as :15017; default: nowhere)",
+		"where the API server asks whether Istio objects are right, and what Pods get, over TLS (as :15017; "+
+			"default: nowhere)",
 	)
 	flags.StringVar(
 		&f.certificate,
@@ -123,6 +125,8 @@ func (f *clusterFlags) join(p *app.Options) error {
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
 		WebhookClients:   f.presence.callers,
+		Inject:           p.Config.Inject,
+		Native:           watch.Native(p.Config.NativeSidecars),
 		FailurePolicy: admissionregistrationv1.FailurePolicyType(
 			f.presence.failurePolicy,
 		), Metrics: p.Metrics, Log: p.Log,

@@ -20,6 +20,7 @@ type Metrics struct {
 	Push    Push
 
 	Admission Admission
+	Injection Injection
 	Status    Status
 	CA        CA
 
@@ -54,6 +55,7 @@ func New(build Build) *Metrics {
 		XDS:       newXDS(f),
 		Push:      newPush(f),
 		Admission: newAdmission(f),
+		Injection: newInjection(f),
 		Status:    newStatus(f),
 		CA:        newCA(f, build.Now),
 		Drops:     counters(f, "lateen_drops_total", "Things thrown away to keep a queue bounded.", "reason"),

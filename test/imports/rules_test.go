@@ -68,13 +68,14 @@ var rules = []rule{
 	{"cluster/install", "api/kinds source/kube trust/ca"},
 	{"cluster/inject/gotemplate", ""},
 	{"cluster/inject", "source/istiojson cluster/inject/gotemplate"},
+	{"cluster/inject/watch", "observe cluster/inject"},
 	{"cluster/status", "observe api/kinds source"},
-	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert"},
+	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
 	{"app", "observe app/config api/kinds source api/model api/convert mesh/state mesh/validate " +
 		"mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
 		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
-		"cluster/webhook cluster/webhook/registration trust/ca"},
+		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca"},
 	{"local/sample", ""},
 	{"local", "api/kinds source"},
 	{"local/link", "source local"},
@@ -90,7 +91,9 @@ var rules = []rule{
 		"perf/sidecar perf/apart"},
 	{"cli", "observe observe/memory app/config cli/terminal source source/dir source/kube api/model " +
 		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
-		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/status cluster/webhook " +
+		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/inject " +
+		"cluster/inject/watch cluster/status " +
+		"cluster/webhook " +
 		"cluster/webhook/registration trust/ca app local/sample local local/link perf/measure " +
 		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf"},
 }

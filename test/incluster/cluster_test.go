@@ -77,6 +77,11 @@ var resources = map[string]schema.GroupVersionResource{
 	"RoleBinding":         {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	"PodDisruptionBudget": {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	"NetworkPolicy":       {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+	"MutatingWebhookConfiguration": {
+		Group:    "admissionregistration.k8s.io",
+		Version:  "v1",
+		Resource: "mutatingwebhookconfigurations",
+	},
 	"ValidatingWebhookConfiguration": {
 		Group:    "admissionregistration.k8s.io",
 		Version:  "v1",

@@ -182,6 +182,13 @@ func (c *cluster) mayNotDoMore(t *testing.T) {
 			Name:     "other",
 		},
 		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+		{
+			Verb:     "update",
+			Group:    "admissionregistration.k8s.io",
+			Resource: "mutatingwebhookconfigurations",
+			Name:     "istio-sidecar-injector",
+		},
 		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: root, Name: "other"},
 		{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: root},
 		{Verb: "impersonate", Resource: "users"},

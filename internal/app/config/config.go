@@ -62,6 +62,11 @@ type Config struct {
 	// IngressNamespace is the namespace of the Ingress gateways' Service (K8S_INGRESS_NS; empty
 	// stands for the root namespace).
 	IngressNamespace string
+	// Inject is set if Pods get their proxies here (INJECT_ENABLED, true).
+	Inject bool
+	// NativeSidecars says whether proxies are init containers (ENABLE_NATIVE_SIDECARS, auto: if the
+	// cluster supports it).
+	NativeSidecars string
 	// Status says which objects get a status (PILOT_ENABLE_STATUS): by default those with problems,
 	// all if it is true, none if it is false.
 	Status StatusOf
@@ -101,6 +106,8 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),
 		WholeEndpoints:       !read(&r, "LATEEN_ENABLE_LEDS", true, boolean),
 		IngressNamespace:     read(&r, "K8S_INGRESS_NS", "", namespace),
+		Inject:               read(&r, "INJECT_ENABLED", true, boolean),
+		NativeSidecars:       read(&r, "ENABLE_NATIVE_SIDECARS", "auto", native),
 		Status:               read(&r, "PILOT_ENABLE_STATUS", StatusOfProblems, statusOf),
 	}
 	early := 20 * time.Millisecond
@@ -212,4 +219,12 @@ func statusOf(s string) (StatusOf, error) {
 		return StatusOfAll, err
 	}
 	return StatusOfNone, err
+}
+
+func native(s string) (string, error) {
+	switch s {
+	case "true", "false", "auto":
+		return s, nil
+	}
+	return "", fmt.Errorf("want true, false, or auto: if the cluster supports them")
 }

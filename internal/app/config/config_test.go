@@ -27,6 +27,8 @@ func TestDefaultsAreIstios(t *testing.T) {
 		StreamsPerAddress: 2048,
 		TokenAudiences:    []string{"istio-ca"},
 		Status:            StatusOfProblems,
+		Inject:            true,
+		NativeSidecars:    "auto",
 
 		CA: true, WorkloadCertTTL: 24 * time.Hour, MaxWorkloadCertTTL: 90 * 24 * time.Hour,
 	}, c)
@@ -43,6 +45,8 @@ func TestVariablesAreRead(t *testing.T) {
 		"LATEEN_MAX_STREAMS_PER_ADDRESS":      "7",
 		"TOKEN_AUDIENCES":                     "mine, ours,",
 		"PILOT_ENABLE_STATUS":                 "true",
+		"INJECT_ENABLED":                      "false",
+		"ENABLE_NATIVE_SIDECARS":              "true",
 		"K8S_INGRESS_NS":                      "edge",
 		"PILOT_FILTER_GATEWAY_CLUSTER_CONFIG": "false",
 		"LATEEN_ENABLE_VHDS":                  "false",
@@ -70,6 +74,7 @@ func TestVariablesAreRead(t *testing.T) {
 		WholeEndpoints:       true,
 		DualStack:            true,
 		Status:               StatusOfAll,
+		NativeSidecars:       "true",
 		IngressNamespace:     "edge",
 	}, c)
 }
@@ -82,6 +87,8 @@ func TestABadValueIsNamed(t *testing.T) {
 		"PILOT_MAX_REQUESTS_PER_SECOND": "NaN",
 		"TOKEN_AUDIENCES":               ", ",
 		"PILOT_ENABLE_STATUS":           "perhaps",
+		"INJECT_ENABLED":                "maybe",
+		"ENABLE_NATIVE_SIDECARS":        "always",
 		"K8S_INGRESS_NS":                "Edge",
 	} {
 		_, err := FromEnv(lookup(map[string]string{name: value}))

@@ -214,8 +214,7 @@ func anObject(want string) check {
 func proxyConfig(value string) string {
 	config := &mesh.ProxyConfig{}
 	if err := unmarshal(value, config, protojson.UnmarshalOptions{}); err != nil {
-		reason := strings.ReplaceAll(err.Error(), "\u00a0", " ") // protojson's spaces differ from build to build
-		return "the fields of Istio's ProxyConfig in YAML: " + reason
+		return "the fields of Istio's ProxyConfig in YAML: " + err.Error()
 	}
 	if config.InterceptionMode == mesh.ProxyConfig_TPROXY {
 		return "interceptionMode REDIRECT or NONE: TPROXY is not supported yet"

@@ -84,8 +84,8 @@ func scraped(annotation, port string) error {
 		return fmt.Errorf("metadata.annotations[%s] = %q; want a port, as 9090", annotation, port)
 	}
 	if what, ok := reserved[number]; ok {
-		return fmt.Errorf("metadata.annotations[%s] = %q is a port of the proxy (%s); want one of the application, or %s: "+
-			`"false"`, annotation, port, what, mergeMetricsName)
+		return fmt.Errorf("metadata.annotations[%s] = %q is a port of the proxy (%s); "+
+			`want one of the application, or %s: "false"`, annotation, port, what, mergeMetricsName)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package inject
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -130,7 +131,11 @@ func unmarshal(text string, m proto.Message, o protojson.UnmarshalOptions) error
 	if string(raw) == "null" {
 		return nil
 	}
-	return istiojson.Unmarshal(raw, m, o)
+	if err := istiojson.Unmarshal(raw, m, o); err != nil {
+		// protojson's spaces differ from build to build
+		return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " "))
+	}
+	return nil
 }
 
 // standardProxy returns what Istio's agents take for granted.

@@ -23,6 +23,7 @@ func TestManifests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.WebhookName, o.WebhookPath = "validation.lateen.io", "/validate"
+			o.InjectName, o.InjectPath = "injection.lateen.io", "/inject"
 			var got bytes.Buffer
 			require.NoError(t, Write(&got, Objects(o)))
 			golden.File(t, filepath.Join("testdata", name+".yaml"), got.String())

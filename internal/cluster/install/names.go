@@ -21,8 +21,11 @@ type Names struct {
 	// Webhook is the ValidatingWebhookConfiguration, and ClusterRole the ClusterRole and its
 	// binding.
 	Webhook, ClusterRole string
-	// MeshConfig is the ConfigMap of the mesh configuration.
-	MeshConfig string
+	// Injector is the MutatingWebhookConfiguration.
+	Injector string
+	// MeshConfig is the ConfigMap of the mesh configuration, and InjectorConfig that of the
+	// injection.
+	MeshConfig, InjectorConfig string
 }
 
 // NamesOf returns the names of a revision's control plane. Empty and "default" stand for the only
@@ -33,14 +36,16 @@ func NamesOf(namespace, revision string) Names {
 		suffix = "-" + revision
 	}
 	return Names{
-		Namespace:   namespace,
-		Service:     "istiod" + suffix,
-		Deployment:  "istiod" + suffix,
-		MeshConfig:  "istio" + suffix,
-		Secret:      kinds.ServingSecret + suffix,
-		Lease:       "lateen-leader" + suffix,
-		Webhook:     fmt.Sprintf("lateen-validator%s-%s", suffix, namespace),
-		ClusterRole: fmt.Sprintf("lateen%s-%s", suffix, namespace),
+		Namespace:      namespace,
+		Service:        "istiod" + suffix,
+		Deployment:     "istiod" + suffix,
+		MeshConfig:     "istio" + suffix,
+		InjectorConfig: "istio-sidecar-injector" + suffix,
+		Secret:         kinds.ServingSecret + suffix,
+		Lease:          "lateen-leader" + suffix,
+		Webhook:        fmt.Sprintf("lateen-validator%s-%s", suffix, namespace),
+		Injector:       fmt.Sprintf("lateen-injector%s-%s", suffix, namespace),
+		ClusterRole:    fmt.Sprintf("lateen%s-%s", suffix, namespace),
 	}
 }
 

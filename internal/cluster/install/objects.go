@@ -25,9 +25,11 @@ type Options struct {
 	Revision string
 	Image    string
 	Replicas int32
+	// ProxyImage is the image of injected proxies; empty for that of the defaults.
+	ProxyImage string
 	// WebhookName is the name of the webhook within its configuration, WebhookPath the path of its
-	// requests.
-	WebhookName, WebhookPath string
+	// requests. InjectName and InjectPath are those of the injection.
+	WebhookName, WebhookPath, InjectName, InjectPath string
 }
 
 func (o Options) names() Names { return NamesOf(o.Namespace, o.Revision) }
@@ -75,6 +77,7 @@ func Objects(o Options) []runtime.Object {
 	return append(objects,
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.meta(n.Secret)},
 		o.authority(), o.service(), o.deployment(), o.budget(), o.networkPolicy(), o.webhook(),
+		o.injectorConfig(), o.injector(),
 	)
 }
 

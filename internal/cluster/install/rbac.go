@@ -81,13 +81,15 @@ func clusterRules(n Names) []rbacv1.PolicyRule {
 		rules("authentication.k8s.io", []string{"create"}, "tokenreviews"),
 		rules("authorization.k8s.io", []string{"create"}, "subjectaccessreviews"))
 	all = append(all, writes()...)
-	webhook := rules("admissionregistration.k8s.io", append([]string{"update"}, read...),
-		"validatingwebhookconfigurations")
+	const admission = "admissionregistration.k8s.io"
+	webhook := rules(admission, append([]string{"update"}, read...), "validatingwebhookconfigurations")
+	injector := rules(admission, append([]string{"update"}, read...), "mutatingwebhookconfigurations")
 	return append(all,
 		// The roots of the mesh in each namespace. No name can limit who creates.
 		rules("", []string{"create"}, "configmaps"),
 		named(rules("", append([]string{"patch"}, watched...), "configmaps"), ca.RootsConfigMap),
 		named(webhook, n.Webhook),
+		named(injector, n.Injector),
 	)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/cluster/inject"
 	"github.com/lateen-mesh/lateen/internal/observe"
 )
 
@@ -29,9 +30,12 @@ const maxBody = 8 << 20
 // Options are what a handler needs.
 type Options struct {
 	// Mesh returns the present mesh configuration: the meaning of an object may depend on it.
-	Mesh    func() model.MeshConfig
-	Metrics *observe.Metrics
-	Log     *slog.Logger
+	Mesh func() model.MeshConfig
+	// Injector returns the present injector of proxies, or why there is none. It is nil if nothing
+	// is injected here.
+	Injector func() (*inject.Injector, error)
+	Metrics  *observe.Metrics
+	Log      *slog.Logger
 }
 
 // handler answers requests. It keeps nothing of those that it has answered.
@@ -41,7 +45,8 @@ type handler struct {
 	intake    *intake
 }
 
-// NewHandler returns the handler for the webhook's port (15017): /validate, /validate/… and /ready.
+// NewHandler returns the handler for the webhook's port (15017): /validate, /validate/…, /inject,
+// /inject/… and /ready.
 func NewHandler(o Options) http.Handler { return newHandler(o).routes() }
 
 func newHandler(o Options) *handler {
@@ -54,8 +59,12 @@ func newHandler(o Options) *handler {
 
 func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+Path, h.validate)
-	mux.HandleFunc("POST "+Path+"/", h.validate)
+	mux.HandleFunc("POST "+Path, h.answer(h.validate))
+	mux.HandleFunc("POST "+Path+"/", h.answer(h.validate))
+	if h.Injector != nil {
+		mux.HandleFunc("POST "+InjectPath, h.answer(h.inject))
+		mux.HandleFunc("POST "+InjectPath+"/", h.answer(h.inject))
+	}
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ready") })
 	return mux
 }
@@ -73,8 +82,16 @@ func NewServer(h http.Handler) *http.Server {
 	}
 }
 
-// validate reads the request before it takes one of the places, so that a slow client takes none.
-func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
+// decide answers a request that came to a path. The error is about the request, not its object.
+type decide func(path string, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+
+// answer returns a handler that reads the request before it takes one of the places, so that a slow
+// client takes none.
+func (h *handler) answer(by decide) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, by) }
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, by decide) {
 	held, err := h.intake.reserve(r)
 	if err != nil {
 		h.fail(w, err)
@@ -97,9 +114,14 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
+	response, err := by(r.URL.Path, request)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
-		Response: h.respond(request),
+		Response: response,
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(review) // what cannot be written any more is the client's loss: it has gone

@@ -32,6 +32,11 @@ type verdict struct {
 	errors, warnings []source.Problem
 }
 
+// validate says whether an object may be stored.
+func (h *handler) validate(_ string, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	return h.respond(r), nil
+}
+
 // respond decides on one request. A dry run is treated like any other request, since nothing is
 // written here.
 func (h *handler) respond(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {

@@ -12,7 +12,7 @@ func listFunctions() Funcs {
 	return Funcs{
 		"list":      func(values ...any) []any { return slices.Concat([]any{}, values) },
 		"append":    func(l, value any) ([]any, error) { all, err := items(l); return append(all, value), err },
-		"prepend":   func(l, value any) ([]any, error) { all, err := items(l); return slices.Insert(all, 0, value), err },
+		"prepend":   prepend,
 		"concat":    concat,
 		"first":     func(l any) (any, error) { return at(l, func(n int) int { return 0 }) },
 		"last":      func(l any) (any, error) { return at(l, func(n int) int { return n - 1 }) },
@@ -41,6 +41,11 @@ func listFunctions() Funcs {
 		"kindOf": func(value any) string { return kindOf(value) },
 		"kindIs": func(kind string, value any) bool { return kindOf(value) == kind },
 	}
+}
+
+func prepend(l, value any) ([]any, error) {
+	all, err := items(l)
+	return slices.Insert(all, 0, value), err
 }
 
 func kindOf(value any) string {
