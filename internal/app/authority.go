@@ -11,14 +11,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	securityv1 "istio.io/api/security/v1alpha1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/trust/ca"
-	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
 // authority is the certificate authority of a cluster.
@@ -38,8 +36,7 @@ func newAuthority(o ClusterOptions) (*authority, error) {
 	}
 	a := &authority{holder: ca.NewHolder()}
 	a.store = ca.NewStore(a.holder, ca.StoreOptions{
-		Client: client, Namespace: o.Names.Namespace, TrustDomain: localTrustDomain, Overlap: o.CA.Max,
-		Metrics: o.Metrics, Log: o.Log, Now: time.Now,
+		Client: client, Namespace: o.Names.Namespace, Overlap: o.CA.Max, Metrics: o.Metrics, Log: o.Log, Now: time.Now,
 	})
 	a.roots = ca.NewRoots(ca.RootsOptions{
 		Holder: a.holder, Client: client, Metrics: o.Metrics, Log: o.Log,
@@ -84,7 +81,8 @@ func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
 	}
 	service := ca.NewService(ca.ServiceOptions{
 		Holder:        c.authority.holder,
-		Authenticator: callers{p.o.Authenticator},
+		Authenticator: callers{proofs{tokens: p.o.Authenticator, domains: p.trustDomains}},
+		Certificates:  p.verifier(),
 		TTL:           *c.o.CA,
 		NodeAgents:    agents,
 		Nodes:         nodes{p.Snapshot},
@@ -93,24 +91,6 @@ func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
 		Now:           time.Now,
 	})
 	return func(r grpc.ServiceRegistrar) { securityv1.RegisterIstioCertificateServiceServer(r, service) }
-}
-
-// callers authenticates callers of the certificate service as streams are. Anonymous ones, who are
-// believed elsewhere, get no certificate.
-type callers struct{ streams serve.Authenticator }
-
-// Authenticate implements ca.Authenticator.
-func (c callers) Authenticate(ctx context.Context, md metadata.MD) (ca.Identity, error) {
-	id, err := c.streams.Authenticate(ctx, md)
-	if err != nil {
-		return ca.Identity{}, err
-	}
-	if id == (serve.Identity{}) {
-		return ca.Identity{}, errors.New("want a service account's token in the metadata authorization: Bearer …")
-	}
-	return ca.Identity{
-		TrustDomain: id.TrustDomain, Namespace: id.Namespace, ServiceAccount: id.ServiceAccount, Pod: id.Pod,
-	}, nil
 }
 
 // nodes looks up where Pods run.

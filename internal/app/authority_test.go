@@ -17,7 +17,7 @@ import (
 
 func TestAgentsAskForPodsOfTheirNode(t *testing.T) {
 	identity := func(namespace, account, pod string) ca.Identity {
-		return ca.Identity{TrustDomain: localTrustDomain, Namespace: namespace, ServiceAccount: account, Pod: pod}
+		return ca.Identity{TrustDomain: "cluster.local", Namespace: namespace, ServiceAccount: account, Pod: pod}
 	}
 	ztunnel := identity("istio-system", "ztunnel", "ztunnel-1")
 	_, err := nodes{func() *state.Snapshot { return nil }}.SameNode(t.Context(), ztunnel, ztunnel)
@@ -67,10 +67,10 @@ func TestWhoIsBelievedWithoutProofGetsNoCertificate(t *testing.T) {
 	_, err = callers{fixed{err: errors.New("expired")}}.Authenticate(t.Context(), nil)
 	require.EqualError(t, err, "expired")
 	id, err := callers{fixed{id: serve.Identity{
-		TrustDomain: localTrustDomain, Namespace: "shop", ServiceAccount: "books", Pod: "books-1",
+		TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "books", Pod: "books-1",
 	}}}.Authenticate(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, ca.Identity{
-		TrustDomain: localTrustDomain, Namespace: "shop", ServiceAccount: "books", Pod: "books-1",
+		TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "books", Pod: "books-1",
 	}, id)
 }

@@ -136,7 +136,7 @@ func New(o Options) *Pipeline {
 	p.registry.secrets.snapshot = p.snapshot.Load
 	p.server = serve.New(serve.Options{
 		Registrar:      p.registry,
-		Authenticator:  o.Authenticator,
+		Authenticator:  p.authenticator(),
 		Pushes:         p.hub,
 		Differ:         p.differ,
 		Metrics:        p.metrics,

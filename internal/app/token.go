@@ -15,11 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
-// localTrustDomain is the trust domain of a mesh that issues no certificates.
-const localTrustDomain = "cluster.local"
-
 // TokenAuthenticator authenticates streams by bearer tokens that Lookup knows: those of the pods of
-// a local mesh.
+// a local mesh. The identities have no trust domain: that is the mesh's own.
 type TokenAuthenticator struct {
 	// Lookup returns the namespace, service account and Pod of a token.
 	Lookup func(token string) (namespace, serviceAccount, pod string, known bool)
@@ -36,7 +33,6 @@ func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (ser
 	if token, ok := bearer(md); ok {
 		if namespace, serviceAccount, pod, known := a.Lookup(token); known {
 			return serve.Identity{
-				TrustDomain:    localTrustDomain,
 				Namespace:      namespace,
 				ServiceAccount: serviceAccount,
 				Pod:            pod,
@@ -47,7 +43,7 @@ func (a TokenAuthenticator) Authenticate(_ context.Context, md metadata.MD) (ser
 }
 
 // ReviewAuthenticator authenticates streams by bearer tokens that the Kubernetes API server
-// verifies.
+// verifies. The identities have no trust domain: that is the mesh's own.
 type ReviewAuthenticator struct {
 	Review func(ctx context.Context, token string) (tokenreview.Account, error)
 	// Check returns an error for a token of which the API server need not be asked. It asks nobody
@@ -108,7 +104,6 @@ func (a ReviewAuthenticator) Authenticate(ctx context.Context, md metadata.MD) (
 		return serve.Identity{}, status.Error(codes.Unavailable, "the token cannot be verified now: "+err.Error())
 	}
 	return serve.Identity{
-		TrustDomain:    localTrustDomain,
 		Namespace:      account.Namespace,
 		ServiceAccount: account.ServiceAccount,
 		Pod:            account.Pod,

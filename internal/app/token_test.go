@@ -87,5 +87,5 @@ func TestTokensOfALocalMeshAreScreened(t *testing.T) {
 	require.Error(t, a.Screen(t.Context(), metadata.Pairs("authorization", "Bearer bad")))
 	id, err := a.Authenticate(t.Context(), metadata.Pairs("authorization", "Bearer good"))
 	require.NoError(t, err)
-	require.Equal(t, serve.Identity{TrustDomain: localTrustDomain, Namespace: "n", ServiceAccount: "s", Pod: "p"}, id)
+	require.Equal(t, serve.Identity{Namespace: "n", ServiceAccount: "s", Pod: "p"}, id)
 }

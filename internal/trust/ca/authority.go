@@ -14,23 +14,21 @@ import (
 
 // Authority signs certificates. It is immutable and safe for concurrent use.
 type Authority struct {
-	keys        parsedKeys
-	trustDomain string
-	chain       []string // what follows a leaf: intermediates, roots
-	pool        *x509.CertPool
+	keys  parsedKeys
+	chain []string // what follows a leaf: intermediates, roots
+	pool  *x509.CertPool
 }
 
-// New returns the authority of a trust domain, if its keys are valid now.
-func New(k Keys, trustDomain string, now time.Time) (*Authority, error) {
+// New returns the authority that has some keys, if they are valid now.
+func New(k Keys, now time.Time) (*Authority, error) {
 	keys, err := k.parse(now)
 	if err != nil {
 		return nil, err
 	}
 	return &Authority{
-		keys:        keys,
-		trustDomain: trustDomain,
-		chain:       append(encodeCertificates(keys.intermediates), encodeCertificates(keys.roots)...),
-		pool:        pool(keys.roots),
+		keys:  keys,
+		chain: append(encodeCertificates(keys.intermediates), encodeCertificates(keys.roots)...),
+		pool:  pool(keys.roots),
 	}, nil
 }
 
@@ -75,8 +73,22 @@ func (t TTL) of(seconds int64) (time.Duration, error) {
 type Request struct {
 	// Identity is who the caller has proven to be.
 	Identity Identity
-	TTL      time.Duration
-	Now      time.Time
+	// Aliases are trust domains that the signing request may name in place of the identity's:
+	// agents learn the trust domain when their Pod starts.
+	Aliases []string
+	TTL     time.Duration
+	Now     time.Time
+}
+
+// names returns the SPIFFE ids that a signing request may have.
+func (r Request) names() []string {
+	names := []string{r.Identity.URI()}
+	for _, alias := range r.Aliases {
+		id := r.Identity
+		id.TrustDomain = alias
+		names = append(names, id.URI())
+	}
+	return names
 }
 
 // The reasons for which a signing request is refused. Other errors are the authority's own.
@@ -103,11 +115,7 @@ func (a *Authority) Sign(csr []byte, r Request) (chain []string, err error) {
 	if err := r.Identity.validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIdentity, err)
 	}
-	if r.Identity.TrustDomain != a.trustDomain {
-		return nil, fmt.Errorf("%w: the caller's trust domain is %q, this authority signs for %q",
-			ErrIdentity, r.Identity.TrustDomain, a.trustDomain)
-	}
-	if foreign := foreignName(request, r.Identity.URI()); foreign != "" {
+	if foreign := foreignName(request, r.names()); foreign != "" {
 		return nil, fmt.Errorf("%w: the signing request names %.200q, the caller is %s; want no name or that one",
 			ErrIdentity, foreign, r.Identity.URI())
 	}
@@ -163,24 +171,4 @@ func newSerial() (*big.Int, error) {
 		return nil, err
 	}
 	return n.Add(n, big.NewInt(1)), nil
-}
-
-// Caller returns the identity that a client's certificates prove: the first is its own, the others
-// lead to a root.
-func (a *Authority) Caller(certificates []*x509.Certificate, now time.Time) (Identity, error) {
-	if len(certificates) == 0 {
-		return Identity{}, errors.New("there is no client certificate")
-	}
-	leaf := certificates[0]
-	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: a.pool, Intermediates: pool(certificates[1:]), CurrentTime: now,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
-		return Identity{}, fmt.Errorf("the client certificate does not verify: %w", err)
-	}
-	if len(leaf.URIs) != 1 {
-		return Identity{}, fmt.Errorf("the client certificate has %d URIs; want one SPIFFE id", len(leaf.URIs))
-	}
-	return ParseIdentity(leaf.URIs[0].String())
 }

@@ -41,7 +41,7 @@ func TestLeafNamesTheCallerAndNothingElse(t *testing.T) {
 				require.True(t, e.Critical, "names are critical where there is no subject")
 			}
 		}
-		id, err := a.Caller(all[:1], start)
+		id, err := caller(a, all[:1], start)
 		require.NoError(t, err)
 		require.Equal(t, bookshop, id)
 	}
@@ -79,7 +79,8 @@ func TestCallerThatCannotBeNamedIsRefused(t *testing.T) {
 		{TrustDomain: trustDomain, Namespace: "shop"},
 		{TrustDomain: trustDomain, Namespace: "shop/sa/admin", ServiceAccount: "books"},
 		{TrustDomain: trustDomain, Namespace: "shop", ServiceAccount: "books%2fns"},
-		{TrustDomain: "other.local", Namespace: "shop", ServiceAccount: "books"},
+		{TrustDomain: "Other.local", Namespace: "shop", ServiceAccount: "books"},
+		{TrustDomain: "other.local/ns/x", Namespace: "shop", ServiceAccount: "books"},
 	} {
 		_, err := a.Sign(request(t), Request{Identity: id, TTL: time.Hour, Now: start})
 		require.ErrorIs(t, err, ErrIdentity, "%v", id)
@@ -152,7 +153,7 @@ func TestLifetimes(t *testing.T) {
 // plug makes the content of a plugged-in authority: an intermediate below a root.
 func plug(t testing.TB, now time.Time, change func(*x509.Certificate)) (data map[string][]byte, top root) {
 	t.Helper()
-	top, err := newRoot("acme.example", now)
+	top, err := newRoot(now)
 	require.NoError(t, err)
 	key := newKey(t)
 	serial, err := newSerial()
@@ -177,13 +178,13 @@ func plug(t testing.TB, now time.Time, change func(*x509.Certificate)) (data map
 
 func TestPluggedInAuthoritySendsItsIntermediates(t *testing.T) {
 	data, top := plug(t, start, nil)
-	other, err := newRoot("other", start)
+	other, err := newRoot(start)
 	require.NoError(t, err)
 	data[rootsKey] = append(data[rootsKey], encodeCertificate(other.certificate)...)
 	for _, chainText := range [][]byte{data[chainKey], nil, append(data[chainKey], data[rootsKey]...)} {
 		k := keysOf(data)
 		k.Chain = chainText
-		a, err := New(k, trustDomain, start)
+		a, err := New(k, start)
 		require.NoError(t, err)
 		chain, err := a.Sign(request(t), Request{Identity: bookshop, TTL: 1000 * 24 * time.Hour, Now: start})
 		require.NoError(t, err)
@@ -210,7 +211,7 @@ func TestInvalidAuthoritiesAreNotTaken(t *testing.T) {
 	} {
 		data, _ := plug(t, start, nil)
 		change(data)
-		_, err := New(keysOf(data), trustDomain, start)
+		_, err := New(keysOf(data), start)
 		require.ErrorContains(t, err, want)
 	}
 	for want, change := range map[string]func(*x509.Certificate){
@@ -220,8 +221,21 @@ func TestInvalidAuthoritiesAreNotTaken(t *testing.T) {
 		"does not lead":  func(c *x509.Certificate) { c.NotBefore = start.Add(time.Hour) },
 	} {
 		data, _ := plug(t, start, change)
-		_, err := New(keysOf(data), trustDomain, start)
+		_, err := New(keysOf(data), start)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestRequestMayNameTheCallerInAnAlias(t *testing.T) {
+	a := selfSigned(t, start)
+	r := Request{Identity: bookshop, Aliases: []string{"old.local"}, TTL: time.Hour, Now: start}
+	chain, err := a.Sign(request(t, "spiffe://old.local/ns/shop/sa/books"), r)
+	require.NoError(t, err)
+	require.Equal(t, bookshop.URI(), parseChain(t, chain)[0].URIs[0].String(), "the present trust domain is certified")
+	for _, foreign := range []string{"spiffe://old.local/ns/shop/sa/admin", "spiffe://older.local/ns/shop/sa/books"} {
+		_, err = a.Sign(request(t, foreign), r)
+		require.ErrorIs(t, err, ErrIdentity)
+		require.ErrorContains(t, err, foreign)
 	}
 }
 
@@ -229,15 +243,15 @@ func TestForeignCertificateProvesNothing(t *testing.T) {
 	a, other := selfSigned(t, start), selfSigned(t, start)
 	chain, err := other.Sign(request(t), Request{Identity: bookshop, TTL: time.Hour, Now: start})
 	require.NoError(t, err)
-	_, err = a.Caller(parseChain(t, chain), start)
+	_, err = caller(a, parseChain(t, chain), start)
 	require.ErrorContains(t, err, "does not verify")
 	chain, err = a.Sign(request(t), Request{Identity: bookshop, TTL: time.Hour, Now: start})
 	require.NoError(t, err)
-	_, err = a.Caller(parseChain(t, chain), start.Add(time.Hour+time.Second))
+	_, err = caller(a, parseChain(t, chain), start.Add(time.Hour+time.Second))
 	require.ErrorContains(t, err, "does not verify")
 	pair, err := a.serve([]string{"istiod.istio-system.svc"}, start)
 	require.NoError(t, err)
-	_, err = a.Caller([]*x509.Certificate{pair.Leaf}, start)
+	_, err = caller(a, []*x509.Certificate{pair.Leaf}, start)
 	require.Error(t, err, "the certificate of a server is no workload's")
 }
 

@@ -54,7 +54,7 @@ func startReplica(t *testing.T, client typedcorev1.CoreV1Interface, namespace st
 	t.Helper()
 	r := &replica{holder: NewHolder(), log: &logged{}}
 	r.store = NewStore(r.holder, StoreOptions{
-		Client: client, Namespace: namespace, TrustDomain: trustDomain, Overlap: DefaultTTL.Max,
+		Client: client, Namespace: namespace, Overlap: DefaultTTL.Max,
 		Metrics: newMetrics(time.Now()), Log: slog.New(slog.NewTextHandler(r.log, nil)), Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

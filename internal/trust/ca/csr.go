@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // maxRequestBytes is the size of the largest signing request. One with an RSA key of 4,096 bits has
@@ -65,9 +66,9 @@ func checkKey(key any) error {
 	return nil
 }
 
-// foreignName returns what a request asks to be named, other than the identity; empty if there is
+// foreignName returns what a request asks to be named, other than the identities; empty if there is
 // nothing. Its subject is not looked at, because it does not go into the certificate.
-func foreignName(request *x509.CertificateRequest, identity string) string {
+func foreignName(request *x509.CertificateRequest, identities []string) string {
 	switch {
 	case len(request.DNSNames) > 0:
 		return "DNS:" + request.DNSNames[0]
@@ -77,7 +78,7 @@ func foreignName(request *x509.CertificateRequest, identity string) string {
 		return "email:" + request.EmailAddresses[0]
 	}
 	for _, uri := range request.URIs {
-		if uri.String() != identity {
+		if !slices.Contains(identities, uri.String()) {
 			return uri.String()
 		}
 	}

@@ -30,9 +30,9 @@ func keysOf(data map[string][]byte) Keys {
 // selfSigned returns an authority with a root of its own.
 func selfSigned(t testing.TB, now time.Time) *Authority {
 	t.Helper()
-	data, err := rotation{trustDomain: trustDomain}.first(now)
+	data, err := rotation{}.first(now)
 	require.NoError(t, err)
-	a, err := New(keysOf(data), trustDomain, now)
+	a, err := New(keysOf(data), now)
 	require.NoError(t, err)
 	return a
 }
@@ -75,6 +75,20 @@ func parseChain(t testing.TB, chain []string) (all []*x509.Certificate) {
 		all = append(all, one[0])
 	}
 	return all
+}
+
+// caller returns whom an authority's certificates prove.
+func caller(a *Authority, shown []*x509.Certificate, now time.Time) (Identity, error) {
+	id, _, err := verifierOf(a, now).Verify(shown)
+	return id, err
+}
+
+func verifierOf(a *Authority, now time.Time) *Verifier {
+	return &Verifier{
+		Roots:   func() (*x509.CertPool, error) { return a.pool, nil },
+		Domains: func() Domains { return Domains{Own: trustDomain} },
+		Now:     func() time.Time { return now },
+	}
 }
 
 // verify is what a peer does that trusts some roots.

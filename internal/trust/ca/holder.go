@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"crypto/x509"
 	"errors"
 	"sync"
 )
@@ -26,6 +27,15 @@ func (h *Holder) Get() (a *Authority, changed <-chan struct{}, err error) {
 		return nil, h.changed, ErrNotReady
 	}
 	return h.authority, h.changed, nil
+}
+
+// Roots returns what verifies the certificates that the authority in use has signed.
+func (h *Holder) Roots() (*x509.CertPool, error) {
+	authority, _, err := h.Get()
+	if err != nil {
+		return nil, err
+	}
+	return authority.pool, nil
 }
 
 // Set replaces the authority.

@@ -21,8 +21,9 @@ type root struct {
 	key         crypto.Signer
 }
 
-// newRoot makes a root. Its name has a part of its serial number, so that no two have the same.
-func newRoot(trustDomain string, now time.Time) (root, error) {
+// newRoot makes a root. Its name has a part of its serial number, so that no two have the same. It
+// does not name the trust domain, which may change while the root stays.
+func newRoot(now time.Time) (root, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return root{}, err
@@ -34,7 +35,7 @@ func newRoot(trustDomain string, now time.Time) (root, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject: pkix.Name{
-			Organization: []string{trustDomain},
+			Organization: []string{"Lateen"},
 			CommonName:   fmt.Sprintf("Lateen root %.8x", serial.Bytes()),
 		},
 		NotBefore:             now.Add(-clockSkew),

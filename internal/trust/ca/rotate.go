@@ -30,7 +30,6 @@ const (
 
 // rotation says how a self-signed root is replaced.
 type rotation struct {
-	trustDomain string
 	// overlap is how long a new root is distributed before it signs. If it is at least the longest
 	// life of a leaf, all clients have the new root by then, even those that get roots only
 	// together with a certificate of their own.
@@ -75,7 +74,7 @@ func lifetime(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBe
 
 // first returns the content with a new root and nothing else.
 func (r rotation) first(now time.Time) (map[string][]byte, error) {
-	made, err := newRoot(r.trustDomain, now)
+	made, err := newRoot(now)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +87,7 @@ func (r rotation) first(now time.Time) (map[string][]byte, error) {
 
 // begin makes the next root and adds it to the bundle.
 func (r rotation) begin(data map[string][]byte, old root, now time.Time) (map[string][]byte, error) {
-	made, err := newRoot(r.trustDomain, now)
+	made, err := newRoot(now)
 	if err != nil {
 		return nil, err
 	}

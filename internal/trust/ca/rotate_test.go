@@ -44,7 +44,7 @@ func phases(t *testing.T, r rotation) (all []phase) {
 		again, err := r.next(data, p.at)
 		require.NoError(t, err)
 		require.True(t, maps.EqualFunc(data, again, bytes.Equal), "%s: nothing more is due", p.name)
-		a, err := New(keysOf(data), trustDomain, p.at)
+		a, err := New(keysOf(data), p.at)
 		require.NoError(t, err, p.name)
 		all = append(all, phase{p.name, p.at, data, a})
 	}
@@ -52,7 +52,7 @@ func phases(t *testing.T, r rotation) (all []phase) {
 }
 
 func TestRotationPhases(t *testing.T) {
-	r := rotation{trustDomain: trustDomain, overlap: DefaultTTL.Max}
+	r := rotation{overlap: DefaultTTL.Max}
 	all := phases(t, r)
 	signer := func(i int) string { return string(all[i].a.keys.certificate.Raw) }
 	for i, roots := range []int{1, 1, 2, 2, 2, 2, 1} {
@@ -76,7 +76,7 @@ func TestRotationPhases(t *testing.T) {
 // phase or of an earlier one that was in force within that time. All of these verify each other,
 // also where a client has only the root at the end of the chain that it got.
 func TestNoPhaseBreaksAConnection(t *testing.T) {
-	r := rotation{trustDomain: trustDomain, overlap: DefaultTTL.Max}
+	r := rotation{overlap: DefaultTTL.Max}
 	all := phases(t, r)
 	for i, now := range all {
 		var held []phase
@@ -112,7 +112,7 @@ func TestNoPhaseBreaksAConnection(t *testing.T) {
 }
 
 func TestRotationOfARootThatIsNearItsEnd(t *testing.T) {
-	r := rotation{trustDomain: trustDomain, overlap: 90 * day}
+	r := rotation{overlap: 90 * day}
 	data, err := r.next(nil, start)
 	require.NoError(t, err)
 	end := start.Add(rootLives)
@@ -125,7 +125,7 @@ func TestRotationOfARootThatIsNearItsEnd(t *testing.T) {
 	fresh, err := r.next(data, end.Add(day))
 	require.NoError(t, err)
 	require.NotEqual(t, data[certificateKey], fresh[certificateKey], "nobody trusts an expired root")
-	_, err = New(keysOf(fresh), trustDomain, end.Add(day))
+	_, err = New(keysOf(fresh), end.Add(day))
 	require.NoError(t, err)
 
 	late, err := r.next(begun, end.Add(day))
@@ -134,7 +134,7 @@ func TestRotationOfARootThatIsNearItsEnd(t *testing.T) {
 }
 
 func TestRootsThatCannotBeReadAreKept(t *testing.T) {
-	r := rotation{trustDomain: trustDomain, overlap: day}
+	r := rotation{overlap: day}
 	data, err := r.next(nil, start)
 	require.NoError(t, err)
 	for key, value := range map[string]string{

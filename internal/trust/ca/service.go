@@ -39,7 +39,9 @@ type Account struct{ Namespace, Name string }
 type ServiceOptions struct {
 	Holder        *Holder
 	Authenticator Authenticator
-	TTL           TTL
+	// Certificates verifies the certificates of callers without a token.
+	Certificates *Verifier
+	TTL          TTL
 	// NodeAgents may ask for certificates of others whose Pods run on their node
 	// (CA_TRUSTED_NODE_ACCOUNTS). Without Nodes nobody may.
 	NodeAgents []Account
@@ -117,7 +119,7 @@ func (s *Service) refuse(ctx context.Context, caller string, code codes.Code, er
 //
 // Nobody is believed in plaintext, where others may have read the token.
 func (s *Service) caller(ctx context.Context) (Identity, error) {
-	shown, secure := peerCertificates(ctx)
+	shown, secure := PeerCertificates(ctx)
 	if !secure {
 		return Identity{}, status.Error(codes.Unauthenticated, "certificates are issued over TLS only")
 	}
@@ -148,16 +150,13 @@ func (s *Service) byCertificate(shown []*x509.Certificate) (Identity, error) {
 		return Identity{}, errors.New("want a service account's token in the metadata authorization: Bearer …, " +
 			"or a client certificate of this mesh")
 	}
-	authority, _, err := s.o.Holder.Get()
-	if err != nil {
-		return Identity{}, status.Error(codes.Unavailable, err.Error())
-	}
-	return authority.Caller(shown, s.o.Now())
+	id, _, err := s.o.Certificates.Verify(shown)
+	return id, err
 }
 
-// peerCertificates returns the certificates that the client has shown, and whether the connection
-// is over TLS.
-func peerCertificates(ctx context.Context) (shown []*x509.Certificate, secure bool) {
+// PeerCertificates returns the certificates that the client of a call has shown, and whether its
+// connection is over TLS.
+func PeerCertificates(ctx context.Context) (shown []*x509.Certificate, secure bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil, false
@@ -172,6 +171,9 @@ func (s *Service) subject(ctx context.Context, caller Identity, other string) (I
 		return caller, nil
 	}
 	id, err := ParseIdentity(other)
+	if err == nil {
+		id, err = s.o.Certificates.Domains().Adopt(id)
+	}
 	if err != nil {
 		return Identity{}, status.Errorf(codes.InvalidArgument, "%s: %v", impersonatedKey, err)
 	}
@@ -236,7 +238,9 @@ func (s *Service) sign(
 		return fail(notReadyError, codes.Unavailable, err)
 	}
 	defer release()
-	chain, err := authority.Sign([]byte(r.GetCsr()), Request{Identity: subject, TTL: ttl, Now: s.o.Now()})
+	chain, err := authority.Sign([]byte(r.GetCsr()), Request{
+		Identity: subject, Aliases: s.o.Certificates.Domains().Aliases, TTL: ttl, Now: s.o.Now(),
+	})
 	switch {
 	case errors.Is(err, ErrRequest):
 		s.o.Metrics.CA.Malformed.Inc()

@@ -81,11 +81,12 @@ type rig struct {
 	metrics   *observe.Metrics
 	address   string
 	now       time.Time
+	domains   Domains
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{now: time.Now()}
+	r := &rig{now: time.Now(), domains: Domains{Own: trustDomain}}
 	r.authority, r.metrics = selfSigned(t, r.now), newMetrics(r.now)
 	holder := NewHolder()
 	holder.Set(r.authority)
@@ -94,10 +95,11 @@ func newRig(t *testing.T) *rig {
 		Authenticator: tokens{
 			"Bearer books": bookshop, "Bearer agent": agent, "Bearer unbound": unbound,
 		},
-		TTL:        DefaultTTL,
-		NodeAgents: []Account{{"istio-system", "ztunnel"}},
-		Nodes:      nodes{agent.Pod: {bookshop}},
-		Metrics:    r.metrics, Log: quiet, Now: time.Now,
+		Certificates: &Verifier{Roots: holder.Roots, Domains: func() Domains { return r.domains }, Now: time.Now},
+		TTL:          DefaultTTL,
+		NodeAgents:   []Account{{"istio-system", "ztunnel"}},
+		Nodes:        nodes{agent.Pod: {bookshop}},
+		Metrics:      r.metrics, Log: quiet, Now: time.Now,
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -171,6 +173,21 @@ func TestCertificatesAreIssuedToWhoProvesAnIdentity(t *testing.T) {
 	require.WithinDuration(t, r.now.Add(time.Hour), parseChain(t, chain)[0].NotAfter, time.Minute)
 }
 
+// A certificate of the former trust domain, and agents that still name it, get one of the new.
+func TestCertificatesOutliveAChangeOfTheTrustDomain(t *testing.T) {
+	r := newRig(t)
+	books := r.certificateOf(t, bookshop)
+	r.domains = Domains{Own: "new.local", Aliases: []string{trustDomain}}
+	chain, err := r.ask(t, "", plain(t, bookshop.URI()), books)
+	require.NoError(t, err)
+	require.Equal(t, "spiffe://new.local/ns/shop/sa/books", parseChain(t, chain)[0].URIs[0].String())
+
+	r.domains = Domains{Own: "new.local"}
+	_, err = r.ask(t, "", plain(t, bookshop.URI()), books)
+	require.Equal(t, codes.Unauthenticated, status.Code(err))
+	require.ErrorContains(t, err, "trustDomainAliases")
+}
+
 func TestRefusalsSayWhy(t *testing.T) {
 	r := newRig(t)
 	long := plain(t)
@@ -194,6 +211,10 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{"books", with(t, impersonatedKey, elsewhere.URI()), nil, codes.PermissionDenied, "CA_TRUSTED_NODE_ACCOUNTS"},
 		{"agent", with(t, impersonatedKey, elsewhere.URI()), nil, codes.PermissionDenied, "no Pod on the node"},
 		{"unbound", with(t, impersonatedKey, bookshop.URI()), nil, codes.PermissionDenied, "bound to a Pod"},
+		{
+			"agent", with(t, impersonatedKey, "spiffe://other.local/ns/shop/sa/books"), nil,
+			codes.InvalidArgument, "trustDomainAliases",
+		},
 		{"agent", with(t, impersonatedKey, "root"), nil, codes.InvalidArgument, "is not of the form"},
 	} {
 		_, err := r.ask(t, c.token, c.request, c.own...)
@@ -201,7 +222,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 		require.ErrorContains(t, err, c.text)
 	}
 	require.Zero(t, valueOf(t, r.metrics.CA.Issued))
-	require.InDelta(t, 8, valueOf(t, r.metrics.CA.Unauthenticated), 0)
+	require.InDelta(t, 9, valueOf(t, r.metrics.CA.Unauthenticated), 0)
 	require.InDelta(t, 1, valueOf(t, r.metrics.CA.Foreign), 0)
 	require.InDelta(t, 1, valueOf(t, r.metrics.CA.Malformed), 0)
 	require.InDelta(t, 1, valueOf(t, r.metrics.CA.Failed.WithLabelValues(ttlError)), 0)
@@ -211,7 +232,8 @@ func TestRefusalsSayWhy(t *testing.T) {
 func TestWithoutAuthorityCallersWait(t *testing.T) {
 	s := NewService(ServiceOptions{
 		Holder: NewHolder(), Authenticator: tokens{"Bearer books": bookshop}, TTL: DefaultTTL,
-		Metrics: newMetrics(start), Log: quiet, Now: time.Now,
+		Certificates: verifierOf(selfSigned(t, start), start),
+		Metrics:      newMetrics(start), Log: quiet, Now: time.Now,
 	})
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer books"))
 	_, err := s.CreateCertificate(ctx, plain(t))

@@ -32,9 +32,8 @@ const (
 
 // StoreOptions are what a Store needs.
 type StoreOptions struct {
-	Client      typedcorev1.CoreV1Interface
-	Namespace   string
-	TrustDomain string
+	Client    typedcorev1.CoreV1Interface
+	Namespace string
 	// Overlap is how long a new self-signed root is distributed before it signs. It should be no
 	// shorter than the longest life of a workload's certificate.
 	Overlap time.Duration
@@ -141,7 +140,7 @@ func (s *Store) load() {
 	}
 	authority, err := New(Keys{
 		Certificate: data[certificateKey], Key: data[privateKey], Chain: data[chainKey], Roots: data[rootsKey],
-	}, s.o.TrustDomain, s.o.Now())
+	}, s.o.Now())
 	if err != nil {
 		s.o.Metrics.CA.Rejected.WithLabelValues(source).Inc()
 		s.o.Log.Error("the certificate authority is invalid; the last one stays in use", "secret",
@@ -218,7 +217,7 @@ func (s *Store) reconcile(ctx context.Context) error {
 	if len(before[certificateKey]) == 0 {
 		before = s.lastSelfSigned()
 	}
-	due, err := rotation{s.o.TrustDomain, s.o.Overlap}.next(before, s.o.Now())
+	due, err := rotation{s.o.Overlap}.next(before, s.o.Now())
 	if err != nil || maps.EqualFunc(present.Data, due, bytes.Equal) {
 		return err
 	}

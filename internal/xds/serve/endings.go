@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// endings ends streams at a time: those whose token has expired, and those whose Pod is gone. One
-// timer serves all streams. A client learns only that its stream is canceled; the log says why, and
-// so does the refusal of the next stream if nothing has changed.
+// endings ends streams at a time: those whose token or certificate has expired, and those whose Pod
+// is gone. One timer serves all streams. A client learns only that its stream is canceled; the log
+// says why, and so does the refusal of the next stream if nothing has changed.
 type endings struct {
 	now    func() time.Time
 	jitter func() time.Duration
@@ -45,7 +45,7 @@ func podOf(id Identity) podName {
 
 var (
 	errPodGone       = errors.New("its Pod is gone")
-	errTokenExpired  = errors.New("its token has expired; it may reconnect with a new one")
+	errTokenExpired  = errors.New("its token or certificate has expired; it may reconnect with a new one")
 	errRightsChanged = errors.New("its service account has other rights now; it may reconnect")
 )
 
@@ -65,8 +65,8 @@ func endReason(err error) string {
 const (
 	// podGrace lets a proxy end by itself after its Pod.
 	podGrace = 5 * time.Second
-	// expiryGrace is how long a stream outlives its token, at least. A kubelet renews tokens well
-	// before, so there is a new one by then.
+	// expiryGrace is how long a stream outlives its token or certificate, at least. Both are
+	// renewed well before, so there is a new one by then.
 	expiryGrace = time.Minute
 	// expirySpread is how much longer a stream may live, at random: tokens of Pods that started
 	// together expire together.
