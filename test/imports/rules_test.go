@@ -51,7 +51,8 @@ var rules = []rule{
 	{"agent/envoy", "agent/settings"},
 	{"agent/status", "agent/metrics agent/settings"},
 	{"agent", "agent/metrics agent/settings agent/bootstrap agent/envoy agent/status"},
-	{"agent/command", "agent/settings agent"},
+	{"agent/intercept", ""},
+	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
 	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/cluster " +
 		"translate/endpoint translate/listener translate/route translate/secret xds/resource"},

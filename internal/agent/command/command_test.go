@@ -16,7 +16,8 @@ import (
 func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 	for line, says := range map[string]string{
 		"":                             "no command",
-		"istio-iptables":               `command "istio-iptables" does not exist`,
+		"iptables":                     `command "iptables" does not exist`,
+		"istio-iptables -p http":       `--envoy-port (-p) = "http"; want a port`,
 		"wait --timeoutSeconds=x":      "timeoutSeconds",
 		"wait --periodMillis=0":        "times have to be above 0",
 		"request GET":                  "want METHOD PATH",
@@ -64,4 +65,11 @@ func TestRequestWritesTheAnswerAndNothingElse(t *testing.T) {
 	require.Equal(t, "POST /stats?filter=a", out.String())
 	err = run(context.Background(), []string{"request", port, "GET", "/none"}, &out)
 	require.ErrorContains(t, err, "404 Not Found")
+}
+
+func TestInterceptionIsShown(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(context.Background(), strings.Fields("istio-iptables --dry-run -i * -b 8080"), &out))
+	require.Contains(t, out.String(), "tcp dport 8080 redirect to :15006\n")
+	require.Contains(t, out.String(), "tcp redirect to :15001\n")
 }

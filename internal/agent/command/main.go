@@ -29,6 +29,7 @@ const usage = `lateen-agent runs Envoy in a Pod of the mesh, and what stands bes
   lateen-agent proxy [sidecar|router] [flags]   run Envoy until it ends
   lateen-agent wait [flags]                     wait until the proxy is ready
   lateen-agent request [flags] METHOD PATH      ask Envoy's admin interface
+  lateen-agent istio-iptables [flags]           send the Pod's connections to the proxy, by nftables
   lateen-agent version
 
 Commands, flags and variables are those of Istio's pilot-agent.
@@ -67,6 +68,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return wait(ctx, rest)
 	case "request":
 		return request(ctx, rest, out)
+	case "istio-iptables":
+		return redirect(rest, out)
 	case "version":
 		_, err := fmt.Fprintln(out, version)
 		return err
@@ -74,7 +77,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		_, err := fmt.Fprint(out, usage)
 		return err
 	default:
-		return fmt.Errorf("%w: command %q does not exist; want proxy, wait, request or version", errUsage, name)
+		return fmt.Errorf("%w: command %q does not exist; want proxy, wait, request, "+
+			"istio-iptables or version", errUsage, name)
 	}
 }
 

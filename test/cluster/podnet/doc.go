@@ -10,5 +10,5 @@
 // test's last file that refers to them, however the test ends. Processes die with the test's, so a
 // test that crashes leaves nothing behind.
 //
-// It needs root, imports nothing of Lateen, and only tests import it.
+// It needs root, imports agent/intercept alone of Lateen, and only tests import it.
 package podnet
