@@ -105,11 +105,11 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 		return slots
 	}
 	in := listener.GatewayInput{
-		Name:    "0.0.0.0_" + portText(port),
-		Port:    port,
-		Chains:  b.serverChains.List(open.chains),
-		Refuses: s.Refuses(port),
-		Common:  b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
+		Name:   "0.0.0.0_" + portText(port),
+		Port:   port,
+		Chains: b.serverChains.List(open.chains),
+		Guard:  b.guard(s),
+		Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
 	}
 	if open.http {
 		in.RouteTable = "http." + portText(port)

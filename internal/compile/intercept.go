@@ -74,6 +74,7 @@ func (b unitBuilder) virtualInbound(
 		Ports:      b.ports.List(named),
 		Undeclared: b.undeclared.List(undeclared),
 		Others:     others,
+		Guard:      b.guard(s),
 		Common:     common,
 	}
 }
@@ -86,7 +87,7 @@ func undeclaredPorts(s *scope.Scope, port uint16) listener.Undeclared {
 	return listener.Undeclared{
 		TakesTLS:   takes,
 		Refuses:    closed || s.Refuses(port),
-		RefusesTLS: takes && (closed || s.Unauthorized()),
+		RefusesTLS: takes && closed,
 	}
 }
 

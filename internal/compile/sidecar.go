@@ -123,14 +123,13 @@ type inbound struct {
 
 func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
 	return listener.InboundPort{
-		Name:       "inbound_0.0.0.0_" + portText(in.port),
-		Port:       in.port,
-		Protocol:   in.protocol,
-		Cluster:    cluster.InboundName(in.port),
-		Refuses:    s.Refuses(in.port),
-		TakesTLS:   s.HasMeshTLS(),
-		AllTLS:     s.HasMeshTLS() && s.MTLSMode(in.port) == model.MTLSStrict,
-		RefusesTLS: s.HasMeshTLS() && s.Unauthorized(),
+		Name:     "inbound_0.0.0.0_" + portText(in.port),
+		Port:     in.port,
+		Protocol: in.protocol,
+		Cluster:  cluster.InboundName(in.port),
+		Refuses:  s.Refuses(in.port),
+		TakesTLS: s.HasMeshTLS(),
+		AllTLS:   s.HasMeshTLS() && s.MTLSMode(in.port) == model.MTLSStrict,
 	}
 }
 
@@ -157,7 +156,10 @@ func (b unitBuilder) inboundPair(s *scope.Scope, in inbound) []slot {
 	port := in.listenerPort(s)
 	return []slot{b.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
 		return b.inbounds.get(listener.InboundInput{
-			InboundPort: port, Bind: model.OwnPod, Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
+			InboundPort: port,
+			Bind:        model.OwnPod,
+			Guard:       b.guard(s),
+			Common:      b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
 		})
 	}}}
 }

@@ -36,6 +36,7 @@ type translationCache struct {
 	certificates *memo[secret.CertificateInput]
 	authorities  *memo[secret.AuthoritiesInput]
 	groups       *groups
+	guards       *guards
 	memos        map[string]anyMemo // all of the above, by the kind of resource
 
 	domains      *model.Interner[string]
@@ -101,6 +102,7 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 	tc.preferZone = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel)
 	tc.preferNode = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel, model.HostnameLabel)
 	tc.groups = newGroups(tc)
+	tc.guards = newGuards()
 	tc.clusterMemos()
 	tc.routeMemos()
 	tc.listenerMemos()
@@ -240,6 +242,7 @@ func (p *meshParts) listeners(of scope.Settings) *listener.Common {
 			Stack:         of.Stack,
 			MeshTLS:       p.config.MeshTLS,
 			TLSDefaults:   p.config.TLSDefaults,
+			Paths:         p.config.PathNormalization,
 		})
 		p.common[key] = common
 	}
@@ -291,4 +294,5 @@ func (tc *translationCache) sweep(live *resource.Live, held map[*groupList]bool)
 		m.sweep(live)
 	}
 	tc.groups.sweep(tc.assignments.results, held)
+	tc.guards.sweep()
 }

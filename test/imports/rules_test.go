@@ -37,6 +37,7 @@ var rules = []rule{
 	{"mesh/schedule", "api/kinds source api/model api/convert mesh/state mesh/validate"},
 	{"mesh/scope", "api/kinds source api/model mesh/state"},
 	{"translate/pb", "api/model"},
+	{"translate/authz", "api/model translate/pb"},
 	{"translate/cluster", "api/kinds api/model translate/pb"},
 	{"translate/endpoint", "api/model translate/pb"},
 	{"translate/listener", "api/model translate/pb"},
@@ -54,7 +55,7 @@ var rules = []rule{
 	{"agent/intercept", ""},
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
-	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/cluster " +
+	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/authz translate/cluster " +
 		"translate/endpoint translate/listener translate/route translate/secret xds/resource"},
 	{"xds/session", "xds/resource"},
 	{"xds/fanout", "observe xds/resource xds/session"},

@@ -1,17 +1,17 @@
 package convert
 
 import (
-	"slices"
+	"strconv"
 
 	security "istio.io/api/security/v1beta1"
 	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// refusesInstead is what happens to a policy that is not translated yet: rules that depend on
-// callers or requests, and mutual TLS where the mesh does not turn it on. Such a policy refuses all
-// calls to its workloads, because it must not leave open what it is there to close.
+// refusesInstead is what happens to a policy that cannot be enforced: it refuses all calls to its
+// workloads, because it must not leave open what it is there to close.
 const refusesInstead = "is not supported yet; instead, all calls to the workloads that it is for are refused"
 
 // authorizationPolicy converts an AuthorizationPolicy. One that is for no workload that Lateen
@@ -32,7 +32,8 @@ func (r *reader) authorizationPolicy(in *securityv1.AuthorizationPolicy) []Objec
 		)
 		return nil
 	}
-	policy.Effect = r.authorization(p, spec)
+	r.dryRun(policy)
+	r.authorizationAction(p, spec, policy)
 	r.reportUnused(p, spec.ProtoReflect())
 	if !usable {
 		return nil
@@ -40,49 +41,68 @@ func (r *reader) authorizationPolicy(in *securityv1.AuthorizationPolicy) []Objec
 	return []Object{policy}
 }
 
-func (r *reader) authorization(p path, spec *security.AuthorizationPolicy) model.AuthorizationEffect {
-	rules := spec.GetRules()
-	forAll := slices.ContainsFunc(rules, isForAll)
-	switch action := spec.GetAction(); action {
-	case security.AuthorizationPolicy_ALLOW:
-		switch {
-		case forAll:
-			return model.AllowAll
-		case len(rules) > 0:
-			r.fail(
-				p.dot("rules"),
-				nil,
-				"tells callers or requests apart, which is not supported yet; instead, it allows nothing",
-				"{} to allow all calls, or no rules to allow none",
-			)
-		}
-		return model.AllowNothing
-	case security.AuthorizationPolicy_DENY:
-		switch {
-		case len(rules) == 0:
-			return model.NoEffect
-		case !forAll:
-			r.fail(
-				p.dot("rules"),
-				nil,
-				"tells callers or requests apart, which "+refusesInstead,
-				"{} to deny all calls",
-			)
-		}
-		return model.DenyAll
-	case security.AuthorizationPolicy_AUDIT:
-		r.warn(p.dot("action"), action, notYet, "")
-		return model.NoEffect
-	default:
-		if action == security.AuthorizationPolicy_CUSTOM && len(rules) == 0 {
-			return model.NoEffect
-		}
-		r.fail(p.dot("action"), action, refusesInstead, "ALLOW or DENY")
-		return model.DenyAll
+// dryRun reads the annotation that turns a policy into an experiment. A policy with a bad one is
+// enforced.
+func (r *reader) dryRun(policy *model.AuthorizationPolicy) {
+	text, set := r.annotations[kinds.DryRunAnnotation]
+	if !set {
+		return
 	}
+	dry, err := strconv.ParseBool(text)
+	if err != nil {
+		r.fail(
+			path("metadata.annotations").key(kinds.DryRunAnnotation), text,
+			"is neither true nor false; the policy is enforced", `"true" or "false"`,
+		)
+	}
+	policy.DryRun = dry && err == nil
 }
 
-// isForAll reports whether a rule matches every call. A null rule does not.
-func isForAll(rule *security.Rule) bool {
-	return rule != nil && len(rule.GetFrom()) == 0 && len(rule.GetTo()) == 0 && len(rule.GetWhen()) == 0
+// authorizationAction reads the action of a policy, and its rules by what the action makes of a
+// mistake. A policy with an action that cannot be taken denies the calls that match.
+func (r *reader) authorizationAction(p path, spec *security.AuthorizationPolicy, policy *model.AuthorizationPolicy) {
+	switch action := spec.GetAction(); action {
+	case security.AuthorizationPolicy_ALLOW:
+		policy.Action = model.AuthorizationAllow
+	case security.AuthorizationPolicy_DENY:
+		policy.Action = model.AuthorizationDeny
+	case security.AuthorizationPolicy_AUDIT:
+		policy.Action = model.AuthorizationAudit
+	case security.AuthorizationPolicy_CUSTOM:
+		policy.Action = model.AuthorizationCustom
+	default:
+		r.fail(p.dot("action"), action, "is no action; calls that match are refused", "ALLOW, DENY, AUDIT or CUSTOM")
+		policy.Action = model.AuthorizationDeny
+	}
+	r.authorizationProvider(p.dot("provider"), spec.GetProvider(), policy)
+	rules := authorizationRules{reader: r, allows: policy.Action == model.AuthorizationAllow}
+	policy.Rules = r.pools.authorization.Canonical(rules.read(p.dot("rules"), spec.GetRules()))
+}
+
+// authorizationProvider finds the external authorizer of a policy. Without one that is known, calls
+// that match are refused.
+func (r *reader) authorizationProvider(
+	p path, in *security.AuthorizationPolicy_ExtensionProvider, policy *model.AuthorizationPolicy,
+) {
+	if policy.Action != model.AuthorizationCustom {
+		if in != nil {
+			r.warn(p, nil, "has an effect with action CUSTOM alone", "action: CUSTOM, or no provider")
+		}
+		return
+	}
+	if policy.DryRun {
+		r.warn(p, nil, "is not asked in a dry run, so the policy does nothing", "no annotation "+kinds.DryRunAnnotation)
+	}
+	for _, known := range r.mesh.ExtAuthz {
+		if known.Name == in.GetName() {
+			policy.Provider = known
+			return
+		}
+	}
+	r.fail(
+		p.dot("name"), in.GetName(),
+		"is no external authorizer of the mesh; calls that match are refused",
+		"the name of one of extensionProviders with envoyExtAuthzHttp or envoyExtAuthzGrpc",
+	)
+	policy.Action = model.AuthorizationDeny
 }

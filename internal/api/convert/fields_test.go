@@ -87,12 +87,13 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 // isRefusedAsAWhole knows messages that close what they stand in, whatever they hold.
 func isRefusedAsAWhole(message protoreflect.FullName) bool {
 	switch message {
-	case "istio.type.v1beta1.PolicyTargetReference",
-		"istio.security.v1beta1.Rule.From", "istio.security.v1beta1.Rule.To", "istio.security.v1beta1.Condition":
+	case "istio.type.v1beta1.PolicyTargetReference":
 		return true
 	}
 	return false
 }
+
+type requestBody = mesh.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationRequestBody
 
 func specsOfTestdata(t *testing.T) []proto.Message {
 	cases, err := filepath.Glob("testdata/*.yaml")
@@ -104,6 +105,20 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 		DefaultConfig:          &mesh.ProxyConfig{ProxyMetadata: map[string]string{idleTimeoutMetadata: "9s"}},
 		DefaultHttpRetryPolicy: &networking.HTTPRetry{Attempts: 1},
 		MeshMTLS:               &mesh.MeshConfig_TLSConfig{},
+		PathNormalization:      &mesh.MeshConfig_ProxyPathNormalization{},
+		ExtensionProviders: []*mesh.MeshConfig_ExtensionProvider{
+			{Name: "other"},
+			{Name: "http", Provider: &mesh.MeshConfig_ExtensionProvider_EnvoyExtAuthzHttp{
+				EnvoyExtAuthzHttp: &mesh.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider{
+					Service: "a.test", Port: 80, IncludeRequestBodyInCheck: &requestBody{MaxRequestBytes: 1},
+				},
+			}},
+			{Name: "grpc", Provider: &mesh.MeshConfig_ExtensionProvider_EnvoyExtAuthzGrpc{
+				EnvoyExtAuthzGrpc: &mesh.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider{
+					Service: "a.test", Port: 80, IncludeRequestBodyInCheck: &requestBody{MaxRequestBytes: 1},
+				},
+			}},
+		},
 		LocalityLbSetting: &networking.LocalityLoadBalancerSetting{
 			Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}},
 		},

@@ -4,31 +4,35 @@ import "github.com/lateen-mesh/lateen/internal/api/model"
 
 // pools make parts of translation inputs canonical: equal content, one pointer.
 type pools struct {
-	httpRoutes  *model.Pool[model.HTTPRoute]
-	httpMatches *model.Pool[model.HTTPMatch]
-	tlsRoutes   *model.Pool[model.TLSRoute]
-	tcpRoutes   *model.Pool[model.TCPRoute]
-	l4Matches   *model.Pool[model.L4Match]
-	retries     *model.Pool[model.Retries]
-	policies    *model.Pool[model.TrafficPolicy]
-	hashes      *model.Pool[model.HashPolicy]
-	serverTLS   *model.Pool[model.ServerTLS]
-	tlsParams   *model.Pool[model.TLSParams]
-	localities  *model.Pool[model.LocalityLB]
+	httpRoutes    *model.Pool[model.HTTPRoute]
+	httpMatches   *model.Pool[model.HTTPMatch]
+	tlsRoutes     *model.Pool[model.TLSRoute]
+	tcpRoutes     *model.Pool[model.TCPRoute]
+	l4Matches     *model.Pool[model.L4Match]
+	retries       *model.Pool[model.Retries]
+	policies      *model.Pool[model.TrafficPolicy]
+	hashes        *model.Pool[model.HashPolicy]
+	serverTLS     *model.Pool[model.ServerTLS]
+	tlsParams     *model.Pool[model.TLSParams]
+	localities    *model.Pool[model.LocalityLB]
+	extAuthz      *model.Pool[model.ExtAuthz]
+	authorization *model.Pool[model.AuthorizationRules]
 }
 
 func newPools() *pools {
 	return &pools{
-		httpRoutes:  model.NewPool[model.HTTPRoute](),
-		httpMatches: model.NewPool[model.HTTPMatch](),
-		tlsRoutes:   model.NewPool[model.TLSRoute](),
-		tcpRoutes:   model.NewPool[model.TCPRoute](),
-		l4Matches:   model.NewPool[model.L4Match](),
-		retries:     model.NewPool[model.Retries](),
-		policies:    model.NewPool[model.TrafficPolicy](),
-		hashes:      model.NewPool[model.HashPolicy](),
-		serverTLS:   model.NewPool[model.ServerTLS](),
-		tlsParams:   model.NewPool[model.TLSParams](),
-		localities:  model.NewPool[model.LocalityLB](),
+		httpRoutes:    model.NewPool[model.HTTPRoute](),
+		httpMatches:   model.NewPool[model.HTTPMatch](),
+		tlsRoutes:     model.NewPool[model.TLSRoute](),
+		tcpRoutes:     model.NewPool[model.TCPRoute](),
+		l4Matches:     model.NewPool[model.L4Match](),
+		retries:       model.NewPool[model.Retries](),
+		policies:      model.NewPool[model.TrafficPolicy](),
+		hashes:        model.NewPool[model.HashPolicy](),
+		serverTLS:     model.NewPool[model.ServerTLS](),
+		tlsParams:     model.NewPool[model.TLSParams](),
+		localities:    model.NewPool[model.LocalityLB](),
+		extAuthz:      model.NewPool[model.ExtAuthz](),
+		authorization: model.NewPool[model.AuthorizationRules](),
 	}
 }

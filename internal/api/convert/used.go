@@ -178,14 +178,27 @@ func listenerFields(message string) (string, bool) {
 	return "", false
 }
 
-// securityFields has the messages under AuthorizationPolicy and PeerAuthentication. All that a rule
-// says of callers and requests closes it.
+// securityFields has the messages under AuthorizationPolicy and PeerAuthentication.
 func securityFields(message string) (string, bool) {
 	switch message {
 	case "AuthorizationPolicy":
-		return "selector targetRef targetRefs rules action", true
+		return "selector targetRef targetRefs rules action provider", true
+	case "AuthorizationPolicy.ExtensionProvider":
+		return "name", true
 	case "Rule":
 		return "from to when", true
+	case "Rule.From":
+		return "source", true
+	case "Rule.To":
+		return "operation", true
+	case "Source":
+		return "principals not_principals request_principals not_request_principals namespaces not_namespaces " +
+			"service_accounts not_service_accounts ip_blocks not_ip_blocks remote_ip_blocks not_remote_ip_blocks " +
+			"trust_domains not_trust_domains", true
+	case "Operation":
+		return "hosts not_hosts ports not_ports methods not_methods paths not_paths", true
+	case "Condition":
+		return "key values not_values", true
 	case "PeerAuthentication":
 		return "selector mtls port_level_mtls", true
 	case "PeerAuthentication.MutualTLS":
@@ -203,7 +216,21 @@ func meshFields(message string) (string, bool) {
 			"access_log_file default_config " +
 			"ingress_class ingress_service ingress_controller_mode ingress_selector " +
 			"locality_lb_setting enable_auto_mtls " +
-			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults", true
+			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults " +
+			"extension_providers path_normalization", true
+	case "MeshConfig.ProxyPathNormalization":
+		return "normalization", true
+	case "MeshConfig.ExtensionProvider":
+		return "name envoy_ext_authz_http envoy_ext_authz_grpc", true
+	case "MeshConfig.ExtensionProvider.EnvoyExternalAuthorizationHttpProvider":
+		return "service port timeout path_prefix fail_open clear_route_cache status_on_error " +
+			"include_headers_in_check include_request_headers_in_check include_additional_headers_in_check " +
+			"include_request_body_in_check headers_to_upstream_on_allow headers_to_downstream_on_deny " +
+			"headers_to_downstream_on_allow", true
+	case "MeshConfig.ExtensionProvider.EnvoyExternalAuthorizationGrpcProvider":
+		return "service port timeout fail_open clear_route_cache status_on_error include_request_body_in_check", true
+	case "MeshConfig.ExtensionProvider.EnvoyExternalAuthorizationRequestBody":
+		return "max_request_bytes allow_partial_message pack_as_bytes", true
 	case "MeshConfig.TLSConfig":
 		return "min_protocol_version cipher_suites ecdh_curves", true
 	case "MeshConfig.OutboundTrafficPolicy":

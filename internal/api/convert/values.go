@@ -141,17 +141,29 @@ func addressOrPrefix(text string) (string, bool) {
 func (r *reader) prefixes(p path, list []string) []string {
 	var out []string
 	for i, text := range list {
-		known, ok := addressOrPrefix(text)
-		if !ok {
-			r.fail(p.at(i), text, "is no IP address or prefix", `an address as "10.0.0.1" or a prefix as "10.0.0.0/8"`)
+		known := prefixText(text)
+		if known == "" {
+			r.fail(p.at(i), text, "is no IP address or prefix", wantPrefix)
 			continue
-		}
-		if a, err := netip.ParseAddr(known); err == nil {
-			known = netip.PrefixFrom(a, a.BitLen()).String()
 		}
 		out = append(out, known)
 	}
 	return sorted(out)
+}
+
+const wantPrefix = `an address as "10.0.0.1" or a prefix as "10.0.0.0/8"`
+
+// prefixText returns the canonical form of a prefix, or "" if the text is none. A bare address is a
+// prefix of all its bits.
+func prefixText(text string) string {
+	known, ok := addressOrPrefix(text)
+	if !ok {
+		return ""
+	}
+	if a, err := netip.ParseAddr(known); err == nil {
+		known = netip.PrefixFrom(a, a.BitLen()).String()
+	}
+	return known
 }
 
 // maxRegexSize is Istio's bound in bytes too: a compiled expression costs memory in every proxy.

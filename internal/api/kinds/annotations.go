@@ -11,6 +11,8 @@ const (
 	HealthAnnotation = "proxy.istio.io/health-checks-enabled"
 	// TemplatesAnnotation lists the injection templates of a pod. That of a gateway is "gateway".
 	TemplatesAnnotation = "inject.istio.io/templates"
+	// DryRunAnnotation turns an AuthorizationPolicy into one that decides nothing.
+	DryRunAnnotation = "istio.io/dry-run"
 	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh its own
 	// loopback addresses.
 	AppAddressAnnotation      = "lateen.io/app-address"
@@ -25,5 +27,6 @@ func UsedAnnotations() []string {
 	return []string{
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
 		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation, TemplatesAnnotation,
+		DryRunAnnotation,
 	}
 }

@@ -131,7 +131,7 @@ func table() []Descriptor {
 		}),
 		istio(Descriptor{
 			Kind: AuthorizationPolicy, API: security, Resource: "authorizationpolicies",
-			New: object[securityv1.AuthorizationPolicy], Protects: true,
+			New: object[securityv1.AuthorizationPolicy], Protects: true, DependsOnMesh: true,
 		}),
 		istio(Descriptor{
 			Kind: PeerAuthentication, API: security, Resource: "peerauthentications",

@@ -112,6 +112,10 @@ type MeshConfig struct {
 	// TrustDomain is that of the workloads' identities. TrustDomainAliases are equivalent to it.
 	TrustDomain        string
 	TrustDomainAliases []string
+	// PathNormalization is what happens to paths of requests first.
+	PathNormalization PathNormalization
+	// ExtAuthz are the external authorizers that policies may name, canonical.
+	ExtAuthz []*ExtAuthz
 	// Default visibility of objects that do not say (defaultServiceExportTo, …).
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
 	AccessLogFile                                              string // "" for none

@@ -130,21 +130,21 @@ var methods = map[string]method{
 	"RegistryOnly":  {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
 	"HasMeshTLS":    {alike, func(s *scope.Scope, _ *arguments) any { return s.HasMeshTLS() }},
 
-	"Service":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
-	"VirtualService": {recorded, func(s *scope.Scope, a *arguments) any { return s.VirtualService(a.host) }},
-	"Selected":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},
-	"IsOwn":          {recorded, func(s *scope.Scope, a *arguments) any { return s.IsOwn(a.namespace) }},
-	"Namespace":      {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
-	"Sidecar":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
-	"Inbound":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
-	"PortConflicts":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
-	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
-	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
-	"MTLSMode":       {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
-	"PortsWithMTLS":  {recorded, func(s *scope.Scope, _ *arguments) any { return fmt.Sprint(s.PortsWithMTLS()) }},
-	"Unauthorized":   {recorded, func(s *scope.Scope, _ *arguments) any { return s.Unauthorized() }},
-	"Gateways":       {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.Gateways()) }},
-	"Uses":           {recorded, func(s *scope.Scope, a *arguments) any { return s.Uses(a.credential) }},
+	"Service":               {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
+	"VirtualService":        {recorded, func(s *scope.Scope, a *arguments) any { return s.VirtualService(a.host) }},
+	"Selected":              {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},
+	"IsOwn":                 {recorded, func(s *scope.Scope, a *arguments) any { return s.IsOwn(a.namespace) }},
+	"Namespace":             {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
+	"Sidecar":               {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
+	"Inbound":               {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
+	"PortConflicts":         {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
+	"BoundPort":             {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
+	"Refuses":               {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
+	"MTLSMode":              {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
+	"PortsWithMTLS":         {recorded, func(s *scope.Scope, _ *arguments) any { return fmt.Sprint(s.PortsWithMTLS()) }},
+	"AuthorizationPolicies": {recorded, func(s *scope.Scope, _ *arguments) any { return s.AuthorizationPolicies() }},
+	"Gateways":              {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.Gateways()) }},
+	"Uses":                  {recorded, func(s *scope.Scope, a *arguments) any { return s.Uses(a.credential) }},
 	"Certificate": {recorded, func(s *scope.Scope, a *arguments) any {
 		return both(s.Certificate(a.credential))
 	}},
@@ -325,7 +325,7 @@ func seldom() objects {
 		}, Authorities: &model.Authorities{Certificates: hidden},
 	})
 	o.add(meta(kinds.AuthorizationPolicy), &model.AuthorizationPolicy{
-		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Effect: model.DenyAll,
+		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Action: model.AuthorizationDeny,
 	})
 	o.add(meta(kinds.Sidecar), &model.Sidecar{
 		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},

@@ -6,10 +6,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Refuses reports whether the policies in force refuse calls in plaintext to a port of the class's
-// workloads.
+// Refuses reports whether the PeerAuthentication in force refuses calls in plaintext to a port of
+// the class's workloads.
 func (s *Scope) Refuses(port uint16) bool {
-	refuses := s.unauthorized() || s.mtlsMode(port) == model.MTLSStrict
+	refuses := s.mtlsMode(port) == model.MTLSStrict
 	s.asked(question{kind: whetherRefuses, port: port}, answer{yes: refuses})
 	return refuses
 }
@@ -50,33 +50,38 @@ func (s *Scope) hasPolicy(namespace string, selector model.Labels) bool {
 	return (namespace == s.snapshot.Mesh.RootNamespace || s.IsOwn(namespace)) && s.Selected(selector)
 }
 
-// Unauthorized reports whether AuthorizationPolicies refuse all calls: one denies all, or some
-// allow and none allows all.
-func (s *Scope) Unauthorized() bool {
-	is := s.unauthorized()
-	s.asked(question{kind: whetherUnauthorized}, answer{yes: is})
-	return is
+// AuthorizationPolicies returns the ones of the class: of the root namespace first, then of its own,
+// each in the total order.
+func (s *Scope) AuthorizationPolicies() []*model.AuthorizationPolicy {
+	found := s.authorizationPolicies()
+	s.asked(question{kind: whichAuthorizationPolicies}, answer{is: chained(found)})
+	return found
 }
 
-func (s *Scope) unauthorized() bool {
-	var allowed, restricted bool
+func (s *Scope) authorizationPolicies() []*model.AuthorizationPolicy {
+	var found []*model.AuthorizationPolicy
 	for _, namespace := range s.policyNamespaces() {
 		for p := range s.snapshot.AuthorizationPolicies(namespace) {
-			if !s.class.Selected(p.Selector) {
-				continue
-			}
-			switch p.Effect {
-			case model.DenyAll:
-				return true
-			case model.AllowAll:
-				allowed = true
-			case model.AllowNothing:
-				restricted = true
-			case model.NoEffect:
+			if s.class.Selected(p.Selector) {
+				found = append(found, p)
 			}
 		}
 	}
-	return restricted && !allowed
+	return found
+}
+
+// chain is a list that compares with ==: its last policy, and the chain of those before.
+type chain struct {
+	last *model.AuthorizationPolicy
+	rest any
+}
+
+func chained(list []*model.AuthorizationPolicy) any {
+	var c any
+	for _, p := range list {
+		c = chain{p, c}
+	}
+	return c
 }
 
 func (s *Scope) policyNamespaces() []string {

@@ -29,7 +29,7 @@ const (
 	whetherRefuses
 	whichMTLSMode
 	whichPeerAuthentication
-	whetherUnauthorized
+	whichAuthorizationPolicies
 )
 
 // answer compares with ==, so that an object is compared as what it is: a pointer.
@@ -121,8 +121,8 @@ func (s *Scope) answers(q *question) answer {
 	case whichPeerAuthentication:
 		own, _ := s.peerAuthentications(s.class.Namespace)
 		return answer{is: own}
-	case whetherUnauthorized:
-		return answer{yes: s.Unauthorized()}
+	case whichAuthorizationPolicies:
+		return answer{is: chained(s.AuthorizationPolicies())}
 	}
 	return answer{}
 }

@@ -97,7 +97,7 @@ func (s *Scope) sees(svc *model.Service) bool {
 		return false
 	}
 	if s.routesOnly() {
-		return s.routed(svc.Host)
+		return s.routed(svc.Host) || s.isAuthorizer(svc.Host)
 	}
 	return s.egress(svc.Namespace, svc.Host) || s.routed(svc.Host)
 }
@@ -167,6 +167,12 @@ func (s *Scope) routed(host model.Host) bool {
 		}
 	}
 	return false
+}
+
+// isAuthorizer reports whether policies may ask a host about calls. Gateways see it although no route
+// leads there.
+func (s *Scope) isAuthorizer(host model.Host) bool {
+	return slices.ContainsFunc(s.snapshot.Mesh.ExtAuthz, func(a *model.ExtAuthz) bool { return a.Host == host })
 }
 
 // hasRoutes reports whether the class has the routes of a VirtualService.
@@ -298,6 +304,11 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 		}
 		for svc := range s.candidates() {
 			if !once(svc.Host) {
+				return
+			}
+		}
+		for _, a := range s.snapshot.Mesh.ExtAuthz {
+			if s.routesOnly() && !once(a.Host) {
 				return
 			}
 		}

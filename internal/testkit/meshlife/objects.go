@@ -241,10 +241,24 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 }
 
 func drawAuthorizationPolicy(t *rapid.T, m model.Meta) *model.AuthorizationPolicy {
-	return &model.AuthorizationPolicy{
-		Meta: m, Selector: drawPolicySelector(t), // one that refuses hides whatever else happens
-		Effect: one(t, "effect", model.NoEffect, model.AllowAll, model.AllowAll, model.AllowNothing, model.DenyAll),
+	p := &model.AuthorizationPolicy{
+		Meta: m, Selector: drawPolicySelector(t), Rules: drawAuthorizationRules(t),
+		Action: model.AuthorizationAction(rapid.IntRange(0, 3).Draw(t, "action")),
+		DryRun: one(t, "dry run", false, false, true),
 	}
+	if p.Action == model.AuthorizationCustom {
+		p.Provider = &model.ExtAuthz{Name: "opa", GRPC: rapid.Bool().Draw(t, "grpc"), Host: one(t, "host", hosts...), Port: 80}
+	}
+	return p
+}
+
+// drawAuthorizationRules draws rules that match all calls, some, or none.
+func drawAuthorizationRules(t *rapid.T) *model.AuthorizationRules {
+	some := model.AuthorizationConditions{{
+		Attribute: one(t, "attribute", model.SourcePrincipal, model.RequestPath), Values: []string{one(t, "value", "/a", "/b")},
+	}}
+	return one(t, "rules", nil, &model.AuthorizationRules{List: []model.AuthorizationRule{{}}},
+		&model.AuthorizationRules{List: []model.AuthorizationRule{{Index: 1, When: some}}})
 }
 
 func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication {
@@ -405,6 +419,10 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.MeshTLS, m.TLSDefaults = one(t, "mesh TLS", limits...), one(t, "other TLS", limits...)
 	m.TrustDomain = one(t, "trust domain", m.TrustDomain, m.TrustDomain, "mesh.test")
 	m.TrustDomainAliases = one(t, "aliases", nil, nil, []string{"old.test"})
+	m.PathNormalization = one(t, "paths", model.NormalizeBase, model.NormalizeMergeSlashes)
+	if rapid.Bool().Draw(t, "authorizer") {
+		m.ExtAuthz = []*model.ExtAuthz{{Name: "opa", Host: one(t, "authorizer's host", hosts...), Port: 80}}
+	}
 	m.Retries.Attempts = one[uint32](t, "attempts", 2, 3)
 	return &m
 }

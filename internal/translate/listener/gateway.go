@@ -16,7 +16,7 @@ import (
 // Connections in plaintext come to one chain. With TLS the server name tells chains apart. What no
 // chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
-	common := in.Common.orZero()
+	common := in.Common.with(in.Guard)
 	address, more := wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
 	l := &listenerv3.Listener{
 		Name:                in.Name,
@@ -67,10 +67,8 @@ func (in *GatewayInput) serverChain(server ServerChain, common Common) *listener
 	if server.RouteTable != "" && !server.Closed {
 		chain = in.http(server.RouteTable, common)
 	} else {
-		if in.Refuses {
-			server.Closed = true
-		}
-		chain.Filters = server.filters(in.Name, common)
+		server.Closed = server.Closed || common.guard.closes()
+		chain.Filters = common.guard.tcp(server.filters(in.Name, common)...)
 	}
 	if server.TLS != nil && !server.Closed {
 		chain.TransportSocket = server.terminate(common)
@@ -88,6 +86,6 @@ func (in *GatewayInput) http(table string, common Common) *listenerv3.FilterChai
 	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
 	}
-	manager.HttpFilters = withDenyAll(in.Refuses, httpFilters(false))
+	manager.HttpFilters = common.guard.http(httpFilters(false))
 	return httpChain(manager)
 }

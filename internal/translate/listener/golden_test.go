@@ -5,6 +5,9 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	tcprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,12 +15,14 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 )
 
 // goldenInput is a golden case: one of the inputs, written as people write it.
 type goldenInput struct {
 	Common  goldenCommon
+	Guard   *goldenGuard
 	HTTP    *listener.HTTPInput
 	Gateway *goldenGateway
 	Inbound *goldenInbound
@@ -34,6 +39,31 @@ type goldenCommon struct {
 	Stack         string // a key of translatetest.Stacks
 
 	MeshTLS, TLSDefaults *model.TLSParams
+	Paths                string // BASE, NONE, MERGE_SLASHES or DECODE_AND_MERGE_SLASHES
+}
+
+// goldenGuard has a filter of requests and one of connections, both of which refuse all.
+type goldenGuard struct{ ClosesTCP bool }
+
+func (g *goldenGuard) guard() *listener.Guard {
+	if g == nil {
+		return nil
+	}
+	filter := func(name string, config proto.Message) []listener.Filter {
+		packed := pb.Any(config)
+		return []listener.Filter{{Name: name, Type: packed.GetTypeUrl(), Config: string(packed.GetValue())}}
+	}
+	nothing := &rbacv3.RBAC{}
+	return &listener.Guard{
+		HTTP:      filter("envoy.filters.http.rbac", &httprbacv3.RBAC{Rules: nothing}),
+		TCP:       filter("envoy.filters.network.rbac", &tcprbacv3.RBAC{Rules: nothing, StatPrefix: "tcp."}),
+		ClosesTCP: g.ClosesTCP,
+	}
+}
+
+var pathLevels = map[string]model.PathNormalization{
+	"": model.NormalizeBase, "NONE": model.NormalizeNone,
+	"MERGE_SLASHES": model.NormalizeMergeSlashes, "DECODE_AND_MERGE_SLASHES": model.NormalizeDecode,
 }
 
 type goldenGateway struct {
@@ -41,7 +71,6 @@ type goldenGateway struct {
 	Port       uint16
 	RouteTable string
 	Chains     []goldenServerChain
-	Refuses    bool
 }
 
 type goldenServerChain struct {
@@ -54,7 +83,7 @@ type goldenServerChain struct {
 type goldenInbound struct {
 	Name, Bind, Protocol, Cluster string
 	Port                          uint16
-	Refuses, TakesTLS, RefusesTLS bool
+	Refuses, TakesTLS             bool
 	AllTLS                        bool
 }
 
@@ -115,17 +144,21 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		Stack:         translatetest.Stacks[in.Common.Stack],
 		MeshTLS:       in.Common.MeshTLS,
 		TLSDefaults:   in.Common.TLSDefaults,
+		Paths:         pathLevels[in.Common.Paths],
 	}
 	switch {
 	case in.HTTP != nil:
 		in.HTTP.Common = common
 		return listener.HTTP(*in.HTTP)
 	case in.Gateway != nil:
-		return listener.Gateway(in.Gateway.input(common))
+		input := in.Gateway.input(common)
+		input.Guard = in.Guard.guard()
+		return listener.Gateway(input)
 	case in.Inbound != nil:
 		return listener.Inbound(listener.InboundInput{
 			InboundPort: in.Inbound.port(t),
 			Bind:        in.Inbound.Bind,
+			Guard:       in.Guard.guard(),
 			Common:      common,
 		})
 	case in.VirtualInbound != nil:
@@ -138,6 +171,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 			Ports:      list,
 			Undeclared: model.NewInterner[listener.UndeclaredPort]().List(in.VirtualInbound.Undeclared),
 			Others:     in.VirtualInbound.Others,
+			Guard:      in.Guard.guard(),
 			Common:     common,
 		})
 	case in.VirtualOutbound != nil:
@@ -151,7 +185,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 	return listener.InboundPort{
 		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
-		TakesTLS: in.TakesTLS, AllTLS: in.AllTLS, RefusesTLS: in.RefusesTLS,
+		TakesTLS: in.TakesTLS, AllTLS: in.AllTLS,
 	}
 }
 
@@ -166,7 +200,7 @@ func (in *goldenGateway) input(common *listener.Common) listener.GatewayInput {
 		})
 	}
 	return listener.GatewayInput{
-		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, Refuses: in.Refuses, Common: common,
+		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, Common: common,
 		Chains: model.NewInterner[listener.ServerChain]().List(chains),
 	}
 }

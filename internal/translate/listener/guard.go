@@ -3,10 +3,62 @@ package listener
 import (
 	"slices"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 )
+
+// Guard is the filters that decide on calls before they are handed on, canonical. A nil *Guard has
+// none.
+type Guard struct {
+	// HTTP are filters of requests, and TCP those of other connections, in their order.
+	HTTP, TCP []Filter
+	// ClosesTCP closes connections that are not HTTP. Envoy's filters look at a connection when its
+	// first bytes come, and a server that speaks first is faster.
+	ClosesTCP bool
+}
+
+// Filter is a filter that another translation made.
+type Filter struct {
+	Name string
+	// Type and Config are those of its encoded configuration.
+	Type, Config string
+}
+
+func (f Filter) config() *anypb.Any { return &anypb.Any{TypeUrl: f.Type, Value: []byte(f.Config)} }
+
+// http puts the filters of requests in front of others.
+func (g *Guard) http(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
+	if g == nil {
+		return filters
+	}
+	own := make([]*hcmv3.HttpFilter, 0, len(g.HTTP)+len(filters))
+	for _, f := range g.HTTP {
+		own = append(own, &hcmv3.HttpFilter{
+			Name: f.Name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: f.config()},
+		})
+	}
+	return append(own, filters...)
+}
+
+// tcp puts the filters of connections that are not HTTP in front of others, if they decide anything.
+func (g *Guard) tcp(filters ...*listenerv3.Filter) []*listenerv3.Filter {
+	if g == nil || g.ClosesTCP {
+		return filters
+	}
+	own := make([]*listenerv3.Filter, 0, len(g.TCP)+len(filters))
+	for _, f := range g.TCP {
+		own = append(own, &listenerv3.Filter{
+			Name: f.Name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: f.config()},
+		})
+	}
+	return append(own, filters...)
+}
+
+// closes reports whether connections that are not HTTP are closed.
+func (g *Guard) closes() bool { return g != nil && g.ClosesTCP }
 
 // withDenyAll puts a filter in front of the others that answers every call with 403, "RBAC: access
 // denied", if calls are refused.

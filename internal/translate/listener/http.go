@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
@@ -65,14 +66,17 @@ func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 	m := &hcmv3.HttpConnectionManager{
 		CodecType:         hcmv3.HttpConnectionManager_AUTO,
 		StatPrefix:        statPrefix,
-		NormalizePath:     wrapperspb.Bool(true),
+		NormalizePath:     wrapperspb.Bool(c.Paths != model.NormalizeNone),
+		MergeSlashes:      c.Paths == model.NormalizeMergeSlashes || c.Paths == model.NormalizeDecode,
 		StreamIdleTimeout: pb.Duration(0),
 		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		AccessLog:         c.accessLog(),
 		Proxy_100Continue: true,
-		// An escaped slash is no separator to most applications; whoever matches paths for security
-		// decides that for all.
+		// An escaped slash is no separator to most applications, so the mesh has to ask for this.
 		PathWithEscapedSlashesAction: hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
+	}
+	if c.Paths == model.NormalizeDecode {
+		m.PathWithEscapedSlashesAction = hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD
 	}
 	if c.IdleTimeout > 0 {
 		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: pb.Duration(c.IdleTimeout)}

@@ -24,7 +24,7 @@ const inboundRetries = 2
 // timeout to that, as in Istio: a client may open a connection long before it sends, and must not
 // lose HTTP by it. Workloads that speak first declare their port as TCP.
 func Inbound(in InboundInput) *listenerv3.Listener {
-	common := in.Common.orZero()
+	common := in.Common.with(in.Guard)
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
 		Address:                          pb.Address(in.Bind, in.Port),
@@ -89,7 +89,7 @@ func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Dns: true, Uri: true,
 	}
-	manager.HttpFilters = withDenyAll(in.Refuses, httpFilters(false))
+	manager.HttpFilters = withDenyAll(in.Refuses, common.guard.http(httpFilters(false)))
 	if in.Protocol == model.HTTP2 || in.Protocol == model.GRPC {
 		manager.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
 	}
@@ -138,10 +138,8 @@ func (in *InboundPort) tcp(common Common) *listenerv3.FilterChain {
 		AccessLog:        common.accessLog(),
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}
-	if in.Refuses {
-		// Envoy's own filter for this looks at a connection when its first bytes come; a server
-		// that speaks first is faster.
+	if in.Refuses || common.guard.closes() {
 		proxy.StatPrefix, proxy.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
 	}
-	return &listenerv3.FilterChain{Name: in.Name, Filters: []*listenerv3.Filter{networkFilter(tcpProxyFilter, proxy)}}
+	return &listenerv3.FilterChain{Name: in.Name, Filters: common.guard.tcp(networkFilter(tcpProxyFilter, proxy))}
 }

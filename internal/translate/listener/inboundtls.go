@@ -18,7 +18,7 @@ const inTLS = "tls"
 // port has no chain for it. Envoy picks the chains for TLS first and does not come back to others.
 func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
 	secure := *in
-	secure.Refuses = in.RefusesTLS
+	secure.Refuses = false
 	switch {
 	case in.Protocol.IsHTTP():
 		return []*listenerv3.FilterChain{ofMesh(common, secure.http(common), protocolsOf(in.AllTLS, meshProtocols()))}

@@ -21,6 +21,11 @@ type Common struct {
 	// MeshTLS limits mutual TLS of the mesh, and TLSDefaults other TLS that the proxy ends; nil for
 	// Envoy's limits.
 	MeshTLS, TLSDefaults *model.TLSParams
+	// Paths is what happens to paths of requests first.
+	Paths model.PathNormalization
+
+	// guard is that of the listener under way, if it has one.
+	guard *Guard
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table
@@ -92,15 +97,16 @@ type InboundPort struct {
 	// proxy's agent has. With AllTLS any TLS counts as such, whatever protocols the client asks for
 	// (ALPN): STRICT leaves no other.
 	TakesTLS, AllTLS bool
-	// Refuses answers every request with 403, and closes connections that are not HTTP. RefusesTLS
-	// does so for connections in TLS of the mesh, and Refuses for the others.
-	Refuses, RefusesTLS bool
+	// Refuses answers every request that is not in TLS of the mesh with 403, and closes such
+	// connections that are not HTTP.
+	Refuses bool
 }
 
 // InboundInput is a listener on the workload's own address for one of its ports.
 type InboundInput struct {
 	InboundPort
 	Bind   string // model.OwnPod or an IP
+	Guard  *Guard
 	Common *Common
 }
 
@@ -112,6 +118,7 @@ type VirtualInboundInput struct {
 	// (PeerAuthentication.portLevelMtls); Others is for all that are in neither list.
 	Undeclared *model.List[UndeclaredPort]
 	Others     Undeclared
+	Guard      *Guard
 	Common     *Common
 }
 
@@ -148,9 +155,8 @@ type GatewayInput struct {
 	// Chains are for connections in TLS and for those that are not HTTP. There are none beside a
 	// RouteTable.
 	Chains *model.List[ServerChain]
-	// Refuses answers every request with 403, and closes connections that are not HTTP.
-	Refuses bool
-	Common  *Common
+	Guard  *Guard
+	Common *Common
 }
 
 // ServerChain is a filter chain of a gateway's listener: for some server names, or for all

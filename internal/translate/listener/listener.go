@@ -43,6 +43,13 @@ func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilte
 	}
 }
 
+// with returns the Common, or the zero value for nil, for a listener with a guard.
+func (c *Common) with(guard *Guard) Common {
+	common := c.orZero()
+	common.guard = guard
+	return common
+}
+
 // orZero returns the Common, or the zero value for nil.
 func (c *Common) orZero() Common {
 	if c == nil {

@@ -58,7 +58,7 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 // is looked at only to tell TLS of the mesh, where that is taken: a client that waits for the
 // server to speak first would wait for ever.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
-	common := in.Common.orZero()
+	common := in.Common.with(in.Guard)
 	l := &listenerv3.Listener{
 		Name:             VirtualInboundName,
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
@@ -141,13 +141,16 @@ func ownPort(listener string, port uint32) *listenerv3.FilterChain {
 
 // opaque is a chain that hands bytes on to a cluster.
 func opaque(name, cluster string, common Common) *listenerv3.FilterChain {
+	if common.guard.closes() {
+		cluster = blackHole
+	}
 	proxy := &tcpv3.TcpProxy{
 		StatPrefix:       cluster,
 		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
 		AccessLog:        common.accessLog(),
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}
-	return &listenerv3.FilterChain{Name: name, Filters: []*listenerv3.Filter{networkFilter(tcpProxyFilter, proxy)}}
+	return &listenerv3.FilterChain{Name: name, Filters: common.guard.tcp(networkFilter(tcpProxyFilter, proxy))}
 }
 
 // onPorts holds for connections to one of some ports.
