@@ -22,8 +22,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 )
 
-func TestInputsAreMemoKeys(t *testing.T) { translatetest.RequireInput(t, authz.Input{}) }
-
 // A case is policies as users write them, and before them the mesh configuration, if any. What
 // comes out is a listener with a chain of requests on port 1, and one of other connections.
 func TestGolden(t *testing.T) {

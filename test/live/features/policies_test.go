@@ -75,20 +75,28 @@ http:
 		m.RequireNoProblems()
 		open(t, m)
 	})
-	m.Run("an ALLOW that cannot be kept allows nothing", policy("AuthorizationPolicy", `
+	m.Run("a caller without a certificate has no principal", policy("AuthorizationPolicy", `
 rules:
 - from: [{source: {principals: [cluster.local/ns/default/sa/default]}}]
 `), func(t *testing.T, m *livemesh.Mesh) {
-		m.AwaitProblem("AuthorizationPolicy default/policy", "spec.rules", "allows nothing")
+		m.RequireNoProblems()
+		closed(t, m)
+		othersGoOn(t)
+	})
+	m.Run("an ALLOW that cannot be kept allows nothing", policy("AuthorizationPolicy", `
+rules:
+- from: [{source: {requestPrincipals: ["*"]}}]
+`), func(t *testing.T, m *livemesh.Mesh) {
+		m.AwaitProblem("AuthorizationPolicy default/policy", "requestPrincipals", "matches no call")
 		closed(t, m)
 		othersGoOn(t)
 	})
 	m.Run("a DENY that cannot be kept denies everything", policy("AuthorizationPolicy", `
 action: DENY
 rules:
-- to: [{operation: {paths: [/admin]}}]
+- when: [{key: request.auth.presenter, values: [a]}]
 `), func(t *testing.T, m *livemesh.Mesh) {
-		m.AwaitProblem("AuthorizationPolicy default/policy", "spec.rules", "are refused")
+		m.AwaitProblem("AuthorizationPolicy default/policy", "spec.rules", "matches every call")
 		closed(t, m)
 		othersGoOn(t)
 	})
