@@ -44,9 +44,10 @@ func (b unitBuilder) guard(s *scope.Scope) *listener.Guard {
 	if len(list) == 0 {
 		return nil
 	}
+	mesh := s.Mesh()
 	return b.guards.get(authz.Input{
 		Policies:     b.guards.policies.List(list),
-		TrustDomains: b.translationCache.names.List(append([]string{s.Mesh().TrustDomain}, s.Mesh().TrustDomainAliases...)),
+		TrustDomains: b.domains.List(append([]string{mesh.TrustDomain}, mesh.TrustDomainAliases...)),
 	})
 }
 

@@ -415,7 +415,7 @@ var readFaults = [][]fault{
 	in("scope.Scope.Refuses", "ExprStmt 1", without("ExprStmt 1", "whether policies refuse plaintext")),
 	in("scope.Scope.MTLSMode", "ExprStmt 1", without("ExprStmt 1", "which calls policies accept")),
 	in("scope.Scope.PortsWithMTLS", "ExprStmt 1", without("ExprStmt 1", "which policy has modes of ports")),
-	in("scope.Scope.AuthorizationPolicies", "ExprStmt 1", without("ExprStmt 1", "which AuthorizationPolicies there are")),
+	in("scope.Scope.AuthorizationPolicies", "ExprStmt 1", without("ExprStmt 1", "which policies there are")),
 	in("scope.ReadSet.HoldsFor", "BinaryExpr 1, SelectorExpr 6",
 		instead("SelectorExpr 1", "what is for one class is for no other", "false"),
 		instead("BinaryExpr 1", "answers are compared", "false"),

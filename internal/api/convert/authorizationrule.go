@@ -8,8 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// authorizationRules reads the rules of an AuthorizationPolicy. A mistake closes: a rule of an ALLOW
-// policy matches fewer calls by it, and a rule of any other policy matches more.
+// authorizationRules reads the rules of an AuthorizationPolicy. A mistake closes: a rule of an
+// ALLOW policy matches fewer calls by it, and a rule of any other policy matches more.
 type authorizationRules struct {
 	*reader
 	allows bool
@@ -38,10 +38,10 @@ func (r authorizationRules) rule(p path, in *security.Rule) (model.Authorization
 		return out, !r.allows
 	}
 	var from, to, when bool
-	out.From, from = alternatives(in.GetFrom(), func(i int, f *security.Rule_From) (model.AuthorizationConditions, bool) {
+	out.From, from = alternatives(in.GetFrom(), func(i int, f *security.Rule_From) (conditions, bool) {
 		return r.source(p.dot("from").at(i).dot("source"), f.GetSource())
 	})
-	out.To, to = alternatives(in.GetTo(), func(i int, t *security.Rule_To) (model.AuthorizationConditions, bool) {
+	out.To, to = alternatives(in.GetTo(), func(i int, t *security.Rule_To) (conditions, bool) {
 		return r.operation(p.dot("to").at(i).dot("operation"), t.GetOperation())
 	})
 	out.When, when = r.conditions(p.dot("when"), in.GetWhen())
@@ -59,15 +59,15 @@ func (r authorizationRules) mistake() string {
 // alternatives reads the conditions of which one has to match. Those that match no call are left
 // out; if all do, alternatives returns false. No conditions, of one that is left, match every call.
 func alternatives[T any](
-	in []T, read func(int, T) (model.AuthorizationConditions, bool),
-) (out []model.AuthorizationConditions, matches bool) {
+	in []T, read func(int, T) (conditions, bool),
+) (out []conditions, matches bool) {
 	var any bool
 	for i, one := range in {
-		conditions, matches := read(i, one)
+		found, matches := read(i, one)
 		if matches {
-			out = append(out, conditions)
+			out = append(out, found)
 		}
-		any = any || matches && len(conditions) == 0
+		any = any || matches && len(found) == 0
 	}
 	if any {
 		return nil, true
@@ -75,13 +75,16 @@ func alternatives[T any](
 	return out, len(in) == 0 || len(out) > 0
 }
 
+// conditions are those that a call has to meet.
+type conditions = model.AuthorizationConditions
+
 // field is a condition as users write it: two lists below p.
 type field struct {
 	values, notValues string
 	model.AuthorizationCondition
 }
 
-func (r authorizationRules) source(p path, in *security.Source) (model.AuthorizationConditions, bool) {
+func (r authorizationRules) source(p path, in *security.Source) (conditions, bool) {
 	return r.fields(p, "source", []field{
 		{"principals", "notPrincipals", condition(model.SourcePrincipal, in.GetPrincipals(), in.GetNotPrincipals())},
 		{"requestPrincipals", "notRequestPrincipals", condition(
@@ -101,7 +104,7 @@ func (r authorizationRules) source(p path, in *security.Source) (model.Authoriza
 	})
 }
 
-func (r authorizationRules) operation(p path, in *security.Operation) (model.AuthorizationConditions, bool) {
+func (r authorizationRules) operation(p path, in *security.Operation) (conditions, bool) {
 	return r.fields(p, "operation", []field{
 		{"hosts", "notHosts", condition(model.RequestHost, in.GetHosts(), in.GetNotHosts())},
 		{"methods", "notMethods", condition(model.RequestMethod, in.GetMethods(), in.GetNotMethods())},
@@ -115,8 +118,8 @@ func condition(of model.AuthorizationAttribute, values, notValues []string) mode
 }
 
 // fields reads a source or an operation. It returns false if that can match no call.
-func (r authorizationRules) fields(p path, what string, in []field) (model.AuthorizationConditions, bool) {
-	var out model.AuthorizationConditions
+func (r authorizationRules) fields(p path, what string, in []field) (conditions, bool) {
+	var out conditions
 	matches, set := true, false
 	for _, f := range in {
 		if len(f.Values)+len(f.NotValues) == 0 {
@@ -137,8 +140,8 @@ func (r authorizationRules) fields(p path, what string, in []field) (model.Autho
 }
 
 // conditions reads "when", of which all have to match. It returns false if they can match no call.
-func (r authorizationRules) conditions(p path, in []*security.Condition) (model.AuthorizationConditions, bool) {
-	var out model.AuthorizationConditions
+func (r authorizationRules) conditions(p path, in []*security.Condition) (conditions, bool) {
+	var out conditions
 	matches := true
 	for i, c := range in {
 		at := p.at(i)

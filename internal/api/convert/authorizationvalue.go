@@ -11,9 +11,9 @@ import (
 
 // condition reads the values of a condition. It returns false if a mistake makes it match no call.
 //
-// Values widen what a condition matches, and NotValues narrow it. A bad one that may be left out is:
-// of Values in an ALLOW policy, as long as another is left, and of NotValues in any other. The rest
-// of the mistakes drop the list, or the whole condition.
+// Values widen what a condition matches, and NotValues narrow it. A bad one that may be left out
+// is: of Values in an ALLOW policy, as long as another is left, and of NotValues in any other. The
+// rest of the mistakes drop the list, or the whole condition.
 func (r authorizationRules) condition(
 	p, not path, in model.AuthorizationCondition,
 ) (out model.AuthorizationCondition, matches bool) {

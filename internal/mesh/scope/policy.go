@@ -50,8 +50,8 @@ func (s *Scope) hasPolicy(namespace string, selector model.Labels) bool {
 	return (namespace == s.snapshot.Mesh.RootNamespace || s.IsOwn(namespace)) && s.Selected(selector)
 }
 
-// AuthorizationPolicies returns the ones of the class: of the root namespace first, then of its own,
-// each in the total order.
+// AuthorizationPolicies returns the ones of the class: of the root namespace first, then of its
+// own, each in the total order.
 func (s *Scope) AuthorizationPolicies() []*model.AuthorizationPolicy {
 	found := s.authorizationPolicies()
 	s.asked(question{kind: whichAuthorizationPolicies}, answer{is: chained(found)})

@@ -169,8 +169,8 @@ func (s *Scope) routed(host model.Host) bool {
 	return false
 }
 
-// isAuthorizer reports whether policies may ask a host about calls. Gateways see it although no route
-// leads there.
+// isAuthorizer reports whether policies may ask a host about calls. Gateways see it although no
+// route leads there.
 func (s *Scope) isAuthorizer(host model.Host) bool {
 	return slices.ContainsFunc(s.snapshot.Mesh.ExtAuthz, func(a *model.ExtAuthz) bool { return a.Host == host })
 }

@@ -63,8 +63,8 @@ func templatePermission(path string) *rbacv3.Permission {
 	}}}
 }
 
-// principalsOf returns principals for the values of a condition: one for each, or more where a trust
-// domain has aliases.
+// principalsOf returns principals for the values of a condition: one for each, or more where a
+// trust domain has aliases.
 func (t translator) principalsOf(c *model.AuthorizationCondition, values []string) []*rbacv3.Principal {
 	switch c.Attribute {
 	case model.SourcePrincipal:

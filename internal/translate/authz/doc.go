@@ -4,12 +4,12 @@
 //	Input ──► HTTP  filters of requests, in front of those that routes configure
 //	      ──► TCP   filters of connections that are not HTTP
 //
-// The order is that of Istio: policies with CUSTOM ask their providers first, then AUDIT marks, DENY
-// refuses, and ALLOW refuses what it does not match. Names of rules
+// The order is that of Istio: policies with CUSTOM ask their providers first, then AUDIT marks,
+// DENY refuses, and ALLOW refuses what it does not match. Names of rules
 // ("ns[shop]-policy[web]-rule[0]"), statistics and dynamic metadata are Istio's.
 //
-// On connections that are not HTTP, a condition about requests cannot be evaluated. It closes: a rule
-// of an ALLOW policy that has one matches no connection, and any other rule goes without it.
+// On connections that are not HTTP, a condition about requests cannot be evaluated. It closes: a
+// rule of an ALLOW policy that has one matches no connection, and any other rule goes without it.
 //
 // It may import model and translate/pb.
 package authz

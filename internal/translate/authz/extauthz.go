@@ -14,8 +14,8 @@ import (
 )
 
 // customPolicy begins the names of rules that ask a provider. The rules stand in a filter that
-// refuses nothing and leaves the name of the rule that matched. The provider's filter is in force if
-// the name begins so.
+// refuses nothing and leaves the name of the rule that matched. The provider's filter is in force
+// if the name begins so.
 func customPolicy(provider *model.ExtAuthz) string { return "istio-ext-authz-" + provider.Name + "-" }
 
 // httpCheck asks a provider about a request.
@@ -65,8 +65,8 @@ func body(of *model.ExtAuthz) *httpextauthzv3.BufferSettings {
 	}
 }
 
-// grpcService calls the provider's cluster. The cluster's name is no valid authority, so the bars in
-// it are replaced, as in Istio.
+// grpcService calls the provider's cluster. The cluster's name is no valid authority, so the bars
+// in it are replaced, as in Istio.
 func grpcService(of *model.ExtAuthz) *corev3.GrpcService {
 	cluster := pb.OutboundCluster(of.Host, of.Port, "")
 	return &corev3.GrpcService{

@@ -72,8 +72,8 @@ func TCP(in Input) []*listenerv3.Filter {
 }
 
 // RefusesConnections reports whether the policies refuse every connection that is not HTTP, whoever
-// opens it. Such a connection can be closed before its server says anything, which a filter of Envoy
-// does not do.
+// opens it. Such a connection can be closed before its server says anything, which a filter of
+// Envoy does not do.
 func RefusesConnections(in Input) bool {
 	for _, d := range in.decisions(true) {
 		switch d.enforced.GetAction() {
@@ -160,11 +160,12 @@ func (in Input) decisions(tcp bool) []decision {
 	return list
 }
 
-// canAsk reports whether a policy's provider can be asked about requests, or about other connections.
+// canAsk reports whether a policy's provider can be asked about requests, or about other
+// connections.
 func (p Policy) canAsk(tcp bool) bool { return p.Provider != nil && (!tcp || p.Provider.GRPC) }
 
-// actionOf returns what Envoy does with calls that match a policy, and -1 for nothing, or if it asks a
-// provider. A provider that cannot be asked refuses.
+// actionOf returns what Envoy does with calls that match a policy, and -1 for nothing, or if it
+// asks a provider. A provider that cannot be asked refuses.
 func actionOf(p Policy, tcp bool) rbacv3.RBAC_Action {
 	switch p.Action {
 	case model.AuthorizationAllow:

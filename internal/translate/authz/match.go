@@ -44,7 +44,8 @@ func part(pattern string) string {
 	return strings.Join(parts, "[^/]*")
 }
 
-// identity matches a pattern of the caller's identity, which in certificates begins with "spiffe://".
+// identity matches a pattern of the caller's identity, which in certificates begins with
+// "spiffe://".
 func identity(pattern string) *matcherv3.StringMatcher {
 	const scheme = "spiffe://"
 	switch {

@@ -10,8 +10,8 @@ import (
 type translator struct {
 	// tcp is set for connections that are not HTTP.
 	tcp bool
-	// allows is set for ALLOW policies. A condition that cannot be evaluated makes their rules match
-	// nothing, and the rules of all others match more.
+	// allows is set for ALLOW policies. A condition that cannot be evaluated makes their rules
+	// match nothing, and the rules of all others match more.
 	allows       bool
 	trustDomains *model.List[string]
 }

@@ -43,7 +43,8 @@ func (g *Guard) http(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 	return append(own, filters...)
 }
 
-// tcp puts the filters of connections that are not HTTP in front of others, if they decide anything.
+// tcp puts the filters of connections that are not HTTP in front of others, if they decide
+// anything.
 func (g *Guard) tcp(filters ...*listenerv3.Filter) []*listenerv3.Filter {
 	if g == nil || g.ClosesTCP {
 		return filters

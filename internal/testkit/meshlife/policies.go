@@ -1,0 +1,49 @@
+package meshlife
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
+
+func drawAuthorizationPolicy(t *rapid.T, m model.Meta) *model.AuthorizationPolicy {
+	p := &model.AuthorizationPolicy{
+		Meta: m, Selector: drawPolicySelector(t), Rules: drawAuthorizationRules(t),
+		Action: model.AuthorizationAction(rapid.IntRange(0, 3).Draw(t, "action")),
+		DryRun: one(t, "dry run", false, false, true),
+	}
+	if p.Action == model.AuthorizationCustom {
+		p.Provider = &model.ExtAuthz{
+			Name: "opa", GRPC: rapid.Bool().Draw(t, "grpc"), Host: one(t, "host", hosts...), Port: 80,
+		}
+	}
+	return p
+}
+
+// drawAuthorizationRules draws rules that match all calls, some, or none.
+func drawAuthorizationRules(t *rapid.T) *model.AuthorizationRules {
+	some := model.AuthorizationConditions{{
+		Attribute: one(t, "attribute", model.SourcePrincipal, model.RequestPath),
+		Values:    []string{one(t, "value", "/a", "/b")},
+	}}
+	return one(t, "rules", nil, &model.AuthorizationRules{List: []model.AuthorizationRule{{}}},
+		&model.AuthorizationRules{List: []model.AuthorizationRule{{Index: 1, When: some}}})
+}
+
+func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication {
+	modes := []model.MTLSMode{
+		model.MTLSUnset, model.MTLSDisable, model.MTLSPermissive, model.MTLSStrict, model.MTLSStrict,
+	}
+	p := &model.PeerAuthentication{Meta: m, Selector: drawPolicySelector(t), Mode: one(t, "mode", modes...)}
+	if !p.Selector.IsEmpty() && rapid.Bool().Draw(t, "a port") {
+		port := one(t, "port", ports...) + one[uint16](t, "target", 0, 1)
+		p.Ports = []model.PortMTLS{{Port: port, Mode: one(t, "port's mode", modes...)}}
+	}
+	return p
+}
+
+func drawPolicySelector(t *rapid.T) model.Labels {
+	return one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...)
+}
