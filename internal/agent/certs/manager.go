@@ -1,0 +1,221 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/lateen-mesh/lateen/internal/agent/wire"
+)
+
+// Manager has the certificates of a proxy.
+type Manager struct {
+	options Options
+	secrets *secrets
+	files   *files
+	pair    atomic.Pointer[tls.Certificate]
+	counts  counters
+
+	mu sync.Mutex
+	// The roots, in PEM, by where they come from.
+	fileRoots, issuedRoots, bundle []byte
+}
+
+type counters struct{ requests, failures, refused atomic.Int64 }
+
+// Stats are counts since the start.
+type Stats struct {
+	// Requests to the CA (num_outgoing_requests), and those that failed
+	// (num_failed_outgoing_requests).
+	Requests, Failures int64
+	// Refused are secrets that Envoy has refused.
+	Refused int64
+	// Expires is when the workload's own certificate does; zero without one (cert_expiry_seconds).
+	Expires time.Time
+}
+
+// New returns a Manager. It reads the files that are mounted.
+func New(o Options) (*Manager, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	m := &Manager{options: o, secrets: newSecrets(), files: newFiles(o.Clock, o.Log)}
+	if o.RootFile != "" {
+		err := m.files.follow("the root file", &source{paths: []string{o.RootFile}, read: m.readRoots})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.Mounted.Root != "" {
+		if err := m.files.follow(rootsName, rootsIn(rootsName, o.Mounted.Root, m.secrets)); err != nil {
+			return nil, err
+		}
+	}
+	if o.Mounted.Chain != "" {
+		return m, m.files.follow(ownName, pairIn(ownName, o.Mounted, m.secrets, m.usePair))
+	}
+	return m, nil
+}
+
+// usePair takes a mounted pair.
+func (m *Manager) usePair(pair *tls.Certificate) error {
+	m.pair.Store(pair)
+	return nil
+}
+
+// Run asks for certificates, renews them and follows files until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { m.files.run(ctx) })
+	if m.options.CA != nil {
+		m.renew(ctx)
+	}
+	wg.Wait()
+	return nil
+}
+
+const (
+	retryBase = time.Second
+	retryMax  = 30 * time.Second
+	// longestWait is how long the manager sleeps at most: a machine that was suspended has another
+	// time than its timers.
+	longestWait = time.Minute
+)
+
+// renew asks for a certificate whenever one is due. Failed attempts are repeated with backoff; the
+// certificate that is in force stays.
+func (m *Manager) renew(ctx context.Context) {
+	backoff := wire.Backoff{Base: retryBase, Max: retryMax}
+	for ctx.Err() == nil {
+		m.counts.requests.Add(1)
+		got, err := m.options.Request.issue(ctx, m.options.CA)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			m.counts.failures.Add(1)
+			wait := backoff.Next()
+			m.options.Log.Warn("there is no new certificate", "identity", shortName(m.options.Request.Identity),
+				"code", status.Code(err).String(), "error", err, "retry", wait)
+			m.await(ctx, m.options.Clock.Now().Add(wait))
+			continue
+		}
+		backoff.Reset()
+		m.use(got)
+		m.await(ctx, m.dueAt(got.pair.Leaf.NotBefore, got.pair.Leaf.NotAfter))
+	}
+}
+
+// dueAt returns when a certificate is to be renewed. That is never sooner than after a tenth of its
+// life, so that a machine whose clock is wrong does not ask without end.
+func (m *Manager) dueAt(from, until time.Time) time.Time {
+	life := until.Sub(from)
+	grace := m.options.Grace + m.options.Jitter*(2*rand.Float64()-1) //nolint:gosec // it spreads renewals, no more
+	due := until.Add(-time.Duration(grace * float64(life)))
+	if soonest := m.options.Clock.Now().Add(life / 10); due.Before(soonest) {
+		return soonest
+	}
+	return due
+}
+
+// await waits until a time.
+func (m *Manager) await(ctx context.Context, at time.Time) {
+	for {
+		left := at.Sub(m.options.Clock.Now())
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-m.options.Clock.After(min(left, longestWait)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// use puts a certificate in force. Its root goes first, so that a peer which has the new one is
+// trusted.
+func (m *Manager) use(got *issued) {
+	m.setRoots(func() { m.issuedRoots = got.roots })
+	m.pair.Store(got.pair)
+	m.secrets.set(ownName, certificateSecret(ownName, got.chain, got.key))
+	m.options.Log.Info("there is a new certificate", "identity", shortName(m.options.Request.Identity),
+		"until", got.pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	if err := m.output(got); err != nil {
+		m.options.Log.Warn("the certificate is not written", "error", err)
+	}
+}
+
+// output writes a certificate where OUTPUT_CERTS wants it: the key first, which is of no use to
+// others, then what belongs to it.
+func (m *Manager) output(got *issued) error {
+	o := m.options.Output
+	if o == (Files{}) {
+		return nil
+	}
+	if err := replaceFile(o.Key, got.key, 0o600); err != nil {
+		return fmt.Errorf("OUTPUT_CERTS: %w", err)
+	}
+	if err := replaceFile(o.Chain, got.chain, 0o600); err != nil {
+		return fmt.Errorf("OUTPUT_CERTS: %w", err)
+	}
+	m.mu.Lock()
+	roots := union(m.fileRoots, m.issuedRoots, m.bundle)
+	m.mu.Unlock()
+	if err := replaceFile(o.Root, roots, 0o600); err != nil {
+		return fmt.Errorf("OUTPUT_CERTS: %w", err)
+	}
+	return nil
+}
+
+func (m *Manager) readRoots() error {
+	roots, err := readPEM(m.options.RootFile)
+	if err == nil {
+		m.setRoots(func() { m.fileRoots = roots })
+	}
+	return err
+}
+
+// SetBundle sets the roots of the trust bundle that the control plane tells, in PEM; nil is none.
+func (m *Manager) SetBundle(roots []byte) error {
+	if len(roots) > 0 {
+		if _, err := parsePEM(roots); err != nil {
+			return fmt.Errorf("the trust bundle: %w", err)
+		}
+	}
+	m.setRoots(func() { m.bundle = roots })
+	return nil
+}
+
+// setRoots changes the roots, and puts them in force.
+func (m *Manager) setRoots(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+	if m.options.Mounted.Root != "" {
+		return
+	}
+	if all := union(m.fileRoots, m.issuedRoots, m.bundle); len(all) > 0 {
+		m.secrets.set(rootsName, rootsSecret(rootsName, all))
+	}
+}
+
+// Certificate returns the workload's own certificate, or nil if there is none yet.
+func (m *Manager) Certificate() *tls.Certificate { return m.pair.Load() }
+
+// Stats returns the counts.
+func (m *Manager) Stats() Stats {
+	s := Stats{
+		Requests: m.counts.requests.Load(), Failures: m.counts.failures.Load(), Refused: m.counts.refused.Load(),
+	}
+	if pair := m.pair.Load(); pair != nil && pair.Leaf != nil {
+		s.Expires = pair.Leaf.NotAfter
+	}
+	return s
+}
