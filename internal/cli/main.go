@@ -74,8 +74,8 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newUp(out), newServe(), newManifest(), newStatus(out), newProxyConfig(out), newSample(),
-		newControlPlane(), newPerfServer(),
+	root.AddCommand(newUp(out), newServe(), newManifest(), newInject(), newStatus(out), newProxyConfig(out),
+		newSample(), newControlPlane(), newPerfServer(),
 		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
 	fitHelp(root)
 	root.SetUsageFunc(writeUsage)

@@ -63,6 +63,9 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"manifest", "--image", "i", "--revision", "UP"}, "want a name of small letters"},
 		{[]string{"manifest", "--image", "i", "--replicas", "0"}, "want 1 or more"},
 		{[]string{"perf", "compare"}, "A.json is missing: want lateen perf compare"},
+		{[]string{"manifest", "--image", "i", "--proxy-image", "proxyv2"}, "want an image with its registry"},
+		{[]string{"inject"}, `"file" not set`},
+		{[]string{"inject", "-f", "x", "--proxy-image", "p"}, "want an image with its registry"},
 		{[]string{"proxy-config", "p"}, "clusters|endpoints|listeners|routes is missing"},
 		{[]string{"proxy-config", "p", "bogus"}, `"bogus": want one of clusters, endpoints, listeners, routes`},
 	} {

@@ -57,13 +57,7 @@ proxies. The custom resources of Istio are not among them.`,
 		}
 		return nil
 	})
-	validateFlag(flags, "proxy-image", func() error {
-		named := strings.Contains(o.ProxyImage, "/") && !strings.ContainsFunc(o.ProxyImage, unicode.IsSpace)
-		if o.ProxyImage != "" && !named {
-			return errors.New("want an image with its registry, as registry.example.com/proxyv2:v1")
-		}
-		return nil
-	})
+	validateFlag(flags, "proxy-image", func() error { return registryImage(o.ProxyImage) })
 	_ = cmd.MarkFlagRequired("image")
 	return cmd
 }

@@ -71,6 +71,8 @@ type Options struct {
 	Revision string
 	// NativeSidecars puts the proxy among the init containers (ENABLE_NATIVE_SIDECARS).
 	NativeSidecars bool
+	// ProxyImage stands above the images of the values; empty for those.
+	ProxyImage string
 }
 
 // Injector adds proxies to Pods. It is immutable.

@@ -39,6 +39,10 @@ func newValues(o Options, text string) (values, error) {
 	if _, set := all["revision"]; !set {
 		all["revision"] = o.suffix()
 	}
+	if o.ProxyImage != "" {
+		image := map[string]any{"image": o.ProxyImage}
+		overlay(global, map[string]any{"proxy": image, "proxy_init": image})
+	}
 	for _, path := range []string{"global.proxy", "global.proxy_init", "global.multiCluster", "global.sds.token",
 		"global.logging", "global.proxy.startupProbe", "pilot", "sidecarInjectorWebhook", "gateways"} {
 		if _, ok := all.at(path).(map[string]any); !ok {
