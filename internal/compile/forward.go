@@ -55,15 +55,14 @@ func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly
 	rule := s.DestinationRule(svc)
 	var slots []slot
 	for _, f := range forwardsOf(svc, rule) {
-		takes := f.subset.Labels.With(model.TLSModeLabel, model.TLSModeIstio)
 		in := b.outbound(s, svc, f.port, rule)
 		in.Forwarded, in.Subset, in.SubsetPolicy = true, f.subset.Name, f.subset.Policy
 		in.Protocol, in.Gateway, in.Secured = model.TCP, false, false // the bytes are opaque
-		in.Endpoints = b.dnsEndpoints(svc, f.port, takes)
+		in.Endpoints = b.dnsEndpoints(svc, f.port, f.subset.Labels.With(model.TLSModeLabel, model.TLSModeIstio))
 		if in.Resolution == model.Passthrough {
 			in.Resolution, in.ForwardProxy = model.EDS, false
 		}
-		slots = b.clusterPair(slots, s, svc, f.port, in, takes, endpointsOnly)
+		slots = b.clusterPair(slots, s, svc, f.port, in, f.subset.Labels, endpointsOnly)
 	}
 	return slots
 }

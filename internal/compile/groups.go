@@ -52,7 +52,8 @@ type groupKey struct {
 	family   model.Family
 	dual     bool                // with each endpoint's address of the other family
 	marks    *model.List[string] // labels whose values divide the endpoints into sites
-	tls      bool                // endpoints say whether they take mutual TLS of the mesh
+	tls      bool                // endpoints say whether they are called in mutual TLS of the mesh
+	tlsOnly  bool                // those alone that are called in mutual TLS of the mesh
 }
 
 // groupList has the endpoints of a groupKey by site, at one revision. It never changes.
@@ -112,7 +113,8 @@ func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupLis
 }
 
 func (k *groupKey) includes(e model.Endpoint) bool {
-	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address)
+	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address) &&
+		(e.TLS || !k.tlsOnly)
 }
 
 // member returns the encoded endpoint. It is nil if the endpoint must not be encoded, which is
@@ -122,10 +124,7 @@ func (g *groups) member(key *groupKey, id state.EndpointID, e model.Endpoint) *r
 	if key.dual {
 		in.Other = e.Other
 	}
-	if key.tls {
-		mode, _ := e.Labels.Get(model.TLSModeLabel)
-		in.TLS = mode == model.TLSModeIstio
-	}
+	in.TLS = key.tls && e.TLS
 	return g.members.get(memberKey{id: id, in: in})
 }
 

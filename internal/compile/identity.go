@@ -52,3 +52,15 @@ func withAliases(names, aliases []string) []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// trustDomains returns the trust domains whose identities may call: that of the mesh and its
+// aliases, each once.
+func trustDomains(mesh *model.MeshConfig) []string {
+	var domains []string
+	for _, domain := range append([]string{mesh.TrustDomain}, mesh.TrustDomainAliases...) {
+		if !slices.Contains(domains, domain) {
+			domains = append(domains, domain)
+		}
+	}
+	return domains
+}

@@ -83,7 +83,7 @@ func (b unitBuilder) virtualInbound(
 // all that have no mode of their own.
 func undeclaredPorts(s *scope.Scope, port uint16) listener.Undeclared {
 	closed := s.Sidecar() != nil && s.Sidecar().IngressClosed
-	takes := s.HasMeshTLS() && s.MTLSMode(port) != model.MTLSDisable
+	takes := s.TakesMeshTLS() && s.MTLSMode(port) != model.MTLSDisable
 	return listener.Undeclared{
 		TakesTLS:   takes,
 		Refuses:    closed || s.Refuses(port),

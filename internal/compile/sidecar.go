@@ -34,7 +34,9 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 			})
 		}},
 	}
-	if ports := inboundPorts(s, report); s.Intercepts() {
+	ports := inboundPorts(s, report)
+	reportStrict(s, ports, report)
+	if s.Intercepts() {
 		slots = append(slots, b.virtualSlots(s, ports)...)
 	} else {
 		for _, in := range ports {
@@ -122,14 +124,15 @@ type inbound struct {
 }
 
 func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
+	takes := s.TakesMeshTLS() && s.MTLSMode(in.port) != model.MTLSDisable
 	return listener.InboundPort{
 		Name:     "inbound_0.0.0.0_" + portText(in.port),
 		Port:     in.port,
 		Protocol: in.protocol,
 		Cluster:  cluster.InboundName(in.port),
 		Refuses:  s.Refuses(in.port),
-		TakesTLS: s.HasMeshTLS(),
-		AllTLS:   s.HasMeshTLS() && s.MTLSMode(in.port) == model.MTLSStrict,
+		TakesTLS: takes,
+		AllTLS:   takes && s.MTLSMode(in.port) == model.MTLSStrict,
 	}
 }
 
@@ -279,6 +282,7 @@ func (b unitBuilder) clusterPair(
 		family:   stack.FamilyFor(svc),
 		dual:     svc.TwoFamilies && stack == model.DualStack,
 		tls:      in.AutoTLS,
+		tlsOnly:  in.Forwarded,
 	}
 	assignment := func() assignmentKey {
 		return assignmentKey{cluster: r.Name(), prefer: prefer, list: b.groups.get(s, svc, key)}
@@ -313,5 +317,5 @@ func tlsLimits(mesh *model.MeshConfig, rule *model.ClientTLS, auto bool) *model.
 // that take it. A gateway that forwards connections adds none to theirs.
 func autoTLS(s *scope.Scope, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
 	pushed := in.Resolution == model.EDS && (policy.LB == nil || policy.LB.Kind != model.PassthroughLB)
-	return s.HasMeshTLS() && pushed && policy.TLS == nil && !in.External && !in.Forwarded
+	return s.CallsInMeshTLS() && pushed && policy.TLS == nil && !in.External && !in.Forwarded
 }

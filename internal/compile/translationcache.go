@@ -243,6 +243,7 @@ func (p *meshParts) listeners(of scope.Settings) *listener.Common {
 			MeshTLS:       p.config.MeshTLS,
 			TLSDefaults:   p.config.TLSDefaults,
 			Paths:         p.config.PathNormalization,
+			TrustDomains:  trustDomains(p.config),
 		})
 		p.common[key] = common
 	}

@@ -414,6 +414,7 @@ var readFaults = [][]fault{
 	in("scope.Scope.BoundPort", "ExprStmt 1", without("ExprStmt 1", "which port a gateway binds")),
 	in("scope.Scope.Refuses", "ExprStmt 1", without("ExprStmt 1", "whether policies refuse plaintext")),
 	in("scope.Scope.MTLSMode", "ExprStmt 1", without("ExprStmt 1", "which calls policies accept")),
+	in("scope.Scope.MTLSPolicy", "ExprStmt 1", without("ExprStmt 1", "which policy says so")),
 	in("scope.Scope.PortsWithMTLS", "ExprStmt 1", without("ExprStmt 1", "which policy has modes of ports")),
 	in("scope.Scope.AuthorizationPolicies", "ExprStmt 1", without("ExprStmt 1", "which policies there are")),
 	in("scope.ReadSet.HoldsFor", "BinaryExpr 1, SelectorExpr 6",

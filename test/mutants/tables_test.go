@@ -24,7 +24,7 @@ var indexed = []struct {
 	{"Gateway", []string{"gatewaysInOrder", "gatewaysByName", "gatewaysByCredential", "gatewaysForwarding"}, true},
 	{"Sidecar", []string{"sidecarsByNamespace"}, true},
 	{"AuthorizationPolicy", []string{"authorizationPoliciesByNamespace"}, true},
-	{"PeerAuthentication", []string{"peerAuthenticationsByNamespace"}, true},
+	{"PeerAuthentication", []string{"peerAuthenticationsByNamespace", "peerAuthenticationsDisabling"}, true},
 	{"Credential", []string{"credentialsByName"}, false},
 	{"Node", []string{"nodesByName"}, false},
 	{"EndpointSlice", []string{"slicesByPod", "slicesByNode"}, false},

@@ -137,7 +137,9 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	if in.GetProxyHttpPort() != 0 {
 		out.ProxyHTTPPort, _ = r.port(p.dot("proxyHttpPort"), int64(in.GetProxyHttpPort()))
 	}
-	out.AutoTLS = in.GetEnableAutoMtls().GetValue()
+	if auto := in.GetEnableAutoMtls(); auto != nil {
+		out.AutoTLS = auto.GetValue()
+	}
 	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS())
 	out.TLSDefaults = r.tlsParams(p.dot("tlsDefaults"), in.GetTlsDefaults())
 	r.trustDomains(p, in, out)

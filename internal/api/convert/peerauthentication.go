@@ -10,8 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// peerAuthentication converts a PeerAuthentication. It decides on calls in plaintext, which all
-// calls are unless the mesh turns TLS on.
+// peerAuthentication converts a PeerAuthentication. It decides which calls a workload takes, and by
+// DISABLE how it is called.
 func (r *reader) peerAuthentication(in *securityv1.PeerAuthentication) []Object {
 	spec := &in.Spec
 	p := path("spec")
@@ -46,15 +46,10 @@ func (r *reader) mutualTLS(p path, in *security.PeerAuthentication_MutualTLS) mo
 		return model.MTLSDisable
 	case security.PeerAuthentication_MutualTLS_PERMISSIVE:
 		return model.MTLSPermissive
+	case security.PeerAuthentication_MutualTLS_STRICT:
+		return model.MTLSStrict
 	default:
-		if mode != security.PeerAuthentication_MutualTLS_STRICT || !r.mesh.AutoTLS {
-			r.fail(
-				p.dot("mode"),
-				mode,
-				refusesInstead,
-				"PERMISSIVE or DISABLE, or STRICT with enableAutoMtls: true in the mesh configuration",
-			)
-		}
+		r.fail(p.dot("mode"), mode, refusesInstead, "STRICT, PERMISSIVE or DISABLE")
 		return model.MTLSStrict
 	}
 }

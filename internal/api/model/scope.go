@@ -103,8 +103,7 @@ type MeshConfig struct {
 	ConnectTimeout time.Duration
 	Retries        *Retries // default HTTP retry policy; never nil
 	ProxyHTTPPort  uint16   // 0: no HTTP proxy port unless the proxy asks for one
-	// AutoTLS is mutual TLS among workloads that support it (enableAutoMtls). Unlike in Istio it is
-	// off unless the configuration turns it on.
+	// AutoTLS makes workloads call those that take mutual TLS of the mesh in it (enableAutoMtls).
 	AutoTLS bool
 	// MeshTLS limits mutual TLS of the mesh (meshMTLS), and TLSDefaults all other TLS
 	// (tlsDefaults); nil for Envoy's limits.
@@ -156,6 +155,7 @@ func DefaultMesh() MeshConfig {
 	return MeshConfig{
 		RootNamespace:         "istio-system",
 		Domain:                "cluster.local",
+		AutoTLS:               true,
 		TrustDomain:           "cluster.local",
 		ConnectTimeout:        10 * time.Second,
 		Retries:               DefaultRetries(),

@@ -140,6 +140,7 @@ type Endpoint struct {
 	Address  string // an IP literal; a DNS name only in StrictDNS and LogicalDNS services
 	Port     uint16
 	Health   Health
+	TLS      bool   // callers use mutual TLS of the mesh; mesh/state sets it
 	Weight   uint32 // 0 means 1
 	PortName string // of the service port that it serves
 	Labels   Labels // of the workload: subsets select by them

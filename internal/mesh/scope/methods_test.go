@@ -123,12 +123,13 @@ var methods = map[string]method{
 		return ask(a.server(), func(g *model.GatewayServer) any { return all(s.HostsForwardedBy(g)) })
 	}},
 
-	"Type":          {alike, func(s *scope.Scope, _ *arguments) any { return s.Type() }},
-	"Settings":      {alike, func(s *scope.Scope, _ *arguments) any { return s.Settings() }},
-	"HTTPProxyPort": {alike, func(s *scope.Scope, _ *arguments) any { return s.HTTPProxyPort() }},
-	"Intercepts":    {alike, func(s *scope.Scope, _ *arguments) any { return s.Intercepts() }},
-	"RegistryOnly":  {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
-	"HasMeshTLS":    {alike, func(s *scope.Scope, _ *arguments) any { return s.HasMeshTLS() }},
+	"Type":           {alike, func(s *scope.Scope, _ *arguments) any { return s.Type() }},
+	"Settings":       {alike, func(s *scope.Scope, _ *arguments) any { return s.Settings() }},
+	"HTTPProxyPort":  {alike, func(s *scope.Scope, _ *arguments) any { return s.HTTPProxyPort() }},
+	"Intercepts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.Intercepts() }},
+	"RegistryOnly":   {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
+	"TakesMeshTLS":   {alike, func(s *scope.Scope, _ *arguments) any { return s.TakesMeshTLS() }},
+	"CallsInMeshTLS": {alike, func(s *scope.Scope, _ *arguments) any { return s.CallsInMeshTLS() }},
 
 	"Service":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
 	"VirtualService": {recorded, func(s *scope.Scope, a *arguments) any { return s.VirtualService(a.host) }},
@@ -141,6 +142,7 @@ var methods = map[string]method{
 	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
 	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
 	"MTLSMode":       {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
+	"MTLSPolicy":     {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSPolicy(a.port) }},
 	"PortsWithMTLS":  {recorded, func(s *scope.Scope, _ *arguments) any { return fmt.Sprint(s.PortsWithMTLS()) }},
 	"AuthorizationPolicies": {recorded, func(s *scope.Scope, _ *arguments) any {
 		return s.AuthorizationPolicies()

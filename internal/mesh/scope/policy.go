@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
 // Refuses reports whether the PeerAuthentication in force refuses calls in plaintext to a port of
@@ -23,10 +24,18 @@ func (s *Scope) MTLSMode(port uint16) model.MTLSMode {
 	return mode
 }
 
+// MTLSPolicy returns the PeerAuthentication that says which calls to a port are accepted, nil if
+// none does.
+func (s *Scope) MTLSPolicy(port uint16) *model.PeerAuthentication {
+	_, policy := s.mtls().Mode(port)
+	s.asked(question{kind: whichMTLSPolicy, port: port}, answer{is: policy})
+	return policy
+}
+
 // PortsWithMTLS returns the ports that have a mode of their own in the PeerAuthentication that
 // selects the class's workloads.
 func (s *Scope) PortsWithMTLS() []model.PortMTLS {
-	own, _ := s.peerAuthentications(s.class.Namespace)
+	own := s.mtls().Own
 	s.asked(question{kind: whichPeerAuthentication}, answer{is: own})
 	if own == nil {
 		return nil
@@ -88,41 +97,13 @@ func (s *Scope) policyNamespaces() []string {
 	return slices.Compact([]string{s.snapshot.Mesh.RootNamespace, s.class.Namespace})
 }
 
-// mtlsMode returns the mode of the PeerAuthentication in force: the one that selects the workload,
-// for the port or all ports, then the namespace's, then the mesh's. The first in the total order
-// counts on each level.
+// mtlsMode returns the mode of the PeerAuthentication in force.
 func (s *Scope) mtlsMode(port uint16) model.MTLSMode {
 	if s.class.Type != Sidecar {
 		return model.MTLSPermissive
 	}
-	own, wide := s.peerAuthentications(s.class.Namespace)
-	if own != nil {
-		i := slices.IndexFunc(own.Ports, func(p model.PortMTLS) bool { return p.Port == port })
-		if i >= 0 && own.Ports[i].Mode != model.MTLSUnset {
-			return own.Ports[i].Mode
-		}
-	}
-	_, mesh := s.peerAuthentications(s.snapshot.Mesh.RootNamespace)
-	for _, p := range []*model.PeerAuthentication{own, wide, mesh} {
-		if p != nil && p.Mode != model.MTLSUnset {
-			return p.Mode
-		}
-	}
-	return model.MTLSPermissive
+	mode, _ := s.mtls().Mode(port)
+	return mode
 }
 
-// peerAuthentications returns the ones in force of a namespace: the one that selects the class's
-// workloads, and the one for all.
-func (s *Scope) peerAuthentications(namespace string) (own, wide *model.PeerAuthentication) {
-	for p := range s.snapshot.PeerAuthentications(namespace) {
-		switch {
-		case p.Selector.IsEmpty():
-			if wide == nil {
-				wide = p
-			}
-		case own == nil && s.class.Selected(p.Selector):
-			own = p
-		}
-	}
-	return own, wide
-}
+func (s *Scope) mtls() state.MTLS { return s.snapshot.MTLSOf(s.class.Namespace, s.class.Selected) }

@@ -28,6 +28,7 @@ const (
 	whetherOwn
 	whetherRefuses
 	whichMTLSMode
+	whichMTLSPolicy
 	whichPeerAuthentication
 	whichAuthorizationPolicies
 )
@@ -118,9 +119,10 @@ func (s *Scope) answers(q *question) answer {
 		return answer{yes: s.Refuses(q.port)}
 	case whichMTLSMode:
 		return answer{is: s.MTLSMode(q.port)}
+	case whichMTLSPolicy:
+		return answer{is: s.MTLSPolicy(q.port)}
 	case whichPeerAuthentication:
-		own, _ := s.peerAuthentications(s.class.Namespace)
-		return answer{is: own}
+		return answer{is: s.mtls().Own}
 	case whichAuthorizationPolicies:
 		return answer{is: chained(s.AuthorizationPolicies())}
 	}

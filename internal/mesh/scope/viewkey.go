@@ -55,6 +55,10 @@ func (s *Scope) RegistryOnly() bool {
 	return s.snapshot.Mesh.Outbound.RegistryOnly
 }
 
-// HasMeshTLS reports whether the mesh uses mutual TLS where both sides can, and the class's proxies
-// have an agent that provides their certificate.
-func (s *Scope) HasMeshTLS() bool { return s.snapshot.Mesh.AutoTLS && s.class.Settings.Agent }
+// TakesMeshTLS reports whether the class's proxies can take mutual TLS of the mesh: they have an
+// agent that provides their certificate.
+func (s *Scope) TakesMeshTLS() bool { return s.class.Settings.Agent }
+
+// CallsInMeshTLS reports whether the class's proxies call endpoints in mutual TLS of the mesh that
+// take it, where no DestinationRule says otherwise.
+func (s *Scope) CallsInMeshTLS() bool { return s.snapshot.Mesh.AutoTLS && s.TakesMeshTLS() }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -78,8 +79,8 @@ type contribution struct {
 
 // fromSlice joins a slice with its pods and counts the hosts whose pod is not known yet. Such a
 // host is left out until its pod comes, because the pod's labels decide its subsets.
-func (b *batch) fromSlice(s *model.EndpointSlice, at *Snapshot) (contribution, int) {
-	c := contribution{
+func (b *batch) fromSlice(s *model.EndpointSlice, at *Snapshot) (*contribution, int) {
+	c := &contribution{
 		service:     serviceID{host: model.Resolve(s.Service, s.Namespace, b.next.Mesh.Domain), namespace: s.Namespace},
 		contributor: "slice/" + s.Name,
 	}
@@ -111,7 +112,7 @@ func (b *batch) fromSlice(s *model.EndpointSlice, at *Snapshot) (contribution, i
 			c.addAccount(pod.ServiceAccount)
 		}
 	}
-	return c, pending
+	return c.markTLS(at), pending
 }
 
 // addAccount adds a service account unless it is empty.
@@ -122,18 +123,18 @@ func (c *contribution) addAccount(account string) {
 }
 
 // fromEntry returns the endpoints that a ServiceEntry lists itself.
-func fromEntry(svc *model.Service) contribution {
-	c := contribution{service: serviceIDOf(svc), contributor: "entry", endpoints: svc.Endpoints}
+func fromEntry(svc *model.Service, at *Snapshot) *contribution {
+	c := contribution{service: serviceIDOf(svc), contributor: "entry", endpoints: slices.Clone(svc.Endpoints)}
 	for i := range svc.Endpoints {
 		c.addAccount(svc.Endpoints[i].Account)
 	}
-	return c
+	return c.markTLS(at)
 }
 
 // fromSelector returns the endpoints that one workload of the namespace contributes to a
 // ServiceEntry with a workloadSelector.
-func fromSelector(svc *model.Service, w *model.Workload, at *Snapshot) contribution {
-	c := contribution{service: serviceIDOf(svc), contributor: "pod/" + w.Name}
+func fromSelector(svc *model.Service, w *model.Workload, at *Snapshot) *contribution {
+	c := &contribution{service: serviceIDOf(svc), contributor: "pod/" + w.Name}
 	if !svc.Selector.Selects(w.Labels) || len(w.Addresses) == 0 {
 		return c
 	}
@@ -151,7 +152,7 @@ func fromSelector(svc *model.Service, w *model.Workload, at *Snapshot) contribut
 			Workload: w.Namespace + "/" + w.Name, Node: w.Node,
 		})
 	}
-	return c
+	return c.markTLS(at)
 }
 
 // selectsEndpoints reports whether the endpoints of a service are the workloads that it selects.

@@ -16,22 +16,25 @@ func (b *batch) joinEndpoints() {
 		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
 		before: b.from, after: b.next,
 	}
-	changed := b.changedPods()
-	for _, s := range b.slicesToJoin() {
+	mtls := b.mtlsChanged()
+	again := append(b.movedWorkloads(), b.retunedWorkloads(mtls)...)
+	changed := b.changedPods(again)
+	for _, s := range b.slicesToJoin(again) {
 		s = b.changedHosts(s, changed)
 		j.swap(b.sliceContribution(s.Old, j.before, -1), b.sliceContribution(s.New, j.after, 1))
 	}
 	for _, s := range b.delta.Services {
-		j.swap(entryContribution(s.Old), entryContribution(s.New))
+		j.swap(entryContribution(s.Old, j.before), entryContribution(s.New, j.after))
 		j.swapSelected(s)
 	}
 	for _, w := range b.delta.Workloads {
 		j.swapWorkload(w)
 	}
-	for _, w := range b.movedWorkloads() {
+	for _, w := range again {
 		j.swapWorkload(Pair[model.Workload]{Old: w, New: w})
 	}
 	j.joinEntries()
+	j.joinRetuned(mtls)
 	j.finish()
 	j.finishAccounts()
 }
@@ -49,9 +52,9 @@ func (b *batch) movedWorkloads() []*model.Workload {
 	return moved
 }
 
-// slicesToJoin are the slices that changed, and the unchanged ones with a pod or on a node that
-// did.
-func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
+// slicesToJoin are the slices that changed, and the unchanged ones with a pod that changed or is
+// joined again, or on a node that changed.
+func (b *batch) slicesToJoin(again []*model.Workload) []Pair[model.EndpointSlice] {
 	dirty := slices.Clone(b.dirtySlices)
 	seen := map[string]bool{}
 	for _, s := range dirty {
@@ -73,7 +76,7 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 	for _, w := range b.delta.Workloads {
 		add(byPod.under(join(w.Either().Namespace, w.Either().Name)))
 	}
-	for _, w := range b.movedWorkloads() {
+	for _, w := range again {
 		add(byPod.under(join(w.Namespace, w.Name)))
 	}
 	for _, n := range b.delta.Nodes {
@@ -82,11 +85,14 @@ func (b *batch) slicesToJoin() []Pair[model.EndpointSlice] {
 	return dirty
 }
 
-// changedPods returns the pods whose workloads changed.
-func (b *batch) changedPods() map[source.Key]bool {
-	changed := make(map[source.Key]bool, len(b.delta.Workloads))
+// changedPods returns the pods whose workloads changed or are joined again.
+func (b *batch) changedPods(again []*model.Workload) map[source.Key]bool {
+	changed := make(map[source.Key]bool, len(b.delta.Workloads)+len(again))
 	for _, w := range b.delta.Workloads {
 		changed[w.Either().Key()] = true
+	}
+	for _, w := range again {
+		changed[w.Key()] = true
 	}
 	return changed
 }
@@ -143,15 +149,14 @@ func (b *batch) sliceContribution(s *model.EndpointSlice, at *Snapshot, sign int
 	}
 	c, pending := b.fromSlice(s, at)
 	b.next.pendingHosts += sign * pending
-	return &c
+	return c
 }
 
-func entryContribution(svc *model.Service) *contribution {
+func entryContribution(svc *model.Service, at *Snapshot) *contribution {
 	if svc == nil || len(svc.Endpoints) == 0 {
 		return nil
 	}
-	c := fromEntry(svc)
-	return &c
+	return fromEntry(svc, at)
 }
 
 // joiner collects the endpoint edits of a batch by service.
@@ -187,8 +192,7 @@ func (j *joiner) eachSelected(svc *model.Service, change func(*contribution)) {
 		return
 	}
 	for w := range podsIn(j.before.workloads, svc.Namespace) {
-		c := fromSelector(svc, w, j.before)
-		change(&c)
+		change(fromSelector(svc, w, j.before))
 	}
 }
 
@@ -205,8 +209,7 @@ func (j *joiner) eachSelecting(w *model.Workload, at *Snapshot, change func(*con
 	}
 	for svc := range j.after.ServicesSelecting(w.Namespace, w.Labels) {
 		if selectsEndpoints(svc) {
-			c := fromSelector(svc, w, at)
-			change(&c)
+			change(fromSelector(svc, w, at))
 		}
 	}
 }

@@ -40,6 +40,10 @@ func sliceNodeKeys(keys [][]byte, s *model.EndpointSlice) [][]byte {
 	return keys
 }
 
+func peerAuthenticationKey(p *model.PeerAuthentication) []byte {
+	return ordered(join(p.Namespace), &p.Meta, "")
+}
+
 func virtualServiceMeta(v *model.VirtualService) *model.Meta { return &v.Meta }
 
 // DestinationHosts are the hosts that a VirtualService routes or mirrors to, sorted, each once.

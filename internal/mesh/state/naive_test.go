@@ -63,7 +63,7 @@ func names[T any](list []*T) []string {
 // endpoints are those of a service as people would say it, from each slice, or of a ServiceEntry
 // from its list and each pod that it selects; what several say of one endpoint, the first by name
 // says.
-func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
+func (d naiveSnapshot) endpoints(service serviceID) map[EndpointID]model.Endpoint {
 	type claim struct {
 		by       string
 		endpoint model.Endpoint
@@ -73,8 +73,8 @@ func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 		id := EndpointID(net.JoinHostPort(e.Address, fmt.Sprint(e.Port)) + "/" + e.PortName)
 		claims[id] = append(claims[id], claim{by, e})
 	}
-	pods := of(d, func(w *model.Workload) bool { return w.Namespace == id.namespace })
-	for _, s := range of(d, func(s *model.EndpointSlice) bool { return naiveServiceOf(d, s) == id }) {
+	pods := of(d, func(w *model.Workload) bool { return w.Namespace == service.namespace })
+	for _, s := range of(d, func(s *model.EndpointSlice) bool { return naiveServiceOf(d, s) == service }) {
 		for _, h := range s.Hosts {
 			e, known := d.sliceEndpoint(h, pods)
 			for _, p := range s.Ports {
@@ -84,7 +84,7 @@ func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 			}
 		}
 	}
-	for _, svc := range of(d, func(svc *model.Service) bool { return naiveID(svc) == id }) {
+	for _, svc := range of(d, func(svc *model.Service) bool { return naiveID(svc) == service }) {
 		for _, e := range svc.Endpoints {
 			add("entry", e)
 		}
@@ -116,9 +116,35 @@ func (d naiveSnapshot) endpoints(id serviceID) map[EndpointID]model.Endpoint {
 	}
 	out := map[EndpointID]model.Endpoint{}
 	for id, list := range claims {
-		out[id] = slices.MinFunc(list, func(a, b claim) int { return cmp.Compare(a.by, b.by) }).endpoint
+		e := slices.MinFunc(list, func(a, b claim) int { return cmp.Compare(a.by, b.by) }).endpoint
+		e.TLS = d.calledInTLS(service.namespace, e)
+		out[id] = e
 	}
 	return out
+}
+
+// calledInTLS reports whether a workload says that it takes TLS, and no policy is against that.
+func (d naiveSnapshot) calledInTLS(namespace string, e model.Endpoint) bool {
+	modes := []model.MTLSMode{model.MTLSUnset, model.MTLSUnset, model.MTLSUnset, model.MTLSUnset}
+	first := func(in string, selects bool, set func(*model.PeerAuthentication)) {
+		for _, p := range of(d, func(p *model.PeerAuthentication) bool { return p.Namespace == in }) {
+			if selects != p.Selector.IsEmpty() && p.Selector.Selects(e.Labels) {
+				set(p)
+				return
+			}
+		}
+	}
+	first(namespace, true, func(p *model.PeerAuthentication) {
+		modes[1] = p.Mode
+		for _, port := range p.Ports {
+			if port.Port == e.Port {
+				modes[0] = port.Mode
+			}
+		}
+	})
+	first(namespace, false, func(p *model.PeerAuthentication) { modes[2] = p.Mode })
+	first(d.mesh().RootNamespace, false, func(p *model.PeerAuthentication) { modes[3] = p.Mode })
+	return e.Labels.Map()["security.istio.io/tlsMode"] == "istio" && cmp.Or(modes...) != model.MTLSDisable
 }
 
 // accounts are those of the endpoints of a service, and of the pods that are beside them in its

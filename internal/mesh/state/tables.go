@@ -36,9 +36,13 @@ const (
 )
 
 const (
+	peerAuthenticationsByNamespace column[model.PeerAuthentication] = iota // namespace, order
+	peerAuthenticationsDisabling                                           // namespace, order; of those that disable
+)
+
+const (
 	sidecarsByNamespace              column[model.Sidecar]             = 0 // namespace, order
 	authorizationPoliciesByNamespace column[model.AuthorizationPolicy] = 0 // namespace, order
-	peerAuthenticationsByNamespace   column[model.PeerAuthentication]  = 0 // namespace, order
 	credentialsByName                column[model.Credential]          = 0 // namespace, name
 	nodesByName                      column[model.Node]                = 0 // name
 	workloadEntriesByName            column[model.WorkloadEntry]       = 0 // namespace, name
@@ -148,9 +152,8 @@ var tables = []anyTable{
 		table:   func(s *Snapshot) *table[model.PeerAuthentication] { return &s.peerAuthentications },
 		changes: func(d *Delta) *[]Pair[model.PeerAuthentication] { return &d.PeerAuthentications },
 		indexes: []keysOf[model.PeerAuthentication]{
-			peerAuthenticationsByNamespace: single(func(p *model.PeerAuthentication) []byte {
-				return ordered(join(p.Namespace), &p.Meta, "")
-			}),
+			peerAuthenticationsByNamespace: single(peerAuthenticationKey),
+			peerAuthenticationsDisabling:   filtered(disablesMTLS, peerAuthenticationKey),
 		},
 		selectors: selects(
 			func(p *model.PeerAuthentication) (model.Labels, *model.Meta) { return p.Selector, &p.Meta },

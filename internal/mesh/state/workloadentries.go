@@ -27,42 +27,42 @@ func (j *joiner) joinEntries() {
 			continue
 		}
 		for e := range j.before.workloadEntriesIn(s.Either().Namespace) {
-			j.swap(entryServes(s.Old, e), entryServes(s.New, e))
+			j.swap(entryServes(s.Old, e, j.before), entryServes(s.New, e, j.after))
 		}
 	}
 	for _, e := range j.b.delta.WorkloadEntries {
 		for _, c := range j.contributionsOf(e.Old) {
-			j.swap(&c, nil)
+			j.swap(c, nil)
 		}
 		for _, c := range j.contributionsOf(e.New) {
-			j.swap(nil, &c)
+			j.swap(nil, c)
 		}
 	}
 }
 
 // contributionsOf are what a WorkloadEntry gives to the services as they are now.
-func (j *joiner) contributionsOf(e *model.WorkloadEntry) []contribution {
+func (j *joiner) contributionsOf(e *model.WorkloadEntry) []*contribution {
 	if e == nil {
 		return nil
 	}
-	var all []contribution
+	var all []*contribution
 	for s := range j.after.ServicesSelecting(e.Namespace, e.Labels) {
-		if c := entryServes(s, e); c != nil {
-			all = append(all, *c)
+		if c := entryServes(s, e, j.after); c != nil {
+			all = append(all, c)
 		}
 	}
 	return all
 }
 
 // entryServes is what a WorkloadEntry gives to a service, nil if that does not select it.
-func entryServes(s *model.Service, e *model.WorkloadEntry) *contribution {
+func entryServes(s *model.Service, e *model.WorkloadEntry, at *Snapshot) *contribution {
 	if !selectsEntries(s) || !s.Selector.Selects(e.Labels) {
 		return nil
 	}
-	c := contribution{service: serviceIDOf(s), contributor: "workloadentry/" + e.Name}
+	c := &contribution{service: serviceIDOf(s), contributor: "workloadentry/" + e.Name}
 	c.addAccount(e.Account)
 	if e.Withheld {
-		return &c
+		return c
 	}
 	for _, p := range s.Ports {
 		if port := e.Serves(p); port != 0 {
@@ -72,5 +72,5 @@ func entryServes(s *model.Service, e *model.WorkloadEntry) *contribution {
 			})
 		}
 	}
-	return &c
+	return c.markTLS(at)
 }

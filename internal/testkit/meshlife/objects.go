@@ -163,7 +163,7 @@ func drawListed(t *rapid.T, p model.ServicePort) model.Endpoint {
 		Address:  one(t, "address", addresses...),
 		Port:     one[uint16](t, "port", 80, 81),
 		PortName: p.Name,
-		Labels:   one(t, "labels", labelSets...),
+		Labels:   one(t, "labels", podLabels...),
 		Weight:   one[uint32](t, "weight", 0, 2),
 		Locality: drawLocality(t),
 		Health:   one(t, "health", model.Healthy, model.Healthy, model.Unhealthy),

@@ -34,7 +34,7 @@ func drawAuthorizationRules(t *rapid.T) *model.AuthorizationRules {
 
 func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication {
 	modes := []model.MTLSMode{
-		model.MTLSUnset, model.MTLSDisable, model.MTLSPermissive, model.MTLSStrict, model.MTLSStrict,
+		model.MTLSUnset, model.MTLSDisable, model.MTLSDisable, model.MTLSPermissive, model.MTLSStrict,
 	}
 	p := &model.PeerAuthentication{Meta: m, Selector: drawPolicySelector(t), Mode: one(t, "mode", modes...)}
 	if !p.Selector.IsEmpty() && rapid.Bool().Draw(t, "a port") {

@@ -28,7 +28,10 @@ var (
 	// podLabels are those that workloads have beside what selects them.
 	podLabels = append(slices.Clone(labelSets), labelSets[1],
 		model.LabelsOf(map[string]string{"app": "a", model.DrainingLabel: "true"}),
-		model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.TLSModeLabel: model.TLSModeIstio}))
+		model.LabelsOf(map[string]string{model.TLSModeLabel: model.TLSModeIstio}),
+		model.LabelsOf(map[string]string{"app": "a", model.TLSModeLabel: model.TLSModeIstio}),
+		model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.TLSModeLabel: model.TLSModeIstio}),
+		model.LabelsOf(map[string]string{"app": "b", "version": "v2", model.TLSModeLabel: model.TLSModeIstio}))
 	hosts = []model.Host{
 		"a.default.svc.cluster.local", "b.default.svc.cluster.local", "a.shop.svc.cluster.local",
 		"c.shop.svc.cluster.local",

@@ -17,6 +17,7 @@ import (
 // chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
 	common := in.Common.with(in.Guard)
+	common.TrustDomains = nil // clients with a certificate may be of another mesh that is trusted
 	address, more := wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
 	l := &listenerv3.Listener{
 		Name:                in.Name,

@@ -40,6 +40,7 @@ type goldenCommon struct {
 
 	MeshTLS, TLSDefaults *model.TLSParams
 	Paths                string // BASE, NONE, MERGE_SLASHES or DECODE_AND_MERGE_SLASHES
+	TrustDomains         []string
 }
 
 // goldenGuard has a filter of requests and one of connections, both of which refuse all.
@@ -145,6 +146,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		MeshTLS:       in.Common.MeshTLS,
 		TLSDefaults:   in.Common.TLSDefaults,
 		Paths:         pathLevels[in.Common.Paths],
+		TrustDomains:  in.Common.TrustDomains,
 	}
 	switch {
 	case in.HTTP != nil:

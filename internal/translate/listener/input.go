@@ -21,6 +21,9 @@ type Common struct {
 	// MeshTLS limits mutual TLS of the mesh, and TLSDefaults other TLS that the proxy ends; nil for
 	// Envoy's limits.
 	MeshTLS, TLSDefaults *model.TLSParams
+	// TrustDomains are those of the identities that may call in mutual TLS of the mesh; empty for
+	// any.
+	TrustDomains []string
 	// Paths is what happens to paths of requests first.
 	Paths model.PathNormalization
 

@@ -38,7 +38,7 @@ func (c *ServerChain) terminate(of Common) *corev3.TransportSocket {
 			PrivateKey:       pb.File(f.Key),
 		})
 	}
-	c.checkClients(common)
+	c.checkClients(common, of)
 	return &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: pb.Any(&tlsv3.DownstreamTlsContext{
 			CommonTlsContext:         common,
@@ -73,7 +73,7 @@ func (c *ServerChain) params(of Common) *tlsv3.TlsParameters {
 
 // checkClients sets how certificates of clients are checked. Authorities come over the stream or
 // from a file. Demands on names and hashes stand in the listener itself.
-func (c *ServerChain) checkClients(common *tlsv3.CommonTlsContext) {
+func (c *ServerChain) checkClients(common *tlsv3.CommonTlsContext, of Common) {
 	t := c.TLS
 	if !t.Mode.ChecksClients() {
 		return
@@ -87,6 +87,9 @@ func (c *ServerChain) checkClients(common *tlsv3.CommonTlsContext) {
 		own.TrustChainVerification = tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED
 	}
 	if t.Mode.OwnCertificate() {
+		if len(t.SubjectAltNames) == 0 {
+			own.MatchTypedSubjectAltNames = pb.AnyOfDomains(of.TrustDomains)
+		}
 		common.ValidationContextType = pb.MeshAuthorities(own)
 		return
 	}

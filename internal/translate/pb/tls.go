@@ -131,3 +131,17 @@ func AnyName(names []string) []*tlsv3.SubjectAltNameMatcher {
 	}
 	return matchers
 }
+
+// AnyOfDomains matches certificates that have an identity in one of the trust domains.
+func AnyOfDomains(domains []string) []*tlsv3.SubjectAltNameMatcher {
+	var matchers []*tlsv3.SubjectAltNameMatcher
+	for _, domain := range domains {
+		matchers = append(matchers, &tlsv3.SubjectAltNameMatcher{
+			SanType: tlsv3.SubjectAltNameMatcher_URI,
+			Matcher: &matcherv3.StringMatcher{
+				MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "spiffe://" + domain + "/"},
+			},
+		})
+	}
+	return matchers
+}
