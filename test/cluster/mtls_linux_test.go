@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
@@ -19,48 +18,65 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/sdsagent"
 )
 
-// mutualTLS are the modes of PeerAuthentications on ports that no service names. A connection is
-// made in plaintext, in TLS of the mesh (ALPN istio), and in TLS with a certificate of the mesh
-// that asks for no protocol.
+// mutualTLS are the modes of PeerAuthentications on ports that no service names, and then on ports
+// that one names. A connection is made in plaintext, in TLS of the mesh (ALPN istio), and in TLS
+// with a certificate of the mesh that asks for no protocol. Callers of the service reach it in each
+// mode: in TLS under STRICT, in plaintext under DISABLE.
 func mutualTLS(t *testing.T, c *cluster) {
-	c.apply(t, deployment("quiet", "quiet", "v1", 1,
-		[]string{"--version=v1", "--port=8080", "--tcp=9100", "--tcp=9101"}))
+	c.apply(t, strings.Replace(
+		deployment("quiet", "quiet", "v1", 1, []string{"--version=v1", "--port=8080", "--tcp=9100", "--tcp=9101"}),
+		"metadata: {labels: {", "metadata: {labels: {security.istio.io/tlsMode: istio, ", 1,
+	))
 	c.ready(t, "quiet")
-	mesh := metav1.ObjectMeta{Name: "istio-system"}
-	_, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: mesh},
-		metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = c.client.CoreV1().ConfigMaps(mesh.Name).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "istio"}, Data: map[string]string{"mesh": "enableAutoMtls: true"},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() { // for the scenarios that follow
-		_ = c.client.CoreV1().ConfigMaps(mesh.Name).Delete(context.Background(), "istio", metav1.DeleteOptions{})
-	})
 	w := c.from(t, "app=client")
-	address := c.pods(t, "app=quiet")[0].Status.PodIP
-	const all = "plain mesh"
+	pod := c.pods(t, "app=quiet")[0].Status.PodIP
+	t.Run("undeclared", func(t *testing.T) { portModes(t, w, []string{pod}, nil) })
+	c.apply(t, livemesh.Object("Service quiet", `
+selector: {app: quiet}
+ports: [{name: tcp-a, port: 9100}, {name: tcp-b, port: 9101}]
+`))
+	t.Run("named", func(t *testing.T) { portModes(t, w, []string{pod}, []string{"quiet"}) })
+}
+
+// portModes tries policies on the ports 9100, which they may name, and 9101.
+func portModes(t *testing.T, w *workload, direct, services []string) {
+	const all, of = "plain mesh", "selector: {matchLabels: {app: quiet}}\n"
 	for _, test := range []struct{ spec, named, other string }{
 		{"", all, all},
 		{"mtls: {mode: STRICT}", "mesh tls", "mesh tls"},
 		{"mtls: {mode: PERMISSIVE}\nportLevelMtls: {9100: {mode: STRICT}}", "mesh tls", all},
 		{"mtls: {mode: STRICT}\nportLevelMtls: {9100: {mode: PERMISSIVE}}", all, "mesh tls"},
 		{"mtls: {mode: STRICT}\nportLevelMtls: {9100: {mode: DISABLE}}", "plain", "mesh tls"},
+		{"mtls: {mode: DISABLE}\nportLevelMtls: {9100: {mode: STRICT}}", "mesh tls", "plain"},
 		{"mtls: {mode: DISABLE}", "plain", "plain"},
 	} {
 		t.Run(strings.ReplaceAll(test.spec, "\n", " "), func(t *testing.T) {
 			if test.spec != "" {
-				selected := "selector: {matchLabels: {app: quiet}}\n" + test.spec
-				c.apply(t, livemesh.Object("PeerAuthentication quiet", selected))
+				w.c.apply(t, livemesh.Object("PeerAuthentication quiet", of+test.spec))
 			}
-			for port, want := range map[int]string{9100: test.named, 9101: test.other} {
-				at := net.JoinHostPort(address, fmt.Sprint(port))
-				c.await(t, fmt.Sprintf("port %d is taken in %q, not in %q", port, want, w.waysIn(t, at)), func() bool {
-					return w.waysIn(t, at) == want
-				})
+			for port, want := range map[string]string{"9100": test.named, "9101": test.other} {
+				for _, host := range direct {
+					at := net.JoinHostPort(host, port)
+					w.c.await(t, fmt.Sprintf("%s is taken in %q, not in %q", at, want, w.waysIn(t, at)), func() bool {
+						return w.waysIn(t, at) == want
+					})
+				}
+				for _, name := range services {
+					w.c.await(t, name+" is called as it wants at "+port, func() bool {
+						return w.echoesAt(t, name, port)
+					})
+				}
 			}
 		})
 	}
+}
+
+// echoesAt reports whether a line comes back from a service, to which the proxy calls.
+func (w *workload) echoesAt(t *testing.T, service, port string) bool {
+	t.Helper()
+	svc, err := w.c.client.CoreV1().Services(space).Get(t.Context(), service, metav1.GetOptions{})
+	require.NoError(t, err)
+	return w.echoes(net.JoinHostPort(svc.Spec.ClusterIP, port), func(conn net.Conn) net.Conn { return conn })
 }
 
 // waysIn tells in which ways a line echo can be reached.
