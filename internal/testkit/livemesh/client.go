@@ -190,3 +190,13 @@ func (m *Mesh) Dial(workload string, port uint16) net.Conn {
 	require.NoError(m.t, conn.SetDeadline(time.Now().Add(patience)))
 	return conn
 }
+
+// DialPod opens a connection to a port of a workload, past all other proxies.
+func (m *Mesh) DialPod(workload string, port uint16) net.Conn {
+	m.t.Helper()
+	conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(m.Pod(workload).Pod, port).String(), patience)
+	require.NoError(m.t, err)
+	m.t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(m.t, conn.SetDeadline(time.Now().Add(patience)))
+	return conn
+}
