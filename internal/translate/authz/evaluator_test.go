@@ -21,15 +21,15 @@ import (
 
 // call is a request, or with http unset a connection of bytes.
 type call struct {
-	http              bool
-	identity          string // "spiffe://…"; empty in plaintext
-	source, remote    netip.Addr
-	port              string
-	sni               string
-	host, method      string
-	path              string
-	headers           map[string]string
-	destinationPrefix netip.Addr
+	http           bool
+	identity       string // "spiffe://…"; empty in plaintext
+	source, remote netip.Addr
+	port           string
+	sni            string
+	host, method   string
+	path           string
+	headers        map[string]string
+	destination    netip.Addr
 }
 
 // allowed evaluates the filters as Envoy documents RBAC.
@@ -92,7 +92,7 @@ func (c call) permits(t require.TestingT, p *rbacv3.Permission) bool {
 	case *rbacv3.Permission_DestinationPort:
 		return c.port == portText(r.DestinationPort)
 	case *rbacv3.Permission_DestinationIp:
-		return inRange(r.DestinationIp, c.destinationPrefix)
+		return inRange(r.DestinationIp, c.destination)
 	case *rbacv3.Permission_RequestedServerName:
 		return stringMatches(t, r.RequestedServerName, c.sni)
 	}

@@ -108,7 +108,7 @@ func (c call) hasValue(k model.AuthorizationCondition, pattern string) bool {
 	case model.RemoteIP:
 		return netip.MustParsePrefix(pattern).Contains(c.remote)
 	case model.DestinationIP:
-		return netip.MustParsePrefix(pattern).Contains(c.destinationPrefix)
+		return netip.MustParsePrefix(pattern).Contains(c.destination)
 	case model.DestinationPort:
 		return pattern == c.port
 	case model.ConnectionSNI:
@@ -219,12 +219,14 @@ func drawCall(t *rapid.T) call {
 		http: rapid.Bool().Draw(t, "http"),
 		identity: one("", "spiffe://cluster.local/ns/a/sa/x", "spiffe://cluster.local/ns/b/sa/y",
 			"spiffe://old.test/ns/ab/sa/x"),
-		source: netip.MustParseAddr(one("10.0.0.1", "192.168.1.1")), remote: netip.MustParseAddr(one("10.0.0.1", "1.2.3.4")),
-		destinationPrefix: netip.MustParseAddr(one("10.0.0.9", "127.0.0.1")),
-		port:              one("80", "443", "8080"), sni: one("", "a.test", "b.test"), headers: map[string]string{},
+		source:      netip.MustParseAddr(one("10.0.0.1", "192.168.1.1")),
+		remote:      netip.MustParseAddr(one("10.0.0.1", "1.2.3.4")),
+		destination: netip.MustParseAddr(one("10.0.0.9", "127.0.0.1")),
+		port:        one("80", "443", "8080"), sni: one("", "a.test", "b.test"), headers: map[string]string{},
 	}
 	if c.http {
-		c.host, c.method, c.path = one("a.test", "b.example"), one("GET", "POST"), one("/a", "/ab", "/a/b", "/a/b/c", "/")
+		c.host, c.method = one("a.test", "b.example"), one("GET", "POST")
+		c.path = one("/a", "/ab", "/a/b", "/a/b/c", "/")
 		if rapid.Bool().Draw(t, "a header") {
 			c.headers["h"] = one("v", "vw", "x")
 		}

@@ -197,7 +197,8 @@ data:
       envoyExtAuthzGrpc: {service: nowhere.test, port: 80, failOpen: true}
 `, grpcPort)+livemesh.File("base.yaml",
 		livemesh.NewEcho("client", "v1"), livemesh.NewEcho("guard", "guard"), livemesh.Service("guard", "http:80:8080"),
-		livemesh.NewEcho("web", "v1").TCP(7000, 7001), livemesh.Service("web", "http:80:8080", "tcp:7000", "tcp-two:7001"),
+		livemesh.NewEcho("web", "v1").TCP(7000, 7001),
+		livemesh.Service("web", "http:80:8080", "tcp:7000", "tcp-two:7001"),
 		livemesh.Object("ServiceEntry checker", fmt.Sprintf(`
 hosts: [checker.test]
 resolution: STATIC
