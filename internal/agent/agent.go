@@ -41,13 +41,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	supervisor := envoy.New(supervision(o))
-	registry := &metrics.Registry{}
-	metrics.Process(registry, "istio_agent_")
-	all, err := services(ctx, o, supervisor, registry)
-	if err != nil {
+	b := &builder{Options: o, supervisor: supervisor, registry: &metrics.Registry{}}
+	metrics.Process(b.registry, "istio_agent_")
+	if err := b.build(ctx.Done()); err != nil {
 		return err
 	}
-	return runWith(ctx, all, supervisor)
+	return runWith(ctx, b.services, supervisor)
 }
 
 // runWith runs Envoy and the services beside it.

@@ -32,6 +32,7 @@ type proxyConfig struct {
 	ProxyAdminPort           int32             `json:"proxyAdminPort"`
 	StatusPort               int32             `json:"statusPort"`
 	Concurrency              *int32            `json:"concurrency"`
+	ControlPlaneAuthPolicy   string            `json:"controlPlaneAuthPolicy"`
 	ProxyMetadata            map[string]string `json:"proxyMetadata"`
 	RuntimeValues            map[string]string `json:"runtimeValues"`
 	ExtraStatTags            []string          `json:"extraStatTags"`
@@ -52,7 +53,7 @@ type proxyConfig struct {
 // neither list are noted.
 var readElsewhere = []string{
 	"holdApplicationUntilProxyStarts", "image", "interceptionMode", "proxyHeaders", "tracing", "zipkinAddress",
-	"controlPlaneAuthPolicy", "statNameLength", "meshId", "parentShutdownDuration",
+	"statNameLength", "meshId", "parentShutdownDuration",
 }
 
 // duration is one as protobuf writes them in JSON ("5s"), or as Go does ("1m").
@@ -196,7 +197,8 @@ func unread(fields map[string]any) []string {
 // readHere are the names of proxyConfig's fields (TestConfigReadsTheseFields).
 var readHere = []string{
 	"configPath", "binaryPath", "serviceCluster", "drainDuration", "terminationDrainDuration", "discoveryAddress",
-	"proxyAdminPort", "statusPort", "concurrency", "proxyMetadata", "runtimeValues", "extraStatTags",
+	"proxyAdminPort", "statusPort", "concurrency", "controlPlaneAuthPolicy", "proxyMetadata", "runtimeValues",
+	"extraStatTags",
 	"fileFlushInterval", "fileFlushMinSizeKb", "statsCompression", "proxyStatsMatcher", "connectionSettings",
 }
 

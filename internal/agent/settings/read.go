@@ -14,15 +14,17 @@ const (
 	tokenFile  = "./var/run/secrets/tokens/istio-token"
 	istiodRoot = "./var/run/secrets/istio/root-cert.pem"
 	kubeRoot   = "./var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+	mountedDir = "./etc/certs"
 	sdsDir     = "./var/run/secrets/workload-spiffe-uds/"
-	// SystemRoots stands for the roots that the machine trusts, in place of a file.
-	SystemRoots = "SYSTEM"
+	lastConfig = "./var/lib/istio/data/last-configuration"
+	// systemRoots stands for the roots that the machine trusts, in place of a file.
+	systemRoots = "SYSTEM"
 )
 
 // refused are variables that change how the proxy proves itself, and that the agent does not know.
 // To go on without them would be another security than the one that was asked for.
 var refused = []string{
-	"PROV_CERT", "XDS_AUTH_PROVIDER", "OUTPUT_CERTS", "ENVOY_SECURE_METRICS_PORT", "ENVOY_SECURE_MERGED_METRICS_PORT",
+	"PROV_CERT", "XDS_AUTH_PROVIDER", "ENVOY_SECURE_METRICS_PORT", "ENVOY_SECURE_MERGED_METRICS_PORT",
 }
 
 // ignored are variables that pilot-agent reads and that change nothing here.
@@ -224,31 +226,33 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 	case "kubernetes":
 		root = kubeRoot
 	case "system":
-		root = SystemRoots
+		root = systemRoots
 	case "istiod", "custom", "none":
 	default:
 		if !strings.HasPrefix(provider, "k8s.io/") {
 			e.refuse("PILOT_CERT_PROVIDER", "%q does not exist; want istiod, kubernetes, system or custom", provider)
 		}
 	}
+	if p := c.ControlPlaneAuthPolicy; p != "NONE" && p != "MUTUAL_TLS" {
+		e.refuse("ProxyConfig", "controlPlaneAuthPolicy: %q does not exist; want MUTUAL_TLS or NONE", p)
+	}
 	discovery := e.address("ProxyConfig: discoveryAddress", c.DiscoveryAddress)
 	s.ControlPlane = ControlPlane{
 		Address:    discovery,
 		ServerName: e.text("ISTIOD_SAN", serverName(discovery)),
-		RootFile:   e.text("XDS_ROOT_CA", root),
+		RootFile:   e.roots("XDS_ROOT_CA", root),
 		TokenFile:  tokenFile,
 		Headers:    e.withPrefix("XDS_HEADER_"),
+		Plaintext:  c.ControlPlaneAuthPolicy == "NONE",
+		LastConfig: lastConfig,
 	}
 	e.oneOf("CA_PROVIDER", "Citadel", "Citadel")
 	e.oneOf("CREDENTIAL_FETCHER_TYPE", "JWT", "JWT")
-	if e.flag("FILE_MOUNTED_CERTS", false) {
-		e.refuse("FILE_MOUNTED_CERTS", "certificates from files are not supported; want false")
-	}
 	ca := e.address("CA_ADDR", e.text("CA_ADDR", discovery))
 	s.CA = CA{
 		Address:    ca,
 		ServerName: serverName(ca),
-		RootFile:   e.text("CA_ROOT_CA", root),
+		RootFile:   e.roots("CA_ROOT_CA", root),
 		TokenFile:  tokenFile,
 		Headers:    e.withPrefix("CA_HEADER_"),
 		Signer:     e.text("ISTIO_META_CERT_SIGNER", ""),
@@ -260,6 +264,10 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 	if ca == discovery {
 		s.CA.ServerName = s.ControlPlane.ServerName
 	}
+	if s.CA.Grace == 0 {
+		e.refuse("SECRET_GRACE_PERIOD_RATIO", "0 renews a certificate when it has ended; want above 0")
+	}
+	e.certificateFiles(s, root)
 	e.keyAlgorithm(s)
 	s.DNS = DNS{
 		Enabled:  e.flag("ISTIO_META_DNS_CAPTURE", false) || e.flag("ISTIO_META_ENABLE_DNS_SERVER", false),
@@ -267,6 +275,37 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 		Parallel: e.flag("DNS_FORWARD_PARALLEL", false),
 		Timeout:  e.duration("DNS_FORWARD_TIMEOUT", 5*time.Second),
 	}
+}
+
+// certificateFiles reads which files take the place of the CA, or go beside it. Roots of the mesh
+// are those that come with its name; other roots prove the control plane alone.
+func (e *environment) certificateFiles(s *Settings, root string) {
+	if root == istiodRoot {
+		s.CA.MeshRoots = root
+	}
+	if dir := e.text("OUTPUT_CERTS", ""); dir != "" {
+		s.CA.Output = filesIn(dir)
+	}
+	if e.flag("FILE_MOUNTED_CERTS", false) {
+		s.CA.Mounted, s.CA.Address = filesIn(mountedDir), ""
+	}
+	if s.ControlPlane.Plaintext && e.text("CA_ADDR", "") == "" {
+		s.CA.Address = ""
+	}
+}
+
+// filesIn are a certificate's files under Istio's names.
+func filesIn(dir string) CertificateFiles {
+	dir = strings.TrimSuffix(dir, "/")
+	return CertificateFiles{Chain: dir + "/cert-chain.pem", Key: dir + "/key.pem", Root: dir + "/root-cert.pem"}
+}
+
+// roots returns the file of a variable, or nothing for the roots of the machine.
+func (e *environment) roots(name, fallback string) string {
+	if file := e.text(name, fallback); file != systemRoots {
+		return file
+	}
+	return ""
 }
 
 // keyAlgorithm reads the kind of key. Without a word it is ECDSA on P-256, where pilot-agent takes

@@ -136,19 +136,33 @@ func (e Envoy) Bootstrap() string { return e.ConfigDir + "/envoy-rev.json" }
 type ControlPlane struct {
 	Address    string // host:port
 	ServerName string // that its certificate has to have
-	RootFile   string // "SYSTEM" for the machine's own roots
+	RootFile   string // empty for the machine's own roots
 	TokenFile  string
 	Headers    map[string]string // XDS_HEADER_*
+	// Plaintext is ProxyConfig.controlPlaneAuthPolicy NONE: no TLS and no token, on this machine.
+	Plaintext bool
+	// LastConfig is the file in which the last configuration is kept, for a start without the
+	// control plane.
+	LastConfig string
 }
 
 // CA says where certificates come from, and what is asked for.
 type CA struct {
+	// Address is empty where nobody is asked: certificates are Mounted, or there are none because
+	// the control plane is asked in plaintext.
 	Address    string
 	ServerName string
-	RootFile   string // "SYSTEM" for the machine's own roots
+	RootFile   string // empty for the machine's own roots
 	TokenFile  string
 	Headers    map[string]string // CA_HEADER_*
 	Signer     string            // ISTIO_META_CERT_SIGNER
+
+	// MeshRoots is a file with further roots that peers are verified by; often empty.
+	MeshRoots string
+	// Mounted are certificates in files, in place of a CA's (FILE_MOUNTED_CERTS).
+	Mounted CertificateFiles
+	// Output are files that certificates are written to (OUTPUT_CERTS).
+	Output CertificateFiles
 
 	TTL time.Duration
 	// Grace is the part of a certificate's life that is left when it is renewed, moved by up to
@@ -157,6 +171,9 @@ type CA struct {
 	RSABits       int // 0 for ECDSA on P-256
 	PKCS8         bool
 }
+
+// CertificateFiles are a certificate in files. The zero value is none.
+type CertificateFiles struct{ Chain, Key, Root string }
 
 // DNS says whether and how the agent answers DNS.
 type DNS struct {

@@ -129,10 +129,12 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 		{`PROXY_CONFIG={"drainDuration":5}`, `PROXY_CONFIG: 5 is no duration`},
 		{`PROXY_CONFIG={"discoveryAddress":"istiod"}`, `ProxyConfig: discoveryAddress: "istiod" is no address`},
 		{`PROXY_CONFIG={"concurrency":-1}`, `ProxyConfig: concurrency: -1 is negative`},
+		{`PROXY_CONFIG={"controlPlaneAuthPolicy":"TLS"}`, `controlPlaneAuthPolicy: "TLS" does not exist`},
 		{"CA_ADDR=istiod", `CA_ADDR: "istiod" is no address`},
 		{"CA_PROVIDER=GkeWorkloadCertificate", `CA_PROVIDER: "GkeWorkloadCertificate" does not exist; want Citadel`},
 		{"PROV_CERT=/etc/certs", `PROV_CERT: is not supported`},
-		{"FILE_MOUNTED_CERTS=true", `FILE_MOUNTED_CERTS: certificates from files are not supported`},
+		{"FILE_MOUNTED_CERTS=on", `FILE_MOUNTED_CERTS: "on" is neither true nor false`},
+		{"SECRET_GRACE_PERIOD_RATIO=0", `SECRET_GRACE_PERIOD_RATIO: 0 renews a certificate when it has ended`},
 		{"EXIT_ON_ZERO_ACTIVE_CONNECTIONS=yes", `EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "yes" is neither true nor false`},
 		{"MINIMUM_DRAIN_DURATION=5", `MINIMUM_DRAIN_DURATION: "5" is no duration`},
 		{"ENVOY_STATUS_PORT=0", `ENVOY_STATUS_PORT: "0" is no port`},
@@ -200,6 +202,27 @@ func TestScrapeTargets(t *testing.T) {
 	gateway := pod(`ISTIO_PROMETHEUS_ANNOTATIONS={"port":"8080"}`)
 	gateway.Args = []string{"router"}
 	require.Empty(t, read(t, gateway).Status.Scrape, "anybody may reach the status port of a gateway")
+}
+
+func TestWhereCertificatesComeFrom(t *testing.T) {
+	s := read(t, pod("OUTPUT_CERTS=/out/", "CA_ADDR=ca.test:443", "CA_ROOT_CA=SYSTEM"))
+	require.Equal(t, "ca.test:443", s.CA.Address)
+	require.Equal(t, "ca.test", s.CA.ServerName)
+	require.Empty(t, s.CA.RootFile)
+	require.Equal(t, istiodRoot, s.CA.MeshRoots)
+	require.Equal(t, "/out/key.pem", s.CA.Output.Key)
+
+	s = read(t, pod("FILE_MOUNTED_CERTS=true"))
+	require.Empty(t, s.CA.Address)
+	require.Equal(t, "./etc/certs/cert-chain.pem", s.CA.Mounted.Chain)
+
+	s = read(t, pod("PILOT_CERT_PROVIDER=kubernetes"))
+	require.Equal(t, kubeRoot, s.CA.RootFile)
+	require.Empty(t, s.CA.MeshRoots, "the cluster's roots prove no workload")
+
+	s = read(t, pod(`PROXY_CONFIG={"controlPlaneAuthPolicy":"NONE"}`))
+	require.True(t, s.ControlPlane.Plaintext)
+	require.Empty(t, s.CA.Address)
 }
 
 func TestStatistics(t *testing.T) {

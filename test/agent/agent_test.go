@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxResident is what an agent may have of memory once it serves, in kB.
+const maxResident = 15_000
+
+// TestARequestPassesWhatTheAgentRuns: a gateway's agent gets its configuration from the control
+// plane, and starts an Envoy that serves. The agent is small, merges metrics, drains, and ends
+// well.
+func TestARequestPassesWhatTheAgentRuns(t *testing.T) {
+	p := newPod(t)
+	p.serve()
+	c := p.run("ISTIO_META_DNS_CAPTURE=true", "DNS_PROXY_ADDR=127.0.0.1:"+strconv.Itoa(p.ports.dns))
+	c.await()
+	require.Equal(t, "hello", p.get(p.ports.web, "/"))
+
+	t.Run("metrics of both", func(t *testing.T) {
+		merged := p.get(p.ports.status, "/stats/prometheus")
+		require.Contains(t, merged, "\nistio_agent_xds_proxy_responses ")
+		require.Contains(t, merged, "\nlateen_agent_connected 1\n")
+		require.Contains(t, merged, "\nenvoy_cluster_manager_cds_update_success{} 1\n")
+	})
+	t.Run("DNS", func(t *testing.T) {
+		r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, "127.0.0.1:"+strconv.Itoa(p.ports.dns))
+		}}
+		_, _ = r.LookupHost(t.Context(), "app.test") // whatever the resolvers of this machine say
+		require.NotContains(t, p.get(p.ports.status, "/metrics"), "\nistio_agent_dns_requests_total 0\n")
+	})
+	t.Run("memory", func(t *testing.T) {
+		require.Less(t, residentOf(t, c.cmd.Process.Pid), maxResident)
+	})
+	t.Run("the admin interface", func(t *testing.T) {
+		out, err := exec.Command(binaries.agent, "request", "--debug-port", strconv.Itoa(p.ports.admin), "GET",
+			"/ready").Output()
+		require.NoError(t, err)
+		require.Equal(t, "LIVE\n", string(out))
+	})
+	require.NoError(t, c.stop(), c.log.String())
+	require.Contains(t, c.log.String(), "msg=draining for=100ms")
+}
+
+// residentOf returns the kB of a process.
+func residentOf(t *testing.T, pid int) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	require.NoError(t, err)
+	t.Log(strings.Join(strings.Fields(string(status[strings.Index(string(status), "VmHWM"):])), " ")[:120])
+	_, rest, found := strings.Cut(string(status), "VmRSS:")
+	require.True(t, found)
+	kB, err := strconv.Atoi(strings.Fields(rest)[0])
+	require.NoError(t, err)
+	return kB
+}
+
+// TestAContainerStartsWithoutTheControlPlane: one that starts again while the control plane is away
+// serves what it had.
+func TestAContainerStartsWithoutTheControlPlane(t *testing.T) {
+	p := newPod(t)
+	lateen := p.serve()
+	c := p.run()
+	c.await()
+	require.Equal(t, "hello", p.get(p.ports.web, "/"))
+	require.NoError(t, c.stop(), c.log.String())
+	lateen.Stop(t)
+	c = p.run()
+	c.await()
+	require.Equal(t, "hello", p.get(p.ports.web, "/"))
+	require.NoError(t, c.stop(), c.log.String())
+}
+
+// TestTheContainerEndsWithEnvoy: the kubelet starts it anew.
+func TestTheContainerEndsWithEnvoy(t *testing.T) {
+	p := newPod(t)
+	c := p.run()
+	var rest string
+	require.Eventually(t, func() (found bool) {
+		_, rest, found = strings.Cut(c.log.String(), `msg="Envoy started" pid=`)
+		return found
+	}, patience, 20*time.Millisecond)
+	pid, err := strconv.Atoi(strings.Fields(rest)[0])
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.ErrorContains(t, c.wait(), "exit status 1")
+	require.Contains(t, c.log.String(), "the Envoy was killed: most often the container has reached its memory limit")
+}
+
+// TestNativeSidecarsDrainTwice: /drain comes when the Pod begins to end, SIGTERM when the
+// application has ended.
+func TestNativeSidecarsDrainTwice(t *testing.T) {
+	p := newPod(t)
+	c := p.run("EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true", "MINIMUM_DRAIN_DURATION=1h")
+	p.get(p.ports.admin, "/server_info")
+	out, err := exec.Command(binaries.agent, "request", "--debug-port", strconv.Itoa(p.ports.status), "POST",
+		"drain").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, c.stop(), c.log.String())
+}
+
+// TestBadSettingsEndTheStart: the message says which, and nothing is started.
+func TestBadSettingsEndTheStart(t *testing.T) {
+	c := newPod(t).run("EXIT_ON_ZERO_ACTIVE_CONNECTIONS=perhaps")
+	require.ErrorContains(t, c.wait(), "exit status 1")
+	require.Equal(t, "lateen-agent: EXIT_ON_ZERO_ACTIVE_CONNECTIONS: \"perhaps\" is neither true nor false\n",
+		c.log.String())
+}
