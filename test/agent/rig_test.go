@@ -99,11 +99,13 @@ func newPod(t *testing.T) *pod {
 	return p
 }
 
-// at tells the Pod where the control plane is.
-func (p *pod) at(controlPlane string) {
+// at tells the Pod where the control plane is, in plaintext.
+func (p *pod) at(controlPlane string) { p.over(controlPlane, "NONE") }
+
+func (p *pod) over(controlPlane, policy string) {
 	p.env = append(p.env, fmt.Sprintf(`PROXY_CONFIG={"binaryPath":%q,"discoveryAddress":%q,
-		"controlPlaneAuthPolicy":"NONE","statusPort":%d,"proxyAdminPort":%d,"terminationDrainDuration":"0.1s",
-		"concurrency":1}`, realenvoy.Binary(p.t), controlPlane, p.ports.status, p.ports.admin))
+		"controlPlaneAuthPolicy":%q,"statusPort":%d,"proxyAdminPort":%d,"terminationDrainDuration":"0.1s",
+		"concurrency":1}`, realenvoy.Binary(p.t), controlPlane, policy, p.ports.status, p.ports.admin))
 }
 
 func (p *pod) write(name, text string) {
