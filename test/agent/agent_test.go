@@ -2,7 +2,10 @@ package agent
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
@@ -22,7 +25,7 @@ const maxResident = 15_000
 // well.
 func TestARequestPassesWhatTheAgentRuns(t *testing.T) {
 	p := newPod(t)
-	p.serve()
+	p.serve(application(t))
 	c := p.run("ISTIO_META_DNS_CAPTURE=true", "DNS_PROXY_ADDR=127.0.0.1:"+strconv.Itoa(p.ports.dns))
 	c.await()
 	require.Equal(t, "hello", p.get(p.ports.web, "/"))
@@ -70,7 +73,7 @@ func residentOf(t *testing.T, pid int) int {
 // serves what it had.
 func TestAContainerStartsWithoutTheControlPlane(t *testing.T) {
 	p := newPod(t)
-	lateen := p.serve()
+	lateen := p.serve(application(t))
 	c := p.run()
 	c.await()
 	require.Equal(t, "hello", p.get(p.ports.web, "/"))
@@ -80,6 +83,65 @@ func TestAContainerStartsWithoutTheControlPlane(t *testing.T) {
 	c.await()
 	require.Equal(t, "hello", p.get(p.ports.web, "/"))
 	require.NoError(t, c.stop(), c.log.String())
+}
+
+// TestAPodWaitsForTheControlPlane: one that starts before it is not ready, and says why; it is
+// ready when the control plane has come.
+func TestAPodWaitsForTheControlPlane(t *testing.T) {
+	p := newPod(t)
+	address := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	p.at(address)
+	c := p.run()
+	p.get(p.ports.admin, "/server_info")
+	response, err := http.Get("http://127.0.0.1:" + strconv.Itoa(p.ports.status) + "/healthz/ready")
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	why, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Equal(t, "no configuration has come from the control plane yet\n", string(why))
+	p.serveAt(address, application(t))
+	c.await()
+	require.Equal(t, "hello", p.get(p.ports.web, "/"))
+}
+
+// TestADrainWaitsForRequests: with EXIT_ON_ZERO_ACTIVE_CONNECTIONS a request that runs when the Pod
+// is told to end gets its answer, and then the Pod ends.
+func TestADrainWaitsForRequests(t *testing.T) {
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(arrived)
+			<-answer
+		}
+		_, _ = io.WriteString(w, "hello")
+	}))
+	defer slow.Close()
+	p := newPod(t)
+	p.serve(strings.TrimPrefix(slow.URL, "http://"))
+	c := p.run("EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true", "MINIMUM_DRAIN_DURATION=1ms")
+	c.await()
+	p.get(p.ports.web, "/")
+	got := make(chan string, 1)
+	go func() {
+		response, err := http.Get("http://127.0.0.1:" + strconv.Itoa(p.ports.web) + "/slow")
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, _ := io.ReadAll(response.Body)
+		got <- string(body) + " and close: " + strconv.FormatBool(response.Close)
+	}()
+	<-arrived
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool {
+		return strings.Contains(c.log.String(), "msg=draining connections=")
+	}, patience, 20*time.Millisecond)
+	require.Empty(t, got)
+	close(answer)
+	require.Equal(t, "hello and close: true", <-got)
+	require.NoError(t, c.wait(), c.log.String())
 }
 
 // TestTheContainerEndsWithEnvoy: the kubelet starts it anew.

@@ -152,14 +152,19 @@ spec:
 
 // serve starts a control plane whose gateway sends all requests to an application, and tells the
 // Pod where it is.
-func (p *pod) serve() *lateenserve.Process {
+func (p *pod) serve(application string) *lateenserve.Process {
 	p.t.Helper()
-	lateen := lateenserve.Start(p.t, lateenserve.Options{
-		Binary: binaries.lateen,
-		Args:   []string{"--config-dir", p.manifests(application(p.t)), "--state-dir", p.t.TempDir()},
-	})
+	lateen := p.serveAt("127.0.0.1:0", application)
 	p.at(lateen.XDS)
 	return lateen
+}
+
+// serveAt starts such a control plane at an address.
+func (p *pod) serveAt(address, application string) *lateenserve.Process {
+	p.t.Helper()
+	return lateenserve.Start(p.t, lateenserve.Options{Binary: binaries.lateen, Args: []string{
+		"--config-dir", p.manifests(application), "--state-dir", p.t.TempDir(), "--xds-address", address,
+	}})
 }
 
 // container is a running agent.

@@ -267,6 +267,9 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 	if s.CA.Grace == 0 {
 		e.refuse("SECRET_GRACE_PERIOD_RATIO", "0 renews a certificate when it has ended; want above 0")
 	}
+	if !e.flag("ISTIO_DELTA_XDS", true) {
+		e.note("ISTIO_DELTA_XDS=false is left out: the agent asks for the difference alone")
+	}
 	e.certificateFiles(s, root)
 	e.keyAlgorithm(s)
 	s.DNS = DNS{
@@ -280,9 +283,6 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 // certificateFiles reads which files take the place of the CA, or go beside it. Roots of the mesh
 // are those that come with its name; other roots prove the control plane alone.
 func (e *environment) certificateFiles(s *Settings, root string) {
-	if root == istiodRoot {
-		s.CA.MeshRoots = root
-	}
 	if dir := e.text("OUTPUT_CERTS", ""); dir != "" {
 		s.CA.Output = filesIn(dir)
 	}
@@ -291,6 +291,9 @@ func (e *environment) certificateFiles(s *Settings, root string) {
 	}
 	if s.ControlPlane.Plaintext && e.text("CA_ADDR", "") == "" {
 		s.CA.Address = ""
+	}
+	if root == istiodRoot && s.CA.Address != "" {
+		s.CA.MeshRoots = root
 	}
 }
 
