@@ -32,6 +32,7 @@ func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 	for i, host := range r.entryHosts(p.dot("hosts"), spec.GetHosts()) {
 		s := common
 		s.Host = host.name
+		s.AutoAddress = mayHaveAutoAddress(in, host.name)
 		s.Endpoints = r.hostEndpoints(p.dot("hosts").at(host.index), spec, s)
 		if i > 0 { // each Service owns its lists
 			s.Ports = slices.Clone(s.Ports)
@@ -42,6 +43,17 @@ func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 	}
 	r.reportUnused(p, spec.ProtoReflect())
 	return out
+}
+
+// autoAddressLabel keeps a ServiceEntry from having addresses of the mesh's own range, with the
+// value "false".
+const autoAddressLabel = "networking.istio.io/enable-autoallocate-ip"
+
+// mayHaveAutoAddress reports whether a host may have an address of the mesh's own range. Without
+// resolution connections go on to the address that was called, which nobody has.
+func mayHaveAutoAddress(in *networkingv1.ServiceEntry, host model.Host) bool {
+	return len(in.Spec.GetAddresses()) == 0 && in.Spec.GetResolution() != networking.ServiceEntry_NONE &&
+		!host.IsWildcard() && !strings.EqualFold(in.Labels[autoAddressLabel], "false")
 }
 
 type entryHost struct {

@@ -34,7 +34,7 @@ func (r *reader) service(in *corev1.Service) []Object {
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
 		r.externalName(p.dot("externalName"), in.Spec.ExternalName, s)
 	} else {
-		s.Addresses = r.serviceAddresses(p, &in.Spec)
+		s.Addresses, s.ExternalIPs = r.serviceAddresses(p, &in.Spec)
 	}
 	return []Object{s}
 }
@@ -70,31 +70,30 @@ func (r *reader) externalName(p path, name string, s *model.Service) {
 	}
 }
 
-// serviceAddresses returns the cluster IPs and the external IPs; callers in the cluster use both.
-// As for kube-proxy, a headless service has neither.
-func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) []string {
+// serviceAddresses returns the cluster IPs together with the external IPs, and the latter alone;
+// callers in the cluster use both. As for kube-proxy, a headless service has neither.
+func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) (all, external []string) {
 	list, where := spec.ClusterIPs, func(i int) path { return p.dot("clusterIPs").at(i) }
 	if len(list) == 0 && spec.ClusterIP != "" {
 		list, where = []string{spec.ClusterIP}, func(int) path { return p.dot("clusterIP") }
 	}
-	var out []string
-	add := func(p path, text string) {
-		if a, ok := r.unicastAddress(p, text); ok {
-			out = append(out, a)
-		}
-	}
 	for i, text := range list {
-		if text != corev1.ClusterIPNone && text != "" {
-			add(where(i), text)
+		if text == corev1.ClusterIPNone || text == "" {
+			continue
+		}
+		if a, ok := r.unicastAddress(where(i), text); ok {
+			all = append(all, a)
 		}
 	}
-	if len(out) == 0 {
-		return nil
+	if len(all) == 0 {
+		return nil, nil
 	}
 	for i, text := range spec.ExternalIPs {
-		add(p.dot("externalIPs").at(i), text)
+		if a, ok := r.unicastAddress(p.dot("externalIPs").at(i), text); ok && !slices.Contains(all, a) {
+			external = append(external, a)
+		}
 	}
-	return sorted(out)
+	return sorted(append(all, external...)), sorted(external)
 }
 
 // servicePorts reads ports in their order, UDP last: if TCP and UDP share a number, lookups find

@@ -221,6 +221,9 @@ func (r *reader) sliceHosts(list []discoveryv1.Endpoint) []model.SliceHost {
 			host.Zone = *in.Zone
 		}
 		host.Hints = hints(in.Hints)
+		if in.Hostname != nil && isName(*in.Hostname) {
+			host.Hostname = *in.Hostname
+		}
 		if len(in.Addresses) == 0 {
 			r.fail(path("endpoints").at(i).dot("addresses"), nil, "is empty", "an IP address")
 		}

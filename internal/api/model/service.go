@@ -52,9 +52,15 @@ type Service struct {
 	// External is set if the workloads are outside of the mesh (ServiceEntry MESH_EXTERNAL).
 	External  bool
 	Addresses []string // virtual IPs, external ones included, or prefixes, sorted; empty for headless services
-	Ports     []ServicePort
-	Selector  Labels // of workloads in the namespace; empty selects none
-	ExportTo  Exports
+	// ExternalIPs are those of Addresses that the name does not stand for, sorted: a Service's
+	// externalIPs.
+	ExternalIPs []string
+	// AutoAddress is set for a host of a ServiceEntry that has no addresses of its own and may have
+	// one of the mesh's (mesh/state, autoaddress.go). Callers whose agent answers DNS use it.
+	AutoAddress bool
+	Ports       []ServicePort
+	Selector    Labels // of workloads in the namespace; empty selects none
+	ExportTo    Exports
 	// NodeLocal keeps calls on the caller's node (internalTrafficPolicy Local).
 	NodeLocal    bool
 	Distribution TrafficDistribution
@@ -150,6 +156,8 @@ type Endpoint struct {
 	Hints    Zones // the zones whose callers it is meant for
 	// Other is an address of the pod of the other family, "" if it has none.
 	Other string
+	// Hostname is the first part of the name of a pod of a headless service, "" if it has none.
+	Hostname string
 	// Account is the service account of an endpoint that a ServiceEntry lists; "" if it sets none.
 	// Those of pods are in their Workloads.
 	Account string

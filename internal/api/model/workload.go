@@ -92,6 +92,8 @@ type SliceHost struct {
 	Node    string
 	Zone    string
 	Hints   Zones
+	// Hostname is the first part of the pod's own name in DNS, empty if it has none.
+	Hostname string
 }
 
 // ServiceKey returns the Kubernetes Service that the slice belongs to.

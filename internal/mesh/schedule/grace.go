@@ -111,7 +111,7 @@ func (g *endpointGrace) keepLost(
 func hostOf(e *model.Endpoint, namespace string) model.SliceHost {
 	return model.SliceHost{
 		Address: e.Address, Health: e.Health, Pod: e.Workload[len(namespace)+1:], Node: e.Node,
-		Zone: e.Locality.Zone, Hints: e.Hints,
+		Zone: e.Locality.Zone, Hints: e.Hints, Hostname: e.Hostname,
 	}
 }
 

@@ -28,6 +28,9 @@ type Settings struct {
 	Agent bool
 	// Stack is which families of addresses the proxy has.
 	Stack model.Stack
+	// DNSCapture tells that the workloads resolve names by an agent that has them from the control
+	// plane.
+	DNSCapture bool
 	// Credentials tells that the proxy may have Secrets. It proved to be the Pod of its name, and,
 	// as a gateway, that the Pod is one and that its service account may read Secrets.
 	Credentials bool

@@ -76,9 +76,6 @@ var methods = map[string]method{
 	"Generation": {same, func(s *scope.Scope, _ *arguments) any { return s.Generation() }},
 	"Mesh":       {same, func(s *scope.Scope, _ *arguments) any { return s.Mesh() }},
 	"HasHost":    {same, func(s *scope.Scope, a *arguments) any { return s.HasHost(a.host) }},
-	"ServicesAt": {same, func(s *scope.Scope, a *arguments) any {
-		return all(s.ServicesAt(a.address, a.port))
-	}},
 	"TCPServicesOn": {same, func(s *scope.Scope, a *arguments) any {
 		return all(s.TCPServicesOn(a.port))
 	}},
@@ -130,6 +127,22 @@ var methods = map[string]method{
 	"RegistryOnly":   {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
 	"TakesMeshTLS":   {alike, func(s *scope.Scope, _ *arguments) any { return s.TakesMeshTLS() }},
 	"CallsInMeshTLS": {alike, func(s *scope.Scope, _ *arguments) any { return s.CallsInMeshTLS() }},
+	"NamesHosts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.NamesHosts() }},
+	"ServicesAt": {alike, func(s *scope.Scope, a *arguments) any {
+		return all(s.ServicesAt(a.address, a.port))
+	}},
+	"VIPs": {alike, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.VIPs(svc) })
+	}},
+	"HasVIP": {alike, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.HasVIP(svc) })
+	}},
+	"PortMatch": {alike, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any {
+			p, _ := svc.Port(a.port)
+			return both(s.PortMatch(svc, p))
+		})
+	}},
 
 	"Service":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
 	"VirtualService": {recorded, func(s *scope.Scope, a *arguments) any { return s.VirtualService(a.host) }},
@@ -357,8 +370,8 @@ func drawArguments(t *rapid.T, snap *state.Snapshot, present []model.Object) *ar
 		if len(a.service.Ports) > 0 {
 			a.port = a.service.Ports[0].Port
 		}
-		if vips := a.service.VIPs(); len(vips) > 0 {
-			a.address = vips[0]
+		if vips := append(a.service.VIPs(), snap.AutoAddresses(a.service)...); len(vips) > 0 {
+			a.address = rapid.SampledFrom(vips).Draw(t, "address")
 		}
 	} else if v := drawn(t, slices.Collect(snap.VirtualServices())); v != nil {
 		a.host = v.Hosts[0]
@@ -401,6 +414,7 @@ func proxies() []scope.Proxy {
 		for _, labels := range []map[string]string{nil, {"app": "a", "version": "v1"}, {"app": "b", "version": "v2"}} {
 			for _, settings := range []scope.Settings{
 				{HTTPProxyPort: 15080, Credentials: true}, {Intercepted: true, Agent: true, Credentials: true}, {},
+				{Intercepted: true, DNSCapture: true, Stack: model.DualStack},
 			} {
 				p := scope.Proxy{Namespace: namespace, Name: "a", Labels: model.LabelsOf(labels), Settings: settings}
 				list = append(list, p)

@@ -25,11 +25,6 @@ func (s *Scope) Endpoints(svc *model.Service) *state.EndpointSet { return s.snap
 // Accounts are the service accounts of those who run a service.
 func (s *Scope) Accounts(svc *model.Service) []string { return s.snapshot.Accounts(svc) }
 
-// ServicesAt yields the services that have a virtual IP and a port that is not UDP.
-func (s *Scope) ServicesAt(address string, port uint16) iter.Seq[*model.Service] {
-	return s.snapshot.ServicesAt(address, port)
-}
-
 // TCPServicesOn yields the services with a port on which only the port number identifies the
 // service.
 func (s *Scope) TCPServicesOn(port uint16) iter.Seq[*model.Service] {

@@ -2,8 +2,11 @@ package scope
 
 import (
 	"cmp"
+	"iter"
+	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
 // SharingKey is what classes must have in common to share compiled units in a step from one
@@ -62,3 +65,60 @@ func (s *Scope) TakesMeshTLS() bool { return s.class.Settings.Agent }
 // CallsInMeshTLS reports whether the class's proxies call endpoints in mutual TLS of the mesh that
 // take it, where no DestinationRule says otherwise.
 func (s *Scope) CallsInMeshTLS() bool { return s.snapshot.Mesh.AutoTLS && s.TakesMeshTLS() }
+
+// NamesHosts reports whether the class's workloads get names and their addresses from the control
+// plane.
+func (s *Scope) NamesHosts() bool { return s.class.Type == Sidecar && s.class.Settings.DNSCapture }
+
+// usesAutoAddresses reports whether the class calls hosts by addresses of the mesh's range. It does
+// if its workloads get them as answers, and connections to them come to the proxy.
+func (s *Scope) usesAutoAddresses() bool { return s.NamesHosts() && s.Intercepts() }
+
+// VIPs returns the addresses that are one IP each by which the class calls a service: its own, else
+// those that it has from the mesh's range.
+func (s *Scope) VIPs(svc *model.Service) []string {
+	if !svc.AutoAddress || !s.usesAutoAddresses() {
+		return svc.VIPs()
+	}
+	addresses := s.snapshot.AutoAddresses(svc)
+	if len(addresses) == 0 {
+		return nil
+	}
+	switch s.class.Settings.Stack {
+	case model.IPv4Stack:
+		return addresses[:1]
+	case model.IPv6Stack:
+		return addresses[1:]
+	}
+	return addresses
+}
+
+// HasVIP reports whether there are VIPs, which identify connections to the service.
+func (s *Scope) HasVIP(svc *model.Service) bool { return len(s.VIPs(svc)) > 0 }
+
+// PortMatch returns how connections to a port of a service are matched without a virtual IP; false
+// if virtual IPs match all of them (state.PortMatchOf).
+func (s *Scope) PortMatch(svc *model.Service, p model.ServicePort) (kind state.PortMatch, loose bool) {
+	if svc.AutoAddress && s.HasVIP(svc) {
+		return 0, false
+	}
+	return state.PortMatchOf(svc, p)
+}
+
+// ServicesAt yields the services that have a virtual IP and a port that is not UDP. One that says
+// itself that it has the address comes before one that has it from the mesh's range.
+func (s *Scope) ServicesAt(address string, port uint16) iter.Seq[*model.Service] {
+	own := s.snapshot.ServicesAt(address, port)
+	if !s.usesAutoAddresses() {
+		return own
+	}
+	return func(yield func(*model.Service) bool) {
+		for _, list := range []iter.Seq[*model.Service]{own, s.snapshot.ServicesAtAuto(address, port)} {
+			for svc := range list {
+				if slices.Contains(s.VIPs(svc), address) && !yield(svc) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -22,6 +22,7 @@ func newBatch(from *Snapshot) *batch {
 
 // finish publishes the step: the same snapshot when nothing changed.
 func (b *batch) finish() *Snapshot {
+	b.allocateAddresses()
 	switch {
 	case !b.delta.IsEmpty():
 		b.next.Generation++

@@ -20,6 +20,8 @@ func (d *Delta) Compose(next *Delta) *Delta {
 		Mesh:      !model.Equal(d.From.Mesh, next.To.Mesh),
 		Changed:   slices.Clone(d.Changed), Observed: d.Observed,
 	}
+	moved := slices.Concat(d.AutoAddresses, next.AutoAddresses)
+	both.AutoAddresses = changedAddresses(d.From, next.To, slices.Values(moved))
 	for _, t := range tables {
 		t.compose(both, d, next)
 	}

@@ -37,6 +37,9 @@ type Delta struct {
 	WorkloadEntries       []Pair[model.WorkloadEntry]
 	Endpoints             []EndpointChange
 	Accounts              []AccountsChange
+	// AutoAddresses are the hosts that have another address from the mesh's range than before, or
+	// did not have or no longer have one, sorted. There are none without a changed Service.
+	AutoAddresses []model.Host
 	// Mesh reports whether the mesh configuration changed. Everything may depend on it.
 	Mesh bool
 

@@ -86,7 +86,7 @@ func (b *batch) fromSlice(s *model.EndpointSlice, at *Snapshot) (*contribution, 
 	}
 	pending := 0
 	for _, h := range s.Hosts {
-		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
+		e := model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints, Hostname: h.Hostname}
 		if h.Pod != "" {
 			pod := at.Workload(s.Namespace, h.Pod)
 			if pod == nil {

@@ -227,7 +227,7 @@ func (d naiveSnapshot) withEndpoints() map[serviceID]bool {
 }
 
 func (d naiveSnapshot) sliceEndpoint(h model.SliceHost, pods []*model.Workload) (e model.Endpoint, known bool) {
-	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints}
+	e = model.Endpoint{Address: h.Address, Health: h.Health, Node: h.Node, Hints: h.Hints, Hostname: h.Hostname}
 	if h.Pod == "" {
 		e.Locality = cmp.Or(d.standing(e.Node), model.Locality{Zone: h.Zone})
 		return e, true

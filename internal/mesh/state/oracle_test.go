@@ -22,6 +22,7 @@ import (
 func TestSnapshotEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, writer := meshlife.NewHistory(), NewWriter()
+		writer.AllocateFrom(smallRange())
 		before, published := naiveSnapshot{}, naiveSnapshot{}
 		var held *Delta
 		step := func(updates []meshlife.Update) {
@@ -132,6 +133,7 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 	}
 	require.ElementsMatch(t, names(of(d, all[model.VirtualService])), names(slices.Collect(s.VirtualServices())))
 	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(s.Services())))
+	requireAutoAddresses(t, d, s)
 }
 
 // speaking are the services with a port of one of the protocols; hosts of one ServiceEntry by name.
@@ -171,13 +173,15 @@ func having(d naiveSnapshot, match func(*model.Service, model.ServicePort) bool)
 	found := of(d, func(svc *model.Service) bool {
 		return slices.ContainsFunc(svc.Ports, func(p model.ServicePort) bool { return match(svc, p) })
 	})
-	slices.SortStableFunc(found, func(a, b *model.Service) int {
-		if order := a.Compare(&b.Meta); order != 0 {
-			return order
-		}
-		return compareHosts(a.Host, b.Host)
-	})
+	slices.SortStableFunc(found, inTotalOrder)
 	return found
+}
+
+func inTotalOrder(a, b *model.Service) int {
+	if order := a.Compare(&b.Meta); order != 0 {
+		return order
+	}
+	return compareHosts(a.Host, b.Host)
 }
 
 // requireSelecting checks what selects a workload.
@@ -309,6 +313,7 @@ func requireDelta(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.WorkloadEntries)
 	was, is := before.mesh(), now.mesh()
 	require.Equal(t, model.Fingerprint(&was) != model.Fingerprint(&is), d.Mesh)
+	requireAddressChanges(t, before, now, d)
 	requireEndpointChanges(t, before, now, d)
 	requireAccountsChanges(t, before, now, d)
 }

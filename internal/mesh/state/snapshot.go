@@ -33,6 +33,7 @@ type Snapshot struct {
 	podsByNode *btree[model.Workload] // node, namespace, name
 	endpoints  index[*EndpointSet]    // host, namespace, entry
 	accounts   index[*accounts]       // host, namespace, entry
+	auto       autoAddresses
 
 	pendingHosts int
 	subsets      int
@@ -49,7 +50,13 @@ func emptySnapshot(lookups *atomic.Uint64) *Snapshot {
 		podsByNode: newBTree(lookups, byNode),
 		endpoints:  newIndex[*EndpointSet](lookups),
 		accounts:   newIndex[*accounts](lookups),
-		lookups:    lookups,
+		auto: autoAddresses{
+			from:    DefaultAutoRange(),
+			byHost:  newIndex[*autoHolder](lookups),
+			byPlace: newIndex[*autoHolder](lookups),
+			passed:  newIndex[*autoHolder](lookups),
+		},
+		lookups: lookups,
 	}
 	for _, t := range tables {
 		t.create(s, lookups)

@@ -31,6 +31,10 @@ func NewWriter() *Writer { return newWriter(nil) }
 // question costs more in a larger mesh is a promise, and tests hold the snapshots to it.
 func NewCountingWriter() *Writer { return newWriter(&atomic.Uint64{}) }
 
+// AllocateFrom has addresses taken from another range than the default one. It is called before the
+// Writer is used.
+func (w *Writer) AllocateFrom(r AutoRange) { w.snapshot.auto.from = r }
+
 func newWriter(lookups *atomic.Uint64) *Writer {
 	return &Writer{snapshot: emptySnapshot(lookups), objects: map[source.Key][]model.Object{}}
 }

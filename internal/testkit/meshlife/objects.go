@@ -108,7 +108,7 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 	s.Host = model.Resolve(s.Name, s.Namespace, "cluster.local")
 	switch {
 	case rarely(t, 4, "headless"):
-		s.Headless, s.Resolution = true, model.Passthrough
+		s.Headless, s.Resolution = true, one(t, "resolution", model.Passthrough, model.EDS)
 	case rarely(t, 6, "alias"):
 		s.External, s.Resolution, s.Selector = true, model.StrictDNS, model.Labels{}
 		for _, p := range s.Ports {
@@ -118,6 +118,7 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 		s.Addresses = []string{one(t, "virtual IP", "10.0.0.1", "10.0.0.2")}
 		if rarely(t, 4, "external IP") {
 			s.Addresses = append(s.Addresses, "192.0.2.1")
+			s.ExternalIPs = []string{"192.0.2.1"}
 		}
 	}
 	return s
@@ -142,12 +143,15 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 			s.Endpoints = append(s.Endpoints, drawListed(t, p))
 		}
 	}
-	s.Addresses = one(t, "addresses", nil, nil, []string{"10.0.0.1"}, []string{"10.0.0.2", "10.1.0.0/16"},
+	s.Addresses = one(t, "addresses", nil, nil, nil, []string{"240.240.0.1"}, []string{"10.0.0.1"},
+		[]string{"10.0.0.2", "10.1.0.0/16"},
 		[]string{"10.1.0.0/16", "10.2.0.0/16"})
+	mayHaveAddress := len(s.Addresses) == 0 && s.Resolution != model.Passthrough && !rarely(t, 4, "opted out")
 	var list []model.Object
 	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts") {
 		each := s
 		each.Host = h
+		each.AutoAddress = mayHaveAddress && !h.IsWildcard()
 		list = append(list, Clone(&each))
 	}
 	return list
@@ -357,6 +361,8 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 			Zone:    one(t, "zone", "", "z1"),
 			Node:    one(t, "node", "", "", "n1", "n2"),
 			Hints:   one[model.Zones](t, "hints", "", "z1", "z1", "z1,z2", "z2"),
+
+			Hostname: one(t, "host name", "", "", "a", "c"),
 		})
 	}
 	s.Unready = one(t, "unready", nil, nil, names[:1], names[1:])
