@@ -153,6 +153,7 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 		if !f.Proxy.Settings.Intercepted { // an intercepted one needs no proxy, and would make a class for each port
 			f.Proxy.Settings.HTTPProxyPort = n.Metadata.HTTPProxyPort
 		}
+		f.Proxy.Settings.DNSCapture = n.Metadata.DNSCapture
 	case serve.Router:
 		f.Proxy.Type = scope.Router
 	default:

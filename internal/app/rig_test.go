@@ -136,7 +136,7 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 	}
 	r.clients = append(r.clients, c)
 	c.push()
-	for t := range resource.NumTypes {
+	for t := range resource.Name { // which is the last type, and no Envoy's
 		req := session.Request{TypeURL: t.URL()}
 		if !t.Wildcard() {
 			req.Subscribe = c.session.State().Set(t).Names()

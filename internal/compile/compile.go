@@ -245,6 +245,9 @@ func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	c.snapshot = d.To
 	step := Step{Generation: d.To.Generation, Changed: c.changed}
 	m := impactOf(d, c.builder.newFastPath(d))
+	if c.namesHosts() {
+		m.addNames()
+	}
 	m.steps = newStepCache(m)
 	m.steps.noSharing = c.noSharing
 	rekeyed := map[*class]bool{}

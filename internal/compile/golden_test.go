@@ -31,6 +31,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
+	"github.com/lateen-mesh/lateen/internal/xds/nametable"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -44,6 +45,7 @@ type caseProxy struct {
 	Intercepted   bool              `json:"intercepted"`
 	AllClusters   bool              `json:"allClusters"`
 	Agent         bool              `json:"agent"`
+	DNSCapture    bool              `json:"dnsCapture"`
 	Stack         string            `json:"stack"`   // a key of translatetest.Stacks
 	Address       string            `json:"address"` // 127.32.0.1 if it is not said
 }
@@ -103,6 +105,7 @@ func (p caseProxy) facts() compile.Facts {
 			Intercepted:   p.Intercepted,
 			AllClusters:   p.AllClusters,
 			Agent:         p.Agent,
+			DNSCapture:    p.DNSCapture,
 			Stack:         translatetest.Stacks[p.Stack],
 		},
 	}}
@@ -151,8 +154,22 @@ func describe(t *testing.T, out *strings.Builder, p compile.Placement) {
 				}
 			case resource.Route:
 				describeRoutes(out, decode(t, body, &routev3.RouteConfiguration{}))
+			case resource.Name:
+				describeName(t, out, body)
 			}
 		}
+	}
+}
+
+func describeName(t *testing.T, out *strings.Builder, body []byte) {
+	names, err := nametable.Parse(body)
+	require.NoError(t, err)
+	for _, n := range names {
+		fmt.Fprintf(out, "name %s %v %s", n.Host, n.IPs, n.Registry)
+		if n.Namespace != "" {
+			fmt.Fprintf(out, " %s in %s", n.ShortName, n.Namespace)
+		}
+		fmt.Fprintln(out)
 	}
 }
 

@@ -22,6 +22,7 @@ type impact struct {
 	endpoints   map[model.Host]bool
 	ports       map[uint16]map[model.Host]bool // of TCP listeners, with the hosts that touch them
 	vips        map[unit]bool                  // unitVIP
+	names       map[model.Host]bool            // unitName, of which only endpoints changed
 	own         bool                           // unitOwn
 	credentials []changedCredential
 	virtual     map[*model.VirtualService]bool
@@ -39,6 +40,7 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 		endpoints: map[model.Host]bool{},
 		ports:     map[uint16]map[model.Host]bool{},
 		vips:      map[unit]bool{},
+		names:     map[model.Host]bool{},
 		virtual:   map[*model.VirtualService]bool{},
 		seen:      map[*model.VirtualService]bool{},
 	}
@@ -218,6 +220,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	if to.Intercepts() {
 		maps.Copy(units, m.vips)
 	}
+	m.addNameUnits(from, to, units)
 	m.addSecretUnits(to, units)
 	if m.own || to.Type() == scope.Sidecar && m.policiesChanged(from, to) {
 		units[unit{kind: unitOwn}] = true

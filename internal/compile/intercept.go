@@ -95,7 +95,7 @@ func undeclaredPorts(s *scope.Scope, port uint16) listener.Undeclared {
 // what it speaks, of a service with a virtual IP, has a table of its own that takes any Host
 // header.
 func (b unitBuilder) interceptedVhost(s *scope.Scope, h hostPort) []slot {
-	if h.svc != nil && h.svc.HasVIP() {
+	if h.svc != nil && s.HasVIP(h.svc) {
 		if p, _ := h.svc.Port(h.port); p.Protocol == model.Auto {
 			table := h.name()
 			return []slot{
@@ -123,7 +123,7 @@ func (b unitBuilder) interceptedNames(s *scope.Scope, h hostPort) []string {
 			}
 		}
 	}
-	for _, address := range h.svc.VIPs() {
+	for _, address := range s.VIPs(h.svc) {
 		if atVIP(s, address, h.port, isRequest) == h.svc {
 			names = append(names, bracketed(address))
 		}
@@ -164,7 +164,7 @@ func vipUnits(s *scope.Scope, svc *model.Service) []unit {
 	var units []unit
 	for _, p := range svc.Ports {
 		if needsTCPListener(p.Protocol) {
-			for _, address := range svc.VIPs() {
+			for _, address := range s.VIPs(svc) {
 				units = append(units, vipUnit(address, p.Port))
 			}
 		}

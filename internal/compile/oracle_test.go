@@ -3,6 +3,7 @@ package compile
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -74,10 +75,21 @@ type outcome struct {
 func newOracle(tb testing.TB) *oracle {
 	refused := refuseNothing(tb)
 	return &oracle{
-		refused: refused, history: meshlife.NewHistory(), writer: state.NewWriter(), comp: NewCompiler(refused),
+		refused: refused, history: meshlife.NewHistory(), writer: crowdedWriter(), comp: NewCompiler(refused),
 		placed: map[*Member]Placement{}, wanted: map[*Member]wanted{}, acceptable: map[resource.State]bool{},
 		steps: newMemberSteps(),
 	}
+}
+
+// crowdedWriter has few addresses for hosts without any, so that hosts are in each other's way.
+func crowdedWriter() *state.Writer {
+	few, err := state.NewAutoRange(netip.MustParsePrefix("240.240.0.0/29"), netip.MustParsePrefix("2001:2::/48"))
+	if err != nil {
+		panic(err)
+	}
+	w := state.NewWriter()
+	w.AllocateFrom(few)
+	return w
 }
 
 // refuseNothing fails a test in which something is refused.
@@ -249,7 +261,7 @@ func stateUpdates(updates []meshlife.Update) []state.Update {
 func (o *oracle) compare(t *rapid.T) {
 	fresh := NewCompiler(o.refused)
 	fresh.noSharing = true
-	w := state.NewWriter()
+	w := crowdedWriter()
 	for _, u := range rapid.Permutation(stateUpdates(o.history.Present())).Draw(t, "order") {
 		w.Apply([]state.Update{u})
 	}
@@ -416,6 +428,25 @@ func oracleProxies() []Facts {
 			Intercepted: true,
 			HTTP10:      true,
 			Stack:       model.IPv6Stack,
+		}}},
+		{Address: "127.5.0.15", Proxy: scope.Proxy{
+			Namespace: "default",
+			Name:      "a",
+			Labels:    labels,
+			Settings:  scope.Settings{Intercepted: true, DNSCapture: true},
+		}},
+		{Address: "127.5.0.16", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{
+			Intercepted: true,
+			DNSCapture:  true,
+		}}},
+		{Address: "127.5.0.17", Proxy: scope.Proxy{Namespace: "shop", Name: "none", Settings: scope.Settings{
+			Intercepted: true,
+			DNSCapture:  true,
+			Stack:       model.DualStack,
+		}}},
+		{Address: "127.5.0.18", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{
+			HTTPProxyPort: 15080,
+			DNSCapture:    true,
 		}}},
 		{Address: "127.5.0.9", Proxy: scope.Proxy{Namespace: "default", Name: "none", Place: &scope.Place{
 			Locality: model.Locality{Region: "r2"},

@@ -25,15 +25,15 @@ import (
 // listener.
 func onPort(s *scope.Scope, host model.Host, port uint16) (*model.Service, model.ServicePort) {
 	if svc := s.Service(host); svc != nil {
-		if p, ok := svc.Port(port); ok && needsTCPListener(p.Protocol) && (!s.Intercepts() || isLoose(svc, p)) {
+		if p, ok := svc.Port(port); ok && needsTCPListener(p.Protocol) && (!s.Intercepts() || isLoose(s, svc, p)) {
 			return svc, p
 		}
 	}
 	return nil, model.ServicePort{}
 }
 
-func isLoose(svc *model.Service, p model.ServicePort) bool {
-	_, loose := state.PortMatchOf(svc, p)
+func isLoose(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
+	_, loose := s.PortMatch(svc, p)
 	return loose
 }
 
@@ -43,7 +43,7 @@ func contends(s *scope.Scope, svc *model.Service, p model.ServicePort) bool {
 	case svc == nil:
 		return false
 	case s.Intercepts():
-		kind, _ := state.PortMatchOf(svc, p)
+		kind, _ := s.PortMatch(svc, p)
 		return kind == state.MatchPort
 	}
 	return p.Protocol != model.TLS

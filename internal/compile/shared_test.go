@@ -175,7 +175,7 @@ func TestUnitBuildersHoldNoSnapshotAndNoClass(t *testing.T) {
 // Every field of a delta makes the classes be asked, unless no unit is known to read it or its
 // hosts are found otherwise.
 func TestOnlyChangesThatNoUnitReadsAskNoClass(t *testing.T) {
-	quiet := []string{"Workloads", "Nodes", "Endpoints", "Accounts"}
+	quiet := []string{"Workloads", "Nodes", "Endpoints", "Accounts", "AutoAddresses"}
 	about := []string{"From", "To", "Changed", "Observed"} // the delta itself
 	var loud []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[state.Delta]()) {

@@ -3,10 +3,12 @@ package compile
 import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/translate/name"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 	"github.com/lateen-mesh/lateen/internal/translate/secret"
@@ -35,6 +37,7 @@ type translationCache struct {
 	gateways     *memo[listener.GatewayInput]
 	certificates *memo[secret.CertificateInput]
 	authorities  *memo[secret.AuthoritiesInput]
+	nameTables   *memo[name.Input]
 	groups       *groups
 	guards       *guards
 	memos        map[string]anyMemo // all of the above, by the kind of resource
@@ -50,6 +53,7 @@ type translationCache struct {
 	serverChains *model.Interner[listener.ServerChain]
 	names        *model.Interner[string] // of resources that others refer to
 	labels       *model.Interner[string] // labels that tell proxies and endpoints apart
+	addresses    *model.Interner[string] // that names stand for
 	retries      *model.Pool[model.Retries]
 	common       *model.Pool[listener.Common]
 	mesh         *meshParts
@@ -58,6 +62,7 @@ type translationCache struct {
 	blackHoleCluster       *resource.Resource // BlackHoleCluster, which has no input
 	counts                 *Work              // nil unless tests count
 	problems               *source.Tally      // the problems that stand, by how many classes see them
+	pods                   podNames
 }
 
 // assignmentKey is a ClusterLoadAssignment for callers at one place. near has the values of their
@@ -95,6 +100,8 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 		undeclared:   model.NewInterner[listener.UndeclaredPort](),
 		names:        model.NewInterner[string](),
 		labels:       model.NewInterner[string](),
+		addresses:    model.NewInterner[string](),
+		pods:         podNames{known: map[*state.EndpointSet]map[string][]string{}},
 		serverChains: model.NewInterner[listener.ServerChain](),
 		retries:      model.NewPool[model.Retries](),
 		common:       model.NewPool[listener.Common](),
@@ -194,6 +201,9 @@ func (tc *translationCache) secretMemos() {
 	tc.authorities = newMemo(tc.store, func(in secret.AuthoritiesInput) *resource.Resource {
 		return tc.encode(in.Name, secret.Authorities(in))
 	})
+	tc.nameTables = newMemo(tc.store, func(in name.Input) *resource.Resource {
+		return resource.New(string(in.Host), name.Table(in))
+	})
 }
 
 func (tc *translationCache) blackHole() *resource.Resource {
@@ -267,6 +277,7 @@ func (tc *translationCache) allMemos() map[string]anyMemo {
 		"listener_gateway":          tc.gateways,
 		"secret_certificate":        tc.certificates,
 		"secret_authorities":        tc.authorities,
+		"name":                      tc.nameTables,
 	}
 }
 

@@ -42,6 +42,8 @@ const (
 	unitGateway
 	// unitGatewayHost is one virtual host of a gateway's port.
 	unitGatewayHost
+	// unitName is a name that workloads look up: the host of a service, or of a pod (name.go).
+	unitName
 	// unitSecret is a credential: its certificate, and the authorities that go with it.
 	unitSecret
 )
@@ -85,6 +87,8 @@ func (b unitBuilder) slots(s *scope.Scope, u unit, report func(source.Problem)) 
 		return b.vipSlots(s, u, report)
 	case unitGateway:
 		return b.gatewaySlots(s, u.port, report)
+	case unitName:
+		return b.nameSlots(s, u.host, report)
 	case unitSecret:
 		return b.secretSlots(s, u.name)
 	default:
@@ -98,6 +102,7 @@ func (b unitBuilder) units(s *scope.Scope) (units []unit, ports map[uint16]bool)
 	ports = map[uint16]bool{}
 	for h := range s.Hosts() {
 		units = append(units, unit{kind: unitHost, host: h})
+		units = append(units, nameUnits(s, h)...)
 		if svc := s.Service(h); svc != nil && s.Type() == scope.Sidecar {
 			for _, p := range svc.Ports {
 				if needsTCPListener(p.Protocol) {

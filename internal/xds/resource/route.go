@@ -191,6 +191,8 @@ type tables struct {
 	heads, vhosts *Set // that the others are of
 	members       map[string]*Set
 	whole         *Set
+	names         *Set // what named was made from; nil if it was not made
+	named         *Set
 }
 
 func newTables(store *Store) *tables {
@@ -201,7 +203,10 @@ func newTables(store *Store) *tables {
 func (t *tables) clone() *tables {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return &tables{store: t.store, heads: t.heads, vhosts: t.vhosts, members: maps.Clone(t.members), whole: t.whole}
+	return &tables{
+		store: t.store, heads: t.heads, vhosts: t.vhosts, members: maps.Clone(t.members), whole: t.whole,
+		names: t.names, named: t.named,
+	}
 }
 
 // of returns the whole tables of these heads and virtual hosts. It leaves out virtual hosts without

@@ -104,6 +104,10 @@ func (s State) Sets() [NumTypes]*Set {
 // VHDS. They are assembled when they are asked for.
 func (s State) Tables() *Set { return s.others.tables.of(s.Set(Route), s.Set(VirtualHost)) }
 
+// NameTable returns the one name table with all names, for clients that do not take them one by
+// one. It is there even if there are no names. It is assembled when it is asked for.
+func (s State) NameTable() *Set { return s.others.tables.withAll(s.Set(Name)) }
+
 // At returns the same State at a later generation.
 func (s State) At(generation uint64) State {
 	return s.WithEndpoints(&EndpointPart{generation: generation, set: s.endpoints.set})

@@ -21,6 +21,7 @@ const (
 	Route
 	VirtualHost
 	Secret
+	Name
 	NumTypes
 )
 
@@ -116,6 +117,15 @@ var types = [NumTypes]typeInfo{
 		upserts:  sendOrder{Make, 4},
 		removals: sendOrder{RemoveRest, 4},
 	},
+	// A name waits for the clusters of the listeners that its addresses lead to. Nothing names it,
+	// so that its removal waits no longer than it.
+	Name: {
+		short:    "nds",
+		url:      typeurl.NameTable,
+		wildcard: true,
+		upserts:  sendOrder{Refer, 4},
+		removals: sendOrder{Refer, 4},
+	},
 }
 
 // The types of each phase, in the order of the table's places.
@@ -150,7 +160,7 @@ func (t Type) String() string { return types[t].short }
 func (t Type) URL() string { return types[t].url }
 
 // Wildcard reports whether a client may ask for all resources of this type without naming them
-// (CDS, LDS and VHDS).
+// (CDS, LDS, VHDS and NDS).
 func (t Type) Wildcard() bool { return types[t].wildcard }
 
 // TypeByURL returns the type of a request; false for one that Lateen does not serve.

@@ -28,7 +28,7 @@ func TestEveryTypeHasARowOfItsOwn(t *testing.T) {
 // round.
 func TestPhasesListTheTypesInTheirOrder(t *testing.T) {
 	require.Equal(t, []Type{Cluster, Endpoint, LbEndpoint, Secret}, UpsertsIn(Make))
-	require.Equal(t, []Type{Listener, Route, VirtualHost}, UpsertsIn(Refer))
+	require.Equal(t, []Type{Listener, Route, VirtualHost, Name}, UpsertsIn(Refer))
 	require.Equal(t, []Type{Cluster}, RemovalsIn(RemoveClusters))
 	require.Equal(t, []Type{Endpoint, VirtualHost, Route, Secret}, RemovalsIn(RemoveRest))
 	upserts := slices.Concat(UpsertsIn(Make), UpsertsIn(Refer))

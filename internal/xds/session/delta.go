@@ -35,6 +35,9 @@ func (s *Session) requestDelta(ts *typeState, req Request, now time.Time) {
 // have one (P1). What the client reports to hold from an earlier stream counts now and never again
 // (P8).
 func (s *Session) open(ts *typeState, req Request) {
+	if ts.typ == resource.Name && req.subscribes() {
+		s.takeNamesOneByOne(ts)
+	}
 	ts.responseDue = ts.typ.Wildcard() && !req.subscribes()
 	if !s.openByIndex(ts, &req) {
 		s.openByName(ts, req.expanded())

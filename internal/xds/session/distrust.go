@@ -11,12 +11,12 @@ import "github.com/lateen-mesh/lateen/internal/xds/resource"
 //     for a table that it asked for again, the version, whether they arrived or not.
 func (s *Session) Distrusted() [resource.NumTypes]map[string]struct{} {
 	var out [resource.NumTypes]map[string]struct{}
-	for t := range s.types {
-		ts := &s.types[t]
+	for t := range resource.NumTypes {
+		ts := s.of(t)
 		if ts.started {
 			out[t] = ts.uncertainNames()
 		} else {
-			out[t] = s.distrustedNames(resource.Type(t))
+			out[t] = s.distrustedNames(t)
 		}
 	}
 	return out
@@ -24,10 +24,10 @@ func (s *Session) Distrusted() [resource.NumTypes]map[string]struct{} {
 
 // distrustedNames returns those of Options.Distrust.
 func (s *Session) distrustedNames(t resource.Type) map[string]struct{} {
-	if s.distrusted == nil {
+	if s.rare == nil {
 		return nil
 	}
-	return s.distrusted[t]
+	return s.rare.distrusted[t]
 }
 
 // uncertainNames returns the type's names of Distrusted.

@@ -22,7 +22,7 @@ func (e emitted) any() bool { return len(e[0])+len(e[1]) > 0 }
 // push sends what is due of a type. It returns what was sent of clusters and listeners; nobody
 // needs that of other types.
 func (e *emission) push(t resource.Type, offers []*resource.Resource) []emitted {
-	ts := &e.session.types[t]
+	ts := e.session.of(t)
 	if e.session.idle.has(t) && len(offers) == 0 || !e.maySend(ts) {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (e *emission) push(t resource.Type, offers []*resource.Resource) []emitted 
 
 // pushRemovals sends the removals of a type that compare left behind. It returns what push does.
 func (e *emission) pushRemovals(t resource.Type) []emitted {
-	ts := &e.session.types[t]
+	ts := e.session.of(t)
 	if e.session.idle.has(t) || !e.maySend(ts) {
 		return nil
 	}

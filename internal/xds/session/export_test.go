@@ -6,7 +6,7 @@ import "github.com/lateen-mesh/lateen/internal/xds/resource"
 // the client has answered all.
 func (s *Session) Misjudged() (types []resource.Type) {
 	for t := range resource.NumTypes {
-		ts := &s.types[t]
+		ts := s.of(t)
 		due, later := ts.pending()
 		if s.idle.has(t) && (!ts.isIdle(due, later) || ts.behindSince != 0) ||
 			s.awaitsAnswer.has(t) != (len(ts.unanswered) > 0) {

@@ -2,7 +2,7 @@ package session
 
 import "github.com/lateen-mesh/lateen/internal/xds/resource"
 
-// A push mostly concerns one type, and so does its ACK. A session has seven typeStates of several
+// A push mostly concerns one type, and so does its ACK. A session has eight typeStates of several
 // cache lines each, which nobody else has read since the last push. With thousands of sessions,
 // fetching these lines is what a push costs. So a session knows which types are idle, and does not
 // look at their state.
@@ -36,7 +36,7 @@ func (s *Session) pending(t resource.Type) (due, removals bool) {
 	if s.idle.has(t) {
 		return false, false
 	}
-	return s.types[t].pending()
+	return s.of(t).pending()
 }
 
 // acknowledges reports whether a request only accepts a response. It then concerns no other type,

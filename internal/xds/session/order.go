@@ -10,7 +10,7 @@ import (
 // The order of one step, make before break:
 //
 //	at once   clusters, then their endpoints, then secrets, in one burst
-//	then      listeners, then routes, then virtual hosts, when the clusters are ACKed
+//	then      listeners, then routes, then virtual hosts, then names, when the clusters are ACKed
 //	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have
 //	          drained; then endpoints, virtual hosts of tables that go, routes and secrets
 //
@@ -69,6 +69,7 @@ func (s *Session) advance(now time.Time) []Response {
 		}
 		e.push(resource.Route, nil)
 		e.pushVirtualHosts()
+		e.push(resource.Name, nil)
 	} else {
 		e.pushNewHostsEarly()
 	}
@@ -231,7 +232,7 @@ func (s *Session) isStarting() bool {
 // there are none.
 func (s *Session) answerDeadline(t resource.Type, match func(*sentResponse) bool) time.Time {
 	var until time.Time
-	for _, r := range s.types[t].unanswered {
+	for _, r := range s.of(t).unanswered {
 		if match(r) {
 			until = latest(until, r.at.Add(s.opt.Hold))
 		}

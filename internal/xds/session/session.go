@@ -79,8 +79,8 @@ type Session struct {
 	// have, see emission.probe.
 	trustsEndpoints bool
 
-	distrusted *[resource.NumTypes]map[string]struct{} // Options.Distrust, or nil
-	nonces     uint64
+	rare   *rareState // nil for most
+	nonces uint64
 	// unansweredTables are tables whose heads were sent before the client's first request for
 	// virtual hosts, to a client that may not have their virtual hosts.
 	unansweredTables map[string]struct{}
@@ -107,7 +107,7 @@ type Session struct {
 	ackedGeneration uint64
 	expiredNonces   uint64
 
-	types [resource.NumTypes]typeState
+	types [resource.Name]typeState // of all but names, see names.go
 }
 
 // New returns the session of a stream that has just been opened.
@@ -130,13 +130,10 @@ func New(o Options) *Session {
 		s.leds.minEndpoints = int32(min(o.Collections, math.MaxInt32))
 	}
 	if slices.ContainsFunc(o.Distrust[:], func(names map[string]struct{}) bool { return len(names) > 0 }) {
-		doubted := o.Distrust
-		s.distrusted = &doubted
+		s.ownRare().distrusted = o.Distrust
 	}
 	for t := range s.types {
-		ts := &s.types[t]
-		ts.typ, ts.session, ts.nacks = resource.Type(t), s, noNacks
-		ts.set, ts.sub.base, ts.held.base = resource.Empty(), resource.Empty(), resource.Empty()
+		s.types[t].init(s, resource.Type(t))
 	}
 	return s
 }
@@ -147,7 +144,10 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	if !ok {
 		return s.unknown(req)
 	}
-	ts := &s.types[t]
+	if t == resource.Name {
+		s.askForNames()
+	}
+	ts := s.of(t)
 	if s.acknowledges(ts, &req) {
 		s.wake(t)
 	} else {
@@ -185,7 +185,10 @@ func (s *Session) Update(state resource.State, own resource.Overlay, now time.Ti
 			continue
 		}
 		s.wake(t)
-		ts := &s.types[t]
+		ts := s.of(t)
+		if ts == unaskedNames {
+			continue
+		}
 		ts.set = s.visible(t)
 		if ts.started {
 			ts.sub.compact(s.opt.Differ, ts.typ, ts.set)
@@ -203,6 +206,8 @@ func (s *Session) visible(t resource.Type) *resource.Set {
 		return resource.Empty()
 	case t == resource.Route && !s.vhds:
 		return s.state.Tables()
+	case t == resource.Name && !s.rare.namesOneByOne:
+		return s.state.NameTable()
 	}
 	return s.state.Set(t)
 }
@@ -233,7 +238,7 @@ func (s *Session) Overlay() resource.Overlay { return s.own }
 // readdress records under the old addresses what the client holds, so that it counts as changed. It
 // walks all resources; addresses hardly ever change on a live stream.
 func (s *Session) readdress(own resource.Overlay) {
-	for t := range s.types {
+	for t := range s.types { // names hold no addresses of the proxy
 		ts := &s.types[t]
 		for r := range ts.held.base.All() {
 			if _, ok := ts.held.exceptions[r.Name()]; r.HasPlaceholders() && !ok && ts.sub.has(r.Name()) {

@@ -11,8 +11,8 @@ import (
 // Status returns where the session stands with each type.
 func (s *Session) Status() [resource.NumTypes]TypeStatus {
 	var out [resource.NumTypes]TypeStatus
-	for t := range s.types {
-		ts := &s.types[t]
+	for t := range resource.NumTypes {
+		ts := s.of(t)
 		st := TypeStatus{
 			Subscribed:  ts.started,
 			Sent:        ts.nonce(ts.lastSent),
@@ -85,8 +85,8 @@ func (ts *typeState) count() (resources, size int) {
 // InSync reports whether the client has accepted all that it should have: nothing waits to be sent
 // or to be answered, and nothing is quarantined.
 func (s *Session) InSync() bool {
-	for t := range s.types {
-		if ts := &s.types[t]; ts.behindSince != 0 || len(ts.unanswered) > 0 || len(ts.nacks.quarantined) > 0 {
+	for t := range resource.NumTypes {
+		if ts := s.of(t); ts.behindSince != 0 || len(ts.unanswered) > 0 || len(ts.nacks.quarantined) > 0 {
 			return false
 		}
 	}
@@ -107,8 +107,8 @@ func (s *Session) ExpiredNonces() uint64 { return s.expiredNonces }
 // it is settled.
 func (s *Session) Exceptions() int {
 	n := len(s.warming.names) + len(s.unansweredTables)
-	for t := range s.types {
-		ts := &s.types[t]
+	for t := range resource.NumTypes {
+		ts := s.of(t)
 		n += ts.sub.exceptions() + len(ts.held.exceptions) + len(ts.nacks.quarantined) + len(ts.nacks.retries)
 	}
 	return n
@@ -128,7 +128,11 @@ func (s *Session) updateDerived(now time.Time) {
 	removals := false
 	s.pacedUntil = time.Time{}
 	for t := range resource.NumTypes {
-		ts := &s.types[t]
+		ts := s.of(t)
+		if ts == unaskedNames {
+			s.idle.add(t)
+			continue
+		}
 		if !s.idle.has(t) {
 			due, later := s.updateType(ts, now)
 			removals = removals || later

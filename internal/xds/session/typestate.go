@@ -209,7 +209,8 @@ func (ts *typeState) decideAbsent(name string, h holding) (decision, *resource.R
 	case h.isAbsent(), ts.neverHad(name, h):
 		return forget, nil
 	case h.certainty == answerDue ||
-		ts.typ == resource.Listener: // nothing refers to a listener, so it waits for nothing
+		// Nothing refers to a listener or a name, so it waits for nothing.
+		ts.typ == resource.Listener, ts.typ == resource.Name:
 		return remove, nil
 	case ts.typ == resource.VirtualHost && ts.session.hasTableOf(name): // virtual hosts of tables that go wait for them
 		return remove, nil

@@ -22,7 +22,7 @@ import (
 func (s *Session) mayLackRefs() bool {
 	referredTo := []resource.Type{resource.Cluster, resource.Endpoint, resource.Route}
 	return slices.ContainsFunc(referredTo, func(t resource.Type) bool {
-		return len(s.types[t].nacks.quarantined) > 0
+		return len(s.of(t).nacks.quarantined) > 0
 	})
 }
 

@@ -14,7 +14,5 @@ const (
 	Route       = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	VirtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	Secret      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	NameTable   = "type.googleapis.com/istio.networking.nds.v1.NameTable" // of an agent's DNS proxy
 )
-
-// NameTable is the type of the agent's DNS proxy, which istiod serves and Lateen does not.
-const NameTable = "type.googleapis.com/istio.networking.nds.v1.NameTable"
