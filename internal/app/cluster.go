@@ -200,14 +200,17 @@ func (c *Cluster) admission(p *Pipeline) webhook.Options {
 	return o
 }
 
-// health serves /ready. It answers 200 once there is a first state, and a certificate if one is
-// needed.
+// health serves /ready. It answers 200 once there is a first state, a certificate if one is needed,
+// and the configuration of the injection has been read.
 func (c *Cluster) health(p *Pipeline) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
 		err := p.registry.ready()
 		if err == nil && (c.o.Webhook != nil || p.o.SecureXDS != nil) {
 			err = c.certificates.Ready()
+		}
+		if err == nil && c.injection != nil {
+			err = c.injection.Ready()
 		}
 		if err == nil && c.authority != nil {
 			_, _, err = c.authority.holder.Get()

@@ -77,6 +77,14 @@ func TestPodsGetTheirProxies(t *testing.T) {
 		require.Equal(ct, "registry.example.com/proxyv2:v2", pod.Spec.InitContainers[1].Image)
 	})
 	require.NotContains(t, r.said(), "forbidden", "all that it does, it may do")
+
+	r.kill()
+	_, err = c.pod("shop", "without", nil, nil)
+	require.ErrorContains(t, err, "namespace.injection.lateen.io", "it would be outside of the mesh")
+	_, err = c.pod("other", "without", nil, nil)
+	require.NoError(t, err, "what is outside of the mesh waits for nobody")
+	_, err = c.pod("shop", "declines", map[string]string{"sidecar.istio.io/inject": "false"}, nil)
+	require.NoError(t, err)
 }
 
 func (c *cluster) namespace(t *testing.T, name string, labels map[string]string) {

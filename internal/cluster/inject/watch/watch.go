@@ -47,6 +47,8 @@ type Options struct {
 	Log                              *slog.Logger
 }
 
+var errUnread = errors.New("the configuration of the injection has not been read yet")
+
 // Watch keeps the injector. It is safe for concurrent use.
 type Watch struct {
 	o        Options
@@ -57,7 +59,7 @@ type Watch struct {
 
 // New returns a Watch without an injector; Run makes it.
 func New(o Options) *Watch {
-	return &Watch{o: o, err: errors.New("the configuration has not been read yet")}
+	return &Watch{o: o, err: errUnread}
 }
 
 // Injector returns the present injector, or why there is none.
@@ -68,6 +70,17 @@ func (w *Watch) Injector() (*inject.Injector, error) {
 		return w.injector, nil
 	}
 	return nil, w.err
+}
+
+// Ready returns nil once the ConfigMaps have been read, rightly or not: a mistake in them must not
+// keep a replica from serving proxies.
+func (w *Watch) Ready() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if errors.Is(w.err, errUnread) {
+		return w.err
+	}
+	return nil
 }
 
 // Run follows the ConfigMaps until ctx ends.

@@ -32,10 +32,12 @@ func TestTheLastGoodConfigurationStays(t *testing.T) {
 	w := New(Options{Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
 	_, err := w.Injector()
 	require.ErrorContains(t, err, "has not been read yet")
+	require.Error(t, w.Ready())
 
 	w.set(inject.Options{}, inject.Texts{Config: "policy: sometimes"})
 	_, err = w.Injector()
 	require.ErrorContains(t, err, `policy = "sometimes"; want enabled or disabled`)
+	require.NoError(t, w.Ready(), "proxies are served all the same")
 
 	w.set(inject.Options{}, inject.Texts{})
 	good, err := w.Injector()
