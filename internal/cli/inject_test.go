@@ -60,7 +60,7 @@ func TestInject(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(values, []byte("global: {proxy: fast}"), 0o600))
 	out, _, err = injectWith(t, deployment, "-f", "-", "--values", values)
-	require.ErrorContains(t, err, "values: global.proxy is no object")
+	require.ErrorContains(t, err, "values: global.proxy is one value; want an object")
 	require.Empty(t, out)
 	out, _, err = injectWith(t, "kind: Pod\napiVersion: v1\nspec: 5\n", "-f", "-")
 	require.ErrorContains(t, err, "nothing is written")

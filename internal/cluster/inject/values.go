@@ -21,35 +21,65 @@ import (
 type values map[string]any
 
 func newValues(o Options, text string) (values, error) {
-	var standard, given map[string]any
-	if err := yaml.Unmarshal([]byte(defaultValues), &standard); err != nil {
-		return nil, fmt.Errorf("the default values: %w", err)
+	var standard, under, given map[string]any
+	for _, into := range []*map[string]any{&standard, &under} {
+		if err := yaml.Unmarshal([]byte(defaultValues), into); err != nil {
+			return nil, fmt.Errorf("the default values: %w", err)
+		}
 	}
 	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
 		return nil, fmt.Errorf("%s: %w", ValuesKey, err)
 	}
-	all := values(overlay(standard, given))
-	global, ok := all["global"].(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%s: global is no object", ValuesKey)
+	all := values(overlay(under, given))
+	if err := errors.Join(wrongTypes("", standard, all)...); err != nil {
+		return nil, err
 	}
-	if _, set := global["istioNamespace"]; !set {
+	global, _ := all["global"].(map[string]any)
+	if values(given).at("global.istioNamespace") == nil {
 		global["istioNamespace"] = o.Namespace
 	}
-	if _, set := all["revision"]; !set {
+	if values(given).at("revision") == nil {
 		all["revision"] = o.suffix()
 	}
 	if o.ProxyImage != "" {
 		image := map[string]any{"image": o.ProxyImage}
 		overlay(global, map[string]any{"proxy": image, "proxy_init": image})
 	}
-	for _, path := range []string{"global.proxy", "global.proxy_init", "global.multiCluster", "global.sds.token",
-		"global.logging", "global.proxy.startupProbe", "pilot", "sidecarInjectorWebhook", "gateways"} {
-		if _, ok := all.at(path).(map[string]any); !ok {
-			return nil, fmt.Errorf("%s: %s is no object", ValuesKey, path)
+	return all, nil
+}
+
+// wrongTypes returns what has another type than in the defaults: an object, a list, or one value.
+func wrongTypes(path string, standard, given any) []error {
+	want := typeName(standard)
+	if got := typeName(given); got != want {
+		return []error{fmt.Errorf("%s: %s is %s; want %s", ValuesKey, path, got, want)}
+	}
+	var problems []error
+	if of, ok := standard.(map[string]any); ok {
+		all, _ := asObject(given)
+		for _, key := range sortedKeys(of) {
+			problems = append(problems, wrongTypes(strings.TrimPrefix(path+"."+key, "."), of[key], all[key])...)
 		}
 	}
-	return all, nil
+	return problems
+}
+
+func typeName(value any) string {
+	if _, ok := asObject(value); ok {
+		return "an object"
+	}
+	if _, ok := value.([]any); ok {
+		return "a list"
+	}
+	return "one value"
+}
+
+func asObject(value any) (map[string]any, bool) {
+	if v, ok := value.(values); ok {
+		return v, true
+	}
+	of, ok := value.(map[string]any)
+	return of, ok
 }
 
 // suffix is the revision, empty for the only one.
