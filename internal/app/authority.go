@@ -40,7 +40,7 @@ func newAuthority(o ClusterOptions) (*authority, error) {
 	})
 	a.roots = ca.NewRoots(ca.RootsOptions{
 		Holder: a.holder, Client: client, Metrics: o.Metrics, Log: o.Log,
-		InScope: func(string, map[string]string) bool { return true },
+		Name: o.RootsName, Scope: o.Scope,
 	})
 	a.serving = ca.NewServing(a.holder, o.Names.ServerNames(), time.Now)
 	return a, nil

@@ -61,6 +61,10 @@ type ClusterOptions struct {
 	// CA are the lifetimes of the certificates that are issued; nil if there is no certificate
 	// authority.
 	CA *ca.TTL
+	// RootsName is the name of the ConfigMaps with the authority's roots; empty means Istio's.
+	RootsName string
+	// Scope returns what reports which namespaces are in the mesh, by their labels (kube.Source).
+	Scope func() (selects func(labels map[string]string) bool, changed <-chan struct{})
 	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	Metrics       *observe.Metrics

@@ -19,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
+	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
 
@@ -145,6 +146,9 @@ func (f *clusterFlags) join(p *app.Options) error {
 			return err
 		}
 		p.Log.Info("listening", "flag", l.flag, "address", (*l.listener).Addr().String())
+	}
+	if k, ok := p.Source.(*kube.Source); ok {
+		o.Scope, o.RootsName = k.Scope, p.Config.RootsName
 	}
 	if p.Config.CA && p.SecureXDS != nil {
 		o.CA = &ca.TTL{Default: p.Config.WorkloadCertTTL, Max: p.Config.MaxWorkloadCertTTL}

@@ -47,6 +47,9 @@ type Config struct {
 	// MaxWorkloadCertTTL the longest (DEFAULT_WORKLOAD_CERT_TTL, 24h; MAX_WORKLOAD_CERT_TTL,
 	// 2160h).
 	WorkloadCertTTL, MaxWorkloadCertTTL time.Duration
+	// RootsName is the name of the ConfigMaps with the roots (PILOT_CA_CERT_CONFIGMAP,
+	// istio-ca-root-cert).
+	RootsName string
 	// NodeAccounts are the service accounts, as "namespace/name", that may ask for certificates of
 	// the Pods of their node (CA_TRUSTED_NODE_ACCOUNTS).
 	NodeAccounts []string
@@ -100,6 +103,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		CA:                   read(&r, "ENABLE_CA_SERVER", true, boolean),
 		WorkloadCertTTL:      read(&r, "DEFAULT_WORKLOAD_CERT_TTL", 24*time.Hour, lifetime),
 		MaxWorkloadCertTTL:   read(&r, "MAX_WORKLOAD_CERT_TTL", 90*24*time.Hour, lifetime),
+		RootsName:            read(&r, "PILOT_CA_CERT_CONFIGMAP", "istio-ca-root-cert", objectName),
 		NodeAccounts:         read(&r, "CA_TRUSTED_NODE_ACCOUNTS", nil, accounts),
 		AllClusters:          !read(&r, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", true, boolean),
 		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
@@ -185,6 +189,14 @@ func words(s string) ([]string, error) {
 func namespace(s string) (string, error) {
 	if problems := validation.IsDNS1123Label(s); len(problems) > 0 {
 		return "", fmt.Errorf("want the name of a namespace")
+	}
+	return s, nil
+}
+
+// objectName reads the name of an object (RFC 1123 subdomain).
+func objectName(s string) (string, error) {
+	if len(validation.IsDNS1123Subdomain(s)) > 0 {
+		return "", fmt.Errorf("want the name of an object")
 	}
 	return s, nil
 }

@@ -30,6 +30,8 @@ func TestDefaultsAreIstios(t *testing.T) {
 		Inject:            true,
 		NativeSidecars:    "auto",
 
+		RootsName: "istio-ca-root-cert",
+
 		CA: true, WorkloadCertTTL: 24 * time.Hour, MaxWorkloadCertTTL: 90 * 24 * time.Hour,
 	}, c)
 }
@@ -55,6 +57,7 @@ func TestVariablesAreRead(t *testing.T) {
 		"ENABLE_CA_SERVER":                    "false",
 		"DEFAULT_WORKLOAD_CERT_TTL":           "1h",
 		"MAX_WORKLOAD_CERT_TTL":               "48h",
+		"PILOT_CA_CERT_CONFIGMAP":             "roots",
 		"CA_TRUSTED_NODE_ACCOUNTS":            "istio-system/ztunnel,a/b",
 	}))
 	require.NoError(t, err)
@@ -68,6 +71,7 @@ func TestVariablesAreRead(t *testing.T) {
 		TokenAudiences:       []string{"mine", "ours"},
 		WorkloadCertTTL:      time.Hour,
 		MaxWorkloadCertTTL:   48 * time.Hour,
+		RootsName:            "roots",
 		NodeAccounts:         []string{"istio-system/ztunnel", "a/b"},
 		AllClusters:          true,
 		WholeRoutes:          true,
@@ -90,6 +94,7 @@ func TestABadValueIsNamed(t *testing.T) {
 		"INJECT_ENABLED":                "maybe",
 		"ENABLE_NATIVE_SIDECARS":        "always",
 		"K8S_INGRESS_NS":                "Edge",
+		"PILOT_CA_CERT_CONFIGMAP":       "a/b",
 	} {
 		_, err := FromEnv(lookup(map[string]string{name: value}))
 		require.ErrorContains(t, err, name)

@@ -41,6 +41,7 @@ type Source struct {
 	fingerprints map[*resource]*fingerprints
 	health       *health
 	crds         *crdEvents
+	scope        *scope
 	sink         source.Sink
 	synced       bool                 // used by Run alone
 	changes      chan []source.Change // of namespaces and the mesh configuration, unbuffered
@@ -64,6 +65,7 @@ func New(o Options) (*Source, error) {
 		seed:         maphash.MakeSeed(),
 		fingerprints: map[*resource]*fingerprints{},
 		crds:         newCRDEvents(),
+		scope:        newScope(),
 		changes:      make(chan []source.Change),
 		listed:       make(chan struct{}, 1),
 		ended:        make(chan struct{}),
@@ -111,6 +113,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		case <-s.listed:
 		}
 		if base.delivered() && !planned {
+			s.scope.set(in.selectors)
 			p.apply(ctx, in.selected())
 			planned = true
 		}

@@ -169,3 +169,29 @@ func TestManyNamespacesAreWatchedTogether(t *testing.T) {
 	}
 	require.Len(t, s.since(before, all[1]), 1, "the nudge alone")
 }
+
+func TestScopeFollowsTheDiscoverySelectors(t *testing.T) {
+	api := shared.Server(t)
+	api.InstallIstioCRDs(t)
+	c := clientOf(t, api.Config())
+	ns := root(t, api, c, "discoverySelectors: [{matchLabels: {scope: in}}]")
+	s := newSink(t)
+	from, err := kube.New(kube.Options{
+		Config: api.Config(), RootNamespace: ns, ConfigMap: "istio", Cluster: "Kubernetes", Metrics: &s.metrics.Source,
+	})
+	require.NoError(t, err)
+	selects, changed := from.Scope()
+	require.Nil(t, selects, "nobody knows yet")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- from.Run(ctx, s.take) }()
+	defer func() { cancel(); require.NoError(t, <-ended) }()
+	<-changed
+	selects, changed = from.Scope()
+	require.True(t, selects(map[string]string{"scope": "in"}))
+	require.False(t, selects(nil))
+	configure(t, c, ns, "{}")
+	<-changed
+	selects, _ = from.Scope()
+	require.True(t, selects(nil))
+}

@@ -199,11 +199,12 @@ func TestRootsAreInEachNamespaceInScope(t *testing.T) {
 	api := kubeapi.Start(t, kubeapi.Options{NoControllerManager: true}) // it looks at all namespaces
 	client := clientOf(t, api)
 	holder := NewHolder()
-	const name = RootsConfigMap
+	const name = "roots"
+	scope := &selector{label: "mesh", changed: make(chan struct{})}
 	metrics := newMetrics(time.Now())
 	roots := NewRoots(RootsOptions{
 		Holder: holder, Client: client, Interval: time.Millisecond, Metrics: metrics, Log: quiet,
-		InScope: func(_ string, labels map[string]string) bool { return labels["mesh"] == "yes" },
+		Name: name, Scope: scope.get,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -249,5 +250,34 @@ func TestRootsAreInEachNamespaceInScope(t *testing.T) {
 	_, err = client.Namespaces().Update(ctx, labelled, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	has(outside, second)
+
+	others := api.Namespace(t, map[string]string{"others": "yes"})
+	scope.set("others")
+	has(others, second)
+	has(before, second) // a workload may have it mounted
+	_, err = client.ConfigMaps("kube-system").Get(ctx, name, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err))
 	require.Zero(t, valueOf(t, metrics.CA.RootWrites.WithLabelValues("error")))
+}
+
+// selector selects namespaces with a label.
+type selector struct {
+	mu      sync.Mutex
+	label   string
+	changed chan struct{}
+}
+
+func (s *selector) get() (func(map[string]string) bool, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	label := s.label
+	return func(labels map[string]string) bool { return labels[label] == "yes" }, s.changed
+}
+
+func (s *selector) set(label string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.label = label
+	close(s.changed)
+	s.changed = make(chan struct{})
 }

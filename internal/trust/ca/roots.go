@@ -1,9 +1,11 @@
 package ca
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe"
 )
 
-// RootsConfigMap is the name of the ConfigMaps, which is Istio's.
+// RootsConfigMap is the default name of the ConfigMaps, which is Istio's.
 const RootsConfigMap = "istio-ca-root-cert"
 
 // RootsKey is the key of the ConfigMaps.
@@ -27,8 +29,11 @@ const RootsKey = "root-cert.pem"
 type RootsOptions struct {
 	Holder *Holder
 	Client typedcorev1.CoreV1Interface
-	// InScope reports whether a namespace gets one, by its name and labels.
-	InScope func(name string, labels map[string]string) bool
+	// Name is that of the ConfigMaps (PILOT_CA_CERT_CONFIGMAP); empty means RootsConfigMap.
+	Name string
+	// Scope returns what reports whether a namespace gets one, by its labels; nil as long as that
+	// is not known. The channel is closed when another takes its place.
+	Scope func() (selects func(labels map[string]string) bool, changed <-chan struct{})
 	// Interval is the time between two writes; 0 means 20 ms. It bounds what somebody costs who
 	// edits a ConfigMap again and again.
 	Interval time.Duration
@@ -48,6 +53,7 @@ func NewRoots(o RootsOptions) *Roots {
 	if o.Interval == 0 {
 		o.Interval = 20 * time.Millisecond
 	}
+	o.Name = cmp.Or(o.Name, RootsConfigMap)
 	return &Roots{o: o, events: make(chan func(*rootsState))}
 }
 
@@ -65,8 +71,8 @@ const fieldManager = "lateen-ca"
 // writeTimeout is how long one write may take.
 const writeTimeout = 10 * time.Second
 
-// lookAgain is how often all namespaces are looked at, as their scope may have changed.
-const lookAgain = time.Minute
+// systemNamespaces are those of Kubernetes itself, which have no workloads of a mesh.
+var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 
 // Run writes what differs until ctx ends. The leader does it. It begins once all namespaces and
 // ConfigMaps are known, so that a restart writes nothing that is right.
@@ -76,12 +82,11 @@ func (r *Roots) Run(ctx context.Context) {
 		due: map[string]struct{}{}, failed: map[string]struct{}{},
 	}
 	synced := r.watch(ctx)
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
 	var pace, retry <-chan time.Time // set while something is due, or has failed
 	for {
 		authority, changed, err := r.o.Holder.Get()
-		if pace == nil && len(state.due) > 0 && synced == nil && err == nil {
+		selects, rescoped := r.o.Scope()
+		if pace == nil && len(state.due) > 0 && synced == nil && err == nil && selects != nil {
 			pace = time.After(r.o.Interval)
 		}
 		if retry == nil && len(state.failed) > 0 {
@@ -97,14 +102,14 @@ func (r *Roots) Run(ctx context.Context) {
 			state.all()
 		case <-changed:
 			state.all()
-		case <-again.C:
+		case <-rescoped:
 			state.all()
 		case <-retry:
 			retry = nil
 			state.retry()
 		case <-pace:
 			pace = nil
-			r.step(ctx, state, string(authority.Bundle()))
+			r.step(ctx, state, want{string(authority.Bundle()), selects})
 		}
 	}
 }
@@ -124,15 +129,23 @@ func (s *rootsState) retry() {
 	clear(s.failed)
 }
 
-// step writes one ConfigMap that differs, if there is one.
-func (r *Roots) step(ctx context.Context, s *rootsState, bundle string) {
+// want is what the ConfigMaps of the selected namespaces should have.
+type want struct {
+	bundle  string
+	selects func(labels map[string]string) bool
+}
+
+// step writes one ConfigMap that differs, if there is one. Those of namespaces that are not selected
+// any more stay: a workload may still have them mounted.
+func (r *Roots) step(ctx context.Context, s *rootsState, w want) {
 	for namespace := range s.due {
 		delete(s.due, namespace)
 		labels, exists := s.namespaces[namespace]
-		if !exists || s.present[namespace] == bundle || !r.o.InScope(namespace, labels) {
+		if !exists || s.present[namespace] == w.bundle || slices.Contains(systemNamespaces, namespace) ||
+			!w.selects(labels) {
 			continue
 		}
-		if !r.write(ctx, namespace, bundle) {
+		if !r.write(ctx, namespace, w.bundle) {
 			s.failed[namespace] = struct{}{}
 		}
 		return
@@ -144,7 +157,7 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 	text, err := json.Marshal(&corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: RootsConfigMap, Namespace: namespace, Labels: map[string]string{"istio.io/config": "true"},
+			Name: r.o.Name, Namespace: namespace, Labels: map[string]string{"istio.io/config": "true"},
 		},
 		Data: map[string]string{RootsKey: bundle},
 	})
@@ -154,7 +167,7 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	force := true
-	_, err = r.o.Client.ConfigMaps(namespace).Patch(ctx, RootsConfigMap, types.ApplyPatchType, text,
+	_, err = r.o.Client.ConfigMaps(namespace).Patch(ctx, r.o.Name, types.ApplyPatchType, text,
 		metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
 	result := "written"
 	switch {
@@ -162,7 +175,7 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 		result = "gone"
 	case err != nil:
 		result = "error"
-		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+RootsConfigMap,
+		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+r.o.Name,
 			"error", err)
 	}
 	r.o.Metrics.CA.RootWrites.WithLabelValues(result).Inc()
@@ -180,7 +193,7 @@ func (r *Roots) watch(ctx context.Context) <-chan struct{} {
 	})
 	_, configMaps := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(client, "configmaps", "",
-			fields.OneTermEqualSelector(metav1.ObjectNameField, RootsConfigMap)),
+			fields.OneTermEqualSelector(metav1.ObjectNameField, r.o.Name)),
 		ObjectType: &corev1.ConfigMap{},
 		Transform:  onlyNames,
 		Handler:    r.handler(ctx, sawConfigMap, goneConfigMap),
