@@ -60,6 +60,7 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 	first.leads(t)
 	c.certificateIsServed(t, first)
 	c.certificateIsIssued(t, first)
+	c.pilotAgentIsServed(t, first)
 
 	require.Equal(t, "Ignore Ignore", c.policies(t), "nobody has been seen to answer")
 	c.route(t, first)

@@ -21,8 +21,8 @@ func newScope() *scope { return &scope{changed: make(chan struct{})} }
 func (s *scope) set(selectors []labels.Selector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := slices.EqualFunc(s.selectors, selectors, func(a, b labels.Selector) bool { return a.String() == b.String() })
-	if s.known && same && (s.selectors == nil) == (selectors == nil) {
+	equal := func(a, b labels.Selector) bool { return a.String() == b.String() }
+	if s.known && slices.EqualFunc(s.selectors, selectors, equal) && (s.selectors == nil) == (selectors == nil) {
 		return
 	}
 	s.known, s.selectors = true, selectors

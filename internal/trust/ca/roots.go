@@ -135,8 +135,8 @@ type want struct {
 	selects func(labels map[string]string) bool
 }
 
-// step writes one ConfigMap that differs, if there is one. Those of namespaces that are not selected
-// any more stay: a workload may still have them mounted.
+// step writes one ConfigMap that differs, if there is one. Those of namespaces that are not
+// selected any more stay: a workload may still have them mounted.
 func (r *Roots) step(ctx context.Context, s *rootsState, w want) {
 	for namespace := range s.due {
 		delete(s.due, namespace)
