@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -82,6 +84,54 @@ func TestAContainerStartsWithoutTheControlPlane(t *testing.T) {
 	c = p.run()
 	c.await()
 	require.Equal(t, "hello", p.get(p.ports.web, "/"))
+	require.NoError(t, c.stop(), c.log.String())
+}
+
+// TestASidecarServesItsApplication: the application calls others through its sidecar, and the agent
+// asks it what the kubelet and Prometheus want to know.
+func TestASidecarServesItsApplication(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/alive":
+			_, _ = io.WriteString(w, "alive")
+		case "/metrics":
+			_, _ = io.WriteString(w, "app_requests_total 7\n")
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer app.Close()
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(app.URL, "http://"))
+	require.NoError(t, err)
+	p := newPod(t)
+	p.kind = "sidecar"
+	p.serve(application(t))
+	c := p.run(
+		"ISTIO_META_INTERCEPTION_MODE=NONE", "ISTIO_META_HTTP_PROXY_PORT="+strconv.Itoa(p.ports.web),
+		`ISTIO_KUBE_APP_PROBERS={"/app-health/web/livez":{"httpGet":{"path":"/alive","port":`+port+`}},
+			"/app-health/web/readyz":{"httpGet":{"path":"/ready","port":`+port+`}}}`,
+		`ISTIO_PROMETHEUS_ANNOTATIONS={"scrape":"true","port":"`+port+`"}`)
+	c.await()
+	proxy := &url.URL{Scheme: "http", Host: "127.0.0.1:" + strconv.Itoa(p.ports.web)}
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		response, err := client.Get("http://app.test/")
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(body))
+	}, patience, 20*time.Millisecond)
+
+	require.Equal(t, "alive", p.get(p.ports.status, "/app-health/web/livez"))
+	response, err := http.Get("http://127.0.0.1:" + strconv.Itoa(p.ports.status) + "/app-health/web/readyz")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusNotFound, response.StatusCode)
+	merged := p.get(p.ports.status, "/stats/prometheus")
+	require.Contains(t, merged, "\nistio_agent_xds_proxy_responses ")
+	require.Contains(t, merged, "\nenvoy_server_live{} 1\n")
+	require.Contains(t, merged, "\napp_requests_total 7\n")
 	require.NoError(t, c.stop(), c.log.String())
 }
 

@@ -66,6 +66,7 @@ type ports struct{ admin, status, ready, metrics, dns, web int }
 type pod struct {
 	t     *testing.T
 	dir   string
+	kind  string // of proxy
 	ports ports
 	env   []string
 }
@@ -85,7 +86,7 @@ func freePort(t *testing.T) (number int) {
 // newPod returns the Pod of a gateway, whose control plane is nowhere.
 func newPod(t *testing.T) *pod {
 	t.Helper()
-	p := &pod{t: t, dir: t.TempDir(), ports: ports{
+	p := &pod{t: t, dir: t.TempDir(), kind: "router", ports: ports{
 		admin: freePort(t), status: freePort(t), ready: freePort(t), metrics: freePort(t), dns: freePort(t),
 		web: freePort(t),
 	}}
@@ -199,7 +200,7 @@ func (p *pod) run(env ...string) *container {
 	p.t.Helper()
 	lateenserve.LookAtSources(p.t)
 	c := &container{pod: p, ended: make(chan struct{})}
-	c.cmd = exec.Command(binaries.agent, "proxy", "router", "--domain", "default.svc.cluster.local")
+	c.cmd = exec.Command(binaries.agent, "proxy", p.kind, "--domain", "default.svc.cluster.local")
 	c.cmd.Dir, c.cmd.Env = p.dir, slices.Concat(p.env, env)
 	c.cmd.Stdout, c.cmd.Stderr = &c.log, &c.log
 	require.NoError(p.t, c.cmd.Start())
