@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -26,8 +28,8 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
+	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
-	"github.com/lateen-mesh/lateen/internal/testkit/sdsagent"
 	"github.com/lateen-mesh/lateen/test/cluster/kubelet"
 	"github.com/lateen-mesh/lateen/test/cluster/names"
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
@@ -50,7 +52,6 @@ type cluster struct {
 	network *podnet.Network
 	kubelet *kubelet.Kubelet
 	names   *names.Names
-	agent   *sdsagent.Agent
 	logs    *tail
 }
 
@@ -61,7 +62,7 @@ func start(t *testing.T) *cluster {
 		t.Skip("network namespaces need root")
 	}
 	envoy := realenvoy.Binary(t)
-	c := &cluster{logs: &tail{}, agent: sdsagent.Start(t)}
+	c := &cluster{logs: &tail{}}
 	c.api = kubeapi.Start(t, kubeapi.Options{
 		ControllerManagerFlags: []string{"--node-monitor-grace-period=20s", "--node-monitor-period=1s"},
 	})
@@ -89,7 +90,7 @@ func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	xds := c.serve(ctx, t, &running, log)
+	c.serve(ctx, t, &running, log)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	factory := informers.NewSharedInformerFactory(c.client, 0)
@@ -98,12 +99,15 @@ func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
 		Client:  c.client,
 		Network: c.network,
 		Self:    self,
+		Agent:   agentBinary(t),
 		Envoy:   envoy,
-		XDS:     xds,
-		SDS:     c.agent.Socket,
-		Dir:     t.TempDir(),
-		Nodes:   []string{"node-a", "node-b"},
-		Log:     log,
+
+		Discovery:  secureAddr(),
+		ServerName: serverName,
+
+		Dir:   podsDir(t),
+		Nodes: []string{"node-a", "node-b"},
+		Log:   log,
 	}, factory)
 	queries, err := c.network.ListenPacket(53)
 	require.NoError(t, err)
@@ -220,8 +224,32 @@ func (c *cluster) ready(t *testing.T, deployments ...string) {
 	}
 }
 
-// xdsAddr is the control plane's, as pods know it.
-func xdsAddr() netip.AddrPort { return netip.AddrPortFrom(podnet.Gateway, 15010) }
+// secureAddr is the control plane's, as pods know it.
+func secureAddr() netip.AddrPort { return netip.AddrPortFrom(podnet.Gateway, 15012) }
+
+// serverName is what the control plane's certificate is for.
+const serverName = "istiod." + rootNamespace + ".svc"
+
+// podsDir is a directory that the users of pods can read, unlike that of a test.
+func podsDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pods")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // proxies run as another user
+	return dir
+}
+
+// agentBinary builds lateen-agent.
+func agentBinary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(podsDir(t), "lateen-agent")
+	out, err := exec.Command("go", "build", "-tags", lateenserve.Tags, "-ldflags", "-s -w", "-o", path,
+		"github.com/lateen-mesh/lateen/cmd/lateen-agent").CombinedOutput()
+	require.NoError(t, err, string(out))
+	lateenserve.LookAtSources(t)
+	return path
+}
 
 // tail keeps the last lines that were written; older ones are dropped.
 type tail struct {

@@ -13,9 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
-	"github.com/lateen-mesh/lateen/internal/testkit/sdsagent"
 )
 
 // mutualTLS are the modes of PeerAuthentications on ports that no service names, and then on ports
@@ -81,9 +79,9 @@ func (w *workload) echoesAt(t *testing.T, service, port string) bool {
 
 // waysIn tells in which ways a line echo can be reached.
 func (w *workload) waysIn(t *testing.T, address string) string {
-	pair := w.c.agent.Authority.Issue(t, "client", certs.Identity(sdsagent.Spiffe(space, "default")))
+	pair := w.c.certificate(t)
 	config := &tls.Config{ //nolint:gosec // who answers is not what is tested
-		Certificates: []tls.Certificate{pair.TLS(t)}, InsecureSkipVerify: true,
+		Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true,
 	}
 	ofMesh := config.Clone()
 	ofMesh.NextProtos = []string{"istio"}

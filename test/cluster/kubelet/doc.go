@@ -1,5 +1,6 @@
 // Package kubelet runs the Pods of a test's API server as local processes, each Pod in a network
-// namespace of its own with a real Envoy to which its connections are redirected. It is scheduler,
+// namespace of its own with lateen-agent and a real Envoy to which its connections are redirected,
+// and certificates of the control plane's own CA. It is scheduler,
 // nodes and kubelets in one:
 //
 //	API server ──► Pod without a node ──► a node that is up (Binding)

@@ -22,13 +22,14 @@ type Options struct {
 	Client  kubernetes.Interface
 	Network *podnet.Network
 	// Self is the test binary, which podnet.Init and the sample program are started from.
-	Self  string
-	Envoy string
-	// XDS is where the Envoys find the control plane.
-	XDS netip.AddrPort
-	// SDS is the socket at which an agent serves the Envoys their certificates.
-	SDS string
-	// Dir is for files of pods: logs, resolv.conf.
+	Self string
+	// Agent and Envoy are binaries.
+	Agent, Envoy string
+	// Discovery is where the agents find the control plane over TLS, and ServerName what its
+	// certificate is for.
+	Discovery  netip.AddrPort
+	ServerName string
+	// Dir is for files of pods: logs, resolv.conf, what containers mount. All users can read it.
 	Dir   string
 	Nodes []string
 	Log   *slog.Logger

@@ -4,7 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -15,29 +22,119 @@ import (
 
 const (
 	adminAddress = "127.0.0.1:15000"
+	readyPort    = 15021
 	// audience is that of the tokens which proxies show to the control plane, Istio's.
 	audience = "istio-ca"
-	// drainSeconds is how long an Envoy that drains asks its callers to leave.
-	drainSeconds = 5
+	// rootsConfigMap has the roots of the mesh in each namespace, under rootsKey.
+	rootsConfigMap, rootsKey = "istio-ca-root-cert", "root-cert.pem"
 )
 
-// startProxy starts the pod's Envoy, with a token of its service account.
+// startProxy starts the pod's agent, which starts the Envoy.
 func (w *worker) startProxy() error {
+	if err := w.mount(); err != nil {
+		return err
+	}
+	kind := "sidecar"
+	if w.role() == gateway {
+		kind = "router"
+	}
+	args := []string{
+		"/bin/sh", "-c", `cd "$0" && exec "$@"`, w.proxyDir(), w.k.o.Agent, "proxy", kind,
+		"--domain", w.namespace + ".svc.cluster.local", "--proxyLogLevel", "warning",
+		"--proxyComponentLogLevel", "misc:error",
+	}
+	env, err := w.proxyEnv()
+	if err != nil {
+		return err
+	}
+	w.proxy, err = w.launch("istio-proxy", podnet.ProxyUID, args, env)
+	return err
+}
+
+// proxyDir stands for the file system of the proxy's container.
+func (w *worker) proxyDir() string { return filepath.Join(w.dir(), "proxy") }
+
+// mount puts the files of the proxy's container in place: a token, the roots of the mesh, and the
+// labels of the Pod.
+func (w *worker) mount() error {
 	token, err := w.token()
 	if err != nil {
 		return fmt.Errorf("a token of service account %s: %w", w.pod.Spec.ServiceAccountName, err)
 	}
-	bootstrap, err := json.Marshal(w.bootstrap(token))
+	roots, err := w.roots()
 	if err != nil {
 		return err
 	}
-	args := []string{
-		w.k.o.Envoy, "--config-yaml", string(bootstrap), "--concurrency", "1", "--disable-hot-restart",
-		"--log-level", "warning", "--component-log-level", "misc:error",
-		"--drain-time-s", fmt.Sprint(drainSeconds), "--drain-strategy", "immediate",
+	var labels strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(w.pod.Labels)) {
+		fmt.Fprintf(&labels, "%s=%q\n", name, w.pod.Labels[name])
 	}
-	w.proxy, err = w.launch("istio-proxy", podnet.ProxyUID, args, nil)
-	return err
+	for name, text := range map[string]string{
+		"var/run/secrets/tokens/istio-token":  token,
+		"var/run/secrets/istio/root-cert.pem": roots,
+		"etc/istio/pod/labels":                labels.String(),
+	} {
+		path := filepath.Join(w.proxyDir(), name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return filepath.WalkDir(w.proxyDir(), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chown(path, podnet.ProxyUID, podnet.ProxyUID)
+	})
+}
+
+// roots waits for the roots of the mesh: a kubelet starts no container that lacks a volume.
+func (w *worker) roots() (string, error) {
+	t := time.NewTicker(pollInterval)
+	defer t.Stop()
+	for {
+		m, err := w.k.o.Client.CoreV1().ConfigMaps(w.namespace).Get(w.alive, rootsConfigMap, metav1.GetOptions{})
+		if err == nil && m.Data[rootsKey] != "" {
+			return m.Data[rootsKey], nil
+		}
+		select {
+		case <-t.C:
+		case <-w.alive.Done():
+			return "", w.alive.Err()
+		}
+	}
+}
+
+// proxyEnv are the variables of the proxy's container, as the injection template has them.
+func (w *worker) proxyEnv() ([]string, error) {
+	mode := "REDIRECT"
+	if w.role() == gateway {
+		mode = "NONE"
+	}
+	config, err := json.Marshal(map[string]any{
+		"binaryPath":               w.k.o.Envoy,
+		"discoveryAddress":         w.k.o.Discovery.String(),
+		"concurrency":              1,
+		"drainDuration":            "5s",
+		"terminationDrainDuration": "0.5s",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"PATH=" + os.Getenv("PATH"),
+		"PROXY_CONFIG=" + string(config),
+		"ISTIOD_SAN=" + w.k.o.ServerName,
+		"POD_NAME=" + w.name,
+		"POD_NAMESPACE=" + w.namespace,
+		"INSTANCE_IP=" + w.net.Addr.String(),
+		"SERVICE_ACCOUNT=" + w.pod.Spec.ServiceAccountName,
+		"ISTIO_META_CLUSTER_ID=Kubernetes",
+		"ISTIO_META_NODE_NAME=" + w.node.name,
+		"ISTIO_META_INTERCEPTION_MODE=" + mode,
+	}, nil
 }
 
 func (w *worker) token() (string, error) {
@@ -62,93 +159,12 @@ func (w *worker) token() (string, error) {
 	return request.Status.Token, nil
 }
 
-type object = map[string]any
-
-// bootstrap is an Envoy's configuration at start: who it is, and where the control plane is.
-func (w *worker) bootstrap(token string) object {
-	kind, mode := "sidecar", "REDIRECT"
-	if w.role() == gateway {
-		kind, mode = "router", "NONE"
-	}
-	ads := object{"resource_api_version": "V3", "ads": object{}, "initial_fetch_timeout": "0s"}
-	return object{
-		"node": object{
-			"id": fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.net.Addr, w.name, w.namespace,
-				w.namespace),
-			"cluster": w.name + "." + w.namespace,
-			"metadata": object{
-				"NAME":              w.name,
-				"NAMESPACE":         w.namespace,
-				"LABELS":            w.pod.Labels,
-				"SERVICE_ACCOUNT":   w.pod.Spec.ServiceAccountName,
-				"CLUSTER_ID":        "Kubernetes",
-				"INSTANCE_IPS":      w.net.Addr.String(),
-				"NODE_NAME":         w.node.name,
-				"INTERCEPTION_MODE": mode,
-				"ISTIO_VERSION":     "1.31.0", "PROXY_CONFIG": object{},
-				"ENVOY_STATUS_PORT": 15021, // there is an agent
-			},
-		},
-		"admin": object{"address": address("127.0.0.1", 15000)},
-		"dynamic_resources": object{
-			"cds_config": ads, "lds_config": ads,
-			"ads_config": object{
-				"api_type": "DELTA_GRPC", "transport_api_version": "V3", "set_node_on_first_message_only": true,
-				"grpc_services": []object{{
-					"envoy_grpc": object{
-						"cluster_name": "xds-grpc",
-						"retry_policy": object{
-							"retry_back_off": object{"base_interval": "0.05s", "max_interval": "1s"},
-						},
-					},
-					"initial_metadata": []object{{"key": "authorization", "value": "Bearer " + token}},
-				}},
-			},
-		},
-		"static_resources": object{"clusters": []object{w.xdsCluster(), w.sdsCluster()}},
-		"layered_runtime": object{"layers": []object{
-			{"name": "static", "static_layer": object{"re2.max_program_size.error_level": 32768}},
-			{"name": "admin", "admin_layer": object{}},
-		}},
-	}
-}
-
-func (w *worker) xdsCluster() object {
-	xds := w.k.o.XDS
-	return http2Cluster("xds-grpc", address(xds.Addr().String(), int(xds.Port())))
-}
-
-// sdsCluster is where the agent serves the proxy's certificate.
-func (w *worker) sdsCluster() object {
-	return http2Cluster("sds-grpc", object{"pipe": object{"path": w.k.o.SDS}})
-}
-
-func http2Cluster(name string, at object) object {
-	http2 := object{
-		"@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-		"explicit_http_config": object{
-			"http2_protocol_options": object{"connection_keepalive": object{"interval": "30s", "timeout": "5s"}},
-		},
-	}
-	return object{
-		"name": name, "type": "STATIC", "connect_timeout": "1s",
-		"typed_extension_protocol_options": object{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2},
-		"load_assignment": object{
-			"cluster_name": name,
-			"endpoints":    []object{{"lb_endpoints": []object{{"endpoint": object{"address": at}}}}},
-		},
-	}
-}
-
-func address(ip string, port int) object {
-	return object{"socket_address": object{"address": ip, "port_value": port}}
-}
-
-// proxyReady tells whether the Envoy serves.
+// proxyReady tells whether the agent says that the Envoy serves.
 func (w *worker) proxyReady(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	return get(ctx, w.net.Dial, "http://"+adminAddress+"/ready")
+	at := netip.AddrPortFrom(w.net.Addr, readyPort)
+	return get(ctx, w.k.o.Network.Dial, "http://"+at.String()+"/healthz/ready")
 }
 
 // drainProxy makes the Envoy ask those connected to it to leave.
