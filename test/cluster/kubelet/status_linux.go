@@ -48,7 +48,8 @@ func (w *worker) looksReady(ctx context.Context) bool {
 	return true
 }
 
-// probe asks a container from the node whether it is ready, as a kubelet does.
+// probe asks a container from the node whether it is ready, as a kubelet does. Beside a sidecar it
+// asks from inside of the Pod, where injection sends probes: a kubelet has no certificate.
 func (w *worker) probe(ctx context.Context, c *container) bool {
 	p := c.ReadinessProbe
 	if p == nil {
@@ -56,11 +57,15 @@ func (w *worker) probe(ctx context.Context, c *container) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(probeTimeout, time.Duration(p.TimeoutSeconds)*time.Second))
 	defer cancel()
+	dial, host := w.k.o.Network.Dial, w.net.Addr
+	if w.role() == sidecar {
+		dial, host = w.net.Dial, netip.MustParseAddr("127.0.0.1")
+	}
 	switch {
 	case p.HTTPGet != nil:
-		return get(ctx, w.k.o.Network.Dial, "http://"+w.at(c, p.HTTPGet.Port)+p.HTTPGet.Path)
+		return get(ctx, dial, "http://"+at(c, host, p.HTTPGet.Port)+p.HTTPGet.Path)
 	case p.TCPSocket != nil:
-		conn, err := w.k.o.Network.Dial(ctx, "tcp", w.at(c, p.TCPSocket.Port))
+		conn, err := dial(ctx, "tcp", at(c, host, p.TCPSocket.Port))
 		if err != nil {
 			return false
 		}
@@ -70,14 +75,14 @@ func (w *worker) probe(ctx context.Context, c *container) bool {
 }
 
 // at is a port of a container, which may have a name.
-func (w *worker) at(c *container, port intstr.IntOrString) string {
+func at(c *container, host netip.Addr, port intstr.IntOrString) string {
 	number := uint16(port.IntVal)
 	for _, p := range c.Ports {
 		if port.Type == intstr.String && p.Name == port.StrVal {
 			number = uint16(p.ContainerPort)
 		}
 	}
-	return netip.AddrPortFrom(w.net.Addr, number).String()
+	return netip.AddrPortFrom(host, number).String()
 }
 
 // get tells whether a URL is answered well.
