@@ -19,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
+	"github.com/lateen-mesh/lateen/internal/local/agents"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
@@ -37,6 +38,7 @@ type upOptions struct {
 	timeout   time.Duration
 	drain     time.Duration
 	separate  bool
+	plaintext bool
 }
 
 func newUp(out *terminal.Writer) *cobra.Command {
@@ -46,7 +48,8 @@ func newUp(out *terminal.Writer) *cobra.Command {
 		Short: "Run a mesh on this machine, from a directory of manifests",
 		Long: `Reads ordinary Kubernetes and Istio manifests from DIR, watches them, and plays the
 kubelet: each replica gets loopback addresses of its own, its containers run as local processes,
-each with an Envoy beside it. Nothing needs root, Docker or Kubernetes. Ctrl-C ends everything that
+each with an Envoy beside it. Envoys call each other in mutual TLS, by certificates of an authority
+that lives as long as the mesh. Nothing needs root, Docker or Kubernetes. Ctrl-C ends everything that
 it started.`,
 		Example: `  lateen up examples/bookinfo
   lateen up examples/bookinfo --check         # send requests through its gateway, exit 0 or 1
@@ -92,6 +95,9 @@ it started.`,
 		&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is "+
 			"started again when it ends; the mesh serves on without it",
 	)
+	cmd.Flags().BoolVar(
+		&o.plaintext, "plaintext", false, "give no Envoy a certificate, so that workloads call each other in plaintext",
+	)
 	atLeast(cmd.Flags(), "requests", &o.requests, 1)
 	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
 	atLeast(cmd.Flags(), "drain", &o.drain, 0)
@@ -135,6 +141,7 @@ type mesh struct {
 	log             *slog.Logger
 	xds, monitoring net.Listener // the control plane closes them
 	tokens          *local.Tokens
+	agents          *agents.Authority // nil: in plaintext
 	runtime         *local.Runtime
 	plane           plane
 	world           func() *state.Snapshot // nil with a separate control plane
@@ -153,6 +160,7 @@ func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer m.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
@@ -210,9 +218,20 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		notices: make(chan local.Notice, noticeBuffer), problems: make(chan problemChange, noticeBuffer),
 	}
 	if err := m.assemble(local.Options{Envoy: envoy, Self: self}, settings); err != nil {
+		m.close()
 		return nil, errors.Join(err, xds.Close(), monitoring.Close())
 	}
 	return m, nil
+}
+
+// close removes the keys of the mesh.
+func (m *mesh) close() {
+	if m.agents == nil {
+		return
+	}
+	if err := m.agents.Close(); err != nil {
+		m.log.Error("keys are left behind", "error", err)
+	}
 }
 
 // assemble makes the runtime and the control plane.
@@ -223,16 +242,21 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 	r.Notify = func(n local.Notice) { offer(m.notices, n) }
 	r.Settled = func(ctx context.Context) ([]string, error) { return m.plane.Settled(ctx) }
 
+	var err error
+	if !m.o.plaintext {
+		if m.agents, err = agents.New(m.log); err != nil {
+			return err
+		}
+		r.Agents = m.agents
+	}
 	var separate *separatePlane
 	if m.o.separate {
-		var err error
 		if separate, err = newSeparatePlane(m); err != nil {
 			return err
 		}
 		r.ControlPlane = separate.companion(r.Self)
 	}
 	manifests := dir.New(dir.Options{Path: m.o.dir, StateDir: filepath.Join(m.o.stateDir, "manifests"), Logger: m.log})
-	var err error
 	if m.runtime, err = local.New(manifests, r); err != nil {
 		return err
 	}

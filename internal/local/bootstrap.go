@@ -24,6 +24,11 @@ const (
 	clusterID = "Kubernetes" // Istio's name for the only cluster
 	// xdsCluster is the bootstrap's cluster for the control plane, under Istio's name.
 	xdsCluster = "xds-grpc"
+	// sdsCluster is that for the agent, under Istio's name.
+	sdsCluster = "sds-grpc"
+	// statusPort answers for readiness in a cluster. Here it tells the control plane that there is
+	// an agent.
+	statusPort = 15021
 	// ListenerDrain is how long a replaced or removed listener serves its connections.
 	ListenerDrain = 5 * time.Second
 )
@@ -38,6 +43,7 @@ type bootstrap struct {
 	xds      netip.AddrPort
 	token    string
 	version  string
+	sds      string // the socket at which the agent serves certificates; empty: there is none
 }
 
 // envoyArgs returns the command line for a bootstrap file.
@@ -57,16 +63,20 @@ func (b bootstrap) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	xds, err := b.xdsCluster()
+	http2, err := http2Options()
 	if err != nil {
 		return nil, err
+	}
+	clusters := []*clusterv3.Cluster{staticCluster(xdsCluster, socketAddress(b.xds), http2)}
+	if b.sds != "" {
+		clusters = append(clusters, staticCluster(sdsCluster, socketPath(b.sds), http2))
 	}
 	return protojson.Marshal(&bootstrapv3.Bootstrap{
 		Node: node,
 		Admin: &bootstrapv3.Admin{
 			Address: socketAddress(netip.AddrPortFrom(b.addrs.Outbound, AdminPort)),
 		},
-		StaticResources: &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{xds}},
+		StaticResources: &bootstrapv3.Bootstrap_StaticResources{Clusters: clusters},
 		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{
 			AdsConfig: b.ads(), CdsConfig: overADS(), LdsConfig: overADS(),
 		},
@@ -124,6 +134,9 @@ func (b bootstrap) node() (*corev3.Node, error) {
 		metadata["INTERCEPTION_MODE"] = "NONE"
 		metadata["HTTP_PROXY_PORT"] = strconv.Itoa(HTTPProxyPort)
 	}
+	if b.sds != "" {
+		metadata["ENVOY_STATUS_PORT"] = statusPort
+	}
 	encoded, err := structpb.NewStruct(metadata)
 	if err != nil {
 		return nil, fmt.Errorf("node metadata of pod %s/%s: %w", b.pod.Namespace, b.pod.Name, err)
@@ -165,8 +178,9 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-func (b bootstrap) xdsCluster() (*clusterv3.Cluster, error) {
-	http2, err := anypb.New(&httpv3.HttpProtocolOptions{
+// http2Options are those of a connection to the control plane or to the agent.
+func http2Options() (*anypb.Any, error) {
+	return anypb.New(&httpv3.HttpProtocolOptions{
 		UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 			ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
@@ -181,25 +195,30 @@ func (b bootstrap) xdsCluster() (*clusterv3.Cluster, error) {
 			},
 		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("HTTP/2 options: %w", err)
-	}
+}
+
+// staticCluster is a cluster of one endpoint that speaks HTTP/2.
+func staticCluster(name string, address *corev3.Address, http2 *anypb.Any) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
-		Name:                 xdsCluster,
+		Name:                 name,
 		ConnectTimeout:       durationpb.New(time.Second),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
-			ClusterName: xdsCluster,
+			ClusterName: name,
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
 				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
-					Endpoint: &endpointv3.Endpoint{Address: socketAddress(b.xds)},
+					Endpoint: &endpointv3.Endpoint{Address: address},
 				},
 			}}}},
 		},
 		TypedExtensionProtocolOptions: map[string]*anypb.Any{
 			"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2,
 		},
-	}, nil
+	}
+}
+
+func socketPath(path string) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
 }
 
 func socketAddress(a netip.AddrPort) *corev3.Address {

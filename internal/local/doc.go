@@ -9,7 +9,7 @@
 //
 // One goroutine, the loop, owns all state: the pods, how far each is, and what was published.
 // Planning (roll-outs, endpoints, environments, bootstraps) is pure functions. The package imports
-// api/kinds and source.
+// api/kinds, api/model, trust/ca, source and local/agents.
 //
 // # Addresses
 //

@@ -36,7 +36,7 @@ func TestEnvoyTakesTheBootstrap(t *testing.T) {
 					Spec: corev1.PodSpec{ServiceAccountName: "web", NodeName: nodeName},
 				},
 				addrs: addressesOf(9), role: role, workload: "web", xds: netip.MustParseAddrPort("127.0.0.1:15010"),
-				token: "t", version: "1.31.0",
+				token: "t", version: "1.31.0", sds: "/run/sds",
 			}.JSON()
 			require.NoError(t, err)
 			file := filepath.Join(t.TempDir(), "envoy.json")

@@ -8,8 +8,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -41,6 +43,18 @@ func newInputs() *inputs {
 		configMaps:     map[string]map[string]*corev1.ConfigMap{},
 		serviceOrigins: map[source.Key]string{},
 	}
+}
+
+// trustDomain is that of the mesh configuration.
+func (in *inputs) trustDomain() string {
+	var mesh struct {
+		TrustDomain string `json:"trustDomain"`
+	}
+	defaults := model.DefaultMesh()
+	if m := in.configMaps[defaults.RootNamespace]["istio"]; m != nil {
+		_ = yaml.Unmarshal([]byte(m.Data["mesh"]), &mesh) // the control plane reports what is wrong
+	}
+	return cmp.Or(mesh.TrustDomain, defaults.TrustDomain)
 }
 
 // apply takes a change. It returns true if the runtime publishes the object itself: a Pod, which

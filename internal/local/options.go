@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/local/agents"
 )
 
 // Options is what a Runtime needs from its caller. Zero durations take the defaults stated.
@@ -33,6 +35,8 @@ type Options struct {
 	// Tokens has each pod's token while the pod lives. Nil: proxies get tokens that nobody can
 	// verify.
 	Tokens *Tokens
+	// Agents give each pod's Envoy a certificate of the mesh. Nil: the mesh is in plaintext.
+	Agents *agents.Authority
 	// Notify is called with one-line events. The loop calls it, so it must not block. Nil: nobody
 	// is told.
 	Notify func(Notice)

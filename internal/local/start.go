@@ -13,7 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/local/agents"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
 
 // retryAfter is the pause before the next attempt to start a pod, if the failure may be temporary.
@@ -55,6 +58,9 @@ func (l *loop) assignResources(p *pod, now time.Time) error {
 		return err
 	}
 	p.assign(addrs)
+	if l.opts.Agents != nil && p.role == roleSidecar && p.object.Labels[model.TLSModeLabel] == "" {
+		setKey(&p.object.Labels, model.TLSModeLabel, model.TLSModeIstio)
+	}
 	p.token = l.opts.Tokens.issue(Identity{
 		Namespace: p.object.Namespace, ServiceAccount: p.object.Spec.ServiceAccountName, Pod: p.object.Name,
 	})
@@ -84,9 +90,12 @@ func (l *loop) newWorker(p *pod) error {
 		w.settle = l.runtime.Settle
 	}
 	if p.role != roleBare {
-		envoy, err := l.writeBootstrap(p, dir)
-		if err != nil {
+		if err := l.newAgent(p, w); err != nil {
 			return err
+		}
+		envoy, err := l.writeBootstrap(p, w.agent, dir)
+		if err != nil {
+			return errors.Join(err, w.agent.Close())
 		}
 		w.envoy, w.admin = &envoy, adminAt(p.addrs.Outbound)
 	}
@@ -100,13 +109,29 @@ func (l *loop) newWorker(p *pod) error {
 	return nil
 }
 
+// newAgent makes the agent of a pod's Envoy, if the mesh has certificates.
+func (l *loop) newAgent(p *pod, w *worker) (err error) {
+	if l.opts.Agents == nil {
+		return nil
+	}
+	w.agent, err = l.opts.Agents.Agent(ca.Identity{
+		TrustDomain: l.in.trustDomain(), Namespace: p.object.Namespace,
+		ServiceAccount: p.object.Spec.ServiceAccountName, Pod: p.object.Name,
+	})
+	return err
+}
+
 // writeBootstrap writes Envoy's bootstrap and returns its process. Only the owner may read the
 // file: it has the pod's token.
-func (l *loop) writeBootstrap(p *pod, dir string) (processSpec, error) {
-	content, err := bootstrap{
+func (l *loop) writeBootstrap(p *pod, agent *agents.Agent, dir string) (processSpec, error) {
+	b := bootstrap{
 		pod: p.object, addrs: p.addrs, role: p.role, workload: p.owner.Name, owner: ownerURI(p.owner),
 		xds: l.opts.XDS, token: p.token, version: l.opts.IstioVersion,
-	}.JSON()
+	}
+	if agent != nil {
+		b.sds = agent.Socket()
+	}
+	content, err := b.JSON()
 	if err != nil {
 		return processSpec{}, fmt.Errorf("envoy's bootstrap: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lateen-mesh/lateen/internal/local/agents"
 )
 
 // ackLag is how long a pod still serves after all proxies have acknowledged the configuration
@@ -19,8 +21,9 @@ const ackLag = 200 * time.Millisecond
 type worker struct {
 	uid     types.UID
 	apps    []processSpec
-	envoy   *processSpec // nil: no sidecar
-	admin   *admin       // nil: no sidecar
+	envoy   *processSpec  // nil: no sidecar
+	admin   *admin        // nil: no sidecar
+	agent   *agents.Agent // nil: Envoy has no certificate
 	listens func(port int32) check
 	opts    Options
 	// settle returns once every proxy knows what was delivered. Nil: nobody can tell.
@@ -43,7 +46,12 @@ func (w *worker) run(ctx context.Context) {
 	defer stopApps()
 	envoyCtx, stopEnvoy := context.WithCancel(ctx)
 	defer stopEnvoy()
-	var apps, envoy sync.WaitGroup
+	agentCtx, stopAgent := context.WithCancel(context.WithoutCancel(ctx))
+	var apps, envoy, agent sync.WaitGroup
+	defer func() { stopAgent(); agent.Wait() }()
+	if w.agent != nil {
+		agent.Go(func() { _ = w.agent.Run(agentCtx) })
+	}
 	for _, l := range w.apps {
 		apps.Go(func() { w.supervise(appsCtx, l) })
 	}

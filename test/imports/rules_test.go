@@ -85,7 +85,8 @@ var rules = []rule{
 		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
 		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca"},
 	{"local/sample", ""},
-	{"local", "api/kinds source"},
+	{"local/agents", "agent/certs agent/wire trust/ca"},
+	{"local", "api/kinds api/model source trust/ca local/agents"},
 	{"local/link", "source local"},
 	{"perf/measure", ""},
 	{"perf/port", ""},
@@ -102,7 +103,7 @@ var rules = []rule{
 		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/inject " +
 		"cluster/inject/watch cluster/status " +
 		"cluster/webhook " +
-		"cluster/webhook/registration trust/ca app local/sample local local/link perf/measure " +
+		"cluster/webhook/registration trust/ca app local/sample local/agents local local/link perf/measure " +
 		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf"},
 }
 

@@ -32,6 +32,15 @@ func New(k Keys, now time.Time) (*Authority, error) {
 	}, nil
 }
 
+// NewSelfSigned returns an authority with a new root, which is kept nowhere else.
+func NewSelfSigned(now time.Time) (*Authority, error) {
+	data, err := rotation{}.first(now)
+	if err != nil {
+		return nil, err
+	}
+	return New(Keys{Certificate: data[certificateKey], Key: data[privateKey], Roots: data[rootsKey]}, now)
+}
+
 // Bundle returns the roots in PEM, that of the authority first.
 func (a *Authority) Bundle() []byte {
 	roots := encodeCertificates(a.keys.roots)

@@ -2,6 +2,7 @@ package change
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,10 +13,10 @@ import (
 )
 
 // check runs "lateen up DIR --check" as a pipeline of somebody's CI would.
-func check(t *testing.T, dir string, timeout time.Duration) (out string, exit int) {
+func check(t *testing.T, dir string, timeout time.Duration, flags ...string) (out string, exit int) {
 	t.Helper()
-	out, errs, exit := lateen(t, []string{"LATEEN_ENVOY=" + envoy(t), "TMPDIR=" + t.TempDir()},
-		"up", dir, "--check", "--requests", "50", "--timeout", timeout.String())
+	args := append([]string{"up", dir, "--check", "--requests", "50", "--timeout", timeout.String()}, flags...)
+	out, errs, exit := lateen(t, []string{"LATEEN_ENVOY=" + envoy(t), "TMPDIR=" + t.TempDir()}, args...)
 	return out + errs, exit
 }
 
@@ -37,6 +38,23 @@ func TestCheckRunsBesideAMesh(t *testing.T) {
 	versions, _ := m.reviewers(20, nil)
 	require.NotContains(t, versions, "status 0", "the mesh that ran goes on")
 	require.Empty(t, m.status().Problems)
+}
+
+// TestWorkloadsCallInMutualTLSUnlessInPlaintext checks a mesh that refuses plaintext.
+func TestWorkloadsCallInMutualTLSUnlessInPlaintext(t *testing.T) {
+	dir := bookinfo(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "strict.yaml"), []byte(`
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: istio-system}
+spec: {mtls: {mode: STRICT}}
+`), 0o600))
+	out, exit := check(t, dir, patience)
+	require.Zero(t, exit, out)
+	require.Contains(t, out, "OK: 50 requests, none failed")
+	out, exit = check(t, dir, patience, "--plaintext")
+	require.Equal(t, 1, exit, out)
+	require.Contains(t, out, "all calls to them are refused")
 }
 
 // freePort is one that nobody else gets by chance until the test ends.
