@@ -163,3 +163,34 @@ func TestAThousandProxiesOfAClassCostOne(t *testing.T) {
 	require.Equal(t, before.Classes, after.Classes)
 	require.Equal(t, before.Translate, after.Translate)
 }
+
+// Of a thousand policies an edit of one changes the listeners of the proxies that it selects, and
+// translates that policy's filters once.
+func TestAnEditOfAPolicyChangesTheClassesThatItSelects(t *testing.T) {
+	m := newMeshOf(t, 100)
+	gateway := model.LabelsOf(map[string]string{"app": "gateway"})
+	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
+		Namespace: "ns7", Name: "gateway", Labels: gateway, Settings: scope.Settings{Intercepted: true},
+	}}, func(*Member, Placement) {})
+	policy := func(i int, selector model.Labels, caller string) state.Update {
+		p := &model.AuthorizationPolicy{
+			Meta: model.Meta{
+				Kind:      kinds.AuthorizationPolicy,
+				Namespace: fmt.Sprint("ns", i%namespaces),
+				Name:      fmt.Sprint("policy", i),
+			},
+			Selector: selector,
+			Action:   model.AuthorizationDeny,
+			Rules: &model.AuthorizationRules{List: []model.AuthorizationRule{{When: model.AuthorizationConditions{
+				{Attribute: model.SourcePrincipal, Values: []string{caller}},
+			}}}},
+		}
+		return state.Update{Key: p.Key(), Objects: []model.Object{p}}
+	}
+	for i := range 1000 {
+		m.apply(policy(i, model.Labels{}, "a"))
+	}
+	m.apply(policy(7, gateway, "a"))
+	require.Equal(t, cost{misses: 1, hits: 3, changed: 1, upserts: 1}, m.costOf(policy(7, gateway, "b")))
+	require.Zero(t, m.costOf(policy(7, gateway, "b")).changed)
+}
