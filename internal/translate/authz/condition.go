@@ -35,6 +35,7 @@ func permissionOf(c *model.AuthorizationCondition, value string) *rbacv3.Permiss
 	case model.ConnectionSNI:
 		p.Rule = &rbacv3.Permission_RequestedServerName{RequestedServerName: text(value)}
 	case model.FilterMetadata:
+		//nolint:staticcheck // Envoys before 1.34 do not know what is to replace it
 		p.Rule = &rbacv3.Permission_Metadata{Metadata: filterMetadata(c.Path, value)}
 	case model.RequestHost:
 		p.Rule = &rbacv3.Permission_Header{Header: header(":authority", value, true)}
