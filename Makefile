@@ -10,12 +10,16 @@ LINT     := $(TOOLS)/golangci-lint
 LINT_VERSION := v2.15.0
 BENCHSTAT := $(TOOLS)/benchstat
 BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
+VULNCHECK := $(TOOLS)/govulncheck
+VULNCHECK_VERSION := v1.9.0
+SBOM     := $(TOOLS)/cyclonedx-gomod
+SBOM_VERSION := v1.10.0
 FUZZTIME ?= 10s
 SOAK     ?= 1h
 STREAMS  ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build envoy kube-modules kube demo up check test test-short linter lint golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
+.PHONY: help modules build envoy kube-modules kube demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +65,22 @@ lint: $(LINT) ## vet and lint, with the directions of imports
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION)"
 	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+vulncheck: ## look for known vulnerabilities in what Lateen calls (skipped where the database cannot be reached)
+	@GO=$(GO) hack/vulncheck.sh $(VULNCHECK)
+
+$(VULNCHECK):
+	@echo "building govulncheck $(VULNCHECK_VERSION)"
+	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULNCHECK_VERSION)
+
+sbom: build $(SBOM) ## list what the binaries are made of, as CycloneDX (bin/*.cdx.json); the same for the same binary
+	@for program in $(BIN) $(AGENT); do \
+		$(SBOM) bin -json -std -noserial -notimestamp -version $(VERSION) -output $$program.cdx.json $$program || exit 1; \
+	done
+
+$(SBOM):
+	@echo "building cyclonedx-gomod $(SBOM_VERSION)"
+	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
 golden: ## write the golden files anew (look at the difference before you commit it)
 	hack/golden.sh

@@ -19,7 +19,7 @@ race=$(command -v cc >/dev/null && echo -race || true)
 # detector would find nothing, and make them seven times slower.
 alone='/(internal/(api/convert|translate/[a-z]+)|test/(imports|mutants|docs))$'
 
-steps=7
+steps=8
 step=0
 what=""
 times=""
@@ -76,6 +76,7 @@ count() { wc -w | tr -d ' '; }
 run "fetching modules, Envoy and tools" make -j 3 modules envoy kube-modules
 run "building Lateen, Kubernetes for tests and the linter" make -j 3 build kube linter
 run "vet and lint" make lint
+run "known vulnerabilities" make vulncheck
 run "the bookinfo mesh, checked" bin/lateen up examples/bookinfo --check
 concurrent=$(packages -v "$alone")
 # shellcheck disable=SC2086 # packages have no spaces
