@@ -63,7 +63,8 @@ type ClusterOptions struct {
 	CA *ca.TTL
 	// RootsName is the name of the ConfigMaps with the authority's roots; empty means Istio's.
 	RootsName string
-	// Scope returns what reports which namespaces are in the mesh, by their labels (kube.Source).
+	// Scope returns what reports which namespaces are in the mesh, by their labels (kube.Source);
+	// nil: all are.
 	Scope func() (selects func(labels map[string]string) bool, changed <-chan struct{})
 	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType

@@ -55,6 +55,7 @@ func (c *cluster) serve(ctx context.Context, t *testing.T, running *sync.WaitGro
 		Writes:   true,
 		Status:   clusterstatus.Nothing,
 		CA:       &ca.DefaultTTL,
+		Scope:    source.Scope,
 		Metrics:  metrics,
 		Log:      log,
 	})

@@ -20,7 +20,7 @@ kind: Pod
 metadata:
   name: istiod-other
   namespace: istio-system
-  labels: {app: istiod, istio.io/rev: default, app.kubernetes.io/name: lateen}
+  labels: {app: istiod, istio.io/rev: default, app.kubernetes.io/name: lateen, sidecar.istio.io/inject: "false"}
   finalizers: [lateen.io/test]
 spec:
   serviceAccountName: istiod

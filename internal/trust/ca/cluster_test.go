@@ -258,6 +258,16 @@ func TestRootsAreInEachNamespaceInScope(t *testing.T) {
 	_, err = client.ConfigMaps("kube-system").Get(ctx, name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err))
 	require.Zero(t, valueOf(t, metrics.CA.RootWrites.WithLabelValues("error")))
+
+	all := NewRoots(RootsOptions{
+		Holder: holder, Client: client, Interval: time.Millisecond, Metrics: metrics, Log: quiet, Name: "all",
+	})
+	running.Go(func() { all.Run(ctx) })
+	unlabelled := api.Namespace(t, nil)
+	require.Eventually(t, func() bool {
+		_, err := client.ConfigMaps(unlabelled).Get(ctx, "all", metav1.GetOptions{})
+		return err == nil
+	}, longest, time.Millisecond)
 }
 
 // selector selects namespaces with a label.

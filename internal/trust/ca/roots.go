@@ -32,7 +32,8 @@ type RootsOptions struct {
 	// Name is that of the ConfigMaps (PILOT_CA_CERT_CONFIGMAP); empty means RootsConfigMap.
 	Name string
 	// Scope returns what reports whether a namespace gets one, by its labels; nil as long as that
-	// is not known. The channel is closed when another takes its place.
+	// is not known. The channel is closed when another takes its place. Without Scope, each
+	// namespace gets one.
 	Scope func() (selects func(labels map[string]string) bool, changed <-chan struct{})
 	// Interval is the time between two writes; 0 means 20 ms. It bounds what somebody costs who
 	// edits a ConfigMap again and again.
@@ -54,7 +55,15 @@ func NewRoots(o RootsOptions) *Roots {
 		o.Interval = 20 * time.Millisecond
 	}
 	o.Name = cmp.Or(o.Name, RootsConfigMap)
+	if o.Scope == nil {
+		o.Scope = everywhere
+	}
 	return &Roots{o: o, events: make(chan func(*rootsState))}
+}
+
+// everywhere selects all namespaces.
+func everywhere() (selects func(map[string]string) bool, changed <-chan struct{}) {
+	return func(map[string]string) bool { return true }, nil
 }
 
 // rootsState is what Run knows. Only its goroutine uses it.
@@ -83,9 +92,9 @@ func (r *Roots) Run(ctx context.Context) {
 	}
 	synced := r.watch(ctx)
 	var pace, retry <-chan time.Time // set while something is due, or has failed
+	authority, changed, err := r.o.Holder.Get()
+	selects, rescoped := r.o.Scope()
 	for {
-		authority, changed, err := r.o.Holder.Get()
-		selects, rescoped := r.o.Scope()
 		if pace == nil && len(state.due) > 0 && synced == nil && err == nil && selects != nil {
 			pace = time.After(r.o.Interval)
 		}
@@ -100,9 +109,11 @@ func (r *Roots) Run(ctx context.Context) {
 		case <-synced:
 			synced = nil
 			state.all()
-		case <-changed:
+		case <-changed: // asked for again only here, or a change that another case outran were missed
+			authority, changed, err = r.o.Holder.Get()
 			state.all()
 		case <-rescoped:
+			selects, rescoped = r.o.Scope()
 			state.all()
 		case <-retry:
 			retry = nil
