@@ -3,6 +3,7 @@
 GO       ?= go
 BIN      := bin/lateen
 AGENT    := bin/lateen-agent
+INSTALLER := bin/lateen-installer
 TOOLS    := $(CURDIR)/.tools
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 DIR      ?= examples/bookinfo
@@ -29,9 +30,10 @@ modules: # fetches what everything is built from, before it is needed: networks 
 
 # grpcnotrace leaves grpc-go's debug pages out, which are templates: they call methods by name, so with them the linker keeps every
 # method of every type, 21 MB that nobody calls (test/imports sees to it that it stays so).
-build: ## build bin/lateen and bin/lateen-agent
+build: ## build bin/lateen, bin/lateen-installer (which it runs for charts) and bin/lateen-agent
 	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
 	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
+	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/installer.version=$(VERSION)" -o $(INSTALLER) ./cmd/lateen-installer
 	@$(GO) build -tags grpcnotrace -ldflags "-s -w -X github.com/lateen-mesh/lateen/internal/agent/command.version=$(VERSION)" -o $(AGENT) ./cmd/lateen-agent
 
 envoy: ## fetch the pinned Envoy into .tools/
@@ -74,7 +76,7 @@ $(VULNCHECK):
 	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULNCHECK_VERSION)
 
 sbom: build $(SBOM) ## list what the binaries are made of, as CycloneDX (bin/*.cdx.json); the same for the same binary
-	@for program in $(BIN) $(AGENT); do \
+	@for program in $(BIN) $(INSTALLER) $(AGENT); do \
 		$(SBOM) bin -json -std -noserial -notimestamp -version $(VERSION) -output $$program.cdx.json $$program || exit 1; \
 	done
 

@@ -5,35 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 )
-
-// validatedValue is a flag that rejects an invalid value while the command line is parsed. So the
-// command has done nothing yet, and the exit code is that of wrong usage.
-type validatedValue struct {
-	pflag.Value
-	check func() error // validates the present value
-}
-
-// Set implements pflag.Value.
-func (r validatedValue) Set(text string) error {
-	if err := r.Value.Set(text); err != nil {
-		return err
-	}
-	return r.check()
-}
-
-// validateFlag makes a flag reject the values for which check fails.
-func validateFlag(flags *pflag.FlagSet, name string, check func() error) {
-	f := flags.Lookup(name)
-	f.Value = validatedValue{f.Value, check}
-}
 
 // atLeast makes a flag reject smaller values.
 func atLeast[T cmp.Ordered](flags *pflag.FlagSet, name string, value *T, least T) {
@@ -43,26 +20,6 @@ func atLeast[T cmp.Ordered](flags *pflag.FlagSet, name string, value *T, least T
 		}
 		return nil
 	})
-}
-
-// oneOf makes a flag reject other values, and completes these in a shell.
-func oneOf(cmd *cobra.Command, name string, value *string, values ...string) {
-	validateFlag(cmd.Flags(), name, func() error {
-		if !slices.Contains(values, *value) {
-			return errors.New("want " + alternatives(values))
-		}
-		return nil
-	})
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// alternatives joins words as in a sentence: "a, b or c".
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // hostPort makes a flag reject values that are neither HOST:PORT nor empty.
@@ -75,34 +32,18 @@ func hostPort(flags *pflag.FlagSet, name string, value *string) {
 	})
 }
 
+// validateFlag makes a flag reject the values for which check fails.
+func validateFlag(flags *pflag.FlagSet, name string, check func() error) {
+	command.ValidateFlag(flags, name, check)
+}
+
+// oneOf makes a flag reject other values, and completes these in a shell.
+func oneOf(cmd *cobra.Command, name string, value *string, values ...string) {
+	command.OneOf(cmd, name, value, values...)
+}
+
 // arguments requires exactly these arguments, named as in the command's usage.
-func arguments(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return fmt.Errorf("%s is missing: want %s", names[len(args)], cmd.UseLine())
-		case len(args) > len(names):
-			return fmt.Errorf("%q is one argument too many: want %s", args[len(names)], cmd.UseLine())
-		}
-		return nil
-	}
-}
+func arguments(names ...string) cobra.PositionalArgs { return command.Arguments(names...) }
 
-// helpWidth is the width of help texts in columns.
-const helpWidth = 100
-
-// fitHelp wraps the descriptions of a command and its subcommands at helpWidth. writeUsage wraps
-// their flags.
-func fitHelp(cmd *cobra.Command) {
-	var paragraphs []string
-	for paragraph := range strings.SplitSeq(cmd.Long, "\n\n") {
-		if !strings.HasPrefix(paragraph, " ") { // otherwise it is a list
-			paragraph = strings.Join(terminal.Wrap(strings.ReplaceAll(paragraph, "\n", " "), helpWidth), "\n")
-		}
-		paragraphs = append(paragraphs, paragraph)
-	}
-	cmd.Long = strings.Join(paragraphs, "\n\n")
-	for _, c := range cmd.Commands() {
-		fitHelp(c)
-	}
-}
+// alternatives joins words as in a sentence: "a, b or c".
+func alternatives(words []string) string { return command.Alternatives(words) }

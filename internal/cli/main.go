@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
@@ -19,48 +15,12 @@ var version = "dev"
 // istioVersion is the API level reported to proxies and tools.
 const istioVersion = "1.31.0"
 
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
-
 // errFailed makes the exit code 1 without a message: the command has printed what failed.
-var errFailed = errors.New("failed")
+var errFailed = command.ErrFailed
 
 // Main runs the command that the arguments name, until it ends or the process is interrupted. It
 // returns the exit code: 0, 1 if the command failed, or 2 if the arguments are wrong.
-func Main() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	return run(ctx, os.Args[1:])
-}
-
-func run(ctx context.Context, args []string) int {
-	root := newRoot()
-	root.SetArgs(args)
-	started := false
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
-			return err
-		}
-		started = true
-		return nil
-	}
-	cmd, err := root.ExecuteContextC(ctx)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errFailed):
-		return exitFailed
-	case !started:
-		fmt.Fprintf(os.Stderr, "lateen: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
-		return exitUsage
-	}
-	fmt.Fprintf(os.Stderr, "lateen: %v\n", err)
-	return exitFailed
-}
+func Main() int { return command.Main(newRoot()) }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -74,10 +34,10 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newUp(out), newServe(), newManifest(), newInject(), newStatus(out), newProxyConfig(out),
+	root.AddCommand(newUp(out), newServe(), newInject(), newStatus(out), newProxyConfig(out),
 		newSample(), newControlPlane(), newPerfServer(),
 		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
-	fitHelp(root)
-	root.SetUsageFunc(writeUsage)
+	root.AddCommand(installerCommands()...)
+	command.Fit(root)
 	return root
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
@@ -25,6 +26,9 @@ func TestMain(m *testing.M) {
 	}
 	leak.Main(m)
 }
+
+// run runs a command line.
+func run(ctx context.Context, args []string) int { return command.Run(ctx, newRoot(), args) }
 
 // said runs the command and returns its exit code and what it wrote to the standard error.
 func said(t *testing.T, args ...string) (code int, text string) {
@@ -58,19 +62,14 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"up", "a", "--log-level", "loud"}, "want debug, info, warn or error"},
 		{[]string{"serve", "--config-dir", "d", "--webhook-address", ":0"}, "none of the others can be"},
 		{[]string{"serve", "--webhook-failure-policy", "Maybe"}, "want Fail or Ignore"},
-		{[]string{"manifest"}, `"image" not set`},
-		{[]string{"manifest", "--image", "a b"}, "want the image of the control plane"},
-		{[]string{"manifest", "--image", "i", "--revision", "UP"}, "want a name of small letters"},
-		{[]string{"manifest", "--image", "i", "--replicas", "0"}, "want 1 or more"},
 		{[]string{"perf", "compare"}, "A.json is missing: want lateen perf compare"},
-		{[]string{"manifest", "--image", "i", "--proxy-image", "proxyv2"}, "want an image with its registry"},
 		{[]string{"inject"}, `"file" not set`},
 		{[]string{"inject", "-f", "x", "--proxy-image", "p"}, "want an image with its registry"},
 		{[]string{"proxy-config", "p"}, "clusters|endpoints|listeners|routes is missing"},
 		{[]string{"proxy-config", "p", "bogus"}, `"bogus": want one of clusters, endpoints, listeners, routes`},
 	} {
 		code, text := said(t, c.args...)
-		require.Equal(t, exitUsage, code, "%v: %s", c.args, text)
+		require.Equal(t, command.ExitUsage, code, "%v: %s", c.args, text)
 		require.Contains(t, text, c.want)
 		require.Regexp(t, `See 'lateen[a-z -]* --help'\.\n$`, text)
 	}
@@ -78,18 +77,18 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 
 func TestWhatFailsIsNoMistakeInTheCommandLine(t *testing.T) {
 	code, text := said(t, "up", "no/such/directory")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.ExitFailed, code)
 	require.Equal(t, "lateen: no/such/directory: want a directory of manifests, as examples/bookinfo\n", text)
 }
 
 func TestAClusterThatCannotBeFoundIsTold(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	code, text := said(t, "serve")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.ExitFailed, code)
 	require.Contains(t, text, "want --kubeconfig FILE for one from outside, or --config-dir DIR")
 
 	code, text = said(t, "serve", "--kubeconfig", "no/such/file")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.ExitFailed, code)
 	require.Contains(t, text, "--kubeconfig no/such/file: ")
 }
 
@@ -120,7 +119,7 @@ func TestHelpFits(t *testing.T) {
 		}
 		require.NotEmpty(t, cmd.Example, cmd.CommandPath())
 		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.UsageString(), "\n") {
-			assert.LessOrEqual(t, utf8.RuneCountInString(line), helpWidth, "%s: %s", cmd.CommandPath(), line)
+			assert.LessOrEqual(t, utf8.RuneCountInString(line), command.HelpWidth, "%s: %s", cmd.CommandPath(), line)
 		}
 		for _, c := range cmd.Commands() {
 			visit(c)

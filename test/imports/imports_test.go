@@ -70,7 +70,18 @@ func TestImportsPointLeft(t *testing.T) {
 		}
 	}
 	for pkg := range rules {
-		require.True(t, seen["internal/"+pkg], "%s is listed, but there is no such package", pkg)
+		require.True(t, seen[directory(pkg)], "%s is listed, but there is no such package", pkg)
+	}
+}
+
+// TestOnlyTheInstallerRendersCharts: templates call methods by name, so whoever links Helm keeps
+// all methods of all types. The control plane's memory must not pay for that.
+func TestOnlyTheInstallerRendersCharts(t *testing.T) {
+	for program, links := range map[string]bool{"lateen": false, "lateen-agent": false, "lateen-installer": true} {
+		out, err := exec.Command("go", "list", "-tags", lateenserve.Tags, "-deps", module+"cmd/"+program).
+			CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Equal(t, links, strings.Contains(string(out), "helm.sh/helm"), "%s links Helm", program)
 	}
 }
 

@@ -49,13 +49,14 @@ func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
 	api.InstallIstioCRDs(t)
 	lateen, err := lateenserve.Build(t.TempDir())
 	require.NoError(t, err)
+	require.NoError(t, lateenserve.BuildInstaller(filepath.Dir(lateen)))
 	c := &cluster{api: api, lateen: lateen}
 	c.client, err = kubernetes.NewForConfig(api.Config())
 	require.NoError(t, err)
 	c.objects, err = dynamic.NewForConfig(api.Config())
 	require.NoError(t, err)
 
-	manifests, err := exec.Command(c.lateen, "manifest", "--image", "lateen:test").Output()
+	manifests, err := exec.Command(c.lateen, "manifest", "--image", "lateen:test", "--crds=false").Output()
 	require.NoError(t, err)
 	for document := range bytes.SplitSeq(manifests, []byte("---\n")) {
 		if len(document) > 0 {
@@ -76,7 +77,12 @@ var resources = map[string]schema.GroupVersionResource{
 	"Role":                {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	"RoleBinding":         {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	"PodDisruptionBudget": {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
-	"NetworkPolicy":       {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+	"HorizontalPodAutoscaler": {
+		Group:    "autoscaling",
+		Version:  "v2",
+		Resource: "horizontalpodautoscalers",
+	},
+	"NetworkPolicy": {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 	"MutatingWebhookConfiguration": {
 		Group:    "admissionregistration.k8s.io",
 		Version:  "v1",

@@ -1,11 +1,6 @@
-// Package install owns how Lateen is installed in a cluster: the names of its objects, its
-// permissions, and the manifests.
+// Package install owns the names and labels of the objects of a control plane in its cluster. The
+// charts make objects with these names (cluster/render tests it), and a running control plane finds
+// its own objects by them.
 //
-//	Options ──► Names ──► Objects ──► YAML
-//
-// A running control plane finds its own objects by the same Names. Its permissions are the least
-// that it needs: it reads the kinds that it translates, writes statuses of Istio's kinds, and
-// otherwise touches only its own objects, by name.
-//
-// It may import api/kinds, and source/kube, which says what it reads.
+// It may import api/kinds.
 package install

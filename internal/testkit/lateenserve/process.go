@@ -26,10 +26,18 @@ const Tags = "grpcnotrace"
 
 // Build puts the binary into a directory, built with further flags of `go build`, and returns its
 // path.
-func Build(dir string, flags ...string) (string, error) {
-	path := filepath.Join(dir, "lateen")
+func Build(dir string, flags ...string) (string, error) { return build(dir, "lateen", flags) }
+
+// BuildInstaller builds what `lateen manifest` and its like run, beside the binary in dir.
+func BuildInstaller(dir string) error {
+	_, err := build(dir, "lateen-installer", nil)
+	return err
+}
+
+func build(dir, program string, flags []string) (string, error) {
+	path := filepath.Join(dir, program)
 	args := slices.Concat([]string{"build", "-tags", Tags, "-o", path}, flags,
-		[]string{"github.com/lateen-mesh/lateen/cmd/lateen"})
+		[]string{"github.com/lateen-mesh/lateen/cmd/" + program})
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -1,0 +1,93 @@
+{{- /* The names are those of internal/cluster/install: a running control plane finds its objects by them. */ -}}
+
+{{- define "lateen.revision" -}}
+{{ default "default" .Values.revision }}
+{{- end }}
+
+{{- define "lateen.suffix" -}}
+{{- if ne (include "lateen.revision" .) "default" }}-{{ .Values.revision }}{{ end }}
+{{- end }}
+
+{{- define "lateen.name" -}}
+istiod{{ include "lateen.suffix" . }}
+{{- end }}
+
+{{- define "lateen.clusterName" -}}
+lateen{{ include "lateen.suffix" . }}-{{ .Release.Namespace }}
+{{- end }}
+
+{{- define "lateen.validator" -}}
+lateen-validator{{ include "lateen.suffix" . }}-{{ .Release.Namespace }}
+{{- end }}
+
+{{- define "lateen.injector" -}}
+lateen-injector{{ include "lateen.suffix" . }}-{{ .Release.Namespace }}
+{{- end }}
+
+{{- define "lateen.servingSecret" -}}
+lateen-serving-cert{{ include "lateen.suffix" . }}
+{{- end }}
+
+{{- define "lateen.lease" -}}
+lateen-leader{{ include "lateen.suffix" . }}
+{{- end }}
+
+{{- /* Istio's tools look for app: istiod. */ -}}
+{{- define "lateen.selector" -}}
+app: istiod
+istio.io/rev: {{ include "lateen.revision" . | quote }}
+{{- end }}
+
+{{- define "lateen.labels" -}}
+{{ include "lateen.selector" . }}
+{{ include "lateen.commonLabels" . }}
+{{- end }}
+
+{{- define "lateen.commonLabels" -}}
+istio: pilot
+app.kubernetes.io/name: lateen
+app.kubernetes.io/part-of: lateen
+{{- end }}
+
+{{- /* The values below pilot. Istio's chart takes them without that prefix too, and these come first. */ -}}
+{{- define "lateen.pilot" -}}
+{{- $flat := pick .Values "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "extraContainerArgs" "deploymentLabels" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" -}}
+{{ mustMergeOverwrite (deepCopy .Values.pilot) $flat | toJson }}
+{{- end }}
+
+{{- define "lateen.check" -}}
+{{- $pilot := include "lateen.pilot" . | fromJson -}}
+{{- if not $pilot.image }}
+{{- fail "pilot.image is empty; want the image of the control plane, as registry.example.com/lateen:v1" }}
+{{- end }}
+{{- with (.Values.global).istioNamespace }}
+{{- if ne . $.Release.Namespace }}
+{{- fail (printf "global.istioNamespace = %q; want %q, the namespace that the chart is installed in" . $.Release.Namespace) }}
+{{- end }}
+{{- end }}
+{{- if and $pilot.autoscaleEnabled (gt (int $pilot.autoscaleMin) (int $pilot.autoscaleMax)) }}
+{{- fail (printf "pilot.autoscaleMin = %d; want at most pilot.autoscaleMax, which is %d" (int $pilot.autoscaleMin) (int $pilot.autoscaleMax)) }}
+{{- end }}
+{{- end }}
+
+{{- /* Istio's levels have scopes, as default:info,ads:debug. Lateen has one level: that of default, or of what has no scope. */ -}}
+{{- define "lateen.logLevel" -}}
+{{- $level := "info" }}
+{{- range splitList "," (toString .) }}
+{{- $parts := splitList ":" . }}
+{{- if eq (len $parts) 1 }}{{ $level = first $parts }}{{ else if has (first $parts) (list "default" "all") }}{{ $level = last $parts }}{{ end }}
+{{- end }}
+{{- get (dict "none" "error" "fatal" "error" "error" "error" "warn" "warn" "warning" "warn" "info" "info" "debug" "debug" "trace" "debug") (trim $level) | default "info" }}
+{{- end }}
+
+{{- /* The memory limit is four times the request if none is given: the program keeps below its limit, so it is never unlimited. */ -}}
+{{- define "lateen.resources" -}}
+{{- $resources := deepCopy .resources }}
+{{- $limits := default dict $resources.limits }}
+{{- $request := toString ($resources.requests).memory }}
+{{- if and (not $limits.memory) (regexMatch "^[0-9]+([kMGT]i?)?$" $request) }}
+{{- $_ := set $limits "memory" (printf "%d%s" (mul 4 (atoi (regexFind "^[0-9]+" $request))) (regexReplaceAll "^[0-9]+" $request "")) }}
+{{- end }}
+{{- $_ := set $resources "limits" $limits }}
+{{- toYaml $resources }}
+{{- end }}

@@ -1,0 +1,61 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// ErrFailed makes the exit code 1 without a message: the command has printed what failed.
+var ErrFailed = errors.New("failed")
+
+// Main runs the command that the arguments name, until it ends or the process is interrupted. It
+// returns the exit code: 0, 1 if the command failed, or 2 if the arguments are wrong.
+func Main(root *cobra.Command) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	return Run(ctx, root, os.Args[1:])
+}
+
+// Run is Main with arguments and a context.
+func Run(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	started := false
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+			return err
+		}
+		started = true
+		return nil
+	}
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrFailed):
+		return ExitFailed
+	case !started:
+		fmt.Fprintf(os.Stderr, "%s: %v\nSee '%s --help'.\n", root.Name(), err, cmd.CommandPath())
+		return ExitUsage
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", root.Name(), err)
+	return ExitFailed
+}
+
+// Fit wraps the help of a command and all below it at a width of 100 columns.
+func Fit(root *cobra.Command) {
+	fitHelp(root)
+	root.SetUsageFunc(writeUsage)
+}

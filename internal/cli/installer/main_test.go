@@ -1,0 +1,85 @@
+package installer
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/cli/command"
+)
+
+// said runs the command and returns its exit code and what it wrote to the standard error.
+func said(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	saved := os.Stderr
+	os.Stderr = write
+	code = command.Run(context.Background(), newRoot(), args)
+	os.Stderr = saved
+	require.NoError(t, write.Close())
+	body, err := io.ReadAll(read)
+	require.NoError(t, err)
+	return code, string(body)
+}
+
+func TestMistakesInTheCommandLineAreTold(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"manifest", "--image", "a b"}, "want the image of the control plane"},
+		{[]string{"manifest", "--image", "i", "--revision", "UP"}, "want a name of small letters"},
+		{[]string{"manifest", "--image", "i", "--replicas", "0"}, "want 1 or more"},
+		{[]string{"manifest", "--image", "i", "--proxy-image", "proxyv2"}, "want an image with its registry"},
+		{[]string{"manifest", "more"}, `"more" is one argument too many: want lateen manifest`},
+	} {
+		code, text := said(t, c.args...)
+		require.Equal(t, command.ExitUsage, code, "%v: %s", c.args, text)
+		require.Contains(t, text, c.want)
+		require.Regexp(t, `See 'lateen[a-z -]* --help'\.\n$`, text)
+	}
+}
+
+// TestWrongValuesAreTold: all at once, and nothing is printed.
+func TestWrongValuesAreTold(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("pilot: {autoscaleMax: many}\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"manifest"}, "pilot.image is empty; want the image of the control plane"},
+		{[]string{"manifest", "--image", "i", "-f", file}, `pilot.autoscaleMax = "many": want a whole number`},
+		{[]string{"manifest", "--image", "i", "--set", "a"}, "--set a: "},
+		{[]string{"manifest", "--image", "i", "--set", "pilot.bogus=1"}, "pilot.bogus: there is no such value"},
+		{[]string{"manifest", "--image", "i", "-f", "no/such/file"}, "no/such/file: no such file"},
+	} {
+		code, text := said(t, c.args...)
+		require.Equal(t, command.ExitFailed, code, "%v: %s", c.args, text)
+		require.Contains(t, text, c.want)
+	}
+}
+
+// TestHelpFits: what a command says of itself has an example, and lines that a window shows.
+func TestHelpFits(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		require.NotEmpty(t, cmd.Example, cmd.CommandPath())
+		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.UsageString(), "\n") {
+			assert.LessOrEqual(t, utf8.RuneCountInString(line), command.HelpWidth, "%s: %s", cmd.CommandPath(), line)
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(newRoot())
+}

@@ -1,0 +1,41 @@
+package render
+
+import (
+	"bytes"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Schema knows the values that a chart takes.
+type Schema struct {
+	properties map[string]any
+}
+
+// SchemaOf returns the schema of a chart.
+func SchemaOf(name string) (Schema, error) {
+	c, err := load(name)
+	if err != nil {
+		return Schema{}, err
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(c.Schema))
+	of, _ := document.(map[string]any)
+	return Schema{of}, err
+}
+
+// Knows reports whether a chart takes a value under a path. Below an object whose names are free it
+// takes all.
+func (s Schema) Knows(path []string) bool {
+	node := s.properties
+	for _, name := range path {
+		below, closed := node["properties"].(map[string]any)
+		if !closed {
+			return true // the names are free
+		}
+		next, ok := below[name].(map[string]any)
+		if !ok {
+			return node["additionalProperties"] != false
+		}
+		node = next
+	}
+	return true
+}
