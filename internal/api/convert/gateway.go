@@ -47,7 +47,7 @@ func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServe
 	}
 	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
 	r.gatewayProtocol(p, in, &out)
-	out.Redirect = in.GetTls().GetHttpsRedirect()
+	out.Redirect = out.TLS == nil && in.GetTls().GetHttpsRedirect()
 	out.Broken = r.failure(start, p)
 	out.Hosts = r.gatewayHosts(p.dot("hosts"), in.GetHosts())
 	if len(out.Hosts) == 0 && out.Broken == "" {

@@ -38,9 +38,9 @@ func (r *reader) serverTLS(p path, in *networking.ServerTLSSettings) *model.Serv
 		)
 	}
 	if in.GetHttpsRedirect() {
-		r.fail(
-			p.dot("httpsRedirect"), true, "is for servers of plain HTTP; the server stays closed",
-			"a server of its own with protocol HTTP",
+		r.warn(
+			p.dot("httpsRedirect"), true, "has no effect here: requests to this server are in TLS already",
+			"httpsRedirect on the server of plain HTTP",
 		)
 	}
 	r.certificatesOf(p, in, out)

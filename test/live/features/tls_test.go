@@ -78,6 +78,14 @@ func TestGatewaysServeTLS(t *testing.T) {
 		requireStatus(t, 404, client.Get("https://one.test/", livemesh.Host("two.test")))
 		require.Error(t, m.Gateway("istio-ingress", 8443).Get("/", livemesh.Host("one.test")).Err, "in plaintext")
 	})
+	m.Run("httpsRedirect on a server of HTTPS changes nothing", livemesh.File("redirect.yaml",
+		secure("redirect", "redirect.test", "{mode: SIMPLE, credentialName: one, httpsRedirect: true}", "web"),
+	), func(t *testing.T, m *livemesh.Mesh) {
+		m.AwaitProblem("warning", "Gateway default/redirect", "spec.servers[0].tls.httpsRedirect")
+		//nolint:gosec // who answers is not what is tested
+		client := m.SecureGateway("istio-ingress", 8443, &tls.Config{InsecureSkipVerify: true})
+		requireVersion(t, "v1", client.Get("https://redirect.test/"))
+	})
 	m.Run("keys are shown nowhere", "", func(t *testing.T, m *livemesh.Mesh) {
 		dump := m.Monitoring("/debug/config_dump?proxyID=" + m.Pod("istio-ingress").Name + ".default")
 		require.Contains(t, dump, "kubernetes://one")
