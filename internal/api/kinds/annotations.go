@@ -19,6 +19,10 @@ const (
 	OutboundAddressAnnotation = "lateen.io/outbound-address"
 )
 
+// PortTranslationLabel marks Services whose ports say nothing about the ports of Gateways: gateways
+// that the Service selects bind what the Gateway says.
+const PortTranslationLabel = "experimental.istio.io/disable-gateway-port-translation"
+
 // ProxyContainer is the name of the container with a pod's proxy.
 const ProxyContainer = "istio-proxy"
 

@@ -65,6 +65,9 @@ func trimNode(o *corev1.Node) {
 func trimService(o *corev1.Service) {
 	meta := conflictMeta(&o.ObjectMeta)
 	meta.Annotations = annotations(o.Annotations)
+	if value, set := o.Labels[kinds.PortTranslationLabel]; set {
+		meta.Labels = map[string]string{kinds.PortTranslationLabel: value}
+	}
 	*o = corev1.Service{ObjectMeta: meta, Spec: o.Spec}
 }
 

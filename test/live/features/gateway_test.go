@@ -1,6 +1,7 @@
 package features
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,6 +126,25 @@ http:
 		requireStatus(t, 301, a)
 		require.Equal(t, "https://secure.test/path?q=1", a.Header.Get("location"))
 		requireVersion(t, "v1", get("base.test", "/"))
+	})
+	m.Run("ports of a Service that says nothing about them", livemesh.File("gw.yaml",
+		strings.Replace(livemesh.Selecting("default", "as-it-is", "istio: ingress", "http:8081:8080"),
+			"metadata: {", `metadata: {labels: {experimental.istio.io/disable-gateway-port-translation: "true"}, `, 1),
+		livemesh.Object("Gateway direct", `
+selector: {istio: ingress}
+servers:
+- port: {number: 8081, name: http, protocol: HTTP}
+  hosts: [direct.test]
+`),
+		livemesh.Object("VirtualService direct", `
+hosts: [direct.test]
+gateways: [direct]
+http:
+- route: [{destination: {host: web}}]
+`),
+	), func(t *testing.T, m *livemesh.Mesh) {
+		requireVersion(t, "v1", other.Get("/", livemesh.Host("direct.test")))
+		requireStatus(t, 404, get("direct.test", "/"))
 	})
 	m.Run("routes for gateways and mesh in one", virtual("both", `
 hosts: [web.default.svc.cluster.local, both.test]
