@@ -131,7 +131,8 @@ func connectAll(first *state.Delta, proxies []meshgen.Proxy) *compile.Compiler {
 	compiler.CountWork()
 	compiler.Advance(first, func(compile.Step) {})
 	for _, p := range proxies {
-		compiler.Join(compile.Facts{Address: p.Address, Proxy: scope.Proxy{
+		compiler.Join(compile.Facts{Proxy: scope.Proxy{
+			Address:   p.Address,
 			Namespace: p.Namespace,
 			Name:      p.Pod,
 			Labels:    model.LabelsOf(p.Labels),

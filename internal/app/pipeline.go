@@ -123,6 +123,7 @@ func New(o Options) *Pipeline {
 	})
 	p.differ = resource.NewDiffer(differLimit)
 	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
+	p.compiler.Tell(p.conflicts)
 	p.registry = newRegistrar(p.compiler, o.Config)
 	p.hub = fanout.NewHub(fanout.Options{
 		Throttle: o.Config.PushThrottle,
@@ -262,14 +263,22 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 		p.hub.Publish(p.registry.generation(step, d))
 		p.registry.setReady()
 		p.endStreamsOfRemovedPods(d)
-		p.problemStore.Conflicts(step.Appeared, step.Fixed)
-		p.metrics.Compile.OutboundConflicts.Add(float64(len(step.Appeared) - len(step.Fixed)))
+		p.conflicts(step.Appeared, step.Fixed)
 	})
 	if p.o.Cluster != nil {
 		p.o.Cluster.updateIngresses(w, d)
 	}
 	p.meters.compileTime(time.Since(start))
 	p.meters.compilerStats(p.compiler)
+}
+
+// conflicts passes on what connected proxies see wrong.
+func (p *Pipeline) conflicts(appeared, fixed []source.Problem) {
+	if len(appeared)+len(fixed) == 0 {
+		return
+	}
+	p.problemStore.Conflicts(appeared, fixed)
+	p.metrics.Compile.OutboundConflicts.Add(float64(len(appeared) - len(fixed)))
 }
 
 // endStreamsOfRemovedPods tells the server which Pods went and came.

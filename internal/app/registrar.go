@@ -138,7 +138,8 @@ func (r *registrar) generation(s compile.Step, d *state.Delta) fanout.Generation
 
 // factsOf returns what a proxy's class depends on, from its node metadata.
 func factsOf(n *serve.Node) (compile.Facts, error) {
-	f := compile.Facts{Address: n.Address.String(), Proxy: scope.Proxy{
+	f := compile.Facts{Proxy: scope.Proxy{
+		Address:   n.Address.String(),
 		Namespace: n.Namespace, Name: n.Pod, Labels: model.LabelsOf(n.Metadata.Labels),
 		Place: placeOf(n),
 	}}

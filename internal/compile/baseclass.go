@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
@@ -73,6 +74,7 @@ func difference(snap *state.Snapshot, a, b *scope.Class) *impact {
 	for _, n := range slices.Compact([]string{a.Namespace, b.Namespace}) {
 		if a.Namespace != b.Namespace {
 			m.addShortNames(n)
+			m.addContested(n)
 		}
 		m.addExported(n, differs)
 		for r := range snap.DestinationRulesIn(n) {
@@ -100,6 +102,27 @@ func (m *impact) addShortNames(namespace string) {
 			}
 		}
 	}
+}
+
+// addContested adds the hosts of a namespace's ServiceEntries that others claim too: in the
+// namespace its own come first.
+func (m *impact) addContested(namespace string) {
+	snap := m.delta.To
+	for svc := range snap.ServicesIn(namespace) {
+		if svc.Kind == kinds.ServiceEntry && isContested(snap, svc) {
+			m.addClaimants(svc.Host)
+		}
+	}
+}
+
+// isContested reports whether a service of another namespace claims a service's host.
+func isContested(snap *state.Snapshot, svc *model.Service) bool {
+	for other := range snap.Claims(svc.Host) {
+		if other.Namespace != svc.Namespace {
+			return true
+		}
+	}
+	return false
 }
 
 // addExported adds what is exported to a namespace, but not to all, where that makes a difference.

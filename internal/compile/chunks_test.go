@@ -25,7 +25,8 @@ func meshWithoutProxies(n int) *meshOf {
 }
 
 func proxyIn(namespace string) Facts {
-	return Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
+	return Facts{Proxy: scope.Proxy{
+		Address:   "127.0.0.2",
 		Namespace: namespace,
 		Name:      "p",
 		Settings:  scope.Settings{HTTPProxyPort: 15080},

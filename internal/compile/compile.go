@@ -27,6 +27,7 @@ type Compiler struct {
 	noSharing  bool   // compiles each class from nothing; tests compare with it
 	building   *class // is built in chunks: has no proxy yet, and is in no list
 	chunkSize  int    // how many units are compiled while the lock is held
+	tell       func(appeared, fixed []source.Problem)
 	nextID     resource.ClassID
 	sweptAt    int
 	changed    []resource.ClassState // the buffer of Step.Changed, used again in each step
@@ -43,8 +44,7 @@ type Member struct {
 // addresses are taken from it. Settings.Credentials is set if the proxy proved to be the Pod of its
 // name, and its account may have Secrets; what the Pod record says of it is added here.
 type Facts struct {
-	Proxy   scope.Proxy
-	Address string
+	Proxy scope.Proxy
 	// Account is the service account that the proxy proved to have, in its own namespace; empty if
 	// it proved none.
 	Account string
@@ -89,6 +89,10 @@ func NewCompiler(refusals Refusals) *Compiler {
 	}
 }
 
+// Tell has f called with what new classes see wrong, and no class saw before, when they have got a
+// proxy. f runs before the next generation does. Tell is called before the Compiler is used.
+func (c *Compiler) Tell(f func(appeared, fixed []source.Problem)) { c.tell = f }
+
 // Join adds a proxy and passes its place to placed. It compiles the class if the proxy is the first
 // of it. placed runs before any later generation does, so that the proxy misses none.
 func (c *Compiler) Join(f Facts, placed func(*Member, Placement)) {
@@ -114,6 +118,9 @@ func (c *Compiler) tryJoin(m *Member, placed func(*Member, Placement)) (entered 
 	}
 	c.members.add(m)
 	placed(m, c.place(m))
+	if c.tell != nil {
+		c.tell(c.builder.problems.Flush())
+	}
 	return true
 }
 
@@ -219,7 +226,7 @@ func (c *Compiler) variantOf(cl *class, near model.Labels) *variant {
 // resolve returns the proxy and its own addresses. It prefers the Pod record to what the proxy says
 // of itself, because a compromised proxy may claim labels.
 func resolve(snap *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
-	proxy, own := f.Proxy, resource.Overlay{Pod: f.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
+	proxy, own := f.Proxy, resource.Overlay{Pod: f.Proxy.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
 	pod := snap.Workload(proxy.Namespace, proxy.Name)
 	if pod == nil {
 		proxy.Settings.Credentials = false
@@ -230,7 +237,7 @@ func resolve(snap *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
 		own.Pod = pod.Addresses[0]
 	}
 	proxy.Settings.Credentials = f.Proxy.Settings.Credentials && NoCredentials(f, pod) == ""
-	own.Trusted = proxy.Settings.Credentials
+	own.Trusted, proxy.Address = proxy.Settings.Credentials, own.Pod
 	if pod.Own != nil {
 		own.App, own.Outbound = cmp.Or(pod.Own.App, own.App), cmp.Or(pod.Own.Outbound, own.Outbound)
 	}

@@ -36,7 +36,8 @@ func newMeshOf(tb testing.TB, services int) *meshOf {
 	}
 	m.apply(updates...)
 	for n := range namespaces {
-		m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
+		m.compiler.Join(Facts{Proxy: scope.Proxy{
+			Address:   "127.0.0.2",
 			Namespace: fmt.Sprint("ns", n), Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080},
 		}}, func(*Member, Placement) {})
 	}
@@ -152,7 +153,8 @@ func TestAThousandProxiesOfAClassCostOne(t *testing.T) {
 	m := newMeshOf(t, 100)
 	before := m.compiler.Stats()
 	for i := range 1000 {
-		m.compiler.Join(Facts{Address: fmt.Sprintf("127.9.%d.%d", i/250, i%250), Proxy: scope.Proxy{
+		m.compiler.Join(Facts{Proxy: scope.Proxy{
+			Address:   fmt.Sprintf("127.9.%d.%d", i/250, i%250),
 			Namespace: "ns1",
 			Name:      fmt.Sprint("pod-", i),
 			Labels:    model.LabelsOf(map[string]string{"pod-template-hash": fmt.Sprint(i)}),
@@ -169,7 +171,8 @@ func TestAThousandProxiesOfAClassCostOne(t *testing.T) {
 func TestAnEditOfAPolicyChangesTheClassesThatItSelects(t *testing.T) {
 	m := newMeshOf(t, 100)
 	gateway := model.LabelsOf(map[string]string{"app": "gateway"})
-	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
+	m.compiler.Join(Facts{Proxy: scope.Proxy{
+		Address:   "127.0.0.3",
 		Namespace: "ns7", Name: "gateway", Labels: gateway, Settings: scope.Settings{Intercepted: true},
 	}}, func(*Member, Placement) {})
 	policy := func(i int, selector model.Labels, caller string) state.Update {

@@ -42,7 +42,7 @@ func (m *impact) clone() *impact {
 	c := *m
 	c.hosts, c.endpoints, c.virtual, c.seen =
 		maps.Clone(m.hosts), maps.Clone(m.endpoints), maps.Clone(m.virtual), maps.Clone(m.seen)
-	c.vips = maps.Clone(m.vips)
+	c.vips, c.aliases = maps.Clone(m.vips), maps.Clone(m.aliases)
 	c.ports = map[uint16]map[model.Host]bool{}
 	for port, hosts := range m.ports {
 		c.ports[port] = maps.Clone(hosts)

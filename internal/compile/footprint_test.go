@@ -24,7 +24,8 @@ func TestAClassCostsItsDifference(t *testing.T) {
 	m.apply(updates...)
 	join := func(i int) (bytes int64) {
 		before := heap.InUse().Heap
-		m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
+		m.compiler.Join(Facts{Proxy: scope.Proxy{
+			Address:   "127.0.0.2",
 			Namespace: fmt.Sprint("ns", i), Name: "p", Settings: scope.Settings{HTTPProxyPort: 15080},
 		}}, func(*Member, Placement) {})
 		return heap.InUse().Heap - before

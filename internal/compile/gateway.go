@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -123,7 +124,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 
 // gatewayHostSlots returns the virtual host of a host in a table of a gateway's port. Its routes
 // are those of all VirtualServices that are bound to the table's servers and have the host in
-// common with them, in the total order. A server that redirects to https does so for its hosts even
+// common with them (gatewayRoutes). A server that redirects to https does so for its hosts even
 // if they have no routes.
 func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	port, host := u.port, u.host
@@ -140,11 +141,7 @@ func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	}
 	name := string(host) + ":" + portText(port)
 	return []slot{{typ: resource.VirtualHost, table: u.table, name: name, get: func() *resource.Resource {
-		var refs []route.RouteRef
-		for _, o := range owners {
-			refs = append(refs, routesOf(s, o.vs, o.at)...)
-		}
-		in := b.vhostInput(s, refs, route.Target{}, called)
+		in := b.vhostInput(s, gatewayRoutes(s, owners), route.Target{}, called)
 		in.Domains = b.domains.List([]string{string(host)})
 		in.RequireTLS = redirect
 		return b.vhosts.get(vhostKey{table: u.table, name: name, in: in})
@@ -184,13 +181,16 @@ func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
 func boundAt(servers []server, vs *model.VirtualService, pattern, host model.Host) bound {
 	b := bound{vs: vs}
 	for _, sv := range servers {
-		if common, ok := sv.commonHost(vs, pattern); !ok || common != host || !slices.Contains(vs.Gateways, sv.name()) {
+		if common, ok := sv.commonHost(vs, pattern); !ok || common != host || !sv.binds(vs) {
 			continue
 		}
 		if len(b.at.gateways) == 0 {
 			b.at.port = sv.Port
 		}
 		b.at.gateways = append(b.at.gateways, sv.name())
+		if vs.Kind == kinds.Ingress {
+			b.at.gateways = append(b.at.gateways, vs.Gateways...) // the server may be another Ingress's
+		}
 		b.redirect = b.redirect || sv.Redirect
 	}
 	return b
@@ -226,6 +226,9 @@ func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	for vs := range s.VirtualServicesAt(g.Namespace + "/" + g.Name) {
 		addBound(s, g, vs, units)
 	}
+	if g.Kind == kinds.Ingress {
+		addIngressesUnder(s, g, units)
+	}
 }
 
 // addBound adds the units that a VirtualService may have at a Gateway: virtual hosts, and ports
@@ -233,6 +236,9 @@ func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 func addBound(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, units map[unit]bool) {
 	for i := range g.Servers {
 		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+		if !sv.binds(vs) {
+			continue
+		}
 		port := s.BoundPort(sv.Port)
 		table := sv.tableOn(port)
 		if table == "" {

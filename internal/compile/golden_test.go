@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
-	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
@@ -46,6 +46,7 @@ type caseProxy struct {
 	AllClusters   bool              `json:"allClusters"`
 	Agent         bool              `json:"agent"`
 	DNSCapture    bool              `json:"dnsCapture"`
+	Account       string            `json:"account"` // that it proves to have; else it gets no Secrets
 	Stack         string            `json:"stack"`   // a key of translatetest.Stacks
 	Address       string            `json:"address"` // 127.32.0.1 if it is not said
 }
@@ -76,27 +77,23 @@ func compileCase(t *testing.T, path string) string {
 		Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
 	})
 	_, delta := writer.Apply(updates)
-	var step compile.Step
-	compiler.Advance(delta, func(s compile.Step) { step = s })
+	compiler.Advance(delta, func(compile.Step) {})
 	var out strings.Builder
+	var conflicts []source.Problem
+	compiler.Tell(func(appeared, _ []source.Problem) { conflicts = append(conflicts, appeared...) })
 	compiler.Join(p.facts(), func(_ *compile.Member, placed compile.Placement) {
 		describe(t, &out, placed)
 		checkRefs(t, placed.State)
 	})
-	elsewhere := &model.Namespace{Meta: model.Meta{Kind: kinds.Namespace, Name: "elsewhere"}}
-	_, delta = writer.Apply([]state.Update{{
-		Key:     elsewhere.Key(),
-		Objects: []model.Object{elsewhere},
-	}}) // a step, so that conflicts are told
-	compiler.Advance(delta, func(s compile.Step) { step = s })
-	for _, c := range step.Appeared {
+	for _, c := range conflicts {
 		fmt.Fprintln(&out, "conflict:", c)
 	}
 	return out.String()
 }
 
 func (p caseProxy) facts() compile.Facts {
-	f := compile.Facts{Address: cmp.Or(p.Address, "127.32.0.1"), Proxy: scope.Proxy{
+	f := compile.Facts{Account: p.Account, Proxy: scope.Proxy{
+		Address:   cmp.Or(p.Address, "127.32.0.1"),
 		Namespace: p.Namespace,
 		Name:      p.Name,
 		Labels:    model.LabelsOf(p.Labels),
@@ -104,6 +101,7 @@ func (p caseProxy) facts() compile.Facts {
 			HTTPProxyPort: p.HTTPProxyPort,
 			Intercepted:   p.Intercepted,
 			AllClusters:   p.AllClusters,
+			Credentials:   p.Account != "",
 			Agent:         p.Agent,
 			DNSCapture:    p.DNSCapture,
 			Stack:         translatetest.Stacks[p.Stack],

@@ -28,7 +28,8 @@ func TestClustersChangeWithTheAccountsAlone(t *testing.T) {
 		Name:      "istio",
 	}, Objects: []model.Object{&mesh}})
 	var placed Placement
-	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
+	m.compiler.Join(Facts{Proxy: scope.Proxy{
+		Address:   "127.0.0.3",
 		Namespace: "ns0", Name: "secured", Settings: scope.Settings{HTTPProxyPort: 15080, Agent: true},
 	}}, func(_ *Member, p Placement) { placed = p })
 	class := placed.Class

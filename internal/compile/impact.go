@@ -23,6 +23,7 @@ type impact struct {
 	ports       map[uint16]map[model.Host]bool // of TCP listeners, with the hosts that touch them
 	vips        map[unit]bool                  // unitVIP
 	names       map[model.Host]bool            // unitName, of which only endpoints changed
+	aliases     map[model.Host]bool            // what addAliases has added
 	own         bool                           // unitOwn
 	credentials []changedCredential
 	virtual     map[*model.VirtualService]bool
@@ -41,6 +42,7 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 		ports:     map[uint16]map[model.Host]bool{},
 		vips:      map[unit]bool{},
 		names:     map[model.Host]bool{},
+		aliases:   map[model.Host]bool{},
 		virtual:   map[*model.VirtualService]bool{},
 		seen:      map[*model.VirtualService]bool{},
 	}
@@ -92,6 +94,20 @@ func (m *impact) addClaimants(host model.Host) {
 		m.addPortsOf(snap, host)
 	}
 	m.addRoutesTo(host)
+	m.addAliases(host)
+}
+
+// addAliases adds the other names of a host (Services of type ExternalName): calls to them go to
+// its service, by its routes.
+func (m *impact) addAliases(host model.Host) {
+	for _, snap := range m.snapshots() {
+		for svc := range snap.AliasesOf(host) {
+			if !m.aliases[svc.Host] {
+				m.aliases[svc.Host] = true
+				m.addClaimants(svc.Host)
+			}
+		}
+	}
 }
 
 // addRoutesTo adds the routes that name a host as their destination. They depend on its ports and
@@ -116,6 +132,7 @@ func (m *impact) addRoutes(vs *model.VirtualService) {
 		for _, snap := range m.snapshots() {
 			for host := range snap.HostsUnder(pattern) {
 				m.hosts[host] = true
+				m.addAliases(host)
 				// even without TCP routes of its own it may take the place of one that has them
 				m.addPortsOf(snap, host)
 			}
@@ -174,6 +191,24 @@ func (m *impact) addEndpointChange(e state.EndpointChange) {
 	}
 	if m.fastPath.slowHosts[e.Host] {
 		m.endpoints[e.Host] = true
+	}
+	m.addPodsPorts(e.Host)
+}
+
+// addPodsPorts adds the TLS ports of headless services, whose listeners have the addresses of pods
+// (chainBuilder.addPods).
+func (m *impact) addPodsPorts(host model.Host) {
+	for _, snap := range m.snapshots() {
+		for svc := range snap.Claims(host) {
+			if !svc.Headless {
+				continue
+			}
+			for _, p := range svc.Ports {
+				if p.Protocol == model.TLS {
+					m.addPort(p.Port, host)
+				}
+			}
+		}
 	}
 }
 
@@ -263,10 +298,8 @@ func (m *impact) addGatewayUnits(s *scope.Scope, units map[unit]bool) {
 		}
 	}
 	for vs := range m.virtual {
-		for _, name := range vs.Gateways {
-			if g := s.Gateway(name); g != nil && s.Applies(g) {
-				addBound(s, g, vs, units)
-			}
+		for g := range gatewaysOf(s, vs) {
+			addBound(s, g, vs, units)
 		}
 	}
 }

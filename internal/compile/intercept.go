@@ -97,6 +97,9 @@ func undeclaredPorts(s *scope.Scope, port uint16) listener.Undeclared {
 func (b unitBuilder) interceptedVhost(s *scope.Scope, h hostPort) []slot {
 	if h.svc != nil && s.HasVIP(h.svc) {
 		if p, _ := h.svc.Port(h.port); p.Protocol == model.Auto {
+			if h.svc.Host != h.host {
+				return nil // connections to its address have the service's own table, whatever they call it
+			}
 			table := h.name()
 			return []slot{
 				{typ: resource.Route, name: table, head: func() []byte {
@@ -113,7 +116,7 @@ func (b unitBuilder) interceptedVhost(s *scope.Scope, h hostPort) []slot {
 // those of its pods too, and a service with virtual IPs has these.
 func (b unitBuilder) interceptedNames(s *scope.Scope, h hostPort) []string {
 	names := b.names(s, h.host, h.port)
-	if h.svc == nil {
+	if h.svc == nil || h.svc.Host != h.host {
 		return names
 	}
 	if h.svc.Headless {
@@ -231,7 +234,11 @@ func vipConflict(svc *model.Service, u unit, owner *model.Service) source.Proble
 func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	chains := b.chainsOn(s, port)
 	for svc := range s.ServicesByPortMatch(port, state.MatchSNI) {
-		if seen, _ := onPort(s, svc.Host, port); seen == svc {
+		switch seen, p := onPort(s, svc.Host, port); {
+		case seen != svc:
+		case svc.Headless:
+			chains.addPods(svc, p)
+		default:
 			chains.addTLS(svc)
 		}
 	}

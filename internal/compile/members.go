@@ -74,8 +74,9 @@ func (ms *members) in(namespace string) iter.Seq[*Member] {
 }
 
 // touched returns the members whose class a delta may change. These are the changed workloads by
-// name, and all in the namespace of a changed service that selects workloads. If selectors changed
-// that may match any workload, these are all members.
+// name, and all in the namespace of a changed service that selects workloads or lists endpoints, or
+// of a changed WorkloadEntry. If selectors changed that may match any workload, these are all
+// members.
 func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	found := map[*Member]bool{}
 	add := func(list iter.Seq[*Member]) {
@@ -101,10 +102,13 @@ func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	}
 	for _, p := range d.Services {
 		for _, s := range []*model.Service{p.Old, p.New} {
-			if s != nil && !s.Selector.IsEmpty() {
+			if s != nil && (!s.Selector.IsEmpty() || len(s.Endpoints) > 0) {
 				add(ms.in(s.Namespace))
 			}
 		}
+	}
+	for _, e := range d.WorkloadEntries {
+		add(ms.in(e.Either().Namespace))
 	}
 	return found
 }

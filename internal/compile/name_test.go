@@ -39,7 +39,8 @@ func namedMesh(t *testing.T, services int, captured bool) *meshOf {
 		Ports: []model.ServicePort{{Name: "tcp", Port: 3306, Protocol: model.TCP}},
 	}
 	m.apply(state.Update{Key: db.Key(), Objects: []model.Object{db}}, podsOf(100, -1))
-	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
+	m.compiler.Join(Facts{Proxy: scope.Proxy{
+		Address:   "127.0.0.3",
 		Namespace: "ns1", Name: "named", Settings: scope.Settings{Intercepted: true, DNSCapture: captured},
 	}}, func(_ *Member, p Placement) {
 		names := 0

@@ -205,7 +205,8 @@ func (o *oracle) comeAndGo(t *rapid.T) {
 
 func (o *oracle) members() []*Member {
 	return slices.SortedFunc(
-		maps.Keys(o.placed), func(a, b *Member) int { return cmp.Compare(a.facts.Address, b.facts.Address) },
+		maps.Keys(o.placed),
+		func(a, b *Member) int { return cmp.Compare(a.facts.Proxy.Address, b.facts.Proxy.Address) },
 	)
 }
 
@@ -366,89 +367,89 @@ func (c classText) equal(o classText) bool {
 func oracleProxies() []Facts {
 	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
 	return []Facts{
-		{Address: "127.5.0.1", Account: "x", Proxy: scope.Proxy{
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.1",
 			Namespace: "default",
 			Name:      "a",
 			Labels:    labels,
 			Settings:  scope.Settings{HTTPProxyPort: 15080, Credentials: true},
 		}},
-		{Address: "127.5.0.14", Proxy: scope.Proxy{ // the same without proof
+		{Proxy: scope.Proxy{Address: "127.5.0.14", // the same without proof
 			Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
 		}},
-		{Address: "127.5.0.2", Account: "x", Proxy: scope.Proxy{
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.2",
 			Namespace: "shop",
 			Name:      "b",
 			Settings:  scope.Settings{HTTPProxyPort: 9080},
 		}},
-		{Address: "127.5.0.3", Proxy: scope.Proxy{
+		{Proxy: scope.Proxy{Address: "127.5.0.3",
 			Namespace: "shop",
 			Name:      "none",
 			Place:     &scope.Place{Node: "n1", Locality: model.Locality{Region: "r1", Zone: "z2"}},
 			Labels:    model.LabelsOf(map[string]string{"app": "b", "version": "v2"}),
 			Settings:  scope.Settings{HTTPProxyPort: 15080},
 		}},
-		{Address: "127.5.0.4", Account: "x", Proxy: scope.Proxy{
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.4",
 			Type:      scope.Router,
 			Namespace: "istio-system",
 			Name:      "a",
 			Labels:    labels,
 			Settings:  scope.Settings{Credentials: true},
 		}},
-		{Address: "127.5.0.5", Proxy: scope.Proxy{Namespace: "default", Name: "b", Settings: scope.Settings{
+		{Proxy: scope.Proxy{Address: "127.5.0.5", Namespace: "default", Name: "b", Settings: scope.Settings{
 			HTTPProxyPort: 15080,
 			Agent:         true,
 			Stack:         model.BothStacks,
 		}}},
-		{Address: "127.5.0.6", Account: "x", Proxy: scope.Proxy{
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.6",
 			Type:      scope.Router,
 			Namespace: "shop",
 			Name:      "c",
 			Labels:    labels,
 			Settings:  scope.Settings{HTTP10: true, Agent: true, Credentials: true},
 		}},
-		{Address: "127.5.0.7", Proxy: scope.Proxy{Namespace: "default", Name: "c"}},
-		{Address: "127.5.0.8", Proxy: scope.Proxy{
+		{Proxy: scope.Proxy{Address: "127.5.0.7", Namespace: "default", Name: "c"}},
+		{Proxy: scope.Proxy{Address: "127.5.0.8",
 			Type:      scope.Router,
 			Namespace: "default",
 			Name:      "none",
 			Settings:  scope.Settings{HTTPProxyPort: 15080, AllClusters: true},
 		}},
-		{Address: "127.5.0.10", Account: "x", Proxy: scope.Proxy{
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.10",
 			Namespace: "default",
 			Name:      "a",
 			Labels:    labels,
 			Settings:  scope.Settings{Intercepted: true, Agent: true, Credentials: true},
 		}},
-		{Address: "127.5.0.11", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{
+		{Proxy: scope.Proxy{Address: "127.5.0.11", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted:   true,
 			HTTPProxyPort: 9080,
 			Stack:         model.DualStack,
 		}}},
-		{Address: "127.5.0.12", Proxy: scope.Proxy{Namespace: "istio-system", Name: "none", Settings: scope.Settings{
+		{Proxy: scope.Proxy{Address: "127.5.0.12", Namespace: "istio-system", Name: "none", Settings: scope.Settings{
 			Intercepted: true,
 			HTTP10:      true,
 			Stack:       model.IPv6Stack,
 		}}},
-		{Address: "127.5.0.15", Proxy: scope.Proxy{
+		{Proxy: scope.Proxy{Address: "127.5.0.15",
 			Namespace: "default",
 			Name:      "a",
 			Labels:    labels,
 			Settings:  scope.Settings{Intercepted: true, DNSCapture: true},
 		}},
-		{Address: "127.5.0.16", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{
+		{Proxy: scope.Proxy{Address: "127.5.0.16", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted: true,
 			DNSCapture:  true,
 		}}},
-		{Address: "127.5.0.17", Proxy: scope.Proxy{Namespace: "shop", Name: "none", Settings: scope.Settings{
+		{Proxy: scope.Proxy{Address: "127.5.0.17", Namespace: "shop", Name: "none", Settings: scope.Settings{
 			Intercepted: true,
 			DNSCapture:  true,
 			Stack:       model.DualStack,
 		}}},
-		{Address: "127.5.0.18", Proxy: scope.Proxy{Namespace: "shop", Name: "b", Settings: scope.Settings{
+		{Proxy: scope.Proxy{Address: "127.5.0.18", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			HTTPProxyPort: 15080,
 			DNSCapture:    true,
 		}}},
-		{Address: "127.5.0.9", Proxy: scope.Proxy{Namespace: "default", Name: "none", Place: &scope.Place{
+		{Proxy: scope.Proxy{Address: "127.5.0.9", Namespace: "default", Name: "none", Place: &scope.Place{
 			Locality: model.Locality{Region: "r2"},
 		}, Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
 	}

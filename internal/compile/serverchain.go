@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -66,11 +67,10 @@ func (b unitBuilder) gatewayPortOf(s *scope.Scope, port uint16, report func(sour
 	for _, sv := range servers {
 		switch kind := sv.purpose(); {
 		case kind != first.purpose():
-			sv.reportConflict(
-				report, "spec.servers[%d].port", first,
-				"has the port for another protocol; this server stays closed",
-				"a port of its own",
-			)
+			sv.reportConflict(report, conflict{
+				part: "port", with: first, message: "has the port for another protocol; this server stays closed",
+				want: "a port of its own",
+			})
 		case kind == purposeHTTP:
 			open.http = true
 		case kind == purposeTLS:
@@ -78,11 +78,10 @@ func (b unitBuilder) gatewayPortOf(s *scope.Scope, port uint16, report func(sour
 		case sv.is(first):
 			chains.addTCPServer(sv, nil)
 		default:
-			sv.reportConflict(
-				report, "spec.servers[%d].port", first,
-				"has the port; nothing tells its connections from those of this server, which stays closed",
-				"a port of its own, or TLS",
-			)
+			sv.reportConflict(report, conflict{
+				part: "port", with: first, want: "a port of its own, or TLS",
+				message: "has the port; nothing tells its connections from those of this server, which stays closed",
+			})
 		}
 	}
 	open.chains = chains.built
@@ -92,15 +91,45 @@ func (b unitBuilder) gatewayPortOf(s *scope.Scope, port uint16, report func(sour
 	return open
 }
 
+// conflict is what a part of a server lacks because another server has it.
+type conflict struct {
+	part          string // as model.Gateway.ServerField has it
+	with          server
+	message, want string
+	harmless      bool
+}
+
 // reportConflict reports what a server does not have because another server has it.
-func (sv server) reportConflict(report func(source.Problem), path string, with server, message, want string) {
+func (sv server) reportConflict(report func(source.Problem), c conflict) {
 	if sv.Broken != "" {
 		return
 	}
+	severity := source.Error
+	if c.harmless {
+		severity = source.Warning
+	}
 	report(problemOf(&sv.gateway.Meta, source.Problem{
-		Severity: source.Error, Path: fmt.Sprintf(path, sv.index), Value: portText(sv.Port),
-		Message: with.gateway.Key().String() + " " + message, Want: want,
+		Severity: severity, Path: sv.gateway.ServerField(sv.index, c.part), Value: portText(sv.Port),
+		Message: c.with.gateway.Key().String() + " " + c.message, Want: c.want,
 	}))
+}
+
+// reportClaimed reports a server name that belongs to another server. Ingresses of one host share
+// their paths, so one of them lacks no more than its certificate there.
+func (sv server) reportClaimed(report func(source.Problem), host model.Host, owner server) {
+	c := conflict{
+		part: "hosts", with: owner, message: fmt.Sprintf("has %s on port %d", host, sv.Port),
+		want: "hosts of its own, or another port",
+	}
+	if sv.gateway.Kind == kinds.Ingress && owner.gateway.Kind == kinds.Ingress && owner.Broken == "" {
+		if owner.TLS == sv.TLS || model.Equal(owner.TLS, sv.TLS) {
+			return
+		}
+		c.harmless = true
+		c.message += " and comes first: its certificate is used"
+		c.want = "one secretName for each host"
+	}
+	sv.reportConflict(report, c)
 }
 
 // serverChainBuilder gathers the filter chains of the servers on one port.
@@ -170,10 +199,7 @@ func (b *serverChainBuilder) claimedNames(sv server) []string {
 		case owner.is(sv) && !slices.Contains(names, string(h.Host)):
 			names = append(names, string(h.Host))
 		case !owner.is(sv):
-			sv.reportConflict(
-				b.report, "spec.servers[%d].hosts", owner,
-				fmt.Sprintf("has %s on port %d", h.Host, sv.Port), "hosts of its own, or another port",
-			)
+			sv.reportClaimed(b.report, h.Host, owner)
 		}
 	}
 	return names
@@ -185,7 +211,7 @@ func (b *serverChainBuilder) claimedNames(sv server) []string {
 func (b *serverChainBuilder) canOpen(sv server) bool {
 	if sv.TLS.Mode.OwnCertificate() && !b.scope.Settings().Agent {
 		b.report(problemOf(&sv.gateway.Meta, source.Problem{
-			Severity: source.Error, Path: fmt.Sprintf("spec.servers[%d].tls.mode", sv.index), Value: "ISTIO_MUTUAL",
+			Severity: source.Error, Path: sv.gateway.ServerField(sv.index, "tls") + ".mode", Value: "ISTIO_MUTUAL",
 			Message: "the gateway's workload in namespace " + b.scope.Namespace() + " has no agent that serves " +
 				"it a certificate of the mesh (" + noAgent + "); the server stays closed",
 			Want: "a gateway that an agent of Istio runs, or mode MUTUAL with a credentialName",

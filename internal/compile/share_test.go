@@ -106,7 +106,8 @@ func TestANewClassCostsItsDifference(t *testing.T) {
 	m.apply(updates...)
 	join := func(namespace int, labels map[string]string) Work {
 		return m.workOf(func() {
-			m.compiler.Join(Facts{Address: "127.0.0.2", Proxy: scope.Proxy{
+			m.compiler.Join(Facts{Proxy: scope.Proxy{
+				Address:   "127.0.0.2",
 				Namespace: fmt.Sprint("ns", namespace),
 				Name:      "p",
 				Labels:    model.LabelsOf(labels),

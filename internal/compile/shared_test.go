@@ -53,7 +53,8 @@ func proxiesAlike() []Facts {
 				{HTTPProxyPort: 15080, Intercepted: true},
 			} {
 				p := scope.Proxy{Namespace: namespace, Name: "none", Labels: model.LabelsOf(labels), Settings: settings}
-				list = append(list, Facts{Address: fmt.Sprintf("127.5.0.%d", 1+len(list)), Proxy: p})
+				p.Address = fmt.Sprintf("127.5.0.%d", 1+len(list))
+				list = append(list, Facts{Proxy: p})
 			}
 		}
 	}
@@ -222,7 +223,8 @@ func TestAShortNameIsSharedWithinANamespace(t *testing.T) {
 	changed := selecting.Objects[0].(*model.Service)
 	changed.Selector, changed.Ports[0].Target = model.LabelsOf(map[string]string{"app": "a"}), 8080
 	m.apply(selecting)
-	m.compiler.Join(Facts{Address: "127.0.0.3", Proxy: scope.Proxy{
+	m.compiler.Join(Facts{Proxy: scope.Proxy{
+		Address:   "127.0.0.3",
 		Namespace: "ns1", Name: "q", Labels: changed.Selector, Settings: scope.Settings{HTTPProxyPort: 15080},
 	}}, func(*Member, Placement) {})
 	require.Equal(t, namespaces+1, m.compiler.Stats().Classes)

@@ -174,10 +174,10 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 	if svc == nil {
 		return nil
 	}
-	rule := s.DestinationRule(svc)
+	rule, named := s.DestinationRule(svc), s.Resolved(svc)
 	var slots []slot
 	for _, p := range svc.Ports {
-		if p.Protocol == model.UDP {
+		if p.Protocol == model.UDP || named != svc && isServedBy(named, p) {
 			continue
 		}
 		in := b.outbound(s, svc, p, rule)
@@ -194,6 +194,13 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 		}
 	}
 	return slots
+}
+
+// isServedBy reports whether requests to a port of another name of a service go to the service's
+// own cluster.
+func isServedBy(named *model.Service, p model.ServicePort) bool {
+	_, there := named.Port(p.Port)
+	return there && p.Protocol.IsHTTP()
 }
 
 func (b unitBuilder) outbound(

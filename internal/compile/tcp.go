@@ -1,8 +1,11 @@
 package compile
 
 import (
+	"net/netip"
+
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -104,6 +107,51 @@ func (b *chainBuilder) tcpRoute(
 }
 
 func (b *chainBuilder) addTLS(svc *model.Service) {
+	b.addTLSRoutes(svc)
+	names := []model.Host{svc.Host}
+	if svc.Headless {
+		names = append(names, "*."+svc.Host) // its pods
+	}
+	if sni := b.unclaimed(names); len(sni) > 0 {
+		b.found = append(b.found, b.directChain(svc, sni))
+	}
+}
+
+// addPods adds the chains of a headless service's TLS port. Its pods' addresses tell connections to
+// it from others, so whichever name a client asks for, or none, each goes to the pod that it was
+// for.
+func (b *chainBuilder) addPods(svc *model.Service, port model.ServicePort) {
+	pods := b.domains.List(podAddresses(b.scope.Endpoints(svc), port.Name))
+	if pods.Len() == 0 {
+		return
+	}
+	own := b.chainsOn(b.scope, b.port)
+	own.addTLSRoutes(svc)
+	own.found = append(own.found, own.directChain(svc, nil))
+	for _, chain := range own.found {
+		chain.Prefixes = pods
+		b.found = append(b.found, chain)
+	}
+}
+
+// podAddresses returns the addresses, of each family, of those that serve a port, sorted.
+func podAddresses(set *state.EndpointSet, portName string) []string {
+	var addresses []string
+	for _, e := range set.All() {
+		if e.PortName != portName {
+			continue
+		}
+		for _, a := range []string{e.Address, e.Other} {
+			if _, err := netip.ParseAddr(a); err == nil {
+				addresses = append(addresses, a)
+			}
+		}
+	}
+	return sortedAddresses(addresses)
+}
+
+// addTLSRoutes adds the chains of the TLS routes for a service.
+func (b *chainBuilder) addTLSRoutes(svc *model.Service) {
 	if vs := b.scope.VirtualService(svc.Host); vs != nil {
 		for _, r := range vs.TLS {
 			for _, m := range r.Matches {
@@ -119,9 +167,6 @@ func (b *chainBuilder) addTLS(svc *model.Service) {
 				}
 			}
 		}
-	}
-	if sni := b.unclaimed([]model.Host{svc.Host}); len(sni) > 0 {
-		b.found = append(b.found, b.directChain(svc, sni))
 	}
 }
 

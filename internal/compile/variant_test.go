@@ -39,7 +39,8 @@ func newZonedMesh(t *testing.T) *zonedMesh {
 	}
 	m.apply(append(updates, failingOver(0, true))...)
 	for i := range zoneProxies {
-		m.compiler.Join(Facts{Address: fmt.Sprint("127.2.0.", i%250), Proxy: scope.Proxy{
+		m.compiler.Join(Facts{Proxy: scope.Proxy{
+			Address:   fmt.Sprint("127.2.0.", i%250),
 			Namespace: "ns0",
 			Name:      fmt.Sprint("p", i),
 			Settings:  scope.Settings{HTTPProxyPort: 15080},

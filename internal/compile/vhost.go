@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ const defaultPort = 80
 type hostPort struct {
 	host   model.Host
 	port   uint16
-	svc    *model.Service // nil for a host that only a VirtualService has
+	svc    *model.Service // that is called; nil for a host that only a VirtualService has
 	routes *model.VirtualService
 }
 
@@ -35,14 +36,25 @@ func httpPortsOf(s *scope.Scope, host model.Host) []hostPort {
 		}
 		return []hostPort{{host: host, port: defaultPort, routes: vs}}
 	}
+	named := s.Resolved(svc)
+	if named != svc && vs == nil {
+		vs = s.VirtualService(named.Host)
+	}
 	var found []hostPort
+	for _, p := range named.Ports {
+		if mayBeHTTP(p) {
+			found = append(found, hostPort{host: host, port: p.Port, svc: named, routes: vs})
+		}
+	}
 	for _, p := range svc.Ports {
-		if p.Protocol.IsHTTP() || p.Protocol == model.Auto {
+		if _, there := named.Port(p.Port); mayBeHTTP(p) && !there {
 			found = append(found, hostPort{host: host, port: p.Port, svc: svc, routes: vs})
 		}
 	}
 	return found
 }
+
+func mayBeHTTP(p model.ServicePort) bool { return p.Protocol.IsHTTP() || p.Protocol == model.Auto }
 
 // vhostSlots returns the virtual hosts of a host, one for each port that can be HTTP: in the table
 // of the HTTP proxy port, and in those of intercepted requests.
@@ -72,7 +84,7 @@ func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains
 		}
 		var to route.Target
 		if len(refs) == 0 && h.svc != nil { // where routes exist, a request that none matches gets 404, as in Istio
-			to = route.Target{Host: h.host, Port: h.port}
+			to = route.Target{Host: h.svc.Host, Port: h.port}
 		}
 		in := b.vhostInput(s, refs, to, h.port)
 		in.Domains = b.domains.List(domains())
@@ -172,6 +184,11 @@ func (b unitBuilder) factsOf(
 func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.DestinationFact {
 	f.Resolved = f.Port
 	svc := s.Service(f.Host)
+	if svc != nil {
+		if named := s.Resolved(svc); named != svc && servesPort(named, f, called) {
+			svc, f.ServedBy = named, named.Host
+		}
+	}
 	if f.PortName != "" {
 		f.Resolved = portNamed(svc, f.PortName)
 	} else if f.Resolved == 0 {
@@ -192,6 +209,16 @@ func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.Destin
 		f.Hash = lb.Hash
 	}
 	return f
+}
+
+// servesPort reports whether a service has the port of a destination that is another name of it.
+// Else the other name's own cluster looks the name up.
+func servesPort(svc *model.Service, f route.DestinationFact, called uint16) bool {
+	if f.PortName != "" {
+		return portNamed(svc, f.PortName) != 0
+	}
+	_, there := svc.Port(cmp.Or(f.Port, called))
+	return there || f.Port == 0 && len(svc.Ports) == 1
 }
 
 // portNamed returns the port of a service by its name; 0 if there is none.
@@ -222,8 +249,11 @@ func (b unitBuilder) names(s *scope.Scope, host model.Host, port uint16) []strin
 
 func takenByOther(s *scope.Scope, name model.Host, port uint16) bool {
 	if svc := s.Service(name); svc != nil {
-		p, ok := svc.Port(port)
-		return ok && (p.Protocol.IsHTTP() || p.Protocol == model.Auto)
+		if !svc.IsAlias() {
+			p, ok := svc.Port(port)
+			return ok && mayBeHTTP(p)
+		}
+		return slices.ContainsFunc(httpPortsOf(s, name), func(h hostPort) bool { return h.port == port })
 	}
 	if port != defaultPort {
 		return false

@@ -216,7 +216,8 @@ func (c *compiled) step(proxy int, edit func(variant int) source.Change) (before
 }
 
 func factsOf(p meshgen.Proxy) compile.Facts {
-	f := compile.Facts{Address: p.Address, Proxy: scope.Proxy{
+	f := compile.Facts{Proxy: scope.Proxy{
+		Address:   p.Address,
 		Namespace: p.Namespace,
 		Name:      p.Pod,
 		Labels:    model.LabelsOf(p.Labels),

@@ -45,12 +45,14 @@ type mesh struct {
 func proxies() map[string]compile.Facts {
 	app := model.LabelsOf(map[string]string{"app": "a"})
 	sidecar := func(namespace, name string, labels model.Labels) compile.Facts {
-		return compile.Facts{Address: "127.32.0.1", Proxy: scope.Proxy{
+		return compile.Facts{Proxy: scope.Proxy{
+			Address:   "127.32.0.1",
 			Namespace: namespace, Name: name, Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
 		}}
 	}
 	gateway := scope.Proxy{
 		Type:      scope.Router,
+		Address:   "127.32.0.9",
 		Namespace: "istio-system",
 		Name:      "gateway",
 		Labels:    model.LabelsOf(map[string]string{"istio": "ingress"}),
@@ -59,7 +61,7 @@ func proxies() map[string]compile.Facts {
 		"default/a":     sidecar("default", "a", app),
 		"default/other": sidecar("default", "other", model.Labels{}),
 		"shop/a":        sidecar("shop", "a", app),
-		"gateway":       {Address: "127.32.0.9", Proxy: gateway},
+		"gateway":       {Proxy: gateway},
 	}
 }
 

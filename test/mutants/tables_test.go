@@ -10,7 +10,7 @@ var indexed = []struct {
 }{
 	{"Service", []string{
 		"servicesByHost", "servicesByNamespace", "servicesByPort", "servicesByVIP", "servicesByPortMatch",
-		"servicesBySelector", "servicesByDifference",
+		"servicesBySelector", "servicesByAlias", "servicesByEndpoint", "servicesByDifference",
 	}, false},
 	{"VirtualService", []string{
 		"virtualServicesByName", "virtualServicesByHost", "virtualServicesByGateway",
@@ -28,7 +28,7 @@ var indexed = []struct {
 	{"Credential", []string{"credentialsByName"}, false},
 	{"Node", []string{"nodesByName"}, false},
 	{"EndpointSlice", []string{"slicesByPod", "slicesByNode"}, false},
-	{"WorkloadEntry", []string{"workloadEntriesByName"}, false},
+	{"WorkloadEntry", []string{"workloadEntriesByName", "workloadEntriesByAddress"}, false},
 	{"Workload", nil, false},
 }
 

@@ -110,7 +110,7 @@ func (r *reader) ingressTLS(p path, in networkingk8s.IngressTLS, i int) model.Ga
 	}
 	for j, text := range hosts {
 		if host, ok := r.literal(p.dot("hosts").at(j), text, true); ok {
-			s.Hosts = append(s.Hosts, model.ScopedHost{Namespace: r.meta.Namespace, Host: host})
+			s.Hosts = append(s.Hosts, model.ScopedHost{Namespace: "*", Host: host}) // whichever Ingress has the paths
 		}
 	}
 	if len(s.Hosts) == 0 && s.Broken == "" {
@@ -203,7 +203,7 @@ func (r *reader) ingressPath(p path, in *networkingk8s.HTTPIngressPath) ingressP
 		matches = []model.StringMatch{{Kind: model.Exact, Value: text}}
 	case networkingk8s.PathTypePrefix:
 		if out.path == "" {
-			matches = nil
+			matches = matches[1:]
 		}
 	case networkingk8s.PathTypeImplementationSpecific: // as Istio reads it: "/shop/*" and "/shop.*" are prefixes
 		prefix, wild := strings.CutSuffix(text, ".*")

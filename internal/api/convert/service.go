@@ -30,6 +30,7 @@ func (r *reader) service(in *corev1.Service) []Object {
 		Family:       family(in.Spec.IPFamilies),
 		TwoFamilies:  len(in.Spec.IPFamilies) > 1,
 	}
+	_, s.NoPortTranslation = in.Labels[kinds.PortTranslationLabel]
 	s.Selector, _ = r.selector(p.dot("selector"), in.Spec.Selector)
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
 		r.externalName(p.dot("externalName"), in.Spec.ExternalName, s)
@@ -49,7 +50,8 @@ func (r *reader) exportsOf(annotations map[string]string) model.Exports {
 	return r.exports(path("metadata.annotations").key(kinds.ExportAnnotation), list, r.mesh.ServiceExport)
 }
 
-// externalName makes the service an alias: its ports lead to those of the name. A wrong name leaves
+// externalName makes the service an alias: its ports lead to those of the name, unless that is the
+// host of a service, whose ports callers use then. A wrong name leaves
 // it without endpoints, so that calls fail and are not treated as calls to an unknown host.
 func (r *reader) externalName(p path, name string, s *model.Service) {
 	s.Resolution, s.External, s.Headless = model.StrictDNS, true, false
@@ -58,6 +60,7 @@ func (r *reader) externalName(p path, name string, s *model.Service) {
 	if !ok {
 		return
 	}
+	s.AliasOf = host
 	for i := range s.Ports {
 		port := &s.Ports[i]
 		if port.TargetName != "" { // nobody can say what it would be

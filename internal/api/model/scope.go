@@ -1,8 +1,11 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // Gateway opens ports on gateway workloads.
@@ -27,6 +30,20 @@ func (g *Gateway) Credentials() []string {
 // ForwardsAny reports whether some server Forwards.
 func (g *Gateway) ForwardsAny() bool {
 	return slices.ContainsFunc(g.Servers, func(s GatewayServer) bool { return s.Forwards() })
+}
+
+// ServerField returns the field, of the object that users wrote, in which a part of a server
+// stands: "hosts", "port" or "tls". An Ingress lists its servers with TLS alone.
+func (g *Gateway) ServerField(server int, part string) string {
+	switch {
+	case g.Kind != kinds.Ingress:
+		return fmt.Sprintf("spec.servers[%d].%s", server, part)
+	case g.Servers[server].TLS == nil:
+		return "spec.rules"
+	case part == "hosts":
+		return fmt.Sprintf("spec.tls[%d].hosts", server)
+	}
+	return fmt.Sprintf("spec.tls[%d]", server)
 }
 
 // Forwards reports whether the server forwards connections of the mesh by the destination in their

@@ -49,6 +49,9 @@ type Service struct {
 	Host       Host
 	Resolution Resolution
 	Headless   bool
+	// AliasOf is the name that a Service of type ExternalName stands for. It may be the host of
+	// another service.
+	AliasOf Host
 	// External is set if the workloads are outside of the mesh (ServiceEntry MESH_EXTERNAL).
 	External  bool
 	Addresses []string // virtual IPs, external ones included, or prefixes, sorted; empty for headless services
@@ -61,6 +64,9 @@ type Service struct {
 	Ports       []ServicePort
 	Selector    Labels // of workloads in the namespace; empty selects none
 	ExportTo    Exports
+	// NoPortTranslation keeps gateways that the Service selects from binding its target ports in
+	// place of its ports.
+	NoPortTranslation bool
 	// NodeLocal keeps calls on the caller's node (internalTrafficPolicy Local).
 	NodeLocal    bool
 	Distribution TrafficDistribution

@@ -1,6 +1,8 @@
 package scope
 
 import (
+	"slices"
+
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
@@ -44,6 +46,7 @@ type Settings struct {
 type Proxy struct {
 	Namespace string
 	Name      string // of the workload
+	Address   string // of the workload; it is no part of the class
 	Labels    model.Labels
 	Settings  Settings
 	Type      ProxyType
@@ -165,6 +168,25 @@ func MovesOf(d *state.Delta) Moves { return Moves{delta: d, selectors: d.Changed
 // HasSelectors reports whether workload selectors changed. These may match any workload.
 func (m Moves) HasSelectors() bool { return len(m.selectors) > 0 }
 
+// mayServe reports whether a service of a proxy's namespace may lead to its workload (targets).
+func (m Moves) mayServe(svc *model.Service, p Proxy) bool {
+	if slices.ContainsFunc(svc.Endpoints, func(e model.Endpoint) bool { return e.Address == p.Address }) {
+		return true
+	}
+	if svc.Selector.IsEmpty() {
+		return false
+	}
+	if svc.Selector.Selects(p.Labels) {
+		return true
+	}
+	for e := range m.delta.To.WorkloadEntriesAt(p.Namespace, p.Address) {
+		if svc.Selector.Selects(e.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
 // Affects reports whether the delta may put a proxy into another class.
 func (m Moves) Affects(p Proxy) bool {
 	for _, w := range m.delta.Workloads {
@@ -179,7 +201,14 @@ func (m Moves) Affects(p Proxy) bool {
 	}
 	for _, s := range m.delta.Services {
 		for _, v := range []*model.Service{s.Old, s.New} {
-			if v != nil && v.Namespace == p.Namespace && !v.Selector.IsEmpty() && v.Selector.Selects(p.Labels) {
+			if v != nil && v.Namespace == p.Namespace && m.mayServe(v, p) {
+				return true
+			}
+		}
+	}
+	for _, e := range m.delta.WorkloadEntries {
+		for _, v := range []*model.WorkloadEntry{e.Old, e.New} {
+			if v != nil && v.Namespace == p.Namespace && v.Address == p.Address {
 				return true
 			}
 		}

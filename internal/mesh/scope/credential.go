@@ -1,8 +1,6 @@
 package scope
 
 import (
-	"fmt"
-
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -40,7 +38,7 @@ func (s *Scope) CredentialsProblem(g *model.Gateway, server int) (source.Problem
 		return source.Problem{}, false
 	}
 	return source.Problem{
-		Severity: source.Warning, Path: fmt.Sprintf("spec.servers[%d].tls", server),
+		Severity: source.Warning, Path: g.ServerField(server, "tls"),
 		Message: "some connected proxies that this Gateway selects, in namespace " + s.Namespace() +
 			", may not have its Secrets; the server stays closed on them",
 		Want: model.WantGatewayPod,

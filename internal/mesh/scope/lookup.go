@@ -48,12 +48,36 @@ func (c *LookupCache) claimsTo(snap *state.Snapshot, host model.Host) []*model.S
 	return getOrLoad(c.claims, host, func() []*model.Service { return slices.Collect(snap.Claims(host)) })
 }
 
-// serviceOf returns the first visible claimant of a host, nil if there is none.
-func (s *Scope) serviceOf(host model.Host) *model.Service {
-	if s.Cache == nil {
-		return firstWhere(s.snapshot.Claims(host), s.sees)
+// serviceOf returns the service that the class calls by a host, nil if it sees none that claims the
+// host. Sidecars prefer a claimant of their own namespace, as in Istio: nobody elsewhere can take a
+// host from it. Without one, and for gateways, it is the first.
+func (s *Scope) serviceOf(host model.Host) (found *model.Service) {
+	if s.Cache != nil {
+		for _, claim := range s.Cache.claimsTo(s.snapshot, host) {
+			var final bool
+			if found, final = s.preferred(found, claim); final {
+				break
+			}
+		}
+		return found
 	}
-	return firstCached(s.Cache.claimsTo(s.snapshot, host), s, (*Scope).sees)
+	for claim := range s.snapshot.Claims(host) {
+		var final bool
+		if found, final = s.preferred(found, claim); final {
+			break
+		}
+	}
+	return found
+}
+
+// preferred returns which of two claimants the class calls, of which found, nil if there is none
+// yet, comes first in the total order. final reports that no later one takes its place.
+func (s *Scope) preferred(found, claim *model.Service) (_ *model.Service, final bool) {
+	own := s.class.Type == Sidecar && claim.Namespace == s.class.Namespace
+	if found != nil && !own || !s.sees(claim) {
+		return found, false
+	}
+	return claim, own || s.class.Type != Sidecar
 }
 
 // firstCached is firstWhere for a cached list. It allocates no closure, because it runs once for

@@ -144,6 +144,9 @@ var methods = map[string]method{
 		})
 	}},
 
+	"Resolved": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.Resolved(svc) })
+	}},
 	"Service":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
 	"VirtualService": {recorded, func(s *scope.Scope, a *arguments) any { return s.VirtualService(a.host) }},
 	"Selected":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},

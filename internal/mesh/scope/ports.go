@@ -40,7 +40,8 @@ type Claim struct {
 // target is a claim to a port of a workload.
 type target struct {
 	Claim
-	port uint16
+	service *model.Service
+	port    uint16
 }
 
 // inbound returns the ports of a sidecar's workload, sorted, and the conflicts on them. Which
@@ -66,6 +67,9 @@ func binds(snap *state.Snapshot, p Proxy) []Bind {
 	var found []Bind
 	seen := map[uint16]bool{}
 	for t := range targets(snap, p) {
+		if t.service.NoPortTranslation {
+			continue
+		}
 		if !seen[t.Port] && t.Port != t.port {
 			found = append(found, Bind{t.Port, t.port})
 		}
@@ -75,31 +79,57 @@ func binds(snap *state.Snapshot, p Proxy) []Bind {
 	return found
 }
 
-// targets yields the claims of services on ports of a workload, in the total order of the services.
+// targets yields the claims of services on ports of a workload, in the total order of the services:
+// of those that select it, that list its address, or that select a WorkloadEntry with its address.
 func targets(snap *state.Snapshot, p Proxy) iter.Seq[target] {
-	return func(yield func(target) bool) {
-		workload := snap.Workload(p.Namespace, p.Name)
-		for _, s := range serving(snap, p) {
-			for _, port := range s.Ports {
-				t := target{Claim{s.Kind, s.Name, port.Port, port.Protocol}, port.Target}
-				if t.port == 0 && workload != nil {
-					t.port = workload.Ports.Number(port.TargetName)
-				}
-				if t.port != 0 && t.Protocol != model.UDP && !yield(t) {
-					return
+	var found []target
+	add := func(svc *model.Service, port model.ServicePort, number uint16) {
+		if number != 0 && port.Protocol != model.UDP {
+			found = append(found, target{Claim{svc.Kind, svc.Name, port.Port, port.Protocol}, svc, number})
+		}
+	}
+	workload := snap.Workload(p.Namespace, p.Name)
+	for svc := range snap.ServicesSelecting(p.Namespace, p.Labels) {
+		for _, port := range svc.Ports {
+			number := port.Target
+			if number == 0 && workload != nil {
+				number = workload.Ports.Number(port.TargetName)
+			}
+			add(svc, port, number)
+		}
+	}
+	if p.Address != "" {
+		addListed(snap, p, add)
+		addEntries(snap, p, add)
+	}
+	slices.SortStableFunc(found, func(a, b target) int {
+		return cmp.Or(a.service.Compare(&b.service.Meta), cmp.Compare(a.service.Host, b.service.Host))
+	})
+	return slices.Values(found)
+}
+
+// addListed adds what ServiceEntries say that list the address of a workload.
+func addListed(snap *state.Snapshot, p Proxy, add func(*model.Service, model.ServicePort, uint16)) {
+	for svc := range snap.ServicesListing(p.Namespace, p.Address) {
+		for _, port := range svc.Ports {
+			for i := range svc.Endpoints {
+				if e := &svc.Endpoints[i]; e.Address == p.Address && e.PortName == port.Name {
+					add(svc, port, e.Port)
 				}
 			}
 		}
 	}
 }
 
-// serving returns the services that select a workload, in the total order.
-func serving(snap *state.Snapshot, p Proxy) []*model.Service {
-	found := slices.Collect(snap.ServicesSelecting(p.Namespace, p.Labels))
-	slices.SortFunc(found, func(a, b *model.Service) int {
-		return cmp.Or(a.Compare(&b.Meta), cmp.Compare(a.Host, b.Host))
-	})
-	return found
+// addEntries adds what services say that select a WorkloadEntry with the address of a workload.
+func addEntries(snap *state.Snapshot, p Proxy, add func(*model.Service, model.ServicePort, uint16)) {
+	for e := range snap.WorkloadEntriesAt(p.Namespace, p.Address) {
+		for svc := range snap.ServicesSelecting(p.Namespace, e.Labels) {
+			for _, port := range svc.Ports {
+				add(svc, port, e.Serves(port))
+			}
+		}
+	}
 }
 
 // BoundPort returns the port that a gateway of the class binds for a port of its services: the

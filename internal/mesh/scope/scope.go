@@ -73,8 +73,8 @@ func sidecarFor(snap *state.Snapshot, c *Class) *model.Sidecar {
 	return nil
 }
 
-// Service returns the service that the class calls by a host: the first visible claimant, nil if
-// there is none.
+// Service returns the service that the class calls by a host: a visible claimant, of the class's
+// own namespace before others; nil if there is none.
 func (s *Scope) Service(host model.Host) *model.Service {
 	found := s.serviceOf(host)
 	s.asked(question{kind: whichService, name: string(host)}, answer{is: found})

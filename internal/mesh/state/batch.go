@@ -11,13 +11,17 @@ type batch struct {
 	tx         *txn
 	delta      *Delta
 
-	dirtySlices []Pair[model.EndpointSlice]
-	keys        [][]byte // of the object in hand
+	dirtySlices  []Pair[model.EndpointSlice]
+	dirtyEntries map[entryHost][]Pair[model.Service]
+	keys         [][]byte // of the object in hand
 }
 
 func newBatch(from *Snapshot) *batch {
 	next := *from
-	return &batch{from: from, next: &next, tx: new(txn), delta: &Delta{From: from}}
+	return &batch{
+		from: from, next: &next, tx: new(txn), delta: &Delta{From: from},
+		dirtyEntries: map[entryHost][]Pair[model.Service]{},
+	}
 }
 
 // finish publishes the step: the same snapshot when nothing changed.
@@ -59,6 +63,15 @@ func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed b
 // swap reports whether readers depend on such an object. None depends on a Namespace, because
 // nothing selects its labels yet.
 func (b *batch) swap(old, now model.Object) bool {
+	if was, is := entryOf(old), entryOf(now); was != nil || is != nil {
+		b.noteEntry(was, is)
+		return true
+	}
+	return b.swapTables(old, now)
+}
+
+// swapTables is swap for an object as the snapshot has it.
+func (b *batch) swapTables(old, now model.Object) bool {
 	for _, t := range tables {
 		if t.swap(b, old, now) {
 			return true

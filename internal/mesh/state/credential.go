@@ -66,15 +66,12 @@ type secretProblem struct {
 
 func (k secretProblem) problem(holds model.Holding) source.Problem {
 	p := source.Problem{
-		Severity: source.Error, Path: fmt.Sprintf("spec.servers[%d].tls", k.server), Value: k.name,
+		Severity: source.Error, Path: k.gateway.ServerField(k.server, "tls"), Value: k.name,
 		Message: fmt.Sprintf(
 			"there is no Secret of this name with %s in namespace %s, that of the gateway's workload; "+
 				"the server stays closed", k.content, k.namespace,
 		),
 		Want: model.WantCredential,
-	}
-	if k.gateway.Owner != "" {
-		p.Path = "spec.tls" // of an Ingress
 	}
 	if k.namespace == k.root && kinds.IsReservedSecret(k.name) {
 		p.Message = "this Secret is the control plane's own, which no proxy gets; the server stays closed"

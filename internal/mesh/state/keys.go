@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
@@ -15,6 +16,21 @@ func selectingKey(svc *model.Service) []byte {
 func portKeys(keys [][]byte, svc *model.Service) [][]byte {
 	for _, p := range svc.Ports {
 		keys = append(keys, ordered(portPrefix(p.Port, p.Protocol), &svc.Meta, svc.Host))
+	}
+	return keys
+}
+
+// endpointKeys has each address that a ServiceEntry lists once.
+func endpointKeys(keys [][]byte, svc *model.Service) [][]byte {
+	if svc.Kind != kinds.ServiceEntry {
+		return keys
+	}
+	seen := map[string]bool{}
+	for i := range svc.Endpoints {
+		if a := svc.Endpoints[i].Address; !seen[a] {
+			seen[a] = true
+			keys = append(keys, ordered(join(svc.Namespace, a), &svc.Meta, svc.Host))
+		}
 	}
 	return keys
 }
@@ -42,6 +58,18 @@ func sliceNodeKeys(keys [][]byte, s *model.EndpointSlice) [][]byte {
 
 func peerAuthenticationKey(p *model.PeerAuthentication) []byte {
 	return ordered(join(p.Namespace), &p.Meta, "")
+}
+
+// AnyIngress stands for the gateways of all Ingresses where VirtualServicesAt wants the name of
+// one.
+const AnyIngress = "*"
+
+// gatewaysOf returns the gateways under which a VirtualService is found.
+func gatewaysOf(v *model.VirtualService) []string {
+	if v.Kind == kinds.Ingress {
+		return append(slices.Clone(v.Gateways), AnyIngress)
+	}
+	return v.Gateways
 }
 
 func virtualServiceMeta(v *model.VirtualService) *model.Meta { return &v.Meta }

@@ -21,6 +21,18 @@ func naiveSnapshotOf(present []meshlife.Update) naiveSnapshot {
 	for _, u := range present {
 		d.objects = append(d.objects, u.Objects...)
 	}
+	entries := of(d, func(s *model.Service) bool { return s.Kind == kinds.ServiceEntry })
+	d.objects = slices.DeleteFunc(d.objects, func(o model.Object) bool { return entryOf(o) != nil })
+	said := map[entryHost][]*model.Service{}
+	for _, s := range entries {
+		at := entryHost{s.Namespace, s.Host}
+		said[at] = append(said[at], s)
+	}
+	for _, list := range said {
+		for _, s := range mergeEntries(list) {
+			d.objects = append(d.objects, s)
+		}
+	}
 	return d
 }
 

@@ -74,6 +74,15 @@ func (s *Snapshot) Claims(host model.Host) iter.Seq[*model.Service] {
 	return s.services.by[servicesByHost].under(join(string(host)))
 }
 
+// AliasesOf yields the Services of type ExternalName that stand for a host.
+func (s *Snapshot) AliasesOf(host model.Host) iter.Seq[*model.Service] {
+	aliases := s.services.by[servicesByAlias]
+	if aliases.len() == 0 {
+		return func(func(*model.Service) bool) {}
+	}
+	return aliases.under(join(string(host)))
+}
+
 // ServicesIn yields the services of a namespace by host.
 func (s *Snapshot) ServicesIn(namespace string) iter.Seq[*model.Service] {
 	return s.services.by[servicesByNamespace].under(join(namespace))
@@ -82,6 +91,16 @@ func (s *Snapshot) ServicesIn(namespace string) iter.Seq[*model.Service] {
 // ServicesSelecting yields the services of a namespace that select workloads with these labels.
 func (s *Snapshot) ServicesSelecting(namespace string, labels model.Labels) iter.Seq[*model.Service] {
 	return selecting(s.services.by[servicesBySelector], namespace, labels)
+}
+
+// ServicesListing yields the ServiceEntries of a namespace that list an endpoint with an address.
+func (s *Snapshot) ServicesListing(namespace, address string) iter.Seq[*model.Service] {
+	return s.services.by[servicesByEndpoint].under(join(namespace, address))
+}
+
+// WorkloadEntriesAt yields the WorkloadEntries of a namespace with an address.
+func (s *Snapshot) WorkloadEntriesAt(namespace, address string) iter.Seq[*model.WorkloadEntry] {
+	return s.workloadEntries.by[workloadEntriesByAddress].under(join(namespace, address))
 }
 
 func selecting(ix index[*model.Service], namespace string, labels model.Labels) iter.Seq[*model.Service] {

@@ -11,6 +11,8 @@ const (
 	servicesByVIP                                     // address, port, order
 	servicesByPortMatch                               // port, kind of connection, order
 	servicesBySelector                                // namespace, first pair of the selector, order
+	servicesByAlias                                   // host that they are another name of, order
+	servicesByEndpoint                                // namespace, address of a listed endpoint, order
 	servicesByDifference                              // see difference.go
 )
 
@@ -45,7 +47,11 @@ const (
 	authorizationPoliciesByNamespace column[model.AuthorizationPolicy] = 0 // namespace, order
 	credentialsByName                column[model.Credential]          = 0 // namespace, name
 	nodesByName                      column[model.Node]                = 0 // name
-	workloadEntriesByName            column[model.WorkloadEntry]       = 0 // namespace, name
+)
+
+const (
+	workloadEntriesByName    column[model.WorkloadEntry] = iota // namespace, name
+	workloadEntriesByAddress                                    // namespace, address, name
 )
 
 const (
@@ -67,10 +73,14 @@ var tables = []anyTable{
 			servicesByNamespace: single(func(svc *model.Service) []byte {
 				return ordered(join(svc.Namespace, string(svc.Host)), &svc.Meta, "")
 			}),
-			servicesByPort:       portKeys,
-			servicesByVIP:        vipKeys,
-			servicesByPortMatch:  portMatchKeys,
-			servicesBySelector:   filtered(selectsPods, selectingKey),
+			servicesByPort:      portKeys,
+			servicesByVIP:       vipKeys,
+			servicesByPortMatch: portMatchKeys,
+			servicesBySelector:  filtered(selectsPods, selectingKey),
+			servicesByAlias: filtered((*model.Service).IsAlias, func(svc *model.Service) []byte {
+				return ordered(join(string(svc.AliasOf)), &svc.Meta, "")
+			}),
+			servicesByEndpoint:   endpointKeys,
 			servicesByDifference: serviceDifferenceKeys,
 		},
 	}),
@@ -82,9 +92,7 @@ var tables = []anyTable{
 			virtualServicesByHost: perName(
 				virtualServiceMeta, func(v *model.VirtualService) []model.Host { return v.Hosts },
 			),
-			virtualServicesByGateway: perName(
-				virtualServiceMeta, func(v *model.VirtualService) []string { return v.Gateways },
-			),
+			virtualServicesByGateway:     perName(virtualServiceMeta, gatewaysOf),
 			virtualServicesByDestination: perName(virtualServiceMeta, DestinationHosts),
 			virtualServicesByDifference:  virtualServiceDifferenceKeys,
 		},
@@ -178,6 +186,9 @@ var tables = []anyTable{
 		changes: func(d *Delta) *[]Pair[model.WorkloadEntry] { return &d.WorkloadEntries },
 		indexes: []keysOf[model.WorkloadEntry]{
 			workloadEntriesByName: single(func(e *model.WorkloadEntry) []byte { return join(e.Namespace, e.Name) }),
+			workloadEntriesByAddress: single(func(e *model.WorkloadEntry) []byte {
+				return join(e.Namespace, e.Address, e.Name)
+			}),
 		},
 	}),
 	declare(schema[model.Workload]{

@@ -22,6 +22,8 @@ type Writer struct {
 	// objects are the model objects of each source object; those of Pods are in the snapshot under
 	// its name.
 	objects map[source.Key][]model.Object
+	// entries are the hosts that several ServiceEntries of a namespace claim.
+	entries map[entryHost]entryGroup
 }
 
 // NewWriter starts with an empty snapshot at generation 0.
@@ -36,7 +38,10 @@ func NewCountingWriter() *Writer { return newWriter(&atomic.Uint64{}) }
 func (w *Writer) AllocateFrom(r AutoRange) { w.snapshot.auto.from = r }
 
 func newWriter(lookups *atomic.Uint64) *Writer {
-	return &Writer{snapshot: emptySnapshot(lookups), objects: map[source.Key][]model.Object{}}
+	return &Writer{
+		snapshot: emptySnapshot(lookups), objects: map[source.Key][]model.Object{},
+		entries: map[entryHost]entryGroup{},
+	}
 }
 
 // Snapshot is the present generation.
@@ -56,6 +61,7 @@ func (w *Writer) Apply(updates []Update) (*Snapshot, *Delta) {
 		}
 		w.remember(u.Key, kept)
 	}
+	b.swapEntries(w.entries)
 	b.joinEndpoints()
 	next := b.finish()
 	w.snapshot = next

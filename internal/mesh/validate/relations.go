@@ -169,7 +169,7 @@ func checkDestination(
 	if d.Host == "" {
 		return nil // ingest said so
 	}
-	s := winner(snap.Claims(d.Host))
+	s := calledFrom(v.Namespace, snap.Claims(d.Host))
 	if s == nil {
 		return []source.Problem{{
 			Severity: source.Error, Path: path + ".host", Value: string(d.Host),
@@ -251,35 +251,4 @@ func nearestHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) s
 		return "the name of a Service in namespace " + v.Namespace + ", or a fully qualified host"
 	}
 	return "perhaps " + strings.Join(near[:min(3, len(near))], " or ")
-}
-
-// checkServices reports hosts that two objects claim where only one can have them.
-func (c *Checker) checkServices(snap *state.Snapshot, d *state.Delta) {
-	for _, p := range d.Services {
-		if p.New == nil {
-			c.store.setRelation(relation{p.Old.Key(), string(p.Old.Host)}, nil)
-		}
-	}
-	for _, p := range d.Services {
-		for _, s := range []*model.Service{p.Old, p.New} {
-			if s == nil {
-				continue
-			}
-			var first *model.Service
-			for claim := range snap.Claims(s.Host) {
-				if first == nil {
-					first = claim
-					c.store.setRelation(relation{claim.Key(), string(claim.Host)}, nil)
-					continue
-				}
-				c.store.setRelation(relation{claim.Key(), string(claim.Host)}, []source.Problem{{
-					Severity: source.Warning, Path: "spec.hosts", Value: string(claim.Host),
-					Message: fmt.Sprintf(
-						"%s claims this host too and comes first",
-						first.Key(),
-					), Want: "a host of its own",
-				}})
-			}
-		}
-	}
 }

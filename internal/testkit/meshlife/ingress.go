@@ -18,7 +18,7 @@ func drawIngress(t *rapid.T, m model.Meta) []model.Object {
 			Port:     443,
 			PortName: "https-0",
 			Protocol: model.HTTP,
-			Hosts:    []model.ScopedHost{{Namespace: m.Namespace, Host: one(t, "TLS host", hosts...)}},
+			Hosts:    []model.ScopedHost{{Namespace: "*", Host: one(t, "TLS host", hosts...)}},
 			TLS:      &model.ServerTLS{Mode: model.ServerSimple, Credentials: []string{one(t, "credential", "a", "b")}},
 		})
 	}
@@ -59,7 +59,7 @@ func drawBackend(t *rapid.T, namespace string) *model.HTTPRoute {
 	if rapid.Bool().Draw(t, "at a path") {
 		r.Matches = []*model.HTTPMatch{{URI: &model.StringMatch{
 			Kind:  one(t, "match", model.Prefix, model.Exact),
-			Value: one(t, "path", "/x", "/y"),
+			Value: one(t, "path", "/x", "/y", "/x/y", "/"),
 		}}}
 	}
 	return r

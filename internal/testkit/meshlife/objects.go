@@ -102,6 +102,7 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 		Selector: one(t, "selector", labelSets...),
 		Ports:    drawPorts(t),
 	}
+	s.NoPortTranslation = rarely(t, 5, "no port translation")
 	s.NodeLocal, s.Distribution = rarely(t, 5, "node local"), drawDistribution(t)
 	s.Family = one(t, "family", model.AnyFamily, model.IPv4, model.IPv4, model.IPv6)
 	s.TwoFamilies = s.Family != model.AnyFamily && rapid.Bool().Draw(t, "two families")
@@ -111,6 +112,7 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 		s.Headless, s.Resolution = true, one(t, "resolution", model.Passthrough, model.EDS)
 	case rarely(t, 6, "alias"):
 		s.External, s.Resolution, s.Selector = true, model.StrictDNS, model.Labels{}
+		s.AliasOf = one(t, "alias of", hosts...)
 		for _, p := range s.Ports {
 			s.Endpoints = append(s.Endpoints, model.Endpoint{Address: "192.0.2.7", Port: p.Port, PortName: p.Name})
 		}
@@ -142,6 +144,10 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		for _, p := range s.Ports {
 			s.Endpoints = append(s.Endpoints, drawListed(t, p))
 		}
+	}
+	if rapid.Bool().Draw(t, "as others") { // so that several for one host are one service
+		s.ExportTo, s.External, s.SubjectAltNames = model.Exports{All: true}, false, nil
+		s.Distribution = model.DistributeAny
 	}
 	s.Addresses = one(t, "addresses", nil, nil, nil, []string{"240.240.0.1"}, []string{"10.0.0.1"},
 		[]string{"10.0.0.2", "10.1.0.0/16"},

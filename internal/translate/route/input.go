@@ -55,6 +55,8 @@ type DestinationFact struct {
 	PortName string
 	// Resolved is the port to use: Port, or the service's only port, or the port that was called.
 	Resolved uint16
+	// ServedBy is the host whose cluster it is, where Host is another name of it; else it is empty.
+	ServedBy model.Host
 	// Hash is the hash policy of the destination's load balancer, canonical; nil unless it hashes.
 	Hash *model.HashPolicy
 }

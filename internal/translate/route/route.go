@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -110,7 +111,8 @@ func (t translator) fact(d model.Destination) DestinationFact {
 
 // resolve names the cluster of a destination.
 func (t translator) resolve(d model.Destination) Target {
-	return Target{Host: d.Host, Port: t.fact(d).Resolved, Subset: d.Subset}
+	fact := t.fact(d)
+	return Target{Host: cmp.Or(fact.ServedBy, d.Host), Port: fact.Resolved, Subset: d.Subset}
 }
 
 func (t translator) cluster(d model.Destination) string {

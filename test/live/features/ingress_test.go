@@ -71,6 +71,25 @@ spec:
 	requireVersion(t, "v2", get("another.test", "/"))
 	requireVersion(t, "v2", get("theirs.test", "/"))
 
+	m.Run("another Ingress has paths of the host", livemesh.File("second.yaml", `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop-fresh, namespace: default}
+spec:
+  ingressClassName: mine
+  tls: [{hosts: [shop.test], secretName: shop}]
+  rules:
+  - host: shop.test
+    http: {paths: [{path: /fresh, pathType: Prefix, backend: {service: {name: cart, port: {number: 8000}}}}]}
+`), func(t *testing.T, m *livemesh.Mesh) {
+		require.Len(t, m.Problems(), 1, "the same certificate twice is no conflict")
+		for _, answer := range []livemesh.Answer{
+			get("shop.test", "/fresh"), secure.Get("https://shop.test/fresh"),
+		} {
+			requireVersion(t, "v2", answer)
+		}
+		requireVersion(t, "v1", secure.Get("https://shop.test/freshly"))
+	})
 	m.Run("the class is taken over", livemesh.File("class.yaml", `
 apiVersion: networking.k8s.io/v1
 kind: IngressClass

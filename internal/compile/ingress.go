@@ -1,0 +1,142 @@
+package compile
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/translate/route"
+)
+
+// Several Ingresses may have paths of one host. With TLS the host's name belongs to the server of
+// one of them, the first that lists it, so the paths of all of them are routes of that server. They
+// are tried in the order of Kubernetes, whichever Ingress has them.
+
+// binds reports whether the server takes the routes of a VirtualService.
+func (sv server) binds(vs *model.VirtualService) bool {
+	return slices.Contains(vs.Gateways, sv.name()) ||
+		sv.TLS != nil && sv.gateway.Kind == kinds.Ingress && vs.Kind == kinds.Ingress
+}
+
+// gatewaysOf yields the Gateways of the class whose servers may take the routes of a
+// VirtualService, some of them twice.
+func gatewaysOf(s *scope.Scope, vs *model.VirtualService) iter.Seq[*model.Gateway] {
+	return func(yield func(*model.Gateway) bool) {
+		for _, name := range vs.Gateways {
+			if g := s.Gateway(name); g != nil && s.Applies(g) && !yield(g) {
+				return
+			}
+		}
+		if vs.Kind != kinds.Ingress {
+			return
+		}
+		for g := range s.Gateways() {
+			if g.Kind == kinds.Ingress && !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+// addIngressesUnder adds the hosts of other Ingresses that stand below a wildcard of an Ingress's
+// servers with TLS. A plain host of a server is a unit whoever has its routes.
+func addIngressesUnder(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
+	isWide := func(h model.ScopedHost) bool { return h.Host.IsWildcard() }
+	wide := slices.ContainsFunc(g.Servers, func(sv model.GatewayServer) bool {
+		return sv.TLS != nil && slices.ContainsFunc(sv.Hosts, isWide)
+	})
+	if !wide {
+		return
+	}
+	for vs := range s.VirtualServicesAt(state.AnyIngress) {
+		addBound(s, g, vs, units)
+	}
+}
+
+// gatewayRoutes returns the routes of a gateway's virtual host: those of VirtualServices in the
+// total order, and those of all Ingresses together where the first of them comes.
+func gatewayRoutes(s *scope.Scope, owners []bound) []route.RouteRef {
+	var refs []route.RouteRef
+	var paths []ingressRoute
+	place := 0
+	for _, o := range owners {
+		found := routesOf(s, o.vs, o.at)
+		if o.vs.Kind != kinds.Ingress {
+			refs = append(refs, found...)
+			continue
+		}
+		if len(paths) == 0 {
+			place = len(refs)
+		}
+		for _, ref := range found {
+			paths = append(paths, ingressRoute{host: o.vs.Hosts[0], RouteRef: ref})
+		}
+	}
+	slices.SortStableFunc(paths, ingressRoute.compare)
+	var sorted []route.RouteRef
+	for _, p := range paths {
+		sorted = append(sorted, p.RouteRef)
+		if p.rank() >= rootPath { // it takes all requests of its host
+			break
+		}
+	}
+	return slices.Insert(refs, place, sorted...)
+}
+
+// ingressRoute is one path of an Ingress, or its default backend, which has no match.
+type ingressRoute struct {
+	host model.Host
+	route.RouteRef
+}
+
+// compare is the order of precedence in Kubernetes: the more specific host, exact paths, longer
+// prefixes, default backends. The older Ingress comes first where that says nothing.
+func (r ingressRoute) compare(o ingressRoute) int {
+	return cmp.Or(
+		cmp.Compare(hostRank(r.host), hostRank(o.host)),
+		cmp.Compare(r.rank(), o.rank()),
+		cmp.Compare(len(o.path()), len(r.path())),
+	)
+}
+
+// hostRank is lower for more specific hosts.
+func hostRank(h model.Host) int {
+	if !h.IsWildcard() {
+		return 0
+	}
+	const most = 1 << 16
+	return most - len(h)
+}
+
+// The ranks of paths. A prefix of whole elements has two matches: the path itself, and what is
+// below it.
+const (
+	exactPath = iota
+	prefixPath
+	rootPath
+	noPath
+)
+
+func (r ingressRoute) rank() int {
+	switch {
+	case r.Match == nil || r.Match.URI == nil:
+		return noPath
+	case r.Match.URI.Kind == model.Exact && len(r.Route.Matches) == 1:
+		return exactPath
+	case r.path() == "":
+		return rootPath
+	}
+	return prefixPath
+}
+
+func (r ingressRoute) path() string {
+	if r.Match == nil || r.Match.URI == nil {
+		return ""
+	}
+	return strings.TrimSuffix(r.Match.URI.Value, "/")
+}
