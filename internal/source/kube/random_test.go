@@ -115,8 +115,9 @@ func follow(t *testing.T, o kube.Options) *follower {
 			map[string]string{"istio": "ingressgateway"},
 		)},
 	} {
+		p.Address = fmt.Sprintf("127.1.0.%d", i)
 		compiler.Join(compile.Facts{
-			Address: fmt.Sprintf("127.1.0.%d", i), Proxy: p,
+			Proxy: p,
 		}, func(m *compile.Member, at compile.Placement) { f.placed[m] = at })
 	}
 	loop := schedule.NewLoop(schedule.LoopOptions{
