@@ -66,9 +66,11 @@ func (s *Snapshot) disabledIn(namespace string) bool {
 	return any
 }
 
-// mayDisable reports whether a policy for workloads of a namespace has the mode DISABLE.
+// mayDisable reports whether a policy for workloads of a namespace has the mode DISABLE. In a mesh
+// without such a policy it makes no key to look one up by: every batch of endpoints asks.
 func (s *Snapshot) mayDisable(namespace string) bool {
-	return s.disabledIn(namespace) || s.disabledIn(s.Mesh.RootNamespace)
+	return s.peerAuthentications.by[peerAuthenticationsDisabling].len() > 0 &&
+		(s.disabledIn(namespace) || s.disabledIn(s.Mesh.RootNamespace))
 }
 
 // markTLS says of each endpoint whether callers use mutual TLS of the mesh: its workload takes it,
@@ -117,6 +119,9 @@ func (b *batch) mtlsChanged() namespaces {
 	return in
 }
 
+// isEmpty reports whether there are no namespaces.
+func (n namespaces) isEmpty() bool { return !n.all && len(n.some) == 0 }
+
 // workloads yields the workloads of the namespaces.
 func (n namespaces) workloads(at *Snapshot) iter.Seq[*model.Workload] {
 	return within(n, at.Workloads(), func(namespace string) iter.Seq[*model.Workload] {
@@ -158,6 +163,9 @@ func (b *batch) otherMTLS(namespace string, labels model.Labels) bool {
 // retunedWorkloads returns unchanged workloads that may be called otherwise than before, because
 // PeerAuthentications changed.
 func (b *batch) retunedWorkloads(in namespaces) []*model.Workload {
+	if in.isEmpty() {
+		return nil
+	}
 	var found []*model.Workload
 	for w := range in.workloads(b.next) {
 		if b.from.Workload(w.Namespace, w.Name) == w && b.otherMTLS(w.Namespace, w.Labels) {
@@ -170,6 +178,9 @@ func (b *batch) retunedWorkloads(in namespaces) []*model.Workload {
 // joinRetuned replaces what unchanged ServiceEntries list and unchanged WorkloadEntries give, in
 // namespaces where PeerAuthentications may have changed how they are called.
 func (j *joiner) joinRetuned(in namespaces) {
+	if in.isEmpty() {
+		return
+	}
 	for svc := range in.services(j.after) {
 		if len(svc.Endpoints) > 0 {
 			j.swap(entryContribution(svc, j.before), entryContribution(svc, j.after))
