@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,7 +23,17 @@ const progressStep = 50
 type result struct {
 	statuses map[string]int
 	failed   int
+	refused  int // by a policy or by the workload: 401 and 403
 	slowest  time.Duration
+}
+
+// totals are the results of all targets together.
+type totals struct{ requests, failed, refused, mistakes int }
+
+// hasFailed reports whether the mesh does not work. A policy may refuse plain requests on purpose,
+// but a mesh that refuses all of them has shown nothing that works.
+func (t totals) hasFailed() bool {
+	return t.failed > 0 || t.mistakes > 0 || t.refused == t.requests
 }
 
 // check waits until the mesh is in sync, sends requests through its gateways and prints the
@@ -108,15 +119,43 @@ func ask(ctx context.Context, client *http.Client, t target, results map[target]
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
-	r.statuses[fmt.Sprint(resp.StatusCode)]++
-	if resp.StatusCode == http.StatusNotFound || resp.StatusCode >= http.StatusInternalServerError {
-		r.failed++ // a route or its backend is missing; other answers come from the workload
-	}
+	r.count(resp.StatusCode)
+}
+
+// count counts an answer.
+func (r *result) count(status int) {
+	r.statuses[fmt.Sprint(status)]++
+	switch {
+	case status == http.StatusNotFound, status >= http.StatusInternalServerError:
+		r.failed++ // a route or its backend is missing
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		r.refused++
+	} // other answers come from the workload
 }
 
 func (m *mesh) verdict(targets []target, results map[target]*result) error {
-	t := terminal.Table{Header: []string{"HOST", "PATH", "ANSWERS", "FAILED", "SLOWEST"}}
-	failed, total, mistakes := 0, 0, 0
+	sum := printAnswers(m.out, targets, results)
+	for _, p := range m.plane.Problems() {
+		m.out.Paragraph("", styleOf(p.Severity), p.String())
+		if p.Severity == source.Error {
+			sum.mistakes++
+		}
+	}
+	return printVerdict(m.out, sum)
+}
+
+// printAnswers prints a row for each target that was asked. Targets refuse rarely, so the column for
+// that is there only if one does.
+func printAnswers(out *terminal.Writer, targets []target, results map[target]*result) (sum totals) {
+	refuses := false
+	for _, r := range results {
+		refuses = refuses || r.refused > 0
+	}
+	t := terminal.Table{Header: []string{"HOST", "PATH", "ANSWERS", "FAILED"}}
+	if refuses {
+		t.Header = append(t.Header, "REFUSED")
+	}
+	t.Header = append(t.Header, "SLOWEST")
 	for _, tg := range targets {
 		r := results[tg]
 		if r == nil {
@@ -125,41 +164,41 @@ func (m *mesh) verdict(targets []target, results map[target]*result) error {
 		var answers []string
 		for _, status := range slices.Sorted(maps.Keys(r.statuses)) {
 			answers = append(answers, fmt.Sprintf("%s × %d", status, r.statuses[status]))
-			total += r.statuses[status]
+			sum.requests += r.statuses[status]
 		}
-		failed += r.failed
-		style := terminal.Good
-		if r.failed > 0 {
-			style = terminal.Bad
+		sum.failed += r.failed
+		sum.refused += r.refused
+		row := []terminal.Cell{
+			{Text: cmp.Or(tg.host, "*")}, {Text: tg.path}, {Text: strings.Join(answers, ", ")},
+			countCell(r.failed, terminal.Bad),
 		}
-		host := tg.host
-		if host == "" {
-			host = "*"
+		if refuses {
+			row = append(row, countCell(r.refused, terminal.Warn))
 		}
-		t.Rows = append(t.Rows, []terminal.Cell{
-			{Text: host}, {Text: tg.path}, {Text: strings.Join(answers, ", ")}, {
-				Text: fmt.Sprint(r.failed), Style: style,
-			}, {
-				Text: r.slowest.Round(time.Millisecond).String(),
-			},
-		})
+		t.Rows = append(t.Rows, append(row, terminal.Cell{Text: r.slowest.Round(time.Millisecond).String()}))
 	}
-	m.out.Table(t)
-	for _, p := range m.plane.Problems() {
-		m.out.Paragraph("", styleOf(p.Severity), p.String())
-		if p.Severity == source.Error {
-			mistakes++
-		}
+	out.Table(t)
+	return sum
+}
+
+// countCell shows a count, in a style if it is not what one wants.
+func countCell(n int, unwanted terminal.Style) terminal.Cell {
+	if n > 0 {
+		return terminal.Cell{Text: fmt.Sprint(n), Style: unwanted}
 	}
-	if failed > 0 || mistakes > 0 {
-		m.out.Line(
-			"%s: %d of %d requests failed, %s in the manifests", m.out.Paint(terminal.Bad,
-				"FAILED"), failed, total, formatCount(
-				mistakes, "error", "errors",
-			),
-		)
+	return terminal.Cell{Text: fmt.Sprint(n), Style: terminal.Good}
+}
+
+func printVerdict(out *terminal.Writer, sum totals) error {
+	refused := ""
+	if sum.refused > 0 {
+		refused = fmt.Sprintf(", %d refused (401 or 403)", sum.refused)
+	}
+	if sum.hasFailed() {
+		out.Line("%s: %d of %d requests failed%s, %s in the manifests", out.Paint(terminal.Bad, "FAILED"),
+			sum.failed, sum.requests, refused, formatCount(sum.mistakes, "error", "errors"))
 		return errFailed
 	}
-	m.out.Line("%s: %d requests, none failed", m.out.Paint(terminal.Good, "OK"), total)
+	out.Line("%s: %d requests, none failed%s", out.Paint(terminal.Good, "OK"), sum.requests, refused)
 	return nil
 }
