@@ -57,6 +57,9 @@ type Options struct {
 	// MemoryTight reports whether memory is too short for more proxies. They wait then. Nil means
 	// never.
 	MemoryTight func() bool
+	// ConnectionAge is the age at which connections of proxies end, give or take a tenth. 0 means
+	// never.
+	ConnectionAge time.Duration
 	// DebugHosts are the names by which clients may ask for the debug pages, beside localhost, IP
 	// addresses and the names of the cluster's Service.
 	DebugHosts []string
@@ -154,6 +157,7 @@ func New(o Options) *Pipeline {
 			StreamsPerAddress: streamsPerAddress(o.Config),
 			MemoryTight:       o.MemoryTight,
 			ReceiveBytes:      o.Config.MaxRecvMsgSize,
+			ConnectionAge:     o.ConnectionAge,
 		},
 	})
 	p.registry.secrets.end = p.server.EndGateways
@@ -203,8 +207,13 @@ func streamsPerAddress(c config.Config) int {
 	return c.StreamsPerAddress
 }
 
-// stopGrace is how long streams may take to end when the process does.
-const stopGrace = 3 * time.Second
+const (
+	// stopGrace is how long HTTP requests may take to end when the process does.
+	stopGrace = 3 * time.Second
+	// handoverGrace is how long the control plane may take to hand its proxies over to others. It is
+	// shorter than the 30 s that Kubernetes gives a Pod.
+	handoverGrace = 10 * time.Second
+)
 
 // Run runs all stages until ctx ends or one fails.
 func (p *Pipeline) Run(ctx context.Context) error {
@@ -228,12 +237,19 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	g.Go(func() error { return p.o.Source.Run(ctx, p.loop.Sink(ctx)) })
 	g.Go(func() error {
 		<-ctx.Done()
+		p.handOver(context.WithoutCancel(ctx))
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 		defer cancel()
-		p.server.Stop(stop)
 		return p.monitor.Shutdown(stop)
 	})
 	return g.Wait()
+}
+
+// handOver has the proxies connect to other replicas.
+func (p *Pipeline) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, handoverGrace)
+	defer cancel()
+	p.server.Stop(ctx)
 }
 
 // awaitFirstState delays serving. A proxy that connects before the first state waits in the

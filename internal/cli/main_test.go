@@ -62,6 +62,8 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"up", "a", "--log-level", "loud"}, "want debug, info, warn or error"},
 		{[]string{"serve", "--config-dir", "d", "--webhook-address", ":0"}, "none of the others can be"},
 		{[]string{"serve", "--webhook-failure-policy", "Maybe"}, "want Fail or Ignore"},
+		{[]string{"serve", "--max-connection-age", "1ms"}, "want 0 or 1s or more"},
+		{[]string{"serve", "--keepaliveMaxServerConnectionAge", "-1s"}, "want 0 or 1s or more"},
 		{[]string{"perf", "compare"}, "A.json is missing: want lateen perf compare"},
 		{[]string{"inject"}, `"file" not set`},
 		{[]string{"inject", "-f", "x", "--proxy-image", "p"}, "want an image with its registry"},

@@ -97,6 +97,7 @@ type serveOptions struct {
 	configDir, stateDir string
 	cluster             clusterFlags
 	drain               time.Duration
+	connectionAge       time.Duration
 	debugHosts          []string
 	level, format       string
 }
@@ -132,6 +133,7 @@ func newServe() *cobra.Command {
 			"--drain-time-s)",
 	)
 	atLeast(cmd.Flags(), "proxy-drain", &o.drain, 0)
+	bindConnectionAge(cmd, &o.connectionAge)
 	cmd.Flags().StringSliceVar(&o.debugHosts, "debug-host", nil,
 		"a name by which to ask for /debug, beside localhost, IP addresses and the names of the Service")
 	bindLogFlags(cmd, &o.level, &o.format)
@@ -168,11 +170,42 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	p.DebugHosts = o.debugHosts
+	p.DebugHosts, p.ConnectionAge = o.debugHosts, o.connectionAge
 	p.MemoryTight = memoryTight(log)
 	log.Info("serving", "xds", p.XDS.Addr().String(), "monitoring", p.Monitoring.Addr().String())
 	return app.New(p).Run(cmd.Context())
 }
+
+// istiodConnectionAge is istiod's name of --max-connection-age. Charts and pipelines that run istiod
+// have it.
+const istiodConnectionAge = "keepaliveMaxServerConnectionAge"
+
+// bindConnectionAge binds --max-connection-age, under istiod's name too. istiod spells "never" as the
+// longest duration; here that is one that nobody lives to see.
+func bindConnectionAge(cmd *cobra.Command, age *time.Duration) {
+	const name = "max-connection-age"
+	flags := cmd.Flags()
+	for _, n := range []string{name, istiodConnectionAge} {
+		flags.DurationVar(age, n, 0, "end connections of proxies at that age, give or take a tenth, so that they "+
+			"spread over replicas anew (0: never)")
+		validateFlag(flags, n, func() error {
+			if *age != 0 && *age < leastConnectionAge {
+				return fmt.Errorf("want 0 or %v or more", leastConnectionAge)
+			}
+			if *age > neverConnectionAge {
+				*age = 0
+			}
+			return nil
+		})
+	}
+	_ = flags.MarkHidden(istiodConnectionAge)
+}
+
+const (
+	// leastConnectionAge keeps proxies from connecting all the time.
+	leastConnectionAge = time.Second
+	neverConnectionAge = 10 * 365 * 24 * time.Hour
+)
 
 // loggerAndSettings returns the log of a control plane without a screen, and the settings of the
 // environment.

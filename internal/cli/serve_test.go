@@ -4,9 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/app"
@@ -47,6 +49,20 @@ func TestPlaintextBeyondLoopbackNeedsAFlag(t *testing.T) {
 		require.Equal(t, []bool{c.trusts, c.refusesTokens}, []bool{p.TrustsAll, p.RefusesTokens}, "%+v", c)
 		require.Equal(t, xds.Addr(), p.Address)
 		require.NoError(t, xds.Close())
+	}
+}
+
+// TestConnectionAgeHasIstiodsName: both names set one value, and istiod's longest duration is never.
+func TestConnectionAgeHasIstiodsName(t *testing.T) {
+	for args, want := range map[string]time.Duration{
+		"": 0, "--max-connection-age=30m": 30 * time.Minute, "--keepaliveMaxServerConnectionAge=30m": 30 * time.Minute,
+		"--keepaliveMaxServerConnectionAge=2562047h47m16.854775807s": 0,
+	} {
+		var age time.Duration
+		cmd := &cobra.Command{}
+		bindConnectionAge(cmd, &age)
+		require.NoError(t, cmd.ParseFlags(strings.Fields(args)))
+		require.Equal(t, want, age, args)
 	}
 }
 

@@ -41,6 +41,8 @@ type Options struct {
 	// Unready has endpoints sent that are not ready, marked as such
 	// (PILOT_SEND_UNHEALTHY_ENDPOINTS).
 	Unready bool
+	// ConnectionAge is the age at which connections of proxies end; 0 means never.
+	ConnectionAge time.Duration
 }
 
 // Mesh is a running mesh, bound to the test that uses it.
@@ -123,6 +125,7 @@ func (m *Mesh) assemble(o Options) {
 		Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
 		Log:           logs,
 		Version:       "test",
+		ConnectionAge: o.ConnectionAge,
 		Config: config.Config{
 			DebounceAfter:        5 * time.Millisecond,
 			DebounceMax:          time.Second,

@@ -55,14 +55,21 @@ func (m *Mesh) Pod(workload string) local.PodStatus {
 // Proxy is the connected proxy of a workload's first pod.
 func (m *Mesh) Proxy(workload string) serve.Client {
 	m.t.Helper()
+	c, connected := m.Connection(workload)
+	require.True(m.t, connected, "%s is not connected", workload)
+	return c
+}
+
+// Connection is that of the proxy of a workload's first pod; false while there is none.
+func (m *Mesh) Connection(workload string) (serve.Client, bool) {
+	m.t.Helper()
 	p := m.Pod(workload)
 	for _, c := range m.pipeline.Clients() {
 		if c.Node.Name == p.Name+"."+p.Namespace {
-			return c
+			return c, true
 		}
 	}
-	require.FailNow(m.t, "not connected", "%s/%s", p.Namespace, p.Name)
-	return serve.Client{}
+	return serve.Client{}, false
 }
 
 // ConfigBytes is the size of all resources that the proxy of a workload's first pod has.

@@ -61,16 +61,23 @@ func (s *Server) limitsOf(o owner) (ownerLimits, bool) {
 	return ownerLimits{s.limits.StreamsPerAddress, addressMetadata, addressNames, addressClasses}, true
 }
 
-// admitConnection counts a connection with its address, and returns what gives it back.
+// admitConnection counts a connection with its address, and keeps it for Stop. It returns what
+// undoes both.
 func (s *Server) admitConnection(conn net.Conn) (leave func(), err error) {
 	o := ownerOf(Identity{}, conn.RemoteAddr())
 	limits, limited := s.limitsOf(o)
-	if !limited {
-		return func() {}, nil
+	had, ok := 0, true
+	if limited {
+		had, ok = s.quotas.connections.Take(o, 1, limits.streams)
 	}
-	had, ok := s.quotas.connections.Take(o, 1, limits.streams)
 	if ok {
-		return func() { s.quotas.connections.Return(o, 1) }, nil
+		s.conns.add(conn)
+		return func() {
+			s.conns.remove(conn)
+			if limited {
+				s.quotas.connections.Return(o, 1)
+			}
+		}, nil
 	}
 	s.instruments.xds.Limited.WithLabelValues("connections").Inc()
 	err = fmt.Errorf("%s has %d connections, which is the limit; want one for each proxy", o.peer, had)

@@ -151,6 +151,9 @@ type from struct {
 
 func (f from) RemoteAddr() net.Addr { return f.addr }
 
+// Close is called by the server when it stops.
+func (from) Close() error { return nil }
+
 func TestAddressHasLimitedConnections(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Limits.StreamsPerAddress = 2 })
 	at := func(ip string, port int) net.Conn { return from{addr: &net.TCPAddr{IP: net.ParseIP(ip), Port: port}} }

@@ -91,9 +91,12 @@ type Limits struct {
 	// than Write: grpc-go also sets the timeout as TCP_USER_TIMEOUT, with which the kernel ends a
 	// connection whose client does not read, without telling the client.
 	KeepaliveInterval, KeepaliveTimeout time.Duration
-	// ConnectionAge ends connections of that age, so that clients spread over replicas anew. 0
-	// means never.
+	// ConnectionAge ends connections of that age, give or take a tenth, so that clients spread over
+	// replicas anew. 0 means never.
 	ConnectionAge time.Duration
+	// ConnectionGrace is how long a connection serves on after its client was told that it has come
+	// of age. 0 means a tenth of the age, 10 s at most.
+	ConnectionGrace time.Duration
 }
 
 const (
@@ -102,7 +105,7 @@ const (
 	defaultReceiveBytes      = 4 << 20
 	defaultKeepaliveInterval = 30 * time.Second
 	keepaliveAfterWrite      = 10 * time.Second
-	connectionAgeGrace       = 10 * time.Second
+	maxConnectionGrace       = 10 * time.Second // as in Istio
 
 	// maxStreams of one connection. A client has one, and another one for each of its tries.
 	maxStreams = 100
@@ -131,6 +134,7 @@ func (l Limits) orDefaults() Limits {
 	l.ReceiveBytes = cmp.Or(l.ReceiveBytes, defaultReceiveBytes)
 	l.KeepaliveInterval = cmp.Or(l.KeepaliveInterval, defaultKeepaliveInterval)
 	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, l.Write+keepaliveAfterWrite)
+	l.ConnectionGrace = cmp.Or(l.ConnectionGrace, min(l.ConnectionAge/10, maxConnectionGrace))
 	return l
 }
 
@@ -152,6 +156,7 @@ type Server struct {
 	logLimit      observe.LogLimit
 	quotas        quotas
 	shares        *admission.Shares[owner]
+	conns         openConns
 	grpc          *grpc.Server
 	draining      chan struct{} // closed when streams should end
 	drain         func()
@@ -208,7 +213,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 			Timeout:               s.limits.KeepaliveTimeout,
 			MaxConnectionIdle:     idleConnection,
 			MaxConnectionAge:      s.limits.ConnectionAge,
-			MaxConnectionAgeGrace: connectionAgeGrace,
+			MaxConnectionAgeGrace: s.limits.ConnectionGrace,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime:             s.limits.KeepaliveInterval / 2,
@@ -221,22 +226,6 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 // listeners.
 func (s *Server) Serve(l net.Listener) error {
 	return s.grpc.Serve(s.gate.Listener(unsentLimitListener{l}))
-}
-
-// Stop closes all connections, so that clients reconnect elsewhere. Before that it has streams seal
-// what their clients have. It returns when the streams have ended or ctx is done.
-func (s *Server) Stop(ctx context.Context) {
-	s.drain()
-	s.seal(ctx)
-	done := make(chan struct{})
-	go func() {
-		s.grpc.Stop()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
 }
 
 // StreamAggregatedResources serves the state of the world.

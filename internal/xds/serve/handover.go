@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// handoverNotice is how long connections stay open after Stop has told their clients that they
+	// will end (GOAWAY). Calls that are under way end in it, and new ones go elsewhere.
+	handoverNotice = 200 * time.Millisecond
+	// handoverPace is the time between the ends of two connections, so that a whole fleet does not
+	// reach the next server at once.
+	handoverPace = time.Millisecond
+	// handoverPoll is how often Stop looks whether all clients have left.
+	handoverPoll = 5 * time.Millisecond
+)
+
+// openConns are the connections of a server.
+type openConns struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+func (o *openConns) add(c net.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = map[net.Conn]struct{}{}
+	}
+	o.open[c] = struct{}{}
+}
+
+func (o *openConns) remove(c net.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, c)
+}
+
+// list returns the connections, in no order: none is always the last to go.
+func (o *openConns) list() []net.Conn {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	conns := make([]net.Conn, 0, len(o.open))
+	for c := range o.open {
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+func (o *openConns) isEmpty() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.open) == 0
+}
+
+// Stop hands the clients over to other servers. It takes no more connections, tells clients that
+// theirs will end, and has streams seal what their clients have. After a short notice it ends the
+// connections one after the other, and those that are left when ctx is done at once. To a client the
+// stream ends as Unavailable, which all try again at once and without a warning. It returns when the
+// streams have ended or ctx is done.
+func (s *Server) Stop(ctx context.Context) {
+	s.drain()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.grpc.GracefulStop() // sends GOAWAY, and waits for what the rest of this ends
+	}()
+	s.seal(ctx)
+	s.awaitLeaving(ctx)
+	s.endConnections(ctx)
+	go s.grpc.Stop()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+	}
+}
+
+// awaitLeaving gives clients the time of the notice.
+func (s *Server) awaitLeaving(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, handoverNotice)
+	defer cancel()
+	poll := time.NewTicker(handoverPoll)
+	defer poll.Stop()
+	for !s.conns.isEmpty() {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// endConnections closes the connections at a pace until ctx is done.
+func (s *Server) endConnections(ctx context.Context) {
+	pace := time.NewTicker(handoverPace)
+	defer pace.Stop()
+	for _, c := range s.conns.list() {
+		_ = c.Close() // its streams learn it from grpc-go
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

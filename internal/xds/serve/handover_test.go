@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+)
+
+// leaveConnection waits until the client opens no more streams on the connection that it has.
+func (f *fixture) leaveConnection() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 3*time.Minute)
+	defer cancel()
+	require.True(f.t, f.conn.WaitForStateChange(ctx, connectivity.Ready))
+}
+
+// TestConnectionOfAgeServesOn: a client is told that its connection has come of age. Its stream goes
+// on for the grace, and a new one takes another connection.
+func TestConnectionOfAgeServesOn(t *testing.T) {
+	f := newFixture(t, func(o *Options) {
+		o.Limits.ConnectionAge, o.Limits.ConnectionGrace = 100*time.Millisecond, time.Hour
+	})
+	old := f.delta(nodeOf(reviewsID))
+	old.ack(old.recv())
+	f.leaveConnection()
+	f.publish(f.clusters(2, 1, "a", "b", "c"))
+	require.Equal(t, "c", old.recv().GetResources()[0].GetName())
+
+	young := f.delta(nodeOf(reviewsID))
+	young.ack(young.recv())
+	require.Len(t, f.server.conns.list(), 2)
+	f.publish(f.clusters(3, 1, "a", "b", "c", "d"))
+	require.Equal(t, "d", young.recv().GetResources()[0].GetName())
+}
+
+// TestConnectionOfAgeEnds: after its grace a connection ends, as Unavailable, and the client is
+// served on the next one.
+func TestConnectionOfAgeEnds(t *testing.T) {
+	f := newFixture(t, func(o *Options) {
+		o.Limits.ConnectionAge, o.Limits.ConnectionGrace = 100*time.Millisecond, time.Millisecond
+	})
+	for range 3 {
+		d := f.delta(nodeOf(reviewsID))
+		d.ack(d.recv())
+		d.fails(codes.Unavailable, "received prior goaway")
+	}
+	f.eventually("only the last connection is left", func() bool { return len(f.server.conns.list()) <= 1 })
+}
+
+// TestStopTellsClientsFirst: a client knows that its connection will end before it does, and only
+// then it ends.
+func TestStopTellsClientsFirst(t *testing.T) {
+	f := newFixture(t)
+	var streams []deltaStream
+	for range 3 {
+		d := f.delta(nodeOf(reviewsID))
+		d.ack(d.recv())
+		streams = append(streams, d)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		f.server.Stop(t.Context())
+	}()
+	for d := range slices.Values(streams) {
+		d.fails(codes.Unavailable, "received prior goaway")
+	}
+	<-stopped
+	require.True(t, f.server.conns.isEmpty())
+}
+
+// TestStopEndsWhatIsLeft: when there is no time for a pace, all that are left end at once.
+func TestStopEndsWhatIsLeft(t *testing.T) {
+	f := newFixture(t)
+	d := f.delta(nodeOf(reviewsID))
+	d.ack(d.recv())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.server.Stop(ctx)
+	d.fails(codes.Unavailable, "")
+	f.eventually("ended", f.server.conns.isEmpty)
+}
