@@ -20,7 +20,7 @@ SOAK     ?= 1h
 STREAMS  ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build envoy kube-modules kube demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
+.PHONY: help modules build envoy kube-modules kube istioctl demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ kube-modules: # fetches what the Kubernetes control plane is built from
 
 kube: ## build the Kubernetes control plane that tests run into .tools/ (four to five minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-kube.sh
+
+istioctl: ## build Istio's own istioctl, which a test runs, into .tools/ (minutes the first time)
+	@GO=$(GO) hack/retry.sh hack/build-istioctl.sh
 
 demo: build envoy ## run the bookinfo mesh on this machine
 	@$(BIN) up $(DIR)

@@ -57,6 +57,8 @@ type Options struct {
 	// MemoryTight reports whether memory is too short for more proxies. They wait then. Nil means
 	// never.
 	MemoryTight func() bool
+	// ClusterID is the name of the cluster, for tools; empty stands for "Kubernetes".
+	ClusterID string
 	// ConnectionAge is the age at which connections of proxies end, give or take a tenth. 0 means
 	// never.
 	ConnectionAge time.Duration
@@ -89,6 +91,7 @@ type Pipeline struct {
 	differ       *resource.Differ
 	registry     *registrar
 	monitor      *http.Server
+	inspector    *debug.Inspector
 	meters       *meters
 	snapshot     atomic.Pointer[state.Snapshot]
 }
@@ -151,6 +154,7 @@ func New(o Options) *Pipeline {
 		WholeRoutes:    o.Config.WholeRoutes,
 		WholeEndpoints: o.Config.WholeEndpoints,
 		Credentials:    newConnCredentials(),
+		Inspector:      inspectorOf{p},
 		Register:       p.register(),
 		Limits: serve.Limits{
 			StreamsPerSecond:  o.Config.MaxRequestsPerSecond,
@@ -161,14 +165,8 @@ func New(o Options) *Pipeline {
 		},
 	})
 	p.registry.secrets.end = p.server.EndGateways
-	p.monitor = newHTTPServer(debug.NewHandler(debug.Options{
-		Version:  o.Version,
-		Gatherer: p.metrics.Registry,
-		Fleet:    p.server,
-		Problems: p.problemStore.Problems,
-		Ready:    p.registry.ready,
-		Hosts:    debugHosts(o),
-	}))
+	p.monitor = newHTTPServer(debug.NewHandler(p.debugOptions()))
+	p.inspector = debug.NewInspector(p.debugOptions())
 	return p
 }
 
@@ -210,8 +208,8 @@ func streamsPerAddress(c config.Config) int {
 const (
 	// stopGrace is how long HTTP requests may take to end when the process does.
 	stopGrace = 3 * time.Second
-	// handoverGrace is how long the control plane may take to hand its proxies over to others. It is
-	// shorter than the 30 s that Kubernetes gives a Pod.
+	// handoverGrace is how long the control plane may take to hand its proxies over to others. It
+	// is shorter than the 30 s that Kubernetes gives a Pod.
 	handoverGrace = 10 * time.Second
 )
 

@@ -176,12 +176,12 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	return app.New(p).Run(cmd.Context())
 }
 
-// istiodConnectionAge is istiod's name of --max-connection-age. Charts and pipelines that run istiod
-// have it.
+// istiodConnectionAge is istiod's name of --max-connection-age. Charts and pipelines that run
+// istiod have it.
 const istiodConnectionAge = "keepaliveMaxServerConnectionAge"
 
-// bindConnectionAge binds --max-connection-age, under istiod's name too. istiod spells "never" as the
-// longest duration; here that is one that nobody lives to see.
+// bindConnectionAge binds --max-connection-age, under istiod's name too. istiod spells "never" as
+// the longest duration; here that is one that nobody lives to see.
 func bindConnectionAge(cmd *cobra.Command, age *time.Duration) {
 	const name = "max-connection-age"
 	flags := cmd.Flags()

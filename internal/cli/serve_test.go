@@ -52,7 +52,8 @@ func TestPlaintextBeyondLoopbackNeedsAFlag(t *testing.T) {
 	}
 }
 
-// TestConnectionAgeHasIstiodsName: both names set one value, and istiod's longest duration is never.
+// TestConnectionAgeHasIstiodsName: both names set one value, and istiod's longest duration is
+// never.
 func TestConnectionAgeHasIstiodsName(t *testing.T) {
 	for args, want := range map[string]time.Duration{
 		"": 0, "--max-connection-age=30m": 30 * time.Minute, "--keepaliveMaxServerConnectionAge=30m": 30 * time.Minute,

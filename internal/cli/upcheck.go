@@ -144,8 +144,8 @@ func (m *mesh) verdict(targets []target, results map[target]*result) error {
 	return printVerdict(m.out, sum)
 }
 
-// printAnswers prints a row for each target that was asked. Targets refuse rarely, so the column for
-// that is there only if one does.
+// printAnswers prints a row for each target that was asked. Targets refuse rarely, so the column
+// for that is there only if one does.
 func printAnswers(out *terminal.Writer, targets []target, results map[target]*result) (sum totals) {
 	refuses := false
 	for _, r := range results {

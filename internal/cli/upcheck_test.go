@@ -10,7 +10,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
-// TestVerdictOfACheck: a mesh that refuses everything has failed, one that refuses something has not.
+// TestVerdictOfACheck: a mesh that refuses everything has failed, one that refuses something has
+// not.
 func TestVerdictOfACheck(t *testing.T) {
 	open, closed := target{host: "open.example", path: "/"}, target{path: "/admin"}
 	for _, c := range []struct {
@@ -27,7 +28,8 @@ func TestVerdictOfACheck(t *testing.T) {
 			"FAILED: 0 of 3 requests failed, 3 refused (401 or 403), 0 errors in the manifests\n"},
 		{"a route is missing", map[target][]int{open: {200, 404}, closed: {503}}, 0, true,
 			"FAILED: 2 of 3 requests failed, 0 errors in the manifests\n"},
-		{"a mistake", map[target][]int{open: {200}}, 1, true, "FAILED: 0 of 1 requests failed, 1 error in the manifests\n"},
+		{"a mistake", map[target][]int{open: {200}}, 1, true,
+			"FAILED: 0 of 1 requests failed, 1 error in the manifests\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			results := map[target]*result{}

@@ -61,6 +61,7 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 	c.certificateIsServed(t, first)
 	c.certificateIsIssued(t, first)
 	c.pilotAgentIsServed(t, first)
+	c.istioctlIsServed(t, first)
 
 	require.Equal(t, "Ignore Ignore", c.policies(t), "nobody has been seen to answer")
 	c.route(t, first)

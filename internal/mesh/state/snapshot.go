@@ -244,6 +244,11 @@ func (s *Snapshot) AuthorizationPolicies(namespace string) iter.Seq[*model.Autho
 	return s.authorizationPolicies.by[authorizationPoliciesByNamespace].under(join(namespace))
 }
 
+// AllAuthorizationPolicies yields the AuthorizationPolicies of all namespaces.
+func (s *Snapshot) AllAuthorizationPolicies() iter.Seq[*model.AuthorizationPolicy] {
+	return s.authorizationPolicies.by[authorizationPoliciesByNamespace].under(nil)
+}
+
 // PeerAuthentications yields the PeerAuthentications of a namespace.
 func (s *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAuthentication] {
 	return s.peerAuthentications.by[peerAuthenticationsByNamespace].under(join(namespace))

@@ -394,7 +394,7 @@ func TestReadyFollowsTheFirstState(t *testing.T) {
 func TestVersionMetricsAndListOfPages(t *testing.T) {
 	h := handler()
 	_, body := get(h, "/version")
-	require.Equal(t, "1.2.3\n", body)
+	require.Equal(t, "1.2.3", body, "istioctl shows it as it is")
 	_, body = get(h, "/metrics")
 	require.Contains(t, body, `istio_build{component="pilot",tag="1.2.3"} 1`)
 	var paths []string

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
 // connections is /debug/connections.
@@ -37,8 +38,15 @@ type locality struct {
 	SubZone string `json:"subzone,omitempty"`
 }
 
-func (h handler) connections(w http.ResponseWriter, _ *http.Request) {
+func (h handler) connections(w http.ResponseWriter, r *http.Request) {
 	clients := h.Fleet.Clients()
+	if r.URL.Query().Has("proxyID") {
+		c, ok := h.askedProxy(w, r)
+		if !ok {
+			return
+		}
+		clients = []serve.Client{c}
+	}
 	out := connections{TotalClients: len(clients), Clients: []connection{}}
 	for _, c := range clients {
 		conn := connection{

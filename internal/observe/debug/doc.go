@@ -2,7 +2,8 @@
 // what each connected proxy has and should have. Where istiod has the same pages, paths and JSON
 // are istiod's.
 //
-//	Fleet, Problems, Ready, Gatherer ──► Handler ──► /metrics /ready /version /debug/…
+//	Fleet, Problems, Ready, Gatherer ─┬─► Handler ───► /metrics /ready /version /debug/…
+//	Pages                             └─► Inspector ─► the same over xDS, as istioctl asks for it
 //
 // It only reads, through small interfaces. It may import observe's registry, source, xds/resource,
 // xds/session and xds/serve. Only app and cli import it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -19,30 +20,42 @@ import (
 // configDump writes what a proxy should have, in the form in which Envoy's own /config_dump says
 // what it has. The two can be compared.
 func (h handler) configDump(w http.ResponseWriter, r *http.Request) {
-	id := r.URL.Query().Get("proxyID")
-	if id == "" {
-		http.Error(w, "the proxy is missing: want ?proxyID=pod.namespace\n"+h.connected(), http.StatusBadRequest)
-		return
-	}
-	c, ok := h.find(id)
+	c, ok := h.askedProxy(w, r)
 	if !ok {
-		http.Error(w, fmt.Sprintf("Proxy not connected to this Pilot instance. "+
-			"It may be connected to another instance.\n%q is not connected; %s", id, h.connected()),
-			http.StatusNotFound)
 		return
 	}
-	dump, err := dumpOf(c)
+	dump, err := dumpOf(c, wholeTables(c))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	writeDump(w, c, dump)
+}
+
+func writeDump(w http.ResponseWriter, c serve.Client, dump *adminv3.ConfigDump) {
 	body, err := render(dump)
 	if err != nil {
-		http.Error(w, fmt.Sprintf("config of %s cannot be shown: %v", id, err), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("config of %s cannot be shown: %v", c.Node.Name, err), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
+}
+
+// resourcesOf writes the resources of one type that a proxy should have, in the form of a config
+// dump. A type that the control plane does not have has none.
+func (h handler) resourcesOf(t resource.Type) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, ok := h.askedProxy(w, r)
+		if !ok {
+			return
+		}
+		dump := &adminv3.ConfigDump{}
+		if t < resource.NumTypes {
+			eachResource(c, t, func(_, _ string, body *anypb.Any) { dump.Configs = append(dump.Configs, body) })
+		}
+		writeDump(w, c, dump)
+	}
 }
 
 // render returns the JSON of a message. protojson varies white space between builds; json.Indent
@@ -61,22 +74,24 @@ func render(m proto.Message) ([]byte, error) {
 }
 
 // find returns the client with this name (pod.namespace) or node ID. If a proxy has several streams
-// it takes the latest.
-func (h handler) find(id string) (found serve.Client, ok bool) {
+// it takes the latest. A caller finds those alone that it may see.
+func (h handler) find(by caller, id string) (found serve.Client, ok bool) {
 	for _, c := range h.Fleet.Clients() {
-		if (c.Node.Name == id || c.Node.ID == id) && (!ok || c.ConnectedAt.After(found.ConnectedAt)) {
+		if by.maySee(c) && (c.Node.Name == id || c.Node.ID == id) && (!ok || c.ConnectedAt.After(found.ConnectedAt)) {
 			found, ok = c, true
 		}
 	}
 	return found, ok
 }
 
-// connected lists the connected proxies, 50 at most, for an error message.
-func (h handler) connected() string {
+// connected lists the connected proxies that a caller may see, 50 at most, for an error message.
+func (h handler) connected(by caller) string {
 	const limit = 50
 	var names []string
 	for _, c := range h.Fleet.Clients() {
-		names = append(names, c.Node.Name)
+		if by.maySee(c) {
+			names = append(names, c.Node.Name)
+		}
 	}
 	switch {
 	case len(names) == 0:
@@ -87,7 +102,49 @@ func (h handler) connected() string {
 	return "connected are " + strings.Join(names, ", ")
 }
 
-func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
+// wholeTables returns a proxy's route tables with their virtual hosts, whatever form they went in.
+func wholeTables(c serve.Client) (all []*adminv3.RoutesConfigDump_DynamicRouteConfig) {
+	tables := c.State.Tables()
+	for _, name := range tables.Names() {
+		r := tables.Get(name)
+		all = append(all, &adminv3.RoutesConfigDump_DynamicRouteConfig{
+			VersionInfo: r.Version().String(), RouteConfig: &anypb.Any{TypeUrl: resource.Route.URL(), Value: r.Body()},
+		})
+	}
+	return all
+}
+
+// ownTables returns a proxy's route tables as its own dump has them. One that takes virtual hosts
+// as resources of their own names them so, and shows where a table has them from.
+func ownTables(c serve.Client) (all []*adminv3.RoutesConfigDump_DynamicRouteConfig, err error) {
+	if !c.Types[resource.VirtualHost].Subscribed {
+		return wholeTables(c), nil
+	}
+	heads, hosts := c.State.Set(resource.Route), c.State.Set(resource.VirtualHost)
+	for _, name := range heads.Names() {
+		var table routev3.RouteConfiguration
+		if err := proto.Unmarshal(heads.Get(name).Body(), &table); err != nil {
+			return nil, fmt.Errorf("route table %s of %s: %w", name, c.Node.Name, err)
+		}
+		for r := range hosts.Under(name) {
+			host := &routev3.VirtualHost{}
+			if err := proto.Unmarshal(r.Body(), host); err != nil {
+				return nil, fmt.Errorf("virtual host %s of %s: %w", r.Name(), c.Node.Name, err)
+			}
+			table.VirtualHosts = append(table.VirtualHosts, host)
+		}
+		body, err := anypb.New(&table)
+		if err != nil {
+			return nil, fmt.Errorf("route table %s of %s: %w", name, c.Node.Name, err)
+		}
+		all = append(all, &adminv3.RoutesConfigDump_DynamicRouteConfig{
+			VersionInfo: heads.Get(name).Version().String(), RouteConfig: body,
+		})
+	}
+	return all, nil
+}
+
+func dumpOf(c serve.Client, tables []*adminv3.RoutesConfigDump_DynamicRouteConfig) (*adminv3.ConfigDump, error) {
 	clusters := &adminv3.ClustersConfigDump{}
 	endpoints := &adminv3.EndpointsConfigDump{}
 	listeners := &adminv3.ListenersConfigDump{}
@@ -106,13 +163,7 @@ func dumpOf(c serve.Client) (*adminv3.ConfigDump, error) {
 			ActiveState: &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: version, Listener: body},
 		})
 	})
-	tables := c.State.Tables() // whole, as Envoy's dump has them, whatever form they went in
-	for _, name := range tables.Names() {
-		r := tables.Get(name)
-		routes.DynamicRouteConfigs = append(routes.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{
-			VersionInfo: r.Version().String(), RouteConfig: &anypb.Any{TypeUrl: resource.Route.URL(), Value: r.Body()},
-		})
-	}
+	routes.DynamicRouteConfigs = tables
 	secrets := &adminv3.SecretsConfigDump{}
 	set := c.State.Set(resource.Secret)
 	for _, name := range set.Names() { // what is in them nobody is shown

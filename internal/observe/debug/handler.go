@@ -3,13 +3,15 @@ package debug
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
-	"sort"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -30,6 +32,14 @@ type Options struct {
 	// Hosts are the names by which clients may ask for the pages below /debug, in lower case,
 	// beside localhost and IP addresses.
 	Hosts []string
+	// Pod is the name of this replica's Pod; empty outside of a cluster.
+	Pod string
+	// RootNamespace is the namespace whose service accounts are shown everything over xDS.
+	RootNamespace func() string
+	// MutualTLS returns how a proxy speaks mutual TLS; nil where nothing is known of that.
+	MutualTLS func(*serve.Node) MutualTLS
+	// Pages are further pages below /debug: what each shows now, as JSON.
+	Pages map[string]func() any
 }
 
 // handler answers requests. It keeps no state.
@@ -40,28 +50,36 @@ type handler struct{ Options }
 // them, such as kubectl port-forward, and no web page that a browser shows.
 func NewHandler(o Options) http.Handler {
 	h := handler{Options: o}
-	debug := map[string]http.HandlerFunc{
-		"/debug/syncz":       h.syncz,
-		"/debug/config_dump": h.configDump,
-		"/debug/connections": h.connections,
-		"/debug/problems":    h.problems,
-	}
 	mux := http.NewServeMux()
-	for path, f := range debug {
+	for path, f := range h.pages() {
 		mux.HandleFunc("GET "+path, h.guarded(f))
 	}
-	mux.HandleFunc("GET /debug/list", h.guarded(func(w http.ResponseWriter, _ *http.Request) {
-		paths := []string{"/debug/list"}
-		for path := range debug {
-			paths = append(paths, path)
-		}
-		sort.Strings(paths)
-		writeJSON(w, paths)
-	}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /ready", h.ready)
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, o.Version) })
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, o.Version) // without a line's end, which istioctl would show
+	})
 	return mux
+}
+
+// pages returns all pages below /debug by path.
+func (h handler) pages() map[string]http.HandlerFunc {
+	pages := map[string]http.HandlerFunc{
+		"/debug/syncz":       h.syncz,
+		"/debug/config_dump": h.configDump,
+		"/debug/edsz":        h.resourcesOf(resource.Endpoint),
+		"/debug/ndsz":        h.resourcesOf(resource.Name),
+		"/debug/ecdsz":       h.resourcesOf(resource.NumTypes),
+		"/debug/connections": h.connections,
+		"/debug/adsz":        h.connections,
+		"/debug/problems":    h.problems,
+	}
+	for name, content := range h.Pages {
+		pages["/debug/"+name] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, content()) }
+	}
+	paths := slices.Sorted(maps.Keys(pages))
+	pages["/debug/list"] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, paths) }
+	return pages
 }
 
 func (h handler) ready(w http.ResponseWriter, _ *http.Request) {

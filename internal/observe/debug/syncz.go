@@ -24,6 +24,22 @@ const (
 	Nack SyncState = "NACK"
 )
 
+// MutualTLS is how a proxy speaks mutual TLS of the mesh.
+type MutualTLS string
+
+const (
+	// NoMutualTLS: the proxy has no certificate of the mesh.
+	NoMutualTLS MutualTLS = "NONE"
+	// StrictMutualTLS: it takes nothing else. PermissiveMutualTLS: it takes plaintext too.
+	// DisabledMutualTLS: a PeerAuthentication turns it off. MixedMutualTLS: its ports differ.
+	StrictMutualTLS     MutualTLS = "STRICT"
+	PermissiveMutualTLS MutualTLS = "PERMISSIVE"
+	DisabledMutualTLS   MutualTLS = "DISABLE"
+	MixedMutualTLS      MutualTLS = "MIXED"
+	// CallsInMutualTLS: a gateway, which takes what its Gateways say and calls in mutual TLS.
+	CallsInMutualTLS MutualTLS = "CALLS"
+)
+
 // SyncStatus is one proxy in /debug/syncz. The fields up to Resources are istiod's.
 type SyncStatus struct {
 	ClusterID     string                `json:"cluster_id,omitempty"`
@@ -45,6 +61,8 @@ type SyncStatus struct {
 	Namespace    string    `json:"namespace"`
 	Protocol     string    `json:"protocol"` // "delta" or "sotw"
 	ConnectedAt  time.Time `json:"connected_at"`
+	// MutualTLS is how the proxy speaks mutual TLS.
+	MutualTLS MutualTLS `json:"mutual_tls,omitempty"`
 	// Pending is set if a newer state waits to be pushed to the proxy.
 	Pending bool `json:"pending,omitempty"`
 	// ConfigBytes is the size of all resources that the proxy has.
@@ -72,7 +90,11 @@ func (h handler) syncz(w http.ResponseWriter, r *http.Request) {
 	out := []SyncStatus{}
 	for _, c := range h.Fleet.Clients() {
 		if namespace == "" || namespace == c.Node.Namespace {
-			out = append(out, syncStatus(c))
+			s := syncStatus(c)
+			if h.MutualTLS != nil {
+				s.MutualTLS = h.MutualTLS(c.Node)
+			}
+			out = append(out, s)
 		}
 	}
 	writeJSON(w, out)

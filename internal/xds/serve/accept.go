@@ -47,6 +47,9 @@ func (st *stream) accept(ctx context.Context) error {
 		return ignoreEnd(err)
 	}
 	leave()
+	if st.in.request.isInspection() {
+		return st.inspect(ctx)
+	}
 	if err := st.acquireSlot(ctx); err != nil {
 		return ignoreEnd(err)
 	}

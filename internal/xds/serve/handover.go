@@ -58,9 +58,9 @@ func (o *openConns) isEmpty() bool {
 
 // Stop hands the clients over to other servers. It takes no more connections, tells clients that
 // theirs will end, and has streams seal what their clients have. After a short notice it ends the
-// connections one after the other, and those that are left when ctx is done at once. To a client the
-// stream ends as Unavailable, which all try again at once and without a warning. It returns when the
-// streams have ended or ctx is done.
+// connections one after the other, and those that are left when ctx is done at once. To a client
+// the stream ends as Unavailable, which all try again at once and without a warning. It returns
+// when the streams have ended or ctx is done.
 func (s *Server) Stop(ctx context.Context) {
 	s.drain()
 	stopped := make(chan struct{})

@@ -19,8 +19,8 @@ func (f *fixture) leaveConnection() {
 	require.True(f.t, f.conn.WaitForStateChange(ctx, connectivity.Ready))
 }
 
-// TestConnectionOfAgeServesOn: a client is told that its connection has come of age. Its stream goes
-// on for the grace, and a new one takes another connection.
+// TestConnectionOfAgeServesOn: a client is told that its connection has come of age. Its stream
+// goes on for the grace, and a new one takes another connection.
 func TestConnectionOfAgeServesOn(t *testing.T) {
 	f := newFixture(t, func(o *Options) {
 		o.Limits.ConnectionAge, o.Limits.ConnectionGrace = 100*time.Millisecond, time.Hour

@@ -61,6 +61,8 @@ type Options struct {
 	// Register registers further services with the server; it may be nil. No limit of streams
 	// counts for them.
 	Register func(grpc.ServiceRegistrar)
+	// Inspector answers tools; nil if nobody does.
+	Inspector Inspector
 	// Credentials secure connections and prove who has opened them. Without them connections are in
 	// plaintext.
 	Credentials credentials.TransportCredentials

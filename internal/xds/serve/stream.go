@@ -60,6 +60,7 @@ type stream struct {
 	owner     owner
 	expires   time.Time // of the owner's proof; zero if it does not say
 	charged   charge
+	inspected string  // the nonce of the last answer to a tool
 	ending    *ending // nil if nothing ends it but the client and the server
 }
 
@@ -178,6 +179,13 @@ func (st *stream) read(ctx context.Context) error {
 			return ignoreEnd(err)
 		}
 		r := st.in.request
+		if r.isInspection() {
+			if err := st.inspectBeside(ctx); err != nil {
+				return err
+			}
+			st.throttle(ctx)
+			continue
+		}
 		if r.Nack != nil {
 			st.refused(r)
 		}

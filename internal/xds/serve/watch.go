@@ -90,7 +90,9 @@ func (w *sendWatch) look() {
 		}
 		if age >= stallAfter && !st.sending.stalled {
 			st.sending.stalled = true
-			st.conn.Yield()
+			if st.conn != nil { // which a tool's stream has not
+				st.conn.Yield()
+			}
 		}
 	}
 	if w.first != nil {

@@ -1,0 +1,319 @@
+package incluster
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lateen-mesh/lateen/internal/perf/port"
+	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
+)
+
+// istioctlIsServed asks as istioctl does: over the TLS port, with a token of the service account
+// default of the root namespace, as a node that does not exist and with a nonce that nobody gave.
+func (c *cluster) istioctlIsServed(t *testing.T, r *replica) {
+	ask := func(namespace string) (*discoveryv3.DiscoveryResponse, error) {
+		token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "default",
+			&authenticationv1.TokenRequest{
+				Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}},
+			}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		agent := &pilotAgent{
+			roots: c.roots(t), address: fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]), token: token.Status.Token,
+		}
+		conn, ctx := agent.dial(t)
+		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+		require.NoError(t, err)
+		says, err := structpb.NewStruct(map[string]any{
+			"GENERATOR": "event", "SERVICE_ACCOUNT": "default", "NAMESPACE": namespace,
+			"ISTIO_VERSION": "65536.65536.65536",
+		})
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(&discoveryv3.DiscoveryRequest{
+			Node:    &corev3.Node{Id: "sidecar~10.9.0.9~test-1.default~default.svc.cluster.local", Metadata: says},
+			TypeUrl: "istio.io/debug/syncz", ResponseNonce: "2026-01-01 00:00:00 +0000 UTC",
+		}))
+		return stream.Recv()
+	}
+	answer, err := ask(root)
+	require.NoError(t, err)
+	require.Contains(t, answer.GetControlPlane().GetIdentifier(), `"Component":"istiod"`)
+	for _, resource := range answer.GetResources() {
+		require.NoError(t, resource.UnmarshalTo(&statusv3.ClientConfig{}))
+	}
+	answer, err = ask("kube-system")
+	require.NoError(t, err)
+	require.Empty(t, answer.GetResources(), "it has no proxies, and those of others are not shown")
+
+	bare := &pilotAgent{roots: c.roots(t), address: fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"])}
+	conn, ctx := bare.dial(t)
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Equal(t, codes.Unauthenticated, status.Code(err), err)
+}
+
+// istioctl is Istio's own istioctl, at a cluster with one replica of Lateen and one Envoy.
+type istioctl struct{ binary, kubeconfig string }
+
+// istioctlBinary is that of $LATEEN_ISTIOCTL, or .tools/istioctl of the repository. Without one the
+// test is skipped, unless $LATEEN_ISTIOCTL_REQUIRED is set.
+func istioctlBinary(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("LATEEN_ISTIOCTL")
+	if path == "" {
+		path = filepath.Join("..", "..", ".tools", "istioctl")
+	}
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, os.ErrNotExist) && os.Getenv("LATEEN_ISTIOCTL_REQUIRED") == "" {
+			t.Skip("there is no istioctl: neither $LATEEN_ISTIOCTL nor .tools/istioctl (make istioctl)")
+		}
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run runs istioctl and returns what it prints.
+func (i *istioctl) run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := i.try(t, args...)
+	require.NoError(t, err, "istioctl %s:\n%s", strings.Join(args, " "), out)
+	return out
+}
+
+func (i *istioctl) try(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, i.binary, append(args, "--kubeconfig", i.kubeconfig)...)
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), "HOME="+command.Dir)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	return out.String(), err
+}
+
+// TestIstioctlWorksUnchanged: Istio's own istioctl finds the control plane in the cluster, reaches
+// it by port-forwards, and understands what it says.
+func TestIstioctlWorksUnchanged(t *testing.T) {
+	binary := istioctlBinary(t)
+	c := newCluster(t)
+	r := c.run(t, func(args []string) *exec.Cmd {
+		command := exec.Command(c.lateen, append(args, "--kubeconfig", c.kubeconfig(t))...)
+		command.Env = append(os.Environ(), "POD_NAME=lateen-0")
+		return command
+	})
+	r.ready(t)
+	admin := c.envoy(t, r)
+	c.runPods(t, kubelet(t, binary,
+		fmt.Sprintf("--port=%s/lateen-0:15012=127.0.0.1:%d", root, r.ports["secure-xds"]),
+		fmt.Sprintf("--port=%s/lateen-0:15014=127.0.0.1:%d", root, r.ports["monitoring"]),
+		fmt.Sprintf("--port=default/web-0:15000=%s", admin),
+		fmt.Sprintf("--program=%s/lateen-0=%s", root, pilotDiscovery(t, c.lateen, r)),
+	))
+	tool := &istioctl{binary: binary, kubeconfig: c.api.Kubeconfig()}
+	for _, step := range []struct {
+		command string
+		says    []string
+	}{
+		{"version", []string{"control plane version:", "data plane version: 1.32.0"}},
+		{"proxy-status", []string{"web-0.default", "lateen-0", "1.32.0", "CDS"}},
+		{"proxy-status --verbosity 1", []string{"SYNCED"}},
+		{"proxy-status -o json", []string{"web-0.default"}},
+		{"proxy-status web-0.default", []string{"Clusters Match", "Listeners Match", "Routes Match"}},
+		{"proxy-config cluster web-0.default", []string{"PassthroughCluster"}},
+		{"proxy-config listener web-0.default", []string{"ADDRESS"}},
+		{"experimental internal-debug syncz", []string{"web-0.default"}},
+		{"experimental internal-debug edsz?proxyID=web-0.default", []string{"{"}},
+		{"experimental internal-debug --list", []string{"/debug/config_dump"}},
+		{"experimental internal-debug nothing", []string{"please check all supported", "/debug/config_dump"}},
+		{"experimental version", []string{"control plane version:"}},
+		{"remote-clusters", []string{"Kubernetes", "synced", "lateen-0"}},
+		{"analyze --namespace default", nil},
+	} {
+		out := tool.run(t, strings.Fields(step.command)...)
+		for _, text := range step.says {
+			require.Contains(t, out, text, "istioctl "+step.command)
+		}
+	}
+	out, err := tool.try(t, "proxy-status", "web-1.default")
+	require.Error(t, err, out)
+
+	archive := t.TempDir()
+	tool.run(t, "bug-report", "--context", "test", "--output-dir", archive,
+		"--skip-cluster-dump", "--skip-netstat", "--skip-coredumps", "--skip-analyze")
+	require.Contains(t, collected(t, filepath.Join(archive, "bug-report.tar.gz"), "syncz"), "web-0.default",
+		"it asks with pilot-discovery in the control plane's container")
+}
+
+// collected returns the files of an archive whose names have a text.
+func collected(t *testing.T, archive, name string) string {
+	t.Helper()
+	f, err := os.Open(archive)
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	unzipped, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	var all strings.Builder
+	for files := tar.NewReader(unzipped); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return all.String()
+		}
+		require.NoError(t, err)
+		if strings.Contains(header.Name, name) {
+			_, err := io.Copy(&all, io.LimitReader(files, 1<<20))
+			require.NoError(t, err)
+		}
+	}
+}
+
+// pilotDiscovery is a program that does in a container of Lateen what istiod's pilot-discovery does
+// there, and returns its path.
+func pilotDiscovery(t *testing.T, lateen string, r *replica) string {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "container")
+	text := fmt.Sprintf("#!/bin/sh\nshift\nexec '%s' \"$@\" --monitoring-address 127.0.0.1:%d\n",
+		lateen, r.ports["monitoring"])
+	require.NoError(t, os.WriteFile(script, []byte(text), 0o700))
+	return script
+}
+
+// runPods creates the Pods of the control plane and of the Envoy on a node whose kubelet has a
+// port.
+func (c *cluster) runPods(t *testing.T, kubelet int32) {
+	t.Helper()
+	c.api.Node(t, "node-1", nil)
+	_, err := c.client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, fmt.Appendf(nil,
+		`{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+		"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, kubelet), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	deployment, err := c.client.AppsV1().Deployments(root).Get(t.Context(), "istiod", metav1.GetOptions{})
+	require.NoError(t, err)
+	template := deployment.Spec.Template
+	own := podOn("node-1", root, "lateen-0", template.Spec.Containers[0].Name, template.Labels)
+	own.Annotations = template.Annotations
+	c.api.RunPod(t, own, "10.9.0.1")
+	c.api.RunPod(t, podOn("node-1", "default", "web-0", "istio-proxy", map[string]string{"app": "web"}), "10.9.0.2")
+}
+
+// kubelet starts what forwards ports of Pods and runs programs in them, and returns its port.
+func kubelet(t *testing.T, binary string, flags ...string) int32 {
+	t.Helper()
+	command := exec.Command(binary, append([]string{"kubelet"}, flags...)...)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdin, err := command.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := command.StdoutPipe()
+	require.NoError(t, err)
+	command.Stderr = os.Stderr
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = command.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	return int32(netip.MustParseAddrPort(strings.TrimSpace(line)).Port())
+}
+
+// envoyBootstrap is that of an Envoy without an agent.
+const envoyBootstrap = `
+node:
+  id: sidecar~10.9.0.2~web-0.default~default.svc.cluster.local
+  cluster: web.default
+  metadata: {NAMESPACE: default, CLUSTER_ID: Kubernetes, ISTIO_VERSION: 1.32.0, LABELS: {app: web},
+    INTERCEPTION_MODE: NONE, HTTP_PROXY_PORT: %[3]d, PROXY_CONFIG: {}}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: %[1]d}}}
+dynamic_resources:
+  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, set_node_on_first_message_only: true,
+    grpc_services: [{envoy_grpc: {cluster_name: xds-grpc}}]}
+  cds_config: {ads: {}, resource_api_version: V3}
+  lds_config: {ads: {}, resource_api_version: V3}
+static_resources:
+  clusters:
+  - name: xds-grpc
+    type: STATIC
+    connect_timeout: 10s
+    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http2_protocol_options: {}}
+    load_assignment:
+      cluster_name: xds-grpc
+      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}}}]}]
+`
+
+// envoy runs an Envoy that is web-0 of namespace default, and returns its admin address.
+func (c *cluster) envoy(t *testing.T, r *replica) string {
+	t.Helper()
+	binary := realenvoy.Binary(t)
+	var ports []uint16
+	for range 2 {
+		held, err := port.Reserve()
+		require.NoError(t, err)
+		t.Cleanup(held.Release)
+		ports = append(ports, netip.MustParseAddrPort(held.Address).Port())
+	}
+	bootstrap := fmt.Sprintf(envoyBootstrap, ports[0], r.ports["xds"], ports[1])
+	command := exec.Command(binary, "--config-yaml", bootstrap, "--log-level", "warning", "--use-dynamic-base-id",
+		"--concurrency", "1")
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var log bytes.Buffer
+	command.Stderr = &log
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	admin := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	r.await(t, func(ct require.TestingT) {
+		response, err := http.Get("http://" + admin + "/ready")
+		require.NoError(ct, err)
+		defer func() { _ = response.Body.Close() }()
+		body, _ := io.ReadAll(response.Body)
+		require.Equal(ct, http.StatusOK, response.StatusCode, string(body))
+	})
+	return admin
+}
+
+// podOn is a Pod that a kubelet would say runs on a node.
+func podOn(node, namespace, name, container string, labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels},
+		Spec: corev1.PodSpec{
+			NodeName: node, Containers: []corev1.Container{{Name: container, Image: "test"}},
+		},
+	}
+}
