@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,13 +151,13 @@ func printAs(w io.Writer, format string, v any) error {
 
 func printStatus(out *terminal.Writer, report statusReport) {
 	types := shownTypes(report.Proxies)
-	t := terminal.Table{Header: []string{"PROXY", "TYPE"}}
+	t := terminal.Table{Header: []string{"PROXY", "TYPE", "MTLS"}}
 	for _, typ := range types {
 		t.Header = append(t.Header, strings.ToUpper(typ.String()))
 	}
 	t.Header = append(t.Header, "CONFIG")
 	for _, p := range report.Proxies {
-		row := []terminal.Cell{{Text: p.ProxyID}, {Text: p.ProxyType}}
+		row := []terminal.Cell{{Text: p.ProxyID}, {Text: p.ProxyType}, mutualTLSCell(p.MutualTLS)}
 		for _, typ := range types {
 			row = append(row, stateCell(p.Resources[typ.URL()], p.Pending))
 		}
@@ -212,6 +213,13 @@ func refusal(s debug.TypeStatus) string {
 	default:
 		return s.LastError + "; it keeps its last version of " + names
 	}
+}
+
+func mutualTLSCell(m debug.MutualTLS) terminal.Cell {
+	style := map[debug.MutualTLS]terminal.Style{
+		debug.StrictMutualTLS: terminal.Good, debug.DisabledMutualTLS: terminal.Warn, debug.NoMutualTLS: terminal.Faint,
+	}[m]
+	return terminal.Cell{Text: cmp.Or(string(m), "-"), Style: style}
 }
 
 func stateCell(s debug.TypeStatus, pending bool) terminal.Cell {

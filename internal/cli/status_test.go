@@ -16,7 +16,7 @@ import (
 func TestStatusShowsWhatIsRefused(t *testing.T) {
 	synced := debug.TypeStatus{Type: "cds", State: debug.Synced}
 	report := statusReport{Proxies: []debug.SyncStatus{
-		{ProxyID: "a.default", ProxyType: "sidecar",
+		{ProxyID: "a.default", ProxyType: "sidecar", MutualTLS: debug.StrictMutualTLS,
 			Resources: map[string]debug.TypeStatus{resource.Cluster.URL(): synced}},
 		{ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]debug.TypeStatus{
 			resource.Cluster.URL(): synced,
@@ -28,9 +28,9 @@ func TestStatusShowsWhatIsRefused(t *testing.T) {
 	var out strings.Builder
 	printStatus(terminal.New(&out, noEnv), report)
 	require.Equal(t, strings.Join([]string{
-		"PROXY      TYPE     CDS     EDS       LDS       RDS       VHDS      SDS       CONFIG",
-		"a.default  sidecar  SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  0 B",
-		"b.default  router   SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NACK      NACK      1.2 kB",
+		"PROXY      TYPE     MTLS    CDS     EDS       LDS       RDS       VHDS      SDS       CONFIG",
+		"a.default  sidecar  STRICT  SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  0 B",
+		"b.default  router   -       SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NACK      NACK      1.2 kB",
 		"b.default refused vhds: bad regex; it keeps its last version of http.80/a, http.80/b",
 		"b.default refused sds: it keeps its last version of cert",
 		"no problems in the manifests",
