@@ -81,11 +81,12 @@ func TestPerfOfChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts control planes")
 	}
-	for _, c := range []struct{ kind, protocol string }{{"create-services", "delta"}, {"endpoints", "delta"},
-		{"routes", "sotw"}} {
+	for _, c := range []struct{ kind, protocol, tls string }{
+		{"create-services", "delta", "false"}, {"endpoints", "delta", "true"}, {"routes", "sotw", "false"},
+	} {
 		t.Run(c.kind+" "+c.protocol, func(t *testing.T) {
 			r := measured(t, c.kind, "--services", "20", "--namespaces", "4", "--sidecars", "50", "--changes", "3",
-				"--rate", "0", "--protocol", c.protocol)
+				"--rate", "0", "--protocol", c.protocol, "--tls="+c.tls)
 			require.Equal(t, 50, r.Phases[1].Ready.Count)
 			r.phase(t, c.kind, 150)
 		})

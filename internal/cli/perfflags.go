@@ -14,6 +14,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
+	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 )
 
@@ -28,7 +29,7 @@ type perfFlags struct {
 	ask               []string
 	profile           string
 	output            string
-	singly            bool
+	singly, tls       bool
 	plane             planeFlags
 	search            searchFlags
 }
@@ -36,6 +37,9 @@ type perfFlags struct {
 func (f *perfFlags) bind(cmd *cobra.Command, d perfDefaults) {
 	f.bindMeasuring(cmd, d)
 	f.plane.bind(cmd)
+	cmd.Flags().BoolVar(&f.tls, "tls", false,
+		"sidecars connect over TLS, each with a token of its own (Lateen with a mesh in memory)")
+	cmd.MarkFlagsMutuallyExclusive("tls", "kubeconfig")
 	cmd.Flags().BoolVar(&f.singly, "singly", false, "make a change only when all sidecars have the one before")
 }
 
@@ -134,18 +138,35 @@ func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf
 			perfApart}, Log: slog.New(slog.DiscardHandler),
 	}
 	err = f.setRequestedTypes(&fleet)
-	o.Fleet = fleet.Fleet
 	if err := errors.Join(err, f.plane.check(), o.Validate()); err != nil {
 		return o, err
 	}
+	var security *controlplane.Security
+	if f.tls {
+		if security, err = secure(&fleet); err != nil {
+			return o, err
+		}
+	}
+	o.Fleet = fleet.Fleet
 	if f.profile != "" {
 		if err := os.MkdirAll(f.profile, 0o755); err != nil {
 			return o, err
 		}
 		o.Profile = func(phase string, profile []byte) error { return saveProfile(f.profile, phase, command, profile) }
 	}
-	o.Plane, err = lateenInMemory()
+	o.Plane, err = lateenInMemory(security)
 	return o, err
+}
+
+// secure has the sidecars of a fleet connect over TLS with tokens.
+func secure(fleet *perf.Simulated) (*controlplane.Security, error) {
+	s, err := controlplane.NewSecurity()
+	if err != nil {
+		return nil, err
+	}
+	fleet.Token = s.Token
+	fleet.TLS, err = s.Client()
+	return s, err
 }
 
 // setRequestedTypes makes a fleet subscribe to the types of --ask.

@@ -107,15 +107,20 @@ func (f *planeFlags) check() error {
 	return nil
 }
 
-// lateenInMemory returns the default control plane: Lateen as a child process.
-func lateenInMemory() (func() controlplane.Plane, error) {
+// lateenInMemory returns the default control plane: Lateen as a child process. It serves TLS if it
+// is given what that needs.
+func lateenInMemory(security *controlplane.Security) (func() controlplane.Plane, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	return func() controlplane.Plane {
-		return controlplane.NewInMemory([]string{self, perfServer, "--log-level", "warn"}, log)
+		plane := controlplane.NewInMemory([]string{self, perfServer, "--log-level", "warn"}, log)
+		if security != nil {
+			plane.Environment = append(os.Environ(), controlplane.SecurityVariable+"="+security.Setting())
+		}
+		return plane
 	}, nil
 }
 

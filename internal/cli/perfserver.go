@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -42,7 +43,7 @@ func newPerfServer() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pipeline := app.New(app.Options{
+			options := app.Options{
 				Source:      line,
 				Config:      settings,
 				Mesh:        model.DefaultMesh(),
@@ -52,7 +53,13 @@ func newPerfServer() *cobra.Command {
 				Log:         log,
 				Version:     version,
 				MemoryTight: memoryTight(log),
-			})
+			}
+			if setting, ok := os.LookupEnv(controlplane.SecurityVariable); ok {
+				if err := secureListener(&options, setting); err != nil {
+					return err
+				}
+			}
+			pipeline := app.New(options)
 			line.Settled = pipeline.Settled
 			return servePerf(cmd.Context(), line, pipeline, controlplane.ChildStatus{
 				XDS: xds.Addr().String(), Monitoring: monitoring.Addr().String(),
@@ -62,6 +69,21 @@ func newPerfServer() *cobra.Command {
 	listen.bind(cmd)
 	bindLogFlags(cmd, &level, &format)
 	return cmd
+}
+
+// secureListener has a control plane serve TLS, to sidecars that have tokens.
+func secureListener(o *app.Options, setting string) error {
+	security, err := controlplane.ReadSecurity(setting)
+	if err != nil {
+		return err
+	}
+	config, err := security.Server()
+	if err != nil {
+		return err
+	}
+	o.XDS = tls.NewListener(o.XDS, config)
+	o.Authenticator = app.TokenAuthenticator{Lookup: security.Account}
+	return nil
 }
 
 // servePerf runs the pipeline until the link ends. Over the link it sends its addresses, and then

@@ -1,6 +1,8 @@
 package perf
 
 import (
+	"cmp"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,6 +23,10 @@ type Simulated struct {
 	Secrets   []string
 	// MisbehavingCommand is the command of a process for misbehaving sidecars. It runs apart.Serve.
 	MisbehavingCommand []string
+	// TLS encrypts the connections of well-behaved sidecars, and Token returns the token with which
+	// each connects. Both may be nil.
+	TLS   *tls.Config
+	Token func(namespace, serviceAccount, pod string) string
 	// Loops is how many goroutines drive the sidecars. 0 suits the machine.
 	Loops int
 	Log   *slog.Logger
@@ -45,6 +51,11 @@ func (s Simulated) Fleet(address string, h Hooks) (Fleet, error) {
 	}
 	if o.NameTable, o.Secrets = s.NameTable, s.Secrets; o.NameTable {
 		o.Mesh.Metadata = map[string]any{"DNS_CAPTURE": "true"}
+	}
+	if o.TLS = s.TLS; s.Token != nil {
+		o.Token = func(id sidecar.Identity) (string, error) {
+			return s.Token(id.Namespace, cmp.Or(id.ServiceAccount, "default"), id.Pod), nil
+		}
 	}
 	if s.StateOfTheWorld {
 		o.Protocol = sidecar.StateOfTheWorld
