@@ -112,13 +112,19 @@ func (m *Manager) renew(ctx context.Context) {
 	}
 }
 
-// dueAt returns when a certificate is to be renewed. That is never sooner than after a tenth of its
-// life, so that a machine whose clock is wrong does not ask without end.
+// dueAt returns when a certificate that was just issued is to be renewed. Its life begins now,
+// since the CA has dated it back, unless the clock is wrong. A renewal is never sooner than after a
+// tenth of that life and a second: neither a machine whose clock is wrong nor one whose CA expires
+// asks without end.
 func (m *Manager) dueAt(from, until time.Time) time.Time {
+	now := m.options.Clock.Now()
+	if now.After(from) && now.Before(until) {
+		from = now
+	}
 	life := until.Sub(from)
 	grace := m.options.Grace + m.options.Jitter*(2*rand.Float64()-1) //nolint:gosec // it spreads renewals, no more
 	due := until.Add(-time.Duration(grace * float64(life)))
-	if soonest := m.options.Clock.Now().Add(life / 10); due.Before(soonest) {
+	if soonest := now.Add(max(life/10, retryBase)); due.Before(soonest) {
 		return soonest
 	}
 	return due

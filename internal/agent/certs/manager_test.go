@@ -96,6 +96,11 @@ func TestRenewalIsDueBeforeTheEnd(t *testing.T) {
 		due := m.dueAt(from, until)
 		require.WithinRange(t, due, now.Add(49*time.Hour), now.Add(51*time.Hour))
 	}
+	for range 100 { // dated back by half of its life
+		due := m.dueAt(from.Add(-50*time.Hour), until)
+		require.WithinRange(t, due, now.Add(49*time.Hour), now.Add(51*time.Hour))
+	}
+	require.Equal(t, now.Add(retryBase), m.dueAt(from, now.Add(retryBase/2)), "the CA's own certificate ends")
 	now = now.Add(200 * time.Hour) // the clock is ahead by more than a life
 	require.Equal(t, now.Add(10*time.Hour), m.dueAt(from, until))
 	now = from.Add(-time.Hour) // and behind

@@ -186,7 +186,8 @@ func TestNoRootIsMadeBesideAnInvalidPlugIn(t *testing.T) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	r := startReplica(t, client, namespace, false)
-	require.NoError(t, r.store.reconcile(t.Context()))
+	_, err = r.store.reconcile(t.Context())
+	require.NoError(t, err)
 	require.Eventually(t, func() bool { return r.log.has("the certificate authority is invalid") }, longest,
 		time.Millisecond)
 	_, _, err = r.holder.Get()

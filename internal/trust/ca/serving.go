@@ -43,7 +43,8 @@ func (s *Serving) TLS() *tls.Config {
 }
 
 // Certificate returns the certificate in use. It makes a new one if that is due, or signed by
-// another authority than the one in use.
+// another authority than the one in use. If that cannot sign any more, the last certificate stays:
+// clients then say that it has expired, and not that the handshake has failed.
 func (s *Serving) Certificate() (*tls.Certificate, error) {
 	authority, _, err := s.holder.Get()
 	if err != nil {
@@ -56,6 +57,9 @@ func (s *Serving) Certificate() (*tls.Certificate, error) {
 		return s.pair, nil
 	}
 	pair, err := authority.serve(s.names, now)
+	if err != nil && s.pair != nil {
+		return s.pair, nil
+	}
 	if err != nil {
 		return nil, err
 	}

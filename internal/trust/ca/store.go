@@ -85,8 +85,25 @@ func (s *Store) Run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		s.load()
-		wait(ctx, s.dirty, checkEvery)
+		wait(ctx, s.dirty, s.checkExpiry())
 	}
+}
+
+// checkExpiry reports an authority that has expired. It returns when to look again.
+func (s *Store) checkExpiry() time.Duration {
+	authority, _, err := s.holder.Get()
+	if err != nil {
+		return checkEvery
+	}
+	left := authority.Expires().Sub(s.o.Now())
+	if left > 0 {
+		return min(left+time.Second, checkEvery)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.Log.Error("the certificate authority has expired; no certificate is issued, and those that it has issued "+
+		"expire with it", "secret", s.o.Namespace+"/"+s.source, "expired", authority.Expires().UTC())
+	return checkEvery
 }
 
 func (s *Store) watch(name string) cache.Controller {
@@ -184,8 +201,8 @@ func (a *Authority) verifiedBy(other *Authority) bool {
 // replicas do it at a time, one of them gets a conflict, and both read what the other has written.
 func (s *Store) Maintain(ctx context.Context) {
 	for ctx.Err() == nil {
-		again := checkEvery
-		if err := s.reconcile(ctx); err != nil && ctx.Err() == nil {
+		again, err := s.reconcile(ctx)
+		if err != nil && ctx.Err() == nil {
 			s.o.Log.Error("the root of the certificate authority cannot be kept", "secret",
 				s.o.Namespace+"/"+SelfSigned, "error", err)
 			again = retryDelay
@@ -194,19 +211,20 @@ func (s *Store) Maintain(ctx context.Context) {
 	}
 }
 
-func (s *Store) reconcile(ctx context.Context) error {
+// reconcile writes what is due. It returns when to look again.
+func (s *Store) reconcile(ctx context.Context) (again time.Duration, err error) {
 	secrets := s.o.Client.Secrets(s.o.Namespace)
-	_, err := secrets.Get(ctx, Plugged, metav1.GetOptions{})
+	_, err = secrets.Get(ctx, Plugged, metav1.GetOptions{})
 	if err == nil || s.plugged() {
-		return nil
+		return checkEvery, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return err
+		return checkEvery, err
 	}
 	present, err := secrets.Get(ctx, SelfSigned, metav1.GetOptions{})
 	absent := apierrors.IsNotFound(err)
 	if err != nil && !absent {
-		return err
+		return checkEvery, err
 	}
 	if absent {
 		present = &corev1.Secret{
@@ -217,12 +235,26 @@ func (s *Store) reconcile(ctx context.Context) error {
 	if len(before[certificateKey]) == 0 {
 		before = s.lastSelfSigned()
 	}
-	due, err := rotation{s.o.Overlap}.next(before, s.o.Now())
-	if err != nil || maps.EqualFunc(present.Data, due, bytes.Equal) {
-		return err
+	now := s.o.Now()
+	due, err := rotation{s.o.Overlap}.next(before, now)
+	if err != nil {
+		return checkEvery, err
+	}
+	again = untilSwitch(due, now)
+	if maps.EqualFunc(present.Data, due, bytes.Equal) {
+		return again, nil
 	}
 	present.Data = due
-	return s.write(ctx, present, absent)
+	return again, s.write(ctx, present, absent)
+}
+
+// untilSwitch returns how long to wait until the next root signs, at most checkEvery.
+func untilSwitch(data map[string][]byte, now time.Time) time.Duration {
+	from, err := switchTime(data)
+	if err != nil || from.IsZero() {
+		return checkEvery
+	}
+	return min(max(from.Sub(now), time.Second), checkEvery)
 }
 
 // write writes the Secret, unless another replica has done so.
