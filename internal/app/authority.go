@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -36,13 +35,13 @@ func newAuthority(o ClusterOptions) (*authority, error) {
 	}
 	a := &authority{holder: ca.NewHolder()}
 	a.store = ca.NewStore(a.holder, ca.StoreOptions{
-		Client: client, Namespace: o.Names.Namespace, Overlap: o.CA.Max, Metrics: o.Metrics, Log: o.Log, Now: time.Now,
+		Client: client, Namespace: o.Names.Namespace, Overlap: o.CA.Max, Metrics: o.Metrics, Log: o.Log, Now: o.Now,
 	})
 	a.roots = ca.NewRoots(ca.RootsOptions{
 		Holder: a.holder, Client: client, Metrics: o.Metrics, Log: o.Log,
 		Name: o.RootsName, Scope: o.Scope,
 	})
-	a.serving = ca.NewServing(a.holder, o.Names.ServerNames(), time.Now)
+	a.serving = ca.NewServing(a.holder, o.Names.ServerNames(), o.Now)
 	return a, nil
 }
 
@@ -88,7 +87,7 @@ func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
 		Nodes:         nodes{p.Snapshot},
 		Metrics:       p.metrics,
 		Log:           p.o.Log,
-		Now:           time.Now,
+		Now:           c.o.Now,
 	})
 	return func(r grpc.ServiceRegistrar) { securityv1.RegisterIstioCertificateServiceServer(r, service) }
 }

@@ -58,6 +58,9 @@ type ClusterOptions struct {
 	Files certs.Files
 	// WebhookClients say who may ask the webhook; the zero value stands for everybody.
 	WebhookClients certs.Clients
+	// ClientCA is a file with the roots of authorities elsewhere, whose certificates open streams
+	// as those of the mesh's own do; empty for none.
+	ClientCA string
 	// CA are the lifetimes of the certificates that are issued; nil if there is no certificate
 	// authority.
 	CA *ca.TTL
@@ -68,8 +71,10 @@ type ClusterOptions struct {
 	Scope func() (selects func(labels map[string]string) bool, changed <-chan struct{})
 	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
-	Metrics       *observe.Metrics
-	Log           *slog.Logger
+	// Now is the clock that certificates go by; nil stands for that of the machine.
+	Now     func() time.Time
+	Metrics *observe.Metrics
+	Log     *slog.Logger
 }
 
 // Cluster is what a control plane does for the cluster that it serves, beside xDS: it validates
@@ -84,6 +89,7 @@ type Cluster struct {
 	ingresses    *status.Ingresses
 	certificates *certs.Holder
 	callers      *certs.ClientCheck
+	clients      *certs.Roots // nil for none
 	secret       *certs.Secret
 	authority    *authority // nil if there is none
 	statuses     status.API
@@ -96,6 +102,9 @@ type Cluster struct {
 
 // NewCluster makes the clients, and reads the operator's files if there are any.
 func NewCluster(o ClusterOptions) (*Cluster, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	c := &Cluster{o: o, tracker: status.NewTracker(), ingresses: status.NewIngresses(), certificates: certs.NewHolder()}
 	if o.Files.Certificate != "" {
 		if err := o.Files.Load(c.certificates); err != nil {
@@ -108,6 +117,11 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the authorities of the webhook's clients: %w", err)
+	}
+	if o.ClientCA != "" {
+		if c.clients, err = certs.NewRoots(o.ClientCA); err != nil {
+			return nil, fmt.Errorf("the authorities of proxies: %w", err)
+		}
 	}
 	if c.core, err = typedcorev1.NewForConfig(o.Config); err != nil {
 		return nil, err
@@ -136,7 +150,7 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 		Name:        o.Names.Secret,
 		ServerNames: o.Names.ServerNames(),
 		Log:         o.Log,
-		Now:         time.Now,
+		Now:         o.Now,
 	})
 	if o.CA != nil {
 		c.authority, err = newAuthority(o)
@@ -186,6 +200,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		g.Go(func() error { c.injection.Run(ctx); return nil })
 	}
 	g.Go(func() error { c.callers.Run(ctx, c.o.Log); return nil })
+	g.Go(func() error { c.clients.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.watchExpiry(ctx); return nil })
 	if c.authority != nil {
 		g.Go(func() error { c.authority.store.Run(ctx); return nil })

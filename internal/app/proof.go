@@ -91,13 +91,27 @@ func (p *Pipeline) trustDomains() ca.Domains {
 	return ca.Domains{Own: mesh.TrustDomain, Aliases: mesh.TrustDomainAliases}
 }
 
-// verifier returns what verifies certificates of the mesh, or nil where there are none.
+// verifier returns what verifies certificates of the mesh's own authority, or nil if there is none.
 func (p *Pipeline) verifier() *ca.Verifier {
 	c := p.o.Cluster
 	if c == nil || c.authority == nil {
 		return nil
 	}
-	return &ca.Verifier{Roots: c.authority.holder.Roots, Domains: p.trustDomains, Now: time.Now}
+	return &ca.Verifier{Roots: c.authority.holder.Roots, Domains: p.trustDomains, Now: c.o.Now}
+}
+
+// clientVerifier returns what verifies certificates that open streams, which authorities elsewhere
+// may have signed; nil if none does.
+func (p *Pipeline) clientVerifier() *ca.Verifier {
+	v := p.verifier()
+	if p.o.Cluster == nil || p.o.Cluster.clients == nil {
+		return v
+	}
+	if v == nil {
+		v = &ca.Verifier{Domains: p.trustDomains, Now: p.o.Cluster.o.Now}
+	}
+	v.Others = p.o.Cluster.clients.Pool
+	return v
 }
 
 // authenticator returns what proves who opens a stream, or nil if everybody is believed.
@@ -105,5 +119,5 @@ func (p *Pipeline) authenticator() serve.Authenticator {
 	if p.o.Authenticator == nil {
 		return nil
 	}
-	return proofs{tokens: p.o.Authenticator, certificates: p.verifier(), domains: p.trustDomains}
+	return proofs{tokens: p.o.Authenticator, certificates: p.clientVerifier(), domains: p.trustDomains}
 }

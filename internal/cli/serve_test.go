@@ -92,3 +92,8 @@ func TestRequiredClientCertificatesNeedTheirAuthorities(t *testing.T) {
 	f := clusterFlags{presence: presenceFlags{callers: certs.Clients{Required: true}}}
 	require.ErrorContains(t, f.join(&app.Options{}), "want --webhook-client-ca")
 }
+
+func TestAuthoritiesOfProxiesNeedTLS(t *testing.T) {
+	f := clusterFlags{presence: presenceFlags{clientCA: "ca.pem"}}
+	require.ErrorContains(t, f.join(&app.Options{}), "want --secure-xds-address")
+}

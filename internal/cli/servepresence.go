@@ -28,6 +28,7 @@ import (
 type presenceFlags struct {
 	health, secureXDS, webhook string
 	certificate, key, ca       string
+	clientCA                   string
 	callers                    certs.Clients
 	write                      bool
 	failurePolicy              string
@@ -59,6 +60,9 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 		"",
 		"the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)",
 	)
+	flags.StringVar(&f.clientCA, "client-ca", "",
+		"the roots of an authority elsewhere, in PEM, whose certificates open streams at --secure-xds-address as "+
+			"Lateen's own do; it is read again when it changes")
 	flags.StringVar(&f.callers.CA, "webhook-client-ca", "",
 		"the roots of the API servers' client certificates, in PEM, if "+
 			"their AdmissionConfiguration names one for the webhook; clients with another are refused")
@@ -90,7 +94,7 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 	hostPort(flags, "secure-xds-address", &f.secureXDS)
 	hostPort(flags, "webhook-address", &f.webhook)
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
-	for _, file := range []string{"tls-cert", "tls-key", "tls-ca", "webhook-client-ca"} {
+	for _, file := range []string{"tls-cert", "tls-key", "tls-ca", "client-ca", "webhook-client-ca"} {
 		_ = cmd.MarkFlagFilename(file)
 	}
 }
@@ -100,7 +104,7 @@ func (f *presenceFlags) excludeWith(cmd *cobra.Command, other string) {
 	for _, name := range []string{
 		"health-address", "secure-xds-address", "webhook-address", "tls-cert", "tls-key", "tls-ca", "write",
 		"webhook-failure-policy", "lease-duration", "webhook-client-ca", "webhook-client-name",
-		"webhook-require-client-cert",
+		"webhook-require-client-cert", "client-ca",
 	} {
 		cmd.MarkFlagsMutuallyExclusive(other, name)
 	}
@@ -111,6 +115,10 @@ func (f *clusterFlags) join(p *app.Options) error {
 	if c := f.presence.callers; c.CA == "" && (c.Required || len(c.Names) > 0) {
 		return errors.New("--webhook-require-client-cert and --webhook-client-name have no effect; " +
 			"want --webhook-client-ca FILE with them")
+	}
+	if f.presence.clientCA != "" && f.presence.secureXDS == "" {
+		return errors.New("--client-ca has no effect, as certificates are shown over TLS; " +
+			"want --secure-xds-address with it")
 	}
 	rest, err := f.config()
 	if err != nil {
@@ -126,6 +134,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
 		WebhookClients:   f.presence.callers,
+		ClientCA:         f.presence.clientCA,
 		Inject:           p.Config.Inject,
 		Native:           watch.Native(p.Config.NativeSidecars),
 		FailurePolicy: admissionregistrationv1.FailurePolicyType(

@@ -1,16 +1,10 @@
 package certs
 
 import (
-	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"log/slog"
-	"os"
 	"slices"
-	"sync/atomic"
-	"time"
 )
 
 // Clients say which clients prove themselves to a server by certificate. The zero value asks for
@@ -34,8 +28,8 @@ const (
 // ClientCheck verifies the client certificates of a server. It is safe for concurrent use.
 type ClientCheck struct {
 	Clients
+	*Roots  // nil without a file
 	refused func(reason string)
-	roots   atomic.Pointer[x509.CertPool]
 }
 
 // NewClientCheck reads the roots. It calls refused for each client that is refused.
@@ -44,7 +38,8 @@ func NewClientCheck(c Clients, refused func(reason string)) (*ClientCheck, error
 	if c.CA == "" {
 		return check, nil
 	}
-	_, err := check.reload(nil)
+	var err error
+	check.Roots, err = NewRoots(c.CA)
 	return check, err
 }
 
@@ -77,7 +72,7 @@ func (c *ClientCheck) verify(chain []*x509.Certificate) (reason string, err erro
 		between.AddCert(link)
 	}
 	if _, err := chain[0].Verify(x509.VerifyOptions{
-		Roots:         c.roots.Load(),
+		Roots:         c.Pool(),
 		Intermediates: between,
 		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}); err != nil {
@@ -87,42 +82,4 @@ func (c *ClientCheck) verify(chain []*x509.Certificate) (reason string, err erro
 		return UnknownName, fmt.Errorf("the client's certificate is for %.64q; want one for %q", name, c.Names)
 	}
 	return "", nil
-}
-
-// Run rereads the roots until ctx ends. If they are invalid, the last valid ones stay in use.
-func (c *ClientCheck) Run(ctx context.Context, log *slog.Logger) {
-	if c.CA == "" {
-		return
-	}
-	ticker := time.NewTicker(rereadInterval)
-	defer ticker.Stop()
-	var last []byte
-	for {
-		now, err := c.reload(last)
-		if err != nil {
-			log.Error("the authorities of clients cannot be read; the last ones stay in force", "error", err)
-		}
-		last = now
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// reload reads the roots if they differ from last, and returns their content.
-func (c *ClientCheck) reload(last []byte) (now []byte, err error) {
-	if now, err = os.ReadFile(c.CA); err != nil {
-		return last, err
-	}
-	if bytes.Equal(now, last) {
-		return now, nil
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(now) {
-		return last, fmt.Errorf("%s has no certificate in PEM", c.CA)
-	}
-	c.roots.Store(roots)
-	return now, nil
 }

@@ -13,8 +13,11 @@ import (
 // Verifier proves who clients are by the certificates that they show. It is safe for concurrent
 // use if its functions are.
 type Verifier struct {
-	// Roots returns the roots in use. Its error is the reason why nobody can be verified now.
-	Roots   func() (*x509.CertPool, error)
+	// Roots returns the roots of the mesh's own authority. Its error is the reason why nobody can
+	// be verified by them now. Nil stands for no such authority.
+	Roots func() (*x509.CertPool, error)
+	// Others returns the roots of authorities elsewhere; nil stands for none.
+	Others  func() *x509.CertPool
 	Domains func() Domains
 	Now     func() time.Time
 }
@@ -26,30 +29,51 @@ const maxShown = 8
 // and when that proof expires. The first certificate is the client's own, the others lead to a
 // root. The error is a gRPC status.
 func (v *Verifier) Verify(shown []*x509.Certificate) (id Identity, expires time.Time, err error) {
-	roots, err := v.Roots()
+	pools, err := v.pools()
 	if err != nil {
 		return Identity{}, time.Time{}, status.Error(codes.Unavailable, err.Error())
 	}
-	id, err = v.verify(shown, roots)
+	id, err = v.verify(shown, pools)
 	if err != nil {
 		return Identity{}, time.Time{}, status.Error(codes.Unauthenticated, err.Error())
 	}
 	return id, shown[0].NotAfter, nil
 }
 
-func (v *Verifier) verify(shown []*x509.Certificate, roots *x509.CertPool) (Identity, error) {
+// pools returns the roots that there are now, by where they come from. There is an error if there
+// are none.
+func (v *Verifier) pools() (pools []*x509.CertPool, err error) {
+	if v.Roots != nil {
+		var own *x509.CertPool
+		if own, err = v.Roots(); err == nil {
+			pools = append(pools, own)
+		}
+	}
+	if v.Others != nil {
+		pools = append(pools, v.Others())
+	}
+	if len(pools) > 0 {
+		return pools, nil
+	}
+	return nil, err
+}
+
+// verify accepts a certificate that leads to one of the roots.
+func (v *Verifier) verify(shown []*x509.Certificate, pools []*x509.CertPool) (Identity, error) {
 	id, err := v.Claimed(shown)
 	if err != nil {
 		return Identity{}, err
 	}
-	_, err = shown[0].Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: pool(shown[1:]), CurrentTime: v.Now(),
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
-		return Identity{}, fmt.Errorf("the client certificate does not verify: %w", err)
+	for _, roots := range pools {
+		_, err = shown[0].Verify(x509.VerifyOptions{
+			Roots: roots, Intermediates: pool(shown[1:]), CurrentTime: v.Now(),
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		})
+		if err == nil {
+			return id, nil
+		}
 	}
-	return id, nil
+	return Identity{}, fmt.Errorf("the client certificate does not verify: %w", err)
 }
 
 // Claimed returns the identity that a client's certificates name, which nobody has verified. It

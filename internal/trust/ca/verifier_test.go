@@ -62,3 +62,38 @@ func TestVerifierRefusesWithoutVerifying(t *testing.T) {
 	_, _, err = v.Verify([]*x509.Certificate{good})
 	require.Equal(t, codes.Unavailable, status.Code(err), "nobody can tell yet")
 }
+
+// Roots of authorities elsewhere count as those of the mesh's own, by the same rules of trust
+// domains, whether there is an own authority or not.
+func TestCertificatesOfAuthoritiesElsewhereVerify(t *testing.T) {
+	own, other, third := selfSigned(t, start), selfSigned(t, start), selfSigned(t, start)
+	shownBy := func(a *Authority, domain string) []*x509.Certificate {
+		id := bookshop
+		id.TrustDomain = domain
+		chain, err := a.Sign(request(t), Request{Identity: id, TTL: time.Hour, Now: start})
+		require.NoError(t, err)
+		return parseChain(t, chain)
+	}
+	v := verifierOf(own, start)
+	v.Others = func() *x509.CertPool { return other.pool }
+	for name, roots := range map[string]func() (*x509.CertPool, error){
+		"beside an own authority":       v.Roots,
+		"without one":                   nil,
+		"while there is no own one yet": NewHolder().Roots,
+	} {
+		t.Run(name, func(t *testing.T) {
+			v.Roots = roots
+			id, _, err := v.Verify(shownBy(other, trustDomain))
+			require.NoError(t, err)
+			require.Equal(t, bookshop, id)
+			for _, shown := range [][]*x509.Certificate{shownBy(third, trustDomain), shownBy(other, "other.local")} {
+				_, _, err = v.Verify(shown)
+				require.Equal(t, codes.Unauthenticated, status.Code(err))
+			}
+		})
+	}
+	v.Roots = verifierOf(own, start).Roots
+	id, _, err := v.Verify(shownBy(own, trustDomain))
+	require.NoError(t, err)
+	require.Equal(t, bookshop, id)
+}
