@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +53,9 @@ type cluster struct {
 	network *podnet.Network
 	kubelet *kubelet.Kubelet
 	names   *names.Names
+	log     *slog.Logger
 	logs    *tail
+	plane   *plane
 }
 
 // start makes a cluster that ends with the test.
@@ -75,22 +78,27 @@ func start(t *testing.T) *cluster {
 	require.NoError(t, err)
 	c.network = network
 	t.Cleanup(network.Close)
-	log := slog.New(slog.NewTextHandler(c.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	c.log = slog.New(slog.NewTextHandler(c.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the last log lines:\n%s", c.logs)
 		}
 	})
-	c.run(t, log, envoy)
+	_, err = c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: rootNamespace},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	c.serve(t, time.Now)
+	t.Cleanup(func() { c.plane.stop() }) // whichever runs then
+	c.run(t, envoy)
 	return c
 }
 
-// run starts the control plane, the DNS and the kubelet.
-func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
+// run starts the DNS and the kubelet.
+func (c *cluster) run(t *testing.T, envoy string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	c.serve(ctx, t, &running, log)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	factory := informers.NewSharedInformerFactory(c.client, 0)
@@ -107,7 +115,7 @@ func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
 
 		Dir:   podsDir(t),
 		Nodes: []string{"node-a", "node-b"},
-		Log:   log,
+		Log:   c.log,
 	}, factory)
 	queries, err := c.network.ListenPacket(53)
 	require.NoError(t, err)
@@ -117,7 +125,7 @@ func (c *cluster) run(t *testing.T, log *slog.Logger, envoy string) {
 	factory.WaitForCacheSync(ctx.Done())
 	running.Go(func() {
 		if err := c.kubelet.Run(ctx); err != nil {
-			log.Error("the kubelet ends", "error", err)
+			c.log.Error("the kubelet ends", "error", err)
 		}
 	})
 	c.await(t, "the service account of pods", func() bool {
@@ -257,17 +265,27 @@ type tail struct {
 	lines []string
 }
 
+// A tail keeps so many lines, and shows the last ones.
+const keptLines, shownLines = 5000, 60
+
 func (b *tail) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.lines = append(b.lines, string(p)); len(b.lines) > 60 {
+	if b.lines = append(b.lines, string(p)); len(b.lines) > keptLines {
 		b.lines = b.lines[1:]
 	}
 	return len(p), nil
 }
 
+// has reports whether a line has a text.
+func (b *tail) has(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.lines, func(line string) bool { return strings.Contains(line, text) })
+}
+
 func (b *tail) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return strings.Join(b.lines, "")
+	return strings.Join(b.lines[max(0, len(b.lines)-shownLines):], "")
 }

@@ -3,15 +3,13 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"log/slog"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
@@ -28,9 +26,15 @@ import (
 // rootNamespace is where the control plane keeps what is its own.
 const rootNamespace = "istio-system"
 
-// serve runs the pipeline as `lateen serve --kubeconfig` does, with a certificate authority, at the
-// address that pods know.
-func (c *cluster) serve(ctx context.Context, t *testing.T, running *sync.WaitGroup, log *slog.Logger) {
+// plane is a running control plane.
+type plane struct {
+	metrics *observe.Metrics
+	stop    func()
+}
+
+// serve runs the pipeline as `lateen serve --kubeconfig` does, with a certificate authority that
+// goes by a clock, at the address that pods know. It ends with the cluster, or when it is stopped.
+func (c *cluster) serve(t *testing.T, clock func() time.Time) {
 	t.Helper()
 	settings, err := config.FromEnv(func(string) (string, bool) { return "", false })
 	require.NoError(t, err)
@@ -42,7 +46,7 @@ func (c *cluster) serve(ctx context.Context, t *testing.T, running *sync.WaitGro
 		ConfigMap:     "istio",
 		Cluster:       "Kubernetes",
 		Metrics:       &metrics.Source,
-		Logger:        log,
+		Logger:        c.log,
 	})
 	require.NoError(t, err)
 	reviewer, err := tokenreview.New(c.api.Config(), settings.TokenAudiences)
@@ -50,45 +54,46 @@ func (c *cluster) serve(ctx context.Context, t *testing.T, running *sync.WaitGro
 	presence, err := app.NewCluster(app.ClusterOptions{
 		Config:   c.api.Config(),
 		Names:    install.NamesOf(rootNamespace, ""),
-		Identity: "test",
+		Identity: fmt.Sprint("test-", time.Now().UnixNano()),
 		Election: leader.DefaultTiming,
 		Writes:   true,
 		Status:   clusterstatus.Nothing,
 		CA:       &ca.DefaultTTL,
 		Scope:    source.Scope,
+		Now:      clock,
 		Metrics:  metrics,
-		Log:      log,
+		Log:      c.log,
 	})
 	require.NoError(t, err)
-	_, err = c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: rootNamespace},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	xds, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		return l
+	}
 	secure, err := c.network.Listen(int(secureAddr().Port()))
-	require.NoError(t, err)
-	monitoring, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	pipeline := app.New(app.Options{
 		Source:        source,
 		Mesh:          mesh,
 		MeshConfigMap: "istio",
 		Selected:      true,
-		XDS:           xds,
+		XDS:           listen(),
 		SecureXDS:     tls.NewListener(secure, presence.TLS()),
 		Cluster:       presence,
-		Monitoring:    monitoring,
+		Monitoring:    listen(),
 		Metrics:       metrics,
 		Authenticator: app.ReviewAuthenticator{Review: reviewer.Review},
 		Config:        settings,
 		ProxyDrain:    5 * time.Second,
-		Log:           log,
+		Log:           c.log,
 		Version:       "test",
 	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
 	running.Go(func() {
 		if err := pipeline.Run(ctx); err != nil {
-			log.Error("the control plane ends", "error", err)
+			c.log.Error("the control plane ends", "error", err)
 		}
 	})
+	c.plane = &plane{metrics: metrics, stop: func() { cancel(); running.Wait() }}
 }

@@ -9,8 +9,9 @@
 //
 // Containers of the image lateen/sample play the sample program. A Pod gets a sidecar unless its
 // label or annotation sidecar.istio.io/inject is "false"; with the annotation
-// inject.istio.io/templates: gateway, the Envoy is all that it runs. No such Pod is ready before
-// its Envoy is. Of a Pod's probes only readiness counts: HTTP and TCP, from the node.
+// inject.istio.io/templates: gateway, the Envoy is all that it runs. A container istio-proxy of the
+// Pod's own only adds variables to its proxy. No such Pod is ready before its Envoy is. Of a Pod's
+// probes only readiness counts: HTTP and TCP, from the node. What ends is started again.
 //
 // Only tests import it.
 package kubelet

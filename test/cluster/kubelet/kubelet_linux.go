@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
@@ -39,6 +40,7 @@ type Options struct {
 type Kubelet struct {
 	o    Options
 	pods cache.SharedIndexInformer
+	maps listers.ConfigMapLister
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -54,6 +56,7 @@ func New(o Options, f informers.SharedInformerFactory) *Kubelet {
 	return &Kubelet{
 		o:       o,
 		pods:    f.Core().V1().Pods().Informer(),
+		maps:    f.Core().V1().ConfigMaps().Lister(),
 		workers: map[types.UID]*worker{},
 		crashed: map[types.UID]bool{},
 		nodes:   map[string]*node{},

@@ -29,11 +29,12 @@ const (
 	rootsConfigMap, rootsKey = "istio-ca-root-cert", "root-cert.pem"
 )
 
+// proxyContainer is the name of the proxy's container. A Pod that has one itself says by that which
+// variables the proxy has beside those of the injection.
+const proxyContainer = "istio-proxy"
+
 // startProxy starts the pod's agent, which starts the Envoy.
 func (w *worker) startProxy() error {
-	if err := w.mount(); err != nil {
-		return err
-	}
 	kind := "sidecar"
 	if w.role() == gateway {
 		kind = "router"
@@ -47,8 +48,34 @@ func (w *worker) startProxy() error {
 	if err != nil {
 		return err
 	}
-	w.proxy, err = w.launch("istio-proxy", podnet.ProxyUID, args, env)
-	return err
+	proxy, err := w.launch(proxyContainer, podnet.ProxyUID, args, env)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.proxy = proxy
+	w.mu.Unlock()
+	return nil
+}
+
+// Proxy returns the running agent of a Pod, or nil if there is none.
+func (k *Kubelet) Proxy(namespace, name string) *podnet.Process {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.workers {
+		if w.namespace == namespace && w.name == name {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.proxy
+		}
+	}
+	return nil
+}
+
+// ProxyLog returns what a Pod's agent and Envoy have written.
+func (k *Kubelet) ProxyLog(namespace, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(k.o.Dir, namespace+"_"+name, proxyContainer+".log"))
+	return string(text), err
 }
 
 // proxyDir stands for the file system of the proxy's container.
@@ -70,9 +97,9 @@ func (w *worker) mount() error {
 		fmt.Fprintf(&labels, "%s=%q\n", name, w.pod.Labels[name])
 	}
 	for name, text := range map[string]string{
-		"var/run/secrets/tokens/istio-token":  token,
-		"var/run/secrets/istio/root-cert.pem": roots,
-		"etc/istio/pod/labels":                labels.String(),
+		"var/run/secrets/tokens/istio-token": token,
+		rootsFile:                            roots,
+		"etc/istio/pod/labels":               labels.String(),
 	} {
 		path := filepath.Join(w.proxyDir(), name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -107,6 +134,27 @@ func (w *worker) roots() (string, error) {
 	}
 }
 
+// rootsFile is where the roots of the mesh are mounted.
+const rootsFile = "var/run/secrets/istio/root-cert.pem"
+
+// refreshRoots writes the roots anew when they have changed, as a kubelet does with what it has
+// mounted.
+func (w *worker) refreshRoots() {
+	m, err := w.k.maps.ConfigMaps(w.namespace).Get(rootsConfigMap)
+	if w.proxy == nil || err != nil || m.Data[rootsKey] == "" || m.Data[rootsKey] == w.mounted {
+		return
+	}
+	w.mounted = m.Data[rootsKey]
+	path := filepath.Join(w.proxyDir(), rootsFile)
+	err = os.WriteFile(path+".new", []byte(w.mounted), 0o644)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		w.k.o.Log.Error("the roots of a pod are not written", "pod", w.namespace+"/"+w.name, "error", err)
+	}
+}
+
 // proxyEnv are the variables of the proxy's container, as the injection template has them.
 func (w *worker) proxyEnv() ([]string, error) {
 	mode := "REDIRECT"
@@ -123,7 +171,7 @@ func (w *worker) proxyEnv() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{
+	env := []string{
 		"PATH=" + os.Getenv("PATH"),
 		"PROXY_CONFIG=" + string(config),
 		"ISTIOD_SAN=" + w.k.o.ServerName,
@@ -134,7 +182,15 @@ func (w *worker) proxyEnv() ([]string, error) {
 		"ISTIO_META_CLUSTER_ID=Kubernetes",
 		"ISTIO_META_NODE_NAME=" + w.node.name,
 		"ISTIO_META_INTERCEPTION_MODE=" + mode,
-	}, nil
+	}
+	for _, c := range w.pod.Spec.Containers {
+		for _, e := range c.Env {
+			if c.Name == proxyContainer {
+				env = append(env, e.Name+"="+e.Value)
+			}
+		}
+	}
+	return env, nil
 }
 
 func (w *worker) token() (string, error) {

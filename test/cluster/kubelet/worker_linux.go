@@ -42,6 +42,7 @@ type worker struct {
 	started    metav1.Time
 	containers []*container
 	proxy      *podnet.Process
+	mounted    string // the roots that were written last
 	reported   string // what the API server was told last
 	failed     int    // looks in a row that did not find the Pod ready
 }
@@ -101,6 +102,7 @@ func (w *worker) watch() {
 	defer t.Stop()
 	for w.pod.DeletionTimestamp == nil {
 		w.restart()
+		w.refreshRoots()
 		w.report(w.isReady(w.alive))
 		select {
 		case <-w.alive.Done():
@@ -135,6 +137,9 @@ func (w *worker) start() error {
 		return err
 	}
 	if w.role() != bare {
+		if err := w.mount(); err != nil {
+			return err
+		}
 		if err := w.startProxy(); err != nil {
 			return err
 		}
@@ -143,6 +148,9 @@ func (w *worker) start() error {
 		return nil
 	}
 	for _, c := range w.pod.Spec.Containers {
+		if c.Name == proxyContainer {
+			continue
+		}
 		started := &container{Container: c}
 		if err := w.startContainer(started); err != nil {
 			return err
@@ -162,6 +170,9 @@ func (w *worker) launch(name string, uid int, args, env []string) (*podnet.Proce
 		return nil, err
 	}
 	defer func() { _ = output.Close() }()
+	if err := output.Chmod(0o666); err != nil { // a proxy opens /dev/stdout by itself
+		return nil, err
+	}
 	return w.net.Start(podnet.Command{
 		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), uid, args),
 		Env:    env,
@@ -181,7 +192,7 @@ func (w *worker) startContainer(c *container) (err error) {
 	return err
 }
 
-// restart starts containers that have ended.
+// restart starts containers that have ended, with the files that they had.
 func (w *worker) restart() {
 	for _, c := range w.containers {
 		select {
@@ -193,6 +204,16 @@ func (w *worker) restart() {
 			}
 		default:
 		}
+	}
+	if w.proxy == nil {
+		return
+	}
+	select {
+	case <-w.proxy.Done():
+		if err := w.startProxy(); err != nil {
+			w.k.o.Log.Error("a proxy does not start", "pod", w.namespace+"/"+w.name, "error", err)
+		}
+	default:
 	}
 }
 
