@@ -27,6 +27,9 @@ type Options struct {
 	// Selected is set if the source applies the discovery selectors. Else they are reported as
 	// without effect.
 	Selected bool
+	// ExternalCA is set if certificates are signed elsewhere. Else caCertificates are reported as
+	// without effect.
+	ExternalCA bool
 }
 
 // Result is the output for one object.
@@ -46,6 +49,7 @@ type Converter struct {
 	configMap string
 	selected  bool
 	unready   bool
+	external  bool // Options.ExternalCA
 	pools     *pools
 	// conversions is not changed once built.
 	conversions map[kinds.Kind]conversion
@@ -62,7 +66,7 @@ func New(o Options) *Converter {
 	return &Converter{
 		defaults: o.Defaults, configMap: cmp.Or(
 			o.ConfigMap, meshConfigMap,
-		), selected: o.Selected, unready: o.Unready, pools: newPools(),
+		), selected: o.Selected, unready: o.Unready, external: o.ExternalCA, pools: newPools(),
 		conversions: conversions(),
 		readers:     sync.Pool{New: func() any { return &reader{} }},
 	}
@@ -87,6 +91,7 @@ func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result 
 		converter:   c,
 		observed:    change.ObservedAt,
 		unready:     c.unready,
+		externalCA:  c.external,
 		annotations: change.Object.GetAnnotations(),
 		pools:       c.pools,
 	}
@@ -110,6 +115,7 @@ type reader struct {
 	observed  time.Time // when the change reached this process
 	// unready keeps endpoints that are not ready.
 	unready     bool
+	externalCA  bool // Options.ExternalCA
 	annotations map[string]string
 	pools       *pools
 	// meshWide is set while a Sidecar for all namespaces is read: "." is then the namespace of each

@@ -17,6 +17,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 )
 
 // TestEveryFieldIsUsedOrReported changes each field of each message of Istio's API, in the cases of
@@ -119,6 +120,9 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 				},
 			}},
 		},
+		CaCertificates: []*mesh.MeshConfig_CertificateData{{
+			CertificateData: &mesh.MeshConfig_CertificateData_Pem{Pem: certs.NewAuthority(t, "signer").PEM},
+		}},
 		LocalityLbSetting: &networking.LocalityLoadBalancerSetting{
 			Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}},
 		},

@@ -143,6 +143,7 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS())
 	out.TLSDefaults = r.tlsParams(p.dot("tlsDefaults"), in.GetTlsDefaults())
 	r.trustDomains(p, in, out)
+	r.caCertificates(p.dot("caCertificates"), in.GetCaCertificates(), out)
 	out.PathNormalization = r.pathNormalization(p.dot("pathNormalization.normalization"), in.GetPathNormalization())
 	out.ExtAuthz = r.extAuthz(p.dot("extensionProviders"), in.GetExtensionProviders())
 	out.ServiceExport = r.exports(p.dot("defaultServiceExportTo"), in.GetDefaultServiceExportTo(), out.ServiceExport)

@@ -217,7 +217,9 @@ func meshFields(message string) (string, bool) {
 			"ingress_class ingress_service ingress_controller_mode ingress_selector " +
 			"locality_lb_setting enable_auto_mtls " +
 			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults " +
-			"extension_providers path_normalization", true
+			"extension_providers path_normalization ca_certificates", true
+	case "MeshConfig.CertificateData":
+		return "pem spiffe_bundle_url cert_signers trust_domains", true
 	case "MeshConfig.ProxyPathNormalization":
 		return "normalization", true
 	case "MeshConfig.ExtensionProvider":

@@ -128,6 +128,9 @@ type MeshConfig struct {
 	// TrustDomain is that of the workloads' identities. TrustDomainAliases are equivalent to it.
 	TrustDomain        string
 	TrustDomainAliases []string
+	// CACertificates are the roots of signers that sign for workloads (caCertificates). They count
+	// where the certificate authority is elsewhere.
+	CACertificates []CACertificate
 	// PathNormalization is what happens to paths of requests first.
 	PathNormalization PathNormalization
 	// ExtAuthz are the external authorizers that policies may name, canonical.
@@ -139,6 +142,13 @@ type MeshConfig struct {
 	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.
 	Locality *LocalityLB
 	Ingress  IngressConfig
+}
+
+// CACertificate are roots in PEM, and the signers of Kubernetes whose they are; none stands for
+// all.
+type CACertificate struct {
+	PEM     string
+	Signers []string
 }
 
 // IngressMode says which Ingresses are for the mesh's gateways (ingressControllerMode).
