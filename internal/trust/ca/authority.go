@@ -118,6 +118,9 @@ const clockSkew = 65 * time.Minute
 // The certificate names the identity of r. If the signing request names anything else, it is
 // refused. Nothing else of the request but its key has an effect.
 func (a *Authority) Sign(csr []byte, r Request) (chain []string, err error) {
+	if a.keys.signer == nil {
+		return nil, fmt.Errorf("%w: it signs elsewhere", ErrNotReady)
+	}
 	request, err := parseRequest(csr)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)

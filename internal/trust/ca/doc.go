@@ -11,6 +11,9 @@
 // that names another is refused. The name of the caller's Pod does not go into the certificate,
 // since peers would see it and Istio's certificates have no such field.
 //
+// In place of an Authority, a Registration may have requests signed by a signer of Kubernetes. It
+// checks them in the same way, and what the signer returns.
+//
 // Rotation of the self-signed root has three phases (rotate.go). No phase breaks a connection, even
 // of clients that take one root only: each root also certifies the key of the other, and leaves are
 // sent with that certificate.

@@ -37,7 +37,9 @@ type Account struct{ Namespace, Name string }
 
 // ServiceOptions are what a Service needs.
 type ServiceOptions struct {
-	Holder        *Holder
+	Holder *Holder
+	// External signs in place of the Holder's authority; nil for none.
+	External      External
 	Authenticator Authenticator
 	// Certificates verifies the certificates of callers without a token.
 	Certificates *Verifier
@@ -221,7 +223,8 @@ func (s *Service) sign(
 		s.o.Metrics.CA.Failed.WithLabelValues(kind).Inc()
 		return nil, code, err
 	}
-	if signer := r.GetMetadata().GetFields()[signerKey].GetStringValue(); signer != "" {
+	signer := r.GetMetadata().GetFields()[signerKey].GetStringValue()
+	if signer != "" && s.o.External == nil {
 		return fail(csrError, codes.InvalidArgument,
 			fmt.Errorf("%s %.200q is not supported; want none, this authority signs by itself", signerKey, signer))
 	}
@@ -229,18 +232,15 @@ func (s *Service) sign(
 	if err != nil {
 		return fail(ttlError, codes.InvalidArgument, err)
 	}
-	authority, _, err := s.o.Holder.Get()
-	if err != nil {
-		return fail(notReadyError, codes.Unavailable, err)
-	}
-	release, err := s.slot(ctx)
-	if err != nil {
-		return fail(notReadyError, codes.Unavailable, err)
-	}
-	defer release()
-	chain, err := authority.Sign([]byte(r.GetCsr()), Request{
+	q := Request{
 		Identity: subject, Aliases: s.o.Certificates.Domains().Aliases, TTL: ttl, Now: s.o.Now(),
-	})
+	}
+	var chain []string
+	if s.o.External != nil {
+		chain, err = s.o.External.Sign(ctx, []byte(r.GetCsr()), signer, q)
+	} else {
+		chain, err = s.signHere(ctx, []byte(r.GetCsr()), q)
+	}
 	switch {
 	case errors.Is(err, ErrRequest):
 		s.o.Metrics.CA.Malformed.Inc()
@@ -248,10 +248,28 @@ func (s *Service) sign(
 	case errors.Is(err, ErrIdentity):
 		s.o.Metrics.CA.Foreign.Inc()
 		return fail(csrError, codes.PermissionDenied, err)
+	case errors.Is(err, ErrSigner):
+		return fail(csrError, codes.InvalidArgument, err)
+	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotReady):
+		return fail(notReadyError, codes.Unavailable, err)
 	case err != nil:
 		return fail(signError, codes.Internal, err)
 	}
 	return chain, codes.OK, nil
+}
+
+// signHere returns a certificate of the Holder's authority.
+func (s *Service) signHere(ctx context.Context, csr []byte, q Request) ([]string, error) {
+	authority, _, err := s.o.Holder.Get()
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return authority.Sign(csr, q)
 }
 
 // slot waits for a slot. The caller releases it.
@@ -262,7 +280,7 @@ func (s *Service) slot(ctx context.Context) (release func(), err error) {
 	case s.slots <- struct{}{}:
 		return func() { <-s.slots }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the certificate authority is overloaded: %w", ctx.Err())
+		return nil, fmt.Errorf("%w: the certificate authority is overloaded: %w", ErrUnavailable, ctx.Err())
 	}
 }
 
