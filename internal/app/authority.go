@@ -20,10 +20,11 @@ import (
 
 // authority is the certificate authority of a cluster.
 type authority struct {
-	holder  *ca.Holder
-	store   *ca.Store
-	roots   *ca.Roots
-	serving *ca.Serving
+	holder   *ca.Holder
+	store    *ca.Store          // nil if the authority is elsewhere
+	external *externalAuthority // nil if it is not
+	roots    *ca.Roots
+	serving  interface{ TLS() *tls.Config }
 }
 
 func newAuthority(o ClusterOptions) (*authority, error) {
@@ -34,15 +35,39 @@ func newAuthority(o ClusterOptions) (*authority, error) {
 		return nil, err
 	}
 	a := &authority{holder: ca.NewHolder()}
-	a.store = ca.NewStore(a.holder, ca.StoreOptions{
-		Client: client, Namespace: o.Names.Namespace, Overlap: o.CA.Max, Metrics: o.Metrics, Log: o.Log, Now: o.Now,
-	})
 	a.roots = ca.NewRoots(ca.RootsOptions{
 		Holder: a.holder, Client: client, Metrics: o.Metrics, Log: o.Log,
 		Name: o.RootsName, Scope: o.Scope,
 	})
+	if o.External != nil {
+		if a.external, err = newExternal(o, config, a.holder); err != nil {
+			return nil, err
+		}
+		a.serving = a.external.serving
+		return a, nil
+	}
+	a.store = ca.NewStore(a.holder, ca.StoreOptions{
+		Client: client, Namespace: o.Names.Namespace, Overlap: o.CA.Max, Metrics: o.Metrics, Log: o.Log, Now: o.Now,
+	})
 	a.serving = ca.NewServing(a.holder, o.Names.ServerNames(), o.Now)
 	return a, nil
+}
+
+// run does the work of each replica until ctx ends.
+func (a *authority) run(ctx context.Context, p *Pipeline) {
+	if a.external != nil {
+		a.external.run(ctx, p)
+		return
+	}
+	a.store.Run(ctx)
+}
+
+// ready returns an error as long as nothing can be signed, or served.
+func (a *authority) ready() error {
+	if _, _, err := a.holder.Get(); err != nil || a.external == nil {
+		return err
+	}
+	return a.external.serving.Ready()
 }
 
 // lead does the work of the leader until ctx ends.
@@ -50,10 +75,20 @@ func (a *authority) lead(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		a.store.Maintain(ctx)
+		if a.store != nil {
+			a.store.Maintain(ctx)
+		}
 	}()
 	a.roots.Run(ctx)
 	<-done
+}
+
+// signer returns what signs elsewhere, or nil.
+func (a *authority) signer() ca.External {
+	if a.external == nil {
+		return nil
+	}
+	return a.external.registration
 }
 
 // TLS returns the configuration of the secure xDS port. Its certificate is signed by the authority,
@@ -80,6 +115,7 @@ func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
 	}
 	service := ca.NewService(ca.ServiceOptions{
 		Holder:        c.authority.holder,
+		External:      c.authority.signer(),
 		Authenticator: callers{proofs{tokens: p.o.Authenticator, domains: p.trustDomains}},
 		Certificates:  p.verifier(),
 		TTL:           *c.o.CA,

@@ -64,6 +64,8 @@ type ClusterOptions struct {
 	// CA are the lifetimes of the certificates that are issued; nil if there is no certificate
 	// authority.
 	CA *ca.TTL
+	// External is the authority elsewhere that signs in place of an own one; nil for none.
+	External *ExternalCA
 	// RootsName is the name of the ConfigMaps with the authority's roots; empty means Istio's.
 	RootsName string
 	// Scope returns what reports which namespaces are in the mesh, by their labels (kube.Source);
@@ -203,7 +205,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 	g.Go(func() error { c.clients.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.watchExpiry(ctx); return nil })
 	if c.authority != nil {
-		g.Go(func() error { c.authority.store.Run(ctx); return nil })
+		g.Go(func() error { c.authority.run(ctx, p); return nil })
 	}
 	if c.o.Writes {
 		g.Go(func() error { return leader.Run(ctx, c.campaign(), c.lead) })
@@ -233,7 +235,7 @@ func (c *Cluster) health(p *Pipeline) http.Handler {
 			err = c.injection.Ready()
 		}
 		if err == nil && c.authority != nil {
-			_, _, err = c.authority.holder.Get()
+			err = c.authority.ready()
 		}
 		if err != nil {
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)

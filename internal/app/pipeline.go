@@ -104,12 +104,16 @@ func New(o Options) *Pipeline {
 	if p.metrics = o.Metrics; p.metrics == nil {
 		p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})
 	}
+	if o.writer == nil {
+		o.writer = newWriter(o)
+	}
 	p.meters = &meters{metrics: p.metrics, known: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 
 	p.problemStore = validate.NewProblemStore(o.Log, p.problemsChanged)
 	p.loop = schedule.NewLoop(schedule.LoopOptions{
 		Converter: convert.New(convert.Options{
 			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
+			ExternalCA: o.Cluster != nil && o.Cluster.o.External != nil,
 		}),
 		Mesh:   o.Mesh,
 		Writer: o.writer,
@@ -168,6 +172,21 @@ func New(o Options) *Pipeline {
 	p.monitor = newHTTPServer(debug.NewHandler(p.debugOptions()))
 	p.inspector = debug.NewInspector(p.debugOptions())
 	return p
+}
+
+// newWriter returns what takes addresses from the configured networks.
+func newWriter(o Options) *state.Writer {
+	w := state.NewWriter()
+	if !o.Config.AutoPrefix4.IsValid() && !o.Config.AutoPrefix6.IsValid() { // the configuration is none of FromEnv
+		return w
+	}
+	r, err := state.NewAutoRange(o.Config.AutoPrefix4, o.Config.AutoPrefix6)
+	if err != nil {
+		o.Log.Error("hosts get addresses from the default networks", "error", err)
+		return w
+	}
+	w.AllocateFrom(r)
+	return w
 }
 
 // debugHosts returns the names by which clients may ask for the debug pages.

@@ -161,6 +161,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 	}
 	if p.Config.CA && p.SecureXDS != nil {
 		o.CA = &ca.TTL{Default: p.Config.WorkloadCertTTL, Max: p.Config.MaxWorkloadCertTTL}
+		o.External = externalCA(p.Config)
 	}
 	if p.Cluster, err = app.NewCluster(o); err != nil {
 		return err
@@ -169,6 +170,16 @@ func (f *clusterFlags) join(p *app.Options) error {
 		p.SecureXDS = tls.NewListener(p.SecureXDS, p.Cluster.TLS())
 	}
 	return nil
+}
+
+// externalCA returns the authority elsewhere that the settings name, or nil.
+func externalCA(c config.Config) *app.ExternalCA {
+	if !c.ExternalCA {
+		return nil
+	}
+	return &app.ExternalCA{
+		Signer: c.Signer, Domain: c.SignerDomain, ServingSigner: c.ServingSigner, RootFile: ca.ExternalRootsFile,
+	}
 }
 
 // election returns timings in the proportions of Kubernetes' own components.

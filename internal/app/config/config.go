@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +45,15 @@ type Config struct {
 	TokenAudiences []string
 	// CA is set if this is a certificate authority (ENABLE_CA_SERVER, true).
 	CA bool
+	// ExternalCA is set if signers of Kubernetes sign in its place (EXTERNAL_CA,
+	// ISTIOD_RA_KUBERNETES_API).
+	ExternalCA bool
+	// Signer signs for proxies that name no signer (K8S_SIGNER), and SignerDomain stands before the
+	// names of the others (CERT_SIGNER_DOMAIN).
+	Signer, SignerDomain string
+	// ServingSigner signs the control plane's own certificate (PILOT_CERT_PROVIDER=k8s.io/SIGNER;
+	// Signer).
+	ServingSigner string
 	// WorkloadCertTTL is the life of a workload's certificate whose request names none, and
 	// MaxWorkloadCertTTL the longest (DEFAULT_WORKLOAD_CERT_TTL, 24h; MAX_WORKLOAD_CERT_TTL,
 	// 2160h).
@@ -62,6 +73,10 @@ type Config struct {
 	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off: all proxies get whole route tables and
 	// whole lists of endpoints (the opposites of LATEEN_ENABLE_VHDS and LATEEN_ENABLE_LEDS, true).
 	WholeRoutes, WholeEndpoints bool
+	// AutoPrefix4 and AutoPrefix6 are the networks from which hosts of ServiceEntries get addresses
+	// (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX, 240.240.0.0/16; PILOT_IP_AUTOALLOCATE_IPV6_PREFIX,
+	// 2001:2::/48).
+	AutoPrefix4, AutoPrefix6 netip.Prefix
 	// IngressNamespace is the namespace of the Ingress gateways' Service (K8S_INGRESS_NS; empty
 	// stands for the root namespace).
 	IngressNamespace string
@@ -101,6 +116,10 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 4<<20, count),
 		TokenAudiences:       read(&r, "TOKEN_AUDIENCES", []string{"istio-ca"}, words),
 		CA:                   read(&r, "ENABLE_CA_SERVER", true, boolean),
+		ExternalCA:           read(&r, "EXTERNAL_CA", false, externalCA),
+		Signer:               read(&r, "K8S_SIGNER", "", signer),
+		SignerDomain:         read(&r, "CERT_SIGNER_DOMAIN", "", objectName),
+		ServingSigner:        read(&r, "PILOT_CERT_PROVIDER", "", servingSigner),
 		WorkloadCertTTL:      read(&r, "DEFAULT_WORKLOAD_CERT_TTL", 24*time.Hour, lifetime),
 		MaxWorkloadCertTTL:   read(&r, "MAX_WORKLOAD_CERT_TTL", 90*24*time.Hour, lifetime),
 		RootsName:            read(&r, "PILOT_CA_CERT_CONFIGMAP", "istio-ca-root-cert", objectName),
@@ -109,16 +128,25 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
 		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),
 		WholeEndpoints:       !read(&r, "LATEEN_ENABLE_LEDS", true, boolean),
-		IngressNamespace:     read(&r, "K8S_INGRESS_NS", "", namespace),
-		Inject:               read(&r, "INJECT_ENABLED", true, boolean),
-		NativeSidecars:       read(&r, "ENABLE_NATIVE_SIDECARS", "auto", native),
-		Status:               read(&r, "PILOT_ENABLE_STATUS", StatusOfProblems, statusOf),
+		AutoPrefix4: read(&r, "PILOT_IP_AUTOALLOCATE_IPV4_PREFIX", netip.MustParsePrefix("240.240.0.0/16"),
+			network(netip.Addr.Is4)),
+		AutoPrefix6: read(&r, "PILOT_IP_AUTOALLOCATE_IPV6_PREFIX", netip.MustParsePrefix("2001:2::/48"),
+			network(netip.Addr.Is6)),
+		IngressNamespace: read(&r, "K8S_INGRESS_NS", "", namespace),
+		Inject:           read(&r, "INJECT_ENABLED", true, boolean),
+		NativeSidecars:   read(&r, "ENABLE_NATIVE_SIDECARS", "auto", native),
+		Status:           read(&r, "PILOT_ENABLE_STATUS", StatusOfProblems, statusOf),
 	}
 	early := 20 * time.Millisecond
 	if set, ok := lookup("PILOT_DEBOUNCE_AFTER"); ok && set != "" {
 		early = 0 // who sets a quiet period means that one
 	}
 	c.DebounceEarly = read(&r, "LATEEN_DEBOUNCE_EARLY", early, duration)
+	c.ServingSigner = cmp.Or(c.ServingSigner, c.Signer)
+	if r.err == nil && c.ExternalCA && c.ServingSigner == "" {
+		return c, fmt.Errorf("environment variable EXTERNAL_CA = %q: no signer is named; want K8S_SIGNER, or "+
+			"CERT_SIGNER_DOMAIN with PILOT_CERT_PROVIDER=k8s.io/SIGNER", externalKubernetes)
+	}
 	return c, r.err
 }
 
@@ -169,6 +197,47 @@ func accounts(s string) ([]string, error) {
 		}
 	}
 	return all, err
+}
+
+// network reads a network of a family of addresses.
+func network(isFamily func(netip.Addr) bool) func(string) (netip.Prefix, error) {
+	return func(s string) (netip.Prefix, error) {
+		p, err := netip.ParsePrefix(s)
+		if err != nil || !isFamily(p.Addr()) || p.Addr().Is4In6() || p.Addr().BitLen()-p.Bits() < 3 {
+			return netip.Prefix{}, fmt.Errorf("want a network of its family with at least 3 bits for hosts, " +
+				"such as 240.240.0.0/16 or 2001:2::/48")
+		}
+		return p.Masked(), nil
+	}
+}
+
+// externalKubernetes is the one value of EXTERNAL_CA.
+const externalKubernetes = "ISTIOD_RA_KUBERNETES_API"
+
+func externalCA(s string) (bool, error) {
+	if s != externalKubernetes {
+		return false, fmt.Errorf("want %s; for an authority that proxies ask themselves, set their CA_ADDR",
+			externalKubernetes)
+	}
+	return true, nil
+}
+
+// signer reads the name of a signer of Kubernetes.
+func signer(s string) (string, error) {
+	domain, path, ok := strings.Cut(s, "/")
+	if !ok || path == "" || len(validation.IsDNS1123Subdomain(domain)) > 0 {
+		return "", fmt.Errorf("want the name of a signer, such as example.com/mesh")
+	}
+	return s, nil
+}
+
+// servingSigner reads who signs the control plane's own certificate. Where that is no signer of
+// Kubernetes, flags say so.
+func servingSigner(s string) (string, error) {
+	if name, ok := strings.CutPrefix(s, "k8s.io/"); ok {
+		return signer(name)
+	}
+	return "", nil
 }
 
 // words reads a list with commas.

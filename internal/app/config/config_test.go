@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ func TestDefaultsAreIstios(t *testing.T) {
 		Status:            StatusOfProblems,
 		Inject:            true,
 		NativeSidecars:    "auto",
+		AutoPrefix4:       netip.MustParsePrefix("240.240.0.0/16"),
+		AutoPrefix6:       netip.MustParsePrefix("2001:2::/48"),
 
 		RootsName: "istio-ca-root-cert",
 
@@ -59,6 +62,12 @@ func TestVariablesAreRead(t *testing.T) {
 		"MAX_WORKLOAD_CERT_TTL":               "48h",
 		"PILOT_CA_CERT_CONFIGMAP":             "roots",
 		"CA_TRUSTED_NODE_ACCOUNTS":            "istio-system/ztunnel,a/b",
+		"EXTERNAL_CA":                         "ISTIOD_RA_KUBERNETES_API",
+		"K8S_SIGNER":                          "example.com/mesh",
+		"CERT_SIGNER_DOMAIN":                  "issuers.example.com",
+		"PILOT_CERT_PROVIDER":                 "k8s.io/example.com/istiod",
+		"PILOT_IP_AUTOALLOCATE_IPV4_PREFIX":   "10.9.8.7/20",
+		"PILOT_IP_AUTOALLOCATE_IPV6_PREFIX":   "fd00:9::/64",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Config{
@@ -80,6 +89,12 @@ func TestVariablesAreRead(t *testing.T) {
 		Status:               StatusOfAll,
 		NativeSidecars:       "true",
 		IngressNamespace:     "edge",
+		AutoPrefix4:          netip.MustParsePrefix("10.9.0.0/20"),
+		AutoPrefix6:          netip.MustParsePrefix("fd00:9::/64"),
+		ExternalCA:           true,
+		Signer:               "example.com/mesh",
+		SignerDomain:         "issuers.example.com",
+		ServingSigner:        "example.com/istiod",
 	}, c)
 }
 
@@ -95,12 +110,25 @@ func TestABadValueIsNamed(t *testing.T) {
 		"ENABLE_NATIVE_SIDECARS":        "always",
 		"K8S_INGRESS_NS":                "Edge",
 		"PILOT_CA_CERT_CONFIGMAP":       "a/b",
+
+		"EXTERNAL_CA":                       "ISTIOD_RA_ISTIO_API",
+		"K8S_SIGNER":                        "mesh",
+		"PILOT_CERT_PROVIDER":               "k8s.io/mesh",
+		"PILOT_IP_AUTOALLOCATE_IPV4_PREFIX": "2001:2::/48",
+		"PILOT_IP_AUTOALLOCATE_IPV6_PREFIX": "2001:2::/127",
 	} {
 		_, err := FromEnv(lookup(map[string]string{name: value}))
 		require.ErrorContains(t, err, name)
 		require.ErrorContains(t, err, value)
 		require.ErrorContains(t, err, "want")
 	}
+}
+
+func TestExternalAuthorityNeedsASigner(t *testing.T) {
+	_, err := FromEnv(lookup(map[string]string{
+		"EXTERNAL_CA": "ISTIOD_RA_KUBERNETES_API", "CERT_SIGNER_DOMAIN": "example.com", "PILOT_CERT_PROVIDER": "istiod",
+	}))
+	require.ErrorContains(t, err, "want K8S_SIGNER")
 }
 
 func TestWhoSetsTheDebounceMeansIt(t *testing.T) {

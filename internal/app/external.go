@@ -1,0 +1,136 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	typedcertificatesv1 "k8s.io/client-go/kubernetes/typed/certificates/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/trust/ca"
+)
+
+// ExternalCA is an authority elsewhere: signers of Kubernetes.
+type ExternalCA struct {
+	// Signer signs for proxies that name no signer, and Domain stands before the names of the
+	// others. One of both may be empty.
+	Signer, Domain string
+	// ServingSigner signs the certificate of the secure xDS port.
+	ServingSigner string
+	// RootFile has roots in PEM, if it exists.
+	RootFile string
+}
+
+// externalAuthority is the authority elsewhere of a cluster, and what is known of its roots.
+type externalAuthority struct {
+	o            ExternalCA
+	holder       *ca.Holder
+	registration *ca.Registration
+	serving      *ca.ExternalServing
+	cluster      []byte // the roots of the cluster's own certificates
+	log          *slog.Logger
+
+	mu   sync.Mutex
+	file []byte // the content of RootFile
+	mesh []model.CACertificate
+}
+
+func newExternal(o ClusterOptions, config *rest.Config, h *ca.Holder) (*externalAuthority, error) {
+	client, err := typedcertificatesv1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, err
+	}
+	e := &externalAuthority{o: *o.External, holder: h, cluster: config.CAData, log: o.Log}
+	e.registration = ca.NewRegistration(ca.RegistrationOptions{
+		Client: client.CertificateSigningRequests(), Signer: e.o.Signer, Domain: e.o.Domain, Roots: e.rootsOf,
+		Log: o.Log, Now: o.Now,
+	})
+	e.serving = ca.NewExternalServing(e.registration, e.o.ServingSigner, o.Names.ServerNames())
+	return e, nil
+}
+
+// rereadInterval is how often the roots are looked at.
+const rereadInterval = 5 * time.Second
+
+// run follows the roots and renews the serving certificate until ctx ends. It begins once the mesh
+// configuration is known.
+func (e *externalAuthority) run(ctx context.Context, p *Pipeline) {
+	p.awaitFirstState(ctx)
+	e.refresh(p.meshConfig())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { e.serving.Run(ctx); return nil })
+	g.Go(func() error {
+		ticker := time.NewTicker(rereadInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+				e.refresh(p.meshConfig())
+			}
+		}
+	})
+	_ = g.Wait() // none of them fails
+}
+
+// refresh takes in the roots of the file and the mesh configuration. A file that cannot be read
+// changes nothing.
+func (e *externalAuthority) refresh(mesh model.MeshConfig) {
+	text, err := os.ReadFile(e.o.RootFile)
+	e.mu.Lock()
+	if err == nil {
+		e.file = text
+	}
+	e.mesh = mesh.CACertificates
+	e.mu.Unlock()
+	all := e.bundle()
+	if last, _, err := e.holder.Get(); err == nil && bytes.Equal(last.Bundle(), ca.JoinRoots(all)) {
+		return
+	}
+	authority, err := ca.Trusting(all)
+	if err != nil {
+		e.log.Error("the roots of the signers are not known", "file", e.o.RootFile, "error", err)
+		return
+	}
+	e.holder.Set(authority)
+	e.log.Info("certificates are signed elsewhere", "signer", e.o.Signer, "domain", e.o.Domain)
+}
+
+// rootsOf returns the roots of a signer: those of the file and those of the mesh configuration for
+// it. Without both, signers that no domain stands before are the cluster's own.
+func (e *externalAuthority) rootsOf(signer string) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	parts := [][]byte{e.file}
+	for _, c := range e.mesh {
+		if len(c.Signers) == 0 || slices.Contains(c.Signers, signer) {
+			parts = append(parts, []byte(c.PEM))
+		}
+	}
+	if all := ca.JoinRoots(parts...); len(all) > 0 || e.o.Domain != "" {
+		return all
+	}
+	return e.cluster
+}
+
+// bundle returns the roots of all signers.
+func (e *externalAuthority) bundle() []byte {
+	parts := [][]byte{e.rootsOf(e.o.Signer)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.mesh {
+		parts = append(parts, []byte(c.PEM))
+	}
+	return ca.JoinRoots(parts...)
+}
