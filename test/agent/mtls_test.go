@@ -59,6 +59,21 @@ func newCluster(t *testing.T) *cluster {
 // run creates the Pod, and writes what the kubelet mounts: a token and the mesh's roots.
 func (c *cluster) run(p *pod) {
 	c.t.Helper()
+	c.admit(p)
+	require.EventuallyWithT(c.t, func(t *assert.CollectT) {
+		maps := c.core.CoreV1().ConfigMaps("default")
+		roots, err := maps.Get(c.t.Context(), "istio-ca-root-cert", metav1.GetOptions{})
+		require.NoError(t, err)
+		p.write(rootFile, roots.Data["root-cert.pem"])
+	}, patience, 50*time.Millisecond)
+}
+
+// rootFile has the roots of the mesh.
+const rootFile = "var/run/secrets/istio/root-cert.pem"
+
+// admit creates the Pod, and writes its token.
+func (c *cluster) admit(p *pod) {
+	c.t.Helper()
 	core, ctx := c.core.CoreV1(), c.t.Context()
 	_, err := core.ServiceAccounts("default").Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}, metav1.CreateOptions{})
@@ -82,11 +97,6 @@ func (c *cluster) run(p *pod) {
 	}, metav1.CreateOptions{})
 	require.NoError(c.t, err)
 	p.write("var/run/secrets/tokens/istio-token", token.Status.Token)
-	require.EventuallyWithT(c.t, func(t *assert.CollectT) {
-		roots, err := core.ConfigMaps("default").Get(ctx, "istio-ca-root-cert", metav1.GetOptions{})
-		require.NoError(t, err)
-		p.write("var/run/secrets/istio/root-cert.pem", roots.Data["root-cert.pem"])
-	}, patience, 50*time.Millisecond)
 }
 
 // configure makes a gateway that takes callers with a certificate of the mesh alone, and sends them
