@@ -34,7 +34,8 @@ func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 	}{
 		{"Routes", routes}, {"Ports", ports}, {"Headless", headless}, {"Addresses", addresses},
 		{"ExternalIPs", externalIPs},
-		{"Hints", hints}, {"Outside", outside}, {"HeadlessTLS", headlessTLS}, {"Bookinfo", bookinfo},
+		{"Hints", hints}, {"Outside", outside}, {"HeadlessTLS", headlessTLS}, {"DNS", namesWithoutAddress},
+		{"Bookinfo", bookinfo},
 		{"MutualTLS", mutualTLS},
 		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod},
 		{"LostNode", lostNode},

@@ -183,6 +183,11 @@ func (w *worker) proxyEnv() ([]string, error) {
 		"ISTIO_META_NODE_NAME=" + w.node.name,
 		"ISTIO_META_INTERCEPTION_MODE=" + mode,
 	}
+	return append(env, w.ownProxyEnv()...), nil
+}
+
+// ownProxyEnv are the variables that the Pod itself has for its proxy.
+func (w *worker) ownProxyEnv() (env []string) {
 	for _, c := range w.pod.Spec.Containers {
 		for _, e := range c.Env {
 			if c.Name == proxyContainer {
@@ -190,7 +195,7 @@ func (w *worker) proxyEnv() ([]string, error) {
 			}
 		}
 	}
-	return env, nil
+	return env
 }
 
 func (w *worker) token() (string, error) {

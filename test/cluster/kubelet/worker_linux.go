@@ -124,7 +124,7 @@ func (w *worker) start() error {
 	w.net = pod
 	w.mu.Unlock()
 	if w.role() == sidecar {
-		if err := pod.Redirect(); err != nil {
+		if err := pod.Redirect(slices.Contains(w.ownProxyEnv(), "ISTIO_META_DNS_CAPTURE=true")); err != nil {
 			return err
 		}
 	}

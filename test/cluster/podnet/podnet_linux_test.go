@@ -96,7 +96,7 @@ func TestPodNetworkHasNoWayOut(t *testing.T) {
 func TestConnectionsAreRedirected(t *testing.T) {
 	n := newNetwork(t)
 	p := newPod(t, n)
-	require.NoError(t, p.Redirect())
+	require.NoError(t, p.Redirect(false))
 	accept := func(port string) <-chan string {
 		l, err := p.Listen("0.0.0.0:" + port)
 		require.NoError(t, err)

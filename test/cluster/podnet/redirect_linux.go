@@ -13,10 +13,11 @@ const ProxyUID = 1337
 // interface, its statistics and its health.
 var exceptions = []uint16{15000, 15020, 15021, 15090}
 
-// Redirect sends the pod's connections to its proxy, by the rules of an injected Pod.
-func (p *Pod) Redirect() error {
+// Redirect sends the pod's connections to its proxy, by the rules of an injected Pod, and its
+// queries of DNS to the agent if that captures them.
+func (p *Pod) Redirect(dns bool) error {
 	err := intercept.Apply(intercept.Options{
-		OutboundPort: 15001, InboundPort: 15006, TunnelPort: 15008,
+		OutboundPort: 15001, InboundPort: 15006, TunnelPort: 15008, DNSPort: 15053, DNS: dns, AllDNS: dns,
 		Users: []uint32{ProxyUID}, Inbound: intercept.Ports{All: true}, NotInbound: exceptions, AllOutbound: true,
 	}, int(p.ns))
 	if err != nil {
