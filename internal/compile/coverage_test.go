@@ -73,7 +73,9 @@ func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 		return true
 	}
 	simple := []meshlife.Verb{meshlife.Create, meshlife.Delete, meshlife.Tweak, meshlife.Replace, meshlife.Relabel}
-	return (kind == kinds.AuthorizationPolicy || kind == kinds.PeerAuthentication) && !slices.Contains(simple, verb)
+	isPolicy := kind == kinds.AuthorizationPolicy || kind == kinds.PeerAuthentication ||
+		kind == kinds.RequestAuthentication
+	return isPolicy && !slices.Contains(simple, verb)
 }
 
 // movesProxies tells whether classes depend on objects of a kind.

@@ -13,6 +13,7 @@ import (
 // translate them once.
 type guards struct {
 	policies *model.Interner[authz.Policy]
+	tokens   *model.Interner[authz.Token]
 	made     map[authz.Input]*listener.Guard
 	pool     *model.Pool[listener.Guard]
 }
@@ -20,6 +21,7 @@ type guards struct {
 func newGuards() *guards {
 	return &guards{
 		policies: model.NewInterner[authz.Policy](),
+		tokens:   model.NewInterner[authz.Token](),
 		made:     map[authz.Input]*listener.Guard{},
 		pool:     model.NewPool[listener.Guard](),
 	}
@@ -41,14 +43,30 @@ func (b unitBuilder) guard(s *scope.Scope) *listener.Guard {
 			Rules:     p.Rules,
 		})
 	}
-	if len(list) == 0 {
+	tokens, closed := tokensOf(s)
+	if len(list) == 0 && len(tokens) == 0 && !closed {
 		return nil
 	}
 	mesh := s.Mesh()
 	return b.guards.get(authz.Input{
 		Policies:     b.guards.policies.List(list),
 		TrustDomains: b.domains.List(append([]string{mesh.TrustDomain}, mesh.TrustDomainAliases...)),
+		Tokens:       b.guards.tokens.List(tokens),
+		ClearsRoutes: len(tokens) > 0 && s.Type() == scope.Router,
+		Closed:       closed,
 	})
+}
+
+// tokensOf returns the rules about tokens of a class's RequestAuthentications, and whether one of
+// these refuses all requests.
+func tokensOf(s *scope.Scope) (rules []authz.Token, closed bool) {
+	for _, a := range s.RequestAuthentications() {
+		closed = closed || a.Closed
+		for _, r := range a.Rules {
+			rules = append(rules, authz.Token{Rule: r, Keys: r.Keys})
+		}
+	}
+	return rules, closed
 }
 
 func (g *guards) get(in authz.Input) *listener.Guard {

@@ -277,13 +277,18 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	return sortedUnits(units)
 }
 
-// policiesChanged reports whether an AuthorizationPolicy or a PeerAuthentication of the class
-// changed: they decide which calls it accepts.
+// policiesChanged reports whether a policy of the class changed: they decide which calls it
+// accepts.
 func (m *impact) policiesChanged(from, to *scope.Scope) bool {
-	return slices.ContainsFunc(m.delta.AuthorizationPolicies, func(p state.Pair[model.AuthorizationPolicy]) bool {
-		return p.Old != nil && from.HasAuthorizationPolicy(p.Old) || p.New != nil && to.HasAuthorizationPolicy(p.New)
-	}) || slices.ContainsFunc(m.delta.PeerAuthentications, func(p state.Pair[model.PeerAuthentication]) bool {
-		return p.Old != nil && from.HasPeerAuthentication(p.Old) || p.New != nil && to.HasPeerAuthentication(p.New)
+	return anyOf(m.delta.AuthorizationPolicies, from.HasAuthorizationPolicy, to.HasAuthorizationPolicy) ||
+		anyOf(m.delta.PeerAuthentications, from.HasPeerAuthentication, to.HasPeerAuthentication) ||
+		anyOf(m.delta.RequestAuthentications, from.HasRequestAuthentication, to.HasRequestAuthentication)
+}
+
+// anyOf reports whether one of the changed objects was there for a class, or is.
+func anyOf[T any](changed []state.Pair[T], was, is func(*T) bool) bool {
+	return slices.ContainsFunc(changed, func(p state.Pair[T]) bool {
+		return p.Old != nil && was(p.Old) || p.New != nil && is(p.New)
 	})
 }
 

@@ -25,6 +25,7 @@ var indexed = []struct {
 	{"Sidecar", []string{"sidecarsByNamespace"}, true},
 	{"AuthorizationPolicy", []string{"authorizationPoliciesByNamespace"}, true},
 	{"PeerAuthentication", []string{"peerAuthenticationsByNamespace", "peerAuthenticationsDisabling"}, true},
+	{"RequestAuthentication", []string{"requestAuthenticationsByNamespace"}, true},
 	{"Credential", []string{"credentialsByName"}, false},
 	{"Node", []string{"nodesByName"}, false},
 	{"EndpointSlice", []string{"slicesByPod", "slicesByNode"}, false},

@@ -17,6 +17,7 @@ type pools struct {
 	localities    *model.Pool[model.LocalityLB]
 	extAuthz      *model.Pool[model.ExtAuthz]
 	authorization *model.Pool[model.AuthorizationRules]
+	tokens        *model.Pool[model.TokenRule]
 }
 
 func newPools() *pools {
@@ -34,5 +35,6 @@ func newPools() *pools {
 		localities:    model.NewPool[model.LocalityLB](),
 		extAuthz:      model.NewPool[model.ExtAuthz](),
 		authorization: model.NewPool[model.AuthorizationRules](),
+		tokens:        model.NewPool[model.TokenRule](),
 	}
 }

@@ -178,7 +178,7 @@ func listenerFields(message string) (string, bool) {
 	return "", false
 }
 
-// securityFields has the messages under AuthorizationPolicy and PeerAuthentication.
+// securityFields has the messages under the policies of security.
 func securityFields(message string) (string, bool) {
 	switch message {
 	case "AuthorizationPolicy":
@@ -203,6 +203,15 @@ func securityFields(message string) (string, bool) {
 		return "selector mtls port_level_mtls", true
 	case "PeerAuthentication.MutualTLS":
 		return "mode", true
+	case "RequestAuthentication":
+		return "selector targetRef targetRefs jwt_rules", true
+	case "JWTRule":
+		return "issuer audiences jwks_uri jwks from_headers from_params from_cookies output_payload_to_header " +
+			"forward_original_token output_claim_to_headers timeout space_delimited_claims", true
+	case "JWTHeader":
+		return "name prefix", true
+	case "ClaimToHeader":
+		return "header claim", true
 	}
 	return "", false
 }

@@ -32,7 +32,6 @@ func reported() []Descriptor {
 		istioReported("EnvoyFilter", "envoyfilters", NetworkingGroup, "v1alpha3"),
 		istioReported("ProxyConfig", "proxyconfigs", NetworkingGroup, "v1beta1", "v1"),
 		istioReported("WorkloadGroup", "workloadgroups", NetworkingGroup, "v1", "v1beta1", "v1alpha3"),
-		istioReported("RequestAuthentication", "requestauthentications", SecurityGroup, "v1", "v1beta1"),
 		istioReported("Telemetry", "telemetries", TelemetryGroup, "v1", "v1alpha1"),
 		istioReported("TrafficExtension", "trafficextensions", ExtensionsGroup, "v1alpha1"),
 		istioReported("WasmPlugin", "wasmplugins", ExtensionsGroup, "v1alpha1"),

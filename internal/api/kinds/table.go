@@ -40,14 +40,15 @@ const (
 	ServiceAccount Kind = "ServiceAccount"
 	Deployment     Kind = "Deployment"
 
-	Gateway             Kind = "Gateway"
-	VirtualService      Kind = "VirtualService"
-	DestinationRule     Kind = "DestinationRule"
-	ServiceEntry        Kind = "ServiceEntry"
-	WorkloadEntry       Kind = "WorkloadEntry"
-	Sidecar             Kind = "Sidecar"
-	AuthorizationPolicy Kind = "AuthorizationPolicy"
-	PeerAuthentication  Kind = "PeerAuthentication"
+	Gateway               Kind = "Gateway"
+	VirtualService        Kind = "VirtualService"
+	DestinationRule       Kind = "DestinationRule"
+	ServiceEntry          Kind = "ServiceEntry"
+	WorkloadEntry         Kind = "WorkloadEntry"
+	Sidecar               Kind = "Sidecar"
+	AuthorizationPolicy   Kind = "AuthorizationPolicy"
+	PeerAuthentication    Kind = "PeerAuthentication"
+	RequestAuthentication Kind = "RequestAuthentication"
 )
 
 // table has a line for each kind that Lateen reads.
@@ -137,6 +138,10 @@ func table() []Descriptor {
 			Kind: PeerAuthentication, API: security, Resource: "peerauthentications",
 			New: object[securityv1.PeerAuthentication], Protects: true, DependsOnMesh: true,
 		}),
+		istio(Descriptor{
+			Kind: RequestAuthentication, API: security, Resource: "requestauthentications",
+			New: object[securityv1.RequestAuthentication], Protects: true,
+		}),
 	}
 }
 
@@ -191,8 +196,6 @@ func unread() map[string]string {
 		NetworkingGroup + "/v1":                "ProxyConfig WorkloadGroup",
 		NetworkingGroup + "/v1beta1":           "ProxyConfig WorkloadGroup",
 		NetworkingGroup + "/v1alpha3":          "EnvoyFilter WorkloadGroup",
-		SecurityGroup + "/v1":                  "RequestAuthentication",
-		SecurityGroup + "/v1beta1":             "RequestAuthentication",
 		TelemetryGroup + "/v1":                 "Telemetry",
 		TelemetryGroup + "/v1alpha1":           "Telemetry",
 		ExtensionsGroup + "/v1alpha1":          "TrafficExtension WasmPlugin",
@@ -205,4 +208,4 @@ func unread() map[string]string {
 }
 
 // unreadProtecting returns those of the unread kinds that are there to protect, or often do.
-func unreadProtecting() []Kind { return []Kind{"RequestAuthentication", "EnvoyFilter", "WasmPlugin"} }
+func unreadProtecting() []Kind { return []Kind{"EnvoyFilter", "WasmPlugin"} }

@@ -24,7 +24,7 @@ func notUsed(kind kinds.Kind, apiVersion string) source.Problem {
 // Objects of Istio's kinds that are not read have the condition. It names what is not in force, and
 // goes on without rights to list some of them.
 func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
-	const path = "/apis/security.istio.io/v1/namespaces/default/requestauthentications/a"
+	const path = "/apis/networking.istio.io/v1alpha3/namespaces/default/envoyfilters/a"
 	patches := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -51,7 +51,7 @@ func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
 	h.board.Applied(nil)
 	resign := h.lead(Problems)
 	h.board.Problems([]source.Problem{
-		notUsed("RequestAuthentication", "security.istio.io/v1"),
+		notUsed("EnvoyFilter", "networking.istio.io/v1alpha3"),
 		notUsed("Gateway.gateway.networking.k8s.io", "gateway.networking.k8s.io/v1"), // another controller's
 	}, nil)
 	h.board.Applied(nil)

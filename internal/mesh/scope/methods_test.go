@@ -37,17 +37,18 @@ type method struct {
 // arguments are what methods are asked about, as a snapshot has it. Objects that it does not have
 // are nil.
 type arguments struct {
-	host                model.Host
-	port                uint16
-	address             string
-	namespace           string
-	credential          string
-	selector            model.Labels
-	service             *model.Service
-	gateway             *model.Gateway
-	rule                *model.DestinationRule
-	authorizationPolicy *model.AuthorizationPolicy
-	peerAuthentication  *model.PeerAuthentication
+	host                  model.Host
+	port                  uint16
+	address               string
+	namespace             string
+	credential            string
+	selector              model.Labels
+	service               *model.Service
+	gateway               *model.Gateway
+	rule                  *model.DestinationRule
+	authorizationPolicy   *model.AuthorizationPolicy
+	peerAuthentication    *model.PeerAuthentication
+	requestAuthentication *model.RequestAuthentication
 }
 
 func (a *arguments) server() *model.GatewayServer {
@@ -163,6 +164,9 @@ var methods = map[string]method{
 	"AuthorizationPolicies": {recorded, func(s *scope.Scope, _ *arguments) any {
 		return s.AuthorizationPolicies()
 	}},
+	"RequestAuthentications": {recorded, func(s *scope.Scope, _ *arguments) any {
+		return s.RequestAuthentications()
+	}},
 	"Gateways": {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.Gateways()) }},
 	"Uses":     {recorded, func(s *scope.Scope, a *arguments) any { return s.Uses(a.credential) }},
 	"Certificate": {recorded, func(s *scope.Scope, a *arguments) any {
@@ -204,6 +208,11 @@ var methods = map[string]method{
 	}},
 	"HasPeerAuthentication": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.peerAuthentication, func(p *model.PeerAuthentication) any { return s.HasPeerAuthentication(p) })
+	}},
+	"HasRequestAuthentication": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.requestAuthentication, func(p *model.RequestAuthentication) any {
+			return s.HasRequestAuthentication(p)
+		})
 	}},
 	"MayUseCredentialsOf": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.rule, func(r *model.DestinationRule) any { return s.MayUseCredentialsOf(r) })
@@ -347,6 +356,9 @@ func seldom() objects {
 	o.add(meta(kinds.AuthorizationPolicy), &model.AuthorizationPolicy{
 		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Action: model.AuthorizationDeny,
 	})
+	o.add(meta(kinds.RequestAuthentication), &model.RequestAuthentication{
+		Meta: meta(kinds.RequestAuthentication), Selector: appA, Closed: true,
+	})
 	o.add(meta(kinds.Sidecar), &model.Sidecar{
 		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},
 		Egress: []model.EgressListener{{Hosts: []model.ScopedHost{{Namespace: ".", Host: "*"}}}},
@@ -361,9 +373,10 @@ func drawArguments(t *rapid.T, snap *state.Snapshot, present []model.Object) *ar
 		namespace: rapid.SampledFrom([]string{"default", "shop", "istio-system"}).Draw(t, "namespace"),
 		selector:  model.LabelsOf(map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")}),
 		service:   drawn(t, slices.Collect(snap.Services())), gateway: drawn(t, slices.Collect(snap.Gateways())),
-		rule:                drawn(t, slices.Collect(snap.DestinationRulesWithAny())),
-		authorizationPolicy: drawn(t, kept[model.AuthorizationPolicy](present)),
-		peerAuthentication:  drawn(t, kept[model.PeerAuthentication](present)),
+		rule:                  drawn(t, slices.Collect(snap.DestinationRulesWithAny())),
+		authorizationPolicy:   drawn(t, kept[model.AuthorizationPolicy](present)),
+		peerAuthentication:    drawn(t, kept[model.PeerAuthentication](present)),
+		requestAuthentication: drawn(t, kept[model.RequestAuthentication](present)),
 	}
 	if g := drawn(t, slices.Collect(snap.ForwardingGateways())); g != nil && rapid.Bool().Draw(t, "forwards") {
 		a.gateway = g

@@ -53,6 +53,11 @@ func (s *Scope) HasPeerAuthentication(p *model.PeerAuthentication) bool {
 	return s.hasPolicy(p.Namespace, p.Selector)
 }
 
+// HasRequestAuthentication reports whether a RequestAuthentication is for the class.
+func (s *Scope) HasRequestAuthentication(a *model.RequestAuthentication) bool {
+	return s.hasPolicy(a.Namespace, a.Selector)
+}
+
 // hasPolicy reports whether a policy of a namespace with a selector is for the class. Policies of
 // the root namespace are for the whole mesh.
 func (s *Scope) hasPolicy(namespace string, selector model.Labels) bool {
@@ -79,16 +84,36 @@ func (s *Scope) authorizationPolicies() []*model.AuthorizationPolicy {
 	return found
 }
 
+// RequestAuthentications returns the ones of the class: of the root namespace first, then of its
+// own, each in the total order.
+func (s *Scope) RequestAuthentications() []*model.RequestAuthentication {
+	found := s.requestAuthentications()
+	s.asked(question{kind: whichRequestAuthentications}, answer{is: chained(found)})
+	return found
+}
+
+func (s *Scope) requestAuthentications() []*model.RequestAuthentication {
+	var found []*model.RequestAuthentication
+	for _, namespace := range s.policyNamespaces() {
+		for a := range s.snapshot.RequestAuthentications(namespace) {
+			if s.class.Selected(a.Selector) {
+				found = append(found, a)
+			}
+		}
+	}
+	return found
+}
+
 // chain is a list that compares with ==: its last policy, and the chain of those before.
-type chain struct {
-	last *model.AuthorizationPolicy
+type chain[T any] struct {
+	last *T
 	rest any
 }
 
-func chained(list []*model.AuthorizationPolicy) any {
+func chained[T any](list []*T) any {
 	var c any
 	for _, p := range list {
-		c = chain{p, c}
+		c = chain[T]{p, c}
 	}
 	return c
 }

@@ -31,6 +31,7 @@ const (
 	whichMTLSPolicy
 	whichPeerAuthentication
 	whichAuthorizationPolicies
+	whichRequestAuthentications
 )
 
 // answer compares with ==, so that an object is compared as what it is: a pointer.
@@ -125,6 +126,8 @@ func (s *Scope) answers(q *question) answer {
 		return answer{is: s.mtls().Own}
 	case whichAuthorizationPolicies:
 		return answer{is: chained(s.AuthorizationPolicies())}
+	case whichRequestAuthentications:
+		return answer{is: chained(s.RequestAuthentications())}
 	}
 	return answer{}
 }

@@ -24,19 +24,20 @@ func (p Pair[T]) Either() *T {
 type Delta struct {
 	From, To *Snapshot
 
-	Services              []Pair[model.Service]
-	VirtualServices       []Pair[model.VirtualService]
-	DestinationRules      []Pair[model.DestinationRule]
-	Gateways              []Pair[model.Gateway]
-	Sidecars              []Pair[model.Sidecar]
-	AuthorizationPolicies []Pair[model.AuthorizationPolicy]
-	PeerAuthentications   []Pair[model.PeerAuthentication]
-	Credentials           []Pair[model.Credential]
-	Workloads             []Pair[model.Workload]
-	Nodes                 []Pair[model.Node]
-	WorkloadEntries       []Pair[model.WorkloadEntry]
-	Endpoints             []EndpointChange
-	Accounts              []AccountsChange
+	Services               []Pair[model.Service]
+	VirtualServices        []Pair[model.VirtualService]
+	DestinationRules       []Pair[model.DestinationRule]
+	Gateways               []Pair[model.Gateway]
+	Sidecars               []Pair[model.Sidecar]
+	AuthorizationPolicies  []Pair[model.AuthorizationPolicy]
+	PeerAuthentications    []Pair[model.PeerAuthentication]
+	RequestAuthentications []Pair[model.RequestAuthentication]
+	Credentials            []Pair[model.Credential]
+	Workloads              []Pair[model.Workload]
+	Nodes                  []Pair[model.Node]
+	WorkloadEntries        []Pair[model.WorkloadEntry]
+	Endpoints              []EndpointChange
+	Accounts               []AccountsChange
 	// AutoAddresses are the hosts that have another address from the mesh's range than before, or
 	// did not have or no longer have one, sorted. There are none without a changed Service.
 	AutoAddresses []model.Host

@@ -365,6 +365,9 @@ func (d naiveSnapshot) selectors() []model.Labels {
 	for _, p := range of(d, all[model.PeerAuthentication]) {
 		add(p.Selector)
 	}
+	for _, a := range of(d, all[model.RequestAuthentication]) {
+		add(a.Selector)
+	}
 	return slices.Collect(maps.Keys(found))
 }
 

@@ -87,6 +87,8 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		requireList(t, "AuthorizationPolicies of "+n, authorization, s.AuthorizationPolicies(n))
 		authentication := of(d, func(p *model.PeerAuthentication) bool { return p.Namespace == n })
 		requireList(t, "PeerAuthentications of "+n, authentication, s.PeerAuthentications(n))
+		tokens := of(d, func(a *model.RequestAuthentication) bool { return a.Namespace == n })
+		requireList(t, "RequestAuthentications of "+n, tokens, s.RequestAuthentications(n))
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, s, n, name)
 		}
@@ -307,6 +309,7 @@ func requireDelta(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.Sidecars)
 	requirePairs(t, before, now, d.AuthorizationPolicies)
 	requirePairs(t, before, now, d.PeerAuthentications)
+	requirePairs(t, before, now, d.RequestAuthentications)
 	requirePairs(t, before, now, d.Credentials)
 	requirePairs(t, before, now, d.Workloads)
 	requirePairs(t, before, now, d.Nodes)

@@ -15,17 +15,18 @@ type Snapshot struct {
 	Generation uint64
 	Mesh       *model.MeshConfig
 
-	services              table[model.Service]
-	virtualServices       table[model.VirtualService]
-	destinationRules      table[model.DestinationRule]
-	gateways              table[model.Gateway]
-	credentials           table[model.Credential]
-	sidecars              table[model.Sidecar]
-	authorizationPolicies table[model.AuthorizationPolicy]
-	peerAuthentications   table[model.PeerAuthentication]
-	nodes                 table[model.Node]
-	slices                table[model.EndpointSlice]
-	workloadEntries       table[model.WorkloadEntry]
+	services               table[model.Service]
+	virtualServices        table[model.VirtualService]
+	destinationRules       table[model.DestinationRule]
+	gateways               table[model.Gateway]
+	credentials            table[model.Credential]
+	sidecars               table[model.Sidecar]
+	authorizationPolicies  table[model.AuthorizationPolicy]
+	peerAuthentications    table[model.PeerAuthentication]
+	requestAuthentications table[model.RequestAuthentication]
+	nodes                  table[model.Node]
+	slices                 table[model.EndpointSlice]
+	workloadEntries        table[model.WorkloadEntry]
 
 	hosts      index[model.Host]      // reversed host; of all services
 	selectors  index[model.Labels]    // first pair, text, kind, namespace, name; over workloads, of all types
@@ -254,6 +255,11 @@ func (s *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAut
 	return s.peerAuthentications.by[peerAuthenticationsByNamespace].under(join(namespace))
 }
 
+// RequestAuthentications yields the RequestAuthentications of a namespace.
+func (s *Snapshot) RequestAuthentications(namespace string) iter.Seq[*model.RequestAuthentication] {
+	return s.requestAuthentications.by[requestAuthenticationsByNamespace].under(join(namespace))
+}
+
 // Workload finds a workload by name, nil if there is none.
 func (s *Snapshot) Workload(namespace, name string) *model.Workload {
 	return s.workloads.get(podNamed(namespace, name))
@@ -289,9 +295,9 @@ func (s *Snapshot) Endpoints(svc *model.Service) *EndpointSet {
 }
 
 // SelectorsOf yields the workload selectors that match labels, of Gateways, VirtualServices
-// (sourceLabels), DestinationRules, Sidecars, AuthorizationPolicies and PeerAuthentications. It may
-// yield one several times in a row. A class of proxies keeps nothing of its labels but which of
-// these match.
+// (sourceLabels), DestinationRules, Sidecars, AuthorizationPolicies, PeerAuthentications and
+// RequestAuthentications. It may yield one several times in a row. A class of proxies keeps nothing
+// of its labels but which of these match.
 func (s *Snapshot) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
 	return func(yield func(model.Labels) bool) {
 		for pair := range labels.Pairs() {

@@ -43,10 +43,11 @@ const (
 )
 
 const (
-	sidecarsByNamespace              column[model.Sidecar]             = 0 // namespace, order
-	authorizationPoliciesByNamespace column[model.AuthorizationPolicy] = 0 // namespace, order
-	credentialsByName                column[model.Credential]          = 0 // namespace, name
-	nodesByName                      column[model.Node]                = 0 // name
+	sidecarsByNamespace               column[model.Sidecar]               = 0 // namespace, order
+	authorizationPoliciesByNamespace  column[model.AuthorizationPolicy]   = 0 // namespace, order
+	requestAuthenticationsByNamespace column[model.RequestAuthentication] = 0 // namespace, order
+	credentialsByName                 column[model.Credential]            = 0 // namespace, name
+	nodesByName                       column[model.Node]                  = 0 // name
 )
 
 const (
@@ -165,6 +166,18 @@ var tables = []anyTable{
 		},
 		selectors: selects(
 			func(p *model.PeerAuthentication) (model.Labels, *model.Meta) { return p.Selector, &p.Meta },
+		),
+	}),
+	declare(schema[model.RequestAuthentication]{
+		table:   func(s *Snapshot) *table[model.RequestAuthentication] { return &s.requestAuthentications },
+		changes: func(d *Delta) *[]Pair[model.RequestAuthentication] { return &d.RequestAuthentications },
+		indexes: []keysOf[model.RequestAuthentication]{
+			requestAuthenticationsByNamespace: single(func(a *model.RequestAuthentication) []byte {
+				return ordered(join(a.Namespace), &a.Meta, "")
+			}),
+		},
+		selectors: selects(
+			func(a *model.RequestAuthentication) (model.Labels, *model.Meta) { return a.Selector, &a.Meta },
 		),
 	}),
 	declare(schema[model.Credential]{

@@ -28,6 +28,10 @@ func ClosedSpec(k kinds.Kind, raw json.RawMessage) proto.Message {
 			Mode: istiosecurity.PeerAuthentication_MutualTLS_STRICT,
 		}
 		return spec
+	case kinds.RequestAuthentication: // a rule without an issuer refuses all requests
+		spec := withSelector(selector, &istiosecurity.RequestAuthentication{})
+		spec.JwtRules = []*istiosecurity.JWTRule{{}}
+		return spec
 	}
 	return nil
 }

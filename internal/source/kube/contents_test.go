@@ -92,4 +92,8 @@ var contents = map[string][]string{
 		`spec: {mtls: {mode: PERMISSIVE}, selector: null}`,
 		`spec: {mtls: {mode: STRICT}, selector: {matchLabels: {app: a}}}`,
 	},
+	"requestauthentications": {
+		`spec: {jwtRules: [{issuer: a, jwks: '{"keys":[{"kty":"oct","k":"AAAA"}]}'}], selector: null}`,
+		`spec: {jwtRules: [{issuer: a, jwksUri: "https://a.test/keys"}], selector: {matchLabels: {app: a}}}`,
+	},
 }

@@ -62,11 +62,11 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 		_, err := client.Resource(r).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	authentication := resourceIn("security.istio.io", "v1", "requestauthentications")
-	create(authentication, object("security.istio.io/v1", "RequestAuthentication", ns, "tokens"))
-	other := object("security.istio.io/v1", "RequestAuthentication", ns, "of-another")
+	plugins := resourceIn("extensions.istio.io", "v1alpha1", "wasmplugins")
+	create(plugins, object("extensions.istio.io/v1alpha1", "WasmPlugin", ns, "tokens"))
+	other := object("extensions.istio.io/v1alpha1", "WasmPlugin", ns, "of-another")
 	other.SetLabels(map[string]string{"istio.io/rev": "another"})
-	create(authentication, other)
+	create(plugins, other)
 	create(resourceIn("telemetry.istio.io", "v1", "telemetries"), object("telemetry.istio.io/v1", "Telemetry", ns, "t"))
 	create(resourceIn("networking.istio.io", "v1beta1", "proxyconfigs"),
 		object("networking.istio.io/v1beta1", "ProxyConfig", ns, "p"))
@@ -76,15 +76,15 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	report := func(kind, name string) func() string {
 		return func() string { return s.problem(kind + " " + ns + "/" + name) }
 	}
-	tokens, telemetry := report("RequestAuthentication", "tokens"), report("Telemetry", "t")
+	tokens, telemetry := report("WasmPlugin", "tokens"), report("Telemetry", "t")
 	eventually(t, func() bool { return tokens() != "" && telemetry() != "" && report("ProxyConfig", "p")() != "" })
-	require.Equal(t, "error: RequestAuthentication "+ns+"/tokens: RequestAuthentication of security.istio.io/v1 "+
+	require.Equal(t, "error: WasmPlugin "+ns+"/tokens: WasmPlugin of extensions.istio.io/v1alpha1 "+
 		"is not used by Lateen (yet): it is not enforced", tokens())
 	require.Equal(t, "warning: Telemetry "+ns+"/t: Telemetry of telemetry.istio.io/v1 is not used by Lateen (yet)",
 		telemetry())
-	require.Empty(t, report("RequestAuthentication", "of-another")())
+	require.Empty(t, report("WasmPlugin", "of-another")())
 	for key := range s.everything() {
-		require.NotContains(t, []string{"RequestAuthentication", "Telemetry", "ProxyConfig"}, string(key.Kind))
+		require.NotContains(t, []string{"WasmPlugin", "Telemetry", "ProxyConfig"}, string(key.Kind))
 	}
 
 	definitions := client.Resource(resourceIn("apiextensions.k8s.io", "v1", "customresourcedefinitions"))

@@ -69,7 +69,8 @@ var howMany = map[kinds.Kind][]int{
 	kinds.Node:                {0, 2, 2},
 	kinds.ConfigMap:           {0, 1},
 	kinds.AuthorizationPolicy: {0, 0, 1}, kinds.PeerAuthentication: {0, 2, 5},
-	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
+	kinds.RequestAuthentication: {0, 0, 1},
+	kinds.Secret:                {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -277,6 +278,8 @@ func MetaOf(o model.Object) *model.Meta {
 	case *model.AuthorizationPolicy:
 		return &o.Meta
 	case *model.PeerAuthentication:
+		return &o.Meta
+	case *model.RequestAuthentication:
 		return &o.Meta
 	case *model.Workload:
 		return &o.Meta

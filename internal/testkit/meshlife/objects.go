@@ -17,7 +17,7 @@ var Kinds = []kinds.Kind{
 	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
 	kinds.Pod,
 	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy,
-	kinds.PeerAuthentication,
+	kinds.PeerAuthentication, kinds.RequestAuthentication,
 	kinds.Secret, kinds.Ingress, kinds.WorkloadEntry,
 }
 
@@ -76,6 +76,8 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawAuthorizationPolicy(t, m)}
 	case kinds.PeerAuthentication:
 		return []model.Object{drawPeerAuthentication(t, m)}
+	case kinds.RequestAuthentication:
+		return []model.Object{drawRequestAuthentication(t, m)}
 	case kinds.Secret:
 		return []model.Object{drawCredential(t, m)}
 	case kinds.Ingress:

@@ -44,6 +44,18 @@ func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication 
 	return p
 }
 
+func drawRequestAuthentication(t *rapid.T, m model.Meta) *model.RequestAuthentication {
+	a := &model.RequestAuthentication{Meta: m, Selector: drawPolicySelector(t), Closed: rarely(t, 4, "closed")}
+	for range rapid.IntRange(0, 2).Draw(t, "rules") {
+		a.Rules = append(a.Rules, &model.TokenRule{
+			Issuer: one(t, "issuer", "https://a.test", "https://b.test"),
+			Keys:   one(t, "keys", "", `{"keys":[{"kty":"oct","k":"AA"}]}`),
+			Params: one(t, "params", nil, []string{"token"}),
+		})
+	}
+	return a
+}
+
 func drawPolicySelector(t *rapid.T) model.Labels {
 	return one(t, "selector", slices.Concat(labelSets, make([]model.Labels, 5))...)
 }

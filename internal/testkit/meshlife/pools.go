@@ -14,6 +14,7 @@ type pools struct {
 	hashes      *model.Pool[model.HashPolicy]
 	serverTLS   *model.Pool[model.ServerTLS]
 	localities  *model.Pool[model.LocalityLB]
+	tokens      *model.Pool[model.TokenRule]
 }
 
 func newPools() *pools {
@@ -26,6 +27,7 @@ func newPools() *pools {
 		retries:     model.NewPool[model.Retries](),
 		policies:    model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
 		serverTLS: model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
+		tokens: model.NewPool[model.TokenRule](),
 	}
 }
 
@@ -52,6 +54,8 @@ func (p *pools) ingested(o model.Object) model.Object {
 		for i := range o.Servers {
 			o.Servers[i].TLS = p.serverTLS.Canonical(o.Servers[i].TLS)
 		}
+	case *model.RequestAuthentication:
+		each(o.Rules, p.tokens.Canonical)
 	case *model.MeshConfig:
 		o.Retries, o.Locality = p.retries.Canonical(o.Retries), p.localities.Canonical(o.Locality)
 	}

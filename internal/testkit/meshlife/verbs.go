@@ -80,11 +80,11 @@ var (
 	}
 	labelled = []kinds.Kind{kinds.Pod, kinds.WorkloadEntry, kinds.Namespace, kinds.Service, kinds.ServiceEntry,
 		kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
-		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.Ingress}
+		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Ingress}
 	// renamed are kinds whose names say nothing of what they are for.
 	renamed = []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar,
 		kinds.Gateway, kinds.EndpointSlice,
-		kinds.AuthorizationPolicy, kinds.PeerAuthentication}
+		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication}
 )
 
 // Kinds are those that it can happen to.
@@ -296,6 +296,8 @@ func (h *History) relabel(t *rapid.T, kind kinds.Kind) []Update {
 		case *model.AuthorizationPolicy:
 			o.Selector = labels
 		case *model.PeerAuthentication:
+			o.Selector = labels
+		case *model.RequestAuthentication:
 			o.Selector = labels
 		case *model.Gateway:
 			o.Selector = labels

@@ -1,15 +1,15 @@
-// Package authz owns the translation of AuthorizationPolicies to Envoy's filters. Its functions are
-// pure, and equal inputs have equal bytes in any process.
+// Package authz owns the translation of AuthorizationPolicies and RequestAuthentications to Envoy's
+// filters. Its functions are pure, and equal inputs have equal bytes in any process.
 //
 //	Input ──► HTTP  filters of requests, in front of those that routes configure
 //	      ──► TCP   filters of connections that are not HTTP
 //
-// The order is that of Istio: policies with CUSTOM ask their providers first, then AUDIT marks,
-// DENY refuses, and ALLOW refuses what it does not match. Names of rules
+// The order is that of Istio: policies with CUSTOM ask their providers first, then tokens are
+// verified, AUDIT marks, DENY refuses, and ALLOW refuses what it does not match. Names of rules
 // ("ns[shop]-policy[web]-rule[0]"), statistics and dynamic metadata are Istio's.
 //
 // On connections that are not HTTP, a condition about requests cannot be evaluated. It closes: a
 // rule of an ALLOW policy that has one matches no connection, and any other rule goes without it.
 //
-// It may import model and translate/pb.
+// It may import jwks, model and translate/pb.
 package authz

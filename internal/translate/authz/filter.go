@@ -19,6 +19,7 @@ const (
 	httpRBAC     = "envoy.filters.http.rbac"
 	tcpRBAC      = "envoy.filters.network.rbac"
 	httpExtAuthz = "envoy.filters.http.ext_authz"
+	httpTokens   = "envoy.filters.http.jwt_authn"
 	tcpExtAuthz  = "envoy.filters.network.ext_authz"
 )
 
@@ -37,9 +38,15 @@ func HTTP(in Input) []*hcmv3.HttpFilter {
 		typed := &hcmv3.HttpFilter_TypedConfig{TypedConfig: pb.Any(config)}
 		filters = append(filters, &hcmv3.HttpFilter{Name: name, ConfigType: typed})
 	}
+	if in.Closed { // an action ALLOW without a policy that could match
+		add(httpRBAC, &httprbacv3.RBAC{Rules: &rbacv3.RBAC{Action: rbacv3.RBAC_ALLOW}})
+	}
 	for _, c := range in.checks(false) {
 		add(httpRBAC, &httprbacv3.RBAC{ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix})
 		add(httpExtAuthz, httpCheck(c.provider))
+	}
+	if tokens := in.tokens(); tokens != nil {
+		add(httpTokens, tokens)
 	}
 	for _, d := range in.decisions(false) {
 		add(httpRBAC, &httprbacv3.RBAC{

@@ -57,6 +57,8 @@ func inputOf(t *testing.T, text []byte) authz.Input {
 	require.Empty(t, problems)
 	converter, mesh := convert.New(convert.Options{}), model.DefaultMesh()
 	var policies []authz.Policy
+	var tokens []authz.Token
+	closed := false
 	for _, d := range documents {
 		result := converter.Convert(source.Change{Key: d.Key, Object: d.Object, Origin: d.Origin}, mesh)
 		require.Empty(t, result.Problems, d.Key)
@@ -69,12 +71,19 @@ func inputOf(t *testing.T, text []byte) authz.Input {
 					Namespace: o.Namespace, Name: o.Name,
 					Action: o.Action, DryRun: o.DryRun, Provider: o.Provider, Rules: o.Rules,
 				})
+			case *model.RequestAuthentication:
+				closed = closed || o.Closed
+				for _, r := range o.Rules {
+					tokens = append(tokens, authz.Token{Rule: r, Keys: r.Keys})
+				}
 			}
 		}
 	}
 	return authz.Input{
 		Policies:     model.NewInterner[authz.Policy]().List(policies),
 		TrustDomains: model.NewInterner[string]().List(append([]string{mesh.TrustDomain}, mesh.TrustDomainAliases...)),
+		Tokens:       model.NewInterner[authz.Token]().List(tokens),
+		Closed:       closed,
 	}
 }
 

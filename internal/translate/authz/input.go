@@ -7,11 +7,24 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Input is the policies of a workload.
+// Input is the policies of a workload: which calls it takes, and which tokens.
 type Input struct {
 	Policies *model.List[Policy]
 	// TrustDomains is that of the mesh, and its aliases.
 	TrustDomains *model.List[string]
+	// Tokens are the rules about tokens, of all RequestAuthentications.
+	Tokens *model.List[Token]
+	// ClearsRoutes has requests with a verified token routed by its claims.
+	ClearsRoutes bool
+	// Closed refuses all requests: a RequestAuthentication cannot be read.
+	Closed bool
+}
+
+// Token is a rule about tokens, with the keys to verify them with.
+type Token struct {
+	Rule *model.TokenRule
+	// Keys is a set of keys in its canonical form; empty refuses the tokens of the rule.
+	Keys string
 }
 
 // Policy is an AuthorizationPolicy without what selects its workloads.

@@ -180,10 +180,9 @@ func filterMetadata(path []string, value string) *matcherv3.MetadataMatcher {
 
 // claim matches a claim of the verified token.
 func claim(path []string, value *matcherv3.ValueMatcher) *rbacv3.Principal {
-	const verifier = "envoy.filters.http.jwt_authn"
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_Metadata{
 		//nolint:staticcheck // Envoys before 1.34 do not know what is to replace it
-		Metadata: metadata(verifier, append([]string{"payload"}, path...), value),
+		Metadata: metadata(httpTokens, append([]string{payloadKey}, path...), value),
 	}}
 }
 

@@ -75,7 +75,7 @@ func TestNothingFailsOpen(t *testing.T) {
 		})
 	}
 	for _, kind := range []string{
-		"security.istio.io/v1 RequestAuthentication", "networking.istio.io/v1alpha3 EnvoyFilter",
+		"extensions.istio.io/v1alpha1 WasmPlugin", "networking.istio.io/v1alpha3 EnvoyFilter",
 	} {
 		runUnderLoad(m, kind+" is not enforced, and that is an error",
 			func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {

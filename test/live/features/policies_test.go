@@ -85,16 +85,16 @@ rules:
 	})
 	m.Run("an ALLOW that cannot be kept allows nothing", policy("AuthorizationPolicy", `
 rules:
-- from: [{source: {requestPrincipals: ["*"]}}]
+- from: [{source: {ipBlocks: [nowhere]}}]
 `), func(t *testing.T, m *livemesh.Mesh) {
-		m.AwaitProblem("AuthorizationPolicy default/policy", "requestPrincipals", "matches no call")
+		m.AwaitProblem("AuthorizationPolicy default/policy", "ipBlocks", "left out")
 		closed(t, m)
 		othersGoOn(t)
 	})
 	m.Run("a DENY that cannot be kept denies everything", policy("AuthorizationPolicy", `
 action: DENY
 rules:
-- when: [{key: request.auth.presenter, values: [a]}]
+- when: [{key: request.presenter, values: [a]}]
 `), func(t *testing.T, m *livemesh.Mesh) {
 		m.AwaitProblem("AuthorizationPolicy default/policy", "spec.rules", "matches every call")
 		closed(t, m)
