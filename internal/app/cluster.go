@@ -21,6 +21,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject/watch"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
+	"github.com/lateen-mesh/lateen/internal/cluster/keysets"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook"
@@ -84,7 +85,8 @@ type ClusterOptions struct {
 // problems into the statuses of objects.
 //
 //	every replica: webhook, injector, certificate (read), tracker
-//	the leader:    certificate (made, renewed), webhook configurations, statuses, Ingress addresses
+//	the leader:    certificate (made, renewed), webhook configurations, statuses, Ingress addresses,
+//	               keys of those who issue tokens
 type Cluster struct {
 	o            ClusterOptions
 	tracker      *status.Tracker
@@ -208,7 +210,9 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		g.Go(func() error { c.authority.run(ctx, p); return nil })
 	}
 	if c.o.Writes {
-		g.Go(func() error { return leader.Run(ctx, c.campaign(), c.lead) })
+		g.Go(func() error {
+			return leader.Run(ctx, c.campaign(), func(ctx context.Context) { c.lead(ctx, p) })
+		})
 	}
 	return g.Wait()
 }
@@ -259,7 +263,7 @@ func (c *Cluster) campaign() leader.Options {
 }
 
 // lead does the work of the leader.
-func (c *Cluster) lead(ctx context.Context) {
+func (c *Cluster) lead(ctx context.Context, p *Pipeline) {
 	c.o.Metrics.Status.Leader.Set(1)
 	defer c.o.Metrics.Status.Leader.Set(0)
 	g, ctx := errgroup.WithContext(ctx)
@@ -269,6 +273,8 @@ func (c *Cluster) lead(ctx context.Context) {
 	if c.authority != nil {
 		g.Go(func() error { c.authority.lead(ctx); return nil })
 	}
+	keys := keysets.Store{Client: c.core, Namespace: c.o.Names.Namespace, Name: c.o.Names.KeySets}
+	g.Go(func() error { p.keys.run(ctx, keys.Write); return nil })
 	if c.o.Webhook != nil {
 		g.Go(func() error {
 			registration.Run(ctx, c.registration())

@@ -93,6 +93,7 @@ type Pipeline struct {
 	monitor      *http.Server
 	inspector    *debug.Inspector
 	meters       *meters
+	keys         *keySets
 	snapshot     atomic.Pointer[state.Snapshot]
 }
 
@@ -110,13 +111,15 @@ func New(o Options) *Pipeline {
 	p.meters = &meters{metrics: p.metrics, known: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 
 	p.problemStore = validate.NewProblemStore(o.Log, p.problemsChanged)
+	converter := convert.New(convert.Options{
+		Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
+		ExternalCA: o.Cluster != nil && o.Cluster.o.External != nil,
+	})
+	p.keys = newKeySets(o, p, converter)
 	p.loop = schedule.NewLoop(schedule.LoopOptions{
-		Converter: convert.New(convert.Options{
-			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
-			ExternalCA: o.Cluster != nil && o.Cluster.o.External != nil,
-		}),
-		Mesh:   o.Mesh,
-		Writer: o.writer,
+		Converter: converter,
+		Mesh:      o.Mesh,
+		Writer:    o.writer,
 		Debounce: schedule.Debounce{
 			After:     o.Config.DebounceAfter,
 			Early:     o.Config.DebounceEarly,
@@ -251,6 +254,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	if p.o.Cluster != nil {
 		g.Go(func() error { return p.o.Cluster.run(ctx, p) })
 	}
+	if p.o.Cluster == nil || !p.o.Cluster.o.Writes {
+		g.Go(func() error { p.keys.run(ctx, p.keys.into(p.loop.Sink(ctx))); return nil })
+	}
 	g.Go(func() error { return p.o.Source.Run(ctx, p.loop.Sink(ctx)) })
 	g.Go(func() error {
 		<-ctx.Done()
@@ -291,6 +297,7 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	start := time.Now()
 	p.snapshot.Store(w)
 	p.meters.snapshot(w, d)
+	p.keys.keeper.Update(demandsOf(w, d))
 	p.differ.Advance()
 	p.compiler.Advance(d, func(step compile.Step) {
 		p.hub.Publish(p.registry.generation(step, d))

@@ -63,7 +63,11 @@ func tokensOf(s *scope.Scope) (rules []authz.Token, closed bool) {
 	for _, a := range s.RequestAuthentications() {
 		closed = closed || a.Closed
 		for _, r := range a.Rules {
-			rules = append(rules, authz.Token{Rule: r, Keys: r.Keys})
+			keys := r.Keys
+			if r.KeysFrom != "" {
+				keys = s.KeysFrom(r.KeysFrom)
+			}
+			rules = append(rules, authz.Token{Rule: r, Keys: keys})
 		}
 	}
 	return rules, closed

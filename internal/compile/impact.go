@@ -282,7 +282,8 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 func (m *impact) policiesChanged(from, to *scope.Scope) bool {
 	return anyOf(m.delta.AuthorizationPolicies, from.HasAuthorizationPolicy, to.HasAuthorizationPolicy) ||
 		anyOf(m.delta.PeerAuthentications, from.HasPeerAuthentication, to.HasPeerAuthentication) ||
-		anyOf(m.delta.RequestAuthentications, from.HasRequestAuthentication, to.HasRequestAuthentication)
+		anyOf(m.delta.RequestAuthentications, from.HasRequestAuthentication, to.HasRequestAuthentication) ||
+		anyOf(m.delta.KeySets, from.UsesKeySet, to.UsesKeySet)
 }
 
 // anyOf reports whether one of the changed objects was there for a class, or is.

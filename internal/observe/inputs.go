@@ -28,6 +28,21 @@ type Source struct {
 	Problems *prometheus.GaugeVec
 }
 
+// Keys are the metrics of fetching the keys of those who issue tokens.
+type Keys struct {
+	// Fetched and Failed count sets of keys that were fetched, and that could not be.
+	// pilot_jwks_resolver_network_fetch_success_total,
+	// pilot_jwks_resolver_network_fetch_fail_total.
+	Fetched, Failed prometheus.Counter
+}
+
+func newKeys(f promauto.Factory) Keys {
+	return Keys{
+		Fetched: counter(f, "pilot_jwks_resolver_network_fetch_success_total", "Sets of keys that were fetched."),
+		Failed:  counter(f, "pilot_jwks_resolver_network_fetch_fail_total", "Sets of keys that could not be fetched."),
+	}
+}
+
 func newSource(f promauto.Factory) Source {
 	s := Source{
 		ConfigEvents:   counters(f, "pilot_k8s_cfg_events", "Events from Istio's resources.", "type", "event"),

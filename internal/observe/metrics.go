@@ -14,6 +14,7 @@ type Metrics struct {
 	Registry *prometheus.Registry
 
 	Source  Source
+	Keys    Keys
 	Mesh    Mesh
 	Compile Compile
 	XDS     XDS
@@ -50,6 +51,7 @@ func New(build Build) *Metrics {
 	m := &Metrics{
 		Registry:  reg,
 		Source:    newSource(f),
+		Keys:      newKeys(f),
 		Mesh:      newMesh(f),
 		Compile:   newCompile(f),
 		XDS:       newXDS(f),

@@ -73,6 +73,8 @@ var rules = []rule{
 	{"xds/serve", "observe xds/resource xds/session xds/fanout xds/admission"},
 	{"observe/debug", "source xds/resource xds/session xds/serve"},
 	{"trust/ca", "observe"},
+	{"trust/keysets", "observe api/jwks"},
+	{"cluster/keysets", "api/jwks"},
 	{"cluster/tokenreview", ""},
 	{"cluster/accessreview", ""},
 	{"cluster/certs", ""},
@@ -87,10 +89,11 @@ var rules = []rule{
 	{"cluster/status", "observe api/kinds source"},
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
-	{"app", "observe app/config api/kinds source api/model api/convert mesh/state mesh/validate " +
+	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/state mesh/validate " +
 		"mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
 		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
-		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca"},
+		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca trust/keysets " +
+		"cluster/keysets"},
 	{"local/sample", ""},
 	{"local/agents", "agent/certs agent/wire trust/ca"},
 	{"local", "api/kinds api/model source trust/ca local/agents"},

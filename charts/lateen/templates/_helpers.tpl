@@ -32,6 +32,10 @@ lateen-serving-cert{{ include "lateen.suffix" . }}
 lateen-leader{{ include "lateen.suffix" . }}
 {{- end }}
 
+{{- define "lateen.keySets" -}}
+lateen-jwks{{ include "lateen.suffix" . }}
+{{- end }}
+
 {{- /* Istio's tools look for app: istiod. */ -}}
 {{- define "lateen.selector" -}}
 app: istiod

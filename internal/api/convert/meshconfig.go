@@ -30,9 +30,13 @@ const idleTimeoutMetadata = "ISTIO_META_IDLE_TIMEOUT"
 
 // configMap reads the mesh configuration field by field: a wrong field affects no other. If the
 // configuration cannot be read at all, unknown destinations are closed, because it may have said
-// so. Other ConfigMaps are ignored.
+// so. Other ConfigMaps are ignored, but for the one with fetched keys.
 func (r *reader) configMap(in *corev1.ConfigMap) []Object {
-	if r.object != r.converter.MeshKey() {
+	switch r.object {
+	case r.converter.MeshKey():
+	case r.converter.KeySetsKey():
+		return r.keySets(in)
+	default:
 		return r.ignore()
 	}
 	out := r.converter.defaults

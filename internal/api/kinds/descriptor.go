@@ -70,8 +70,8 @@ type Descriptor struct {
 type Watch struct {
 	// Fields is the field selector of all requests.
 	Fields string
-	// MeshConfigOnly limits the requests to the object with the mesh configuration, in the root
-	// namespace.
+	// MeshConfigOnly limits the requests to the object with the mesh configuration, and the one
+	// with fetched keys, in the root namespace.
 	MeshConfigOnly bool
 	// Optional kinds do not delay the first state while they may not be read.
 	Optional bool

@@ -77,6 +77,12 @@ type Config struct {
 	// (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX, 240.240.0.0/16; PILOT_IP_AUTOALLOCATE_IPV6_PREFIX,
 	// 2001:2::/48).
 	AutoPrefix4, AutoPrefix6 netip.Prefix
+	// KeyRefresh is how long fetched keys of those who issue tokens are good until they are fetched
+	// again (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL, 20m).
+	KeyRefresh time.Duration
+	// KeyNetworks are networks that are not public, and from which keys may be fetched
+	// (LATEEN_JWKS_PRIVATE_NETWORKS, none).
+	KeyNetworks []netip.Prefix
 	// IngressNamespace is the namespace of the Ingress gateways' Service (K8S_INGRESS_NS; empty
 	// stands for the root namespace).
 	IngressNamespace string
@@ -128,6 +134,8 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
 		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),
 		WholeEndpoints:       !read(&r, "LATEEN_ENABLE_LEDS", true, boolean),
+		KeyRefresh:           read(&r, "PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", 20*time.Minute, lifetime),
+		KeyNetworks:          read(&r, "LATEEN_JWKS_PRIVATE_NETWORKS", nil, networks),
 		AutoPrefix4: read(&r, "PILOT_IP_AUTOALLOCATE_IPV4_PREFIX", netip.MustParsePrefix("240.240.0.0/16"),
 			network(netip.Addr.Is4)),
 		AutoPrefix6: read(&r, "PILOT_IP_AUTOALLOCATE_IPV6_PREFIX", netip.MustParsePrefix("2001:2::/48"),
@@ -178,7 +186,21 @@ func duration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// lifetime reads how long a certificate lives.
+// networks reads networks.
+func networks(s string) ([]netip.Prefix, error) {
+	all, err := words(s)
+	var out []netip.Prefix
+	for _, text := range all {
+		p, err := netip.ParsePrefix(text)
+		if err != nil || p != p.Masked() {
+			return nil, fmt.Errorf("want networks as 10.0.0.0/8, with commas between them")
+		}
+		out = append(out, p)
+	}
+	return out, err
+}
+
+// lifetime reads how long something may be used.
 func lifetime(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < time.Minute {

@@ -32,6 +32,7 @@ func TestDefaultsAreIstios(t *testing.T) {
 		NativeSidecars:    "auto",
 		AutoPrefix4:       netip.MustParsePrefix("240.240.0.0/16"),
 		AutoPrefix6:       netip.MustParsePrefix("2001:2::/48"),
+		KeyRefresh:        20 * time.Minute,
 
 		RootsName: "istio-ca-root-cert",
 
@@ -68,6 +69,8 @@ func TestVariablesAreRead(t *testing.T) {
 		"PILOT_CERT_PROVIDER":                 "k8s.io/example.com/istiod",
 		"PILOT_IP_AUTOALLOCATE_IPV4_PREFIX":   "10.9.8.7/20",
 		"PILOT_IP_AUTOALLOCATE_IPV6_PREFIX":   "fd00:9::/64",
+		"PILOT_JWT_PUB_KEY_REFRESH_INTERVAL":  "7m",
+		"LATEEN_JWKS_PRIVATE_NETWORKS":        "10.0.0.0/8, fd00::/8",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Config{
@@ -95,6 +98,8 @@ func TestVariablesAreRead(t *testing.T) {
 		Signer:               "example.com/mesh",
 		SignerDomain:         "issuers.example.com",
 		ServingSigner:        "example.com/istiod",
+		KeyRefresh:           7 * time.Minute,
+		KeyNetworks:          []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 	}, c)
 }
 
@@ -116,6 +121,7 @@ func TestABadValueIsNamed(t *testing.T) {
 		"PILOT_CERT_PROVIDER":               "k8s.io/mesh",
 		"PILOT_IP_AUTOALLOCATE_IPV4_PREFIX": "2001:2::/48",
 		"PILOT_IP_AUTOALLOCATE_IPV6_PREFIX": "2001:2::/127",
+		"LATEEN_JWKS_PRIVATE_NETWORKS":      "10.0.0.1/8",
 	} {
 		_, err := FromEnv(lookup(map[string]string{name: value}))
 		require.ErrorContains(t, err, name)

@@ -26,6 +26,8 @@ type Names struct {
 	// MeshConfig is the ConfigMap of the mesh configuration, and InjectorConfig that of the
 	// injection.
 	MeshConfig, InjectorConfig string
+	// KeySets is the ConfigMap with the keys that were fetched of those who issue tokens.
+	KeySets string
 }
 
 // NamesOf returns the names of a revision's control plane. Empty and "default" stand for the only
@@ -41,6 +43,7 @@ func NamesOf(namespace, revision string) Names {
 		Deployment:     "istiod" + suffix,
 		MeshConfig:     "istio" + suffix,
 		InjectorConfig: "istio-sidecar-injector" + suffix,
+		KeySets:        kinds.KeySetsConfigMap("istio" + suffix),
 		Secret:         kinds.ServingSecret + suffix,
 		Lease:          "lateen-leader" + suffix,
 		Webhook:        fmt.Sprintf("lateen-validator%s-%s", suffix, namespace),

@@ -51,6 +51,7 @@ func TestChartHasIstiosKinds(t *testing.T) {
 const (
 	servingSecret = `{{ include "lateen.servingSecret" . }}`
 	lease         = `{{ include "lateen.lease" . }}`
+	keySets       = `{{ include "lateen.keySets" . }}`
 	validator     = `{{ include "lateen.validator" . }}`
 	injector      = `{{ include "lateen.injector" . }}`
 )
@@ -148,6 +149,7 @@ func namespaceRules() []rbacv1.PolicyRule {
 		named(rules("", update, "secrets"), servingSecret),
 		named(rules("", update, "secrets"), ca.SelfSigned),
 		named(rules("", read, "secrets"), ca.Plugged),
+		named(rules("", []string{"update"}, "configmaps"), keySets),
 		rules("coordination.k8s.io", []string{"create"}, "leases"), // which no name can limit
 		named(rules("coordination.k8s.io", []string{"get", "update"}, "leases"), lease),
 		// A dry run of an object that is to be refused, to see whether the API server asks the

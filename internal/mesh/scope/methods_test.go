@@ -42,6 +42,7 @@ type arguments struct {
 	address               string
 	namespace             string
 	credential            string
+	uri                   string
 	selector              model.Labels
 	service               *model.Service
 	gateway               *model.Gateway
@@ -138,6 +139,7 @@ var methods = map[string]method{
 	"HasVIP": {alike, func(s *scope.Scope, a *arguments) any {
 		return ask(a.service, func(svc *model.Service) any { return s.HasVIP(svc) })
 	}},
+	"KeysFrom": {same, func(s *scope.Scope, a *arguments) any { return s.KeysFrom(a.uri) }},
 	"PortMatch": {alike, func(s *scope.Scope, a *arguments) any {
 		return ask(a.service, func(svc *model.Service) any {
 			p, _ := svc.Port(a.port)
@@ -213,6 +215,9 @@ var methods = map[string]method{
 		return ask(a.requestAuthentication, func(p *model.RequestAuthentication) any {
 			return s.HasRequestAuthentication(p)
 		})
+	}},
+	"UsesKeySet": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.UsesKeySet(&model.KeySet{URI: a.uri})
 	}},
 	"MayUseCredentialsOf": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.rule, func(r *model.DestinationRule) any { return s.MayUseCredentialsOf(r) })
@@ -358,6 +363,7 @@ func seldom() objects {
 	})
 	o.add(meta(kinds.RequestAuthentication), &model.RequestAuthentication{
 		Meta: meta(kinds.RequestAuthentication), Selector: appA, Closed: true,
+		Rules: []*model.TokenRule{{Issuer: "https://a.test", KeysFrom: "https://a.test/keys"}},
 	})
 	o.add(meta(kinds.Sidecar), &model.Sidecar{
 		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},
@@ -368,7 +374,7 @@ func seldom() objects {
 
 func drawArguments(t *rapid.T, snap *state.Snapshot, present []model.Object) *arguments {
 	a := &arguments{
-		host: "a.default.svc.cluster.local", address: "127.0.0.1", credential: "a",
+		host: "a.default.svc.cluster.local", address: "127.0.0.1", credential: "a", uri: "https://a.test/keys",
 		port:      rapid.SampledFrom([]uint16{80, 443, 8080, 9080}).Draw(t, "port"),
 		namespace: rapid.SampledFrom([]string{"default", "shop", "istio-system"}).Draw(t, "namespace"),
 		selector:  model.LabelsOf(map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")}),

@@ -58,6 +58,16 @@ func (s *Scope) HasRequestAuthentication(a *model.RequestAuthentication) bool {
 	return s.hasPolicy(a.Namespace, a.Selector)
 }
 
+// UsesKeySet reports whether a RequestAuthentication of the class has its keys from a set.
+func (s *Scope) UsesKeySet(k *model.KeySet) bool {
+	for a := range s.snapshot.RequestAuthenticationsWith(k.URI) {
+		if s.HasRequestAuthentication(a) {
+			return true
+		}
+	}
+	return false
+}
+
 // hasPolicy reports whether a policy of a namespace with a selector is for the class. Policies of
 // the root namespace are for the whole mesh.
 func (s *Scope) hasPolicy(namespace string, selector model.Labels) bool {

@@ -25,6 +25,15 @@ func (s *Scope) Endpoints(svc *model.Service) *state.EndpointSet { return s.snap
 // Accounts are the service accounts of those who run a service.
 func (s *Scope) Accounts(svc *model.Service) []string { return s.snapshot.Accounts(svc) }
 
+// KeysFrom returns the keys that were fetched from a URI, in their canonical form; empty if there
+// are none.
+func (s *Scope) KeysFrom(uri string) string {
+	if set := s.snapshot.KeySet(uri); set != nil {
+		return set.Keys
+	}
+	return ""
+}
+
 // TCPServicesOn yields the services with a port on which only the port number identifies the
 // service.
 func (s *Scope) TCPServicesOn(port uint16) iter.Seq[*model.Service] {

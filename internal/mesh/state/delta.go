@@ -32,6 +32,7 @@ type Delta struct {
 	AuthorizationPolicies  []Pair[model.AuthorizationPolicy]
 	PeerAuthentications    []Pair[model.PeerAuthentication]
 	RequestAuthentications []Pair[model.RequestAuthentication]
+	KeySets                []Pair[model.KeySet]
 	Credentials            []Pair[model.Credential]
 	Workloads              []Pair[model.Workload]
 	Nodes                  []Pair[model.Node]

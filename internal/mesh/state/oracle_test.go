@@ -93,6 +93,15 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 			requireNamed(t, d, s, n, name)
 		}
 	}
+	for _, uri := range []string{"https://a.test/keys", "https://b.test/keys", "https://nowhere.test/keys"} {
+		wanted := of(d, func(a *model.RequestAuthentication) bool { return slices.Contains(a.KeySets(), uri) })
+		requireList(t, "RequestAuthentications with "+uri, wanted, s.RequestAuthenticationsWith(uri))
+		set := of(d, func(k *model.KeySet) bool { return k.URI == uri })
+		require.Equal(t, len(set) > 0, s.KeySet(uri) != nil, uri)
+		if len(set) > 0 {
+			require.True(t, model.Equal(set[0], s.KeySet(uri)), uri)
+		}
+	}
 	for _, p := range []uint16{80, 9080, 3306, 1} {
 		tcp := speaking(d, p, model.TCP, model.Auto)
 		requireList(t, "TCP services", tcp, s.TCPServicesOn(p))
@@ -310,6 +319,7 @@ func requireDelta(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.AuthorizationPolicies)
 	requirePairs(t, before, now, d.PeerAuthentications)
 	requirePairs(t, before, now, d.RequestAuthentications)
+	requirePairs(t, before, now, d.KeySets)
 	requirePairs(t, before, now, d.Credentials)
 	requirePairs(t, before, now, d.Workloads)
 	requirePairs(t, before, now, d.Nodes)

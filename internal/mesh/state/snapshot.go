@@ -24,6 +24,7 @@ type Snapshot struct {
 	authorizationPolicies  table[model.AuthorizationPolicy]
 	peerAuthentications    table[model.PeerAuthentication]
 	requestAuthentications table[model.RequestAuthentication]
+	keySets                table[model.KeySet]
 	nodes                  table[model.Node]
 	slices                 table[model.EndpointSlice]
 	workloadEntries        table[model.WorkloadEntry]
@@ -258,6 +259,18 @@ func (s *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAut
 // RequestAuthentications yields the RequestAuthentications of a namespace.
 func (s *Snapshot) RequestAuthentications(namespace string) iter.Seq[*model.RequestAuthentication] {
 	return s.requestAuthentications.by[requestAuthenticationsByNamespace].under(join(namespace))
+}
+
+// RequestAuthenticationsWith yields the RequestAuthentications with a rule whose keys are fetched
+// from a URI.
+func (s *Snapshot) RequestAuthenticationsWith(uri string) iter.Seq[*model.RequestAuthentication] {
+	return s.requestAuthentications.by[requestAuthenticationsByKeySet].under(join(uri))
+}
+
+// KeySet returns what has been fetched from a URI, nil if nothing has been tried.
+func (s *Snapshot) KeySet(uri string) *model.KeySet {
+	found, _ := s.keySets.by[keySetsByURI].get(join(uri))
+	return found
 }
 
 // Workload finds a workload by name, nil if there is none.

@@ -43,11 +43,16 @@ const (
 )
 
 const (
-	sidecarsByNamespace               column[model.Sidecar]               = 0 // namespace, order
-	authorizationPoliciesByNamespace  column[model.AuthorizationPolicy]   = 0 // namespace, order
-	requestAuthenticationsByNamespace column[model.RequestAuthentication] = 0 // namespace, order
-	credentialsByName                 column[model.Credential]            = 0 // namespace, name
-	nodesByName                       column[model.Node]                  = 0 // name
+	requestAuthenticationsByNamespace column[model.RequestAuthentication] = iota // namespace, order
+	requestAuthenticationsByKeySet                                               // URI, order
+)
+
+const (
+	sidecarsByNamespace              column[model.Sidecar]             = 0 // namespace, order
+	authorizationPoliciesByNamespace column[model.AuthorizationPolicy] = 0 // namespace, order
+	keySetsByURI                     column[model.KeySet]              = 0 // URI
+	credentialsByName                column[model.Credential]          = 0 // namespace, name
+	nodesByName                      column[model.Node]                = 0 // name
 )
 
 const (
@@ -175,10 +180,21 @@ var tables = []anyTable{
 			requestAuthenticationsByNamespace: single(func(a *model.RequestAuthentication) []byte {
 				return ordered(join(a.Namespace), &a.Meta, "")
 			}),
+			requestAuthenticationsByKeySet: perName(
+				func(a *model.RequestAuthentication) *model.Meta { return &a.Meta },
+				(*model.RequestAuthentication).KeySets,
+			),
 		},
 		selectors: selects(
 			func(a *model.RequestAuthentication) (model.Labels, *model.Meta) { return a.Selector, &a.Meta },
 		),
+	}),
+	declare(schema[model.KeySet]{
+		table:   func(s *Snapshot) *table[model.KeySet] { return &s.keySets },
+		changes: func(d *Delta) *[]Pair[model.KeySet] { return &d.KeySets },
+		indexes: []keysOf[model.KeySet]{
+			keySetsByURI: single(func(k *model.KeySet) []byte { return join(k.URI) }),
+		},
 	}),
 	declare(schema[model.Credential]{
 		table:   func(s *Snapshot) *table[model.Credential] { return &s.credentials },

@@ -128,8 +128,8 @@ func (w *Writer) remember(k source.Key, gave []model.Object) {
 	}
 }
 
-// identity tells the model objects of one source object apart: the hosts of a ServiceEntry, and the
-// VirtualServices beside the one Gateway of an Ingress.
+// identity tells the model objects of one source object apart: the hosts of a ServiceEntry, the
+// VirtualServices beside the one Gateway of an Ingress, and sets of keys.
 func identity(o model.Object) string {
 	switch o := o.(type) {
 	case *model.Service:
@@ -138,6 +138,8 @@ func identity(o model.Object) string {
 		if o.Owner != "" {
 			return "routes " + o.Name
 		}
+	case *model.KeySet:
+		return o.URI
 	}
 	return ""
 }

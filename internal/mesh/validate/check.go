@@ -33,6 +33,7 @@ func (c *Checker) Check(snap *state.Snapshot, d *state.Delta) {
 	c.checkShadowed(snap, d)
 	c.checkShortNames(snap, d)
 	c.checkCredentials(snap, d)
+	c.checkKeySets(snap, d)
 }
 
 // winner is the first service that claims a host, nil if none does.

@@ -129,7 +129,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 func (s *Source) forwardSelection(delivered []source.Change) {
 	var changes []source.Change
 	for _, c := range delivered {
-		if c.Key.Kind == kinds.Namespace || c.Key.Kind == kinds.ConfigMap {
+		if c.Key.Kind == kinds.Namespace || c.Key.Kind == kinds.ConfigMap && c.Key.Name == s.o.ConfigMap {
 			changes = append(changes, c)
 		}
 	}

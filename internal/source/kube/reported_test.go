@@ -62,11 +62,11 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 		_, err := client.Resource(r).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	plugins := resourceIn("extensions.istio.io", "v1alpha1", "wasmplugins")
-	create(plugins, object("extensions.istio.io/v1alpha1", "WasmPlugin", ns, "tokens"))
-	other := object("extensions.istio.io/v1alpha1", "WasmPlugin", ns, "of-another")
+	filters := resourceIn("networking.istio.io", "v1alpha3", "envoyfilters")
+	create(filters, object("networking.istio.io/v1alpha3", "EnvoyFilter", ns, "tokens"))
+	other := object("networking.istio.io/v1alpha3", "EnvoyFilter", ns, "of-another")
 	other.SetLabels(map[string]string{"istio.io/rev": "another"})
-	create(plugins, other)
+	create(filters, other)
 	create(resourceIn("telemetry.istio.io", "v1", "telemetries"), object("telemetry.istio.io/v1", "Telemetry", ns, "t"))
 	create(resourceIn("networking.istio.io", "v1beta1", "proxyconfigs"),
 		object("networking.istio.io/v1beta1", "ProxyConfig", ns, "p"))
@@ -76,15 +76,15 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	report := func(kind, name string) func() string {
 		return func() string { return s.problem(kind + " " + ns + "/" + name) }
 	}
-	tokens, telemetry := report("WasmPlugin", "tokens"), report("Telemetry", "t")
+	tokens, telemetry := report("EnvoyFilter", "tokens"), report("Telemetry", "t")
 	eventually(t, func() bool { return tokens() != "" && telemetry() != "" && report("ProxyConfig", "p")() != "" })
-	require.Equal(t, "error: WasmPlugin "+ns+"/tokens: WasmPlugin of extensions.istio.io/v1alpha1 "+
+	require.Equal(t, "error: EnvoyFilter "+ns+"/tokens: EnvoyFilter of networking.istio.io/v1alpha3 "+
 		"is not used by Lateen (yet): it is not enforced", tokens())
 	require.Equal(t, "warning: Telemetry "+ns+"/t: Telemetry of telemetry.istio.io/v1 is not used by Lateen (yet)",
 		telemetry())
-	require.Empty(t, report("WasmPlugin", "of-another")())
+	require.Empty(t, report("EnvoyFilter", "of-another")())
 	for key := range s.everything() {
-		require.NotContains(t, []string{"WasmPlugin", "Telemetry", "ProxyConfig"}, string(key.Kind))
+		require.NotContains(t, []string{"EnvoyFilter", "Telemetry", "ProxyConfig"}, string(key.Kind))
 	}
 
 	definitions := client.Resource(resourceIn("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
@@ -101,7 +101,7 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	})
 	eventually(t, func() bool { return report("HTTPRoute", "r")() != "" }) // though it is served as v1beta1 alone
 
-	err = client.Resource(authentication).Namespace(ns).Delete(t.Context(), "tokens", metav1.DeleteOptions{})
+	err = client.Resource(filters).Namespace(ns).Delete(t.Context(), "tokens", metav1.DeleteOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool { return tokens() == "" })
 	require.NotEmpty(t, telemetry())

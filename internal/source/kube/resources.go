@@ -44,7 +44,10 @@ func resources(o *Options) []*resource {
 			builtin:              builtins[d.Kind],
 		}
 		if d.Watch.MeshConfigOnly {
-			r.namespace, r.watch.Fields = o.RootNamespace, metav1.ObjectNameField+"="+o.ConfigMap
+			r.only(o.RootNamespace, o.ConfigMap)
+			fetched := *r
+			fetched.only(o.RootNamespace, kinds.KeySetsConfigMap(o.ConfigMap))
+			all = append(all, &fetched)
 		}
 		all = append(all, r)
 	}
@@ -59,6 +62,11 @@ func resources(o *Options) []*resource {
 		})
 	}
 	return all
+}
+
+// only limits a resource to one object.
+func (r *resource) only(namespace, name string) {
+	r.namespace, r.watch.Fields = namespace, metav1.ObjectNameField+"="+name
 }
 
 // definitions returns the CustomResourceDefinitions. Only their names are read.

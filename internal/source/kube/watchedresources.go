@@ -1,6 +1,10 @@
 package kube
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // WatchedResource is a resource that the source lists and watches. It needs the rights to do so.
 type WatchedResource struct {
@@ -13,7 +17,10 @@ type WatchedResource struct {
 func WatchedResources(rootNamespace string) []WatchedResource {
 	var all []WatchedResource
 	for _, r := range append(resources(&Options{RootNamespace: rootNamespace}), definitions()) {
-		all = append(all, WatchedResource{r.GroupVersionResource, r.namespace})
+		one := WatchedResource{r.GroupVersionResource, r.namespace}
+		if !slices.Contains(all, one) { // of ConfigMaps there are two watches
+			all = append(all, one)
+		}
 	}
 	return all
 }

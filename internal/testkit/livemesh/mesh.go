@@ -43,6 +43,11 @@ type Options struct {
 	Unready bool
 	// ConnectionAge is the age at which connections of proxies end; 0 means never.
 	ConnectionAge time.Duration
+	// KeyNetworks are networks from which keys may be fetched though they are not public
+	// (LATEEN_JWKS_PRIVATE_NETWORKS).
+	KeyNetworks []netip.Prefix
+	// KeyRefresh is how long fetched keys are good; 0 stands for the default.
+	KeyRefresh time.Duration
 }
 
 // Mesh is a running mesh, bound to the test that uses it.
@@ -132,6 +137,8 @@ func (m *Mesh) assemble(o Options) {
 			EDSDebounce:          true,
 			MaxRequestsPerSecond: 1000,
 			SendUnhealthy:        o.Unready,
+			KeyNetworks:          o.KeyNetworks,
+			KeyRefresh:           o.KeyRefresh,
 		},
 	})
 }

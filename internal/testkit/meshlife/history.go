@@ -69,8 +69,8 @@ var howMany = map[kinds.Kind][]int{
 	kinds.Node:                {0, 2, 2},
 	kinds.ConfigMap:           {0, 1},
 	kinds.AuthorizationPolicy: {0, 0, 1}, kinds.PeerAuthentication: {0, 2, 5},
-	kinds.RequestAuthentication: {0, 0, 1},
-	kinds.Secret:                {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
+	kinds.RequestAuthentication: {0, 1, 2}, KeySets: {0, 1, 1},
+	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -190,6 +190,8 @@ func (h *History) free(kind kinds.Kind) []source.Key {
 		switch kind {
 		case kinds.ConfigMap:
 			all = []source.Key{meshKey}
+		case KeySets:
+			all = []source.Key{keySetsKey}
 		case kinds.Namespace:
 			all = append(all, source.Key{Kind: kind, Name: namespace})
 		case kinds.Node:
@@ -280,6 +282,8 @@ func MetaOf(o model.Object) *model.Meta {
 	case *model.PeerAuthentication:
 		return &o.Meta
 	case *model.RequestAuthentication:
+		return &o.Meta
+	case *model.KeySet:
 		return &o.Meta
 	case *model.Workload:
 		return &o.Meta

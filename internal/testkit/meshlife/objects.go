@@ -17,17 +17,26 @@ var Kinds = []kinds.Kind{
 	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
 	kinds.Pod,
 	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy,
-	kinds.PeerAuthentication, kinds.RequestAuthentication,
+	kinds.PeerAuthentication, kinds.RequestAuthentication, KeySets,
 	kinds.Secret, kinds.Ingress, kinds.WorkloadEntry,
 }
 
+// KeySets stands for the ConfigMap with fetched keys, which has nothing in common with the one that
+// has the mesh configuration.
+const KeySets kinds.Kind = "KeySets"
+
 // meshKey is where the mesh configuration stands.
 var meshKey = source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}
+
+// keySetsKey is where fetched keys stand.
+var keySetsKey = source.Key{Kind: KeySets, Namespace: "istio-system", Name: "lateen-jwks"}
 
 func drawKey(t *rapid.T, k kinds.Kind) source.Key {
 	switch k {
 	case kinds.ConfigMap:
 		return meshKey
+	case KeySets:
+		return keySetsKey
 	case kinds.Namespace:
 		return source.Key{Kind: k, Name: one(t, "name", namespaces...)}
 	case kinds.Node:
@@ -78,6 +87,8 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawPeerAuthentication(t, m)}
 	case kinds.RequestAuthentication:
 		return []model.Object{drawRequestAuthentication(t, m)}
+	case KeySets:
+		return drawKeySets(t, m)
 	case kinds.Secret:
 		return []model.Object{drawCredential(t, m)}
 	case kinds.Ingress:

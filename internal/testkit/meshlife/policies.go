@@ -47,13 +47,36 @@ func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication 
 func drawRequestAuthentication(t *rapid.T, m model.Meta) *model.RequestAuthentication {
 	a := &model.RequestAuthentication{Meta: m, Selector: drawPolicySelector(t), Closed: rarely(t, 4, "closed")}
 	for range rapid.IntRange(0, 2).Draw(t, "rules") {
-		a.Rules = append(a.Rules, &model.TokenRule{
+		r := &model.TokenRule{
 			Issuer: one(t, "issuer", "https://a.test", "https://b.test"),
-			Keys:   one(t, "keys", "", `{"keys":[{"kty":"oct","k":"AA"}]}`),
+			Keys:   one(t, "keys", "", "", fetched[0]),
 			Params: one(t, "params", nil, []string{"token"}),
-		})
+		}
+		if r.Keys == "" {
+			r.KeysFrom = one(t, "keys from", keySets...)
+		}
+		a.Rules = append(a.Rules, r)
 	}
 	return a
+}
+
+// keySets are where keys are fetched, and fetched is what may be there.
+var (
+	keySets = []string{"https://a.test/keys", "https://b.test/keys"}
+	fetched = []string{`{"keys":[{"kty":"oct","k":"AAAA"}]}`, `{"keys":[{"kty":"oct","k":"BBBB"}]}`}
+)
+
+// drawKeySets draws what has been fetched, of one address or of both.
+func drawKeySets(t *rapid.T, m model.Meta) []model.Object {
+	var list []model.Object
+	for i := range rapid.IntRange(1, len(keySets)).Draw(t, "sets") {
+		k := &model.KeySet{Meta: m, URI: keySets[i], Keys: one(t, "keys", "", fetched[0], fetched[1])}
+		if k.Keys == "" {
+			k.Error = "does not answer"
+		}
+		list = append(list, k)
+	}
+	return list
 }
 
 func drawPolicySelector(t *rapid.T) model.Labels {

@@ -1,0 +1,5 @@
+// Package keysets keeps the fetched keys of those who issue tokens in a ConfigMap, which all
+// replicas read. The leader writes it.
+//
+// It imports api/jwks and nothing else of Lateen.
+package keysets
