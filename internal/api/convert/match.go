@@ -74,13 +74,16 @@ func (r *reader) headerMatches(p path, in map[string]*networking.StringMatch) []
 	var out []model.HeaderMatch
 	for _, name := range sortedKeys(in) {
 		at := p.key(name)
+		var claim []string
 		switch lower := strings.ToLower(name); {
 		case lower == "uri" || lower == "scheme" || lower == "method" || lower == "authority":
 			r.warn(at, nil, "is ignored, as Istio documents", "the field "+lower+" of the match")
 			continue
 		case strings.HasPrefix(lower, "@"):
-			r.fail(at, nil, "routing by claims of tokens is not supported yet", "the name of a header")
-			continue
+			if claim = claimOf(name); claim == nil {
+				r.fail(at, name, "is no claim of a token", wantClaim)
+				continue
+			}
 		case !isToken(lower) && !isPseudoHeader(lower):
 			r.fail(at, name, "is no name of a header", wantHeader)
 			continue
@@ -96,10 +99,29 @@ func (r *reader) headerMatches(p path, in map[string]*networking.StringMatch) []
 			}
 			match = *read
 		}
-		out = append(out, model.HeaderMatch{Name: strings.ToLower(name), Match: match})
+		if claim == nil {
+			name = strings.ToLower(name)
+		}
+		out = append(out, model.HeaderMatch{Name: name, Match: match, Claim: claim})
 	}
 	slices.SortStableFunc(out, func(a, b model.HeaderMatch) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+const wantClaim = `"@request.auth.claims.a.b" or "@request.auth.claims[a][b]" for the claim b within a`
+
+// claimOf returns the names of nested claims that the name of a header stands for; nil if it stands
+// for none. Names with dots need brackets.
+func claimOf(name string) []string {
+	const claims = "@request.auth.claims"
+	if len(name) <= len(claims) || !strings.EqualFold(name[:len(claims)], claims) {
+		return nil
+	}
+	rest := name[len(claims):]
+	if after, dotted := strings.CutPrefix(rest, "."); dotted {
+		rest = "[" + strings.ReplaceAll(after, ".", "][") + "]"
+	}
+	return bracketed(rest)
 }
 
 func isEmpty(m *networking.StringMatch) bool {

@@ -76,10 +76,12 @@ type StringMatch struct {
 	Value string
 }
 
-// HeaderMatch is a condition on a header or a query parameter.
+// HeaderMatch is a condition on a header, a query parameter or a claim.
 type HeaderMatch struct {
 	Name  string
 	Match StringMatch
+	// Claim is the names of nested claims of the verified token; nil for a header or parameter.
+	Claim []string
 }
 
 // Destination is where requests go, with a share of them.

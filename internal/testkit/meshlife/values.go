@@ -158,7 +158,8 @@ func drawHTTPMatch(t *rapid.T) *model.HTTPMatch {
 		SourceNamespace: one(t, "from namespace", "", "", "shop"),
 	}
 	if rarely(t, 3, "by header") {
-		m.Headers = []model.HeaderMatch{{Name: "x", Match: model.StringMatch{Value: "1"}}}
+		claim := one(t, "claim", nil, nil, []string{"group"})
+		m.Headers = []model.HeaderMatch{{Name: "x", Match: model.StringMatch{Value: "1"}, Claim: claim}}
 	}
 	return m
 }

@@ -53,7 +53,7 @@ func tcpCheck(of *model.ExtAuthz) *tcpextauthzv3.ExtAuthz {
 // matched matches calls for which a rule that asks the provider matched.
 func matched(filter string, provider *model.ExtAuthz) *matcherv3.MetadataMatcher {
 	name := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: customPolicy(provider)}}
-	return metadata(filter, []string{customPrefix + "shadow_effective_policy_id"}, textValue(name))
+	return pb.Metadata(filter, []string{customPrefix + "shadow_effective_policy_id"}, pb.TextValue(name))
 }
 
 func body(of *model.ExtAuthz) *httpextauthzv3.BufferSettings {

@@ -19,7 +19,6 @@ const (
 	httpRBAC     = "envoy.filters.http.rbac"
 	tcpRBAC      = "envoy.filters.network.rbac"
 	httpExtAuthz = "envoy.filters.http.ext_authz"
-	httpTokens   = "envoy.filters.http.jwt_authn"
 	tcpExtAuthz  = "envoy.filters.network.ext_authz"
 )
 
@@ -46,7 +45,7 @@ func HTTP(in Input) []*hcmv3.HttpFilter {
 		add(httpExtAuthz, httpCheck(c.provider))
 	}
 	if tokens := in.tokens(); tokens != nil {
-		add(httpTokens, tokens)
+		add(pb.TokenFilter, tokens)
 	}
 	for _, d := range in.decisions(false) {
 		add(httpRBAC, &httprbacv3.RBAC{

@@ -10,6 +10,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
 // text matches a pattern: "*" for any text that is not empty, "x*", "*x", or the text itself.
@@ -132,57 +133,28 @@ func withAliasDomains(domains []string, trustDomains *model.List[string]) []stri
 	return slices.Compact(out)
 }
 
-// metadata matches a value in the dynamic metadata of a filter.
-func metadata(filter string, path []string, value *matcherv3.ValueMatcher) *matcherv3.MetadataMatcher {
-	m := &matcherv3.MetadataMatcher{Filter: filter, Value: value}
-	for _, key := range path {
-		segment := &matcherv3.MetadataMatcher_PathSegment_Key{Key: key}
-		m.Path = append(m.Path, &matcherv3.MetadataMatcher_PathSegment{Segment: segment})
-	}
-	return m
-}
-
-func textValue(m *matcherv3.StringMatcher) *matcherv3.ValueMatcher {
-	return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_StringMatch{StringMatch: m}}
-}
-
-func inList(m *matcherv3.ValueMatcher) *matcherv3.ValueMatcher {
-	one := &matcherv3.ListMatcher{MatchPattern: &matcherv3.ListMatcher_OneOf{OneOf: m}}
-	return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_ListMatch{ListMatch: one}}
-}
-
-func anyValue(list []*matcherv3.ValueMatcher) *matcherv3.ValueMatcher {
-	if len(list) == 1 {
-		return list[0]
-	}
-	return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_OrMatch{
-		OrMatch: &matcherv3.OrMatcher{ValueMatchers: list},
-	}}
-}
-
 // anyText matches a text, or a list with a text, that matches one of the patterns.
 func anyText(patterns []string) *matcherv3.ValueMatcher {
 	list := make([]*matcherv3.ValueMatcher, 0, len(patterns))
 	for _, p := range patterns {
-		list = append(list, textValue(text(p)))
+		list = append(list, pb.TextValue(text(p)))
 	}
-	one := anyValue(list)
-	return anyValue([]*matcherv3.ValueMatcher{one, inList(one)})
+	return pb.TextOrList(pb.AnyValue(list))
 }
 
 // filterMetadata matches what a filter of Envoy left: a text, or with "[x]" a list that has x.
 func filterMetadata(path []string, value string) *matcherv3.MetadataMatcher {
 	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
-		return metadata(path[0], path[1:], inList(textValue(text(strings.Trim(value, "[]")))))
+		return pb.Metadata(path[0], path[1:], pb.InList(pb.TextValue(text(strings.Trim(value, "[]")))))
 	}
-	return metadata(path[0], path[1:], textValue(text(value)))
+	return pb.Metadata(path[0], path[1:], pb.TextValue(text(value)))
 }
 
 // claim matches a claim of the verified token.
 func claim(path []string, value *matcherv3.ValueMatcher) *rbacv3.Principal {
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_Metadata{
 		//nolint:staticcheck // Envoys before 1.34 do not know what is to replace it
-		Metadata: metadata(httpTokens, append([]string{payloadKey}, path...), value),
+		Metadata: pb.Claim(path, value),
 	}}
 }
 
@@ -198,7 +170,7 @@ func tokenPrincipal(pattern string) *rbacv3.Principal {
 		subject = "*"
 	}
 	both := []*rbacv3.Principal{
-		claim([]string{"iss"}, textValue(text(issuer))), claim([]string{"sub"}, textValue(text(subject))),
+		claim([]string{"iss"}, pb.TextValue(text(issuer))), claim([]string{"sub"}, pb.TextValue(text(subject))),
 	}
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_AndIds{AndIds: &rbacv3.Principal_Set{Ids: both}}}
 }

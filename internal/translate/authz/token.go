@@ -11,10 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/lateen-mesh/lateen/internal/api/jwks"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
-
-// payloadKey is where the filter leaves the payload of a verified token in its dynamic metadata.
-const payloadKey = "payload"
 
 // tokens returns the filter that verifies tokens, nil without rules about any.
 //
@@ -81,7 +79,7 @@ func (t Token) provider(clearsRoutes bool) *jwtv3.JwtProvider {
 		FromParams:           r.Params,
 		FromCookies:          r.Cookies,
 		ForwardPayloadHeader: r.PayloadHeader,
-		PayloadInMetadata:    payloadKey,
+		PayloadInMetadata:    pb.TokenPayload,
 		NormalizePayloadInMetadata: &jwtv3.JwtProvider_NormalizePayload{
 			SpaceDelimitedClaims: sortedDistinct(append([]string{"permission", "scope"}, r.ListClaims...)),
 		},

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
 const anything = ".*"
@@ -25,9 +26,19 @@ func routeMatch(m *model.HTTPMatch) *routev3.RouteMatch {
 		out.CaseSensitive = wrapperspb.Bool(false)
 	}
 	for _, h := range m.Headers {
+		if len(h.Claim) > 0 {
+			out.DynamicMetadata = append(out.DynamicMetadata, claimMatch(h))
+			continue
+		}
 		out.Headers = append(out.Headers, headerMatch(h.Name, h.Match))
 	}
 	for _, h := range m.WithoutHeaders {
+		if len(h.Claim) > 0 {
+			without := claimMatch(h)
+			without.Invert = true
+			out.DynamicMetadata = append(out.DynamicMetadata, without)
+			continue
+		}
 		out.Headers = append(out.Headers, withoutHeader(h))
 	}
 	for _, pseudo := range []struct {
@@ -62,7 +73,7 @@ func setPath(out *routev3.RouteMatch, uri *model.StringMatch) {
 
 // takesAll tells that no request passes the match by.
 func takesAll(m *routev3.RouteMatch) bool {
-	if len(m.GetHeaders()) > 0 || len(m.GetQueryParameters()) > 0 {
+	if len(m.GetHeaders())+len(m.GetQueryParameters())+len(m.GetDynamicMetadata()) > 0 {
 		return false
 	}
 	switch path := m.GetPathSpecifier().(type) {
@@ -93,6 +104,15 @@ func withoutHeader(h model.HeaderMatch) *routev3.HeaderMatcher {
 		out.TreatMissingHeaderAsEmpty = true
 	}
 	return out
+}
+
+// claimMatch holds for a verified token whose claim is a text that matches, or a list with one.
+func claimMatch(h model.HeaderMatch) *matcherv3.MetadataMatcher {
+	if matchesAny(h.Match) {
+		present := &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_PresentMatch{PresentMatch: true}}
+		return pb.Claim(h.Claim, present)
+	}
+	return pb.Claim(h.Claim, pb.TextOrList(pb.TextValue(stringMatch(h.Match))))
 }
 
 func queryMatch(q model.HeaderMatch) *routev3.QueryParameterMatcher {
