@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
@@ -26,6 +27,9 @@ func (b unitBuilder) serverNames(
 	case t != nil && t.NeedsCredential() && !in.Secured: // the cluster is closed
 		return nil
 	case t != nil && t.Mode != model.IstioMutual:
+		if svc.Kind == kinds.Service {
+			return nil
+		}
 		return b.translationCache.names.List(svc.SubjectAltNames)
 	}
 	names := slices.Clone(svc.SubjectAltNames)

@@ -33,6 +33,7 @@ var rules = []rule{
 	{"source/memory", "api/kinds source"},
 	{"source/dir", "api/kinds source source/manifest"},
 	{"source/kube", "observe api/kinds source source/istiojson"},
+	{"api/differences", "api/kinds source"},
 	{"api/model", "api/kinds source"},
 	{"api/jwks", ""},
 	{"api/convert", "api/kinds source source/istiojson api/jwks api/model"},

@@ -37,7 +37,24 @@ func (r *reader) httpMatch(p path, in *networking.HTTPMatchRequest) *model.HTTPM
 	m.SourceLabels, _ = r.selector(p.dot("sourceLabels"), in.GetSourceLabels())
 	m.SourceNamespace = r.sourceNamespace(p.dot("sourceNamespace"), in.GetSourceNamespace())
 	m.Gateways = r.gateways(p.dot("gateways"), in.GetGateways())
+	r.dropSources(p, m)
 	return m
+}
+
+// dropSources drops conditions on the caller beside gateways, which istiod ignores there: a request
+// that a running mesh routes by the match would not be any more.
+func (r *reader) dropSources(p path, m *model.HTTPMatch) {
+	if len(m.Gateways) == 0 {
+		return
+	}
+	const message, want = "has no effect beside gateways, as in Istio", "a match of its own, without gateways"
+	if !m.SourceLabels.IsEmpty() {
+		r.warn(p.dot("sourceLabels"), nil, message, want)
+	}
+	if m.SourceNamespace != "" {
+		r.warn(p.dot("sourceNamespace"), m.SourceNamespace, message, want)
+	}
+	m.SourceLabels, m.SourceNamespace = model.Labels{}, ""
 }
 
 func (r *reader) sourceNamespace(p path, name string) string {

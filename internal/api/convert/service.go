@@ -30,6 +30,7 @@ func (r *reader) service(in *corev1.Service) []Object {
 		Family:       family(in.Spec.IPFamilies),
 		TwoFamilies:  len(in.Spec.IPFamilies) > 1,
 	}
+	s.SubjectAltNames = r.serviceIdentities(in.Annotations)
 	_, s.NoPortTranslation = in.Labels[kinds.PortTranslationLabel]
 	s.Selector, _ = r.selector(p.dot("selector"), in.Spec.Selector)
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
@@ -40,13 +41,46 @@ func (r *reader) service(in *corev1.Service) []Object {
 	return []Object{s}
 }
 
-func (r *reader) exportsOf(annotations map[string]string) model.Exports {
+// serviceIdentities reads the identities that annotations of a Service name.
+func (r *reader) serviceIdentities(annotations map[string]string) []string {
+	var names []string
+	for _, name := range listed(annotations[kinds.IdentitiesAnnotation]) {
+		if hasControl(name) {
+			r.fail(
+				path("metadata.annotations").key(kinds.IdentitiesAnnotation), name, "is no identity",
+				`one as "spiffe://cluster.local/ns/default/sa/reviews"`,
+			)
+			continue
+		}
+		names = append(names, name)
+	}
+	for _, name := range listed(annotations[kinds.AccountsAnnotation]) {
+		if !isObjectName(name) {
+			r.fail(
+				path("metadata.annotations").key(kinds.AccountsAnnotation), name, "is no name of a ServiceAccount",
+				wantLabel,
+			)
+			continue
+		}
+		names = append(names, "spiffe://"+r.mesh.TrustDomain+"/ns/"+r.meta.Namespace+"/sa/"+name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// listed splits a list with commas.
+func listed(text string) []string {
 	var list []string
-	for name := range strings.SplitSeq(annotations[kinds.ExportAnnotation], ",") {
+	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			list = append(list, name)
 		}
 	}
+	return list
+}
+
+func (r *reader) exportsOf(annotations map[string]string) model.Exports {
+	list := listed(annotations[kinds.ExportAnnotation])
 	return r.exports(path("metadata.annotations").key(kinds.ExportAnnotation), list, r.mesh.ServiceExport)
 }
 

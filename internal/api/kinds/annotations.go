@@ -7,6 +7,10 @@ const (
 	TopologyAnnotation     = "service.kubernetes.io/topology-mode"
 	HintsAnnotation        = "service.kubernetes.io/topology-aware-hints"
 	ClassAnnotation        = "kubernetes.io/ingress.class"
+	// IdentitiesAnnotation and AccountsAnnotation list identities that run a Service beside those
+	// of its pods: as they stand in certificates, and as service accounts of the namespace.
+	IdentitiesAnnotation = "alpha.istio.io/canonical-serviceaccounts"
+	AccountsAnnotation   = "alpha.istio.io/kubernetes-serviceaccounts"
 	// HealthAnnotation marks WorkloadEntries whose health somebody reports in their status.
 	HealthAnnotation = "proxy.istio.io/health-checks-enabled"
 	// TemplatesAnnotation lists the injection templates of a pod. That of a gateway is "gateway".
@@ -31,6 +35,6 @@ func UsedAnnotations() []string {
 	return []string{
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
 		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation, TemplatesAnnotation,
-		DryRunAnnotation,
+		DryRunAnnotation, IdentitiesAnnotation, AccountsAnnotation,
 	}
 }

@@ -77,7 +77,9 @@ type Service struct {
 	// Endpoints are those written down in a ServiceEntry, for EDS and StrictDNS/LogicalDNS (then
 	// Address is a name).
 	Endpoints []Endpoint
-	// SubjectAltNames are the names that a ServiceEntry requires in its endpoints' certificates.
+	// SubjectAltNames are the names that a ServiceEntry requires in its endpoints' certificates. Of
+	// a Service they are identities that run it beside those of its pods, for TLS of the mesh
+	// alone.
 	SubjectAltNames []string
 }
 

@@ -14,6 +14,7 @@ var contents = map[string][]string{
 		`{metadata: {annotations: {networking.istio.io/exportTo: "."}}, spec: {ports: [{name: tcp, port: 3306}]}}`,
 		`{metadata: {annotations: {service.kubernetes.io/topology-mode: Auto}}, spec: {ports: [{name: http, port: 80}], externalIPs: [192.0.2.7]}}`,
 		`{metadata: {annotations: {service.kubernetes.io/topology-aware-hints: auto}}, spec: {ports: [{name: http, port: 80}]}}`,
+		`{metadata: {labels: {experimental.istio.io/disable-gateway-port-translation: "true"}, annotations: {alpha.istio.io/kubernetes-serviceaccounts: x}}, spec: {ports: [{name: http, port: 80}]}}`,
 		`spec: {type: ExternalName, externalName: a.example.com, ports: [{name: http, port: 80}]}`,
 	},
 	"endpointslices": {

@@ -143,6 +143,10 @@ func testSources(t *testing.T, m *livemesh.Mesh) {
 		requireVersion(t, "v2", m.Client("client-v1").Get("http://web/"))
 		requireVersion(t, "v1", m.Client("web-v1").Get("http://web/"))
 	})
+	const beside = `{sourceLabels: {app: nobody}, gateways: [mesh]}`
+	m.Run("labels beside gateways", virtual("web", toVersion(beside)), func(t *testing.T, m *livemesh.Mesh) {
+		requireVersion(t, "v2", m.Client("client-v1").Get("http://web/"))
+	})
 	m.Run("namespace", virtual("web", toVersion(`{sourceNamespace: other}`)), func(t *testing.T, m *livemesh.Mesh) {
 		requireVersion(t, "v2", m.Client("other/far-v1").Get("http://web.default/"))
 		requireVersion(t, "v1", m.Client("client-v1").Get("http://web/"))
