@@ -3,6 +3,9 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -38,8 +41,10 @@ type externalAuthority struct {
 	log          *slog.Logger
 
 	mu   sync.Mutex
-	file []byte // the content of RootFile
+	file []byte // the last valid content of RootFile
 	mesh []model.CACertificate
+	// failure is what was logged last.
+	failure string
 }
 
 func newExternal(o ClusterOptions, config *rest.Config, h *ca.Holder) (*externalAuthority, error) {
@@ -85,26 +90,52 @@ func (e *externalAuthority) run(ctx context.Context, p *Pipeline) {
 }
 
 // refresh takes in the roots of the file and the mesh configuration. A file that cannot be read
-// changes nothing.
+// changes nothing. Each failure is logged once.
 func (e *externalAuthority) refresh(mesh model.MeshConfig) {
-	text, err := os.ReadFile(e.o.RootFile)
-	e.mu.Lock()
-	if err == nil {
-		e.file = text
+	failure := ""
+	if err := e.read(mesh); err != nil {
+		failure = err.Error()
 	}
+	if failure != "" && failure != e.failure {
+		e.log.Error("the roots of the signers are not known, or not all", "error", failure)
+	}
+	e.failure = failure
+}
+
+func (e *externalAuthority) read(mesh model.MeshConfig) error {
+	unread := e.readFile()
+	e.mu.Lock()
 	e.mesh = mesh.CACertificates
 	e.mu.Unlock()
 	all := e.bundle()
-	if last, _, err := e.holder.Get(); err == nil && bytes.Equal(last.Bundle(), ca.JoinRoots(all)) {
-		return
-	}
 	authority, err := ca.Trusting(all)
 	if err != nil {
-		e.log.Error("the roots of the signers are not known", "file", e.o.RootFile, "error", err)
-		return
+		return errors.Join(unread, fmt.Errorf("%w; want them in ./%s, or in caCertificates of the mesh configuration",
+			err, e.o.RootFile))
 	}
-	e.holder.Set(authority)
-	e.log.Info("certificates are signed elsewhere", "signer", e.o.Signer, "domain", e.o.Domain)
+	if last, _, err := e.holder.Get(); err != nil || !bytes.Equal(last.Bundle(), authority.Bundle()) {
+		e.holder.Set(authority)
+		e.log.Info("certificates are signed elsewhere", "signer", e.o.Signer, "domain", e.o.Domain)
+	}
+	return unread
+}
+
+// readFile reads RootFile, which need not exist.
+func (e *externalAuthority) readFile() error {
+	text, err := os.ReadFile(e.o.RootFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = ca.Trusting(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w; the last valid roots stay", e.o.RootFile, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.file = text
+	return nil
 }
 
 // rootsOf returns the roots of a signer: those of the file and those of the mesh configuration for
