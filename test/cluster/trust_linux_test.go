@@ -21,7 +21,7 @@ import (
 )
 
 // life is how long the certificates of Pods live here. They are renewed after half of it.
-const life = 16 * time.Second
+const life = 14 * time.Second
 
 // TestTrustByTraffic runs all scenarios of certificates on one cluster, one after the other, under
 // STRICT: a request is answered only if both certificates are good. Each connection carries few
