@@ -63,24 +63,31 @@ func TestOnePartAloneChanges(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, stepped := state.NewWriter(), placeIn(t, state.NewWriter().Snapshot(), c.proxy)
-			var before map[string]resource.Version
-			for _, objects := range c.lives {
-				_, d := w.Apply(updatesOf(objects))
-				stepped.comp.Advance(d, func(s Step) {
-					for _, m := range s.Moved {
-						stepped.state = m.State
-					}
-					for _, changed := range s.Changed {
-						stepped.state = changed.State
-					}
-				})
-				now := dump(placeIn(t, w.Snapshot(), c.proxy).state)
-				require.NotEqual(t, before, now, "the change shows")
-				require.Equal(t, now, dump(stepped.state))
-				before = now
+			requireFollows(t, c.proxy, c.lives)
+		})
+	}
+}
+
+// requireFollows requires that each life shows, and that the proxy has then what compiling from
+// nothing gives it.
+func requireFollows(t *testing.T, p scope.Proxy, lives [][]model.Object) {
+	t.Helper()
+	w, stepped := state.NewWriter(), placeIn(t, state.NewWriter().Snapshot(), p)
+	var before map[string]resource.Version
+	for _, objects := range lives {
+		_, d := w.Apply(updatesOf(objects))
+		stepped.comp.Advance(d, func(s Step) {
+			for _, m := range s.Moved {
+				stepped.state = m.State
+			}
+			for _, changed := range s.Changed {
+				stepped.state = changed.State
 			}
 		})
+		now := dump(placeIn(t, w.Snapshot(), p).state)
+		require.NotEqual(t, before, now, "the change shows")
+		require.Equal(t, now, dump(stepped.state))
+		before = now
 	}
 }
 

@@ -39,6 +39,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 	view = &checker{pkg: "compile", tests: []string{
 		"TestGatewayAndItsRoutesChangeTogether",
 		"TestOnePartAloneChanges",
+		"TestOnePartOfAPolicyChanges",
 		"TestOnePartOfAClashChanges",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
