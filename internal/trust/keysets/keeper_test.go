@@ -101,7 +101,7 @@ func (w *world) set(uri, keys string) {
 
 // after lets time pass, and tells the Keeper what the mesh has then.
 func (w *world) after(d time.Duration) (has []jwks.Entry, calls map[string]int) {
-	time.Sleep(d)
+	<-time.After(d) // of the bubble
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
