@@ -114,7 +114,7 @@ func (i *istioctl) try(t *testing.T, args ...string) (string, error) {
 	defer cancel()
 	command := exec.CommandContext(ctx, i.binary, append(args, "--kubeconfig", i.kubeconfig)...)
 	command.Dir = t.TempDir()
-	command.Env = append(os.Environ(), "HOME="+command.Dir)
+	command.Env = append(os.Environ(), "HOME="+command.Dir, "KUBECONFIG="+i.kubeconfig)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	err := command.Run()
@@ -126,18 +126,20 @@ func (i *istioctl) try(t *testing.T, args ...string) (string, error) {
 func TestIstioctlWorksUnchanged(t *testing.T) {
 	binary := istioctlBinary(t)
 	c := newCluster(t)
+	pod := c.scheduled(t)
 	r := c.run(t, func(args []string) *exec.Cmd {
 		command := exec.Command(c.lateen, append(args, "--kubeconfig", c.kubeconfig(t))...)
-		command.Env = append(os.Environ(), "POD_NAME=lateen-0")
+		command.Env = append(os.Environ(), "POD_NAME="+pod.Name)
 		return command
 	})
 	r.ready(t)
 	admin := c.envoy(t, r)
-	c.runPods(t, kubelet(t, binary,
-		fmt.Sprintf("--port=%s/lateen-0:15012=127.0.0.1:%d", root, r.ports["secure-xds"]),
-		fmt.Sprintf("--port=%s/lateen-0:15014=127.0.0.1:%d", root, r.ports["monitoring"]),
+	own := root + "/" + pod.Name
+	c.runPods(t, pod, kubelet(t, binary,
+		fmt.Sprintf("--port=%s:15012=127.0.0.1:%d", own, r.ports["secure-xds"]),
+		fmt.Sprintf("--port=%s:15014=127.0.0.1:%d", own, r.ports["monitoring"]),
 		fmt.Sprintf("--port=default/web-0:15000=%s", admin),
-		fmt.Sprintf("--program=%s/lateen-0=%s", root, pilotDiscovery(t, c.lateen, r)),
+		fmt.Sprintf("--program=%s=%s", own, pilotDiscovery(t, c.lateen, r)),
 	))
 	tool := &istioctl{binary: binary, kubeconfig: c.api.Kubeconfig()}
 	for _, step := range []struct {
@@ -145,7 +147,7 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		says    []string
 	}{
 		{"version", []string{"control plane version:", "data plane version: 1.32.0"}},
-		{"proxy-status", []string{"web-0.default", "lateen-0", "1.32.0", "CDS"}},
+		{"proxy-status", []string{"web-0.default", pod.Name, "1.32.0", "CDS"}},
 		{"proxy-status --verbosity 1", []string{"SYNCED"}},
 		{"proxy-status -o json", []string{"web-0.default"}},
 		{"proxy-status web-0.default", []string{"Clusters Match", "Listeners Match", "Routes Match"}},
@@ -156,7 +158,7 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		{"experimental internal-debug --list", []string{"/debug/config_dump"}},
 		{"experimental internal-debug nothing", []string{"please check all supported", "/debug/config_dump"}},
 		{"experimental version", []string{"control plane version:"}},
-		{"remote-clusters", []string{"Kubernetes", "synced", "lateen-0"}},
+		{"remote-clusters", []string{"Kubernetes", "synced", pod.Name}},
 		{"analyze --namespace default", nil},
 	} {
 		out := tool.run(t, strings.Fields(step.command)...)
@@ -207,21 +209,34 @@ func pilotDiscovery(t *testing.T, lateen string, r *replica) string {
 	return script
 }
 
-// runPods creates the Pods of the control plane and of the Envoy on a node whose kubelet has a
-// port.
-func (c *cluster) runPods(t *testing.T, kubelet int32) {
+// scheduled returns the control plane's Pod as its Deployment has made it, which nobody runs yet.
+func (c *cluster) scheduled(t *testing.T) *corev1.Pod {
+	t.Helper()
+	var pod *corev1.Pod
+	eventually(t, func(ct require.TestingT) {
+		pods, err := c.client.CoreV1().Pods(root).List(context.Background(), metav1.ListOptions{LabelSelector: "app=istiod"})
+		require.NoError(ct, err)
+		require.NotEmpty(ct, pods.Items)
+		pod = &pods.Items[0]
+	})
+	return pod
+}
+
+// runPods runs the Pods of the control plane and of the Envoy on a node whose kubelet has a port.
+func (c *cluster) runPods(t *testing.T, own *corev1.Pod, kubelet int32) {
 	t.Helper()
 	c.api.Node(t, "node-1", nil)
 	_, err := c.client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, fmt.Appendf(nil,
 		`{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
 		"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, kubelet), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	deployment, err := c.client.AppsV1().Deployments(root).Get(t.Context(), "istiod", metav1.GetOptions{})
+	pods := c.client.CoreV1().Pods(root)
+	require.NoError(t, pods.Bind(t.Context(), &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: own.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"},
+	}, metav1.CreateOptions{}))
+	_, err = pods.Patch(t.Context(), own.Name, types.MergePatchType, []byte(`{"status": {"phase": "Running",
+		"conditions": [{"type": "Ready", "status": "True"}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	template := deployment.Spec.Template
-	own := podOn("node-1", root, "lateen-0", template.Spec.Containers[0].Name, template.Labels)
-	own.Annotations = template.Annotations
-	c.api.RunPod(t, own, "10.9.0.1")
 	c.api.RunPod(t, podOn("node-1", "default", "web-0", "istio-proxy", map[string]string{"app": "web"}), "10.9.0.2")
 }
 
