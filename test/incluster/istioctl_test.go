@@ -214,7 +214,9 @@ func (c *cluster) scheduled(t *testing.T) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
 	eventually(t, func(ct require.TestingT) {
-		pods, err := c.client.CoreV1().Pods(root).List(context.Background(), metav1.ListOptions{LabelSelector: "app=istiod"})
+		pods, err := c.client.CoreV1().Pods(root).List(
+			context.Background(), metav1.ListOptions{LabelSelector: "app=istiod"},
+		)
 		require.NoError(ct, err)
 		require.NotEmpty(ct, pods.Items)
 		pod = &pods.Items[0]

@@ -77,6 +77,9 @@ func (j *joiner) countAccounts(c *contribution, sign int) {
 // finishAccounts updates the accounts of the services whose counts changed. The cost is the
 // accounts of these services.
 func (j *joiner) finishAccounts() {
+	if len(j.accounts) == 0 {
+		return // without the lists that order them
+	}
 	for _, id := range slices.SortedFunc(maps.Keys(j.accounts), compareServiceIDs) {
 		if len(j.accounts[id]) == 0 {
 			continue

@@ -97,6 +97,9 @@ func (b *batch) allocateAddresses() {
 			}
 		}
 	}
+	if len(hosts) == 0 {
+		return
+	}
 	a := &autoEdit{autoAddresses: &b.next.auto, tx: b.tx, touched: map[model.Host]bool{}}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		a.update(host, b.rankOf(host))

@@ -42,6 +42,9 @@ func (b *batch) noteEntry(old, now *model.Service) {
 
 // swapEntries puts what ServiceEntries say now into the snapshot, host by host.
 func (b *batch) swapEntries(groups map[entryHost]entryGroup) {
+	if len(b.dirtyEntries) == 0 {
+		return
+	}
 	hosts := slices.SortedFunc(maps.Keys(b.dirtyEntries), func(a, o entryHost) int {
 		return cmp.Or(cmp.Compare(a.namespace, o.namespace), cmp.Compare(a.host, o.host))
 	})

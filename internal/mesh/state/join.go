@@ -12,6 +12,9 @@ import (
 // joinEndpoints updates the endpoint sets for the slices, entries and workloads that this batch
 // changed. The cost is that of the changed contributors.
 func (b *batch) joinEndpoints() {
+	if !b.endpointsMayChange() {
+		return
+	}
 	j := &joiner{
 		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
 		before: b.from, after: b.next,
@@ -37,6 +40,14 @@ func (b *batch) joinEndpoints() {
 	j.joinRetuned(mtls)
 	j.finish()
 	j.finishAccounts()
+}
+
+// endpointsMayChange reports whether the batch has changed something that endpoints are made of.
+// What is called in mutual TLS is a part of them.
+func (b *batch) endpointsMayChange() bool {
+	d := b.delta
+	return d.Mesh || len(b.dirtySlices) > 0 || len(d.Services)+len(d.Workloads)+len(d.WorkloadEntries)+
+		len(d.Nodes)+len(d.PeerAuthentications) > 0
 }
 
 // movedWorkloads returns unchanged workloads on nodes that changed.
