@@ -19,6 +19,16 @@ const installer = "lateen-installer"
 // installerCommands returns the commands that the installer carries out.
 func installerCommands() []*cobra.Command {
 	return []*cobra.Command{
+		passedOn("install", "Install a control plane in a cluster, and gateways",
+			"  lateen install --image registry.example.com/lateen:v1"),
+		passedOn("upgrade", "Change what lateen install has installed",
+			"  lateen upgrade --image registry.example.com/lateen:v2"),
+		passedOn("diff", "Show what lateen upgrade would change",
+			"  lateen diff --image registry.example.com/lateen:v2"),
+		passedOn("verify", "Check that what is installed is as lateen install left it, and works", "  lateen verify"),
+		passedOn("uninstall", "Remove what lateen install has installed of a revision", "  lateen uninstall"),
+		passedOn("precheck", "Say of each object of a cluster whether it would be in force with Lateen",
+			"  lateen precheck"),
 		passedOn("manifest", "Print the manifests that install the control plane in a cluster",
 			"  lateen manifest --image registry.example.com/lateen:v1 | kubectl apply -f -"),
 	}

@@ -77,6 +77,7 @@ var rules = []rule{
 	{"trust/keysets", "observe api/jwks"},
 	{"cluster/keysets", "api/jwks"},
 	{"cluster/tokenreview", ""},
+	{"cluster/precheck", "api/kinds source source/manifest api/model api/convert"},
 	{"cluster/accessreview", ""},
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
@@ -109,7 +110,9 @@ var rules = []rule{
 	{"perf/apart", "perf/sidecar"},
 	{"perf", "cli/terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
 		"perf/sidecar perf/apart"},
-	{"cli/installer", "cli/command cli/terminal cluster/spec cluster/render"},
+	{"cluster/apply", "api/kinds"},
+	{"cli/installer", "cli/command cli/terminal cluster/spec cluster/apply cluster/precheck cluster/render " +
+		"cluster/install"},
 	{"cli", "observe observe/memory app/config cli/terminal cli/command source source/dir source/kube api/model " +
 		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
 		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/inject " +

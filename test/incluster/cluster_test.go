@@ -40,13 +40,13 @@ type cluster struct {
 	lateen  string // the binary
 }
 
-func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
+// startCluster starts an API server, and builds the binaries.
+func startCluster(t *testing.T, apiServerFlags ...string) *cluster {
 	if testing.Short() {
 		t.Skip("starts a Kubernetes control plane")
 	}
 	lateenserve.LookAtSources(t)
 	api := kubeapi.Start(t, kubeapi.Options{APIServerFlags: apiServerFlags})
-	api.InstallIstioCRDs(t)
 	lateen, err := lateenserve.Build(t.TempDir())
 	require.NoError(t, err)
 	require.NoError(t, lateenserve.BuildInstaller(filepath.Dir(lateen)))
@@ -56,6 +56,13 @@ func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
 	c.objects, err = dynamic.NewForConfig(api.Config())
 	require.NoError(t, err)
 
+	return c
+}
+
+// newCluster applies Lateen's manifests too.
+func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
+	c := startCluster(t, apiServerFlags...)
+	c.api.InstallIstioCRDs(t)
 	manifests, err := exec.Command(c.lateen, "manifest", "--image", "lateen:test", "--crds=false").Output()
 	require.NoError(t, err)
 	for document := range bytes.SplitSeq(manifests, []byte("---\n")) {
@@ -69,13 +76,19 @@ func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
 // resources say where kinds are that Lateen does not read.
 var resources = map[string]schema.GroupVersionResource{
 	"ClusterRole": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	"EnvoyFilter": {Group: "networking.istio.io", Version: "v1alpha3", Resource: "envoyfilters"},
 	"ClusterRoleBinding": {
 		Group:    "rbac.authorization.k8s.io",
 		Version:  "v1",
 		Resource: "clusterrolebindings",
 	},
-	"Role":                {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
-	"RoleBinding":         {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	"Role":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	"RoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	"CustomResourceDefinition": {
+		Group:    "apiextensions.k8s.io",
+		Version:  "v1",
+		Resource: "customresourcedefinitions",
+	},
 	"PodDisruptionBudget": {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	"HorizontalPodAutoscaler": {
 		Group:    "autoscaling",

@@ -19,14 +19,16 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lateen", // people call it by that name
 		Short:         "The commands of lateen that render charts",
-		Example:       "  lateen manifest --image registry.example.com/lateen:v1 | kubectl apply -f -",
+		Example:       "  lateen install --image registry.example.com/lateen:v1",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
+	out := terminal.New(os.Stdout, os.Getenv)
 	notes := terminal.New(os.Stderr, os.Getenv)
-	root.AddCommand(newManifest(notes))
+	root.AddCommand(newInstall(out, notes), newUpgrade(out, notes), newDiff(out, notes), newVerify(out),
+		newUninstall(out), newPrecheck(out, notes), newManifest(notes))
 	command.Fit(root)
 	return root
 }

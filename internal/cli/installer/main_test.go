@@ -40,6 +40,10 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"manifest", "--image", "i", "--revision", "UP"}, "want a name of small letters"},
 		{[]string{"manifest", "--image", "i", "--replicas", "0"}, "want 1 or more"},
 		{[]string{"manifest", "--image", "i", "--proxy-image", "proxyv2"}, "want an image with its registry"},
+		{[]string{"install", "--image", "i", "--namespace", "A"}, "want a name of small letters"},
+		{[]string{"uninstall", "--revision", "UP"}, "want a name of small letters"},
+		{[]string{"precheck", "-o", "xml"}, "want table or json"},
+		{[]string{"upgrade", "--timeout", "soon"}, "invalid duration"},
 		{[]string{"manifest", "more"}, `"more" is one argument too many: want lateen manifest`},
 	} {
 		code, text := said(t, c.args...)
@@ -66,6 +70,15 @@ func TestWrongValuesAreTold(t *testing.T) {
 		code, text := said(t, c.args...)
 		require.Equal(t, command.ExitFailed, code, "%v: %s", c.args, text)
 		require.Contains(t, text, c.want)
+	}
+}
+
+// TestAClusterThatCannotBeFoundIsTold: by each command that asks one.
+func TestAClusterThatCannotBeFoundIsTold(t *testing.T) {
+	for _, name := range []string{"install", "upgrade", "diff", "verify", "uninstall", "precheck"} {
+		code, text := said(t, name, "--kubeconfig", "no/such/file")
+		require.Equal(t, command.ExitFailed, code, name)
+		require.Contains(t, text, "looking for the cluster: ")
 	}
 }
 

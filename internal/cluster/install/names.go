@@ -28,6 +28,8 @@ type Names struct {
 	MeshConfig, InjectorConfig string
 	// KeySets is the ConfigMap with the keys that were fetched of those who issue tokens.
 	KeySets string
+	// Record is the ConfigMap that says what lateen install has installed.
+	Record string
 }
 
 // NamesOf returns the names of a revision's control plane. Empty and "default" stand for the only
@@ -44,6 +46,7 @@ func NamesOf(namespace, revision string) Names {
 		MeshConfig:     "istio" + suffix,
 		InjectorConfig: "istio-sidecar-injector" + suffix,
 		KeySets:        kinds.KeySetsConfigMap("istio" + suffix),
+		Record:         "lateen-install" + suffix,
 		Secret:         kinds.ServingSecret + suffix,
 		Lease:          "lateen-leader" + suffix,
 		Webhook:        fmt.Sprintf("lateen-validator%s-%s", suffix, namespace),

@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+)
+
+// shared are kinds of which objects are created where they are missing, and left alone otherwise,
+// unless they are of this program: others use them too.
+var shared = map[string]bool{"Namespace": true, "CustomResourceDefinition": true}
+
+// isShared reports whether an object may be somebody else's without being in the way. The root of
+// the mesh is shared by all control planes, and none of its labels says whose it is.
+func isShared(o *unstructured.Unstructured) bool {
+	return shared[o.GetKind()] || o.GetKind() == "Secret" && o.GetLabels()[partOf] == ""
+}
+
+// isOurs reports whether this program has applied an object.
+func isOurs(live *unstructured.Unstructured) bool {
+	for _, m := range live.GetManagedFields() {
+		if m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign says why an object in the cluster must not be touched; empty: it is Lateen's.
+func foreign(live *unstructured.Unstructured, revision string) string {
+	if release := live.GetAnnotations()[helmRelease]; release != "" {
+		return fmt.Sprintf("it belongs to the Helm release %s; want helm upgrade %[1]s, or helm uninstall %[1]s first",
+			release)
+	}
+	labels := live.GetLabels()
+	if owner := labels[OwnerLabel]; owner != "" && owner != revision {
+		return fmt.Sprintf("it belongs to Lateen's revision %s", owner)
+	}
+	if labels[partOf] == lateen {
+		return ""
+	}
+	whose := "it is not Lateen's"
+	switch {
+	case labels["operator.istio.io/component"] != "" || labels["istio"] == "pilot" || labels["app"] == "istiod" ||
+		labels["app"] == "sidecar-injector":
+		whose = "it is Istio's"
+	case labels["maistra.io/owner"] != "":
+		whose = "it is Maistra's"
+	}
+	return whose
+}
+
+// otherInjectors returns what is in the way of a revision: webhooks that are not Lateen's and
+// inject for it too. A Pod would get two proxies.
+func (c *Cluster) otherInjectors(ctx context.Context, revision string) ([]string, error) {
+	kind := &unstructured.Unstructured{}
+	kind.SetAPIVersion("admissionregistration.k8s.io/v1")
+	kind.SetKind("MutatingWebhookConfiguration")
+	client, err := c.on(kind, "")
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.List(ctx, metav1.ListOptions{LabelSelector: "app=sidecar-injector"})
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for i := range all.Items {
+		o := &all.Items[i]
+		if o.GetLabels()[partOf] == lateen {
+			continue
+		}
+		if o.GetLabels()[kinds.RevisionLabel] == revision || o.GetLabels()["istio.io/tag"] == revision {
+			found = append(found, Name(o))
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,213 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Action is what becomes of an object.
+type Action string
+
+// The actions.
+const (
+	Create Action = "created"
+	Change Action = "changed"
+	Same   Action = "unchanged"
+	Keep   Action = "kept" // it is somebody else's, and serves as it is
+	Remove Action = "removed"
+)
+
+// Step is what becomes of one object.
+type Step struct {
+	Object *unstructured.Unstructured
+	Action Action
+	// Live is the object in the cluster, and Result what it becomes; nil if there is none.
+	Live, Result *unstructured.Unstructured
+	// Kept are fields that somebody else has set, and that stay so. Conflicts are others, with who
+	// has set them.
+	Kept, Conflicts []string
+}
+
+// Options say how to apply.
+type Options struct {
+	Revision string
+	// Force takes over fields that others have set.
+	Force bool
+	// Report makes conflicts a part of the steps, which cannot be applied then. Without it they are
+	// errors.
+	Report bool
+}
+
+// ForeignError says that objects are in the way which are not Lateen's.
+type ForeignError struct{ Objects []string }
+
+func (e *ForeignError) Error() string { return strings.Join(e.Objects, "\n") }
+
+// Plan asks the API server what applying the objects would do. Nothing is stored. The error names
+// every object that is not Lateen's, every field that somebody else has set, and everything that
+// the API server refuses.
+func (c *Cluster) Plan(ctx context.Context, objects []*unstructured.Unstructured, o Options) ([]Step, error) {
+	var steps []Step
+	var problems []error
+	var others ForeignError
+	missing := map[string]bool{}
+	for _, object := range objects {
+		step, why, err := c.step(ctx, object, o, missing)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case len(step.Conflicts) > 0 && !o.Report:
+			problems = append(problems, fmt.Errorf("%s: somebody else has set %s; want --force-conflicts to set "+
+				"it anew, or the same value", Name(object), strings.Join(step.Conflicts, ", ")))
+		case why != "":
+			others.Objects = append(others.Objects, Name(object)+" is there already: "+why)
+		default:
+			steps = append(steps, step)
+		}
+	}
+	injectors, err := c.otherInjectors(ctx, o.Revision)
+	problems = append(problems, err)
+	for _, name := range injectors {
+		others.Objects = append(others.Objects, fmt.Sprintf("%s injects for the revision %s too", name, o.Revision))
+	}
+	if len(others.Objects) > 0 {
+		problems = append(problems, &others)
+	}
+	return steps, errors.Join(problems...)
+}
+
+// step plans one object. missing collects the namespaces that are to be created.
+func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o Options, missing map[string]bool,
+) (step Step, why string, err error) {
+	object = object.DeepCopy()
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if !isShared(object) {
+		labels[OwnerLabel] = o.Revision
+		object.SetLabels(labels)
+	}
+	live, err := c.get(ctx, object)
+	if err != nil {
+		return Step{}, "", err
+	}
+	if live != nil && isShared(object) && !isOurs(live) {
+		return Step{Object: object, Action: Keep, Live: live, Result: live}, "", nil
+	}
+	if live != nil && !isShared(object) {
+		if why := foreign(live, o.Revision); why != "" {
+			return Step{}, why, nil
+		}
+	}
+	if live == nil && object.GetKind() == "Namespace" {
+		missing[object.GetName()] = true
+	}
+	step = Step{Object: object, Live: live, Action: Create}
+	namespace := object.GetNamespace()
+	if missing[namespace] {
+		namespace = metav1.NamespaceDefault // what is refused there is refused anywhere
+	}
+	if err := c.dryRun(ctx, &step, namespace, o.Force); err != nil {
+		return Step{}, "", err
+	}
+	if live != nil {
+		step.Action = Same
+		if !reflect.DeepEqual(Content(live), Content(step.Result)) {
+			step.Action = Change
+		}
+	}
+	return step, "", nil
+}
+
+// dryRun finds out what the step's object becomes. Fields that others may set, and have set, leave
+// the object.
+func (c *Cluster) dryRun(ctx context.Context, step *Step, namespace string, force bool) error {
+	asked := step.Object.DeepCopy()
+	if asked.GetNamespace() != "" {
+		asked.SetNamespace(namespace)
+	}
+	result, err := c.send(ctx, asked, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}, Force: force})
+	if apierrors.IsConflict(err) && !force {
+		var fields [][]string
+		if fields, step.Conflicts = conflicts(err); len(step.Conflicts) > 0 {
+			step.Result = step.Live
+			return nil
+		}
+		for _, f := range fields {
+			unstructured.RemoveNestedField(step.Object.Object, f...)
+			step.Kept = append(step.Kept, strings.Join(f, "."))
+		}
+		asked = step.Object.DeepCopy()
+		if asked.GetNamespace() != "" {
+			asked.SetNamespace(namespace)
+		}
+		result, err = c.send(ctx, asked, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", Name(step.Object), err)
+	}
+	if step.Object.GetNamespace() != "" {
+		result.SetNamespace(step.Object.GetNamespace())
+	}
+	step.Result = result
+	return nil
+}
+
+func (c *Cluster) send(ctx context.Context, o *unstructured.Unstructured, options metav1.ApplyOptions,
+) (*unstructured.Unstructured, error) {
+	client, err := c.on(o, o.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	options.FieldManager = manager
+	return client.Apply(ctx, o.GetName(), o, options)
+}
+
+// yielding are fields that others may set: an operator who patches an autoscaler means it.
+var yielding = map[string][]string{
+	".spec.minReplicas": {"spec", "minReplicas"},
+	".spec.maxReplicas": {"spec", "maxReplicas"},
+	".spec.metrics":     {"spec", "metrics"},
+	".spec.behavior":    {"spec", "behavior"},
+	".spec.replicas":    {"spec", "replicas"},
+}
+
+// conflicts returns the fields in conflict: those that yield, and the others with who has set them.
+func conflicts(err error) (fields [][]string, others []string) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil, []string{err.Error()}
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if path, ok := yielding[cause.Field]; ok {
+			fields = append(fields, path)
+			continue
+		}
+		who := strings.TrimPrefix(cause.Message, "conflict with ")
+		others = append(others, fmt.Sprintf("%s (%s)", strings.TrimPrefix(cause.Field, "."), who))
+	}
+	return fields, others
+}
+
+// Content is an object without what the API server keeps about it, and without what a Secret holds.
+func Content(o *unstructured.Unstructured) map[string]any {
+	o = o.DeepCopy()
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	delete(o.Object, "status")
+	if data, ok := o.Object["data"].(map[string]any); ok && o.GetKind() == "Secret" {
+		for key := range data {
+			data[key] = "***"
+		}
+	}
+	return o.Object
+}

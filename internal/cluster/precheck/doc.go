@@ -1,0 +1,12 @@
+// Package precheck says of each object of a cluster whether it would be in force with Lateen: go,
+// or no go with the field that would not be. It reads objects with the code of the control plane,
+// and changes nothing.
+//
+//	objects ─► manifest (strict) ─► convert ─► a verdict each
+//	namespaces ─► labels that contradict each other
+//
+// What objects say about each other (a subset that nobody defines) is not looked at: it is the same
+// with istiod.
+//
+// It may import api/kinds, api/convert, api/model, source and source/manifest.
+package precheck

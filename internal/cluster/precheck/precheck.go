@@ -1,0 +1,146 @@
+package precheck
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/manifest"
+)
+
+// Finding is one thing that would not be in force.
+type Finding struct {
+	Field string `json:"field,omitempty"`
+	Value string `json:"value,omitempty"`
+	Why   string `json:"why"`
+}
+
+// Verdict is what would become of one object.
+type Verdict struct {
+	Kind      string    `json:"kind"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	Findings  []Finding `json:"findings,omitempty"`
+}
+
+// Go reports whether all of the object would be in force.
+func (v *Verdict) Go() bool { return len(v.Findings) == 0 }
+
+// Object names the object for people.
+func (v *Verdict) Object() string {
+	if v.Namespace == "" {
+		return v.Kind + " " + v.Name
+	}
+	return v.Kind + " " + v.Namespace + "/" + v.Name
+}
+
+// Kinds returns the kinds whose objects Check judges. Secrets are left alone.
+func Kinds() []*kinds.Descriptor {
+	var all []*kinds.Descriptor
+	for _, d := range slices.Concat(kinds.All(), kinds.Reported()) {
+		isIstios := slices.Contains(kinds.IstioGroups(), d.Group) || d.Group == "gateway.networking.k8s.io"
+		if isIstios || d.Kind == kinds.Service || d.Kind == kinds.Ingress {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// Checker judges the objects of one mesh.
+type Checker struct {
+	converter *convert.Converter
+	mesh      model.MeshConfig
+}
+
+// New returns the checker of a mesh with a root namespace. config is the ConfigMap with the mesh
+// configuration, nil if there is none, and its verdict comes with the checker.
+func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
+	defaults := model.DefaultMesh()
+	defaults.RootNamespace = root
+	c := &Checker{mesh: defaults}
+	name := ""
+	if config != nil {
+		name = config.Name
+	}
+	c.converter = convert.New(convert.Options{Defaults: defaults, ConfigMap: name, Selected: true})
+	if config == nil {
+		return c, nil
+	}
+	result := c.converter.Convert(source.Change{Key: c.converter.MeshKey(), Object: config}, defaults)
+	for _, o := range result.Objects {
+		if mesh, ok := o.(*model.MeshConfig); ok {
+			c.mesh = *mesh
+		}
+	}
+	return c, &Verdict{"ConfigMap", config.Namespace, config.Name, findings(result.Problems)}
+}
+
+// Check judges an object.
+func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
+	v := Verdict{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+	if !manifest.Reads(o.GetAPIVersion(), o.GetKind()) {
+		key := source.Key{Kind: kinds.Kind(o.GetKind()), Namespace: o.GetNamespace(), Name: o.GetName()}
+		v.Findings = []Finding{{Why: source.NotUsed(key, o.GetAPIVersion()).Message}}
+		return v
+	}
+	raw, err := o.MarshalJSON()
+	if err != nil {
+		v.Findings = []Finding{{Why: err.Error()}}
+		return v
+	}
+	reading := manifest.ReadFile("object.json", raw)
+	problems := reading.Problems
+	for _, d := range reading.Documents {
+		problems = append(problems, c.converter.Convert(d.Change(time.Time{}), c.mesh).Problems...)
+	}
+	v.Findings = findings(problems)
+	return v
+}
+
+func findings(problems []source.Problem) []Finding {
+	var all []Finding
+	for _, p := range problems {
+		why := p.Message
+		if p.Want != "" {
+			why += "; want " + p.Want
+		}
+		all = append(all, Finding{p.Path, p.Value, why})
+	}
+	return all
+}
+
+// Labels by which a namespace asks for proxies.
+const injectionLabel = "istio-injection"
+
+// Namespace judges the labels of a namespace.
+func Namespace(o *unstructured.Unstructured) Verdict {
+	v := Verdict{Kind: "Namespace", Name: o.GetName()}
+	labels := o.GetLabels()
+	injection, revision := labels[injectionLabel], labels[kinds.RevisionLabel]
+	if injection != "" && revision != "" {
+		v.Findings = append(v.Findings, Finding{
+			Field: "metadata.labels[" + kinds.RevisionLabel + "]", Value: revision,
+			Why: "does not count beside " + injectionLabel + "=" + injection + "; want one of the two labels",
+		})
+	}
+	if injection != "" && injection != "enabled" && injection != "disabled" {
+		v.Findings = append(v.Findings, Finding{
+			Field: "metadata.labels[" + injectionLabel + "]", Value: injection, Why: "want enabled or disabled",
+		})
+	}
+	return v
+}
+
+// Sort puts verdicts in the order of their objects' names.
+func Sort(all []Verdict) {
+	slices.SortFunc(all, func(a, b Verdict) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,88 @@
+package precheck
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+)
+
+const objects = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: fine, namespace: shop, resourceVersion: "7", managedFields: [{manager: kubectl}]}
+spec: {hosts: [reviews], http: [{route: [{destination: {host: reviews}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: broken, namespace: shop}
+spec: {hosts: [reviews], http: [{match: [{uri: {regex: "a["}}], route: [{destination: {host: reviews}}]}]}
+---
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: lua, namespace: shop}
+spec: {}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: twice, labels: {istio-injection: enabled, istio.io/rev: canary}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: once, labels: {istio-injection: enabled}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: odd, labels: {istio-injection: "true"}}
+`
+
+func TestVerdicts(t *testing.T) {
+	checker, verdict := New("istio-system", &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"},
+		Data:       map[string]string{"mesh": "accessLogFile: /dev/stdout\nenableTracing: true\n"},
+	})
+	require.Len(t, verdict.Findings, 1)
+	require.Equal(t, "data.mesh.enableTracing", verdict.Findings[0].Field)
+
+	var got []string
+	for document := range strings.SplitSeq(objects, "---\n") {
+		o := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &o.Object))
+		v := Namespace(o)
+		if o.GetKind() != "Namespace" {
+			v = checker.Check(o)
+		}
+		line := v.Object() + ": go"
+		for _, f := range v.Findings {
+			line = fmt.Sprintf("%s: %s = %q: %s", v.Object(), f.Field, f.Value, f.Why)
+		}
+		got = append(got, line)
+	}
+	require.Equal(t, []string{
+		"VirtualService shop/fine: go",
+		"VirtualService shop/broken: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing " +
+			"]: `[`; want a regular expression in RE2 syntax",
+		`EnvoyFilter shop/lua:  = "": EnvoyFilter of networking.istio.io/v1alpha3 is not used by Lateen (yet): it is ` +
+			`not enforced`,
+		`Namespace twice: metadata.labels[istio.io/rev] = "canary": does not count beside istio-injection=enabled; ` +
+			`want one of the two labels`,
+		"Namespace once: go",
+		`Namespace odd: metadata.labels[istio-injection] = "true": want enabled or disabled`,
+	}, got)
+}
+
+// TestSecretsAreLeftAlone: nobody needs to read keys to say what would be in force.
+func TestSecretsAreLeftAlone(t *testing.T) {
+	found := map[kinds.Kind]bool{}
+	for _, d := range Kinds() {
+		found[d.Kind] = true
+	}
+	require.True(t, found[kinds.VirtualService] && found["EnvoyFilter"] && found[kinds.Ingress])
+	require.False(t, found[kinds.Secret] || found[kinds.Pod])
+}
