@@ -66,8 +66,11 @@ func (f *clusterFlags) source(p *app.Options) error {
 		RootNamespace: f.namespace,
 		ConfigMap:     p.MeshConfigMap,
 		Revision:      f.revision,
-		Cluster:       f.clusterID,
-		Metrics:       &p.Metrics.Source, Logger: p.Log,
+
+		SecretNamespaces: p.Config.SecretNamespaces,
+
+		Cluster: f.clusterID,
+		Metrics: &p.Metrics.Source, Logger: p.Log,
 	})
 	if err != nil {
 		return err

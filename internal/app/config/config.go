@@ -86,6 +86,9 @@ type Config struct {
 	// IngressNamespace is the namespace of the Ingress gateways' Service (K8S_INGRESS_NS; empty
 	// stands for the root namespace).
 	IngressNamespace string
+	// SecretNamespaces are the only namespaces of which Secrets are read
+	// (LATEEN_SECRET_NAMESPACES; empty stands for all that are selected).
+	SecretNamespaces []string
 	// Inject is set if Pods get their proxies here (INJECT_ENABLED, true).
 	Inject bool
 	// NativeSidecars says whether proxies are init containers (ENABLE_NATIVE_SIDECARS, auto: if the
@@ -141,6 +144,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		AutoPrefix6: read(&r, "PILOT_IP_AUTOALLOCATE_IPV6_PREFIX", netip.MustParsePrefix("2001:2::/48"),
 			network(netip.Addr.Is6)),
 		IngressNamespace: read(&r, "K8S_INGRESS_NS", "", namespace),
+		SecretNamespaces: read(&r, "LATEEN_SECRET_NAMESPACES", nil, namespaces),
 		Inject:           read(&r, "INJECT_ENABLED", true, boolean),
 		NativeSidecars:   read(&r, "ENABLE_NATIVE_SIDECARS", "auto", native),
 		Status:           read(&r, "PILOT_ENABLE_STATUS", StatusOfProblems, statusOf),
@@ -282,6 +286,17 @@ func namespace(s string) (string, error) {
 		return "", fmt.Errorf("want the name of a namespace")
 	}
 	return s, nil
+}
+
+// namespaces reads a list of namespaces.
+func namespaces(s string) ([]string, error) {
+	all, err := words(s)
+	for _, name := range all {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return nil, fmt.Errorf("want names of namespaces with commas between them")
+		}
+	}
+	return all, err
 }
 
 // objectName reads the name of an object (RFC 1123 subdomain).

@@ -24,6 +24,9 @@ type Options struct {
 	// Revision is that of this control plane. An Istio object with the label istio.io/rev is read
 	// only if it names this revision. Objects without the label are for every revision.
 	Revision string
+	// SecretNamespaces are the only namespaces of which Secrets are read, each by a watch of its
+	// own; empty for all that are selected. The rights may then be those of Roles.
+	SecretNamespaces []string
 	// Cluster names the cluster in metrics, "Kubernetes".
 	Cluster string
 	Metrics *observe.Source

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,4 +155,44 @@ func (n *notServed) RoundTrip(q *http.Request) (*http.Response, error) {
 		}
 	}()
 	return n.next.RoundTrip(q.WithContext(ctx))
+}
+
+// TestSecretsOfNamedNamespacesNeedNoClusterRole: where the namespaces are named, Roles are enough,
+// whether all namespaces are watched at once or not.
+func TestSecretsOfNamedNamespacesNeedNoClusterRole(t *testing.T) {
+	api := shared.Server(t)
+	api.InstallIstioCRDs(t)
+	c, ours, theirs := clientOf(t, api.Config()), api.Namespace(t, nil), api.Namespace(t, nil)
+	user := "reader-" + ours
+	c.rights(t, user, "secrets")
+	_, err := c.RbacV1().Roles(ours).Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"},
+		}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = c.RbacV1().RoleBindings(ours).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	for _, namespace := range []string{ours, theirs} {
+		_, err := c.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Type: corev1.SecretTypeTLS,
+			Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	config := api.Config()
+	config.Impersonate.UserName = user
+	s := run(t, kube.Options{Config: config, SecretNamespaces: []string{ours, ours}})
+	s.awaitSync()
+	require.NotNil(t, s.get(key(kinds.Secret, ours, "shop")))
+	require.Nil(t, s.get(key(kinds.Secret, theirs, "shop")))
+	require.Empty(t, s.problem("watching secrets"))
+
+	require.NoError(t, c.CoreV1().Secrets(ours).Delete(t.Context(), "shop", metav1.DeleteOptions{}))
+	eventually(t, func() bool { return s.get(key(kinds.Secret, ours, "shop")) == nil })
 }

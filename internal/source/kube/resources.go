@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -49,6 +51,10 @@ func resources(o *Options) []*resource {
 			fetched.only(o.RootNamespace, kinds.KeySetsConfigMap(o.ConfigMap))
 			all = append(all, &fetched)
 		}
+		if d.Kind == kinds.Secret && len(o.SecretNamespaces) > 0 {
+			all = append(all, r.inEach(o.SecretNamespaces)...)
+			continue
+		}
 		all = append(all, r)
 	}
 	for _, d := range kinds.Reported() {
@@ -67,6 +73,17 @@ func resources(o *Options) []*resource {
 // only limits a resource to one object.
 func (r *resource) only(namespace, name string) {
 	r.namespace, r.watch.Fields = namespace, metav1.ObjectNameField+"="+name
+}
+
+// inEach returns the resource once for each namespace.
+func (r *resource) inEach(namespaces []string) []*resource {
+	var all []*resource
+	for _, namespace := range slices.Compact(slices.Sorted(slices.Values(namespaces))) {
+		one := *r
+		one.namespace = namespace
+		all = append(all, &one)
+	}
+	return all
 }
 
 // definitions returns the CustomResourceDefinitions. Only their names are read.
