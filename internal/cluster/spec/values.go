@@ -36,8 +36,6 @@ var elsewhere = map[string]string{
 	"pilot.useMCP":                              notRead,
 	"pilot.enableProtocolSniffingForInbound":    notRead,
 	"pilot.enableProtocolSniffingForOutbound":   notRead,
-	"pilot.keepaliveMaxServerConnectionAge":     "without effect: connections do not end by age",
-	"keepaliveMaxServerConnectionAge":           "without effect: connections do not end by age",
 	"global.arch":                               notRead,
 	"global.autoscalingv2API":                   "without effect: it is always autoscaling/v2",
 	"global.certSigners":                        notRead,
