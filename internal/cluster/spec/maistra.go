@@ -296,10 +296,17 @@ func (r *Reader) memberRoll(in map[string]any) {
 
 // applyMembers makes the members the scope of discovery, together with the root namespace.
 func (r *Reader) applyMembers() {
-	if r.members == nil || r.members.all {
+	if r.members == nil {
 		return
 	}
-	if at(r.values, "meshConfig.discoverySelectors") != nil {
+	if r.members.all {
+		if r.spec.MembersSelect {
+			delete(object(r.values["meshConfig"]), "discoverySelectors")
+		}
+		r.spec.MembersSelect = false
+		return
+	}
+	if at(r.values, "meshConfig.discoverySelectors") != nil && !r.spec.MembersSelect {
 		r.note("spec.members", r.members.names,
 			"without effect: meshConfig.discoverySelectors say which namespaces count")
 		return
@@ -319,4 +326,5 @@ func (r *Reader) applyMembers() {
 		"key": "kubernetes.io/metadata.name", "operator": "In", "values": values,
 	}}}}
 	put(r.values, "meshConfig.discoverySelectors", append(selectors, r.members.selectors...))
+	r.spec.MembersSelect = true
 }

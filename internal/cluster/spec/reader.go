@@ -76,7 +76,7 @@ func Read(in Input) (*Spec, []Note, error) {
 
 // take begins with what was installed.
 func (r *Reader) take(s Spec) {
-	r.spec.Namespace, r.spec.SkipKinds = s.Namespace, s.SkipKinds
+	r.spec.Namespace, r.spec.SkipKinds, r.spec.MembersSelect = s.Namespace, s.SkipKinds, s.MembersSelect
 	r.values = merge(r.values, s.Values)
 	for _, g := range s.Gateways {
 		now := r.gateway(g.Name, g.Namespace)

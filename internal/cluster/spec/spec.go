@@ -24,8 +24,11 @@ type Spec struct {
 	// Values are those of the chart lateen.
 	Values map[string]any `json:"values,omitempty"`
 	// SkipKinds is set if the definitions of Istio's kinds are somebody else's.
-	SkipKinds bool      `json:"skipKinds,omitempty"`
-	Gateways  []Gateway `json:"gateways,omitempty"`
+	SkipKinds bool `json:"skipKinds,omitempty"`
+	// MembersSelect is set if the discovery selectors are those of a ServiceMeshMemberRoll, which
+	// another one replaces.
+	MembersSelect bool      `json:"membersSelect,omitempty"`
+	Gateways      []Gateway `json:"gateways,omitempty"`
 }
 
 // Gateway is a release of the chart gateway.
