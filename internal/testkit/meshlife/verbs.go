@@ -446,8 +446,11 @@ func (h *History) shift(t *rapid.T, kind kinds.Kind) []Update {
 // sound tells whether ingest might give these objects.
 func sound(objects []model.Object) bool {
 	return distinct(objects, func(o model.Object) any {
-		if s, ok := o.(*model.Service); ok {
-			return s.Host
+		switch o := o.(type) {
+		case *model.Service:
+			return o.Host
+		case *model.KeySet:
+			return o.URI
 		}
 		return o
 	}) && !slices.ContainsFunc(objects, func(o model.Object) bool { return !soundAlone(o) })
