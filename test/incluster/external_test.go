@@ -2,13 +2,10 @@ package incluster
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -23,36 +20,23 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 )
 
 // signerName is that of the signer in docs/ca.md.
 const signerName = "example.com/mesh"
 
 // kubernetesSigner is a controller that signs what was approved for signerName.
-type kubernetesSigner struct {
-	root *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  string
-}
+type kubernetesSigner struct{ *certs.Authority }
 
-func newKubernetesSigner(t *testing.T) *kubernetesSigner {
+func newKubernetesSigner(t *testing.T) kubernetesSigner {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a signer elsewhere"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	root, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &kubernetesSigner{root, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+	return kubernetesSigner{certs.NewAuthority(t, "a signer elsewhere")}
 }
 
 // run signs until ctx ends.
-func (s *kubernetesSigner) run(ctx context.Context, client kubernetes.Interface) error {
+func (s kubernetesSigner) run(ctx context.Context, client kubernetes.Interface) error {
 	requests := client.CertificatesV1().CertificateSigningRequests()
 	w, err := requests.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -64,27 +48,14 @@ func (s *kubernetesSigner) run(ctx context.Context, client kubernetes.Interface)
 		if !ok || r.Spec.SignerName != signerName || len(r.Status.Certificate) > 0 || len(r.Status.Conditions) == 0 {
 			continue
 		}
-		if r.Status.Certificate, err = s.sign(r); err != nil {
+		leaf, err := s.Sign(r.Spec.Request, time.Now().Add(time.Duration(*r.Spec.ExpirationSeconds)*time.Second))
+		if err != nil {
 			return err
 		}
+		r.Status.Certificate = []byte(leaf)
 		_, _ = requests.UpdateStatus(ctx, r, metav1.UpdateOptions{}) // it may be gone
 	}
 	return nil
-}
-
-func (s *kubernetesSigner) sign(r *certificatesv1.CertificateSigningRequest) ([]byte, error) {
-	block, _ := pem.Decode(r.Spec.Request)
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: s.root.NotBefore,
-		NotAfter: time.Now().Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second),
-		URIs:     request.URIs, DNSNames: request.DNSNames, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, s.root, request.PublicKey, s.key)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), err
 }
 
 // TestSignersOfKubernetesSignForWorkloads: with EXTERNAL_CA, workloads get certificates that a
@@ -97,7 +68,7 @@ func TestSignersOfKubernetesSignForWorkloads(t *testing.T) {
 	}
 	c.apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata:\n  mesh: |\n"+
 		"    caCertificates:\n    - certSigners: ["+signerName+"]\n      pem: |\n        "+
-		strings.ReplaceAll(strings.TrimSpace(signer.pem), "\n", "\n        ")+"\n")
+		strings.ReplaceAll(strings.TrimSpace(signer.PEM), "\n", "\n        ")+"\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- signer.run(ctx, c.client) }()
@@ -115,9 +86,9 @@ func TestSignersOfKubernetesSignForWorkloads(t *testing.T) {
 	pair := a.certified(t)
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	require.NoError(t, err)
-	require.NoError(t, leaf.CheckSignatureFrom(signer.root))
+	require.NoError(t, leaf.CheckSignatureFrom(signer.Certificate()))
 	require.Equal(t, "spiffe://cluster.local/ns/default/sa/default", leaf.URIs[0].String())
-	require.Equal(t, signer.root.Raw, pair.Certificate[len(pair.Certificate)-1])
+	require.Equal(t, signer.Certificate().Raw, pair.Certificate[len(pair.Certificate)-1])
 
 	conn, call := a.dial(t, pair)
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(call)

@@ -13,6 +13,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -83,12 +84,16 @@ func Identity(id string) Option {
 	}
 }
 
+// Names are those of the hosts, in place of one name.
+func Names(names ...string) Option {
+	return func(r *request) { r.template.DNSNames = names }
+}
+
 // Issue makes a certificate for names of hosts, which is good for servers and clients.
 func (a *Authority) Issue(t testing.TB, name string, options ...Option) Pair {
 	t.Helper()
-	r := request{template: newTemplate(name)}
+	r := request{template: newPeerTemplate(name)}
 	r.template.DNSNames = []string{name}
-	r.template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	for _, o := range options {
 		o(&r)
 	}
@@ -103,6 +108,26 @@ func (a *Authority) Issue(t testing.TB, name string, options ...Option) Pair {
 		Serial:      r.template.SerialNumber.String(),
 	}
 }
+
+// Sign makes a certificate of what a request in PEM asks for, its key, names and identities, that is
+// valid until some time.
+func (a *Authority) Sign(csr []byte, until time.Time) (certificate string, err error) {
+	block, _ := pem.Decode(csr)
+	if block == nil {
+		return "", errors.New("want PEM")
+	}
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return "", err
+	}
+	template := newPeerTemplate(r.Subject.CommonName)
+	template.DNSNames, template.URIs, template.NotAfter = r.DNSNames, r.URIs, until
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, r.PublicKey, a.key)
+	return encode("CERTIFICATE", der), err
+}
+
+// Certificate is its own.
+func (a *Authority) Certificate() *x509.Certificate { return a.certificate }
 
 // Revoke is a list of revoked certificates in PEM.
 func (a *Authority) Revoke(t testing.TB, pairs ...Pair) string {
@@ -176,6 +201,13 @@ func newTemplate(name string) *x509.Certificate {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 	}
+}
+
+// newPeerTemplate is that of a certificate which is good for servers and clients.
+func newPeerTemplate(name string) *x509.Certificate {
+	template := newTemplate(name)
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	return template
 }
 
 func encode(kind string, der []byte) string {
