@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"testing"
 
@@ -24,34 +25,84 @@ import (
 // namespace and the token of its service account.
 func (c *cluster) certificateIsIssued(t *testing.T, r *replica) {
 	const uri = "spiffe://cluster.local/ns/default/sa/default"
-	roots := c.roots(t)
-	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]),
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-			RootCAs: roots, ServerName: "istiod.istio-system.svc", MinVersion: tls.VersionTLS12,
-		})))
-	require.NoError(t, err)
-	defer func() { _ = conn.Close() }()
-	token, err := c.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default",
-		&authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}},
-		}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
-	require.NoError(t, err)
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token.Status.Token)
-	answer, err := securityv1.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx,
-		&securityv1.IstioCertificateRequest{
-			Csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr})),
-		})
+	a := c.newApplicant(t, r)
+	answer, err := a.ask(t, c.workloadToken(t))
 	require.NoError(t, err, r.said())
 	block, _ := pem.Decode([]byte(answer.GetCertChain()[0]))
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	require.NoError(t, err)
 	require.Equal(t, uri, leaf.URIs[0].String())
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots})
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: a.roots})
 	require.NoError(t, err)
+}
+
+// workloadToken returns one of the service account default/default.
+func (c *cluster) workloadToken(t *testing.T) string {
+	token, err := c.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default",
+		&authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}},
+		}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return token.Status.Token
+}
+
+// applicant asks a replica for certificates of one key.
+type applicant struct {
+	address string
+	roots   *x509.CertPool
+	csr     string
+}
+
+func (c *cluster) newApplicant(t *testing.T, r *replica) applicant {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	require.NoError(t, err)
+	return applicant{
+		address: fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]), roots: c.roots(t),
+		csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr})),
+	}
+}
+
+// ask asks for a certificate, on a connection of its own.
+func (a applicant) ask(t *testing.T, token string) (*securityv1.IstioCertificateResponse, error) {
+	conn, err := grpc.NewClient(a.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		RootCAs: a.roots, ServerName: "istiod.istio-system.svc", MinVersion: tls.VersionTLS12,
+	})))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+	return securityv1.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx,
+		&securityv1.IstioCertificateRequest{Csr: a.csr})
+}
+
+var certificates = flag.Int("certificates", 0, "how many certificates TestCostOfACertificate asks for")
+
+// TestCostOfACertificate tells what a certificate costs a control plane in CPU: each on a TLS
+// connection of its own, a tenth of them with a token that the control plane does not know yet.
+func TestCostOfACertificate(t *testing.T) {
+	if *certificates == 0 {
+		t.Skip("measures: go test ./test/incluster -run TestCostOfACertificate -certificates 2000 -v")
+	}
+	c := newCluster(t)
+	r := c.start(t)
+	r.ready(t)
+	r.await(t, func(ct require.TestingT) { c.roots(ct) })
+	var tokens []string
+	for range *certificates / 10 {
+		tokens = append(tokens, c.workloadToken(t))
+	}
+	a := c.newApplicant(t, r)
+	_, err := a.ask(t, c.workloadToken(t))
+	require.NoError(t, err, r.said())
+	const spent = "process_cpu_seconds_total"
+	before := r.metric(spent)
+	for i := range *certificates {
+		_, err := a.ask(t, tokens[i/10])
+		require.NoError(t, err, r.said())
+	}
+	t.Logf("%.0f µs of CPU for each of %d certificates",
+		(r.metric(spent)-before)*1e6/float64(*certificates), *certificates)
 }
 
 // roots returns the roots of the mesh that workloads of the namespace default have.
