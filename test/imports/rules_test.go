@@ -77,7 +77,7 @@ var rules = []rule{
 	{"trust/keysets", "observe api/jwks"},
 	{"cluster/keysets", "api/jwks"},
 	{"cluster/tokenreview", ""},
-	{"cluster/precheck", "api/kinds source source/manifest api/model api/convert"},
+	{"cluster/precheck", "api/kinds source source/manifest api/model api/convert api/differences"},
 	{"cluster/accessreview", ""},
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},

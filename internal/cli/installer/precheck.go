@@ -35,7 +35,8 @@ func newPrecheck(out, notes *terminal.Writer) *cobra.Command {
 		Short: "Say of each object of a cluster whether it would be in force with Lateen",
 		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, and asks the API
 server what lateen install with the same flags would do. Nothing is changed. For each object it says go,
-or no go with the field that would not be in force. The exit code is 1 if there is a no go.`,
+or no go with the field that would not be in force, or differs: the field is in force, and works otherwise
+than with istiod. The exit code is 1 if there is a no go.`,
 		Example: `  lateen precheck
   lateen precheck --revision lateen -f operator.yaml --all`,
 		Args: command.Arguments(),
@@ -135,6 +136,7 @@ func judge(ctx context.Context, cluster *apply.Cluster, s *spec.Spec) ([]prechec
 	for i := range namespaces.Items {
 		all = append(all, precheck.Namespace(&namespaces.Items[i]))
 	}
+	checker.Compare(all)
 	precheck.Sort(all)
 	return all, nil
 }
@@ -163,16 +165,20 @@ func (f *precheckFlags) table(out *terminal.Writer, verdicts []precheck.Verdict)
 	table := terminal.Table{Header: []string{"OBJECT", "VERDICT", "FIELD", "WHY"}}
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.Go() && f.all {
+		if v.Go() && len(v.Differences) == 0 && f.all {
 			table.Row(v.Object(), "go", "", "")
 		}
-		for _, finding := range v.Findings {
-			field := finding.Field
-			if finding.Value != "" {
-				field += " = " + finding.Value
+		rows := func(verdict string, findings []precheck.Finding) {
+			for _, finding := range findings {
+				field := finding.Field
+				if finding.Value != "" {
+					field += " = " + finding.Value
+				}
+				table.Row(v.Object(), verdict, field, finding.Why)
 			}
-			table.Row(v.Object(), "no go", field, finding.Why)
 		}
+		rows("no go", v.Findings)
+		rows("differs", v.Differences)
 	}
 	if len(table.Rows) > 0 {
 		out.Table(table)

@@ -3,10 +3,11 @@
 // and changes nothing.
 //
 //	objects ─► manifest (strict) ─► convert ─► a verdict each
+//	        └► differences ─► what is in force and works otherwise than with istiod
 //	namespaces ─► labels that contradict each other
 //
 // What objects say about each other (a subset that nobody defines) is not looked at: it is the same
 // with istiod.
 //
-// It may import api/kinds, api/convert, api/model, source and source/manifest.
+// It may import api/kinds, api/convert, api/differences, api/model, source and source/manifest.
 package precheck

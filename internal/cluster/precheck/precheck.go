@@ -5,10 +5,12 @@ import (
 	"slices"
 	"time"
 
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
+	"github.com/lateen-mesh/lateen/internal/api/differences"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -28,6 +30,8 @@ type Verdict struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	Findings  []Finding `json:"findings,omitempty"`
+	// Differences are what is in force and works otherwise than with istiod.
+	Differences []Finding `json:"differences,omitempty"`
 }
 
 // Go reports whether all of the object would be in force.
@@ -57,6 +61,7 @@ func Kinds() []*kinds.Descriptor {
 type Checker struct {
 	converter *convert.Converter
 	mesh      model.MeshConfig
+	entries   []*networkingv1.ServiceEntry // of all objects that were judged
 }
 
 // New returns the checker of a mesh with a root namespace. config is the ConfigMap with the mesh
@@ -79,7 +84,11 @@ func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 			c.mesh = *mesh
 		}
 	}
-	return c, &Verdict{"ConfigMap", config.Namespace, config.Name, findings(result.Problems)}
+	return c, &Verdict{
+		Kind: "ConfigMap", Namespace: config.Namespace, Name: config.Name,
+		Findings:    findings(result.Problems),
+		Differences: findings(differences.Of(config, c.converter.MeshKey())),
+	}
 }
 
 // Check judges an object.
@@ -99,9 +108,29 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 	problems := reading.Problems
 	for _, d := range reading.Documents {
 		problems = append(problems, c.converter.Convert(d.Change(time.Time{}), c.mesh).Problems...)
+		v.Differences = append(v.Differences, findings(differences.Of(d.Object, d.Key))...)
+		if entry, ok := d.Object.(*networkingv1.ServiceEntry); ok {
+			c.entries = append(c.entries, entry)
+		}
 	}
 	v.Findings = findings(problems)
 	return v
+}
+
+// Compare adds to the verdicts of objects what they differ in together. It looks at all objects
+// that Check was given.
+func (c *Checker) Compare(verdicts []Verdict) {
+	slices.SortStableFunc(c.entries, func(a, b *networkingv1.ServiceEntry) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, p := range differences.Entries(c.entries) {
+		for i := range verdicts {
+			v := &verdicts[i]
+			if v.Kind == string(p.Object.Kind) && v.Namespace == p.Object.Namespace && v.Name == p.Object.Name {
+				v.Differences = append(v.Differences, findings([]source.Problem{p})...)
+			}
+		}
+	}
 }
 
 func findings(problems []source.Problem) []Finding {

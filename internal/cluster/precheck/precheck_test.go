@@ -77,6 +77,46 @@ func TestVerdicts(t *testing.T) {
 	}, got)
 }
 
+const differing = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: wide, namespace: shop}
+spec: {hosts: ["*.test"], http: [{route: [{destination: {host: reviews}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: newer, namespace: shop, creationTimestamp: "2026-02-01T00:00:00Z"}
+spec: {hosts: [a.test], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: older, namespace: shop, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec: {hosts: [a.test], ports: [{number: 80, name: http, protocol: HTTP}], resolution: NONE}
+`
+
+func TestDifferencesFromIstiodAreTold(t *testing.T) {
+	checker, verdict := New("istio-system", &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"},
+		Data:       map[string]string{"mesh": "tlsDefaults: {minProtocolVersion: TLSV1_3}\n"},
+	})
+	require.Empty(t, verdict.Findings)
+	require.Len(t, verdict.Differences, 1)
+	var all []Verdict
+	for document := range strings.SplitSeq(differing, "---\n") {
+		o := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &o.Object))
+		all = append(all, checker.Check(o))
+	}
+	checker.Compare(all)
+	fields := map[string]string{}
+	for i := range all {
+		require.True(t, all[i].Go(), all[i].Object())
+		for _, d := range all[i].Differences {
+			fields[all[i].Name] = d.Field
+		}
+	}
+	require.Equal(t, map[string]string{"wide": "spec.hosts[0]", "newer": "spec.hosts[0]"}, fields)
+}
+
 // TestSecretsAreLeftAlone: nobody needs to read keys to say what would be in force.
 func TestSecretsAreLeftAlone(t *testing.T) {
 	found := map[kinds.Kind]bool{}
