@@ -109,8 +109,8 @@ func (a *Authority) Issue(t testing.TB, name string, options ...Option) Pair {
 	}
 }
 
-// Sign makes a certificate of what a request in PEM asks for, its key, names and identities, that is
-// valid until some time.
+// Sign makes a certificate for the key, names and identities of a request in PEM, valid until some
+// time.
 func (a *Authority) Sign(csr []byte, until time.Time) (certificate string, err error) {
 	block, _ := pem.Decode(csr)
 	if block == nil {
