@@ -14,7 +14,7 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 	for _, o := range []Object{
 		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &AuthorizationPolicy{},
 		&PeerAuthentication{}, &Workload{}, &WorkloadEntry{}, &Namespace{}, &Node{}, &EndpointSlice{}, &MeshConfig{},
-		&Credential{}, &IngressClass{},
+		&Credential{}, &IngressClass{}, &RequestAuthentication{}, &KeySet{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)
