@@ -1,6 +1,7 @@
 package state
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -92,6 +93,7 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, s, n, name)
 		}
+		requireListing(t, d, s, n)
 	}
 	for _, uri := range []string{"https://a.test/keys", "https://b.test/keys", "https://nowhere.test/keys"} {
 		wanted := of(d, func(a *model.RequestAuthentication) bool { return slices.Contains(a.KeySets(), uri) })
@@ -242,10 +244,33 @@ func compareHosts(a, b model.Host) int {
 	return 0
 }
 
+// requireListing looks up the ServiceEntries of a namespace by each address that any of them lists.
+func requireListing(t *rapid.T, d naiveSnapshot, s *Snapshot, namespace string) {
+	listing := map[string][]*model.Service{"192.0.2.99": nil}
+	for _, entry := range of(d, func(svc *model.Service) bool { return svc.Kind == kinds.ServiceEntry }) {
+		for _, e := range entry.Endpoints {
+			all := listing[e.Address]
+			if entry.Namespace == namespace && !slices.Contains(all, entry) {
+				all = append(all, entry)
+			}
+			listing[e.Address] = all
+		}
+	}
+	for _, address := range slices.Sorted(maps.Keys(listing)) {
+		want := listing[address]
+		slices.SortStableFunc(want, func(a, b *model.Service) int {
+			return stdcmp.Or(a.Compare(&b.Meta), strings.Compare(string(a.Host), string(b.Host)))
+		})
+		requireList(t, "services that list "+address, want, s.ServicesListing(namespace, address))
+	}
+}
+
 func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
 	claims := of(d, func(svc *model.Service) bool { return svc.Host == h })
 	routes := of(d, func(v *model.VirtualService) bool { return slices.Contains(v.Hosts, h) })
 	requireList(t, "claims", claims, s.Claims(h))
+	aliases := of(d, func(svc *model.Service) bool { return svc.IsAlias() && svc.AliasOf == h })
+	requireList(t, "aliases", aliases, s.AliasesOf(h))
 	requireList(t, "routes of", routes, s.VirtualServicesOf(h))
 	requireList(t, "routes to", of(
 		d, func(v *model.VirtualService) bool { return slices.Contains(naiveDestinations(v), h) },
