@@ -35,6 +35,9 @@ func TestOnePartAloneChanges(t *testing.T) {
 		"the port that callers mean, of a server that opens the same port of the workload": {
 			gateway, [][]model.Object{servedAt(80), servedAt(81), servedAt(80)},
 		},
+		"the least version of TLS of a gateway's server": {gateway, [][]model.Object{
+			servedOver(model.TLS12), servedOver(model.TLS13), servedOver(model.TLS12),
+		}},
 		"the subnets of a TCP route of a gateway": {gateway, [][]model.Object{
 			boundFor("10.0.0.0/8"), boundFor("10.1.0.0/16"), boundFor("10.0.0.0/8"),
 		}},
@@ -307,6 +310,14 @@ func boundFor(subnet string) []model.Object {
 	v.TCP = []*model.TCPRoute{{Matches: []*model.L4Match{{
 		DestinationSubnets: []string{subnet},
 	}}, Destinations: []model.Destination{{Host: "a.com"}}}}
+	return []model.Object{g, v}
+}
+
+// servedOver is a server of a gateway with a certificate from a file.
+func servedOver(least model.TLSVersion) []model.Object {
+	g, v := aloneGateway(443, model.HTTP)
+	files := []model.CertificateFiles{{Chain: "/etc/chain.pem", Key: "/etc/key.pem"}}
+	g.Servers[0].TLS = &model.ServerTLS{Mode: model.ServerSimple, Files: files, MinVersion: least}
 	return []model.Object{g, v}
 }
 
