@@ -10,9 +10,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 )
 
-// identityScheme begins the names of identities in certificates.
-const identityScheme = "spiffe://"
-
 // serverNames returns the names of which the servers of a cluster must have one, if its
 // DestinationRule names none. They are the names that the ServiceEntry demands and, in TLS of the
 // mesh, the identities of the workloads behind the service, whichever subset or port they serve.
@@ -34,7 +31,7 @@ func (b unitBuilder) serverNames(
 	}
 	names := slices.Clone(svc.SubjectAltNames)
 	for _, account := range s.Accounts(svc) {
-		names = append(names, identityScheme+s.Mesh().TrustDomain+"/ns/"+svc.Namespace+"/sa/"+account)
+		names = append(names, model.IdentityOf(s.Mesh().TrustDomain, svc.Namespace, account))
 	}
 	return b.translationCache.names.List(withAliases(names, s.Mesh().TrustDomainAliases))
 }
@@ -44,13 +41,13 @@ func (b unitBuilder) serverNames(
 func withAliases(names, aliases []string) []string {
 	all := slices.Clone(names)
 	for _, name := range names {
-		domain, ok := strings.CutPrefix(name, identityScheme)
+		domain, ok := strings.CutPrefix(name, model.IdentityScheme)
 		_, of, whole := strings.Cut(domain, "/")
 		if !ok || !whole {
 			continue
 		}
 		for _, alias := range aliases {
-			all = append(all, identityScheme+alias+"/"+of)
+			all = append(all, model.IdentityScheme+alias+"/"+of)
 		}
 	}
 	slices.Sort(all)

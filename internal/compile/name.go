@@ -89,7 +89,7 @@ func addressesOf(s *scope.Scope, svc *model.Service) []string {
 			addresses = append(addresses, e.Address)
 		}
 	}
-	return sortedAddresses(addresses)
+	return model.SortedDistinct(addresses)
 }
 
 // isNamedByEndpoints reports whether the name of a service without virtual IPs stands for its
@@ -102,11 +102,6 @@ func isNamedByEndpoints(svc *model.Service) bool {
 func isNamed(e *model.Endpoint) bool {
 	_, err := netip.ParseAddr(e.Address)
 	return err == nil && e.Health == model.Healthy
-}
-
-func sortedAddresses(addresses []string) []string {
-	slices.Sort(addresses)
-	return slices.Compact(addresses)
 }
 
 // reportFullRange reports a host that should have an address of the mesh's range and has none.
@@ -145,7 +140,7 @@ func (p *podNames) of(set *state.EndpointSet) map[string][]string {
 		}
 	}
 	for hostname, addresses := range found {
-		found[hostname] = sortedAddresses(addresses)
+		found[hostname] = model.SortedDistinct(addresses)
 	}
 	p.known[set] = found
 	return found

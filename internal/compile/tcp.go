@@ -147,7 +147,7 @@ func podAddresses(set *state.EndpointSet, portName string) []string {
 			}
 		}
 	}
-	return sortedAddresses(addresses)
+	return model.SortedDistinct(addresses)
 }
 
 // addTLSRoutes adds the chains of the TLS routes for a service.

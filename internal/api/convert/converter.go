@@ -91,7 +91,6 @@ func (c *Converter) Convert(change source.Change, mesh model.MeshConfig) Result 
 		converter:   c,
 		observed:    change.ObservedAt,
 		unready:     c.unready,
-		externalCA:  c.external,
 		annotations: change.Object.GetAnnotations(),
 		pools:       c.pools,
 	}
@@ -115,7 +114,6 @@ type reader struct {
 	observed  time.Time // when the change reached this process
 	// unready keeps endpoints that are not ready.
 	unready     bool
-	externalCA  bool // Options.ExternalCA
 	annotations map[string]string
 	pools       *pools
 	// meshWide is set while a Sidecar for all namespaces is read: "." is then the namespace of each

@@ -174,7 +174,8 @@ func objectOf(spec proto.Message) (kinds.Kind, metav1.Object) {
 func readSpec(c *Converter, spec proto.Message) Result {
 	key := source.Key{Namespace: "default", Name: "case"}
 	if s, ok := spec.(*mesh.MeshConfig); ok {
-		r, out := &reader{report: report{object: key}, mesh: model.DefaultMesh(), pools: c.pools}, model.DefaultMesh()
+		out := model.DefaultMesh()
+		r := &reader{report: report{object: key}, converter: c, mesh: out, pools: c.pools}
 		r.meshOf("data.mesh", s, &out)
 		r.reportUnused("data.mesh", s.ProtoReflect())
 		return Result{Objects: []Object{&out}, Problems: r.problems}

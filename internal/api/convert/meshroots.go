@@ -28,7 +28,7 @@ func (r *reader) caCertificates(p path, in []*mesh.MeshConfig_CertificateData, o
 		case !x509.NewCertPool().AppendCertsFromPEM([]byte(c.GetPem())):
 			r.fail(at.dot("pem"), nil, "has no certificate", "certificates in PEM")
 		default:
-			if !r.externalCA {
+			if !r.converter.external {
 				r.warn(at, nil, "has no effect, as certificates are signed by Lateen itself", "EXTERNAL_CA")
 			}
 			out.CACertificates = append(out.CACertificates, model.CACertificate{

@@ -62,10 +62,9 @@ func (r *reader) serviceIdentities(annotations map[string]string) []string {
 			)
 			continue
 		}
-		names = append(names, "spiffe://"+r.mesh.TrustDomain+"/ns/"+r.meta.Namespace+"/sa/"+name)
+		names = append(names, model.IdentityOf(r.mesh.TrustDomain, r.meta.Namespace, name))
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return model.SortedDistinct(names)
 }
 
 // listed splits a list with commas.
@@ -84,9 +83,9 @@ func (r *reader) exportsOf(annotations map[string]string) model.Exports {
 	return r.exports(path("metadata.annotations").key(kinds.ExportAnnotation), list, r.mesh.ServiceExport)
 }
 
-// externalName makes the service an alias: its ports lead to those of the name, unless that is the
-// host of a service, whose ports callers use then. A wrong name leaves
-// it without endpoints, so that calls fail and are not treated as calls to an unknown host.
+// externalName makes the service an alias. Its ports lead to those of the name. If the name is the
+// host of a service, callers use that service's ports. A wrong name leaves the alias without
+// endpoints, so that calls fail and are not treated as calls to an unknown host.
 func (r *reader) externalName(p path, name string, s *model.Service) {
 	s.Resolution, s.External, s.Headless = model.StrictDNS, true, false
 	s.Selector = model.Labels{}

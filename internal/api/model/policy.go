@@ -38,7 +38,7 @@ func (d *DestinationRule) Credentials() []string {
 	for _, s := range d.Subsets {
 		names = append(names, s.Policy.credentials()...)
 	}
-	return sortedDistinct(names)
+	return SortedDistinct(names)
 }
 
 func (p *TrafficPolicy) credentials() []string {
@@ -55,7 +55,8 @@ func (p *TrafficPolicy) credentials() []string {
 	return names
 }
 
-func sortedDistinct(names []string) []string {
+// SortedDistinct sorts names in place, and returns each once.
+func SortedDistinct(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// RequestAuthentication says which tokens of requests its workloads accept. A request without a
-// token is none of its business.
+// RequestAuthentication says which tokens of requests its workloads accept. It accepts requests
+// without a token; an AuthorizationPolicy may refuse them.
 type RequestAuthentication struct {
 	Meta
 	// Selector is empty for all workloads of the namespace, or of the mesh in the root namespace.
@@ -25,7 +25,7 @@ func (a *RequestAuthentication) KeySets() []string {
 			all = append(all, r.KeysFrom)
 		}
 	}
-	return sortedDistinct(all)
+	return SortedDistinct(all)
 }
 
 // TokenRule says which tokens of an issuer are accepted, and what a request gets of them. It has
@@ -58,7 +58,7 @@ type TokenRule struct {
 // TokenHeader is a header with a token behind a prefix.
 type TokenHeader struct{ Name, Prefix string }
 
-// ClaimHeader is a header that gets a claim, "a.b" is one within another.
+// ClaimHeader is a header that gets a claim. "a.b" is the claim b within the claim a.
 type ClaimHeader struct{ Name, Claim string }
 
 // discoveryPath is where an issuer says where its keys are (OpenID Connect Discovery).

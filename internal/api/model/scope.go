@@ -24,7 +24,7 @@ func (g *Gateway) Credentials() []string {
 			names = append(names, g.Servers[i].TLS.Names()...)
 		}
 	}
-	return sortedDistinct(names)
+	return SortedDistinct(names)
 }
 
 // ForwardsAny reports whether some server Forwards.

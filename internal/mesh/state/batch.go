@@ -12,16 +12,13 @@ type batch struct {
 	delta      *Delta
 
 	dirtySlices  []Pair[model.EndpointSlice]
-	dirtyEntries map[entryHost][]Pair[model.Service]
-	keys         [][]byte // of the object in hand
+	dirtyEntries map[entryHost][]Pair[model.Service] // nil in a batch without ServiceEntries
+	keys         [][]byte                            // of the object in hand
 }
 
 func newBatch(from *Snapshot) *batch {
 	next := *from
-	return &batch{
-		from: from, next: &next, tx: new(txn), delta: &Delta{From: from},
-		dirtyEntries: map[entryHost][]Pair[model.Service]{},
-	}
+	return &batch{from: from, next: &next, tx: new(txn), delta: &Delta{From: from}}
 }
 
 // finish publishes the step: the same snapshot when nothing changed.

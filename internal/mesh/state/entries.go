@@ -37,6 +37,9 @@ func entryOf(o model.Object) *model.Service {
 func (b *batch) noteEntry(old, now *model.Service) {
 	svc := cmp.Or(now, old)
 	at := entryHost{svc.Namespace, svc.Host}
+	if b.dirtyEntries == nil {
+		b.dirtyEntries = map[entryHost][]Pair[model.Service]{}
+	}
 	b.dirtyEntries[at] = append(b.dirtyEntries[at], Pair[model.Service]{Old: old, New: now})
 }
 
@@ -175,9 +178,7 @@ func mergeEntry(to, more *model.Service) {
 			to.Endpoints = append(to.Endpoints, e)
 		}
 	}
-	to.Addresses = append(to.Addresses, more.Addresses...)
-	slices.Sort(to.Addresses)
-	to.Addresses = slices.Compact(to.Addresses)
+	to.Addresses = model.SortedDistinct(append(to.Addresses, more.Addresses...))
 	to.AutoAddress = to.AutoAddress && more.AutoAddress
 }
 

@@ -76,7 +76,8 @@ func (s *Snapshot) Claims(host model.Host) iter.Seq[*model.Service] {
 	return s.services.by[servicesByHost].under(join(string(host)))
 }
 
-// AliasesOf yields the Services of type ExternalName that stand for a host.
+// AliasesOf yields the Services of type ExternalName that stand for a host. In a mesh without such
+// Services it makes no key to look one up by, because each change of a host asks.
 func (s *Snapshot) AliasesOf(host model.Host) iter.Seq[*model.Service] {
 	aliases := s.services.by[servicesByAlias]
 	if aliases.len() == 0 {

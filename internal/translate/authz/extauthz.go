@@ -25,7 +25,7 @@ func httpCheck(of *model.ExtAuthz) *httpextauthzv3.ExtAuthz {
 		FailureModeAllow:      of.FailOpen,
 		ClearRouteCache:       of.ClearRouteCache,
 		WithRequestBody:       body(of),
-		FilterEnabledMetadata: matched(httpRBAC, of),
+		FilterEnabledMetadata: matched(pb.RBACFilter, of),
 	}
 	if of.StatusOnError != 0 {
 		check.StatusOnError = &typev3.HttpStatus{Code: typev3.StatusCode(of.StatusOnError)}

@@ -16,7 +16,6 @@ import (
 
 // Names of the filters, which are the namespaces of their dynamic metadata too.
 const (
-	httpRBAC     = "envoy.filters.http.rbac"
 	tcpRBAC      = "envoy.filters.network.rbac"
 	httpExtAuthz = "envoy.filters.http.ext_authz"
 	tcpExtAuthz  = "envoy.filters.network.ext_authz"
@@ -37,18 +36,18 @@ func HTTP(in Input) []*hcmv3.HttpFilter {
 		typed := &hcmv3.HttpFilter_TypedConfig{TypedConfig: pb.Any(config)}
 		filters = append(filters, &hcmv3.HttpFilter{Name: name, ConfigType: typed})
 	}
-	if in.Closed { // an action ALLOW without a policy that could match
-		add(httpRBAC, &httprbacv3.RBAC{Rules: &rbacv3.RBAC{Action: rbacv3.RBAC_ALLOW}})
+	if in.Closed {
+		add(pb.RBACFilter, pb.DenyAll())
 	}
 	for _, c := range in.checks(false) {
-		add(httpRBAC, &httprbacv3.RBAC{ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix})
+		add(pb.RBACFilter, &httprbacv3.RBAC{ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix})
 		add(httpExtAuthz, httpCheck(c.provider))
 	}
 	if tokens := in.tokens(); tokens != nil {
 		add(pb.TokenFilter, tokens)
 	}
 	for _, d := range in.decisions(false) {
-		add(httpRBAC, &httprbacv3.RBAC{
+		add(pb.RBACFilter, &httprbacv3.RBAC{
 			Rules: d.enforced, ShadowRules: d.dry, ShadowRulesStatPrefix: d.dryPrefix(),
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/lateen-mesh/lateen/internal/api/jwks"
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
@@ -81,7 +82,7 @@ func (t Token) provider(clearsRoutes bool) *jwtv3.JwtProvider {
 		ForwardPayloadHeader: r.PayloadHeader,
 		PayloadInMetadata:    pb.TokenPayload,
 		NormalizePayloadInMetadata: &jwtv3.JwtProvider_NormalizePayload{
-			SpaceDelimitedClaims: sortedDistinct(append([]string{"permission", "scope"}, r.ListClaims...)),
+			SpaceDelimitedClaims: model.SortedDistinct(append([]string{"permission", "scope"}, r.ListClaims...)),
 		},
 		ClearRouteCache: clearsRoutes,
 	}
@@ -153,9 +154,4 @@ func sharingPlaces(rules []Token) [][]int {
 		out[at[g]] = append(out[at[g]], i)
 	}
 	return out
-}
-
-func sortedDistinct(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
 // Guard is the filters that decide on calls before they are handed on, canonical. A nil *Guard has
@@ -67,7 +67,5 @@ func withDenyAll(refuses bool, filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter 
 	if !refuses {
 		return filters
 	}
-	// An action ALLOW without a policy that could match.
-	nothing := &rbacv3.RBAC{Action: rbacv3.RBAC_ALLOW}
-	return slices.Insert(filters, 0, httpFilter("envoy.filters.http.rbac", &httprbacv3.RBAC{Rules: nothing}))
+	return slices.Insert(filters, 0, httpFilter(pb.RBACFilter, pb.DenyAll()))
 }
