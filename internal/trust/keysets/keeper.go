@@ -101,7 +101,8 @@ func (k *Keeper) Run(ctx context.Context, deliver func(context.Context, []jwks.E
 			busy++
 			running.Go(func() { results <- k.fetch(ctx, s) })
 		}
-		timer.Reset(k.deliver(ctx, deliver))
+		again := k.deliver(ctx, deliver)
+		timer.Reset(min(again, k.wait(maxFetches-busy)))
 	}
 }
 
@@ -143,14 +144,21 @@ func causeOf(err error) error {
 	return err
 }
 
-// deliver delivers the entries if the mesh does not have them yet. It returns when to look again.
+// wait returns in how long to look for sets that are due, of which free can be fetched now.
+func (k *Keeper) wait(free int) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sets.wait(free, time.Now())
+}
+
+// deliver delivers the entries if the mesh does not have them yet. It returns in how long to try
+// again.
 func (k *Keeper) deliver(ctx context.Context, deliver func(context.Context, []jwks.Entry) error) time.Duration {
 	k.mu.Lock()
 	entries, left, news := k.sets.news()
-	wait := k.sets.wait(time.Now())
 	k.mu.Unlock()
 	if !news {
-		return wait
+		return idle
 	}
 	if left > 0 {
 		k.o.Log.Error("there are more sets of keys than can be kept; tokens that need the others are refused",
@@ -163,7 +171,7 @@ func (k *Keeper) deliver(ctx context.Context, deliver func(context.Context, []jw
 		k.mu.Lock()
 		k.sets.undelivered()
 		k.mu.Unlock()
-		return min(wait, deliverAgain)
+		return deliverAgain
 	}
-	return wait
+	return idle
 }

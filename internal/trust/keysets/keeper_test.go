@@ -25,6 +25,7 @@ type world struct {
 	keys    map[string]string // by URI; what is missing fails
 	calls   map[string]int
 	refuses bool // deliveries fail
+	hangs   bool // nothing answers until the time is up
 	has     []jwks.Entry
 	wanted  map[string]bool
 }
@@ -38,10 +39,15 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) fetch(_ context.Context, uri string) (string, error) {
+func (w *world) fetch(ctx context.Context, uri string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls[uri]++
+	if w.hangs {
+		w.mu.Unlock()
+		<-ctx.Done()
+		w.mu.Lock()
+	}
 	if keys := w.keys[uri]; keys != "" {
 		return keys, nil
 	}
@@ -237,5 +243,24 @@ func TestTooManySetsPushNoneOut(t *testing.T) {
 		}
 		require.Equal(t, maxSets, fetched)
 		require.Len(t, has, 2*maxSets)
+	})
+}
+
+// While all places are taken by fetches that do not end, a set that is due waits for the end of one,
+// and nobody looks again and again.
+func TestSetsWaitForAFreePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hangs = true
+		var uris []string
+		for i := range maxFetches + 1 {
+			uris = append(uris, fmt.Sprint("set ", i))
+		}
+		w.want(uris...)
+		defer w.run()()
+		_, calls := w.after(defaultTimeout / 2)
+		require.Len(t, calls, maxFetches)
+		_, calls = w.after(defaultTimeout)
+		require.Len(t, calls, maxFetches+1)
 	})
 }

@@ -44,7 +44,8 @@ type sets struct {
 	wanted  map[string]*set
 	// shown is what the mesh has.
 	shown map[string]jwks.Entry
-	// delivered is set while the entries are on their way to the mesh.
+	// delivered are the entries of the last delivery; nil if they are to be delivered again,
+	// whatever the mesh has.
 	delivered []jwks.Entry
 }
 
@@ -159,9 +160,13 @@ func spread(d time.Duration, chance float64) time.Duration {
 	return d + time.Duration((chance-0.5)/5*float64(d))
 }
 
-// wait returns in how long the next set is due. Sets beyond the bound never are.
-func (s *sets) wait(now time.Time) time.Duration {
+// wait returns in how long the next set can be fetched. Without a free place that is unknown: the
+// end of a fetch wakes whoever waits. Sets beyond the bound never are due.
+func (s *sets) wait(free int, now time.Time) time.Duration {
 	wait := idle
+	if free <= 0 {
+		return wait
+	}
 	for i, one := range s.inOrder() {
 		if i < maxSets && !one.busy {
 			wait = min(wait, max(0, one.due.Sub(now)))
