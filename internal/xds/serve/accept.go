@@ -182,8 +182,8 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	if err := authorize(node, st.owner.identity); err != nil {
 		return st.refuse(codes.PermissionDenied, err)
 	}
-	if st.server.endings.isGone(podOf(st.owner.identity)) {
-		return st.refuse(codes.Unauthenticated, errPodGone)
+	if err := st.refuseGone(); err != nil {
+		return err
 	}
 	if err := st.chargeClass(ctx, node); err != nil {
 		return err
@@ -194,6 +194,14 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	}
 	st.node, st.conn, st.in.skipNode = node, conn, true
 	st.id = fmt.Sprintf("%s-%d", node.Name, st.server.ids.Add(1))
+	return nil
+}
+
+// refuseGone refuses a client whose Pod was removed: its token may be valid for longer.
+func (st *stream) refuseGone() error {
+	if st.server.endings.isGone(podOf(st.owner.identity)) {
+		return st.refuse(codes.Unauthenticated, errPodGone)
+	}
 	return nil
 }
 

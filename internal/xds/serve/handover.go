@@ -14,8 +14,8 @@ const (
 	// handoverPace is the time between the ends of two connections, so that a whole fleet does not
 	// reach the next server at once.
 	handoverPace = time.Millisecond
-	// handoverPoll is how often Stop looks whether all clients have left.
-	handoverPoll = 5 * time.Millisecond
+	// stopPoll is how often Stop looks whether what it waits for is so.
+	stopPoll = 5 * time.Millisecond
 )
 
 // openConns are the connections of a server.
@@ -39,7 +39,7 @@ func (o *openConns) remove(c net.Conn) {
 	delete(o.open, c)
 }
 
-// list returns the connections, in no order: none is always the last to go.
+// list returns the connections in random order, so that no connection is always closed last.
 func (o *openConns) list() []net.Conn {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,9 +82,14 @@ func (s *Server) Stop(ctx context.Context) {
 func (s *Server) awaitLeaving(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handoverNotice)
 	defer cancel()
-	poll := time.NewTicker(handoverPoll)
+	pollUntil(ctx, s.conns.isEmpty)
+}
+
+// pollUntil returns when the condition holds or ctx is done.
+func pollUntil(ctx context.Context, holds func() bool) {
+	poll := time.NewTicker(stopPoll)
 	defer poll.Stop()
-	for !s.conns.isEmpty() {
+	for !holds() {
 		select {
 		case <-poll.C:
 		case <-ctx.Done():

@@ -52,6 +52,9 @@ const inspectionLimit = 10 * time.Minute
 //go:noinline
 func (st *stream) inspect(ctx context.Context) error {
 	st.leaveGate()
+	if err := st.refuseGone(); err != nil {
+		return err
+	}
 	limit := time.AfterFunc(inspectionLimit, func() { st.cancel(errEnded) })
 	defer limit.Stop()
 	for {

@@ -95,6 +95,17 @@ func TestToolsProveWhoTheyAre(t *testing.T) {
 	require.Equal(t, codes.Unauthenticated, status.Code(err))
 }
 
+// A tool in a Pod that was removed gets nothing, though its token may be valid for longer.
+func TestToolsOfRemovedPodsAreRefused(t *testing.T) {
+	f := newFixture(t, withInspector)
+	f.server.PodGone(ofReviews.Namespace, ofReviews.Pod)
+	s, err := f.client.StreamAggregatedResources(f.tool("pod"))
+	require.NoError(t, err)
+	_ = s.Send(istioctlRequest("/syncz", "a")) // it may have ended already
+	_, err = s.Recv()
+	require.Equal(t, codes.Unauthenticated, status.Code(err), err)
+}
+
 // TestToolAsksThroughAProxy: Istio's agent passes a tool's requests on in Envoy's stream. It goes
 // on, also when the tool is refused.
 func TestToolAsksThroughAProxy(t *testing.T) {

@@ -7,12 +7,9 @@ import (
 	"time"
 )
 
-// sealLimit is how long Stop waits for clients to read their seals, and sealPoll how often it
-// looks. Clients that have not read them by then get lists from the next server, as without seals.
-const (
-	sealLimit = time.Second
-	sealPoll  = 5 * time.Millisecond
-)
+// sealLimit is how long Stop waits for clients to read their seals. Clients that have not read them
+// by then get lists from the next server, as without seals.
+const sealLimit = time.Second
 
 // seal has each stream seal the endpoints that its client has as resources of their own
 // (session.Session.Seal). The client then reports a version for them to the next server, and is not
@@ -29,19 +26,10 @@ func (s *Server) seal(ctx context.Context) {
 	for _, st := range streams {
 		st.conn.Poke()
 	}
-	poll := time.NewTicker(sealPoll)
-	defer poll.Stop()
-	for {
+	pollUntil(ctx, func() bool {
 		streams = slices.DeleteFunc(streams, func(st *stream) bool { return !st.sealPending.Load() })
-		if len(streams) == 0 {
-			return
-		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+		return len(streams) == 0
+	})
 }
 
 // seal sends what the session has to say before the stream ends. The caller holds driving.

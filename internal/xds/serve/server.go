@@ -96,9 +96,9 @@ type Limits struct {
 	// ConnectionAge ends connections of that age, give or take a tenth, so that clients spread over
 	// replicas anew. 0 means never.
 	ConnectionAge time.Duration
-	// ConnectionGrace is how long a connection serves on after its client was told that it has come
+	// connectionGrace is how long a connection serves on after its client was told that it has come
 	// of age. 0 means a tenth of the age, 10 s at most.
-	ConnectionGrace time.Duration
+	connectionGrace time.Duration
 }
 
 const (
@@ -136,7 +136,7 @@ func (l Limits) orDefaults() Limits {
 	l.ReceiveBytes = cmp.Or(l.ReceiveBytes, defaultReceiveBytes)
 	l.KeepaliveInterval = cmp.Or(l.KeepaliveInterval, defaultKeepaliveInterval)
 	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, l.Write+keepaliveAfterWrite)
-	l.ConnectionGrace = cmp.Or(l.ConnectionGrace, min(l.ConnectionAge/10, maxConnectionGrace))
+	l.connectionGrace = cmp.Or(l.connectionGrace, min(l.ConnectionAge/10, maxConnectionGrace))
 	return l
 }
 
@@ -215,7 +215,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 			Timeout:               s.limits.KeepaliveTimeout,
 			MaxConnectionIdle:     idleConnection,
 			MaxConnectionAge:      s.limits.ConnectionAge,
-			MaxConnectionAgeGrace: s.limits.ConnectionGrace,
+			MaxConnectionAgeGrace: s.limits.connectionGrace,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime:             s.limits.KeepaliveInterval / 2,
