@@ -21,10 +21,11 @@ import (
 // authority is the certificate authority of a cluster.
 type authority struct {
 	holder   *ca.Holder
-	store    *ca.Store          // nil if the authority is elsewhere
-	external *externalAuthority // nil if it is not
+	store    *ca.Store          // nil if signers of Kubernetes sign
+	external *externalAuthority // nil if the store's authority signs
+	signer   *ca.Registration   // that of external, or nil
 	roots    *ca.Roots
-	serving  interface{ TLS() *tls.Config }
+	serving  interface{ TLS() *tls.Config } // nil if nobody asks for it (Cluster.TLS)
 }
 
 func newAuthority(o ClusterOptions) (*authority, error) {
@@ -43,7 +44,10 @@ func newAuthority(o ClusterOptions) (*authority, error) {
 		if a.external, err = newExternal(o, config, a.holder); err != nil {
 			return nil, err
 		}
-		a.serving = a.external.serving
+		a.signer = a.external.registration
+		if a.external.serving != nil {
+			a.serving = a.external.serving
+		}
 		return a, nil
 	}
 	a.store = ca.NewStore(a.holder, ca.StoreOptions{
@@ -64,7 +68,7 @@ func (a *authority) run(ctx context.Context, p *Pipeline) {
 
 // ready returns an error as long as nothing can be signed, or served.
 func (a *authority) ready() error {
-	if _, _, err := a.holder.Get(); err != nil || a.external == nil {
+	if _, _, err := a.holder.Get(); err != nil || a.external == nil || a.external.serving == nil {
 		return err
 	}
 	return a.external.serving.Ready()
@@ -81,14 +85,6 @@ func (a *authority) lead(ctx context.Context) {
 	}()
 	a.roots.Run(ctx)
 	<-done
-}
-
-// signer returns what signs elsewhere, or nil.
-func (a *authority) signer() ca.External {
-	if a.external == nil {
-		return nil
-	}
-	return a.external.registration
 }
 
 // TLS returns the configuration of the secure xDS port. Its certificate is signed by the authority,
@@ -115,7 +111,7 @@ func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
 	}
 	service := ca.NewService(ca.ServiceOptions{
 		Holder:        c.authority.holder,
-		External:      c.authority.signer(),
+		External:      c.authority.signer,
 		Authenticator: callers{proofs{tokens: p.o.Authenticator, domains: p.trustDomains}},
 		Certificates:  p.verifier(),
 		TTL:           *c.o.CA,

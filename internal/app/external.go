@@ -36,15 +36,14 @@ type externalAuthority struct {
 	o            ExternalCA
 	holder       *ca.Holder
 	registration *ca.Registration
-	serving      *ca.ExternalServing
-	cluster      []byte // the roots of the cluster's own certificates
+	serving      *ca.ExternalServing // nil if the operator has a certificate (--tls-cert)
+	cluster      []byte              // the roots of the cluster's own certificates
 	log          *slog.Logger
+	failure      string // what run has logged last; only its goroutine uses it
 
 	mu   sync.Mutex
 	file []byte // the last valid content of RootFile
 	mesh []model.CACertificate
-	// failure is what was logged last.
-	failure string
 }
 
 func newExternal(o ClusterOptions, config *rest.Config, h *ca.Holder) (*externalAuthority, error) {
@@ -60,7 +59,9 @@ func newExternal(o ClusterOptions, config *rest.Config, h *ca.Holder) (*external
 		Client: client.CertificateSigningRequests(), Signer: e.o.Signer, Domain: e.o.Domain, Roots: e.rootsOf,
 		Log: o.Log, Now: o.Now,
 	})
-	e.serving = ca.NewExternalServing(e.registration, e.o.ServingSigner, o.Names.ServerNames())
+	if o.Files.Certificate == "" {
+		e.serving = ca.NewExternalServing(e.registration, e.o.ServingSigner, o.Names.ServerNames())
+	}
 	return e, nil
 }
 
@@ -73,7 +74,9 @@ func (e *externalAuthority) run(ctx context.Context, p *Pipeline) {
 	p.awaitFirstState(ctx)
 	e.refresh(p.meshConfig())
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { e.serving.Run(ctx); return nil })
+	if e.serving != nil {
+		g.Go(func() error { e.serving.Run(ctx); return nil })
+	}
 	g.Go(func() error {
 		ticker := time.NewTicker(rereadInterval)
 		defer ticker.Stop()
@@ -139,7 +142,8 @@ func (e *externalAuthority) readFile() error {
 }
 
 // rootsOf returns the roots of a signer: those of the file and those of the mesh configuration for
-// it. Without both, signers that no domain stands before are the cluster's own.
+// it. If there are none and no Domain is set, it returns the cluster's roots, since the signer is
+// then taken for one of Kubernetes itself.
 func (e *externalAuthority) rootsOf(signer string) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
@@ -66,4 +67,21 @@ func TestSignersOfADomainNeedKnownRoots(t *testing.T) {
 	_, _, err := e.holder.Get()
 	require.ErrorIs(t, err, ca.ErrNotReady)
 	require.Contains(t, log.String(), "want them in")
+}
+
+// A replica whose operator has a certificate for it asks no signer for one, and does not wait for it.
+func TestOwnServingCertificateNeedsNoSigner(t *testing.T) {
+	o := ClusterOptions{
+		Config: &rest.Config{Host: "http://127.0.0.1:1"}, External: &ExternalCA{Signer: "example.com/mesh"},
+		Log: slog.New(slog.DiscardHandler),
+	}
+	for certificate, waits := range map[string]bool{"": true, "tls.crt": false} {
+		o.Files.Certificate = certificate
+		a, err := newAuthority(o)
+		require.NoError(t, err)
+		trusted, err := ca.Trusting([]byte(certs.NewAuthority(t, "root").PEM))
+		require.NoError(t, err)
+		a.holder.Set(trusted)
+		require.Equal(t, waits, a.ready() != nil, certificate)
+	}
 }

@@ -29,24 +29,21 @@ func NewExternalServing(r *Registration, signer string, names []string) *Externa
 	return &ExternalServing{registration: r, signer: signer, names: names}
 }
 
-// TLS returns the configuration of a server, as Serving.TLS does.
-func (s *ExternalServing) TLS() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
-		ClientAuth: tls.RequestClientCert,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return s.pair.Load(), s.Ready()
-		},
+// TLS returns the configuration of a server with this certificate.
+func (s *ExternalServing) TLS() *tls.Config { return serverTLS(s.certificate) }
+
+func (s *ExternalServing) certificate() (*tls.Certificate, error) {
+	pair := s.pair.Load()
+	if pair == nil {
+		return nil, errors.New("there is no serving certificate of the signer " + s.signer + " yet")
 	}
+	return pair, nil
 }
 
 // Ready returns an error as long as there is no certificate.
 func (s *ExternalServing) Ready() error {
-	if s.pair.Load() == nil {
-		return errors.New("there is no serving certificate of the signer " + s.signer + " yet")
-	}
-	return nil
+	_, err := s.certificate()
+	return err
 }
 
 // Run asks for a certificate, and renews it after half of its life, until ctx ends.

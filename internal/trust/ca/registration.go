@@ -15,13 +15,6 @@ import (
 	typedcertificatesv1 "k8s.io/client-go/kubernetes/typed/certificates/v1"
 )
 
-// External signs the requests that a Service has accepted, in place of the Holder's authority.
-type External interface {
-	// Sign returns what Authority.Sign does. The signer is the one that the client names; empty if
-	// it names none.
-	Sign(ctx context.Context, csr []byte, signer string, r Request) (chain []string, err error)
-}
-
 // RegistrationOptions are what a Registration needs.
 type RegistrationOptions struct {
 	Client typedcertificatesv1.CertificateSigningRequestInterface
@@ -66,8 +59,9 @@ var workloadUsages = []certificatesv1.KeyUsage{
 	certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth,
 }
 
-// Sign implements External. A signer copies what the request names, so that must be the caller's
-// identity, and nothing else.
+// Sign returns what Authority.Sign does. The signer is the one that the client names; empty if it
+// names none. A signer copies what the request names, so that must be the caller's identity, and
+// nothing else.
 func (r *Registration) Sign(ctx context.Context, csr []byte, signer string, q Request) (chain []string, err error) {
 	request, err := parseRequest(csr)
 	if err == nil {
@@ -145,7 +139,7 @@ func (r *Registration) sign(
 		return nil, fmt.Errorf("the roots of the signer %s are not known (%w); want them in ./%s, or in "+
 			"caCertificates of the mesh configuration", s.signer, err, ExternalRootsFile)
 	}
-	release, err := r.place(ctx)
+	release, err := acquire(ctx, r.places, "too many requests wait for a signer")
 	if err != nil {
 		return nil, err
 	}
@@ -185,16 +179,6 @@ func (r *Registration) connect(all, roots []*x509.Certificate) ([]string, error)
 	root := ways[0][len(ways[0])-1]
 	others := slices.DeleteFunc(slices.Clone(roots), func(c *x509.Certificate) bool { return c.Equal(root) })
 	return encodeCertificates(slices.Concat([]*x509.Certificate{leaf}, between, others, []*x509.Certificate{root})), nil
-}
-
-// place waits for a place. The caller releases it.
-func (r *Registration) place(ctx context.Context) (release func(), err error) {
-	select {
-	case r.places <- struct{}{}:
-		return func() { <-r.places }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: too many requests wait: %w", ErrUnavailable, ctx.Err())
-	}
 }
 
 // Trusting returns an authority elsewhere, of which only the roots are known. It signs nothing.

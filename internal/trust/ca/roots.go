@@ -109,7 +109,7 @@ func (r *Roots) Run(ctx context.Context) {
 		case <-synced:
 			synced = nil
 			state.all()
-		case <-changed: // asked for again only here, or a change that another case outran were missed
+		case <-changed: // Get is called only here: elsewhere it would replace a closed channel, unseen
 			authority, changed, err = r.o.Holder.Get()
 			state.all()
 		case <-rescoped:

@@ -39,7 +39,7 @@ type Account struct{ Namespace, Name string }
 type ServiceOptions struct {
 	Holder *Holder
 	// External signs in place of the Holder's authority; nil for none.
-	External      External
+	External      *Registration
 	Authenticator Authenticator
 	// Certificates verifies the certificates of callers without a token.
 	Certificates *Verifier
@@ -264,7 +264,7 @@ func (s *Service) signHere(ctx context.Context, csr []byte, q Request) ([]string
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.slot(ctx)
+	release, err := acquire(ctx, s.slots, "the certificate authority is overloaded")
 	if err != nil {
 		return nil, err
 	}
@@ -272,15 +272,15 @@ func (s *Service) signHere(ctx context.Context, csr []byte, q Request) ([]string
 	return authority.Sign(csr, q)
 }
 
-// slot waits for a slot. The caller releases it.
-func (s *Service) slot(ctx context.Context) (release func(), err error) {
+// acquire waits for a slot. The caller releases it. full says what it means that none is free.
+func acquire(ctx context.Context, slots chan struct{}, full string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
 	select {
-	case s.slots <- struct{}{}:
-		return func() { <-s.slots }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: the certificate authority is overloaded: %w", ErrUnavailable, ctx.Err())
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnavailable, full, ctx.Err())
 	}
 }
 

@@ -31,14 +31,17 @@ func NewServing(h *Holder, names []string, now func() time.Time) *Serving {
 	return &Serving{holder: h, names: names, now: now}
 }
 
-// TLS returns the configuration of a server that asks for a client's certificate and does not need
-// one. Who uses it verifies it (Authority.Caller), by the roots in use at that time.
-func (s *Serving) TLS() *tls.Config {
+// TLS returns the configuration of a server with this certificate.
+func (s *Serving) TLS() *tls.Config { return serverTLS(s.Certificate) }
+
+// serverTLS returns the configuration of a server that asks for a client's certificate and does not
+// need one. The caller verifies it with a Verifier, by the roots in use at that time.
+func serverTLS(certificate func() (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"h2", "http/1.1"},
 		ClientAuth:     tls.RequestClientCert,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Certificate() },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
 	}
 }
 

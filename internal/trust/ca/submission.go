@@ -51,7 +51,7 @@ func (r *Registration) submit(ctx context.Context, s submission) ([]byte, error)
 	defer r.remove(ctx, open.Name)
 	open.Status.Conditions = append(open.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "CallerIsProven",
-		Message: "Lateen has checked that the request names the service account of its caller",
+		Message: "Lateen has checked that the request names its caller and nothing else",
 	})
 	approved, err := r.o.Client.UpdateApproval(ctx, open.Name, open, metav1.UpdateOptions{})
 	if err != nil {
@@ -105,8 +105,8 @@ func outcome(open *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 
 var errRemoved = errors.New("somebody has removed it")
 
-// nextState waits for a change of a request. A watch that ends is begun anew, after a look at the
-// request.
+// nextState waits for a change of a request. If the watch ends, it reads the request instead, and the
+// caller watches again.
 func (r *Registration) nextState(
 	ctx context.Context, open *certificatesv1.CertificateSigningRequest,
 ) (*certificatesv1.CertificateSigningRequest, error) {
@@ -118,20 +118,18 @@ func (r *Registration) nextState(
 		return nil, err
 	}
 	defer watch.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case event, ok := <-watch.ResultChan():
-			state, is := event.Object.(*certificatesv1.CertificateSigningRequest)
-			switch {
-			case !ok || !is: // the watch has ended
-				return r.o.Client.Get(ctx, open.Name, metav1.GetOptions{})
-			case event.Type == "DELETED":
-				return nil, errRemoved
-			}
-			return state, nil
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case event, ok := <-watch.ResultChan():
+		state, is := event.Object.(*certificatesv1.CertificateSigningRequest)
+		switch {
+		case !ok || !is: // the watch has ended
+			return r.o.Client.Get(ctx, open.Name, metav1.GetOptions{})
+		case event.Type == "DELETED":
+			return nil, errRemoved
 		}
+		return state, nil
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package keysets fetches the public keys of those who issue tokens (JWKS), for the whole mesh:
+// Package keysets fetches the public keys of token issuers (JWKS), for the whole mesh:
 // each address once, however many policies name it.
 //
 //	mesh ── Demand: which sets are wanted, what is known of them ──► Keeper ──► Fetcher ──► issuer
