@@ -86,7 +86,7 @@ type ClusterOptions struct {
 //
 //	every replica: webhook, injector, certificate (read), tracker
 //	the leader:    certificate (made, renewed), webhook configurations, statuses, Ingress addresses,
-//	               keys of those who issue tokens
+//	               keys of token issuers
 type Cluster struct {
 	o            ClusterOptions
 	tracker      *status.Tracker

@@ -16,7 +16,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/trust/keysets"
 )
 
-// keySets fetches the keys of those who issue tokens. What is fetched comes back to the loop as the
+// keySets fetches the keys of token issuers. What is fetched comes back to the loop as the
 // content of a ConfigMap: from the API server, where this process serves a cluster and writes to
 // it, and directly anywhere else.
 type keySets struct {

@@ -163,6 +163,9 @@ type endpointPage struct {
 func endpointPages(w *state.Snapshot, cluster string) map[model.Host]map[string]shardPage {
 	all := map[model.Host]map[string]shardPage{}
 	for svc := range w.Services() {
+		if _, taken := all[svc.Host][svc.Namespace]; taken {
+			continue // the first in the total order counts
+		}
 		page := shardPage{Accounts: w.Accounts(svc), Shards: map[string][]endpointPage{}}
 		shard := "Kubernetes/" + cluster
 		for _, e := range w.Endpoints(svc).All() {
@@ -174,9 +177,7 @@ func endpointPages(w *state.Snapshot, cluster string) map[model.Host]map[string]
 		if all[svc.Host] == nil {
 			all[svc.Host] = map[string]shardPage{}
 		}
-		if _, taken := all[svc.Host][svc.Namespace]; !taken { // the first in the total order counts
-			all[svc.Host][svc.Namespace] = page
-		}
+		all[svc.Host][svc.Namespace] = page
 	}
 	return all
 }

@@ -172,15 +172,15 @@ func New(o Options) *Pipeline {
 		},
 	})
 	p.registry.secrets.end = p.server.EndGateways
-	p.monitor = newHTTPServer(debug.NewHandler(p.debugOptions()))
-	p.inspector = debug.NewInspector(p.debugOptions())
+	pages := p.debugOptions()
+	p.monitor, p.inspector = newHTTPServer(debug.NewHandler(pages)), debug.NewInspector(pages)
 	return p
 }
 
 // newWriter returns what takes addresses from the configured networks.
 func newWriter(o Options) *state.Writer {
 	w := state.NewWriter()
-	if !o.Config.AutoPrefix4.IsValid() && !o.Config.AutoPrefix6.IsValid() { // the configuration is none of FromEnv
+	if !o.Config.AutoPrefix4.IsValid() && !o.Config.AutoPrefix6.IsValid() { // not a Config of FromEnv, as in tests
 		return w
 	}
 	r, err := state.NewAutoRange(o.Config.AutoPrefix4, o.Config.AutoPrefix6)

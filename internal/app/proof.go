@@ -100,8 +100,8 @@ func (p *Pipeline) verifier() *ca.Verifier {
 	return &ca.Verifier{Roots: c.authority.holder.Roots, Domains: p.trustDomains, Now: c.o.Now}
 }
 
-// clientVerifier returns what verifies certificates that open streams, which authorities elsewhere
-// may have signed; nil if none does.
+// clientVerifier returns what verifies the certificates of clients that open streams: by the roots
+// of the mesh and those of --client-ca. It is nil if there are neither.
 func (p *Pipeline) clientVerifier() *ca.Verifier {
 	v := p.verifier()
 	if p.o.Cluster == nil || p.o.Cluster.clients == nil {

@@ -28,7 +28,7 @@ type Source struct {
 	Problems *prometheus.GaugeVec
 }
 
-// Keys are the metrics of fetching the keys of those who issue tokens.
+// Keys are the metrics of fetching the keys of token issuers.
 type Keys struct {
 	// Fetched and Failed count sets of keys that were fetched, and that could not be.
 	// pilot_jwks_resolver_network_fetch_success_total,

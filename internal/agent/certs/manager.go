@@ -114,8 +114,8 @@ func (m *Manager) renew(ctx context.Context) {
 
 // dueAt returns when a certificate that was just issued is to be renewed. Its life begins now,
 // since the CA has dated it back, unless the clock is wrong. A renewal is never sooner than after a
-// tenth of that life and a second: neither a machine whose clock is wrong nor one whose CA expires
-// asks without end.
+// tenth of that life, or one second if that is longer: neither a machine whose clock is wrong nor
+// one whose CA expires asks without end.
 func (m *Manager) dueAt(from, until time.Time) time.Time {
 	now := m.options.Clock.Now()
 	if now.After(from) && now.Before(until) {

@@ -91,7 +91,7 @@ func (k key) withRSA(n, e []byte) (key, bool) {
 	return k, true
 }
 
-// curves are those of tokens, with the bytes of a coordinate.
+// curveOf returns a curve of tokens by its name, and the bytes of a coordinate; nil for any other.
 func curveOf(name string) (curve ecdh.Curve, size int) {
 	switch name {
 	case "P-256":

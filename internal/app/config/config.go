@@ -77,7 +77,7 @@ type Config struct {
 	// (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX, 240.240.0.0/16; PILOT_IP_AUTOALLOCATE_IPV6_PREFIX,
 	// 2001:2::/48).
 	AutoPrefix4, AutoPrefix6 netip.Prefix
-	// KeyRefresh is how long fetched keys of those who issue tokens are good until they are fetched
+	// KeyRefresh is how long fetched keys of token issuers are good until they are fetched
 	// again (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL, 20m).
 	KeyRefresh time.Duration
 	// KeyNetworks are networks that are not public, and from which keys may be fetched

@@ -26,7 +26,7 @@ type Names struct {
 	// MeshConfig is the ConfigMap of the mesh configuration, and InjectorConfig that of the
 	// injection.
 	MeshConfig, InjectorConfig string
-	// KeySets is the ConfigMap with the keys that were fetched of those who issue tokens.
+	// KeySets is the ConfigMap with the keys that were fetched of token issuers.
 	KeySets string
 	// Record is the ConfigMap that says what lateen install has installed.
 	Record string
