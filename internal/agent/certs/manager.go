@@ -100,7 +100,7 @@ func (m *Manager) renew(ctx context.Context) {
 				return
 			}
 			m.counts.failures.Add(1)
-			wait := backoff.Next()
+			wait := m.retryAfter(backoff.Next())
 			m.options.Log.Warn("there is no new certificate", "identity", shortName(m.options.Request.Identity),
 				"code", status.Code(err).String(), "error", err, "retry", wait)
 			m.await(ctx, m.options.Clock.Now().Add(wait))
@@ -110,6 +110,20 @@ func (m *Manager) renew(ctx context.Context) {
 		m.use(got)
 		m.await(ctx, m.dueAt(got.pair.Leaf.NotBefore, got.pair.Leaf.NotAfter))
 	}
+}
+
+// retryAfter shortens the wait after a failed attempt to a quarter of what is left of the
+// certificate in force, so that several attempts remain before it ends.
+func (m *Manager) retryAfter(wait time.Duration) time.Duration {
+	pair := m.pair.Load()
+	if pair == nil || pair.Leaf == nil {
+		return wait
+	}
+	left := pair.Leaf.NotAfter.Sub(m.options.Clock.Now())
+	if left <= 0 {
+		return wait
+	}
+	return min(wait, max(left/4, retryBase/2))
 }
 
 // dueAt returns when a certificate that was just issued is to be renewed. Its life begins now,

@@ -2,6 +2,7 @@ package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"testing"
@@ -86,6 +87,23 @@ func (a *agent) sleeps(c *testClock, longest time.Duration) time.Duration {
 			require.FailNow(a.t, "nobody sleeps")
 		}
 	}
+}
+
+// Attempts come closer together as the certificate nears its end, and are never closer than after
+// the first failure.
+func TestRetriesFitIntoTheRestOfALife(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	m := &Manager{options: Options{Clock: Clock{Now: func() time.Time { return now }}}}
+	require.Equal(t, retryMax, m.retryAfter(retryMax), "there is no certificate yet")
+	m.pair.Store(&tls.Certificate{Leaf: &x509.Certificate{NotAfter: now.Add(time.Hour)}})
+	for left, want := range map[time.Duration]time.Duration{
+		time.Hour: retryMax, 20 * time.Second: 5 * time.Second, time.Second: retryBase / 2, -time.Second: retryMax,
+	} {
+		now = m.pair.Load().Leaf.NotAfter.Add(-left)
+		require.Equal(t, want, m.retryAfter(retryMax), left)
+	}
+	now = m.pair.Load().Leaf.NotAfter.Add(-20 * time.Second)
+	require.Equal(t, time.Second, m.retryAfter(time.Second))
 }
 
 func TestRenewalIsDueBeforeTheEnd(t *testing.T) {
