@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -56,8 +57,9 @@ func (c *cluster) token(t *testing.T) string {
 	return token.Status.Token
 }
 
-// connect returns a connection to the control plane, and the context of a call with a token.
-func (c *cluster) connect(t *testing.T, token string) (*grpc.ClientConn, context.Context) {
+// connect returns a connection to the control plane, the context of a call with a token, and what
+// ends both.
+func (c *cluster) connect(t *testing.T, token string) (*grpc.ClientConn, context.Context, func()) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+secureAddr().String(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
@@ -67,13 +69,15 @@ func (c *cluster) connect(t *testing.T, token string) (*grpc.ClientConn, context
 			InsecureSkipVerify: true, //nolint:gosec // the agents of pods verify it
 		})))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
+	end := func() {
+		cancel()
+		_ = conn.Close()
+	}
 	if token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 	}
-	return conn, ctx
+	return conn, ctx, end
 }
 
 // createCertificate asks the certificate authority.
@@ -81,7 +85,8 @@ func (c *cluster) createCertificate(
 	t *testing.T, token, request string,
 ) (*securityv1.IstioCertificateResponse, error) {
 	t.Helper()
-	conn, ctx := c.connect(t, token)
+	conn, ctx, end := c.connect(t, token)
+	defer end()
 	return securityv1.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx,
 		&securityv1.IstioCertificateRequest{Csr: request})
 }
@@ -93,12 +98,23 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// requestOf returns a signing request that names nobody.
-func requestOf(t *testing.T, key crypto.Signer) string {
+// requestOf returns a signing request that names some identities.
+func requestOf(t *testing.T, key crypto.Signer, identities ...string) string {
 	t.Helper()
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	var request x509.CertificateRequest
+	for _, identity := range identities {
+		uri, err := url.Parse(identity)
+		require.NoError(t, err)
+		request.URIs = append(request.URIs, uri)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &request, key)
 	require.NoError(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	return block(string(der))
+}
+
+// block returns a PEM block of a signing request's type, with any content.
+func block(content string) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte(content)}))
 }
 
 // signer is a certificate that signs others, and its key.

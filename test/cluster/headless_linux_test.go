@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"bufio"
 	"crypto/tls"
 	"net"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,19 +32,7 @@ func headlessTLS(t *testing.T, c *cluster) {
 // line echo; empty for nobody.
 func (w *workload) answersHello(t *testing.T, address, name string) string {
 	t.Helper()
-	conn, err := w.dial(t.Context(), "tcp", address)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close() }()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	if _, err := conn.Write(append(clientHello(t, name), '\n')); err != nil {
-		return ""
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return ""
-	}
-	version, _, _ := strings.Cut(line, " ")
-	return version
+	return w.answerer(t, address, clientHello(t, name))
 }
 
 // clientHello is the first message of a client that asks for a name.

@@ -1,10 +1,6 @@
 package cluster
 
 import (
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -35,11 +31,11 @@ func strangers(t *testing.T, c *cluster) {
 		{"a large request", token, block(strings.Repeat("x", 1<<20)), codes.InvalidArgument, "at most 16384"},
 		{"a huge request", token, block(strings.Repeat("x", 8<<20)), codes.ResourceExhausted, "larger than max"},
 		{
-			"another identity", token, requestFor(t, "spiffe://cluster.local/ns/kube-system/sa/default"),
+			"another identity", token, requestOf(t, newKey(t), "spiffe://cluster.local/ns/kube-system/sa/default"),
 			codes.PermissionDenied, "not the caller's identity",
 		},
 		{
-			"another trust domain", token, requestFor(t, "spiffe://other.local/ns/default/sa/default"),
+			"another trust domain", token, requestOf(t, newKey(t), "spiffe://other.local/ns/default/sa/default"),
 			codes.PermissionDenied, "not the caller's identity",
 		},
 	} {
@@ -67,7 +63,8 @@ func strangers(t *testing.T, c *cluster) {
 // openStream asks for configuration as a sidecar with so much metadata, and returns the error.
 func (c *cluster) openStream(t *testing.T, token, namespace string, bytes int) error {
 	t.Helper()
-	conn, ctx := c.connect(t, token)
+	conn, ctx, end := c.connect(t, token)
+	defer end()
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	require.NoError(t, err)
 	claims, err := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "X": strings.Repeat("x", bytes)})
@@ -80,19 +77,4 @@ func (c *cluster) openStream(t *testing.T, token, namespace string, bytes int) e
 	})
 	_, err = stream.Recv()
 	return err
-}
-
-// block returns a signing request that is none.
-func block(content string) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte(content)}))
-}
-
-// requestFor returns a signing request that names an identity.
-func requestFor(t *testing.T, identity string) string {
-	t.Helper()
-	uri, err := url.Parse(identity)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{uri}}, newKey(t))
-	require.NoError(t, err)
-	return block(string(der))
 }

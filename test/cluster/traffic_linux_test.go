@@ -121,21 +121,26 @@ func again(n int, w *workload, url string, is func(answer) bool, headers ...stri
 // lines is who answers a line at an address, by the echo's version; empty for nobody.
 func (w *workload) lines(t *testing.T, address string) string {
 	t.Helper()
+	return w.answerer(t, address, []byte("hello"))
+}
+
+// answerer is who answers a line, whatever bytes it has.
+func (w *workload) answerer(t *testing.T, address string, line []byte) string {
+	t.Helper()
 	conn, err := w.dial(t.Context(), "tcp", address)
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = conn.Close() }()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	if _, err := fmt.Fprintln(conn, "hello"); err != nil {
+	if _, err := conn.Write(append(line, '\n')); err != nil {
 		return ""
 	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
+	answer, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		return ""
 	}
-	var version string
-	_, _ = fmt.Sscanf(line, "%s hello", &version)
+	version, _, _ := strings.Cut(answer, " ")
 	return version
 }
 

@@ -75,20 +75,21 @@ func certificatesRotate(t *testing.T, c *cluster) {
 	}
 	l := w.steady(t, "http://server/", patience)
 	c.ageRoot(t, 2*life)
-	strangers(t, c)
 	c.await(t, "both roots are distributed", func() bool { return len(c.distributedRoots(t)) == 2 })
 	for i, p := range pods {
 		c.await(t, p.Name+" has a certificate of the next root", func() bool {
 			return !bytes.Equal(c.leaf(t, p).AuthorityKeyId, before[i].AuthorityKeyId)
 		})
 	}
+	strangers(t, c)
 	l.advance(t, 200)
 	l.requireNone(t)
 	t.Logf("%d requests", l.sent)
 }
 
-// authorityExpires plugs in an authority that ends in a moment. What it has issued ends with it,
-// and everybody is told why; an authority that is good makes all good again.
+// authorityExpires plugs in an authority that expires within seconds. The certificates that it
+// issued expire with it. The control plane, the agent and the caller's proxy log why. A valid
+// authority restores service.
 func authorityExpires(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	client, server := c.pods(t, "app=client")[0], c.pods(t, "app=server")[0]
@@ -115,8 +116,9 @@ func authorityExpires(t *testing.T, c *cluster) {
 	w.until(t, "http://server/", "answers", again(50, w, "http://server/", ok))
 }
 
-// authorityAway stops the control plane for longer than half a certificate's life. No request fails
-// where nothing else happens. What starts meanwhile, or starts again, has to wait.
+// authorityAway stops the control plane for longer than half a certificate's life. Requests between
+// running Pods do not fail. Pods and Envoys that start meanwhile are ready only when the control
+// plane is back.
 func authorityAway(t *testing.T, c *cluster) {
 	const lives = 36 * time.Second
 	c.apply(t, secured(echo("patient", "v1", 1), lives), secured(echo("caller", "v1", 1), 24*time.Hour),
@@ -205,8 +207,18 @@ func (c *cluster) leaf(t *testing.T, p corev1.Pod) *x509.Certificate {
 	return leaf
 }
 
-// agentMetric returns the value of a metric of a Pod's agent; 0 as long as it does not answer.
-func (c *cluster) agentMetric(t *testing.T, p corev1.Pod, name string) float64 {
+// agentMetric returns the value of a metric of a Pod's agent, when it answers; 0 if it has none of
+// this name.
+func (c *cluster) agentMetric(t *testing.T, p corev1.Pod, name string) (value float64) {
+	t.Helper()
+	c.await(t, p.Name+"'s agent tells its metrics", func() (answers bool) {
+		value, answers = c.askAgent(t, p, name)
+		return answers
+	})
+	return value
+}
+
+func (c *cluster) askAgent(t *testing.T, p corev1.Pod, name string) (value float64, answers bool) {
 	t.Helper()
 	client := http.Client{
 		Transport: &http.Transport{DialContext: c.network.Dial, DisableKeepAlives: true}, Timeout: 10 * time.Second,
@@ -216,18 +228,20 @@ func (c *cluster) agentMetric(t *testing.T, p corev1.Pod, name string) float64 {
 	require.NoError(t, err)
 	response, err := client.Do(request)
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	defer func() { _ = response.Body.Close() }()
 	var text bytes.Buffer
-	_, _ = text.ReadFrom(response.Body)
+	if _, err := text.ReadFrom(response.Body); err != nil {
+		return 0, false
+	}
 	for line := range strings.Lines(text.String()) {
 		if rest, ok := strings.CutPrefix(line, name); ok && !strings.HasPrefix(rest, "_") {
 			fields := strings.Fields(rest)
 			number, err := strconv.ParseFloat(fields[len(fields)-1], 64)
 			require.NoError(t, err, line)
-			return number
+			return number, true
 		}
 	}
-	return 0
+	return 0, true
 }

@@ -20,8 +20,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/structpb"
 	securityv1 "istio.io/api/security/v1alpha1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The types that Istio's pilot-agent asks for beside those of its Envoy, once Envoy asks for
@@ -49,16 +47,11 @@ type pilotAgent struct {
 }
 
 func (c *cluster) newPilotAgent(t *testing.T, r *replica) *pilotAgent {
-	token, err := c.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default",
-		&authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}},
-		}, metav1.CreateOptions{})
-	require.NoError(t, err)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	return &pilotAgent{
 		roots: c.roots(t), address: fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]),
-		token: token.Status.Token, key: key,
+		token: c.workloadToken(t, "default"), key: key,
 	}
 }
 

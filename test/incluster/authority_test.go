@@ -26,7 +26,7 @@ import (
 func (c *cluster) certificateIsIssued(t *testing.T, r *replica) {
 	const uri = "spiffe://cluster.local/ns/default/sa/default"
 	a := c.newApplicant(t, r)
-	answer, err := a.ask(t, c.workloadToken(t))
+	answer, err := a.ask(t, c.workloadToken(t, "default"))
 	require.NoError(t, err, r.said())
 	block, _ := pem.Decode([]byte(answer.GetCertChain()[0]))
 	leaf, err := x509.ParseCertificate(block.Bytes)
@@ -36,9 +36,9 @@ func (c *cluster) certificateIsIssued(t *testing.T, r *replica) {
 	require.NoError(t, err)
 }
 
-// workloadToken returns one of the service account default/default.
-func (c *cluster) workloadToken(t *testing.T) string {
-	token, err := c.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default",
+// workloadToken returns one of the service account default of a namespace, for the control plane.
+func (c *cluster) workloadToken(t *testing.T, namespace string) string {
+	token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "default",
 		&authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}},
 		}, metav1.CreateOptions{})
@@ -90,10 +90,10 @@ func TestCostOfACertificate(t *testing.T) {
 	r.await(t, func(ct require.TestingT) { c.roots(ct) })
 	var tokens []string
 	for range *certificates / 10 {
-		tokens = append(tokens, c.workloadToken(t))
+		tokens = append(tokens, c.workloadToken(t, "default"))
 	}
 	a := c.newApplicant(t, r)
-	_, err := a.ask(t, c.workloadToken(t))
+	_, err := a.ask(t, c.workloadToken(t, "default"))
 	require.NoError(t, err, r.said())
 	const spent = "process_cpu_seconds_total"
 	before := r.metric(spent)

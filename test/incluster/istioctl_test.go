@@ -25,7 +25,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,13 +37,9 @@ import (
 // default of the root namespace, as a node that does not exist and with a nonce that nobody gave.
 func (c *cluster) istioctlIsServed(t *testing.T, r *replica) {
 	ask := func(namespace string) (*discoveryv3.DiscoveryResponse, error) {
-		token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "default",
-			&authenticationv1.TokenRequest{
-				Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}},
-			}, metav1.CreateOptions{})
-		require.NoError(t, err)
 		agent := &pilotAgent{
-			roots: c.roots(t), address: fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]), token: token.Status.Token,
+			roots: c.roots(t), address: fmt.Sprintf("127.0.0.1:%d", r.ports["secure-xds"]),
+			token: c.workloadToken(t, namespace),
 		}
 		conn, ctx := agent.dial(t)
 		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)

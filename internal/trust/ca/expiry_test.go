@@ -42,7 +42,10 @@ func TestExpiredAuthorityIsReported(t *testing.T) {
 
 // A clock that is off by an hour breaks nothing: neither that of a peer nor that of the authority.
 func TestClocksMayBeOffByAnHour(t *testing.T) {
-	a := selfSigned(t, start)
+	data, err := rotation{}.first(start)
+	require.NoError(t, err)
+	a, err := New(keysOf(data), start)
+	require.NoError(t, err)
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			chain, err := a.Sign(request(t), Request{Identity: bookshop, TTL: DefaultTTL.Default, Now: start.Add(off)})
@@ -53,19 +56,10 @@ func TestClocksMayBeOffByAnHour(t *testing.T) {
 			require.NoError(t, err)
 			all = parseChain(t, chain)
 			require.NoError(t, verify(all[:1], all[1:], start.Add(off)), "the peer's clock is off")
-			_, err = New(a.keysForTest(t), start.Add(off))
+			_, err = New(keysOf(data), start.Add(off))
 			require.NoError(t, err, "the clock of a replica that reads the Secret is off")
 		})
 	}
-}
-
-// keysForTest returns the content of the Secret that an authority was read from.
-func (a *Authority) keysForTest(t *testing.T) Keys {
-	t.Helper()
-	key, err := root{a.keys.certificate, a.keys.signer}.encodeKey()
-	require.NoError(t, err)
-	text := []byte(encodeCertificate(a.keys.certificate))
-	return Keys{Certificate: text, Key: key, Roots: text}
 }
 
 // The leader looks again when the next root is to sign.
