@@ -69,7 +69,7 @@ func TestSignersOfADomainNeedKnownRoots(t *testing.T) {
 	require.Contains(t, log.String(), "want them in")
 }
 
-// A replica whose operator has a certificate for it asks no signer for one, and does not wait for it.
+// A replica whose operator has a certificate for it asks no signer for one, and does not wait.
 func TestOwnServingCertificateNeedsNoSigner(t *testing.T) {
 	o := ClusterOptions{
 		Config: &rest.Config{Host: "http://127.0.0.1:1"}, External: &ExternalCA{Signer: "example.com/mesh"},

@@ -8,11 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -364,97 +361,6 @@ func (c classText) equal(o classText) bool {
 		slices.Equal(c.conflicts, o.conflicts) && slices.Equal(c.binds, o.binds)
 }
 
-func oracleProxies() []Facts {
-	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
-	return []Facts{
-		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.1",
-			Namespace: "default",
-			Name:      "a",
-			Labels:    labels,
-			Settings:  scope.Settings{HTTPProxyPort: 15080, Credentials: true},
-		}},
-		{Proxy: scope.Proxy{Address: "127.5.0.14", // the same without proof
-			Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
-		}},
-		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.2",
-			Namespace: "shop",
-			Name:      "b",
-			Settings:  scope.Settings{HTTPProxyPort: 9080},
-		}},
-		{Proxy: scope.Proxy{Address: "127.5.0.3",
-			Namespace: "shop",
-			Name:      "none",
-			Place:     &scope.Place{Node: "n1", Locality: model.Locality{Region: "r1", Zone: "z2"}},
-			Labels:    model.LabelsOf(map[string]string{"app": "b", "version": "v2"}),
-			Settings:  scope.Settings{HTTPProxyPort: 15080},
-		}},
-		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.4",
-			Type:      scope.Router,
-			Namespace: "istio-system",
-			Name:      "a",
-			Labels:    labels,
-			Settings:  scope.Settings{Credentials: true},
-		}},
-		{Proxy: scope.Proxy{Address: "127.5.0.5", Namespace: "default", Name: "b", Settings: scope.Settings{
-			HTTPProxyPort: 15080,
-			Agent:         true,
-			Stack:         model.BothStacks,
-		}}},
-		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.6",
-			Type:      scope.Router,
-			Namespace: "shop",
-			Name:      "c",
-			Labels:    labels,
-			Settings:  scope.Settings{HTTP10: true, Agent: true, Credentials: true},
-		}},
-		{Proxy: scope.Proxy{Address: "127.5.0.7", Namespace: "default", Name: "c"}},
-		{Proxy: scope.Proxy{Address: "127.5.0.8",
-			Type:      scope.Router,
-			Namespace: "default",
-			Name:      "none",
-			Settings:  scope.Settings{HTTPProxyPort: 15080, AllClusters: true},
-		}},
-		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.10",
-			Namespace: "default",
-			Name:      "a",
-			Labels:    labels,
-			Settings:  scope.Settings{Intercepted: true, Agent: true, Credentials: true},
-		}},
-		{Proxy: scope.Proxy{Address: "127.5.0.11", Namespace: "shop", Name: "b", Settings: scope.Settings{
-			Intercepted:   true,
-			HTTPProxyPort: 9080,
-			Stack:         model.DualStack,
-		}}},
-		{Proxy: scope.Proxy{Address: "127.5.0.12", Namespace: "istio-system", Name: "none", Settings: scope.Settings{
-			Intercepted: true,
-			HTTP10:      true,
-			Stack:       model.IPv6Stack,
-		}}},
-		{Proxy: scope.Proxy{Address: "127.5.0.15",
-			Namespace: "default",
-			Name:      "a",
-			Labels:    labels,
-			Settings:  scope.Settings{Intercepted: true, DNSCapture: true},
-		}},
-		{Proxy: scope.Proxy{Address: "127.5.0.16", Namespace: "shop", Name: "b", Settings: scope.Settings{
-			Intercepted: true,
-			DNSCapture:  true,
-		}}},
-		{Proxy: scope.Proxy{Address: "127.5.0.17", Namespace: "shop", Name: "none", Settings: scope.Settings{
-			Intercepted: true,
-			DNSCapture:  true,
-			Stack:       model.DualStack,
-		}}},
-		{Proxy: scope.Proxy{Address: "127.5.0.18", Namespace: "shop", Name: "b", Settings: scope.Settings{
-			HTTPProxyPort: 15080,
-			DNSCapture:    true,
-		}}},
-		{Proxy: scope.Proxy{Address: "127.5.0.9", Namespace: "default", Name: "none", Place: &scope.Place{
-			Locality: model.Locality{Region: "r2"},
-		}, Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
-	}
-}
-
 func dump(s resource.State) map[string]resource.Version {
 	out := map[string]resource.Version{}
 	for t, set := range s.Sets() {
@@ -471,54 +377,4 @@ func roots(s resource.State) [resource.NumTypes]resource.Version {
 		out[t] = set.Root()
 	}
 	return out
-}
-
-// requireAcceptable checks what Envoy would refuse a whole response for: a domain that stands twice
-// in a route table, an address of two listeners, two filter chains of one for the same connections,
-// and addresses that were not filled in.
-func requireAcceptable(t *rapid.T, s resource.State) {
-	vhosts := 0
-	for r := range s.Tables().All() {
-		rc := &routev3.RouteConfiguration{}
-		require.Len(t, r.Body(), r.Size())
-		require.NoError(t, proto.Unmarshal(r.Body(), rc))
-		vhosts += len(rc.GetVirtualHosts())
-		seen := map[string]string{}
-		for _, v := range rc.GetVirtualHosts() {
-			for _, d := range v.GetDomains() {
-				require.NotContains(t, seen, d, "%s and %s of %s", seen[d], v.GetName(), r.Name())
-				seen[d] = v.GetName()
-			}
-		}
-	}
-	require.Equal(t, vhosts, s.Set(resource.VirtualHost).Len(), "each virtual host is in a table")
-	requireApart(t, s)
-	own := resource.Overlay{Pod: "127.5.0.1", App: "127.6.0.1", Outbound: "127.7.0.1"}
-	for _, typ := range []resource.Type{resource.Cluster, resource.Listener} {
-		for r := range s.Set(typ).All() {
-			body := string(own.Body(typ, r))
-			for _, placeholder := range []string{
-				model.OwnPod, model.OwnApp, model.OwnOutbound, model.OwnAny4, model.OwnAny6,
-			} {
-				require.NotContains(t, body, placeholder, "%s %s", typ, r.Name())
-			}
-		}
-	}
-}
-
-func requireApart(t *rapid.T, s resource.State) {
-	addresses := map[string]string{}
-	for r := range s.Set(resource.Listener).All() {
-		l := &listenerv3.Listener{}
-		require.NoError(t, proto.Unmarshal(r.Body(), l))
-		address := l.GetAddress().String()
-		require.NotContains(t, addresses, address, "%s and %s", addresses[address], r.Name())
-		addresses[address] = r.Name()
-		matches := map[string]bool{}
-		for _, c := range l.GetFilterChains() {
-			match := c.GetFilterChainMatch().String()
-			require.NotContains(t, matches, match, r.Name())
-			matches[match] = true
-		}
-	}
 }

@@ -108,8 +108,8 @@ var (
 	ErrIdentity = errors.New("not the caller's identity")
 )
 
-// clockSkew is how far the clocks of peers may be behind the authority's: one hour, and five minutes
-// to spare. Certificates are valid from that long before they are signed.
+// clockSkew is how far the clocks of peers may be behind the authority's: one hour, and five
+// minutes to spare. Certificates are valid from that long before they are signed.
 const clockSkew = 65 * time.Minute
 
 // Sign returns a certificate for the key of a signing request in PEM, and what leads to the roots:

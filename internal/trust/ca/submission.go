@@ -105,8 +105,8 @@ func outcome(open *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 
 var errRemoved = errors.New("somebody has removed it")
 
-// nextState waits for a change of a request. If the watch ends, it reads the request instead, and the
-// caller watches again.
+// nextState waits for a change of a request. If the watch ends, it reads the request instead, and
+// the caller watches again.
 func (r *Registration) nextState(
 	ctx context.Context, open *certificatesv1.CertificateSigningRequest,
 ) (*certificatesv1.CertificateSigningRequest, error) {

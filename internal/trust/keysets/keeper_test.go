@@ -246,8 +246,8 @@ func TestTooManySetsPushNoneOut(t *testing.T) {
 	})
 }
 
-// While all places are taken by fetches that do not end, a set that is due waits for the end of one,
-// and nobody looks again and again.
+// While all places are taken by fetches that do not end, a set that is due waits for the end of
+// one, and nobody looks again and again.
 func TestSetsWaitForAFreePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -1,0 +1,97 @@
+package compile
+
+import (
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+)
+
+func oracleProxies() []Facts {
+	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
+	return []Facts{
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.1",
+			Namespace: "default",
+			Name:      "a",
+			Labels:    labels,
+			Settings:  scope.Settings{HTTPProxyPort: 15080, Credentials: true},
+		}},
+		{Proxy: scope.Proxy{Address: "127.5.0.14", // the same without proof
+			Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
+		}},
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.2",
+			Namespace: "shop",
+			Name:      "b",
+			Settings:  scope.Settings{HTTPProxyPort: 9080},
+		}},
+		{Proxy: scope.Proxy{Address: "127.5.0.3",
+			Namespace: "shop",
+			Name:      "none",
+			Place:     &scope.Place{Node: "n1", Locality: model.Locality{Region: "r1", Zone: "z2"}},
+			Labels:    model.LabelsOf(map[string]string{"app": "b", "version": "v2"}),
+			Settings:  scope.Settings{HTTPProxyPort: 15080},
+		}},
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.4",
+			Type:      scope.Router,
+			Namespace: "istio-system",
+			Name:      "a",
+			Labels:    labels,
+			Settings:  scope.Settings{Credentials: true},
+		}},
+		{Proxy: scope.Proxy{Address: "127.5.0.5", Namespace: "default", Name: "b", Settings: scope.Settings{
+			HTTPProxyPort: 15080,
+			Agent:         true,
+			Stack:         model.BothStacks,
+		}}},
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.6",
+			Type:      scope.Router,
+			Namespace: "shop",
+			Name:      "c",
+			Labels:    labels,
+			Settings:  scope.Settings{HTTP10: true, Agent: true, Credentials: true},
+		}},
+		{Proxy: scope.Proxy{Address: "127.5.0.7", Namespace: "default", Name: "c"}},
+		{Proxy: scope.Proxy{Address: "127.5.0.8",
+			Type:      scope.Router,
+			Namespace: "default",
+			Name:      "none",
+			Settings:  scope.Settings{HTTPProxyPort: 15080, AllClusters: true},
+		}},
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.10",
+			Namespace: "default",
+			Name:      "a",
+			Labels:    labels,
+			Settings:  scope.Settings{Intercepted: true, Agent: true, Credentials: true},
+		}},
+		{Proxy: scope.Proxy{Address: "127.5.0.11", Namespace: "shop", Name: "b", Settings: scope.Settings{
+			Intercepted:   true,
+			HTTPProxyPort: 9080,
+			Stack:         model.DualStack,
+		}}},
+		{Proxy: scope.Proxy{Address: "127.5.0.12", Namespace: "istio-system", Name: "none", Settings: scope.Settings{
+			Intercepted: true,
+			HTTP10:      true,
+			Stack:       model.IPv6Stack,
+		}}},
+		{Proxy: scope.Proxy{Address: "127.5.0.15",
+			Namespace: "default",
+			Name:      "a",
+			Labels:    labels,
+			Settings:  scope.Settings{Intercepted: true, DNSCapture: true},
+		}},
+		{Proxy: scope.Proxy{Address: "127.5.0.16", Namespace: "shop", Name: "b", Settings: scope.Settings{
+			Intercepted: true,
+			DNSCapture:  true,
+		}}},
+		{Proxy: scope.Proxy{Address: "127.5.0.17", Namespace: "shop", Name: "none", Settings: scope.Settings{
+			Intercepted: true,
+			DNSCapture:  true,
+			Stack:       model.DualStack,
+		}}},
+		{Proxy: scope.Proxy{Address: "127.5.0.18", Namespace: "shop", Name: "b", Settings: scope.Settings{
+			HTTPProxyPort: 15080,
+			DNSCapture:    true,
+		}}},
+		{Proxy: scope.Proxy{Address: "127.5.0.9", Namespace: "default", Name: "none", Place: &scope.Place{
+			Locality: model.Locality{Region: "r2"},
+		}, Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
+	}
+}
