@@ -63,11 +63,11 @@ then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 			if err != nil {
 				return err
 			}
-			weather, err := perf.DebounceScenario(o, long)
+			scenario, err := perf.DebounceScenario(o, long)
 			if err != nil {
 				return err
 			}
-			all, err := f.debounce(cmd, progress, o, weather)
+			all, err := f.debounce(cmd, progress, o, scenario)
 			progress.Progress("")
 			if f.output != "table" {
 				return errors.Join(err, printAs(
@@ -93,11 +93,11 @@ then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 
 // debounce measures one setting after the other. On error it returns those measured so far.
 func (f *perfFlags) debounce(
-	cmd *cobra.Command, progress *terminal.Writer, o perf.Options, weather perf.Scenario,
+	cmd *cobra.Command, progress *terminal.Writer, o perf.Options, scenario perf.Scenario,
 ) (all []perf.Debounced, err error) {
 	for _, setting := range debounceSettings(os.Environ(), os.LookupEnv) {
 		var r perf.Report
-		if r, err = f.measureSetting(cmd.Context(), setting, o, weather, progress); len(r.Phases) > 0 {
+		if r, err = f.measureSetting(cmd.Context(), setting, o, scenario, progress); len(r.Phases) > 0 {
 			r.Command, r.Lateen = commandLine(cmd), version
 			all = append(all, perf.Debounced{Setting: setting.name, Report: r})
 		}
@@ -109,7 +109,7 @@ func (f *perfFlags) debounce(
 }
 
 func (f *perfFlags) measureSetting(
-	ctx context.Context, s debounceSetting, o perf.Options, weather perf.Scenario, progress *terminal.Writer,
+	ctx context.Context, s debounceSetting, o perf.Options, scenario perf.Scenario, progress *terminal.Writer,
 ) (perf.Report, error) {
 	plane := o.Plane
 	o.Plane = func() controlplane.Plane {
@@ -127,5 +127,5 @@ func (f *perfFlags) measureSetting(
 		}
 		o.Profile = func(phase string, profile []byte) error { return saveProfile(dir, phase, s.name, profile) }
 	}
-	return perf.Run(ctx, o, weather)
+	return perf.Run(ctx, o, scenario)
 }
