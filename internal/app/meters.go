@@ -6,9 +6,11 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/compile"
+	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // meters turns the reports of the stages into metrics. The loop's goroutine calls its methods.
@@ -19,10 +21,13 @@ type meters struct {
 	known map[uint64]struct{}
 	seed  maphash.Seed
 	last  map[string]compile.TranslateStats
+	// pending is how many endpoints had no Pod in the last snapshot.
+	pending int
 }
 
-func (m *meters) debounced(_ int, waited time.Duration) {
-	m.metrics.Mesh.Debounce.Observe(waited.Seconds())
+func (m *meters) debounced(b schedule.BatchStats) {
+	m.metrics.Mesh.Debounce.Observe(b.Waited.Seconds())
+	m.metrics.Mesh.Apply.Observe(b.Took.Seconds())
 }
 
 func (m *meters) event(c source.Change) {
@@ -54,6 +59,10 @@ func (m *meters) snapshot(w *state.Snapshot, d *state.Delta) {
 	m.metrics.Mesh.VirtualServices.Set(float64(counts.VirtualServices))
 	m.metrics.Mesh.Subsets.Set(float64(counts.Subsets))
 	m.metrics.Mesh.EndpointsPendingPod.Set(float64(counts.PendingEndpoints))
+	m.metrics.Mesh.EndpointsWithoutPod.Set(float64(counts.PendingEndpoints))
+	m.metrics.Mesh.EndpointsPodNotFound.Add(float64(max(0, counts.PendingEndpoints-m.pending)))
+	m.pending = counts.PendingEndpoints
+	m.metrics.Mesh.EndpointsNotReady.Set(float64(counts.UnreadyEndpoints))
 	if len(d.Endpoints) > 0 {
 		m.metrics.Mesh.Triggers.WithLabelValues("endpoint").Inc()
 		m.metrics.Source.Updates.WithLabelValues("eds").Add(float64(len(d.Endpoints)))
@@ -68,21 +77,32 @@ func (m *meters) snapshot(w *state.Snapshot, d *state.Delta) {
 	if len(d.Services) > 0 {
 		m.metrics.Mesh.Triggers.WithLabelValues("service").Inc()
 	}
-	policies := len(d.AuthorizationPolicies) + len(d.PeerAuthentications)
-	if n := len(d.VirtualServices) + len(d.DestinationRules) + len(d.Gateways) + len(d.Sidecars) + policies; n > 0 {
+	if n := configChanges(d); n > 0 {
 		m.metrics.Mesh.Triggers.WithLabelValues("config").Inc()
 		m.metrics.Source.Updates.WithLabelValues("config").Add(float64(n))
+	}
+	if len(d.Credentials) > 0 {
+		m.metrics.Mesh.Triggers.WithLabelValues("secret").Inc()
 	}
 	if d.Mesh {
 		m.metrics.Mesh.Triggers.WithLabelValues("global").Inc()
 	}
 }
 
+// configChanges counts the changed objects of Istio's kinds. ServiceEntries count as services.
+func configChanges(d *state.Delta) (n int) {
+	for _, k := range d.Changed {
+		if kinds.Of(k.Kind).ConfigEvents && k.Kind != kinds.ServiceEntry {
+			n++
+		}
+	}
+	return n
+}
+
 func (m *meters) compileTime(took time.Duration) { m.metrics.Compile.Duration.Observe(took.Seconds()) }
 
 func (m *meters) compilerStats(c *compile.Compiler) {
 	s := c.Stats()
-	m.metrics.Compile.Classes.Set(float64(s.Classes))
 	for kind, now := range s.Translate {
 		last, calls := m.last[kind], m.metrics.Compile.TranslateCalls
 		calls.WithLabelValues(kind, "hit").Add(float64(now.Hits - last.Hits))
@@ -92,11 +112,40 @@ func (m *meters) compilerStats(c *compile.Compiler) {
 	m.last = s.Translate
 }
 
+// classes reads how many classes there are, and how large their configuration is. Scrapes call it,
+// as proxies make classes between generations.
+func (m *meters) classes(c *compile.Compiler) {
+	m.metrics.Compile.Classes.Set(float64(c.Stats().Classes))
+	for t, size := range c.Sizes() {
+		name := resource.Type(t).String()
+		m.metrics.Compile.ConfigLargest.WithLabelValues(name).Set(float64(size.Largest))
+		m.metrics.Compile.ConfigSum.WithLabelValues(name).Set(float64(size.Sum))
+	}
+}
+
 func (m *meters) problems(appeared, mended []source.Problem) {
 	for _, p := range appeared {
-		m.metrics.Source.Problems.WithLabelValues(p.Severity.String()).Inc()
+		m.count(p, 1)
+		if p.Severity == source.Error && p.Object.Kind == kinds.Gateway {
+			m.metrics.Source.Rejected.WithLabelValues("gateway", p.Object.Namespace+"/"+p.Object.Name).Inc()
+		}
 	}
 	for _, p := range mended {
-		m.metrics.Source.Problems.WithLabelValues(p.Severity.String()).Dec()
+		m.count(p, -1)
+	}
+}
+
+// count adds n to the metrics of a problem.
+func (m *meters) count(p source.Problem, n float64) {
+	m.metrics.Source.Problems.WithLabelValues(p.Severity.String()).Add(n)
+	switch p.Code {
+	case source.DuplicateDomain:
+		m.metrics.Mesh.DuplicateDomains.Add(n)
+	case source.DuplicateHost:
+		m.metrics.Compile.DuplicateClusters.Add(n)
+	case source.OutboundConflict:
+		m.metrics.Compile.OutboundConflicts.Add(n)
+	case source.InboundConflict:
+		m.metrics.Compile.InboundConflicts.Add(n)
 	}
 }

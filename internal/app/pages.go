@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
@@ -18,7 +21,7 @@ func (p *Pipeline) debugOptions() debug.Options {
 	}
 	return debug.Options{
 		Version:       p.o.Version,
-		Gatherer:      p.metrics.Registry,
+		Gatherer:      prometheus.GathererFunc(p.gather),
 		Fleet:         p.server,
 		Problems:      p.problemStore.Problems,
 		Ready:         p.registry.ready,
@@ -28,6 +31,12 @@ func (p *Pipeline) debugOptions() debug.Options {
 		Pages:         p.pages(),
 		MutualTLS:     p.mutualTLS,
 	}
+}
+
+// gather returns the metrics. What changes between generations too is read now.
+func (p *Pipeline) gather() ([]*dto.MetricFamily, error) {
+	p.meters.classes(p.compiler)
+	return p.metrics.Registry.Gather()
 }
 
 // inspectorOf is the Inspector of a pipeline, which is made after the server that it looks at.

@@ -318,7 +318,6 @@ func (p *Pipeline) conflicts(appeared, fixed []source.Problem) {
 		return
 	}
 	p.problemStore.Conflicts(appeared, fixed)
-	p.metrics.Compile.OutboundConflicts.Add(float64(len(appeared) - len(fixed)))
 }
 
 // endStreamsOfRemovedPods tells the server which Pods went and came.

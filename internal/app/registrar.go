@@ -125,7 +125,10 @@ func (r *registrar) disconnected(c *fanout.Conn) {
 
 // generation converts a step of the compiler for the hub.
 func (r *registrar) generation(s compile.Step, d *state.Delta) fanout.Generation {
-	g := fanout.Generation{Number: s.Generation, Cause: d.Cause(), Observed: d.Observed, Changed: s.Changed}
+	g := fanout.Generation{
+		Number: s.Generation, Cause: d.Cause(), Observed: d.Observed, Changed: s.Changed,
+		RemovesEndpoints: slices.ContainsFunc(d.Endpoints, state.EndpointChange.Removes),
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range s.Moved {

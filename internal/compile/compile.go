@@ -392,6 +392,25 @@ func (s Stats) Total() TranslateStats {
 	return total
 }
 
+// Sizes are the bytes of the bodies of one xDS type, over all classes.
+type Sizes struct {
+	Largest, Sum int
+}
+
+// Sizes returns how large the classes' configuration is, by type. It looks at each class.
+func (c *Compiler) Sizes() (of [resource.NumTypes]Sizes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cl := range c.classes {
+		for t, set := range cl.state.Sets() {
+			size := set.Size()
+			of[t].Largest = max(of[t].Largest, size)
+			of[t].Sum += size
+		}
+	}
+	return of
+}
+
 // Stats returns the present counts.
 func (c *Compiler) Stats() Stats {
 	c.mu.Lock()

@@ -226,7 +226,7 @@ func vipConflict(svc *model.Service, u unit, owner *model.Service) source.Proble
 		Message: "port " + portText(u.port) + " at the address of " + string(svc.Host) + " is also that of " +
 			string(owner.Host) +
 			", which has it: workloads reach only that one there",
-		Want: "an address or a port of its own",
+		Want: "an address or a port of its own", Code: source.OutboundConflict,
 	})
 }
 

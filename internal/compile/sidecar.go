@@ -111,7 +111,7 @@ func inboundConflict(namespace string, c scope.PortConflict) source.Problem {
 		Message: fmt.Sprintf("port %s leads to port %s of workloads as %s; port %s of %s does so as %s and comes "+
 			"first: that is how they take it",
 			port, portText(c.Port), c.Next.Protocol, portText(c.First.Port), owner(c.First), c.First.Protocol),
-		Want: "one protocol for each port of a workload",
+		Want: "one protocol for each port of a workload", Code: source.InboundConflict,
 	}
 }
 

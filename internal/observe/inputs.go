@@ -16,7 +16,7 @@ type Source struct {
 	// Updates counts changes that reached the mesh state, by type: "config", "eds", "svc",
 	// "svcdelete". pilot_inbound_updates.
 	Updates *prometheus.CounterVec
-	// Rejected counts objects that are not in force, by type ("gateway") and name.
+	// Rejected counts errors in Gateways, by type ("gateway") and name.
 	// pilot_total_rejected_configs.
 	Rejected *prometheus.CounterVec
 	// Watched counts events of an API server, by kind and result: "used", "same" (no field that is
@@ -79,11 +79,10 @@ type Mesh struct {
 	Subsets              prometheus.Gauge   // pilot_destrule_subsets
 	DuplicateDomains     prometheus.Gauge   // pilot_vservice_dup_domain
 	ServicesWithoutPods  prometheus.Gauge   // pilot_eds_no_instances
-	EndpointsWithoutPod  prometheus.Gauge   // endpoint_no_pod
+	EndpointsWithoutPod  prometheus.Gauge   // endpoint_no_pod: the same as EndpointsPendingPod
 	EndpointsNotReady    prometheus.Gauge   // pilot_endpoint_not_ready
 	EndpointsPendingPod  prometheus.Gauge   // pilot_k8s_endpoints_pending_pod
 	EndpointsPodNotFound prometheus.Counter // pilot_k8s_endpoints_with_no_pods
-	PodsWithoutIP        prometheus.Gauge   // pilot_no_ip
 }
 
 func newMesh(f promauto.Factory) Mesh {
@@ -104,7 +103,6 @@ func newMesh(f promauto.Factory) Mesh {
 		EndpointsNotReady:    gauge(f, "pilot_endpoint_not_ready", "Endpoints that are not ready."),
 		EndpointsPendingPod:  gauge(f, "pilot_k8s_endpoints_pending_pod", "Endpoints whose Pod has not been seen yet."),
 		EndpointsPodNotFound: counter(f, "pilot_k8s_endpoints_with_no_pods", "Endpoints whose Pod did not appear."),
-		PodsWithoutIP:        gauge(f, "pilot_no_ip", "Pods that are no endpoint, maybe for want of an address."),
 	}
 }
 
@@ -120,10 +118,14 @@ type Compile struct {
 	// lateen_compile_seconds.
 	Duration prometheus.Histogram
 
-	InboundConflicts    prometheus.Gauge // pilot_conflict_inbound_listener
-	OutboundConflicts   prometheus.Gauge // pilot_conflict_outbound_listener_tcp_over_current_tcp
-	DuplicateClusters   prometheus.Gauge // pilot_duplicate_envoy_clusters
-	DNSWithoutEndpoints prometheus.Gauge // pilot_dns_cluster_without_endpoints
+	// ConfigLargest and ConfigSum are the bytes of the full configuration, by xDS type: of the
+	// class that has most, and of all classes together. lateen_class_config_largest_bytes,
+	// lateen_class_config_bytes.
+	ConfigLargest, ConfigSum *prometheus.GaugeVec
+
+	InboundConflicts  prometheus.Gauge // pilot_conflict_inbound_listener
+	OutboundConflicts prometheus.Gauge // pilot_conflict_outbound_listener_tcp_over_current_tcp
+	DuplicateClusters prometheus.Gauge // pilot_duplicate_envoy_clusters: hosts that another service has
 }
 
 func newCompile(f promauto.Factory) Compile {
@@ -133,10 +135,13 @@ func newCompile(f promauto.Factory) Compile {
 			"Calls of translation functions; miss_equal should stay 0.", "kind", "result"),
 		Duration: histogram(f, "lateen_compile_seconds", "Seconds that a generation took to become states of classes.",
 			.0001, .001, .01, .1, 1, 10),
+		ConfigLargest: gauges(f, "lateen_class_config_largest_bytes",
+			"Bytes of the full configuration of the class of proxies that has most.", "type"),
+		ConfigSum: gauges(f, "lateen_class_config_bytes",
+			"Bytes of the full configurations of all classes of proxies.", "type"),
 		InboundConflicts: gauge(f, "pilot_conflict_inbound_listener", "Inbound listeners that conflict."),
 		OutboundConflicts: gauge(f, "pilot_conflict_outbound_listener_tcp_over_current_tcp",
 			"TCP listeners that conflict with TCP listeners."),
-		DuplicateClusters:   gauge(f, "pilot_duplicate_envoy_clusters", "Clusters with the same name."),
-		DNSWithoutEndpoints: gauge(f, "pilot_dns_cluster_without_endpoints", "DNS clusters without endpoints."),
+		DuplicateClusters: gauge(f, "pilot_duplicate_envoy_clusters", "Clusters with the same name."),
 	}
 }

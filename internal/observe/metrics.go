@@ -2,6 +2,7 @@ package observe
 
 import (
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,6 +64,25 @@ func New(build Build) *Metrics {
 		Drops:     counters(f, "lateen_drops_total", "Things thrown away to keep a queue bounded.", "reason"),
 	}
 	return m
+}
+
+// Reading is a gauge whose value is computed when it is asked for; 0 before Set.
+type Reading struct {
+	value atomic.Pointer[func() float64]
+}
+
+// Set has value computed from now on. It may be called by anyone.
+func (r *Reading) Set(value func() float64) { r.value.Store(&value) }
+
+func reading(f promauto.Factory, name, help string) *Reading {
+	r := &Reading{}
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+		if value := r.value.Load(); value != nil {
+			return (*value)()
+		}
+		return 0
+	})
+	return r
 }
 
 // collectionTime selects the CPU time of garbage collection, which Go's runtime reports beside its

@@ -49,6 +49,9 @@ type XDS struct {
 	Ended *prometheus.CounterVec
 	// Waiting is the number of streams that wait for admission. lateen_xds_waiting_streams.
 	Waiting prometheus.Gauge
+	// AdmissionWait is how long an admitted stream has waited for its admission, in seconds.
+	// lateen_xds_admission_wait_seconds.
+	AdmissionWait prometheus.Histogram
 	// Held counts requests that were delayed because their client sends too many.
 	// lateen_xds_held_requests_total.
 	Held prometheus.Counter
@@ -81,6 +84,8 @@ func newXDS(f promauto.Factory) XDS {
 		Ended: counters(f, "lateen_xds_ended_streams_total", "Streams that were ended for their clients' identity.",
 			"reason"),
 		Waiting: gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
+		AdmissionWait: histogram(f, "lateen_xds_admission_wait_seconds",
+			"Seconds that a stream waited for its admission.", .001, .01, .1, .5, 1, 3, 5, 10, 30),
 		Held: counter(f, "lateen_xds_held_requests_total",
 			"Requests that had to wait because their client asks for too much."),
 		Queued: &atomic.Int64{},
@@ -105,6 +110,19 @@ type Push struct {
 	// proxy that it affects, in seconds. It includes the debounce.
 	// lateen_event_to_last_ack_seconds.
 	EventToLastAck prometheus.Histogram
+	// EndpointRemoval is the time from the end of an endpoint, as it arrived in this process, to
+	// the ACK of the last proxy that had it, in seconds. So long a proxy may call an endpoint that
+	// is gone. lateen_endpoint_removal_seconds.
+	EndpointRemoval prometheus.Histogram
+	// Stale is the number of connected proxies that have left something unacknowledged for longer
+	// than StaleAfter. lateen_stale_proxies.
+	Stale *Reading
+	// Slots is how many pushes may run at a time, and Busy how many do.
+	// lateen_push_slots, lateen_push_slots_busy.
+	Slots, Busy prometheus.Gauge
+	// BusySeconds counts the time that slots were in use, summed over them: its rate divided by
+	// Slots is the saturation. lateen_push_busy_seconds_total.
+	BusySeconds prometheus.Counter
 	// Coalesced counts generations that were merged into a push that was still waiting.
 	// lateen_coalesced_pushes_total.
 	Coalesced prometheus.Counter
@@ -119,6 +137,14 @@ func newPush(f promauto.Factory) Push {
 		EventToLastAck: histogram(f, "lateen_event_to_last_ack_seconds",
 			"Seconds from an event's arrival to the ACK of the last proxy that it touched.",
 			.01, .025, .05, .1, .15, .2, .3, .5, 1, 2, 5, 10, 30),
+		EndpointRemoval: histogram(f, "lateen_endpoint_removal_seconds",
+			"Seconds from the end of an endpoint to the ACK of the last proxy that had it.",
+			.01, .025, .05, .1, .15, .2, .3, .5, 1, 2, 5, 10, 30),
+		Stale: reading(f, "lateen_stale_proxies", "Proxies that have long not acknowledged what they were offered."),
+		Slots: gauge(f, "lateen_push_slots", "Pushes that may run at a time."),
+		Busy:  gauge(f, "lateen_push_slots_busy", "Pushes that run."),
+		BusySeconds: counter(f, "lateen_push_busy_seconds_total",
+			"Seconds that slots of pushes were in use, summed over them."),
 		Coalesced: counter(f, "lateen_coalesced_pushes_total",
 			"Generations merged into a push that was still waiting."),
 	}

@@ -63,6 +63,22 @@ func (s Severity) String() string {
 	return "warning"
 }
 
+// Code says of a Problem that a metric counts its kind; it is 0 for all others.
+type Code uint8
+
+const (
+	_ Code = iota
+	// DuplicateDomain: another VirtualService comes first for a host.
+	DuplicateDomain
+	// DuplicateHost: another Service or ServiceEntry comes first for a host.
+	DuplicateHost
+	// OutboundConflict: another service has the TCP port, for callers.
+	OutboundConflict
+	// InboundConflict: another service leads to the same port of the workloads, by another
+	// protocol.
+	InboundConflict
+)
+
 // Problem is one mistake in what a user wrote. Its text tells how to fix it without reading code.
 type Problem struct {
 	Severity Severity
@@ -72,6 +88,7 @@ type Problem struct {
 	Value    string // the offending value as written; never a secret
 	Message  string // what is wrong: "subset is not defined by any DestinationRule for this host"
 	Want     string // what would be right: "one of v1, v2, v3"
+	Code     Code   // for metrics
 }
 
 // String returns one line for logs and terminals.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,7 +94,7 @@ func start(t tester, s source.Source) *mesh {
 	m.loop = schedule.NewLoop(schedule.LoopOptions{
 		Converter: convert.New(convert.Options{}), Mesh: model.DefaultMesh(), Problems: m.store, Logger: quiet,
 		Publish: func(_ *state.Snapshot, d *state.Delta) { compiler.Advance(d, m.take) },
-		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {},
+		Batched: func(schedule.BatchStats) {}, Arrived: func(source.Change) {},
 	})
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.loop.Run(ctx) })

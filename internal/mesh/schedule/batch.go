@@ -23,6 +23,7 @@ type batch struct {
 	// The result of its steps, for publish.
 	delta         *state.Delta
 	updates       int
+	took          time.Duration   // of its steps
 	statusChanges []source.Change // for LoopOptions.Applied alone
 }
 

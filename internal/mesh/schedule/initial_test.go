@@ -28,7 +28,7 @@ func TestALongInitialStateIsAsOneThatComesAtOnce(t *testing.T) {
 		var told []source.Key
 		var batches []int
 		r := newRig(t, istio, func(o *schedule.LoopOptions) {
-			o.Batched = func(changes int, _ time.Duration) { batches = append(batches, changes) }
+			o.Batched = func(b schedule.BatchStats) { batches = append(batches, b.Changes) }
 			o.Applied = func(changes []source.Change) {
 				for _, c := range changes {
 					told = append(told, c.Key)

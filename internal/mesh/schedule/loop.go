@@ -27,8 +27,8 @@ type LoopOptions struct {
 	Writer *state.Writer
 	// Publish gets each generation, in order, in the loop's goroutine.
 	Publish func(*state.Snapshot, *state.Delta)
-	// Batched is told of each batch: how many changes, and how long the first of them waited.
-	Batched func(changes int, waited time.Duration)
+	// Batched is told of each batch before it is published.
+	Batched func(BatchStats)
 	// Arrived is told of each change as it comes.
 	Arrived func(source.Change)
 	// Applied is told of the changes of each batch to objects of Istio's kinds, once they are
@@ -37,6 +37,13 @@ type LoopOptions struct {
 	Applied  func([]source.Change)
 	Problems *validate.ProblemStore
 	Logger   *slog.Logger
+}
+
+// BatchStats describe a batch.
+type BatchStats struct {
+	Changes int           // to objects of the mesh
+	Waited  time.Duration // from the arrival of its oldest change until it was applied
+	Took    time.Duration // to convert, apply and check it
 }
 
 // Loop is the goroutine that writes the mesh. It takes events into the queues, and converts,
@@ -222,6 +229,7 @@ func (l *Loop) step(leave selection) {
 	if b.early { // no other batch is held
 		r.awaited = withoutEndpoints(next, delta)
 	}
+	b.took += time.Since(now)
 	if l.queues.applied(b, r, now) {
 		l.publish(b)
 	}
@@ -261,7 +269,7 @@ func (l *Loop) publish(b *batch) {
 	if !b.oldest.IsZero() {
 		waited = now.Sub(b.oldest)
 	}
-	l.o.Batched(b.updates, waited)
+	l.o.Batched(BatchStats{Changes: b.updates, Waited: waited, Took: b.took})
 	l.o.Problems.Publish()
 	if initial || !b.delta.IsEmpty() {
 		l.queues.published(b, next.Generation, now)

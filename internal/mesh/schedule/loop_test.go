@@ -82,7 +82,7 @@ func newRig(t *testing.T, debounce schedule.Debounce, options ...func(*schedule.
 				time.AfterFunc(r.took, func() { r.loop.Progress(snap.Generation, true) })
 			}
 		},
-		Batched:  func(int, time.Duration) {},
+		Batched:  func(schedule.BatchStats) {},
 		Arrived:  func(source.Change) {},
 		Problems: validate.NewProblemStore(log, nil),
 		Logger:   log,

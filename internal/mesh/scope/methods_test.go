@@ -263,6 +263,9 @@ func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
 		}
 	})
 	t.Log(differ)
+	if testing.Short() {
+		return // too few draws for each method to differ
+	}
 	for name, m := range methods {
 		if m.sort != setup && m.sort != same && differ[name] == 0 {
 			t.Errorf("%s never answered two classes differently", name)

@@ -95,3 +95,16 @@ func (d *Delta) Cause() string {
 	}
 	return fmt.Sprintf("%s and %d more", d.Changed[0], len(d.Changed)-1)
 }
+
+// Removes reports whether an endpoint is gone that was there before.
+func (c EndpointChange) Removes() bool {
+	for _, id := range c.IDs {
+		if _, was := c.From.Get(id); !was {
+			continue
+		}
+		if _, is := c.To.Get(id); !is {
+			return true
+		}
+	}
+	return false
+}

@@ -160,7 +160,19 @@ func (b *batch) sliceContribution(s *model.EndpointSlice, at *Snapshot, sign int
 	}
 	c, pending := b.fromSlice(s, at)
 	b.next.pendingHosts += sign * pending
+	b.next.unreadyHosts += sign * unreadyIn(s)
 	return c
+}
+
+// unreadyIn counts the endpoints of a slice that are not ready.
+func unreadyIn(s *model.EndpointSlice) int {
+	n := len(s.Unready)
+	for i := range s.Hosts {
+		if s.Hosts[i].Health == model.Unhealthy {
+			n++
+		}
+	}
+	return n
 }
 
 func entryContribution(svc *model.Service, at *Snapshot) *contribution {

@@ -391,7 +391,11 @@ func (d naiveSnapshot) counts() Counts {
 	}
 	for _, s := range of(d, all[model.EndpointSlice]) {
 		pods := of(d, func(w *model.Workload) bool { return w.Namespace == s.Namespace })
+		c.UnreadyEndpoints += len(s.Unready)
 		for _, h := range s.Hosts {
+			if h.Health == model.Unhealthy {
+				c.UnreadyEndpoints++
+			}
 			if _, known := d.sliceEndpoint(h, pods); !known {
 				c.PendingEndpoints++
 			}

@@ -38,6 +38,7 @@ type Snapshot struct {
 	auto       autoAddresses
 
 	pendingHosts int
+	unreadyHosts int
 	subsets      int
 	lookups      *atomic.Uint64 // of this snapshot and those before and after; nil if they are not counted
 }
@@ -333,7 +334,11 @@ func (s *Snapshot) HasHost(host model.Host) bool {
 
 // Counts are sizes for metrics.
 type Counts struct {
-	Services, WithoutEndpoints, VirtualServices, Subsets, PendingEndpoints int
+	Services, WithoutEndpoints, VirtualServices, Subsets int
+	// PendingEndpoints are those in EndpointSlices whose Pod is not known.
+	PendingEndpoints int
+	// UnreadyEndpoints are those in EndpointSlices that are not ready.
+	UnreadyEndpoints int
 }
 
 // Counts returns the sizes of the snapshot. They are kept up to date, not counted.
@@ -342,7 +347,7 @@ func (s *Snapshot) Counts() Counts {
 		Services: s.hosts.len(), WithoutEndpoints: max(
 			0, s.services.by[servicesByHost].len()-s.endpoints.len(),
 		), VirtualServices: s.virtualServices.by[virtualServicesByName].len(),
-		Subsets: s.subsets, PendingEndpoints: s.pendingHosts,
+		Subsets: s.subsets, PendingEndpoints: s.pendingHosts, UnreadyEndpoints: s.unreadyHosts,
 	}
 }
 

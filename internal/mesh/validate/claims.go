@@ -53,6 +53,7 @@ func (h *hostClaims) add(claim *model.Service) []source.Problem {
 	p := source.Problem{
 		Severity: source.Warning, Path: "spec.hosts", Value: string(claim.Host),
 		Message: fmt.Sprintf("%s claims this host too and comes first", first.Key()), Want: "a host of its own",
+		Code: source.DuplicateHost,
 	}
 	switch {
 	case elsewhere:

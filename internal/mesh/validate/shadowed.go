@@ -171,6 +171,6 @@ func shadowedBy(h model.Host, by source.Key) source.Problem {
 		Severity: source.Warning, Path: "spec.hosts", Value: string(h),
 		Message: fmt.Sprintf(
 			"%s is for this host too and comes first; where both apply, this one is not in force", by,
-		), Want: "one object for each host",
+		), Want: "one object for each host", Code: source.DuplicateDomain,
 	}
 }

@@ -63,7 +63,7 @@ func TestRecreatedSliceKeepsItsEndpoints(t *testing.T) {
 				}
 			}
 		},
-		Batched: func(int, time.Duration) {}, Problems: validate.NewProblemStore(log, nil), Logger: log,
+		Batched: func(schedule.BatchStats) {}, Problems: validate.NewProblemStore(log, nil), Logger: log,
 		Arrived: func(c source.Change) {
 			mu.Lock()
 			defer mu.Unlock()

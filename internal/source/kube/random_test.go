@@ -125,7 +125,7 @@ func follow(t *testing.T, o kube.Options) *follower {
 			After: 5 * time.Millisecond, Max: time.Second,
 		},
 		Publish: func(_ *state.Snapshot, d *state.Delta) { compiler.Advance(d, f.advance) },
-		Batched: func(int, time.Duration) {}, Arrived: func(source.Change) {}, Problems: f.problems,
+		Batched: func(schedule.BatchStats) {}, Arrived: func(source.Change) {}, Problems: f.problems,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -41,7 +41,7 @@ type Conn struct {
 }
 
 // openRecord is a generation that this connection has not acknowledged. Conn.unsettled is ordered
-// by generation, and no longer than the tracker's list of open records.
+// by generation, and at most one longer than the tracker's list of open records.
 type openRecord struct {
 	record     *record
 	generation uint64 // acknowledging a state of this generation settles it
@@ -52,7 +52,7 @@ type openRecord struct {
 // the Hub calls it, one call at a time for each connection, and for all together as many as the
 // throttle allows. Start is called at most once.
 func (c *Conn) Start(push func()) {
-	p := &c.hub.pool
+	p := c.hub.pool
 	p.mu.Lock()
 	c.task.push = push
 	p.mu.Unlock()
@@ -87,6 +87,13 @@ func (c *Conn) Behind() bool {
 	return !c.pending.IsNone()
 }
 
+// behindSince reports whether something that was published before a time is not answered.
+func (c *Conn) behindSince(t time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.unsettled) > 0 && c.unsettled[0].record.Published.Before(t)
+}
+
 // Class returns the connection's class.
 func (c *Conn) Class() ClassID {
 	c.hub.mu.Lock()
@@ -118,8 +125,10 @@ func (c *Conn) note(r *record, want uint64) int {
 		c.unsettled[n-1].generation = want
 		return 0
 	}
-	if len(c.unsettled) >= maxOpen {
-		c.unsettled = slices.Delete(c.unsettled, 0, 1) // the tracker has given up its record by now
+	if len(c.unsettled) > maxOpen {
+		// The tracker has given up these records by now. The first one stays, as it tells how long
+		// the client has been behind.
+		c.unsettled = slices.Delete(c.unsettled, 1, 2)
 	}
 	c.unsettled = append(c.unsettled, openRecord{record: r, generation: want})
 	return 1

@@ -25,6 +25,8 @@ type Generation struct {
 	Cause string
 	// Observed is when the oldest of its events reached this process.
 	Observed time.Time
+	// RemovesEndpoints is set if an endpoint is gone that was there before.
+	RemovesEndpoints bool
 	// Changed are the classes whose state is new. Each state's generation is at least that of any
 	// state that the class had before. The list is the caller's again when Publish returns.
 	Changed []ClassChange
@@ -65,7 +67,7 @@ type Hub struct {
 	now     func() time.Time
 	metrics *observe.Metrics
 	left    func(*Conn)
-	pool    pool
+	pool    *pool
 	tracker *tracker
 	latest  uint64 // number of the latest generation; only Publish uses it
 
@@ -77,14 +79,32 @@ type Hub struct {
 
 // NewHub returns a Hub without connections.
 func NewHub(o Options) *Hub {
-	return &Hub{
+	h := &Hub{
 		now:     o.Now,
 		metrics: o.Metrics,
 		left:    o.Left,
-		pool:    pool{limit: throttle(o.Throttle), now: o.Now},
+		pool:    newPool(o),
 		tracker: newTracker(o),
 		classes: map[ClassID][]*Conn{},
 	}
+	o.Metrics.Push.Stale.Set(func() float64 { return float64(h.stale()) })
+	return h
+}
+
+// StaleAfter is how long a connection may leave a generation unacknowledged before it counts as
+// stale.
+const StaleAfter = 10 * time.Second
+
+// stale counts the connections that have left a generation unacknowledged for longer than
+// StaleAfter. It looks at all connections.
+func (h *Hub) stale() (n int) {
+	limit := h.now().Add(-StaleAfter)
+	for _, c := range h.all() {
+		if c.behindSince(limit) {
+			n++
+		}
+	}
+	return n
 }
 
 // throttle is Istio's heuristic for PILOT_PUSH_THROTTLE=0.

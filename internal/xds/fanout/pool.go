@@ -3,6 +3,8 @@ package fanout
 import (
 	"sync"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/observe"
 )
 
 // pool runs the pushes of all connections. So a stream needs no goroutine of its own for them, and
@@ -11,8 +13,9 @@ import (
 // queue at most once, so the queue is bounded by the number of connections. While there is nothing
 // to push there is no goroutine.
 type pool struct {
-	limit int
-	now   func() time.Time
+	limit   int
+	now     func() time.Time
+	metrics observe.Push
 
 	mu          sync.Mutex
 	first, last *Conn         // the queue, linked by task.next
@@ -20,6 +23,23 @@ type pool struct {
 	calmed      chan struct{} // closed when no slot is in use; nil while nobody waits
 	pushes      int           // that have ended since no slot was in use
 	busyAt      time.Time     // when pushes last was a multiple of manyPushes
+	countedAt   time.Time     // up to when the use of slots is counted
+}
+
+func newPool(o Options) *pool {
+	p := &pool{limit: throttle(o.Throttle), now: o.Now, metrics: o.Metrics.Push}
+	p.metrics.Slots.Set(float64(p.limit))
+	return p
+}
+
+// count counts how long the slots were in use, before their number changes and after many pushes.
+// The caller holds mu.
+func (p *pool) count() {
+	now := p.now()
+	if p.slots > 0 {
+		p.metrics.BusySeconds.Add(max(0, now.Sub(p.countedAt).Seconds()) * float64(p.slots))
+	}
+	p.countedAt = now
 }
 
 // manyPushes is how many pushes in succession keep newcomers back: so many take a millisecond of
@@ -65,7 +85,9 @@ func (p *pool) enqueue(c *Conn) {
 // startWorker starts a worker, if there is something to push and a free slot. The caller holds mu.
 func (p *pool) startWorker() {
 	if p.first != nil && p.slots < p.limit {
+		p.count()
 		p.slots++
+		p.metrics.Busy.Set(float64(p.slots))
 		go p.work()
 	}
 }
@@ -107,7 +129,8 @@ func (p *pool) finish(c *Conn) bool {
 	kept := t.hasSlot
 	t.running, t.hasSlot = false, false
 	if p.pushes++; p.pushes%manyPushes == 0 {
-		p.busyAt = p.now()
+		p.count()
+		p.busyAt = p.countedAt
 	}
 	if t.pushAgain {
 		t.pushAgain = false
@@ -130,7 +153,10 @@ func (p *pool) yield(c *Conn) {
 
 // release gives a slot back. The caller holds mu.
 func (p *pool) release() {
-	if p.slots--; p.slots > 0 {
+	p.count()
+	p.slots--
+	p.metrics.Busy.Set(float64(p.slots))
+	if p.slots > 0 {
 		return
 	}
 	p.pushes = 0

@@ -140,3 +140,25 @@ func TestBusySinceCountsPushesInSuccession(t *testing.T) {
 	}
 	require.False(t, f.hub.BusySince(before))
 }
+
+// The saturation of the pool is the rate of the busy seconds, divided by the slots.
+func TestTheUseOfSlotsIsCounted(t *testing.T) {
+	f := newFixture(3)
+	a, b := f.pusher(1), f.pusher(2)
+	busy := func(n float64) func() bool {
+		return func() bool { return sum(t, f.metrics, "lateen_push_slots_busy") == n }
+	}
+	f.publish(1, 1, 2)
+	<-a.began
+	<-b.began
+	require.InDelta(t, 3, sum(t, f.metrics, "lateen_push_slots"), 0)
+	require.True(t, busy(2)())
+	f.clock.advance(2 * time.Second)
+	a.end <- struct{}{}
+	require.Eventually(t, busy(1), time.Minute, time.Millisecond)
+	require.InDelta(t, 4, sum(t, f.metrics, "lateen_push_busy_seconds_total"), 0)
+	f.clock.advance(time.Second)
+	b.end <- struct{}{}
+	require.Eventually(t, busy(0), time.Minute, time.Millisecond)
+	require.InDelta(t, 5, sum(t, f.metrics, "lateen_push_busy_seconds_total"), 0)
+}

@@ -44,6 +44,7 @@ const (
 // record is an open Record. The tracker's lock guards what changes.
 type record struct {
 	Record
+	endpoints   bool // Generation.RemovesEndpoints
 	isPublished bool // Proxies is known
 	reported    int  // value of settled at the last call of Options.Progress
 	nearlyDone  bool // Options.Progress was told that nearly all have settled
@@ -77,7 +78,7 @@ func newTracker(o Options) *tracker {
 
 func (t *tracker) open(g Generation) *record {
 	now := t.now()
-	r := &record{Record: Record{
+	r := &record{endpoints: g.RemovesEndpoints, Record: Record{
 		Generation: g.Number, Cause: g.Cause, Observed: g.Observed, Published: now,
 	}}
 	t.mu.Lock()
@@ -157,6 +158,9 @@ func (t *tracker) close(r *record) {
 	r.Waiting = r.Proxies - r.settled
 	if r.Waiting+r.Refused == 0 && r.Left < r.Proxies {
 		t.metrics.Push.EventToLastAck.Observe(r.Elapsed().Seconds())
+		if r.endpoints {
+			t.metrics.Push.EndpointRemoval.Observe(r.Elapsed().Seconds())
+		}
 	}
 	t.deliver(r.Record)
 }

@@ -163,3 +163,25 @@ func sum(t *testing.T, m *observe.Metrics, name string) float64 {
 	}
 	return total
 }
+
+func TestProxiesThatStayBehindAreStale(t *testing.T) {
+	f := newFixture(1)
+	slow, quick := f.connect(1), f.connect(1)
+	stale := func() float64 { return sum(t, f.metrics, "lateen_stale_proxies") }
+	f.publish(1, 1)
+	quick.Acknowledged(1)
+	f.clock.advance(fanout.StaleAfter)
+	require.Zero(t, stale())
+	for n := range uint64(200) { // more than there are records
+		f.publish(n+2, 1)
+		quick.Acknowledged(n + 2)
+	}
+	f.clock.advance(time.Second)
+	require.InDelta(t, 1, stale(), 0)
+	slow.Acknowledged(150)
+	require.Zero(t, stale(), "what it has left is younger")
+	f.clock.advance(fanout.StaleAfter)
+	require.InDelta(t, 1, stale(), 0)
+	slow.Close()
+	require.Zero(t, stale())
+}

@@ -53,15 +53,27 @@ func (st *stream) accept(ctx context.Context) error {
 	if err := st.acquireSlot(ctx); err != nil {
 		return ignoreEnd(err)
 	}
+	st.server.instruments.xds.AdmissionWait.Observe(st.waited.Seconds())
 	return st.connect(ctx, st.in.request)
+}
+
+// waits counts the stream as one that waits for its admission, until the returned function is
+// called.
+func (st *stream) waits() (done func()) {
+	waiting, now := st.server.instruments.xds.Waiting, st.server.options.Now
+	since := now()
+	waiting.Inc()
+	return func() {
+		waiting.Dec()
+		st.waited += now().Sub(since)
+	}
 }
 
 // awaitTurn waits until the stream may begin: first as far as its owner's share of the rate goes,
 // then in the order of all.
 func (st *stream) awaitTurn(ctx context.Context) error {
-	waiting, now := st.server.instruments.xds.Waiting, st.server.options.Now
-	waiting.Inc()
-	defer waiting.Dec()
+	defer st.waits()()
+	now := st.server.options.Now
 	if _, limited := st.server.limitsOf(st.owner); limited && !st.server.shares.Wait(ctx, st.owner, now()) {
 		return st.exceeds("rate", fmt.Errorf("too many streams of %s begin at once; try again", st.owner))
 	}
@@ -77,9 +89,7 @@ func (st *stream) enterShare(ctx context.Context) (leave func(), err error) {
 	if _, limited := st.server.limitsOf(st.owner); !limited {
 		return func() {}, nil
 	}
-	waiting := st.server.instruments.xds.Waiting
-	waiting.Inc()
-	defer waiting.Dec()
+	defer st.waits()()
 	return st.server.shares.Enter(ctx, st.owner, st.server.options.Now())
 }
 
@@ -109,10 +119,9 @@ func (st *stream) unauthenticated(err error) error {
 // request before the stream has a place in the gate's queue. late is called if the request does not
 // arrive soon: the stream then takes no place from others.
 func (st *stream) awaitFirstRequest(ctx context.Context, late func()) error {
-	gate, waiting := st.server.gate, st.server.instruments.xds.Waiting
-	waiting.Inc()
+	gate, arrived := st.server.gate, st.waits()
 	err := gate.Queue().Acquire(ctx)
-	waiting.Dec()
+	arrived()
 	if err != nil {
 		return err
 	}
@@ -126,9 +135,7 @@ func (st *stream) awaitFirstRequest(ctx context.Context, late func()) error {
 
 // enter waits until the gate admits the stream.
 func (st *stream) enter(ctx context.Context) error {
-	waiting := st.server.instruments.xds.Waiting
-	waiting.Inc()
-	defer waiting.Dec()
+	defer st.waits()()
 	err := st.server.gate.Enter(ctx)
 	st.entered = err == nil
 	return err

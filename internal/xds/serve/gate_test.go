@@ -83,6 +83,7 @@ func TestClientsThatSendNoRequestDelayNobody(t *testing.T) {
 	})
 	d := f.delta(nodeOf(reviewsID))
 	d.ack(d.recv())
+	require.InDelta(t, 1, f.value("lateen_xds_admission_wait_seconds"), 0, "of those that are admitted")
 }
 
 func TestTypeSetTellsTheFirstRequestOfEachType(t *testing.T) {

@@ -56,6 +56,7 @@ type stream struct {
 	id        string
 	address   string
 	since     time.Time
+	waited    time.Duration // for its admission
 	node      *Node
 	owner     owner
 	expires   time.Time // of the owner's proof; zero if it does not say
