@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ func (b *builder) certificates() (func() *tls.Certificate, error) {
 		RootFile: s.CA.MeshRoots,
 		Mounted:  certs.Files(s.CA.Mounted),
 		Output:   certs.Files(s.CA.Output),
+		Kept:     keptCertificate(s),
 		Clock:    certs.RealClock(),
 		Log:      b.Log,
 	})
@@ -73,6 +75,15 @@ func (b *builder) certificates() (func() *tls.Certificate, error) {
 		return manager.Certificate, nil
 	}
 	return nil, nil
+}
+
+// keptCertificate is where a certificate stays for the next start: beside the bootstrap, whose
+// volume is in memory. Mounted certificates stay where they are.
+func keptCertificate(s settings.Settings) string {
+	if s.CA.Address == "" {
+		return ""
+	}
+	return filepath.Join(s.Envoy.ConfigDir, "last-certificate.pem")
 }
 
 // authority returns the connection to the CA, or nil without one. The proxy proves itself by its

@@ -117,8 +117,8 @@ func authorityExpires(t *testing.T, c *cluster) {
 }
 
 // authorityAway stops the control plane for longer than half a certificate's life. Requests between
-// running Pods do not fail. Pods and Envoys that start meanwhile are ready only when the control
-// plane is back.
+// running Pods do not fail. An Envoy that was killed comes back with the certificate that it had; a
+// Pod that starts meanwhile is ready only when the control plane is back.
 func authorityAway(t *testing.T, c *cluster) {
 	const lives = 36 * time.Second
 	c.apply(t, secured(echo("patient", "v1", 1), lives), secured(echo("caller", "v1", 1), 24*time.Hour),
@@ -137,6 +137,8 @@ func authorityAway(t *testing.T, c *cluster) {
 	envoy := c.envoyOf(t, killed)
 	require.NoError(t, syscall.Kill(envoy, syscall.SIGKILL))
 	c.await(t, "another agent has started another Envoy", func() bool { return c.envoyOf(t, killed) != envoy })
+	client.until(t, "http://patient/", "an answer of the one that was killed, with no control plane",
+		again(20, client, "http://patient/", ok))
 	c.apply(t, secured(echo("late", "v1", 1), 24*time.Hour))
 	c.await(t, "renewals fail, and more than half of the life has passed", func() bool {
 		return c.agentMetric(t, patient, "istio_agent_num_failed_outgoing_requests") > 0 && left() < renewed
@@ -151,7 +153,6 @@ func authorityAway(t *testing.T, c *cluster) {
 	c.ready(t, "late-v1", "client-v1")
 	late := c.from(t, "app=late")
 	late.until(t, "http://patient/", "an answer", ok)
-	client.until(t, "http://patient/", "an answer of the one that was killed", again(20, client, "http://patient/", ok))
 	agent := c.kubelet.Proxy(space, killed.Name)
 	require.NoError(t, syscall.Kill(agent.PID(), syscall.SIGKILL))
 	<-agent.Done()

@@ -197,7 +197,7 @@ func start(t *testing.T, o Options) *agent {
 		o.Grace = 0.5
 	}
 	o.Request.Identity = identity
-	o.Log = slog.New(slog.NewTextHandler(a.log, nil))
+	o.Log = logTo(a.log)
 	var err error
 	a.manager, err = New(o)
 	require.NoError(t, err)
@@ -267,6 +267,8 @@ func (s sds) roots() string {
 	s.t.Helper()
 	return string(s.next().GetValidationContext().GetTrustedCa().GetInlineBytes())
 }
+
+func logTo(b *lockedBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 // lockedBuffer is a log that the test reads.
 type lockedBuffer struct {

@@ -45,6 +45,9 @@ func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if o.InMemory == nil {
+		o.InMemory = InMemory
+	}
 	m := &Manager{options: o, secrets: newSecrets(), files: newFiles(o.Clock, o.Log)}
 	if o.RootFile != "" {
 		err := m.files.follow("the root file", &source{paths: []string{o.RootFile}, read: m.readRoots})
@@ -52,6 +55,7 @@ func New(o Options) (*Manager, error) {
 			return nil, err
 		}
 	}
+	m.takeKept()
 	if o.Mounted.Root != "" {
 		if err := m.files.follow(rootsName, rootsIn(rootsName, o.Mounted.Root, m.secrets)); err != nil {
 			return nil, err
@@ -159,16 +163,24 @@ func (m *Manager) await(ctx context.Context, at time.Time) {
 	}
 }
 
-// use puts a certificate in force. Its root goes first, so that a peer which has the new one is
+// force puts a certificate in force. Its root goes first, so that a peer which has the new one is
 // trusted.
-func (m *Manager) use(got *issued) {
+func (m *Manager) force(got *issued) {
 	m.setRoots(func() { m.issuedRoots = got.roots })
 	m.pair.Store(got.pair)
 	m.secrets.set(ownName, certificateSecret(ownName, got.chain, got.key))
+}
+
+// use puts a certificate that the CA has sent in force, and writes it where it is wanted.
+func (m *Manager) use(got *issued) {
+	m.force(got)
 	m.options.Log.Info("there is a new certificate", "identity", shortName(m.options.Request.Identity),
 		"until", got.pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	if err := m.output(got); err != nil {
 		m.options.Log.Warn("the certificate is not written", "error", err)
+	}
+	if err := m.keep(got); err != nil {
+		m.options.Log.Warn("the next start will have no certificate before the CA answers", "error", err)
 	}
 }
 

@@ -24,8 +24,13 @@ type Options struct {
 	Mounted Files
 	// Output are files to which certificates are written (OUTPUT_CERTS).
 	Output Files
-	Clock  Clock
-	Log    *slog.Logger
+	// Kept is a file in which the certificate in force stays for the next process, whose CA may be
+	// away. Empty means none, as does a file that is not in memory.
+	Kept string
+	// InMemory tells of a directory whether its files are in memory; nil asks the system.
+	InMemory func(dir string) bool
+	Clock    Clock
+	Log      *slog.Logger
 }
 
 // Files are a certificate in files, in PEM. The zero value is none.

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -109,12 +110,30 @@ func (w *worker) mount() error {
 			return err
 		}
 	}
+	if err := w.mountMemory(); err != nil {
+		return err
+	}
 	return filepath.WalkDir(w.proxyDir(), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Chown(path, podnet.ProxyUID, podnet.ProxyUID)
+		return os.Lchown(path, podnet.ProxyUID, podnet.ProxyUID)
 	})
+}
+
+// mountMemory puts the volume of the bootstrap in place, an emptyDir of medium Memory. It goes with
+// the Pod.
+func (w *worker) mountMemory() error {
+	volume, err := os.MkdirTemp("/dev/shm", "lateen-pod-")
+	if err != nil {
+		return err
+	}
+	w.memory = volume
+	at := filepath.Join(w.proxyDir(), "etc/istio/proxy")
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	return errors.Join(os.Chown(volume, podnet.ProxyUID, podnet.ProxyUID), os.Symlink(volume, at))
 }
 
 // roots waits for the roots of the mesh: a kubelet starts no container that lacks a volume.

@@ -42,6 +42,7 @@ type worker struct {
 	started    metav1.Time
 	containers []*container
 	proxy      *podnet.Process
+	memory     string // the volume in memory; empty without one
 	mounted    string // the roots that were written last
 	reported   string // what the API server was told last
 	failed     int    // looks in a row that did not find the Pod ready
@@ -261,6 +262,9 @@ func (w *worker) end() {
 	}
 	_ = w.net.Unplug()
 	w.net.Close()
+	if w.memory != "" {
+		_ = os.RemoveAll(w.memory) // the next start of the machine does
+	}
 }
 
 // remove deletes the object of a Pod that has ended, as soon as the API server lets it.
