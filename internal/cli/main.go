@@ -34,8 +34,8 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newUp(out), newServe(), newInject(), newStatus(out), newProxyConfig(out), newRequest(),
-		newSample(), newControlPlane(), newPerfServer(),
+	root.AddCommand(newUp(out), newServe(), newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
+		newRequest(), newSample(), newControlPlane(), newPerfServer(),
 		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
 	root.AddCommand(installerCommands()...)
 	command.Fit(root)

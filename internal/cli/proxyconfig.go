@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -65,11 +67,11 @@ func newProxyConfig(out *terminal.Writer) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s := sections[args[1]]
-			id, err := r.proxyNamed(cmd, args[0])
+			at, id, err := r.proxyNamed(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			body, err := r.get(cmd.Context(), "/debug/config_dump", url.Values{"proxyID": {id}})
+			body, err := at.get(cmd.Context(), "/debug/config_dump", url.Values{"proxyID": {id}})
 			if err != nil {
 				return err
 			}
@@ -98,31 +100,66 @@ func (r *remote) connected(cmd *cobra.Command) []string {
 	return ids
 }
 
-// proxyNamed returns the only connected proxy whose name is or contains the given one.
-func (r *remote) proxyNamed(cmd *cobra.Command, name string) (string, error) {
-	report, err := askStatus(cmd.Context(), r)
+// proxyNamed returns the only connected proxy whose name is or contains the given one, and the
+// replica that serves it.
+func (r *remote) proxyNamed(ctx context.Context, name string) (endpoint, string, error) {
+	endpoints, err := r.endpoints(ctx)
 	if err != nil {
-		return "", err
+		return endpoint{}, "", err
 	}
-	var fits, all []string
-	for _, p := range report.Proxies {
-		all = append(all, p.ProxyID)
-		if p.ProxyID == name {
-			return name, nil
+	report, err := statusOf(ctx, endpoints)
+	if err != nil {
+		return endpoint{}, "", err
+	}
+	id, replica, err := report.proxyNamed(name)
+	for _, e := range endpoints {
+		if e.name == replica {
+			return e, id, err
 		}
+	}
+	return endpoint{}, "", err
+}
+
+// proxyNamed returns the name of the only proxy whose name is or contains the given one, and of its
+// replica.
+func (s *statusReport) proxyNamed(name string) (id, replica string, err error) {
+	fits, all := map[string]string{}, map[string]string{}
+	for _, p := range s.Proxies {
+		all[p.ProxyID] = p.Replica
 		if strings.Contains(p.ProxyID, name) {
-			fits = append(fits, p.ProxyID)
+			fits[p.ProxyID] = p.Replica
 		}
+	}
+	if replica, ok := all[name]; ok {
+		return name, replica, nil
+	}
+	names := func(of map[string]string) string {
+		const shown = 20
+		sorted := slices.Sorted(maps.Keys(of))
+		if len(sorted) > shown {
+			return fmt.Sprintf("%s and %d more", strings.Join(sorted[:shown], ", "), len(sorted)-shown)
+		}
+		return strings.Join(sorted, ", ")
 	}
 	switch {
 	case len(all) == 0:
-		return "", fmt.Errorf("no proxy is connected to %s", r.address)
-	case len(fits) == 1:
-		return fits[0], nil
+		err = errors.New("no proxy is connected")
 	case len(fits) == 0:
-		return "", fmt.Errorf("no proxy %q is connected; want one of %s", name, strings.Join(all, ", "))
+		err = fmt.Errorf("no proxy %q is connected; want one of %s", name, names(all))
+	case len(fits) > 1:
+		err = fmt.Errorf("%q fits several proxies; want one of %s", name, names(fits))
 	}
-	return "", fmt.Errorf("%q fits several proxies; want one of %s", name, strings.Join(fits, ", "))
+	if err != nil {
+		for _, r := range s.Replicas {
+			if r.Error != "" {
+				err = fmt.Errorf("%w; replica %s was not asked: %s", err, r.Name, r.Error)
+			}
+		}
+		return "", "", err
+	}
+	for id, replica = range fits {
+	}
+	return id, replica, nil
 }
 
 // resourcesIn finds the resources of a message type anywhere in a config dump.

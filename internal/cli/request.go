@@ -12,7 +12,7 @@ import (
 // newRequest returns what istiod's image has as "pilot-discovery request". istioctl bug-report runs
 // it in the control plane's container.
 func newRequest() *cobra.Command {
-	var r remote
+	var address string
 	cmd := &cobra.Command{
 		Use:     "request GET PATH",
 		Short:   "Ask the control plane that runs beside this for a page, as /debug/syncz",
@@ -28,7 +28,7 @@ func newRequest() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("the path %q: %w; want one as debug/syncz", args[1], err)
 			}
-			body, err := r.get(cmd.Context(), at.Path, at.Query())
+			body, err := atAddress(address).get(cmd.Context(), at.Path, at.Query())
 			if err != nil {
 				return err
 			}
@@ -36,6 +36,7 @@ func newRequest() *cobra.Command {
 			return err
 		},
 	}
-	r.bind(cmd)
+	cmd.Flags().StringVar(&address, flagMonitoring, localMonitoring, "where the control plane serves /debug")
+	hostPort(cmd.Flags(), flagMonitoring, &address)
 	return cmd
 }

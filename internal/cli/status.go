@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -20,44 +17,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
-
-// remote is the monitoring port of a running control plane.
-type remote struct{ address string }
-
-func (r *remote) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.address, "monitoring-address", "127.0.0.1:15014", "where the control plane serves /debug")
-	hostPort(cmd.Flags(), "monitoring-address", &r.address)
-}
-
-// askTimeout bounds one request.
-const askTimeout = 10 * time.Second
-
-func (r *remote) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	u := url.URL{Scheme: "http", Host: r.address, Path: path, RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf(
-			"nobody answers at %s: is a control plane running? Its address is --monitoring-address (%w)",
-			r.address,
-			errors.Unwrap(err),
-		)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s", strings.TrimSpace(string(body)))
-	}
-	return body, nil
-}
 
 // problemLine is a problem in the output of status.
 type problemLine struct {
@@ -73,31 +32,49 @@ type problemLine struct {
 	Text      string `json:"text"`
 }
 
-// statusReport is the whole output of lateen status.
-type statusReport struct {
-	Proxies  []debug.SyncStatus `json:"proxies"`
-	Problems []problemLine      `json:"problems"`
+// replicaLine is a replica that was asked.
+type replicaLine struct {
+	Name  string `json:"name"`
+	Error string `json:"error,omitempty"`
 }
 
-func newStatus(out *terminal.Writer) *cobra.Command {
-	var r remote
+// proxyLine is a proxy in the output of status, and the replica that serves it.
+type proxyLine struct {
+	debug.SyncStatus
+	Replica string `json:"replica"`
+}
+
+// statusReport is the whole output of lateen status.
+type statusReport struct {
+	Replicas []replicaLine `json:"replicas"`
+	Proxies  []proxyLine   `json:"proxies"`
+	Problems []problemLine `json:"problems"`
+}
+
+func newStatus(out *terminal.Writer) *cobra.Command { return statusCommand(out, &remote{}) }
+
+func statusCommand(out *terminal.Writer, r *remote) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Each proxy, in sync or not, by type; what is wrong in the manifests",
+		Long: `Asks all replicas of a control plane together: in a cluster through port-forwards, or the one at
+an address. The exit code is 1 if a replica does not answer.`,
 		Example: `  lateen status
+  lateen status --kubeconfig ~/.kube/config --revision canary
   lateen status -o json | jq '.problems'`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := askStatus(cmd.Context(), &r)
+			report, err := askStatus(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
-			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, report)
+			if output == "table" {
+				printStatus(out, report)
+			} else if err := printAs(cmd.OutOrStdout(), output, report); err != nil {
+				return err
 			}
-			printStatus(out, report)
-			return nil
+			return report.incomplete()
 		},
 	}
 	r.bind(cmd)
@@ -111,22 +88,57 @@ func bindOutput(cmd *cobra.Command, output *string) {
 	oneOf(cmd, "output", output, outputs...)
 }
 
+// askStatus asks all replicas. It fails if none answers; what is missing of others the report says.
 func askStatus(ctx context.Context, r *remote) (statusReport, error) {
-	var report statusReport
-	if err := r.read(ctx, "/debug/syncz", &report.Proxies); err != nil {
-		return report, err
+	endpoints, err := r.endpoints(ctx)
+	if err != nil {
+		return statusReport{}, err
 	}
-	return report, r.read(ctx, "/debug/problems", &report.Problems)
+	return statusOf(ctx, endpoints)
 }
 
-// read decodes the JSON at a path.
-func (r *remote) read(ctx context.Context, path string, into any) error {
-	body, err := r.get(ctx, path, nil)
-	if err != nil {
-		return err
+func statusOf(ctx context.Context, endpoints []endpoint) (statusReport, error) {
+	answers, errs := eachOf(endpoints, func(e endpoint) (statusReport, error) {
+		var part statusReport
+		if err := e.read(ctx, "/debug/syncz", &part.Proxies); err != nil {
+			return part, err
+		}
+		return part, e.read(ctx, "/debug/problems", &part.Problems)
+	})
+	report := statusReport{Proxies: []proxyLine{}, Problems: []problemLine{}}
+	failed := 0
+	told := map[problemLine]bool{} // replicas read the same objects
+	for i, part := range answers {
+		line := replicaLine{Name: endpoints[i].name}
+		if errs[i] != nil {
+			failed++
+			line.Error = errs[i].Error()
+		}
+		report.Replicas = append(report.Replicas, line)
+		for _, p := range part.Proxies {
+			p.Replica = line.Name
+			report.Proxies = append(report.Proxies, p)
+		}
+		for _, p := range part.Problems {
+			if !told[p] {
+				told[p] = true
+				report.Problems = append(report.Problems, p)
+			}
+		}
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%s of %s: %w", path, r.address, err)
+	if failed == len(endpoints) {
+		return report, errors.Join(errs...)
+	}
+	slices.SortStableFunc(report.Proxies, func(a, b proxyLine) int { return cmp.Compare(a.ProxyID, b.ProxyID) })
+	return report, nil
+}
+
+// incomplete returns errFailed if a replica has not answered.
+func (s *statusReport) incomplete() error {
+	for _, r := range s.Replicas {
+		if r.Error != "" {
+			return errFailed
+		}
 	}
 	return nil
 }
@@ -156,14 +168,27 @@ func printStatus(out *terminal.Writer, report statusReport) {
 		t.Header = append(t.Header, strings.ToUpper(typ.String()))
 	}
 	t.Header = append(t.Header, "CONFIG")
+	replicas := len(report.Replicas) > 1
+	if replicas {
+		t.Header = append(t.Header, "REPLICA")
+	}
 	for _, p := range report.Proxies {
 		row := []terminal.Cell{{Text: p.ProxyID}, {Text: p.ProxyType}, mutualTLSCell(p.MutualTLS)}
 		for _, typ := range types {
 			row = append(row, stateCell(p.Resources[typ.URL()], p.Pending))
 		}
-		t.Rows = append(t.Rows, append(row, terminal.Cell{Text: formatBytes(int64(p.ConfigBytes))}))
+		row = append(row, terminal.Cell{Text: formatBytes(int64(p.ConfigBytes))})
+		if replicas {
+			row = append(row, terminal.Cell{Text: p.Replica})
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	out.Table(t)
+	for _, r := range report.Replicas {
+		if r.Error != "" {
+			out.Paragraph("", terminal.Bad, fmt.Sprintf("replica %s: %s", r.Name, r.Error))
+		}
+	}
 	for _, p := range report.Proxies {
 		for _, typ := range types {
 			if text := refusal(p.Resources[typ.URL()]); text != "" {
@@ -187,14 +212,14 @@ func printStatus(out *terminal.Writer, report statusReport) {
 
 // shownTypes returns the types that every proxy has, and those that at least one proxy has
 // subscribed to: LEDS, VHDS, secrets.
-func shownTypes(proxies []debug.SyncStatus) (types []resource.Type) {
+func shownTypes(proxies []proxyLine) (types []resource.Type) {
 	for typ := range resource.NumTypes {
 		switch typ {
 		case resource.Cluster, resource.Endpoint, resource.Listener, resource.Route:
 			types = append(types, typ)
 		default:
 			if slices.ContainsFunc(
-				proxies, func(p debug.SyncStatus) bool { return p.Resources[typ.URL()].Type != "" },
+				proxies, func(p proxyLine) bool { return p.Resources[typ.URL()].Type != "" },
 			) {
 				types = append(types, typ)
 			}

@@ -15,15 +15,17 @@ import (
 // proxies have.
 func TestStatusShowsWhatIsRefused(t *testing.T) {
 	synced := debug.TypeStatus{Type: "cds", State: debug.Synced}
-	report := statusReport{Proxies: []debug.SyncStatus{
-		{ProxyID: "a.default", ProxyType: "sidecar", MutualTLS: debug.StrictMutualTLS,
-			Resources: map[string]debug.TypeStatus{resource.Cluster.URL(): synced}},
-		{ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]debug.TypeStatus{
-			resource.Cluster.URL(): synced,
-			resource.VirtualHost.URL(): {Type: "vhds", State: debug.Nack, LastError: "bad regex",
-				Quarantined: []string{"http.80/a", "http.80/b"}},
-			resource.Secret.URL(): {Type: "sds", State: debug.Nack, Quarantined: []string{"cert"}},
-		}},
+	report := statusReport{Proxies: []proxyLine{
+		{SyncStatus: debug.SyncStatus{
+			ProxyID: "a.default", ProxyType: "sidecar", MutualTLS: debug.StrictMutualTLS,
+			Resources: map[string]debug.TypeStatus{resource.Cluster.URL(): synced}}},
+		{SyncStatus: debug.SyncStatus{
+			ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]debug.TypeStatus{
+				resource.Cluster.URL(): synced,
+				resource.VirtualHost.URL(): {Type: "vhds", State: debug.Nack, LastError: "bad regex",
+					Quarantined: []string{"http.80/a", "http.80/b"}},
+				resource.Secret.URL(): {Type: "sds", State: debug.Nack, Quarantined: []string{"cert"}},
+			}}},
 	}}
 	var out strings.Builder
 	printStatus(terminal.New(&out, noEnv), report)

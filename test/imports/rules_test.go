@@ -82,6 +82,7 @@ var rules = []rule{
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
 	{"cluster/install", "api/kinds"},
+	{"cluster/reach", "api/kinds cluster/install"},
 	{"cluster/render", "charts"},
 	{"cluster/spec", "app/config api/kinds source source/istiojson api/model api/convert cluster/install " +
 		"cluster/render"},
@@ -115,7 +116,7 @@ var rules = []rule{
 		"cluster/install"},
 	{"cli", "observe observe/memory app/config cli/terminal cli/command source source/dir source/kube api/model " +
 		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
-		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/inject " +
+		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/reach cluster/inject " +
 		"cluster/inject/watch cluster/status " +
 		"cluster/webhook " +
 		"cluster/webhook/registration trust/ca app local/sample local/agents local local/link perf/measure " +

@@ -222,16 +222,12 @@ func (c *cluster) scheduled(t *testing.T) *corev1.Pod {
 // runPods runs the Pods of the control plane and of the Envoy on a node whose kubelet has a port.
 func (c *cluster) runPods(t *testing.T, own *corev1.Pod, kubelet int32) {
 	t.Helper()
-	c.api.Node(t, "node-1", nil)
-	_, err := c.client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, fmt.Appendf(nil,
-		`{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-		"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, kubelet), metav1.PatchOptions{}, "status")
-	require.NoError(t, err)
+	c.node(t, kubelet)
 	pods := c.client.CoreV1().Pods(root)
 	require.NoError(t, pods.Bind(t.Context(), &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: own.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"},
 	}, metav1.CreateOptions{}))
-	_, err = pods.Patch(t.Context(), own.Name, types.MergePatchType, []byte(`{"status": {"phase": "Running",
+	_, err := pods.Patch(t.Context(), own.Name, types.MergePatchType, []byte(`{"status": {"phase": "Running",
 		"conditions": [{"type": "Ready", "status": "True"}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	c.api.RunPod(t, podOn("node-1", "default", "web-0", "istio-proxy", map[string]string{"app": "web"}), "10.9.0.2")

@@ -113,6 +113,21 @@ func reviews(t *testing.T) serve.Client {
 	return c
 }
 
+// TestSyncedWithoutAResponse: after a restart of the control plane a proxy says what it has, and is
+// sent nothing if that is all.
+func TestSyncedWithoutAResponse(t *testing.T) {
+	c := reviews(t)
+	c.Types[resource.Route] = session.TypeStatus{Subscribed: true, Settled: true, Resources: 1}
+	handler := debug.NewHandler(debug.Options{Fleet: fleet{c}})
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/debug/syncz", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	handler.ServeHTTP(w, r)
+	var got []debug.SyncStatus
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got), w.Body.String())
+	require.Equal(t, debug.Synced, got[0].Resources[resource.Route.URL()].State)
+}
+
 func boundCluster(address string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name:               "inbound",

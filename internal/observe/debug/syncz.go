@@ -156,7 +156,7 @@ func stateOf(s session.TypeStatus) SyncState {
 	switch {
 	case s.Nack != "" || len(s.Quarantined) > 0:
 		return Nack
-	case s.Sent == "":
+	case s.Sent == "" && (!s.Subscribed || !s.Settled): // otherwise it has all, and said so when it connected
 		return NotSent
 	case !s.Settled, len(s.Withheld) > 0:
 		return Stale
