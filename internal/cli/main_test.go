@@ -67,8 +67,10 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"perf", "compare"}, "A.json is missing: want lateen perf compare"},
 		{[]string{"inject"}, `"file" not set`},
 		{[]string{"inject", "-f", "x", "--proxy-image", "p"}, "want an image with its registry"},
-		{[]string{"proxy-config", "p"}, "clusters|endpoints|listeners|routes is missing"},
-		{[]string{"proxy-config", "p", "bogus"}, `"bogus": want one of clusters, endpoints, listeners, routes`},
+		{[]string{"proxy-config", "p"}, "all|bootstrap|clusters|endpoints|listeners|routes|secrets is missing"},
+		{[]string{"proxy-config", "p", "bogus"}, `"bogus": want one of all, bootstrap, clusters, endpoints`},
+		{[]string{"pc", "cluster", "p", "--direction", "up"}, "want inbound or outbound"},
+		{[]string{"pc", "cluster", "p", "--port", "0"}, "want a port from 1 to 65535"},
 	} {
 		code, text := said(t, c.args...)
 		require.Equal(t, command.ExitUsage, code, "%v: %s", c.args, text)

@@ -4,87 +4,163 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
-	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
-// section is a kind of resource in a config dump: its message type, and how a row of its table is
-// made.
-type section struct {
-	message proto.Message
-	header  []string
-	row     func(proto.Message) [][]string
+// envoyAdminPort is where the Envoy of a Pod serves its admin pages, on loopback.
+const envoyAdminPort = 15000
+
+// proxyConfigFlags say which configuration is shown, and how.
+type proxyConfigFlags struct {
+	remote *remote
+	output string
+	file   string
+	live   bool
+	filter rowFilter
 }
 
-var sections = map[string]section{
-	"clusters":  {&clusterv3.Cluster{}, []string{"CLUSTER", "TYPE", "LB", "CONNECT TIMEOUT"}, clusterRow},
-	"listeners": {&listenerv3.Listener{}, []string{"LISTENER", "ADDRESS", "CHAINS"}, listenerRow},
-	"routes":    {&routev3.RouteConfiguration{}, []string{"TABLE", "VIRTUAL HOST", "DOMAINS", "ROUTES"}, routeRows},
-	"endpoints": {&endpointv3.ClusterLoadAssignment{}, []string{
-		"CLUSTER", "ENDPOINT", "HEALTH", "LOCALITY",
-	}, endpointRows},
-}
+func newProxyConfig(out *terminal.Writer) *cobra.Command { return proxyConfigCommand(out, &remote{}) }
 
-func newProxyConfig(out *terminal.Writer) *cobra.Command {
-	var r remote
-	var output string
-	names := slices.Sorted(maps.Keys(sections))
+func proxyConfigCommand(out *terminal.Writer, r *remote) *cobra.Command {
+	f := proxyConfigFlags{remote: r}
+	kinds := configKinds()
 	cmd := &cobra.Command{
-		Use:     "proxy-config PROXY " + strings.Join(names, "|"),
+		Use:     "proxy-config PROXY " + strings.Join(kinds, "|"),
 		Aliases: []string{"pc"},
-		Short:   "What a proxy was given: its clusters, listeners, routes or endpoints",
+		Short:   "What a proxy was given: clusters, listeners, routes, endpoints and the like",
+		Long: `Shows what the control plane gives to a proxy, or with --live what its Envoy says it has.
+The two arguments may stand in either order, and the kind in the singular, as with istioctl. PROXY is
+POD.NAMESPACE, or a part of it that fits one proxy.
+
+Secrets and the bootstrap are Envoy's own, so they are asked of the Envoy: in a cluster, through a
+port-forward to port 15000 of its Pod. Elsewhere of the secrets only the names are known. Private keys
+are never shown.`,
 		Example: `  lateen proxy-config productpage-v1-7c9d8f6b5-x2x4q.default routes
-  lateen proxy-config productpage clusters -o json    # a part of the name, if it fits one proxy`,
-		Args: cobra.MatchAll(arguments("PROXY", strings.Join(names, "|")), func(_ *cobra.Command, args []string) error {
-			if !slices.Contains(names, args[1]) {
-				return fmt.Errorf("%q: want one of %s", args[1], strings.Join(names, ", "))
-			}
-			return nil
-		}),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			switch len(args) {
-			case 0:
-				return r.connected(cmd), cobra.ShellCompDirectiveNoFileComp
-			case 1:
-				return names, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
+  lateen pc cluster productpage --fqdn reviews.default.svc.cluster.local --direction outbound
+  lateen proxy-config productpage clusters -o json
+  lateen proxy-config listeners --file config_dump.json`,
+		Args:              func(cmd *cobra.Command, args []string) error { return f.arguments(cmd, args) },
+		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s := sections[args[1]]
-			at, id, err := r.proxyNamed(cmd.Context(), args[0])
+			kind, proxy := kindAndProxy(args)
+			dump, err := f.dump(cmd, kind, proxy)
 			if err != nil {
 				return err
 			}
-			body, err := at.get(cmd.Context(), "/debug/config_dump", url.Values{"proxyID": {id}})
-			if err != nil {
-				return err
-			}
-			found, err := resourcesIn(body, s.message)
-			if err != nil {
-				return err
-			}
-			return printSection(cmd, out, output, s, found)
+			return f.print(cmd, out, kind, dump)
 		},
 	}
 	r.bind(cmd)
-	bindOutput(cmd, &output)
+	bindOutput(cmd, &f.output)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "a config dump of Envoy in place of a proxy; - is the standard input")
+	flags.BoolVar(&f.live, "live", false, "what the proxy's Envoy has, through a port-forward to its Pod")
+	flags.StringVar(&f.filter.host, "fqdn", "", "only what is about this host")
+	flags.IntVar(&f.filter.port, "port", 0, "only what is about this port")
+	flags.StringVar(&f.filter.direction, "direction", "", "only what is inbound or outbound")
+	oneOf(cmd, "direction", &f.filter.direction, "inbound", "outbound")
+	validateFlag(flags, "port", func() error {
+		if f.filter.port < 1 || f.filter.port > 65535 {
+			return errors.New("want a port from 1 to 65535")
+		}
+		return nil
+	})
+	_ = cmd.MarkFlagFilename("file")
+	cmd.MarkFlagsMutuallyExclusive("file", "live")
 	return cmd
+}
+
+// arguments requires a kind and a proxy in any order, or a kind alone with --file.
+func (f *proxyConfigFlags) arguments(cmd *cobra.Command, args []string) error {
+	kinds := strings.Join(configKinds(), "|")
+	if f.file != "" && len(args) == 1 && kindOf(args[0]) != "" {
+		return nil
+	}
+	if err := arguments("PROXY", kinds)(cmd, args); err != nil {
+		return err
+	}
+	if kind, _ := kindAndProxy(args); kind == "" {
+		return fmt.Errorf("%q: want one of %s", args[1], strings.Join(configKinds(), ", "))
+	}
+	return nil
+}
+
+// kindAndProxy tells the two arguments apart.
+func kindAndProxy(args []string) (kind, proxy string) {
+	if len(args) == 1 {
+		return kindOf(args[0]), ""
+	}
+	if kind := kindOf(args[0]); kind != "" {
+		return kind, args[1]
+	}
+	return kindOf(args[1]), args[0]
+}
+
+func (f *proxyConfigFlags) complete(
+	cmd *cobra.Command, args []string, _ string,
+) ([]string, cobra.ShellCompDirective) {
+	kinds := configKinds()
+	switch {
+	case len(args) == 0:
+		return append(f.remote.connected(cmd), kinds...), cobra.ShellCompDirectiveNoFileComp
+	case len(args) == 1 && kindOf(args[0]) != "":
+		return f.remote.connected(cmd), cobra.ShellCompDirectiveNoFileComp
+	case len(args) == 1:
+		return kinds, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// dump returns the config dump that the flags name.
+func (f *proxyConfigFlags) dump(cmd *cobra.Command, kind, proxy string) (*configDump, error) {
+	body, err := f.body(cmd, kind, proxy)
+	if err != nil {
+		return nil, err
+	}
+	return readDump(body)
+}
+
+func (f *proxyConfigFlags) body(cmd *cobra.Command, kind, proxy string) ([]byte, error) {
+	ctx := cmd.Context()
+	switch f.file {
+	case "":
+	case "-":
+		return io.ReadAll(cmd.InOrStdin())
+	default:
+		return os.ReadFile(f.file)
+	}
+	at, p, err := f.remote.proxyNamed(ctx, proxy)
+	if err != nil {
+		return nil, err
+	}
+	ownsOnly := kind == kindBootstrap || kind == kindSecrets
+	if f.live || ownsOnly && at.cluster != nil {
+		return envoyDump(ctx, at, p)
+	}
+	if kind == kindBootstrap {
+		return nil, errors.New("only the proxy knows its bootstrap; want a proxy in a cluster (--kubeconfig FILE), " +
+			"or a dump of its admin port with --file (curl 127.0.0.1:15000/config_dump)")
+	}
+	return at.get(ctx, "/debug/config_dump", url.Values{"proxyID": {p.ProxyID}})
+}
+
+// envoyDump asks the Envoy of a proxy's Pod.
+func envoyDump(ctx context.Context, at endpoint, p proxyLine) ([]byte, error) {
+	if at.cluster == nil {
+		return nil, fmt.Errorf("the Envoy of %s can be asked in a cluster alone; want --kubeconfig FILE, or a dump of "+
+			"its admin port with --file", p.ProxyID)
+	}
+	pod := strings.TrimSuffix(p.ProxyID, "."+p.Namespace)
+	return inPod(at.cluster, p.Namespace, pod, envoyAdminPort).get(ctx, "/config_dump", url.Values{"include_eds": {""}})
 }
 
 // connected returns the names of connected proxies for completion in a shell, or none on errors.
@@ -102,200 +178,94 @@ func (r *remote) connected(cmd *cobra.Command) []string {
 
 // proxyNamed returns the only connected proxy whose name is or contains the given one, and the
 // replica that serves it.
-func (r *remote) proxyNamed(ctx context.Context, name string) (endpoint, string, error) {
+func (r *remote) proxyNamed(ctx context.Context, name string) (endpoint, proxyLine, error) {
 	endpoints, err := r.endpoints(ctx)
 	if err != nil {
-		return endpoint{}, "", err
+		return endpoint{}, proxyLine{}, err
 	}
 	report, err := statusOf(ctx, endpoints)
 	if err != nil {
-		return endpoint{}, "", err
+		return endpoint{}, proxyLine{}, err
 	}
-	id, replica, err := report.proxyNamed(name)
-	for _, e := range endpoints {
-		if e.name == replica {
-			return e, id, err
-		}
+	p, err := report.proxyNamed(name)
+	if err != nil {
+		return endpoint{}, proxyLine{}, err
 	}
-	return endpoint{}, "", err
+	at := slices.IndexFunc(endpoints, func(e endpoint) bool { return e.name == p.Replica })
+	return endpoints[at], p, nil
 }
 
-// proxyNamed returns the name of the only proxy whose name is or contains the given one, and of its
-// replica.
-func (s *statusReport) proxyNamed(name string) (id, replica string, err error) {
-	fits, all := map[string]string{}, map[string]string{}
+// proxyNamed returns the only proxy whose name is or contains the given one. Of a proxy with
+// several streams it returns the latest.
+func (s *statusReport) proxyNamed(name string) (proxyLine, error) {
+	fits, all := map[string]proxyLine{}, map[string]proxyLine{}
 	for _, p := range s.Proxies {
-		all[p.ProxyID] = p.Replica
+		if known, ok := all[p.ProxyID]; ok && known.ConnectedAt.After(p.ConnectedAt) {
+			continue
+		}
+		all[p.ProxyID] = p
 		if strings.Contains(p.ProxyID, name) {
-			fits[p.ProxyID] = p.Replica
+			fits[p.ProxyID] = p
 		}
 	}
-	if replica, ok := all[name]; ok {
-		return name, replica, nil
+	if p, ok := all[name]; ok {
+		return p, nil
 	}
-	names := func(of map[string]string) string {
-		const shown = 20
-		sorted := slices.Sorted(maps.Keys(of))
-		if len(sorted) > shown {
-			return fmt.Sprintf("%s and %d more", strings.Join(sorted[:shown], ", "), len(sorted)-shown)
-		}
-		return strings.Join(sorted, ", ")
-	}
+	var err error
 	switch {
+	case len(fits) == 1:
+		for _, p := range fits {
+			return p, nil
+		}
 	case len(all) == 0:
 		err = errors.New("no proxy is connected")
 	case len(fits) == 0:
-		err = fmt.Errorf("no proxy %q is connected; want one of %s", name, names(all))
-	case len(fits) > 1:
-		err = fmt.Errorf("%q fits several proxies; want one of %s", name, names(fits))
+		err = fmt.Errorf("no proxy %q is connected; want one of %s", name, someNames(all))
+	default:
+		err = fmt.Errorf("%q fits several proxies; want one of %s", name, someNames(fits))
 	}
-	if err != nil {
-		for _, r := range s.Replicas {
-			if r.Error != "" {
-				err = fmt.Errorf("%w; replica %s was not asked: %s", err, r.Name, r.Error)
-			}
+	for _, r := range s.Replicas {
+		if r.Error != "" {
+			err = fmt.Errorf("%w; replica %s could not be asked: %s", err, r.Name, r.Error)
 		}
-		return "", "", err
 	}
-	for id, replica = range fits {
-	}
-	return id, replica, nil
+	return proxyLine{}, err
 }
 
-// resourcesIn finds the resources of a message type anywhere in a config dump.
-func resourcesIn(body []byte, want proto.Message) ([]proto.Message, error) {
-	dump := &adminv3.ConfigDump{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, dump); err != nil {
-		return nil, fmt.Errorf("the config dump cannot be read: %w", err)
+// someNames lists names, 20 at most.
+func someNames(of map[string]proxyLine) string {
+	const shown = 20
+	sorted := slices.Sorted(maps.Keys(of))
+	if len(sorted) > shown {
+		return fmt.Sprintf("%s and %d more", strings.Join(sorted[:shown], ", "), len(sorted)-shown)
 	}
-	var found []proto.Message
-	for _, c := range dump.GetConfigs() {
-		m, err := c.UnmarshalNew()
-		if err != nil {
-			continue
-		}
-		walkAny(m.ProtoReflect(), func(a *anypb.Any) {
-			if a.MessageIs(want) {
-				if r, err := a.UnmarshalNew(); err == nil {
-					found = append(found, r)
-				}
-			}
-		})
-	}
-	return found, nil
+	return strings.Join(sorted, ", ")
 }
 
-func walkAny(m protoreflect.Message, f func(*anypb.Any)) {
-	if a, ok := m.Interface().(*anypb.Any); ok {
-		f(a)
-		return
+func (f *proxyConfigFlags) print(cmd *cobra.Command, out *terminal.Writer, kind string, dump *configDump) error {
+	if kind == kindAll {
+		return f.printAll(cmd, out, dump)
 	}
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case fd.Kind() != protoreflect.MessageKind || fd.IsMap():
-		case fd.IsList():
-			for i := range v.List().Len() {
-				walkAny(v.List().Get(i).Message(), f)
-			}
-		default:
-			walkAny(v.Message(), f)
-		}
-		return true
-	})
-}
-
-func printSection(cmd *cobra.Command, out *terminal.Writer, output string, s section, found []proto.Message) error {
-	if output == "table" {
-		t := terminal.Table{Header: s.header}
-		var rows [][]string
-		for _, m := range found {
-			rows = append(rows, s.row(m)...)
-		}
-		slices.SortFunc(rows, slices.Compare[[]string])
-		for _, row := range rows {
-			t.Row(row...)
-		}
-		out.Table(t)
+	table, resources := dump.section(kind, f.filter)
+	if f.output == "table" {
+		out.Table(table)
 		return nil
 	}
-	all := []any{}
-	for _, m := range found {
-		body, err := protojson.Marshal(m)
-		if err != nil {
-			return err
-		}
-		all = append(all, rawJSON(body))
-	}
-	return printAs(cmd.OutOrStdout(), output, all)
+	return printAs(cmd.OutOrStdout(), f.output, resources)
 }
 
-// rawJSON is encoded JSON.
-type rawJSON []byte
-
-// MarshalJSON implements json.Marshaler.
-func (r rawJSON) MarshalJSON() ([]byte, error) { return r, nil }
-
-func clusterRow(m proto.Message) [][]string {
-	c, ok := m.(*clusterv3.Cluster)
-	if !ok {
-		return nil
-	}
-	kind := c.GetType().String()
-	if t := c.GetClusterType(); t != nil {
-		kind = t.GetName()
-	}
-	return [][]string{{c.GetName(), kind, c.GetLbPolicy().String(), c.GetConnectTimeout().AsDuration().String()}}
-}
-
-func listenerRow(m proto.Message) [][]string {
-	l, ok := m.(*listenerv3.Listener)
-	if !ok {
-		return nil
-	}
-	a := l.GetAddress().GetSocketAddress()
-	chains := len(l.GetFilterChains())
-	if l.GetDefaultFilterChain() != nil {
-		chains++
-	}
-	return [][]string{{l.GetName(), fmt.Sprintf("%s:%d", a.GetAddress(), a.GetPortValue()), fmt.Sprint(chains)}}
-}
-
-func routeRows(m proto.Message) [][]string {
-	rc, ok := m.(*routev3.RouteConfiguration)
-	if !ok {
-		return nil
-	}
-	var rows [][]string
-	for _, v := range rc.GetVirtualHosts() {
-		rows = append(rows, []string{
-			rc.GetName(), v.GetName(), strings.Join(v.GetDomains(), ", "), fmt.Sprint(len(v.GetRoutes())),
-		})
-	}
-	return rows
-}
-
-func endpointRows(m proto.Message) [][]string {
-	cla, ok := m.(*endpointv3.ClusterLoadAssignment)
-	if !ok {
-		return nil
-	}
-	var rows [][]string
-	for _, g := range cla.GetEndpoints() {
-		l := g.GetLocality()
-		for _, e := range g.GetLbEndpoints() {
-			a := e.GetEndpoint().GetAddress().GetSocketAddress()
-			health := e.GetHealthStatus().String()
-			if health == "UNKNOWN" {
-				health = "HEALTHY"
-			}
-			where := strings.Trim(strings.Join([]string{l.GetRegion(), l.GetZone(), l.GetSubZone()}, "/"), "/")
-			rows = append(rows, []string{
-				cla.GetClusterName(), fmt.Sprintf("%s:%d", a.GetAddress(), a.GetPortValue()), health, where,
-			})
+func (f *proxyConfigFlags) printAll(cmd *cobra.Command, out *terminal.Writer, dump *configDump) error {
+	all := map[string][]any{}
+	for _, s := range sections() {
+		table, resources := dump.section(s.kind, f.filter)
+		all[s.kind] = resources
+		if f.output == "table" && len(table.Rows) > 0 {
+			out.Table(table)
+			out.Line("")
 		}
 	}
-	if len(rows) == 0 {
-		rows = append(rows, []string{cla.GetClusterName(), "(none)", "", ""})
+	if f.output == "table" {
+		return nil
 	}
-	return rows
+	return printAs(cmd.OutOrStdout(), f.output, all)
 }

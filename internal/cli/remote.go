@@ -110,6 +110,8 @@ type endpoint struct {
 	name   string // of the Pod, or the address
 	host   string // in requests
 	client *http.Client
+	// cluster is where its Pod runs; nil at an address.
+	cluster pods
 }
 
 // endpoints returns whom to ask: the address of the flag; without flags a control plane on this
@@ -158,7 +160,7 @@ func (r *remote) inCluster(ctx context.Context) ([]endpoint, error) {
 // inPod returns a port of a Pod. It has to be asked as localhost: the guard of /debug takes no
 // names of Pods.
 func inPod(cluster pods, namespace, pod string, port int) endpoint {
-	return endpoint{name: pod, host: fmt.Sprintf("localhost:%d", port), client: &http.Client{
+	return endpoint{name: pod, cluster: cluster, host: fmt.Sprintf("localhost:%d", port), client: &http.Client{
 		Transport: &http.Transport{
 			DisableKeepAlives: true, // each connection is a forwarded one
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

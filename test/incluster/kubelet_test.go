@@ -152,7 +152,17 @@ func TestToolsFindTheControlPlane(t *testing.T) {
 		require.Regexp(ct, `web-0\.default +sidecar +\S+ +SYNCED +SYNCED +SYNCED +SYNCED .* istiod-b\n`, out)
 	})
 
-	out, code = c.tool(t, "proxy-config", "--namespace", root, "web-0.default", "clusters")
-	require.Equal(t, 0, code, out)
-	require.True(t, strings.Contains(out, "PassthroughCluster"), out)
+	for args, says := range map[string]string{
+		"web-0.default clusters":        "PassthroughCluster",
+		"cluster web-0.default --live":  "xds-grpc",
+		"web-0 bootstrap":               "sidecar~10.9.0.2~web-0.default~default.svc.cluster.local",
+		"listeners web-0.default":       "MATCH",
+		"all web-0.default -o json":     `"clusters": [`,
+		"secrets web-0.default":         "SERIAL",
+		"routes web-0.default --port 1": "OWNER",
+	} {
+		out, code = c.tool(t, append([]string{"proxy-config", "--namespace", root}, strings.Fields(args)...)...)
+		require.Equal(t, 0, code, out)
+		require.Contains(t, out, says, args)
+	}
 }

@@ -20,8 +20,9 @@ type Cell struct {
 }
 
 // Table is rows under a header. A column is as wide as its widest cell. If the table is too wide
-// for the window, the widest columns shrink and their cells end in an ellipsis. To a file or a pipe
-// nothing is cut.
+// for the window, the widest columns shrink, and an ellipsis stands in their cells where it hides
+// the least of what tells rows apart. If even that is too wide, each row is a paragraph. To a file
+// or a pipe nothing is cut.
 type Table struct {
 	Header []string
 	Rows   [][]Cell
@@ -44,21 +45,75 @@ func (w *Writer) Table(t Table) {
 	}
 	rows := append([][]Cell{header}, t.Rows...)
 	widths := columnWidths(rows)
-	if w.file != nil {
-		shrink(widths, w.Width())
+	if w.bounded() {
+		if !shrink(widths, w.Width()) {
+			w.paragraphs(t)
+			return
+		}
+		rows = fit(rows, widths)
 	}
 	for _, row := range rows {
 		w.Line("%s", w.row(row, widths))
 	}
 }
 
+// fit returns rows whose cells are not wider than their columns. The first row is the header.
+func fit(rows [][]Cell, widths []int) [][]Cell {
+	out := make([][]Cell, len(rows))
+	for i, row := range rows {
+		out[i] = slices.Clone(row)
+	}
+	for column, width := range widths {
+		var texts []string
+		for _, row := range out[1:] {
+			if column < len(row) {
+				texts = append(texts, row[column].Text)
+			}
+		}
+		texts = shorten(texts, width)
+		for _, row := range out[1:] {
+			if column < len(row) {
+				row[column].Text, texts = texts[0], texts[1:]
+			}
+		}
+		if column < len(out[0]) {
+			out[0][column].Text = cut(out[0][column].Text, width)
+		}
+	}
+	return out
+}
+
+// paragraphs writes each row as its first cell, and below it the others with their headers.
+func (w *Writer) paragraphs(t Table) {
+	for _, row := range t.Rows {
+		line := "  "
+		for i, c := range row {
+			if i == 0 {
+				w.Line("%s", w.Paint(c.Style, c.Text))
+				continue
+			}
+			part := c.Text
+			if i < len(t.Header) {
+				part = t.Header[i] + " " + c.Text
+			}
+			if line != "  " && utf8.RuneCountInString(line+part) > w.Width() {
+				w.Line("%s", strings.TrimRight(line, " "))
+				line = "  "
+			}
+			line += part + "  "
+		}
+		if line != "  " {
+			w.Line("%s", strings.TrimRight(line, " "))
+		}
+	}
+}
+
 func (w *Writer) row(cells []Cell, widths []int) string {
 	var b strings.Builder
 	for i, c := range cells {
-		text := cut(c.Text, widths[i])
-		b.WriteString(w.Paint(c.Style, text))
+		b.WriteString(w.Paint(c.Style, c.Text))
 		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap))
+			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text)+gap))
 		}
 	}
 	return strings.TrimRight(b.String(), " ")
@@ -77,11 +132,11 @@ func columnWidths(rows [][]Cell) []int {
 	return widths
 }
 
-// shrink narrows the widest column, one character at a time, until the row fits or every column is
-// at its least width.
-func shrink(widths []int, window int) {
+// shrink narrows the widest column, one character at a time, until the row fits. It returns false
+// if that takes columns below their least width.
+func shrink(widths []int, window int) bool {
 	if len(widths) == 0 {
-		return
+		return true
 	}
 	total := gap * (len(widths) - 1)
 	for _, n := range widths {
@@ -90,8 +145,9 @@ func shrink(widths []int, window int) {
 	for ; total > window; total-- {
 		widest := slices.Index(widths, slices.Max(widths))
 		if widths[widest] <= narrowest {
-			return
+			return false
 		}
 		widths[widest]--
 	}
+	return true
 }

@@ -3,6 +3,7 @@ package terminal
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -62,6 +63,11 @@ func TestNoColour(t *testing.T) {
 	require.False(t, New(os.Stdout, func(string) string { return "1" }).colours)
 }
 
+// at returns an environment with a window of a width.
+func at(columns string) func(string) string {
+	return func(name string) string { return map[string]string{"COLUMNS": columns}[name] }
+}
+
 func TestTableFitsTheWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 6).Draw(t, "columns")
@@ -71,13 +77,47 @@ func TestTableFitsTheWindow(t *testing.T) {
 			table.Row(row.Draw(t, "row")...)
 		}
 		window := rapid.IntRange(columns*(narrowest+gap), 200).Draw(t, "window")
-		widths := columnWidths(append([][]Cell{{}}, table.Rows...))
-		shrink(widths, window)
-		w := &Writer{}
-		for _, cells := range table.Rows {
-			require.LessOrEqual(t, utf8.RuneCountInString(w.row(cells, widths)), window)
+		var out bytes.Buffer
+		New(&out, at(strconv.Itoa(window))).Table(table)
+		for line := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), window)
 		}
 	})
+}
+
+// TestShortenKeepsWhatDiffers: in the middle, at the end, and behind a long beginning in common.
+func TestShortenKeepsWhatDiffers(t *testing.T) {
+	for _, c := range []struct{ texts, want []string }{
+		{[]string{"productpage-v1-7c9d8f6b5-x2x4q.default"}, []string{"product….default"}},
+		{
+			[]string{"reviews-7c9d8f6b5-x2x4q.ns", "reviews-7c9d8f6b5-abcde.ns"},
+			[]string{"reviews…x2x4q.ns", "reviews…abcde.ns"},
+		},
+		{
+			[]string{
+				"outbound|9080||reviews.default.svc.cluster.local", "outbound|9080||ratings.default.svc.cluster.local",
+			},
+			[]string{"…eviews.default…", "…atings.default…"},
+		},
+		{[]string{"short", "x"}, []string{"short", "x"}},
+	} {
+		require.Equal(t, c.want, shorten(c.texts, 16))
+	}
+}
+
+// TestNarrowWindowHasParagraphs: nine columns do not fit into 60.
+func TestNarrowWindowHasParagraphs(t *testing.T) {
+	table := Table{Header: []string{"PROXY", "TYPE", "MTLS", "CDS", "EDS", "LDS", "RDS", "CONFIG", "REPLICA"}}
+	table.Row("a.default", "sidecar", "STRICT", "SYNCED", "SYNCED", "SYNCED", "NOT_SENT", "1.2 kB", "istiod-0")
+	var out bytes.Buffer
+	New(&out, at("60")).Table(table)
+	require.Equal(t, `a.default
+  TYPE sidecar  MTLS STRICT  CDS SYNCED  EDS SYNCED
+  LDS SYNCED  RDS NOT_SENT  CONFIG 1.2 kB  REPLICA istiod-0
+`, out.String())
+	out.Reset()
+	New(&out, at("80")).Table(table)
+	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
 }
 
 func TestShrinkTakesFromTheWidest(t *testing.T) {

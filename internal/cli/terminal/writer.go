@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -37,14 +38,18 @@ type Writer struct {
 	mu       sync.Mutex
 	out      io.Writer
 	file     *os.File // set on a terminal
+	columns  int      // the width that $COLUMNS says; 0 without it
 	colours  bool
 	progress string // what stands in the last line at present
 }
 
 // New returns a Writer. On a terminal it uses colours, unless NO_COLOR (no-color.org) is set or
-// TERM is naive.
+// TERM is naive. COLUMNS is the width of a window, also where there is none.
 func New(out io.Writer, getenv func(string) string) *Writer {
 	w := &Writer{out: out}
+	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
+		w.columns = n
+	}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		w.file = f
 		w.colours = getenv("NO_COLOR") == "" && getenv("TERM") != "naive"
@@ -54,6 +59,9 @@ func New(out io.Writer, getenv func(string) string) *Writer {
 
 // Width returns the window's width in columns.
 func (w *Writer) Width() int {
+	if w.columns > 0 {
+		return w.columns
+	}
 	if w.file == nil {
 		return fallbackWidth
 	}
@@ -63,6 +71,9 @@ func (w *Writer) Width() int {
 	}
 	return width
 }
+
+// bounded reports whether lines have to fit into a width.
+func (w *Writer) bounded() bool { return w.file != nil || w.columns > 0 }
 
 // Paint adds a style to text, if colours are on.
 func (w *Writer) Paint(s Style, text string) string {
@@ -87,7 +98,7 @@ func (w *Writer) Line(format string, args ...any) {
 func (w *Writer) Paragraph(prefix string, s Style, text string) {
 	lines := []string{text}
 	indent := utf8.RuneCountInString(prefix)
-	if w.file != nil {
+	if w.bounded() {
 		lines = Wrap(text, w.Width()-indent)
 	}
 	for i, line := range lines {
