@@ -20,7 +20,7 @@ SOAK     ?= 1h
 STREAMS  ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build envoy kube-modules kube istioctl demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
+.PHONY: help modules build envoy kube-modules kube istioctl prometheus dashboards dashboards-sdk demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,16 @@ up: demo ## the same for another directory: make up DIR=path
 
 check: build envoy ## run the mesh, send requests through its gateway, exit 0 or 1
 	@$(BIN) up $(DIR) --check
+
+prometheus: ## build Prometheus and promtool, which tests run, into .tools/ (two minutes the first time)
+	@GO=$(GO) hack/retry.sh hack/build-prometheus.sh
+
+dashboards-sdk: # fetches what dashboards are written with
+	@test -x $(TOOLS)/dashboards/bin/python || python3 -m venv $(TOOLS)/dashboards
+	@hack/retry.sh $(TOOLS)/dashboards/bin/pip install -q --disable-pip-version-check -r hack/dashboards/requirements.txt
+
+dashboards: dashboards-sdk ## write the chart's dashboards of Grafana anew, from hack/dashboards
+	@$(TOOLS)/dashboards/bin/python hack/dashboards/dashboards.py charts/lateen/files/monitoring/dashboards
 
 test: ## everything: lint, unit, property, golden and live tests with real Envoys
 	@GO=$(GO) hack/test.sh $(FUZZTIME)

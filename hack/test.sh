@@ -11,6 +11,7 @@ go=${GO:-go}
 export GO=$go
 export GOFLAGS="-tags=grpcnotrace ${GOFLAGS:-}" # as the binary is built (see the Makefile)
 export LATEEN_ENVOY=$tools/envoy LATEEN_ENVOY_REQUIRED=1 LATEEN_KUBE=$tools/kube LATEEN_KUBE_REQUIRED=1
+export LATEEN_PROMETHEUS_REQUIRED=1 LATEEN_PROMTOOL_REQUIRED=1 LATEEN_DASHBOARDS_REQUIRED=1
 
 # -race needs a C compiler; without one the tests run without it.
 race=$(command -v cc >/dev/null && echo -race || true)
@@ -73,8 +74,8 @@ serial() {
 packages() { "$go" list ./... | grep -E "$@"; }
 count() { wc -w | tr -d ' '; }
 
-run "fetching modules, Envoy and tools" make -j 3 modules envoy kube-modules
-run "building Lateen, Kubernetes for tests and the linter" make -j 3 build kube linter
+run "fetching modules, Envoy and tools" make -j 3 modules envoy kube-modules dashboards-sdk
+run "building Lateen, Kubernetes and Prometheus for tests, and the linter" make -j 3 build kube prometheus linter
 run "vet and lint" make lint
 run "known vulnerabilities" make vulncheck
 run "the bookinfo mesh, checked" bin/lateen up examples/bookinfo --check

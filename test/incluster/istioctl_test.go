@@ -31,6 +31,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
+	"github.com/lateen-mesh/lateen/internal/testkit/tool"
 )
 
 // istioctlIsServed asks as istioctl does: over the TLS port, with a token of the service account
@@ -76,25 +77,6 @@ func (c *cluster) istioctlIsServed(t *testing.T, r *replica) {
 // istioctl is Istio's own istioctl, at a cluster with one replica of Lateen and one Envoy.
 type istioctl struct{ binary, kubeconfig string }
 
-// istioctlBinary is that of $LATEEN_ISTIOCTL, or .tools/istioctl of the repository. Without one the
-// test is skipped, unless $LATEEN_ISTIOCTL_REQUIRED is set.
-func istioctlBinary(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("LATEEN_ISTIOCTL")
-	if path == "" {
-		path = filepath.Join("..", "..", ".tools", "istioctl")
-	}
-	path, err := filepath.Abs(path)
-	require.NoError(t, err)
-	if _, err := os.Stat(path); err != nil {
-		if errors.Is(err, os.ErrNotExist) && os.Getenv("LATEEN_ISTIOCTL_REQUIRED") == "" {
-			t.Skip("there is no istioctl: neither $LATEEN_ISTIOCTL nor .tools/istioctl (make istioctl)")
-		}
-		t.Fatal(err)
-	}
-	return path
-}
-
 // run runs istioctl and returns what it prints.
 func (i *istioctl) run(t *testing.T, args ...string) string {
 	t.Helper()
@@ -119,7 +101,7 @@ func (i *istioctl) try(t *testing.T, args ...string) (string, error) {
 // TestIstioctlWorksUnchanged: Istio's own istioctl finds the control plane in the cluster, reaches
 // it by port-forwards, and understands what it says.
 func TestIstioctlWorksUnchanged(t *testing.T) {
-	binary := istioctlBinary(t)
+	binary := tool.Path(t, "istioctl", "istioctl")
 	c := newCluster(t)
 	pod := c.scheduled(t)
 	r := c.run(t, func(args []string) *exec.Cmd {

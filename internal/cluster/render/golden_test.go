@@ -1,11 +1,13 @@
 package render
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
@@ -33,4 +35,30 @@ func TestGolden(t *testing.T) {
 		require.NoError(t, Write(&out, objects))
 		return out.String()
 	})
+}
+
+// TestDashboardsAreConfigMaps: one for each, with the label by which Grafana's sidecar finds them.
+func TestDashboardsAreConfigMaps(t *testing.T) {
+	values := map[string]any{
+		"pilot":      map[string]any{"image": "registry.example.com/lateen:v1"},
+		"dashboards": map[string]any{"enabled": true},
+	}
+	objects, err := Release{Chart: "lateen", Name: "lateen", Namespace: "istio-system", Values: values}.Objects()
+	require.NoError(t, err)
+	var found []string
+	for _, o := range objects {
+		if o.GetLabels()["grafana_dashboard"] != "1" {
+			continue
+		}
+		data, _, err := unstructured.NestedStringMap(o.Object, "data")
+		require.NoError(t, err)
+		for name, text := range data {
+			require.True(t, json.Valid([]byte(text)), name)
+			found = append(found, o.GetName()+"/"+name)
+		}
+	}
+	require.ElementsMatch(t, []string{
+		"istiod-dashboard-capacity/capacity.json", "istiod-dashboard-control-plane/control-plane.json",
+		"istiod-dashboard-push-pipeline/push-pipeline.json",
+	}, found)
 }

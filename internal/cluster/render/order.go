@@ -12,7 +12,7 @@ import (
 var order = []string{
 	"Namespace", "CustomResourceDefinition", "ServiceAccount", "Secret", "ConfigMap", "ClusterRole",
 	"ClusterRoleBinding", "Role", "RoleBinding", "Service", "Deployment", "HorizontalPodAutoscaler",
-	"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "ValidatingWebhookConfiguration",
+	"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule", "ValidatingWebhookConfiguration",
 	"MutatingWebhookConfiguration",
 }
 

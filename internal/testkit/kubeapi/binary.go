@@ -3,8 +3,9 @@ package kubeapi
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/tool"
 )
 
 // errNoBinary is what tests are skipped with.
@@ -12,20 +13,11 @@ var errNoBinary = errors.New("there is no Kubernetes: neither $LATEEN_KUBE nor .
 
 // binary is that of $LATEEN_KUBE, or .tools/kube in this directory or one above.
 func binary() (string, error) {
-	if path := os.Getenv("LATEEN_KUBE"); path != "" {
-		return path, nil
+	path, err := tool.Find("kube")
+	if err == nil && path == "" {
+		err = errNoBinary
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		path := filepath.Join(dir, ".tools", "kube")
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			return path, nil
-		}
-	}
-	return "", errNoBinary
+	return path, err
 }
 
 // require skips a test that has no server because there is no binary, unless $LATEEN_KUBE_REQUIRED
