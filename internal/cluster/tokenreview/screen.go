@@ -62,8 +62,15 @@ func (c claims) expires() time.Time {
 
 // Screen returns an error that wraps ErrRefused for a token of which the API server need not be
 // asked: it is none of a service account, has expired, is for other audiences, or was refused a
-// moment ago. No error says nothing.
+// moment ago. No error says nothing. What the API server has accepted is not read again.
 func (r *Reviewer) Screen(token string) error {
+	if _, known := r.cache.account(hashOf(token)); known {
+		return nil
+	}
+	return r.screen(token)
+}
+
+func (r *Reviewer) screen(token string) error {
 	c, ok := claimsOf(token)
 	switch {
 	case !ok:

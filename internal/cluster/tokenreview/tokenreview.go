@@ -69,12 +69,12 @@ func New(config *rest.Config, audiences []string) (*Reviewer, error) {
 // Review returns the owner of a token. The error wraps ErrRefused, or says why the API server could
 // not be asked.
 func (r *Reviewer) Review(ctx context.Context, token string) (Account, error) {
-	if err := r.Screen(token); err != nil {
-		return Account{}, err
-	}
 	hash := hashOf(token)
 	if a, known := r.cache.account(hash); known {
 		return a, nil
+	}
+	if err := r.screen(token); err != nil {
+		return Account{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()

@@ -111,6 +111,23 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	require.Zero(t, c.accepted.order.Len()+c.refused.order.Len())
 }
 
+// A token that the API server has accepted is believed without being read, as long as that is
+// remembered.
+func TestAcceptedTokensAreNotReadAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	clock := func() time.Time { return now }
+	r := &Reviewer{audiences: []string{"istio-ca"}, cache: newCache(clock), now: clock}
+	const unreadable = "x"
+	require.ErrorIs(t, r.Screen(unreadable), ErrRefused)
+	r.cache.accept(hashOf(unreadable), Account{Namespace: "n"}, time.Time{})
+	require.NoError(t, r.Screen(unreadable))
+	a, err := r.Review(t.Context(), unreadable)
+	require.NoError(t, err)
+	require.Equal(t, "n", a.Namespace)
+	now = now.Add(acceptedTTL)
+	require.ErrorIs(t, r.Screen(unreadable), ErrRefused)
+}
+
 func TestBadTokensDropNoGoodOnes(t *testing.T) {
 	c := newCache(func() time.Time { return time.Unix(1000, 0) })
 	good := hashOf("good")

@@ -35,13 +35,15 @@ func NewServing(h *Holder, names []string, now func() time.Time) *Serving {
 func (s *Serving) TLS() *tls.Config { return serverTLS(s.Certificate) }
 
 // serverTLS returns the configuration of a server that asks for a client's certificate and does not
-// need one. The caller verifies it with a Verifier, by the roots in use at that time.
+// need one. The caller verifies it with a Verifier, by the roots in use at that time. There are no
+// session tickets: agents keep no sessions, and each ticket is a write of its own.
 func serverTLS(certificate func() (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"h2", "http/1.1"},
-		ClientAuth:     tls.RequestClientCert,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
+		MinVersion:             tls.VersionTLS12,
+		NextProtos:             []string{"h2", "http/1.1"},
+		ClientAuth:             tls.RequestClientCert,
+		SessionTicketsDisabled: true,
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
 	}
 }
 
