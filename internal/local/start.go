@@ -117,7 +117,7 @@ func (l *loop) newAgent(p *pod, w *worker) (err error) {
 	w.agent, err = l.opts.Agents.Agent(ca.Identity{
 		TrustDomain: l.in.trustDomain(), Namespace: p.object.Namespace,
 		ServiceAccount: p.object.Spec.ServiceAccountName, Pod: p.object.Name,
-	})
+	}, p.token)
 	return err
 }
 

@@ -98,7 +98,7 @@ var rules = []rule{
 		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca trust/keysets " +
 		"cluster/keysets"},
 	{"local/sample", ""},
-	{"local/agents", "agent/certs agent/wire trust/ca"},
+	{"local/agents", "observe agent/certs agent/wire trust/ca"},
 	{"local", "api/kinds api/model source trust/ca local/agents"},
 	{"local/link", "source local"},
 	{"perf/measure", ""},

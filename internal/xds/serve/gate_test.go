@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/lateen-mesh/lateen/internal/xds/admission"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -56,6 +57,43 @@ func TestFirstRequestIsReadOnlyWithAPlaceInTheQueue(t *testing.T) {
 	for range cap(queue) - 1 {
 		queue.Release()
 	}
+}
+
+// However many streams come at once, no more of them are in their first exchange than there are
+// slots, and no more first requests are held than the queue has places. All are served in the end.
+func TestStormHoldsNoMoreThanTheQueue(t *testing.T) {
+	const places, storm = 8, 40
+	f := newFixture(t)
+	gate, queue, slots := f.server.gate, f.server.gate.Queue(), cap(admission.NewSemaphore())
+	for range cap(queue) - places {
+		require.NoError(t, queue.Acquire(t.Context()))
+	}
+	for range slots { // as streams do whose clients have not answered yet
+		require.NoError(t, gate.Enter(t.Context()))
+	}
+	all := make([]deltaStream, storm)
+	for i := range all {
+		all[i] = f.delta(nodeOf(reviewsID))
+	}
+	f.eventually("all wait", func() bool { return f.value("lateen_xds_waiting_streams") == storm })
+	f.eventually("the queue is full", func() bool { return len(queue) == cap(queue) })
+	require.Zero(t, f.hub.Connections(class), "nobody is admitted")
+	streams, bytes := gate.Load()
+	require.Equal(t, slots, streams)
+	require.Zero(t, bytes)
+
+	for range slots {
+		gate.Leave()
+	}
+	for _, d := range all {
+		d.ack(d.recv())
+	}
+	f.eventually("nothing is held", func() bool {
+		streams, bytes := gate.Load()
+		return streams+bytes == 0 && len(queue) == cap(queue)-places
+	})
+	require.Zero(t, f.value("lateen_xds_waiting_streams"))
+	require.Equal(t, storm, f.hub.Connections(class))
 }
 
 // trusting authenticates everybody, and counts them.
