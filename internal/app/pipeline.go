@@ -40,6 +40,9 @@ type Options struct {
 	MeshConfigMap string
 	// Selected is set if the source applies the discovery selectors itself.
 	Selected bool
+	// Pods is set if the source delivers the Pods of the mesh. Then a Gateway that selects none is
+	// warned of.
+	Pods bool
 	// Metrics are those of the process; nil makes them.
 	Metrics *observe.Metrics
 	// XDS and Monitoring are the listeners of the xDS server and the monitoring endpoints. The
@@ -133,6 +136,7 @@ func New(o Options) *Pipeline {
 		Problems: p.problemStore,
 		Logger:   o.Log,
 		Applied:  p.batchApplied(),
+		Pods:     o.Pods,
 	})
 	p.differ = resource.NewDiffer(differLimit)
 	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})

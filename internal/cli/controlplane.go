@@ -58,7 +58,7 @@ func newControlPlane() *cobra.Command {
 			pipeline := app.New(app.Options{
 				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring,
 				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
-				ProxyDrain:    local.ListenerDrain, Log: log, Version: version,
+				ProxyDrain:    local.ListenerDrain, Log: log, Version: version, Pods: true,
 				MemoryTight: memoryTight(log),
 				Problems:    func(_, _ []source.Problem) { offer(changed, struct{}{}) },
 			})

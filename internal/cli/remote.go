@@ -58,19 +58,14 @@ const (
 
 func (r *remote) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	r.bindCluster(cmd)
 	flags.StringVar(&r.address, flagMonitoring, "",
 		"where the control plane serves /debug (default: "+localMonitoring+" if one answers there, otherwise "+
 			"all replicas in the cluster)")
-	flags.StringVar(&r.kubeconfig, flagKubeconfig, "",
-		"how to reach the cluster (default: as kubectl: $KUBECONFIG, ~/.kube/config, or the cluster that this runs in)")
-	flags.StringVar(&r.context, flagContext, "", "the context of the kubeconfig (default: the current one)")
-	flags.StringVar(&r.namespace, flagNamespace, "istio-system", "the control plane's namespace")
-	flags.StringVar(&r.revision, flagRevision, "", "the control plane's revision (default: all)")
 	hostPort(flags, flagMonitoring, &r.address)
 	for _, name := range []string{flagKubeconfig, flagContext, flagNamespace, flagRevision} {
 		cmd.MarkFlagsMutuallyExclusive(flagMonitoring, name)
 	}
-	_ = cmd.MarkFlagFilename(flagKubeconfig)
 	if r.open == nil {
 		r.open, r.local = openCluster, localMonitoring
 	}
@@ -82,6 +77,17 @@ func (r *remote) bind(cmd *cobra.Command) {
 		}
 		return false
 	}
+}
+
+// bindCluster binds what says which cluster, and which control plane of it.
+func (r *remote) bindCluster(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&r.kubeconfig, flagKubeconfig, "",
+		"how to reach the cluster (default: as kubectl: $KUBECONFIG, ~/.kube/config, or the cluster that this runs in)")
+	flags.StringVar(&r.context, flagContext, "", "the context of the kubeconfig (default: the current one)")
+	flags.StringVar(&r.namespace, flagNamespace, "istio-system", "the control plane's namespace")
+	flags.StringVar(&r.revision, flagRevision, "", "the control plane's revision (default: all)")
+	_ = cmd.MarkFlagFilename(flagKubeconfig)
 }
 
 // restConfig returns how to reach the cluster.

@@ -60,6 +60,7 @@ func (f *clusterFlags) source(p *app.Options) error {
 	klog.SetSlogLogger(p.Log) // for client-go
 	p.ClusterID = f.clusterID
 	p.Mesh.RootNamespace, p.MeshConfigMap, p.Selected = f.namespace, meshConfigMap(f.revision), true
+	p.Pods = true
 	p.Metrics = observe.New(observe.Build{Version: p.Version, Start: time.Now(), Now: time.Now})
 	p.Source, err = kube.New(kube.Options{
 		Config:        config,

@@ -268,7 +268,7 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: m.monitoring,
 		Authenticator: app.TokenAuthenticator{
 			Lookup: m.tokens.Account,
-		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version,
+		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version, Pods: true,
 		Problems: m.problemsChanged,
 	})
 	m.plane, m.world = pipeline, pipeline.Snapshot

@@ -114,7 +114,8 @@ var rules = []rule{
 	{"cluster/apply", "api/kinds"},
 	{"cli/installer", "cli/command cli/terminal cluster/spec cluster/apply cluster/precheck cluster/render " +
 		"cluster/install"},
-	{"cli", "observe observe/memory app/config cli/terminal cli/command source source/dir source/kube api/model " +
+	{"cli", "observe observe/memory app/config cli/terminal cli/command api/kinds source source/dir source/kube " +
+		"api/differences api/model cluster/precheck " +
 		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
 		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/reach cluster/inject " +
 		"cluster/inject/watch cluster/status " +

@@ -152,6 +152,7 @@ func TestToolsFindTheControlPlane(t *testing.T) {
 		require.Regexp(ct, `web-0\.default +sidecar +\S+ +SYNCED +SYNCED +SYNCED +SYNCED .* istiod-b\n`, out)
 	})
 
+	c.isAnalyzed(t)
 	for args, says := range map[string]string{
 		"web-0.default clusters":        "PassthroughCluster",
 		"cluster web-0.default --live":  "xds-grpc",
@@ -165,4 +166,26 @@ func TestToolsFindTheControlPlane(t *testing.T) {
 		require.Equal(t, 0, code, out)
 		require.Contains(t, out, says, args)
 	}
+}
+
+// isAnalyzed: what is installed is without fault, and of what is not, each kind of mistake has an
+// exit code.
+func (c *cluster) isAnalyzed(t *testing.T) {
+	out, code := c.tool(t, "analyze", "cluster")
+	require.Equal(t, 0, code, out)
+	require.Equal(t, "0 errors, 0 warnings\n", out)
+	c.apply(t, `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: unserved, namespace: default}
+spec:
+  selector: {app: nobody}
+  servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]
+`)
+	out, code = c.tool(t, "analyze", "cluster")
+	require.Equal(t, 3, code, out)
+	require.Contains(t, out, `warning: Gateway default/unserved: spec.selector = "app=nobody": selects no Pod`)
+	c.apply(t, subsetRoute)
+	out, code = c.tool(t, "analyze", "cluster", "-o", "json")
+	require.Equal(t, 4, code, out)
+	require.Contains(t, out, `"path": "spec.http[0].route[0].destination.subset"`)
 }

@@ -34,6 +34,9 @@ func destinations[W weightedDestination](r *reader, p path, list []W) []model.De
 		r.fail(p, nil, "has several destinations and no weight above 0", "weights that say how much each one gets")
 	case sum > math.MaxUint32:
 		r.fail(p, sum, "is the sum of the weights, which is too large", "at most 4294967295")
+	case len(out) > 1 && sum != 100:
+		r.warn(p, sum, "is the sum of the weights, so they are shares of that and no percentages", "weights that "+
+			"add up to 100")
 	}
 	return out
 }

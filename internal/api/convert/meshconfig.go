@@ -42,7 +42,7 @@ func (r *reader) configMap(in *corev1.ConfigMap) []Object {
 	out := r.converter.defaults
 	p := path("data." + meshConfigKey)
 	for _, key := range sortedKeys(in.Data) {
-		if key != meshConfigKey {
+		if key != meshConfigKey && (key != meshNetworksKey || !isEmptyNetworks(in.Data[key])) {
 			r.warn(path("data").dot(key), nil, notYet, "")
 		}
 	}
@@ -60,6 +60,7 @@ func (r *reader) configMap(in *corev1.ConfigMap) []Object {
 	if r.converter.selected {
 		spec.DiscoverySelectors = nil // the source applies them
 	}
+	r.withoutDefaults(spec)
 	r.reportUnused(p, spec.ProtoReflect())
 	return []Object{&out}
 }

@@ -20,6 +20,12 @@ const (
 // ErrFailed makes the exit code 1 without a message: the command has printed what failed.
 var ErrFailed = errors.New("failed")
 
+// ExitCode is an error that sets the exit code without a message: the command has printed why.
+type ExitCode int
+
+// Error implements error.
+func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // Main runs the command that the arguments name, until it ends or the process is interrupted. It
 // returns the exit code: 0, 1 if the command failed, or 2 if the arguments are wrong.
 func Main(root *cobra.Command) int {
@@ -41,9 +47,12 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 		return nil
 	}
 	cmd, err := root.ExecuteContextC(ctx)
+	var code ExitCode
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &code):
+		return int(code)
 	case errors.Is(err, ErrFailed):
 		return ExitFailed
 	case !started:

@@ -151,20 +151,25 @@ const injectionLabel = "istio-injection"
 // Namespace judges the labels of a namespace.
 func Namespace(o *unstructured.Unstructured) Verdict {
 	v := Verdict{Kind: "Namespace", Name: o.GetName()}
-	labels := o.GetLabels()
+	v.Findings = Labels(o.GetLabels())
+	return v
+}
+
+// Labels judges the labels by which a namespace asks for proxies.
+func Labels(labels map[string]string) (findings []Finding) {
 	injection, revision := labels[injectionLabel], labels[kinds.RevisionLabel]
 	if injection != "" && revision != "" {
-		v.Findings = append(v.Findings, Finding{
+		findings = append(findings, Finding{
 			Field: "metadata.labels[" + kinds.RevisionLabel + "]", Value: revision,
 			Why: "does not count beside " + injectionLabel + "=" + injection + "; want one of the two labels",
 		})
 	}
 	if injection != "" && injection != "enabled" && injection != "disabled" {
-		v.Findings = append(v.Findings, Finding{
+		findings = append(findings, Finding{
 			Field: "metadata.labels[" + injectionLabel + "]", Value: injection, Why: "want enabled or disabled",
 		})
 	}
-	return v
+	return findings
 }
 
 // Sort puts verdicts in the order of their objects' names.

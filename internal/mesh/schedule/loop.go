@@ -37,6 +37,8 @@ type LoopOptions struct {
 	Applied  func([]source.Change)
 	Problems *validate.ProblemStore
 	Logger   *slog.Logger
+	// Pods says whether the source delivers the Pods of the mesh.
+	Pods bool
 }
 
 // BatchStats describe a batch.
@@ -78,7 +80,7 @@ func NewLoop(o LoopOptions) *Loop {
 		writer: cmp.Or(
 			o.Writer,
 			state.NewWriter(),
-		), checker: validate.NewChecker(o.Problems), initial: newInitialState(),
+		), checker: validate.NewChecker(o.Problems, o.Pods), initial: newInitialState(),
 	}
 	l.convert = newReconverter(o.Converter, o.Mesh, l.converted)
 	l.grace = newEndpointGrace(o.Debounce.Moves, l.selectorOf)

@@ -18,11 +18,13 @@ type Checker struct {
 	unresolved map[string]map[source.Key]bool
 	// placements are where the workloads of Gateways run.
 	placements placements
+	pods       bool
 }
 
-// NewChecker makes a Checker for a mesh that is empty yet.
-func NewChecker(store *ProblemStore) *Checker {
-	return &Checker{store: store, unresolved: map[string]map[source.Key]bool{}, placements: placements{}}
+// NewChecker makes a Checker for a mesh that is empty yet. pods says whether the source delivers
+// the Pods of the mesh, so that a selector which fits none is a mistake.
+func NewChecker(store *ProblemStore, pods bool) *Checker {
+	return &Checker{store: store, unresolved: map[string]map[source.Key]bool{}, placements: placements{}, pods: pods}
 }
 
 // Check repeats the checks that the delta may have changed. The cost follows the delta, not the

@@ -12,14 +12,14 @@ import (
 // secrets is the aspect of the Secrets that a Gateway names.
 const secrets = "secrets"
 
-// placements are where the workloads of Gateways with credentials run, by selector. What a Gateway
-// lacks there is the same on every replica, whichever proxies are connected. A Gateway without a
-// selector is not in it: it is for all gateways of the mesh, which only compile knows.
+// placements are where the workloads of Gateways run, by selector. What a Gateway lacks there is
+// the same on every replica, whichever proxies are connected. A Gateway without a selector is not
+// in it: it is for all gateways of the mesh, which only compile knows.
 type placements map[model.Labels]*placement
 
 // placement is one selector.
 type placement struct {
-	gateways   map[string]bool // "namespace/name" of those with credentials
+	gateways   map[string]bool // "namespace/name"
 	namespaces map[string]int  // how many workloads it selects in each
 }
 
@@ -51,7 +51,7 @@ func (c *Checker) checkCredentials(snap *state.Snapshot, d *state.Delta) {
 	}
 	for name := range dirty {
 		if g := snap.Gateway(name); g != nil {
-			c.store.setRelation(secretsOf(g), c.placements.check(snap, g))
+			c.store.setRelation(secretsOf(g), append(c.placements.check(snap, g), c.unserved(g)...))
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (w *placement) count(namespace string, sign int) {
 }
 
 // isTracked reports whether a Gateway is in placements.
-func isTracked(g *model.Gateway) bool { return !g.Selector.IsEmpty() && len(g.Credentials()) > 0 }
+func isTracked(g *model.Gateway) bool { return !g.Selector.IsEmpty() }
 
 func (ps placements) add(snap *state.Snapshot, g *model.Gateway) {
 	if !isTracked(g) {
@@ -120,6 +120,19 @@ func (ps placements) remove(g *model.Gateway) {
 			delete(ps, g.Selector)
 		}
 	}
+}
+
+// unserved reports a Gateway that selects no Pod. An Ingress is served by what its class names.
+func (c *Checker) unserved(g *model.Gateway) []source.Problem {
+	at := c.placements[g.Selector]
+	if !c.pods || at == nil || len(at.namespaces) > 0 || g.Owner != "" {
+		return nil
+	}
+	return []source.Problem{{
+		Severity: source.Warning, Path: "spec.selector", Value: g.Selector.String(),
+		Message: "selects no Pod, so that nobody serves this Gateway",
+		Want:    "the labels of the Pods of a gateway",
+	}}
 }
 
 // check looks at all that the servers of a Gateway name, in each namespace with workloads of it.

@@ -21,7 +21,7 @@ type checked struct {
 
 func newChecked() *checked {
 	store := NewProblemStore(slog.New(slog.DiscardHandler), nil)
-	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store)}
+	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store, true)}
 }
 
 // apply makes a generation, and returns all problems that stand at it.
@@ -94,4 +94,24 @@ func TestRelationsAreChecked(t *testing.T) {
 	require.Empty(t, apply(rule("v3")))
 	require.Len(t, apply(rule("v1")), 1)
 	require.Empty(t, apply(gone(virtualService(""))))
+}
+
+// TestGatewayWithoutPodsIsWarnedOf: as soon as a Pod has the labels it is served.
+func TestGatewayWithoutPodsIsWarnedOf(t *testing.T) {
+	c := newChecked()
+	m := meta(kinds.Gateway, "default", "gw")
+	gateway := update(&model.Gateway{Meta: m, Selector: model.LabelsOf(map[string]string{"app": "gw"})}, m)
+	unserved := []source.Problem{{
+		Severity: source.Warning, Object: m.Key(), Path: "spec.selector", Value: "app=gw",
+		Message: "selects no Pod, so that nobody serves this Gateway", Want: "the labels of the Pods of a gateway",
+	}}
+	require.Equal(t, unserved, c.apply(gateway))
+	p := meta(kinds.Pod, "default", "gw-0")
+	pod := update(&model.Workload{Meta: p, Labels: model.LabelsOf(map[string]string{"app": "gw"})}, p)
+	require.Empty(t, c.apply(pod))
+	require.Equal(t, unserved, c.apply(gone(pod)))
+	require.Empty(t, c.apply(gone(gateway)))
+
+	c.check = NewChecker(c.store, false)
+	require.Empty(t, c.apply(gateway), "a source without Pods does not know")
 }

@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/api/differences"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/app/config"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/cluster/precheck"
+	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/kube"
+)
+
+// The exit codes of lateen analyze, beside those of all commands.
+const (
+	exitWarnings = 3
+	exitErrors   = 4
+)
+
+// wholeCluster is the argument that stands for a cluster.
+const wholeCluster = "cluster"
+
+// analyzeFlags say what is analyzed.
+type analyzeFlags struct {
+	cluster remote
+	output  string
+	timeout time.Duration
+}
+
+func newAnalyze(out *terminal.Writer) *cobra.Command {
+	var f analyzeFlags
+	cmd := &cobra.Command{
+		Use:   "analyze DIR|cluster",
+		Short: "What is wrong with the manifests of a directory, or the objects of a cluster",
+		Long: `Reads manifests or objects as the control plane does, without one, and tells what is wrong: what
+cannot be read, fields that are not in force, what objects say about each other, and what works otherwise
+than with istiod. Nothing is changed.
+
+The exit code is 0 if nothing is wrong, 3 if there are warnings, 4 if there are errors, 1 if the
+objects could not be read, and 2 if the command line is wrong. A directory that is called cluster is
+./cluster.`,
+		Example: `  lateen analyze examples/bookinfo
+  lateen analyze cluster --context staging
+  lateen analyze manifests -o json | jq '.[] | select(.severity == "error")'`,
+		Args: arguments("DIR|cluster"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{wholeCluster}, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, out, args[0]) },
+	}
+	f.cluster.bindCluster(cmd)
+	bindOutput(cmd, &f.output)
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long reading may take")
+	atLeast(cmd.Flags(), "timeout", &f.timeout, time.Millisecond)
+	return cmd
+}
+
+func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string) error {
+	log := &lastLines{}
+	o, err := f.options(what, log)
+	if err != nil {
+		return err
+	}
+	seen := &observed{Source: o.Source, templates: !o.Pods}
+	o.Source = seen
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	problems, err := app.Analyze(ctx, o)
+	if errors.Is(err, context.DeadlineExceeded) || err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%s was not read within %v%s; want another --timeout, or the rights to read it", what,
+			f.timeout, log)
+	}
+	if err != nil {
+		return err
+	}
+	problems = append(problems, seen.differences()...)
+	slices.SortFunc(problems, source.Problem.Compare)
+	problems = slices.Compact(problems)
+	if err := f.print(cmd, out, problems); err != nil {
+		return err
+	}
+	return exitOf(problems)
+}
+
+func (f *analyzeFlags) options(what string, log *lastLines) (app.Options, error) {
+	settings, err := config.FromEnv(os.LookupEnv)
+	if err != nil {
+		return app.Options{}, err
+	}
+	o := app.Options{
+		Config: settings, Mesh: model.DefaultMesh(), Version: version,
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	o.Mesh.RootNamespace = f.cluster.namespace
+	if what != wholeCluster {
+		if info, err := os.Stat(what); err != nil || !info.IsDir() {
+			return o, fmt.Errorf("%s: want a directory of manifests, or the word %s", what, wholeCluster)
+		}
+		o.Source = dir.New(dir.Options{Path: what, Logger: o.Log})
+		return o, nil
+	}
+	access, err := f.cluster.restConfig()
+	if err != nil {
+		return o, err
+	}
+	klog.SetSlogLogger(o.Log)
+	o.MeshConfigMap, o.Selected, o.Pods = meshConfigMap(f.cluster.revision), true, true
+	metrics := observe.New(observe.Build{Version: version, Start: time.Now(), Now: time.Now})
+	o.Source, err = kube.New(kube.Options{
+		Config: access, RootNamespace: f.cluster.namespace, ConfigMap: o.MeshConfigMap, Revision: f.cluster.revision,
+		SecretNamespaces: settings.SecretNamespaces, Metrics: &metrics.Source, Logger: o.Log,
+	})
+	return o, err
+}
+
+// observed is a source, and what differs from istiod in the objects that pass.
+type observed struct {
+	source.Source
+	found   []source.Problem
+	entries []*networkingv1.ServiceEntry
+	// templates is set if the source has Deployments in place of Pods. Then gateways are looked for
+	// among their labels.
+	templates bool
+	gateways  []source.Change
+	pods      []labels.Set
+}
+
+// Run implements source.Source.
+func (o *observed) Run(ctx context.Context, sink source.Sink) error {
+	return o.Source.Run(ctx, func(e source.Event) {
+		for _, c := range e.Changes {
+			o.look(c)
+		}
+		sink(e)
+	})
+}
+
+func (o *observed) look(c source.Change) {
+	if c.Object == nil {
+		return
+	}
+	for _, p := range differences.Of(c.Object, c.Key) {
+		p.Origin = c.Origin
+		o.found = append(o.found, p)
+	}
+	switch typed := c.Object.(type) {
+	case *networkingv1.Gateway:
+		o.gateways = append(o.gateways, c)
+	case *appsv1.Deployment:
+		o.pods = append(o.pods, typed.Spec.Template.Labels)
+	case *corev1.Pod:
+		o.pods = append(o.pods, typed.Labels)
+	case *networkingv1.ServiceEntry:
+		o.entries = append(o.entries, typed)
+	case *corev1.Namespace:
+		for _, finding := range precheck.Labels(typed.Labels) {
+			o.found = append(o.found, source.Problem{
+				Severity: source.Error, Object: source.Key{Kind: kinds.Namespace, Name: typed.Name}, Origin: c.Origin,
+				Path: finding.Field, Value: finding.Value, Message: finding.Why,
+			})
+		}
+	}
+}
+
+// differences returns what was found. The source has ended.
+func (o *observed) differences() []source.Problem {
+	slices.SortStableFunc(o.entries, func(a, b *networkingv1.ServiceEntry) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Concat(o.found, o.unserved(), differences.Entries(o.entries))
+}
+
+// unserved returns the Gateways of manifests that no workload in them serves. Manifests without
+// workloads say nothing about that.
+func (o *observed) unserved() (found []source.Problem) {
+	if !o.templates || len(o.pods) == 0 {
+		return nil
+	}
+	for _, c := range o.gateways {
+		gateway, ok := c.Object.(*networkingv1.Gateway)
+		if !ok || len(gateway.Spec.GetSelector()) == 0 {
+			continue
+		}
+		selector := labels.SelectorFromSet(gateway.Spec.GetSelector())
+		if !slices.ContainsFunc(o.pods, func(pod labels.Set) bool { return selector.Matches(pod) }) {
+			found = append(found, source.Problem{
+				Severity: source.Warning, Object: c.Key, Origin: c.Origin,
+				Path: "spec.selector", Value: selector.String(),
+				Message: "selects none of the workloads in the manifests", Want: "the labels of the Pods of a gateway",
+			})
+		}
+	}
+	return found
+}
+
+func (f *analyzeFlags) print(cmd *cobra.Command, out *terminal.Writer, problems []source.Problem) error {
+	lines := []problemLine{}
+	for _, p := range problems {
+		lines = append(lines, problemLine{
+			Severity: p.Severity.String(), Origin: p.Origin, Kind: string(p.Object.Kind), Namespace: p.Object.Namespace,
+			Name: p.Object.Name, Path: p.Path, Value: p.Value, Message: p.Message, Want: p.Want, Text: p.String(),
+		})
+	}
+	if f.output != "table" {
+		return printAs(cmd.OutOrStdout(), f.output, lines)
+	}
+	for _, p := range problems {
+		out.Paragraph("", styleOf(p.Severity), p.String())
+	}
+	errs, warnings := severities(problems)
+	out.Line("%s, %s", formatCount(errs, "error", "errors"), formatCount(warnings, "warning", "warnings"))
+	return nil
+}
+
+func severities(problems []source.Problem) (errs, warnings int) {
+	for _, p := range problems {
+		if p.Severity == source.Error {
+			errs++
+		}
+	}
+	return errs, len(problems) - errs
+}
+
+func exitOf(problems []source.Problem) error {
+	switch errs, warnings := severities(problems); {
+	case errs > 0:
+		return command.ExitCode(exitErrors)
+	case warnings > 0:
+		return command.ExitCode(exitWarnings)
+	}
+	return nil
+}
+
+// lastLines keeps the last line of a log, to say why something took too long.
+type lastLines struct {
+	mu   sync.Mutex
+	last string
+}
+
+// Write implements io.Writer.
+func (l *lastLines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = string(bytes.TrimSpace(b))
+	return len(b), nil
+}
+
+// String returns the line in brackets, or nothing.
+func (l *lastLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == "" {
+		return ""
+	}
+	return " (" + strings.ReplaceAll(l.last, "\n", " ") + ")"
+}
