@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
 )
 
@@ -96,4 +97,18 @@ func TestRequiredClientCertificatesNeedTheirAuthorities(t *testing.T) {
 func TestAuthoritiesOfProxiesNeedTLS(t *testing.T) {
 	f := clusterFlags{presence: presenceFlags{clientCA: "ca.pem"}}
 	require.ErrorContains(t, f.join(&app.Options{}), "want --secure-xds-address")
+}
+
+// With EXTERNAL_CA somebody signs the control plane's own certificate, or it has one in files.
+func TestExternalAuthorityNeedsAServingCertificate(t *testing.T) {
+	c := config.Config{ExternalCA: true, SignerDomain: "issuers.example.com"}
+	_, err := externalCA(c, false)
+	require.ErrorContains(t, err, "or --tls-cert")
+	external, err := externalCA(c, true)
+	require.NoError(t, err)
+	require.Equal(t, "issuers.example.com", external.Domain)
+	c.ServingSigner = "example.com/istiod"
+	external, err = externalCA(c, false)
+	require.NoError(t, err)
+	require.Equal(t, "example.com/istiod", external.ServingSigner)
 }

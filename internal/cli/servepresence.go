@@ -161,7 +161,9 @@ func (f *clusterFlags) join(p *app.Options) error {
 	}
 	if p.Config.CA && p.SecureXDS != nil {
 		o.CA = &ca.TTL{Default: p.Config.WorkloadCertTTL, Max: p.Config.MaxWorkloadCertTTL}
-		o.External = externalCA(p.Config)
+		if o.External, err = externalCA(p.Config, f.presence.certificate != ""); err != nil {
+			return err
+		}
 	}
 	if p.Cluster, err = app.NewCluster(o); err != nil {
 		return err
@@ -172,14 +174,19 @@ func (f *clusterFlags) join(p *app.Options) error {
 	return nil
 }
 
-// externalCA returns the authority elsewhere that the settings name, or nil.
-func externalCA(c config.Config) *app.ExternalCA {
-	if !c.ExternalCA {
-		return nil
+// externalCA returns the authority elsewhere that the settings name, or nil. hasCertificate is set
+// if nobody has to sign the control plane's own.
+func externalCA(c config.Config, hasCertificate bool) (*app.ExternalCA, error) {
+	switch {
+	case !c.ExternalCA:
+		return nil, nil
+	case c.ServingSigner == "" && !hasCertificate:
+		return nil, errors.New("EXTERNAL_CA: nobody signs the certificate of --secure-xds-address; want K8S_SIGNER, " +
+			"PILOT_CERT_PROVIDER=k8s.io/SIGNER, or --tls-cert")
 	}
 	return &app.ExternalCA{
 		Signer: c.Signer, Domain: c.SignerDomain, ServingSigner: c.ServingSigner, RootFile: ca.ExternalRootsFile,
-	}
+	}, nil
 }
 
 // election returns timings in the proportions of Kubernetes' own components.

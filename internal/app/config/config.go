@@ -155,9 +155,9 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 	}
 	c.DebounceEarly = read(&r, "LATEEN_DEBOUNCE_EARLY", early, duration)
 	c.ServingSigner = cmp.Or(c.ServingSigner, c.Signer)
-	if r.err == nil && c.ExternalCA && c.ServingSigner == "" {
-		return c, fmt.Errorf("environment variable EXTERNAL_CA = %q: no signer is named; want K8S_SIGNER, or "+
-			"CERT_SIGNER_DOMAIN with PILOT_CERT_PROVIDER=k8s.io/SIGNER", externalKubernetes)
+	if r.err == nil && c.ExternalCA && c.Signer == "" && c.SignerDomain == "" {
+		return c, fmt.Errorf("environment variable EXTERNAL_CA = %q: no signer of proxies is named; want K8S_SIGNER "+
+			"or CERT_SIGNER_DOMAIN", externalKubernetes)
 	}
 	return c, r.err
 }

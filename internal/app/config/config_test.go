@@ -131,10 +131,13 @@ func TestABadValueIsNamed(t *testing.T) {
 }
 
 func TestExternalAuthorityNeedsASigner(t *testing.T) {
-	_, err := FromEnv(lookup(map[string]string{
-		"EXTERNAL_CA": "ISTIOD_RA_KUBERNETES_API", "CERT_SIGNER_DOMAIN": "example.com", "PILOT_CERT_PROVIDER": "istiod",
-	}))
-	require.ErrorContains(t, err, "want K8S_SIGNER")
+	env := map[string]string{"EXTERNAL_CA": "ISTIOD_RA_KUBERNETES_API", "PILOT_CERT_PROVIDER": "istiod"}
+	_, err := FromEnv(lookup(env))
+	require.ErrorContains(t, err, "want K8S_SIGNER or CERT_SIGNER_DOMAIN")
+	env["CERT_SIGNER_DOMAIN"] = "example.com" // proxies name their signers
+	c, err := FromEnv(lookup(env))
+	require.NoError(t, err)
+	require.Empty(t, c.ServingSigner)
 }
 
 func TestWhoSetsTheDebounceMeansIt(t *testing.T) {

@@ -121,16 +121,9 @@ func (a *Authority) Sign(csr []byte, r Request) (chain []string, err error) {
 	if a.keys.signer == nil {
 		return nil, fmt.Errorf("%w: it signs elsewhere", ErrNotReady)
 	}
-	request, err := parseRequest(csr)
+	request, err := readRequest(csr, r.Identity, r.names())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
-	}
-	if err := r.Identity.validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIdentity, err)
-	}
-	if foreign := foreignName(request, r.names()); foreign != "" {
-		return nil, fmt.Errorf("%w: the signing request names %.200q, the caller is %s; want no name or that one",
-			ErrIdentity, foreign, r.Identity.URI())
+		return nil, err
 	}
 	template, err := a.template(r.Now, r.TTL)
 	if err != nil {

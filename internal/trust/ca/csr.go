@@ -20,6 +20,23 @@ const maxRequestBytes = 16 << 10
 // The RSA keys that are certified. Larger ones cost peers much time in each handshake.
 const minRSABits, maxRSABits = 2048, 4096
 
+// readRequest reads a signing request of an identity, which may have these names and no other. The
+// error wraps ErrRequest or ErrIdentity.
+func readRequest(csr []byte, caller Identity, names []string) (*x509.CertificateRequest, error) {
+	request, err := parseRequest(csr)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	if err := caller.validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrIdentity, err)
+	}
+	if foreign := foreignName(request, names); foreign != "" {
+		return nil, fmt.Errorf("%w: the signing request names %.200q, the caller is %s; want no other name than that",
+			ErrIdentity, foreign, caller.URI())
+	}
+	return request, nil
+}
+
 // parseRequest reads a signing request in PEM and checks that the caller has its key.
 func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if len(text) > maxRequestBytes {

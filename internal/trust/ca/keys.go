@@ -2,11 +2,13 @@ package ca
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -56,9 +58,8 @@ func (k Keys) parse(now time.Time) (p parsedKeys, err error) {
 
 // checkAuthority checks that a certificate may sign others now, and has this key.
 func checkAuthority(c *x509.Certificate, key crypto.Signer, now time.Time) error {
-	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	switch {
-	case !ok || !public.Equal(c.PublicKey):
+	case !hasKey(c, key.Public()):
 		return errors.New("the key is not that of the certificate")
 	case !c.IsCA || !c.BasicConstraintsValid:
 		return errors.New("the certificate is not that of an authority; want basicConstraints CA:TRUE")
@@ -80,18 +81,9 @@ func (p *parsedKeys) connect(chain []*x509.Certificate, now time.Time) error {
 			p.intermediates = append(p.intermediates, c)
 		}
 	}
-	ways, err := p.certificate.Verify(x509.VerifyOptions{
-		Roots: pool(p.roots), Intermediates: pool(p.intermediates), CurrentTime: now,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
-	})
+	shortest, err := shortestWay(p.certificate, p.intermediates, p.roots, now)
 	if err != nil {
 		return fmt.Errorf("the chain does not lead from the certificate to one of the roots: %w", err)
-	}
-	shortest := ways[0]
-	for _, way := range ways {
-		if len(way) < len(shortest) {
-			shortest = way
-		}
 	}
 	root := shortest[len(shortest)-1]
 	p.expires = root.NotAfter
@@ -100,14 +92,38 @@ func (p *parsedKeys) connect(chain []*x509.Certificate, now time.Time) error {
 			p.expires = c.NotAfter
 		}
 	}
-	var ordered []*x509.Certificate
-	for _, c := range p.roots {
-		if !c.Equal(root) && !contains(ordered, c) {
+	p.roots = withLast(p.roots, root)
+	return nil
+}
+
+// shortestWay returns the fewest certificates that lead from one to a root, both included.
+func shortestWay(from *x509.Certificate, intermediates, roots []*x509.Certificate, now time.Time) (
+	[]*x509.Certificate, error,
+) {
+	ways, err := from.Verify(x509.VerifyOptions{
+		Roots: pool(roots), Intermediates: pool(intermediates), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.MinFunc(ways, func(a, b []*x509.Certificate) int { return cmp.Compare(len(a), len(b)) }), nil
+}
+
+// withLast returns each root once, with one of them at the end.
+func withLast(roots []*x509.Certificate, last *x509.Certificate) (ordered []*x509.Certificate) {
+	for _, c := range roots {
+		if !c.Equal(last) && !contains(ordered, c) {
 			ordered = append(ordered, c)
 		}
 	}
-	p.roots = append(ordered, root)
-	return nil
+	return append(ordered, last)
+}
+
+// hasKey reports whether a certificate is for a key.
+func hasKey(c *x509.Certificate, key crypto.PublicKey) bool {
+	public, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(key)
 }
 
 func contains(all []*x509.Certificate, c *x509.Certificate) bool {

@@ -63,20 +63,17 @@ var workloadUsages = []certificatesv1.KeyUsage{
 // names none. A signer copies what the request names, so that must be the caller's identity, and
 // nothing else.
 func (r *Registration) Sign(ctx context.Context, csr []byte, signer string, q Request) (chain []string, err error) {
-	request, err := parseRequest(csr)
-	if err == nil {
-		err = checkPlain(request)
-	}
+	own := q.Identity.URI()
+	request, err := readRequest(csr, q.Identity, []string{own})
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPlain(request); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	if err := q.Identity.validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIdentity, err)
-	}
-	own := q.Identity.URI()
-	if foreign := foreignName(request, []string{own}); foreign != "" || len(request.URIs) != 1 {
-		return nil, fmt.Errorf("%w: the signing request names %.200q, the caller is %s; want that one alone",
-			ErrIdentity, foreign, own)
+	if len(request.URIs) != 1 {
+		return nil, fmt.Errorf("%w: the signing request has %d URIs, the caller is %s; want that one alone",
+			ErrIdentity, len(request.URIs), own)
 	}
 	if signer, err = r.signerOf(signer); err != nil {
 		return nil, err
@@ -123,7 +120,7 @@ func checkPlain(request *x509.CertificateRequest) error {
 }
 
 func sameKey(c *x509.Certificate, key crypto.PublicKey) error {
-	if public, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(key) {
+	if !hasKey(c, key) {
 		return errors.New("it is for another key than that of the request")
 	}
 	return nil
@@ -166,19 +163,15 @@ func (r *Registration) connect(all, roots []*x509.Certificate) ([]string, error)
 	leaf, between := all[0], slices.DeleteFunc(slices.Clone(all[1:]), func(c *x509.Certificate) bool {
 		return contains(roots, c)
 	})
-	ways, err := leaf.Verify(x509.VerifyOptions{
-		Roots: pool(roots), Intermediates: pool(between), CurrentTime: r.o.Now(),
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
-	})
+	way, err := shortestWay(leaf, between, roots, r.o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("it does not lead to one of the roots that are known of it: %w", err)
 	}
 	if leaf.IsCA {
 		return nil, errors.New("it is that of an authority")
 	}
-	root := ways[0][len(ways[0])-1]
-	others := slices.DeleteFunc(slices.Clone(roots), func(c *x509.Certificate) bool { return c.Equal(root) })
-	return encodeCertificates(slices.Concat([]*x509.Certificate{leaf}, between, others, []*x509.Certificate{root})), nil
+	ordered := withLast(roots, way[len(way)-1])
+	return encodeCertificates(slices.Concat([]*x509.Certificate{leaf}, between, ordered)), nil
 }
 
 // Trusting returns an authority elsewhere, of which only the roots are known. It signs nothing.

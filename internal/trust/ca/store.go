@@ -211,7 +211,7 @@ func (s *Store) Maintain(ctx context.Context) {
 	}
 }
 
-// reconcile writes what is due. It returns when to look again.
+// reconcile writes what is due. It returns when to look again, if there is no error.
 func (s *Store) reconcile(ctx context.Context) (again time.Duration, err error) {
 	secrets := s.o.Client.Secrets(s.o.Namespace)
 	_, err = secrets.Get(ctx, Plugged, metav1.GetOptions{})
@@ -219,12 +219,12 @@ func (s *Store) reconcile(ctx context.Context) (again time.Duration, err error) 
 		return checkEvery, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return checkEvery, err
+		return 0, err
 	}
 	present, err := secrets.Get(ctx, SelfSigned, metav1.GetOptions{})
 	absent := apierrors.IsNotFound(err)
 	if err != nil && !absent {
-		return checkEvery, err
+		return 0, err
 	}
 	if absent {
 		present = &corev1.Secret{
@@ -238,7 +238,7 @@ func (s *Store) reconcile(ctx context.Context) (again time.Duration, err error) 
 	now := s.o.Now()
 	due, err := rotation{s.o.Overlap}.next(before, now)
 	if err != nil {
-		return checkEvery, err
+		return 0, err
 	}
 	again = untilSwitch(due, now)
 	if maps.EqualFunc(present.Data, due, bytes.Equal) {
