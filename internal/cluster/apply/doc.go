@@ -1,7 +1,7 @@
 // Package apply brings the objects of an installation into a cluster, and takes them out again.
 //
 //	objects ──► Plan: dry runs of all ──► foreign or in conflict? an error, and nothing is touched
-//	            └─► Steps: created, changed, same, kept ──► Apply, in order ──► Wait ──► Prune
+//	            └─► Steps: created, changed, same, kept ──► Apply, in order ──► Wait ──► Leftovers
 //
 // Each object that it applies has the label OwnerLabel, whose value is the revision. It changes
 // only objects that are Lateen's, removes only those with that label, and never a namespace, the
