@@ -46,7 +46,8 @@ func TestImages(t *testing.T) {
 		again := t.TempDir()
 		makeImages(t, elsewhere(t, source), with, again)
 		for _, name := range names {
-			require.Equal(t, layout(filepath.Join(out, name)).index(t), layout(filepath.Join(again, name)).index(t), name)
+			first, second := layout(filepath.Join(out, name)), layout(filepath.Join(again, name))
+			require.Equal(t, first.index(t), second.index(t), name)
 		}
 	})
 	t.Run("say what they are", func(t *testing.T) {
@@ -66,9 +67,13 @@ func describes(t *testing.T, l layout, name string) {
 	require.Equal(t, runtime.GOARCH, c.Architecture)
 	require.Equal(t, user, c.Config.User, "a Pod with runAsNonRoot needs a number")
 	require.Equal(t, "/", c.Config.WorkingDir)
+	licences := "Apache-2.0"
+	if name == "lateen-proxy" {
+		licences += " AND LGPL-2.1-or-later"
+	}
 	for label, want := range map[string]string{
 		"title": name, "version": version, "revision": "0123abc", "created": "2023-11-14T22:13:20Z",
-		"licenses": map[bool]string{true: "Apache-2.0 AND LGPL-2.1-or-later", false: "Apache-2.0"}[name == "lateen-proxy"],
+		"licenses": licences,
 	} {
 		require.Equal(t, want, c.Config.Labels["org.opencontainers.image."+label], label)
 	}
@@ -148,7 +153,8 @@ func gateway(t *testing.T, r root, controlPlane string) {
 	enter := r.enter(t, user, volumes)
 	cmd := exec.Command(enter, bin+"pilot-agent", "proxy", "router", "--domain", "default.svc.cluster.local")
 	cmd.Env = append(os.Environ(), "POD_NAME=edge-0", "POD_NAMESPACE=default", "INSTANCE_IP=127.0.0.1",
-		"SERVICE_ACCOUNT=edge", fmt.Sprint("ENVOY_STATUS_PORT=", ready), fmt.Sprint("ENVOY_PROMETHEUS_PORT=", freePort(t)),
+		"SERVICE_ACCOUNT=edge", fmt.Sprint("ENVOY_STATUS_PORT=", ready),
+		fmt.Sprint("ENVOY_PROMETHEUS_PORT=", freePort(t)),
 		fmt.Sprintf(`PROXY_CONFIG={"discoveryAddress":%q,"controlPlaneAuthPolicy":"NONE","statusPort":%d,`+
 			`"proxyAdminPort":%d,"terminationDrainDuration":"0.1s","concurrency":1}`,
 			controlPlane, freePort(t), freePort(t)))
@@ -164,8 +170,9 @@ func gateway(t *testing.T, r root, controlPlane string) {
 			t.Logf("the agent's log:\n%s", text)
 		}
 	})
-	wait := exec.Command(enter, bin+"pilot-agent", "wait", fmt.Sprintf("--url=http://127.0.0.1:%d/healthz/ready", ready),
-		"--periodMillis=20", fmt.Sprintf("--timeoutSeconds=%d", int(patience.Seconds())))
+	url := fmt.Sprintf("--url=http://127.0.0.1:%d/healthz/ready", ready)
+	wait := exec.Command(enter, bin+"pilot-agent", "wait", url, "--periodMillis=20",
+		fmt.Sprintf("--timeoutSeconds=%d", int(patience.Seconds())))
 	text, err := wait.CombinedOutput()
 	require.NoError(t, err, string(text))
 }

@@ -63,14 +63,21 @@ func startCluster(t *testing.T, apiServerFlags ...string) *cluster {
 func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
 	c := startCluster(t, apiServerFlags...)
 	c.api.InstallIstioCRDs(t)
-	manifests, err := exec.Command(c.lateen, "manifest", "--image", "lateen:test", "--crds=false").Output()
+	c.applyManifests(t)
+	return c
+}
+
+// applyManifests applies what lateen manifest prints, with further flags.
+func (c *cluster) applyManifests(t *testing.T, flags ...string) {
+	t.Helper()
+	args := append([]string{"manifest", "--image", "lateen:test", "--crds=false"}, flags...)
+	manifests, err := exec.Command(c.lateen, args...).Output() //nolint:gosec // our own
 	require.NoError(t, err)
 	for document := range bytes.SplitSeq(manifests, []byte("---\n")) {
 		if len(document) > 0 {
 			c.apply(t, string(document))
 		}
 	}
-	return c
 }
 
 // resources say where kinds are that Lateen does not read.

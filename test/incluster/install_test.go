@@ -167,8 +167,14 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	c.standsBeside(t)
 	c.takesTheSeeds(t)
 
-	// Uninstalling removes one revision, and never a namespace, the kinds or the root.
+	// Uninstalling removes one revision, and never a namespace, the kinds or the root. Who still
+	// asks for its proxies is named, before too.
+	c.patch(t, "Namespace", "", "default", `{"metadata": {"labels": {"istio-injection": "enabled"}}}`)
+	const asks = "warning: namespace default still asks for proxies of revision default (istio-injection=enabled)"
+	require.Contains(t, c.lateenDoes(t, "uninstall", "--dry-run"), asks)
 	text = c.lateenDoes(t, "uninstall")
+	require.Contains(t, text, asks)
+	c.patch(t, "Namespace", "", "default", `{"metadata": {"labels": {"istio-injection": null}}}`)
 	require.Contains(t, text, "removing MutatingWebhookConfiguration lateen-injector-istio-system")
 	for _, gone := range []string{"Deployment", "Service", "ServiceAccount", "NetworkPolicy", "Role"} {
 		eventually(t, func(ct require.TestingT) { require.Nil(ct, c.find(t, gone, root, "istiod")) })

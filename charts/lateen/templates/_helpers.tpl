@@ -59,6 +59,22 @@ app.kubernetes.io/part-of: lateen
 {{ mustMergeOverwrite (deepCopy .Values.pilot) $flat | toJson }}
 {{- end }}
 
+{{- /* The signers of Kubernetes that the control plane approves requests for, by its variables. Rights for signers without a
+name would be rights for all, so without signers there are none. */ -}}
+{{- define "lateen.signers" -}}
+{{- $env := (include "lateen.pilot" . | fromJson).env }}
+{{- $signers := list }}
+{{- if eq (toString $env.EXTERNAL_CA) "ISTIOD_RA_KUBERNETES_API" }}
+{{- $signers = concat $signers (default list (.Values.global).certSigners) }}
+{{- with $env.K8S_SIGNER }}{{ $signers = append $signers . }}{{ end }}
+{{- with $env.CERT_SIGNER_DOMAIN }}{{ $signers = append $signers (printf "%s/*" .) }}{{ end }}
+{{- end }}
+{{- if hasPrefix "k8s.io/" (toString $env.PILOT_CERT_PROVIDER) }}
+{{- $signers = append $signers (trimPrefix "k8s.io/" $env.PILOT_CERT_PROVIDER) }}
+{{- end }}
+{{- $signers | uniq | toJson }}
+{{- end }}
+
 {{- define "lateen.check" -}}
 {{- $pilot := include "lateen.pilot" . | fromJson -}}
 {{- if not $pilot.image }}

@@ -11,6 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/cluster/apply"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
+	"github.com/lateen-mesh/lateen/internal/cluster/precheck"
 )
 
 func newUninstall(out *terminal.Writer) *cobra.Command {
@@ -21,7 +22,8 @@ func newUninstall(out *terminal.Writer) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Remove what lateen install has installed of a revision",
 		Long: `Removes the objects of a revision that lateen install has applied: webhooks first, so that no Pod
-waits for what is gone. Namespaces, Istio's kinds with all their objects, and the root of the mesh stay.`,
+waits for what is gone. Namespaces, Istio's kinds with all their objects, and the root of the mesh stay.
+Namespaces that still ask for proxies of the revision are named: their new Pods would start without.`,
 		Example: `  lateen uninstall
   lateen uninstall --revision canary --dry-run`,
 		Args: command.Arguments(),
@@ -43,6 +45,23 @@ waits for what is gone. Namespaces, Istio's kinds with all their objects, and th
 	return cmd
 }
 
+// warnOfAsking names the namespaces whose labels ask for proxies of a revision. Once its webhook is
+// gone, nobody answers, and their new Pods are outside of the mesh.
+func warnOfAsking(ctx context.Context, cluster *apply.Cluster, revision string, out *terminal.Writer) error {
+	namespaces, err := cluster.List(ctx, "v1", "Namespace")
+	if err != nil {
+		return err
+	}
+	for i := range namespaces.Items {
+		n := &namespaces.Items[i]
+		if label := precheck.Asks(n, revision); label != "" {
+			out.Line("warning: namespace %s still asks for proxies of revision %s (%s): without it new Pods get none, "+
+				"and proxies that run get no changes", n.GetName(), revision, label)
+		}
+	}
+	return nil
+}
+
 func uninstall(ctx context.Context, cluster *apply.Cluster, revision string, dryRun bool, out *terminal.Writer) error {
 	steps, err := cluster.Leftovers(ctx, nil, revision)
 	if err != nil {
@@ -61,8 +80,8 @@ func uninstall(ctx context.Context, cluster *apply.Cluster, revision string, dry
 			namespace = s.Object.GetNamespace()
 		}
 	}
-	if dryRun {
-		return nil
+	if err := warnOfAsking(ctx, cluster, revision, out); err != nil || dryRun {
+		return err
 	}
 	err = cluster.Apply(ctx, steps, false, func(s apply.Step) { out.Line("removing %s", apply.Name(s.Object)) })
 	if err != nil {

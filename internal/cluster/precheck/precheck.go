@@ -172,6 +172,19 @@ func Labels(labels map[string]string) (findings []Finding) {
 	return findings
 }
 
+// Asks returns the label by which a namespace asks for proxies of a revision, as label=value, or ""
+// if it does not. The label istio-injection speaks to the default revision, and counts alone.
+func Asks(o *unstructured.Unstructured, revision string) string {
+	injection, named := o.GetLabels()[injectionLabel], o.GetLabels()[kinds.RevisionLabel]
+	switch {
+	case injection == "enabled" && revision == "default":
+		return injectionLabel + "=" + injection
+	case injection == "" && named == revision:
+		return kinds.RevisionLabel + "=" + named
+	}
+	return ""
+}
+
 // Sort puts verdicts in the order of their objects' names.
 func Sort(all []Verdict) {
 	slices.SortFunc(all, func(a, b Verdict) int {

@@ -126,3 +126,22 @@ func TestSecretsAreLeftAlone(t *testing.T) {
 	require.True(t, found[kinds.VirtualService] && found["EnvoyFilter"] && found[kinds.Ingress])
 	require.False(t, found[kinds.Secret] || found[kinds.Pod])
 }
+
+func TestNamespacesAskForProxiesOfARevision(t *testing.T) {
+	for _, c := range []struct {
+		labels         map[string]string
+		revision, want string
+	}{
+		{map[string]string{"istio-injection": "enabled"}, "default", "istio-injection=enabled"},
+		{map[string]string{"istio-injection": "enabled"}, "canary", ""},
+		{map[string]string{"istio-injection": "disabled", "istio.io/rev": "default"}, "default", ""},
+		{map[string]string{"istio-injection": "enabled", "istio.io/rev": "canary"}, "canary", ""},
+		{map[string]string{"istio.io/rev": "canary"}, "canary", "istio.io/rev=canary"},
+		{map[string]string{"istio.io/rev": "canary"}, "default", ""},
+		{nil, "default", ""},
+	} {
+		o := &unstructured.Unstructured{}
+		o.SetLabels(c.labels)
+		require.Equal(t, c.want, Asks(o, c.revision), "%v", c)
+	}
+}
