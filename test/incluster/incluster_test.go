@@ -81,11 +81,11 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 	})
 	c.apply(t, subsets)
 	c.says(t, "canary", condition{status: "True", reason: "Accepted", generation: 1, observed: 1})
-	require.Empty(t, c.condition(t, "VirtualService", "good").status, "nothing is wrong with it")
-	first.wrote(t, 2)
+	c.says(t, "good", condition{status: "True", reason: "Accepted", generation: 1, observed: 1})
+	first.wrote(t, 4) // good, canary twice, and its DestinationRule
 
 	c.ingresses(t)
-	first.wrote(t, 4)
+	first.wrote(t, 6)
 
 	second := c.startInPod(t)
 	second.ready(t)

@@ -94,7 +94,8 @@ type Config struct {
 	// NativeSidecars says whether proxies are init containers (ENABLE_NATIVE_SIDECARS, auto: if the
 	// cluster supports it).
 	NativeSidecars string
-	// Status says which objects get a status (PILOT_ENABLE_STATUS): by default those with problems,
+	// Status says which objects get a status (PILOT_ENABLE_STATUS): by default those with problems
+	// and those that are written while the process runs,
 	// all if it is true, none if it is false.
 	Status StatusOf
 }

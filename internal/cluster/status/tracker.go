@@ -28,6 +28,7 @@ type Tracker struct {
 // object is what the Tracker knows of one object.
 type object struct {
 	generation int64                   // that is compiled; 0 for an object that cannot even be read
+	written    bool                    // by a user, since the first batch
 	problems   map[source.Problem]bool // nil for most
 }
 
@@ -35,7 +36,9 @@ type object struct {
 type Observation struct {
 	// Generation is the metadata.generation that was compiled; 0 if the object cannot be read.
 	Generation int64
-	Problems   []source.Problem // errors first
+	// Written is set if a user has written the object since this process has read all.
+	Written  bool
+	Problems []source.Problem // errors first
 }
 
 // NewTracker returns an empty Tracker.
@@ -59,7 +62,9 @@ func (t *Tracker) Applied(changes []source.Change) {
 				t.forget(c.Key)
 			}
 		} else {
-			t.object(c.Key).generation = c.Object.GetGeneration()
+			o := t.object(c.Key)
+			o.written = o.written || t.started && o.generation != c.Object.GetGeneration()
+			o.generation = c.Object.GetGeneration()
 		}
 		t.changed[c.Key] = true
 	}
@@ -110,8 +115,8 @@ func (t *Tracker) Get(k source.Key) (observation Observation, ok bool) {
 		return Observation{}, false
 	}
 	return Observation{
-		Generation: o.generation,
-		Problems:   slices.SortedFunc(maps.Keys(o.problems), source.Problem.Compare),
+		Generation: o.generation, Written: o.written,
+		Problems: slices.SortedFunc(maps.Keys(o.problems), source.Problem.Compare),
 	}, true
 }
 

@@ -18,9 +18,11 @@ type Scope uint8
 
 // The scopes.
 const (
-	// Problems stands for objects with problems, and those that have the condition already.
+	// Problems stands for objects with problems, those that have the condition already, and those
+	// that a user writes while the process runs, so that kubectl can wait for the condition. It
+	// costs one more write for each write of a user, and none when the process starts.
 	Problems Scope = iota
-	// Everything stands for each object. It costs one more write for each write of a user.
+	// Everything stands for each object, those too that were there before.
 	Everything
 	// Nothing turns the writing off.
 	Nothing
@@ -107,7 +109,8 @@ func (w *Writer) handle(ctx context.Context, k source.Key) {
 		w.remember(k, nil)
 		w.queue.Forget(k)
 		return
-	case told && known.sameContent(want), !told && w.Scope == Problems && len(observation.Problems) == 0:
+	case told && known.sameContent(want),
+		!told && w.Scope == Problems && len(observation.Problems) == 0 && !observation.Written:
 		w.queue.Forget(k)
 		return
 	}

@@ -209,6 +209,42 @@ func TestAProblemIsWrittenAndTakenBackOnce(t *testing.T) {
 	require.Equal(t, before+1, after)
 }
 
+// TestAGoodObjectCanBeWaitedFor: one that a user writes gets the condition, once for each of his
+// writes; those that were there get none, and neither do they when another leader comes.
+func TestAGoodObjectCanBeWaitedFor(t *testing.T) {
+	h := newHarness(t)
+	const there = 50
+	var initial []source.Change
+	for i := range there {
+		name := fmt.Sprintf("there-%d", i)
+		h.fake.put(name, 1)
+		initial = append(initial, change(name, 1))
+	}
+	h.board.Applied(initial)
+	resign := h.lead(Problems)
+	h.fake.put("new", 1)
+	h.board.Applied([]source.Change{change("new", 1)})
+	h.until("new", list(fmt.Sprintf(fine, 1)))
+	h.board.Applied([]source.Change{change("new", 1)}) // our own write comes back
+	h.board.Applied(initial)                           // all is listed anew
+	h.fake.put("new", 2, fmt.Sprintf(fine, 1))
+	h.board.Applied([]source.Change{change("new", 2)})
+	h.until("new", list(fmt.Sprintf(fine, 2)))
+	resign()
+	_, patches := h.fake.count()
+	require.Equal(t, 2, patches)
+
+	restarted := &harness{t, NewTracker(), h.fake, h.api, nil}
+	restarted.board.Applied(append(initial, change("new", 2)))
+	resign = restarted.lead(Problems)
+	h.fake.put("last", 1)
+	restarted.board.Applied([]source.Change{change("last", 1)})
+	h.until("last", list(fmt.Sprintf(fine, 1)))
+	resign()
+	_, patches = h.fake.count()
+	require.Equal(t, 3, patches, "nothing but what a user has written")
+}
+
 func TestAConflictIsTriedAgain(t *testing.T) {
 	h := newHarness(t)
 	h.fake.put("bad", 1)
