@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -210,6 +211,9 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 		return nil, err
 	}
 	xds, monitoring, err := o.listen.listen()
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w; lateen up --free-ports takes free ones for all", err)
+	}
 	if err != nil {
 		return nil, err
 	}

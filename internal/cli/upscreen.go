@@ -141,6 +141,9 @@ func (m *mesh) table(s *local.Snapshot) {
 			m.out.Line("gateway  %s   (%s/%s)", m.out.Paint(terminal.Bold, e.URL()), e.Namespace, e.Service)
 		}
 	}
+	for _, p := range s.ClosedPorts {
+		m.out.Paragraph("gateway  ", terminal.Bad, p.Object.String()+": "+p.Detail())
+	}
 	m.out.Line("metrics  http://%s/metrics", m.monitoring.Addr())
 }
 

@@ -113,7 +113,7 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 			Path:     "spec.ports",
 			Value:    fmt.Sprint(p.Port),
 			Message:  "cannot be opened on this machine: " + err.Error(),
-			Want:     "a port that no other program uses",
+			Want:     wantPort,
 		})
 		return
 	}
@@ -130,6 +130,9 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	b.running.Go(func() { opened.serve(ctx, &b.running) })
 }
+
+// wantPort is what would be right in place of a port that is taken.
+const wantPort = "a port that no other program uses, or lateen up --free-ports, which takes free ones"
 
 // listen opens a port. For a port that only root may open it tries the port 8000 higher, too.
 func (b *balancers) listen(port int32) (net.Listener, error) {

@@ -344,7 +344,7 @@ func (l *loop) origin(key source.Key) string {
 }
 
 func (l *loop) snapshot(now time.Time) *Snapshot {
-	s := &Snapshot{Synced: l.synced, LoadBalancers: l.balancers.list()}
+	s := &Snapshot{Synced: l.synced, LoadBalancers: l.balancers.list(), ClosedPorts: slices.Clone(l.balancers.problems)}
 	if l.controlPlane != nil {
 		s.ControlPlane = l.controlPlane.status()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -455,6 +456,20 @@ func TestLoadBalancersBesideAnotherRuntime(t *testing.T) {
 	second := run(t, Options{FreePorts: true}, change)
 	require.Equal(t, "http://127.0.0.1:29081", first.await(t, opened).LoadBalancers[0].URL())
 	require.NotEqual(t, "http://127.0.0.1:29081", second.await(t, opened).LoadBalancers[0].URL())
+}
+
+// TestTakenPortIsTold: in the state that the screen shows, with the flag that helps.
+func TestTakenPortIsTold(t *testing.T) {
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+	change := service("web")
+	s := change.Object.(*corev1.Service)
+	s.Spec.Type = corev1.ServiceTypeLoadBalancer
+	s.Spec.Ports[0].Port = int32(netip.MustParseAddrPort(taken.Addr().String()).Port())
+	closed := run(t, Options{}, change).await(t, func(s *Snapshot) bool { return len(s.ClosedPorts) == 1 }).ClosedPorts
+	require.Contains(t, closed[0].Message, "address already in use")
+	require.Contains(t, closed[0].Want, "lateen up --free-ports")
 }
 
 func TestSecondRuntimeOnTheSameStateIsRefused(t *testing.T) {

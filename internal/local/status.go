@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // Snapshot is the state of everything that the runtime runs at one moment. It does not change.
@@ -17,6 +19,9 @@ type Snapshot struct {
 	Pods []PodStatus
 	// LoadBalancers are the addresses at which the mesh is reached from outside.
 	LoadBalancers []LoadBalancer
+	// ClosedPorts are the ports of such Services that cannot be opened, most often because another
+	// program has them.
+	ClosedPorts []source.Problem
 	// ControlPlane is the process of the control plane; nil if it has none of its own.
 	ControlPlane *ProcessStatus
 }
