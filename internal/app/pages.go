@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,6 +30,7 @@ func (p *Pipeline) debugOptions() debug.Options {
 		Pod:           pod,
 		RootNamespace: func() string { return p.meshConfig().RootNamespace },
 		Pages:         p.pages(),
+		Queries:       map[string]func(url.Values) (any, error){"describe": p.describePage},
 		MutualTLS:     p.mutualTLS,
 	}
 }
@@ -205,17 +207,19 @@ type policyPage struct {
 	Rules     []model.AuthorizationRule `json:"rules"`
 }
 
+var authorizationActions = [...]string{
+	model.AuthorizationAllow: "ALLOW", model.AuthorizationDeny: "DENY",
+	model.AuthorizationAudit: "AUDIT", model.AuthorizationCustom: "CUSTOM",
+}
+
 // policyPages returns the policies of each namespace, as istiod nests them.
 func policyPages(w *state.Snapshot) any {
 	all := map[string][]policyPage{}
 	for p := range w.AllAuthorizationPolicies() {
 		all[p.Namespace] = append(all[p.Namespace], policyPage{
 			Namespace: p.Namespace, Name: p.Name, Selector: p.Selector.Map(), DryRun: p.DryRun,
-			Action: [...]string{
-				model.AuthorizationAllow: "ALLOW", model.AuthorizationDeny: "DENY",
-				model.AuthorizationAudit: "AUDIT", model.AuthorizationCustom: "CUSTOM",
-			}[p.Action],
-			Rules: p.Rules.List,
+			Action: authorizationActions[p.Action],
+			Rules:  p.Rules.List,
 		})
 	}
 	return map[string]any{"authorization_policies": map[string]any{

@@ -152,6 +152,15 @@ func TestToolsFindTheControlPlane(t *testing.T) {
 		require.Regexp(ct, `web-0\.default +sidecar +\S+ +SYNCED +SYNCED +SYNCED +SYNCED .* istiod-b\n`, out)
 	})
 
+	out, code = c.tool(t, "describe", "--namespace", root, "pod", "web-0.default")
+	require.Equal(t, 0, code, out)
+	require.Contains(t, out, "mutual TLS: PERMISSIVE")
+	require.Contains(t, out, "proxy: connected to istiod-b")
+	out, code = c.tool(t, "describe", "service", "kubernetes", "--namespace", root)
+	require.Equal(t, 0, code, out)
+	require.Contains(t, out, "port: 443 https")
+	_, code = c.tool(t, "describe", "service", "nobody", "--namespace", root)
+	require.Equal(t, 1, code)
 	c.isAnalyzed(t)
 	for args, says := range map[string]string{
 		"web-0.default clusters":        "PassthroughCluster",

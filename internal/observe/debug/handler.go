@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +41,9 @@ type Options struct {
 	MutualTLS func(*serve.Node) MutualTLS
 	// Pages are further pages below /debug: what each shows now, as JSON.
 	Pages map[string]func() any
+	// Queries are pages whose content, as JSON, depends on the query. What is not found is an
+	// error.
+	Queries map[string]func(url.Values) (any, error)
 }
 
 // handler answers requests. It keeps no state.
@@ -76,6 +80,16 @@ func (h handler) pages() map[string]http.HandlerFunc {
 	}
 	for name, content := range h.Pages {
 		pages["/debug/"+name] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, content()) }
+	}
+	for name, content := range h.Queries {
+		pages["/debug/"+name] = func(w http.ResponseWriter, r *http.Request) {
+			answer, err := content(r.URL.Query())
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusNotFound)
+				return
+			}
+			writeJSON(w, answer)
+		}
 	}
 	paths := slices.Sorted(maps.Keys(pages))
 	pages["/debug/list"] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, paths) }

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"log/slog"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/mesh/validate"
+	"github.com/lateen-mesh/lateen/internal/observe/debug"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// TestDescribe: a Pod with the policies of its namespace, of the mesh and of its labels, and a
+// service with what says something about its host; not what is about others.
+func TestDescribe(t *testing.T) {
+	web := model.LabelsOf(map[string]string{"app": "web"})
+	other := model.LabelsOf(map[string]string{"app": "other"})
+	meta := func(kind kinds.Kind, namespace, name string) model.Meta {
+		return model.Meta{Kind: kind, Namespace: namespace, Name: name}
+	}
+	update := func(m model.Meta, o model.Object) state.Update {
+		return state.Update{Key: m.Key(), Objects: []model.Object{o}}
+	}
+	host := model.Host("web.shop.svc.cluster.local")
+	pod := meta(kinds.Pod, "shop", "web-0")
+	svc, rule := meta(kinds.Service, "shop", "web"), meta(kinds.DestinationRule, "shop", "web")
+	route, foreign := meta(kinds.VirtualService, "shop", "web"), meta(kinds.DestinationRule, "shop", "foreign")
+	strict := meta(kinds.PeerAuthentication, "istio-system", "strict")
+	port := meta(kinds.PeerAuthentication, "shop", "port")
+	deny, lax := meta(kinds.AuthorizationPolicy, "shop", "deny"), meta(kinds.AuthorizationPolicy, "shop", "other")
+	w := state.NewWriter()
+	mesh := model.DefaultMesh()
+	snapshot, _ := w.Apply([]state.Update{
+		update(meta(kinds.ConfigMap, "istio-system", "istio"), &mesh),
+		update(pod, &model.Workload{Meta: pod, Labels: web, ServiceAccount: "web", Addresses: []string{"10.0.0.1"}}),
+		update(svc, &model.Service{Meta: svc, Host: host, Selector: web, ExportTo: model.Exports{All: true},
+			Ports: []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 8080}}}),
+		update(rule, &model.DestinationRule{Meta: rule, Host: "*.shop.svc.cluster.local"}),
+		update(foreign, &model.DestinationRule{Meta: foreign, Host: "a.example.com"}),
+		update(route, &model.VirtualService{Meta: route, Hosts: []model.Host{host}, Gateways: []string{model.Mesh}}),
+		update(strict, &model.PeerAuthentication{Meta: strict, Mode: model.MTLSStrict}),
+		update(port, &model.PeerAuthentication{Meta: port, Selector: web, Ports: []model.PortMTLS{
+			{Port: 9000, Mode: model.MTLSDisable},
+		}}),
+		update(deny, &model.AuthorizationPolicy{Meta: deny, Selector: web, Action: model.AuthorizationDeny,
+			Rules: &model.AuthorizationRules{}}),
+		update(lax, &model.AuthorizationPolicy{Meta: lax, Selector: other, Rules: &model.AuthorizationRules{}}),
+	})
+	p := &Pipeline{problemStore: validate.NewProblemStore(slog.New(slog.DiscardHandler), nil)}
+	p.snapshot.Store(snapshot)
+	p.problemStore.Report(source.Report{Origin: "x", Problems: []source.Problem{
+		{Object: rule.Key(), Message: "is odd"}, {Object: foreign.Key(), Message: "is of no concern"},
+	}})
+	ask := func(kind, name string) (*Description, error) {
+		answer, err := p.describePage(url.Values{"kind": {kind}, "namespace": {"shop"}, "name": {name}})
+		d, _ := answer.(*Description)
+		return d, err
+	}
+
+	d, err := ask("pod", "web-0")
+	require.NoError(t, err)
+	require.Equal(t, debug.StrictMutualTLS, d.MutualTLS)
+	require.Equal(t, map[uint16]debug.MutualTLS{9000: debug.DisabledMutualTLS}, d.MutualTLSPorts)
+	require.Equal(t, []DescribedObject{
+		{"PeerAuthentication", "shop", "port", ""}, {"PeerAuthentication", "istio-system", "strict", ""},
+		{"AuthorizationPolicy", "shop", "deny", "DENY"},
+	}, d.Applied)
+	require.Len(t, d.Services, 1)
+	require.Equal(t, []string{"warning: DestinationRule shop/web: is odd"}, d.Problems)
+
+	d, err = ask("service", "web")
+	require.NoError(t, err)
+	require.Equal(t, debug.StrictMutualTLS, d.MutualTLS)
+	require.Equal(t, []DescribedPort{{"http", 80, "HTTP", "8080"}}, d.Ports)
+	require.Equal(t, []DescribedObject{
+		{"VirtualService", "shop", "web", "for callers in the mesh"},
+		{"DestinationRule", "shop", "web", "for *.shop.svc.cluster.local"},
+	}, d.Applied)
+
+	_, err = ask("pod", "nobody")
+	require.ErrorIs(t, err, errNotDescribed)
+	_, err = ask("node", "x")
+	require.ErrorContains(t, err, "want pod or service")
+}
