@@ -228,12 +228,22 @@ func (b *chainBuilder) withDestinationPolicy(chain listener.Chain, d model.Desti
 	if svc == nil {
 		return chain
 	}
-	rule := b.scope.DestinationRule(svc)
-	if rule == nil {
-		return chain
+	var policy model.TrafficPolicy
+	if rule := b.scope.DestinationRule(svc); rule != nil {
+		sub, _ := rule.Subset(d.Subset)
+		policy = cluster.Effective(rule.Policy, sub.Policy, b.resolve(d))
 	}
-	sub, _ := rule.Subset(d.Subset)
-	return withPolicy(chain, cluster.Effective(rule.Policy, sub.Policy, b.resolve(d)))
+	chain.Bytes = b.saysBytes(svc, b.resolve(d), policy.TLS)
+	return withPolicy(chain, policy)
+}
+
+// saysBytes reports whether connections to a port have to say that they carry bytes: the port does
+// not say what it speaks, and is called in TLS of the mesh.
+func (b *chainBuilder) saysBytes(svc *model.Service, port uint16, tls *model.ClientTLS) bool {
+	if p, has := svc.Port(port); !has || p.Protocol != model.Auto {
+		return false
+	}
+	return tls == nil && b.scope.CallsInMeshTLS() || tls != nil && tls.Mode == model.IstioMutual
 }
 
 func withPolicy(chain listener.Chain, policy model.TrafficPolicy) listener.Chain {

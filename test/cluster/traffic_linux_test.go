@@ -37,6 +37,7 @@ func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 		{"Hints", hints}, {"Outside", outside}, {"HeadlessTLS", headlessTLS}, {"DNS", namesWithoutAddress},
 		{"Bookinfo", bookinfo},
 		{"MutualTLS", mutualTLS},
+		{"RequestPolicies", requestPolicies},
 		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod},
 		{"LostNode", lostNode},
 	} {

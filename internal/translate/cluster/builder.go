@@ -21,6 +21,7 @@ const httpOptionsKey = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 type builder struct {
 	cluster *clusterv3.Cluster
 	options *httpv3.HttpProtocolOptions
+	speaks  model.Protocol   // what the port says
 	limits  *model.TLSParams // on TLS to the endpoints; nil for Envoy's
 }
 
@@ -87,6 +88,7 @@ func (b *builder) protocol(p model.Protocol, policy *model.ConnectionPool) {
 	if policy != nil {
 		pool = *policy
 	}
+	b.speaks = p
 	switch {
 	case pool.UseClientProtocol:
 		b.followClient()

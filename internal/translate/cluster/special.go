@@ -66,6 +66,7 @@ func (b *builder) fromInside(stack model.Stack) {
 func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 	if in.Inbound {
 		b := newBuilder(InboundPassthroughName, in.ConnectTimeout)
+		b.followClient()
 		b.pool(nil)
 		b.fromInside(in.Stack)
 		b.originalDestination()

@@ -62,8 +62,20 @@ func (b *builder) tls(t *model.ClientTLS, sni string) {
 	b.secure(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.SNI})
 }
 
-// meshALPN tells proxies of the mesh that another one calls.
-const meshALPN = "istio"
+// meshALPN are the protocols (ALPN) by which a proxy of the mesh tells another one that it calls,
+// and what the connection carries, as Istio's proxies do. So a server tells requests from bytes on
+// a port that does not say what it speaks. Such a port is called for requests: who calls it for
+// bytes says so for the connection (listener.Chain.Bytes).
+func (b *builder) meshALPN() []string {
+	switch {
+	case b.isHTTP2():
+		return []string{"istio-h2", "h2"}
+	case b.speaks.IsHTTP() || b.speaks == model.Auto:
+		return []string{"istio-http/1.1"}
+	default:
+		return []string{"istio"}
+	}
+}
 
 // demanding is the rule's TLS with the names that it leaves to others.
 func demanding(t *model.ClientTLS, names *model.List[string]) *model.ClientTLS {
@@ -80,14 +92,11 @@ func demanding(t *model.ClientTLS, names *model.List[string]) *model.ClientTLS {
 func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 	common := &tlsv3.CommonTlsContext{
 		TlsParams:                      b.tlsParams(),
-		AlpnProtocols:                  []string{meshALPN},
+		AlpnProtocols:                  b.meshALPN(),
 		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{pb.OwnCertificate()},
 		ValidationContextType: pb.MeshAuthorities(&tlsv3.CertificateValidationContext{
 			MatchTypedSubjectAltNames: pb.AnyName(t.SubjectAltNames),
 		}),
-	}
-	if b.isHTTP2() {
-		common.AlpnProtocols = append(common.AlpnProtocols, "h2")
 	}
 	b.secure(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: cmp.Or(t.SNI, sni)})
 }

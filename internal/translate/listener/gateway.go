@@ -59,8 +59,12 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 // meshProtocols returns the ALPN protocols by which proxies of Istio say that a connection is in
 // mutual TLS of the mesh.
 func meshProtocols() []string {
-	return []string{"istio", "istio-peer-exchange", "istio-http/1.0", "istio-http/1.1", "istio-h2"}
+	return append(byteProtocols(), requestProtocols()...)
 }
+
+// byteProtocols and requestProtocols are those of connections that carry bytes, and HTTP.
+func byteProtocols() []string    { return []string{"istio", "istio-peer-exchange"} }
+func requestProtocols() []string { return []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"} }
 
 // serverChain returns the chain of one server, or of one of its routes.
 func (in *GatewayInput) serverChain(server ServerChain, common Common) *listenerv3.FilterChain {

@@ -58,6 +58,9 @@ func (g *Guard) tcp(filters ...*listenerv3.Filter) []*listenerv3.Filter {
 	return append(own, filters...)
 }
 
+// requests reports whether there are filters of requests.
+func (g *Guard) requests() bool { return g != nil && len(g.HTTP) > 0 }
+
 // closes reports whether connections that are not HTTP are closed.
 func (g *Guard) closes() bool { return g != nil && g.ClosesTCP }
 

@@ -23,8 +23,8 @@ func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
 	case in.Protocol.IsHTTP():
 		return []*listenerv3.FilterChain{ofMesh(common, secure.http(common), protocolsOf(in.AllTLS, meshProtocols()))}
 	case in.Protocol == model.Auto:
-		http := ofMesh(common, secure.http(common), []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"})
-		bytes := ofMesh(common, secure.tcp(common), protocolsOf(in.AllTLS, []string{"istio", "istio-peer-exchange"}))
+		http := ofMesh(common, secure.http(common), requestProtocols())
+		bytes := ofMesh(common, secure.tcp(common), protocolsOf(in.AllTLS, byteProtocols()))
 		return withOwnTLS(in.AllTLS, in.tcp(common), http, bytes)
 	default:
 		bytes := ofMesh(common, secure.tcp(common), protocolsOf(in.AllTLS, meshProtocols()))
@@ -54,7 +54,8 @@ func withOwnTLS(
 }
 
 // chains are those of ports that nobody names: for connections in TLS of the mesh, if they take it,
-// and for all others.
+// and for all others. Those in TLS of the mesh say whether they carry requests; these come to the
+// filters of requests, if there are any.
 func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 	handOn := func(refuses bool) *listenerv3.FilterChain {
 		if refuses {
@@ -65,8 +66,15 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 	var chains []*listenerv3.FilterChain
 	if u.TakesTLS {
 		allTLS := u.Refuses && !u.RefusesTLS
-		ended := ofMesh(common, handOn(u.RefusesTLS), protocolsOf(allTLS, meshProtocols()))
-		chains = withOwnTLS(allTLS, handOn(u.Refuses), ended)
+		ended := []*listenerv3.FilterChain{ofMesh(common, handOn(u.RefusesTLS), protocolsOf(allTLS, meshProtocols()))}
+		if common.guard.requests() && !u.RefusesTLS {
+			any := InboundPort{Name: VirtualInboundName, Protocol: model.Auto, Cluster: inboundPassthrough}
+			ended = []*listenerv3.FilterChain{
+				ofMesh(common, any.http(common), requestProtocols()),
+				ofMesh(common, handOn(false), protocolsOf(allTLS, byteProtocols())),
+			}
+		}
+		chains = withOwnTLS(allTLS, handOn(u.Refuses), ended...)
 	}
 	return append(chains, handOn(u.Refuses))
 }

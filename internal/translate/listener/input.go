@@ -79,6 +79,10 @@ type Chain struct {
 	// OfMesh takes connections alone that are in mutual TLS of the mesh, as they say themselves
 	// (ALPN); it goes with SNI.
 	OfMesh bool
+	// Bytes says of the connection, where it is in TLS of the mesh, that it carries bytes (ALPN):
+	// its target is a port that does not say what it speaks, which is called for requests else
+	// (cluster.OutboundInput.AutoTLS).
+	Bytes bool
 	// HashSource keeps a client at one endpoint: the destination's consistent hash is by source IP.
 	HashSource bool
 }

@@ -5,7 +5,9 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	statevaluev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	setstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/set_filter_state/v3"
 	snidfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -91,6 +93,9 @@ func forwards(chains *model.List[Chain]) bool {
 // that.
 func (c *Chain) filters(listener string, common Common) []*listenerv3.Filter {
 	proxy := networkFilter(tcpProxyFilter, c.proxy(listener, common))
+	if c.Bytes {
+		return []*listenerv3.Filter{networkFilter("envoy.filters.network.set_filter_state", bytesALPN()), proxy}
+	}
 	if c.ForwardPort == 0 {
 		return []*listenerv3.Filter{proxy}
 	}
@@ -99,6 +104,19 @@ func (c *Chain) filters(listener string, common Common) []*listenerv3.Filter {
 		PortSpecifier:  &snidfpv3.FilterConfig_PortValue{PortValue: uint32(c.ForwardPort)},
 	}
 	return []*listenerv3.Filter{networkFilter("envoy.filters.network.sni_dynamic_forward_proxy", lookup), proxy}
+}
+
+// bytesALPN sets the protocol (ALPN) by which the connection's TLS of the mesh tells that it
+// carries bytes, in place of the cluster's.
+func bytesALPN() *setstatev3.Config {
+	return &setstatev3.Config{OnNewConnection: []*statevaluev3.FilterStateValue{{
+		Key: &statevaluev3.FilterStateValue_ObjectKey{ObjectKey: "envoy.network.application_protocols"},
+		Value: &statevaluev3.FilterStateValue_FormatString{FormatString: &corev3.SubstitutionFormatString{
+			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
+				Specifier: &corev3.DataSource_InlineString{InlineString: "istio"},
+			}},
+		}},
+	}}}
 }
 
 // proxy hands a chain's connections on.
