@@ -60,7 +60,17 @@ func TestBar(t *testing.T) {
 }
 
 func TestNoColour(t *testing.T) {
-	require.False(t, New(os.Stdout, func(string) string { return "1" }).colours)
+	for _, test := range []struct {
+		environment map[string]string
+		want        bool
+	}{
+		{map[string]string{"TERM": "xterm"}, true},
+		{map[string]string{"TERM": "dumb"}, false},
+		{map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false},
+	} {
+		getenv := func(name string) string { return test.environment[name] }
+		require.Equal(t, test.want, coloured(getenv), test.environment)
+	}
 }
 
 // at returns an environment with a window of a width.

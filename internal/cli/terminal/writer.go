@@ -44,7 +44,7 @@ type Writer struct {
 }
 
 // New returns a Writer. On a terminal it uses colours, unless NO_COLOR (no-color.org) is set or
-// TERM is naive. COLUMNS is the width of a window, also where there is none.
+// TERM is dumb. COLUMNS is the width of a window, also where there is none.
 func New(out io.Writer, getenv func(string) string) *Writer {
 	w := &Writer{out: out}
 	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
@@ -52,9 +52,14 @@ func New(out io.Writer, getenv func(string) string) *Writer {
 	}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		w.file = f
-		w.colours = getenv("NO_COLOR") == "" && getenv("TERM") != "naive"
+		w.colours = coloured(getenv)
 	}
 	return w
+}
+
+// coloured tells whether a terminal gets colours.
+func coloured(getenv func(string) string) bool {
+	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
 // Width returns the window's width in columns.
