@@ -13,6 +13,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
+// percent is the sum of weights that are percentages. Weights with a sum near it were meant as
+// such.
+const percent = 100
+
 // weightedDestination is what destinations of HTTP, TLS and TCP routes have in common.
 type weightedDestination interface {
 	GetDestination() *networking.Destination
@@ -34,7 +38,7 @@ func destinations[W weightedDestination](r *reader, p path, list []W) []model.De
 		r.fail(p, nil, "has several destinations and no weight above 0", "weights that say how much each one gets")
 	case sum > math.MaxUint32:
 		r.fail(p, sum, "is the sum of the weights, which is too large", "at most 4294967295")
-	case len(out) > 1 && sum != 100:
+	case len(out) > 1 && sum != percent && sum > percent/2 && sum < percent*3/2: // otherwise a ratio, as 1 to 1
 		r.warn(p, sum, "is the sum of the weights, so they are shares of that and no percentages", "weights that "+
 			"add up to 100")
 	}
