@@ -237,10 +237,10 @@ func (b *chainBuilder) withDestinationPolicy(chain listener.Chain, d model.Desti
 	return withPolicy(chain, policy)
 }
 
-// saysBytes reports whether connections to a port have to say that they carry bytes: the port does
-// not say what it speaks, and is called in TLS of the mesh.
+// saysBytes reports whether connections to a port have to say that they carry bytes: the port is
+// for requests, or does not say what it speaks, and is called in TLS of the mesh.
 func (b *chainBuilder) saysBytes(svc *model.Service, port uint16, tls *model.ClientTLS) bool {
-	if p, has := svc.Port(port); !has || p.Protocol != model.Auto {
+	if p, has := svc.Port(port); !has || p.Protocol != model.Auto && !p.Protocol.IsHTTP() {
 		return false
 	}
 	return tls == nil && b.scope.CallsInMeshTLS() || tls != nil && tls.Mode == model.IstioMutual

@@ -29,6 +29,16 @@ func requestPolicies(t *testing.T, c *cluster) {
 		return func() bool { return w.requestOfMesh(t, address, path) == status }
 	}
 	c.await(t, "a request is answered before there is a policy", asks("/", http.StatusOK))
+	c.apply(t, livemesh.Object("AuthorizationPolicy vault", `
+selector: {matchLabels: {app: vault}}
+action: DENY
+rules: [{to: [{operation: {paths: [/silver], ports: ["8080"]}}]}]
+`))
+	plain := func(path string, is int) func() bool {
+		return func() bool { return w.get("http://"+address+path).status == is }
+	}
+	c.await(t, "a request in plaintext is denied on an undeclared port", plain("/silver", http.StatusForbidden))
+	c.await(t, "another one is not", plain("/", http.StatusOK))
 	c.apply(t,
 		livemesh.Object("PeerAuthentication vault", "selector: {matchLabels: {app: vault}}\nmtls: {mode: STRICT}"),
 		livemesh.Object("AuthorizationPolicy vault", `

@@ -68,12 +68,12 @@ func (b *builder) tls(t *model.ClientTLS, sni string) {
 // bytes says so for the connection (listener.Chain.Bytes).
 func (b *builder) meshALPN() []string {
 	switch {
+	case !b.speaks.IsHTTP() && b.speaks != model.Auto:
+		return []string{"istio"}
 	case b.isHTTP2():
 		return []string{"istio-h2", "h2"}
-	case b.speaks.IsHTTP() || b.speaks == model.Auto:
-		return []string{"istio-http/1.1"}
 	default:
-		return []string{"istio"}
+		return []string{"istio-http/1.1"}
 	}
 }
 

@@ -57,6 +57,7 @@ func withOwnTLS(
 // and for all others. Those in TLS of the mesh say whether they carry requests; these come to the
 // filters of requests, if there are any.
 func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
+	anyPort := InboundPort{Name: VirtualInboundName, Protocol: model.Auto, Cluster: inboundPassthrough}
 	handOn := func(refuses bool) *listenerv3.FilterChain {
 		if refuses {
 			return opaque(VirtualInboundName, blackHole, common)
@@ -68,15 +69,25 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 		allTLS := u.Refuses && !u.RefusesTLS
 		ended := []*listenerv3.FilterChain{ofMesh(common, handOn(u.RefusesTLS), protocolsOf(allTLS, meshProtocols()))}
 		if common.guard.requests() && !u.RefusesTLS {
-			any := InboundPort{Name: VirtualInboundName, Protocol: model.Auto, Cluster: inboundPassthrough}
 			ended = []*listenerv3.FilterChain{
-				ofMesh(common, any.http(common), requestProtocols()),
+				ofMesh(common, anyPort.http(common), requestProtocols()),
 				ofMesh(common, handOn(false), protocolsOf(allTLS, byteProtocols())),
 			}
 		}
 		chains = withOwnTLS(allTLS, handOn(u.Refuses), ended...)
 	}
+	if u.looksForRequests(common) {
+		http := anyPort.http(common)
+		http.FilterChainMatch = &listenerv3.FilterChainMatch{ApplicationProtocols: inspected(common)}
+		chains = append(chains, http)
+	}
 	return append(chains, handOn(u.Refuses))
+}
+
+// looksForRequests reports whether connections in plaintext are looked at for HTTP: policies about
+// requests want it, and the look for TLS waits for the client's first bytes already.
+func (u Undeclared) looksForRequests(common Common) bool {
+	return u.TakesTLS && !u.Refuses && common.guard.requests()
 }
 
 // ofMesh limits a chain to connections in mutual TLS of the mesh that ask for one of the protocols,

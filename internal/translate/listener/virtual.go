@@ -71,16 +71,9 @@ func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 		AccessLog:                        common.unmatchedLog(),
 	}
 	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), inboundPort)
-	secured, unsecured := []uint16{}, []uint16{inboundPort}
-	addPort := func(port uint16, takesTLS bool, chains []*listenerv3.FilterChain) {
-		l.FilterChains = append(l.FilterChains, forPort(port, chains)...)
-		if takesTLS {
-			secured = append(secured, port)
-		} else {
-			unsecured = append(unsecured, port)
-		}
-	}
-	var looked []uint16
+	var tls, http inspection
+	tls.add(inboundPort, false)
+	http.add(inboundPort, false)
 	for p := range in.Ports.All() {
 		if p.Port == inboundPort {
 			continue // that is the proxy's own
@@ -89,26 +82,32 @@ func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 		for _, chain := range chains {
 			chain.Name = common.Stack.Wildcards()[0] + "_" + strconv.Itoa(int(p.Port))
 		}
-		addPort(p.Port, p.TakesTLS, chains)
-		if p.Protocol == model.Auto {
-			looked = append(looked, p.Port)
-		}
+		l.FilterChains = append(l.FilterChains, forPort(p.Port, chains)...)
+		tls.add(p.Port, p.TakesTLS)
+		http.add(p.Port, p.Protocol == model.Auto)
 	}
 	for p := range in.Undeclared.All() {
 		if p.Port != inboundPort {
-			addPort(p.Port, p.TakesTLS, p.chains(common))
+			l.FilterChains = append(l.FilterChains, forPort(p.Port, p.chains(common))...)
+			tls.add(p.Port, p.TakesTLS)
+			http.add(p.Port, p.looksForRequests(common))
 		}
 	}
-	if in.Others.TakesTLS {
-		lookAt(l, tlsInspector(), onPorts(unsecured))
-	} else if len(secured) > 0 {
-		lookAt(l, tlsInspector(), not(onPorts(secured)))
-	}
-	if len(looked) > 0 {
-		lookAt(l, httpInspector(), not(onPorts(looked)))
-	}
+	lookAt(l, tlsInspector(), tls, in.Others.TakesTLS)
+	lookAt(l, httpInspector(), http, in.Others.looksForRequests(common))
 	l.FilterChains = append(l.FilterChains, in.Others.chains(common)...)
 	return l
+}
+
+// inspection is the ports at whose connections an inspector looks, and those at which it does not.
+type inspection struct{ at, not []uint16 }
+
+func (i *inspection) add(port uint16, looks bool) {
+	if looks {
+		i.at = append(i.at, port)
+	} else {
+		i.not = append(i.not, port)
+	}
 }
 
 // forPort limits chains to connections to a port.
@@ -122,12 +121,17 @@ func forPort(port uint16, chains []*listenerv3.FilterChain) []*listenerv3.Filter
 	return chains
 }
 
-// lookAt has an inspector look at the first bytes of connections, except for some.
-func lookAt(
-	l *listenerv3.Listener, inspector *listenerv3.ListenerFilter,
-	except *listenerv3.ListenerFilterChainMatchPredicate,
-) {
-	inspector.FilterDisabled = except
+// lookAt has an inspector look at the first bytes of connections to some ports; with others, of all
+// but those to the ports that it leaves out.
+func lookAt(l *listenerv3.Listener, inspector *listenerv3.ListenerFilter, ports inspection, others bool) {
+	switch {
+	case others:
+		inspector.FilterDisabled = onPorts(ports.not)
+	case len(ports.at) > 0:
+		inspector.FilterDisabled = not(onPorts(ports.at))
+	default:
+		return
+	}
 	l.ListenerFilters = append(l.ListenerFilters, inspector)
 }
 
