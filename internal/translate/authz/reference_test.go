@@ -118,15 +118,32 @@ func (c call) hasValue(k model.AuthorizationCondition, pattern string) bool {
 	case model.RequestMethod:
 		return glob(pattern, c.method)
 	case model.RequestPath:
-		if want, ok := strings.CutSuffix(pattern, "/{*}"); ok {
-			rest, below := strings.CutPrefix(c.path, want+"/")
-			return below && rest != "" && !strings.Contains(rest, "/")
+		if strings.Contains(pattern, "{") {
+			return segmentsMatch(strings.Split(pattern, "/"), strings.Split(c.path, "/"))
 		}
 		return glob(pattern, c.path)
 	default: // RequestHeader
 		value, set := c.headers[k.Path[0]]
 		return set && glob(pattern, value)
 	}
+}
+
+// segmentsMatch matches a path template: "{*}" is one segment, and "{**}" any number of them.
+func segmentsMatch(pattern, path []string) bool {
+	switch {
+	case len(pattern) == 0 || len(path) == 0:
+		return len(pattern) == len(path)
+	case pattern[0] == "{**}":
+		for n := range len(path) + 1 {
+			if segmentsMatch(pattern[1:], path[n:]) {
+				return true
+			}
+		}
+		return false
+	case pattern[0] == "{*}":
+		return path[0] != "" && segmentsMatch(pattern[1:], path[1:])
+	}
+	return pattern[0] == path[0] && segmentsMatch(pattern[1:], path[1:])
 }
 
 // glob matches "*", "x*", "*x" and the text itself. "*" is any text that is not empty.

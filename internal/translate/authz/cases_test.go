@@ -1,0 +1,132 @@
+package authz_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/translate/authz"
+)
+
+// policyCase is policies of the namespace shop, and calls that they allow and refuse.
+type policyCase struct {
+	// Why says what the documentation of AuthorizationPolicy says. A failure shows it.
+	Why string `json:"why"`
+	// Policies are specs as users write them.
+	Policies []json.RawMessage `json:"policies"`
+	// DryRun has the last of the policies decide nothing.
+	DryRun bool `json:"dryRun"`
+	// Aliases are trust domains that stand for that of the mesh.
+	Aliases []string     `json:"aliases"`
+	Allowed []policyCall `json:"allowed"`
+	Refused []policyCall `json:"refused"`
+}
+
+// policyCall describes a call. What it leaves out is a GET of / by shop/web from 10.0.0.1.
+type policyCall struct {
+	// From is "namespace/account", a whole identity, or "plaintext".
+	From    string            `json:"from"`
+	IP      string            `json:"ip"`
+	Remote  string            `json:"remote"` // the same as IP
+	Port    string            `json:"port"`
+	SNI     string            `json:"sni"`
+	TCP     bool              `json:"tcp"` // a connection that is not HTTP
+	Host    string            `json:"host"`
+	Method  string            `json:"method"`
+	Path    string            `json:"path"`
+	Headers map[string]string `json:"headers"`
+}
+
+// TestPolicyCases runs the table of testdata/cases.yaml through the translated filters, and through
+// the interpreter of the documentation.
+func TestPolicyCases(t *testing.T) {
+	text, err := os.ReadFile("testdata/cases.yaml")
+	require.NoError(t, err)
+	var cases []policyCase
+	require.NoError(t, yaml.UnmarshalStrict(text, &cases))
+	count := 0
+	for i, c := range cases {
+		in := inputOf(t, c.manifests(t))
+		if len(c.Aliases) > 0 {
+			domains := append([]string{model.DefaultMesh().TrustDomain}, c.Aliases...)
+			in.TrustDomains = model.NewInterner[string]().List(domains)
+		}
+		for _, outcome := range []struct {
+			calls []policyCall
+			want  bool
+		}{{c.Allowed, true}, {c.Refused, false}} {
+			for _, described := range outcome.calls {
+				count++
+				t.Run(fmt.Sprint(i, "/", count), func(t *testing.T) {
+					c.require(t, in, described, outcome.want)
+				})
+			}
+		}
+	}
+	require.GreaterOrEqual(t, count, 150)
+}
+
+func (c policyCase) require(t *testing.T, in authz.Input, described policyCall, want bool) {
+	t.Helper()
+	made := described.call()
+	require.Equal(t, want, allowed(t, in, made), "the filters: %s\n%+v", c.Why, made)
+	if len(c.Aliases) > 0 {
+		return // the interpreter knows none
+	}
+	var policies []authz.Policy
+	for p := range in.Policies.All() {
+		policies = append(policies, p)
+	}
+	require.Equal(t, want, documented(policies, made), "the interpreter: %s\n%+v", c.Why, made)
+}
+
+// manifests are the policies as documents. JSON is YAML too.
+func (c policyCase) manifests(t *testing.T) []byte {
+	t.Helper()
+	var documents []string
+	for i, spec := range c.Policies {
+		meta := map[string]any{"name": fmt.Sprint("p", i), "namespace": "shop"}
+		if c.DryRun && i == len(c.Policies)-1 {
+			meta["annotations"] = map[string]string{"istio.io/dry-run": "true"}
+		}
+		document, err := json.Marshal(map[string]any{
+			"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": meta, "spec": spec,
+		})
+		require.NoError(t, err)
+		documents = append(documents, string(document))
+	}
+	return []byte(strings.Join(documents, "\n---\n"))
+}
+
+func (d policyCall) call() call {
+	ip := cmp.Or(d.IP, "10.0.0.1")
+	c := call{
+		http:        !d.TCP,
+		source:      netip.MustParseAddr(ip),
+		remote:      netip.MustParseAddr(cmp.Or(d.Remote, ip)),
+		destination: netip.MustParseAddr("10.0.0.9"),
+		port:        cmp.Or(d.Port, "80"),
+		sni:         d.SNI,
+		headers:     d.Headers,
+	}
+	if !d.TCP {
+		c.host, c.method, c.path = cmp.Or(d.Host, "a.test"), cmp.Or(d.Method, "GET"), cmp.Or(d.Path, "/")
+	}
+	switch from := cmp.Or(d.From, "shop/web"); {
+	case from == "plaintext":
+	case strings.HasPrefix(from, model.IdentityScheme):
+		c.identity = from
+	default:
+		namespace, account, _ := strings.Cut(from, "/")
+		c.identity = model.IdentityOf("cluster.local", namespace, account)
+	}
+	return c
+}
