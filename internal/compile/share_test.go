@@ -77,7 +77,7 @@ func TestMeshChangeIsCompiledOnce(t *testing.T) {
 	const services, each = 1000, 1000 / namespaces
 	m := newMeshOf(t, services)
 	mesh := model.DefaultMesh()
-	mesh.AccessLogFile = "/dev/stdout"
+	mesh.AccessLogs = []*model.AccessLog{{Path: "/dev/stdout"}}
 	key := source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}
 	work := m.workOf(func() { m.apply(state.Update{Key: key, Objects: []model.Object{&mesh}}) })
 	require.Len(t, m.last.Changed, namespaces)

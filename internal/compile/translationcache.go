@@ -246,14 +246,14 @@ func (p *meshParts) listeners(of scope.Settings) *listener.Common {
 	common := p.common[key]
 	if common == nil {
 		common = p.pool.Canonical(&listener.Common{
-			AccessLogFile: p.config.AccessLogFile,
-			IdleTimeout:   p.config.IdleTimeout,
-			HTTP10:        of.HTTP10,
-			Stack:         of.Stack,
-			MeshTLS:       p.config.MeshTLS,
-			TLSDefaults:   p.config.TLSDefaults,
-			Paths:         p.config.PathNormalization,
-			TrustDomains:  trustDomains(p.config),
+			AccessLogs:   p.config.AccessLogs,
+			IdleTimeout:  p.config.IdleTimeout,
+			HTTP10:       of.HTTP10,
+			Stack:        of.Stack,
+			MeshTLS:      p.config.MeshTLS,
+			TLSDefaults:  p.config.TLSDefaults,
+			Paths:        p.config.PathNormalization,
+			TrustDomains: trustDomains(p.config),
 		})
 		p.common[key] = common
 	}

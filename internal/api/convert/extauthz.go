@@ -118,12 +118,7 @@ type checkService interface {
 
 func (r *reader) checkService(p path, in checkService) *model.ExtAuthz {
 	out := &model.ExtAuthz{FailOpen: in.GetFailOpen(), ClearRouteCache: in.GetClearRouteCache()}
-	name := in.GetService()
-	if _, host, qualified := strings.Cut(name, "/"); qualified {
-		name = host
-	}
-	out.Host, _ = r.literal(p.dot("service"), name, false)
-	out.Port, _ = r.port(p.dot("port"), int64(in.GetPort()))
+	out.Host, out.Port = r.providerAddress(p, in.GetService(), in.GetPort())
 	out.Timeout = cmp.Or(r.duration(p.dot("timeout"), in.GetTimeout()), defaultCheckTimeout)
 	if text := in.GetStatusOnError(); text != "" {
 		code, err := strconv.ParseUint(text, 10, 16)
@@ -141,6 +136,16 @@ func (r *reader) checkService(p path, in checkService) *model.ExtAuthz {
 		}
 	}
 	return out
+}
+
+// providerAddress reads where a provider is: a host, or a host with its namespace in front.
+func (r *reader) providerAddress(p path, name string, port uint32) (model.Host, uint16) {
+	if _, host, qualified := strings.Cut(name, "/"); qualified {
+		name = host
+	}
+	host, _ := r.literal(p.dot("service"), name, false)
+	number, _ := r.port(p.dot("port"), int64(port))
+	return host, number
 }
 
 // isStatus reports whether Envoy knows a status of HTTP, as an answer (envoy.type.v3.StatusCode).

@@ -107,7 +107,10 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 		DefaultHttpRetryPolicy: &networking.HTTPRetry{Attempts: 1},
 		MeshMTLS:               &mesh.MeshConfig_TLSConfig{},
 		PathNormalization:      &mesh.MeshConfig_ProxyPathNormalization{},
-		ExtensionProviders: []*mesh.MeshConfig_ExtensionProvider{
+		DefaultProviders: &mesh.MeshConfig_DefaultProviders{
+			AccessLogging: []string{"file", "json", "http-log", "tcp-log", "otel-log"},
+		},
+		ExtensionProviders: append([]*mesh.MeshConfig_ExtensionProvider{
 			{Name: "other"},
 			{Name: "http", Provider: &mesh.MeshConfig_ExtensionProvider_EnvoyExtAuthzHttp{
 				EnvoyExtAuthzHttp: &mesh.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider{
@@ -119,7 +122,7 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 					Service: "a.test", Port: 80, IncludeRequestBodyInCheck: &requestBody{MaxRequestBytes: 1},
 				},
 			}},
-		},
+		}, logProviders()...),
 		CaCertificates: []*mesh.MeshConfig_CertificateData{{
 			CertificateData: &mesh.MeshConfig_CertificateData_Pem{Pem: certs.NewAuthority(t, "signer").PEM},
 		}},
@@ -127,6 +130,7 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 			Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "a", To: "b"}},
 		},
 	}}
+	specs = append(specs, &mesh.MeshConfig{AccessLogFile: "/dev/stdout"})
 	for _, file := range cases {
 		for _, d := range documents(t, file) {
 			if spec := specOf(d.Object); spec != nil {

@@ -158,9 +158,7 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	out.DestinationRuleExport = r.exports(
 		p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport,
 	)
-	if file := in.GetAccessLogFile(); file != "" {
-		out.AccessLogFile = file
-	}
+	out.AccessLogs = r.accessLogs(p, in)
 	if in.GetLocalityLbSetting() != nil {
 		out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
 	}

@@ -16,6 +16,7 @@ type pools struct {
 	tlsParams     *model.Pool[model.TLSParams]
 	localities    *model.Pool[model.LocalityLB]
 	extAuthz      *model.Pool[model.ExtAuthz]
+	accessLogs    *model.Pool[model.AccessLog]
 	authorization *model.Pool[model.AuthorizationRules]
 	tokens        *model.Pool[model.TokenRule]
 }
@@ -34,6 +35,7 @@ func newPools() *pools {
 		tlsParams:     model.NewPool[model.TLSParams](),
 		localities:    model.NewPool[model.LocalityLB](),
 		extAuthz:      model.NewPool[model.ExtAuthz](),
+		accessLogs:    model.NewPool[model.AccessLog](),
 		authorization: model.NewPool[model.AuthorizationRules](),
 		tokens:        model.NewPool[model.TokenRule](),
 	}

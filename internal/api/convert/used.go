@@ -222,7 +222,7 @@ func meshFields(message string) (string, bool) {
 		return "outbound_traffic_policy connect_timeout default_http_retry_policy proxy_http_port " +
 			"default_service_export_to " +
 			"default_virtual_service_export_to default_destination_rule_export_to root_namespace " +
-			"access_log_file default_config " +
+			"access_log_file access_log_format access_log_encoding default_providers default_config " +
 			"ingress_class ingress_service ingress_controller_mode ingress_selector " +
 			"locality_lb_setting enable_auto_mtls " +
 			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults " +
@@ -232,7 +232,22 @@ func meshFields(message string) (string, bool) {
 	case "MeshConfig.ProxyPathNormalization":
 		return "normalization", true
 	case "MeshConfig.ExtensionProvider":
-		return "name envoy_ext_authz_http envoy_ext_authz_grpc", true
+		return "name envoy_ext_authz_http envoy_ext_authz_grpc " +
+			"envoy_file_access_log envoy_http_als envoy_tcp_als envoy_otel_als", true
+	case "MeshConfig.DefaultProviders":
+		return "access_logging", true
+	case "MeshConfig.ExtensionProvider.EnvoyFileAccessLogProvider":
+		return "path log_format omit_empty_values", true
+	case "MeshConfig.ExtensionProvider.EnvoyHttpGrpcV3LogProvider":
+		return "service port log_name filter_state_objects_to_log additional_request_headers_to_log " +
+			"additional_response_headers_to_log additional_response_trailers_to_log", true
+	case "MeshConfig.ExtensionProvider.EnvoyTcpGrpcV3LogProvider":
+		return "service port log_name filter_state_objects_to_log", true
+	case "MeshConfig.ExtensionProvider.EnvoyOpenTelemetryLogProvider":
+		return "service port log_name log_format", true
+	case "MeshConfig.ExtensionProvider.EnvoyFileAccessLogProvider.LogFormat",
+		"MeshConfig.ExtensionProvider.EnvoyOpenTelemetryLogProvider.LogFormat":
+		return "text labels", true
 	case "MeshConfig.ExtensionProvider.EnvoyExternalAuthorizationHttpProvider":
 		return "service port timeout path_prefix fail_open clear_route_cache status_on_error " +
 			"include_headers_in_check include_request_headers_in_check include_additional_headers_in_check " +

@@ -137,8 +137,9 @@ type MeshConfig struct {
 	ExtAuthz []*ExtAuthz
 	// Default visibility of objects that do not say (defaultServiceExportTo, …).
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
-	AccessLogFile                                              string // "" for none
-	IdleTimeout                                                time.Duration
+	// AccessLogs are where proxies log requests and connections, each canonical.
+	AccessLogs  []*AccessLog
+	IdleTimeout time.Duration
 	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.
 	Locality *LocalityLB
 	Ingress  IngressConfig

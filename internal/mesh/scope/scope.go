@@ -97,7 +97,7 @@ func (s *Scope) sees(svc *model.Service) bool {
 		return false
 	}
 	if s.routesOnly() {
-		return s.routed(svc.Host) || s.isAuthorizer(svc.Host)
+		return s.routed(svc.Host) || s.isProvider(svc.Host)
 	}
 	return s.egress(svc.Namespace, svc.Host) || s.routed(svc.Host)
 }
@@ -169,10 +169,15 @@ func (s *Scope) routed(host model.Host) bool {
 	return false
 }
 
-// isAuthorizer reports whether policies may ask a host about calls. Gateways see it although no
-// route leads there.
-func (s *Scope) isAuthorizer(host model.Host) bool {
-	return slices.ContainsFunc(s.snapshot.Mesh.ExtAuthz, func(a *model.ExtAuthz) bool { return a.Host == host })
+// isProvider reports whether proxies call a host on their own. Gateways see it although no route
+// leads there.
+func (s *Scope) isProvider(host model.Host) bool {
+	for h := range s.snapshot.Mesh.ProviderHosts() {
+		if h == host {
+			return true
+		}
+	}
+	return false
 }
 
 // hasRoutes reports whether the class has the routes of a VirtualService.
@@ -307,8 +312,8 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 				return
 			}
 		}
-		for _, a := range s.snapshot.Mesh.ExtAuthz {
-			if s.routesOnly() && !once(a.Host) {
+		for h := range s.snapshot.Mesh.ProviderHosts() {
+			if s.routesOnly() && !once(h) {
 				return
 			}
 		}

@@ -388,6 +388,20 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 	return s
 }
 
+func drawAccessLogs(t *rapid.T) []*model.AccessLog {
+	var logs []*model.AccessLog
+	if rapid.Bool().Draw(t, "access log file") {
+		logs = append(logs, &model.AccessLog{Path: "/dev/stdout", OmitEmpty: rapid.Bool().Draw(t, "omit empty")})
+	}
+	if rapid.Bool().Draw(t, "access log service") {
+		logs = append(logs, &model.AccessLog{
+			Kind: one(t, "kind of log", model.LogHTTP, model.LogTCP, model.LogOpenTelemetry),
+			Host: one(t, "log's host", hosts...), Port: 80, LogName: "mesh",
+		})
+	}
+	return logs
+}
+
 // drawMesh never changes the domain: it is a setting of the process, not of the ConfigMap.
 func drawMesh(t *rapid.T) *model.MeshConfig {
 	m := model.DefaultMesh()
@@ -399,7 +413,7 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
 	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
 	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)
-	m.AccessLogFile = one(t, "access log", "", "/dev/stdout")
+	m.AccessLogs = drawAccessLogs(t)
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
 	m.AutoTLS = rapid.Bool().Draw(t, "TLS")

@@ -1,10 +1,18 @@
 package listener
 
 import (
+	"strings"
+
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	grpclogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
+	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
@@ -16,23 +24,45 @@ const logFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PA
 	`"%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% ` +
 	`%DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%` + "\n"
 
-// accessLog logs requests and connections; nil if there is no file.
+// logFields is Istio's default object of JSON.
+const logFields = `{
+	"start_time": "%START_TIME%",
+	"route_name": "%ROUTE_NAME%",
+	"method": "%REQ(:METHOD)%",
+	"path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+	"protocol": "%PROTOCOL%",
+	"response_code": "%RESPONSE_CODE%",
+	"response_flags": "%RESPONSE_FLAGS%",
+	"response_code_details": "%RESPONSE_CODE_DETAILS%",
+	"connection_termination_details": "%CONNECTION_TERMINATION_DETAILS%",
+	"bytes_received": "%BYTES_RECEIVED%",
+	"bytes_sent": "%BYTES_SENT%",
+	"duration": "%DURATION%",
+	"upstream_service_time": "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%",
+	"x_forwarded_for": "%REQ(X-FORWARDED-FOR)%",
+	"user_agent": "%REQ(USER-AGENT)%",
+	"request_id": "%REQ(X-REQUEST-ID)%",
+	"authority": "%REQ(:AUTHORITY)%",
+	"upstream_host": "%UPSTREAM_HOST%",
+	"upstream_cluster": "%UPSTREAM_CLUSTER_RAW%",
+	"upstream_local_address": "%UPSTREAM_LOCAL_ADDRESS%",
+	"downstream_local_address": "%DOWNSTREAM_LOCAL_ADDRESS%",
+	"downstream_remote_address": "%DOWNSTREAM_REMOTE_ADDRESS%",
+	"requested_server_name": "%REQUESTED_SERVER_NAME%",
+	"upstream_transport_failure_reason": "%UPSTREAM_TRANSPORT_FAILURE_REASON%"
+}`
+
+// accessLog logs requests and connections.
 func (c Common) accessLog() []*accesslogv3.AccessLog {
-	if c.AccessLogFile == "" {
-		return nil
+	var logs []*accesslogv3.AccessLog
+	for _, of := range c.AccessLogs {
+		name, config := logger(of)
+		logs = append(logs, &accesslogv3.AccessLog{
+			Name:       name,
+			ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: pb.Any(config)},
+		})
 	}
-	config := &filelogv3.FileAccessLog{
-		Path: c.AccessLogFile,
-		AccessLogFormat: &filelogv3.FileAccessLog_LogFormat{LogFormat: &corev3.SubstitutionFormatString{
-			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
-				Specifier: &corev3.DataSource_InlineString{InlineString: logFormat},
-			}},
-		}},
-	}
-	return []*accesslogv3.AccessLog{{
-		Name:       "envoy.access_loggers.file",
-		ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: pb.Any(config)},
-	}}
+	return logs
 }
 
 // unmatchedLog logs what no filter chain takes, which no filter can: connections with the response
@@ -45,4 +75,94 @@ func (c Common) unmatchedLog() []*accesslogv3.AccessLog {
 		}}
 	}
 	return logs
+}
+
+func logger(of *model.AccessLog) (string, proto.Message) {
+	switch of.Kind {
+	case model.LogHTTP:
+		return "envoy.access_loggers.http_grpc", &grpclogv3.HttpGrpcAccessLogConfig{
+			CommonConfig:                    logService(of),
+			AdditionalRequestHeadersToLog:   of.RequestHeaders,
+			AdditionalResponseHeadersToLog:  of.ResponseHeaders,
+			AdditionalResponseTrailersToLog: of.ResponseTrailers,
+		}
+	case model.LogTCP:
+		return "envoy.access_loggers.tcp_grpc", &grpclogv3.TcpGrpcAccessLogConfig{CommonConfig: logService(of)}
+	case model.LogOpenTelemetry:
+		return "envoy.access_loggers.open_telemetry", openTelemetryLog(of)
+	}
+	return "envoy.access_loggers.file", &filelogv3.FileAccessLog{
+		Path:            of.Path,
+		AccessLogFormat: &filelogv3.FileAccessLog_LogFormat{LogFormat: lineFormat(of)},
+	}
+}
+
+// lineFormat is that of a file.
+func lineFormat(of *model.AccessLog) *corev3.SubstitutionFormatString {
+	format := &corev3.SubstitutionFormatString{OmitEmptyValues: of.OmitEmpty}
+	if !of.AsJSON {
+		format.Format = &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
+			Specifier: &corev3.DataSource_InlineString{InlineString: textOf(of)},
+		}}
+		return format
+	}
+	text, fields := of.JSON, &structpb.Struct{}
+	if text == "" {
+		text = logFields
+	}
+	if err := fields.UnmarshalJSON([]byte(text)); err != nil {
+		fields = &structpb.Struct{} // conversion has read it
+	}
+	format.Format = &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: fields}
+	return format
+}
+
+func textOf(of *model.AccessLog) string {
+	if of.Text == "" {
+		return logFormat
+	}
+	return of.Text
+}
+
+// logService is a receiver of Envoy's AccessLogService. Envoy keeps up to 16 KiB of entries for it,
+// and drops what comes beyond that while it is away.
+func logService(of *model.AccessLog) *grpclogv3.CommonGrpcAccessLogConfig {
+	return &grpclogv3.CommonGrpcAccessLogConfig{
+		LogName:                 of.LogName,
+		GrpcService:             logCluster(of),
+		TransportApiVersion:     corev3.ApiVersion_V3,
+		FilterStateObjectsToLog: of.FilterState,
+	}
+}
+
+// logCluster calls the receiver's cluster, with an authority as in Istio.
+func logCluster(of *model.AccessLog) *corev3.GrpcService {
+	cluster := pb.OutboundCluster(of.Host, of.Port, "")
+	return &corev3.GrpcService{
+		TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
+			ClusterName: cluster, Authority: strings.ReplaceAll(cluster, "|", "_."),
+		}},
+	}
+}
+
+func openTelemetryLog(of *model.AccessLog) *otellogv3.OpenTelemetryAccessLogConfig {
+	config := &otellogv3.OpenTelemetryAccessLogConfig{
+		LogName:              of.LogName,
+		GrpcService:          logCluster(of),
+		DisableBuiltinLabels: true,
+		Body:                 anyText(textOf(of)),
+	}
+	for _, a := range of.Attributes {
+		if config.Attributes == nil {
+			config.Attributes = &commonv1.KeyValueList{}
+		}
+		config.Attributes.Values = append(config.Attributes.Values, &commonv1.KeyValue{
+			Key: a.Name, Value: anyText(a.Value),
+		})
+	}
+	return config
+}
+
+func anyText(text string) *commonv1.AnyValue {
+	return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: text}}
 }

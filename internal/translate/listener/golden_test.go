@@ -33,10 +33,10 @@ type goldenInput struct {
 }
 
 type goldenCommon struct {
-	AccessLogFile string
-	IdleTimeout   metav1.Duration
-	HTTP10        bool
-	Stack         string // a key of translatetest.Stacks
+	AccessLogs  []*model.AccessLog
+	IdleTimeout metav1.Duration
+	HTTP10      bool
+	Stack       string // a key of translatetest.Stacks
 
 	MeshTLS, TLSDefaults *model.TLSParams
 	Paths                string // BASE, NONE, MERGE_SLASHES or DECODE_AND_MERGE_SLASHES
@@ -139,14 +139,14 @@ func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
 func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 	t.Helper()
 	common := &listener.Common{
-		AccessLogFile: in.Common.AccessLogFile,
-		IdleTimeout:   in.Common.IdleTimeout.Duration,
-		HTTP10:        in.Common.HTTP10,
-		Stack:         translatetest.Stacks[in.Common.Stack],
-		MeshTLS:       in.Common.MeshTLS,
-		TLSDefaults:   in.Common.TLSDefaults,
-		Paths:         pathLevels[in.Common.Paths],
-		TrustDomains:  in.Common.TrustDomains,
+		AccessLogs:   in.Common.AccessLogs,
+		IdleTimeout:  in.Common.IdleTimeout.Duration,
+		HTTP10:       in.Common.HTTP10,
+		Stack:        translatetest.Stacks[in.Common.Stack],
+		MeshTLS:      in.Common.MeshTLS,
+		TLSDefaults:  in.Common.TLSDefaults,
+		Paths:        pathLevels[in.Common.Paths],
+		TrustDomains: in.Common.TrustDomains,
 	}
 	switch {
 	case in.HTTP != nil:

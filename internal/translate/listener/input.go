@@ -8,9 +8,8 @@ import (
 
 // Common is what all listeners of a class share, canonical. A nil *Common is the zero value.
 type Common struct {
-	// AccessLogFile is where requests and connections are logged, in Istio's default text format;
-	// empty for nowhere.
-	AccessLogFile string
+	// AccessLogs are where requests and connections are logged.
+	AccessLogs []*model.AccessLog
 	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves
 	// Envoy's default, an hour.
 	IdleTimeout time.Duration
