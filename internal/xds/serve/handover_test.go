@@ -23,7 +23,8 @@ func (f *fixture) leaveConnection() {
 // goes on for the grace, and a new one takes another connection.
 func TestConnectionOfAgeServesOn(t *testing.T) {
 	f := newFixture(t, func(o *Options) {
-		o.Limits.ConnectionAge, o.Limits.connectionGrace = 100*time.Millisecond, time.Hour
+		// old has to begin on its connection before that comes of age
+		o.Limits.ConnectionAge, o.Limits.connectionGrace = 2*time.Second, time.Hour
 	})
 	old := f.delta(nodeOf(reviewsID))
 	old.ack(old.recv())

@@ -73,13 +73,13 @@ func (m *mesh) tellsItsStatus(t *testing.T) {
 
 func (m *mesh) tellsWhatProxiesHave(t *testing.T) {
 	has := map[string]string{
-		"clusters":  "outbound|9080|v2|reviews.default.svc.cluster.local",
+		"clusters":  "reviews.default.svc.cluster.local         9080  v2      outbound",
 		"listeners": "virtualInbound",
 		"routes":    "reviews.default.svc.cluster.local",
 		"endpoints": m.running("reviews-v3")[only(t, m.running("reviews-v3"))] + ":9080",
 	}
 	if !strings.Contains(m.proxyConfig(t, "listeners", "table"), "virtualInbound") {
-		has["listeners"] = m.running("productpage-v1")[only(t, m.running("productpage-v1"))] + ":9080"
+		has["listeners"] = m.running("productpage-v1")[only(t, m.running("productpage-v1"))] + "  9080"
 	}
 	for section, want := range has {
 		require.Contains(t, m.proxyConfig(t, section, "table"), want, section)

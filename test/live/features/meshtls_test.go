@@ -172,7 +172,7 @@ func TestAutoPassthroughReachesOnlyTheNamedDestination(t *testing.T) {
 			Certificates: []tls.Certificate{own.TLS(t)},
 			ClientCAs:    authority.Pool(),
 			ClientAuth:   tls.RequireAndVerifyClientCert,
-			NextProtos:   []string{"istio"},
+			NextProtos:   []string{"istio", "istio-http/1.1", "istio-h2"},
 		})}
 		s.Start()
 		t.Cleanup(s.Close)
