@@ -1,5 +1,5 @@
 // Command istioctl is Istio's own, unchanged, for tests of what it needs of a control plane. It
-// stands in a Go module of its own because of what it links; hack/build-istioctl.sh builds it.
+// stands in a Go module of its own because of what it links; hack/build-tool.sh builds it.
 //
 // It has one sub-command that istioctl has not: "kubelet", which forwards ports of Pods for an API
 // server whose Pods are processes of this machine.

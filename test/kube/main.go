@@ -3,7 +3,7 @@
 //
 // Each of the three is a sub-command and runs as a process of its own, so that a test can stop the
 // API server and keep etcd, or kill either without the other. It stands in a Go module of its own,
-// because what it links is some 500 packages that the product must not carry; hack/build-kube.sh
+// because what it links is some 500 packages that the product must not carry; hack/build-tool.sh
 // builds it, internal/testkit/kubeapi starts it.
 package main
 
