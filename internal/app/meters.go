@@ -115,8 +115,9 @@ func (m *meters) compilerStats(c *compile.Compiler) {
 // classes reads how many classes there are, and how large their configuration is. Scrapes call it,
 // as proxies make classes between generations.
 func (m *meters) classes(c *compile.Compiler) {
-	m.metrics.Compile.Classes.Set(float64(c.Stats().Classes))
-	for t, size := range c.Sizes() {
+	classes, sizes := c.Sizes()
+	m.metrics.Compile.Classes.Set(float64(classes))
+	for t, size := range sizes {
 		name := resource.Type(t).String()
 		m.metrics.Compile.ConfigLargest.WithLabelValues(name).Set(float64(size.Largest))
 		m.metrics.Compile.ConfigSum.WithLabelValues(name).Set(float64(size.Sum))

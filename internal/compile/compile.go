@@ -397,8 +397,9 @@ type Sizes struct {
 	Largest, Sum int
 }
 
-// Sizes returns how large the classes' configuration is, by type. It looks at each class.
-func (c *Compiler) Sizes() (of [resource.NumTypes]Sizes) {
+// Sizes returns how many classes there are, and how large their configuration is, by type. It looks
+// at each class.
+func (c *Compiler) Sizes() (classes int, of [resource.NumTypes]Sizes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, cl := range c.classes {
@@ -408,7 +409,7 @@ func (c *Compiler) Sizes() (of [resource.NumTypes]Sizes) {
 			of[t].Sum += size
 		}
 	}
-	return of
+	return len(c.classes), of
 }
 
 // Stats returns the present counts.
