@@ -60,12 +60,18 @@ func (e *execution) eval(dot any, node parse.Node) (any, error) {
 	return nil, e.fail(node, "cannot be evaluated")
 }
 
+// number is the value of a constant, of the type that text/template gives it. An imaginary number,
+// of which 0i is also an integer to the parser, has none here.
 func (e *execution) number(n *parse.NumberNode) (any, error) {
+	hexadecimal := len(n.Text) > 2 && n.Text[0] == '0' && (n.Text[1] == 'x' || n.Text[1] == 'X') &&
+		!strings.ContainsAny(n.Text, "pP")
+	decimal := n.IsFloat && !hexadecimal && n.Text[0] != '\'' && strings.ContainsAny(n.Text, ".eEpP")
 	switch {
+	case n.IsComplex:
+	case decimal:
+		return n.Float64, nil
 	case n.IsInt:
 		return int(n.Int64), nil
-	case n.IsFloat:
-		return n.Float64, nil
 	}
 	return nil, e.fail(n, "want an integer of 64 bits or a decimal")
 }

@@ -3,7 +3,6 @@ package gotemplate_test
 import (
 	"bytes"
 	"maps"
-	"strings"
 	"testing"
 	"text/template"
 
@@ -72,6 +71,7 @@ var same = []string{
 	`{{ "a,b" | splitList "," | last }}{{ trunc 2 "abc" }}{{ trunc -2 "abc" }}{{ "ab" | upper | repeat 2 }}{{ ternary "y" "n" true }}`,
 	`{{ add 1 2 3 }}{{ sub 5 2 }}{{ div 7 2 }}{{ max 1 9 3 }}{{ until 3 }}{{ .Values.global.port | int }}`,
 	`{{ div 1 0 }}`,
+	`{{ 1.0 }}{{ 1e3 }}{{ 0x1e }}{{ 'e' }}{{ -2 }}{{ +0X2 }}{{ 1_0 }}{{ printf "%T" 2.0 }}{{ printf "%T" 1e2 }}`,
 	`{{ fail "no" }}`,
 	`{{ toYaml .Values.global | nindent 2 }}`,
 	`{{ coalesce .Empty "" .N }}{{ empty .Empty }}{{ without (list 1 2 3) 2 }}{{ uniq (list 1 1 2) }}`,
@@ -126,6 +126,15 @@ func TestEvaluationIsBounded(t *testing.T) {
 	}
 }
 
+func TestImaginaryNumbersAreRefused(t *testing.T) {
+	for _, text := range []string{`{{ 0i }}`, `{{ 1i }}`, `{{ 1+2i }}`} {
+		parsed, err := gotemplate.Parse("t", text, gotemplate.Library())
+		require.NoError(t, err, text)
+		_, err = parsed.Execute(nil)
+		require.ErrorContains(t, err, "want an integer of 64 bits or a decimal", text)
+	}
+}
+
 func TestErrorsNameThePlace(t *testing.T) {
 	parsed, err := gotemplate.Parse("sidecar", "a: 1\nb: {{ .Values.global.hub.at }}\n", gotemplate.Library())
 	require.NoError(t, err)
@@ -135,7 +144,19 @@ func TestErrorsNameThePlace(t *testing.T) {
 	require.ErrorContains(t, err, `sidecar:2: function "env" not defined`)
 }
 
-// FuzzTemplate: what both evaluate without an error is the same, and nothing panics or hangs.
+// plain returns data of the language's own types. Go prints structs and pointers by whether they can
+// be addressed, which values here never can.
+func plain() any {
+	return map[string]any{
+		"Meta":   map[string]any{"Name": "web", "Labels": map[string]any{"app": "web", "b": "2", "a": "1"}},
+		"Spec":   map[string]any{"Containers": []any{map[string]any{"Name": "one"}, map[string]any{"Name": "two"}}},
+		"Values": map[string]any{"global": map[string]any{"hub": "h", "port": 1.0, "on": true, "list": []any{"x", "y"}}},
+		"Empty":  map[string]any{},
+		"N":      3,
+	}
+}
+
+// FuzzTemplate: nothing panics or hangs, and what both evaluate without an error is the same.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range same {
 		f.Add(text)
@@ -145,8 +166,9 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got, err := parsed.Execute(data())
-		if err != nil || strings.Contains(text, "0x") {
+		_, _ = parsed.Execute(data())
+		got, err := parsed.Execute(plain())
+		if err != nil {
 			return
 		}
 		functions := template.FuncMap{}
@@ -154,7 +176,7 @@ func FuzzTemplate(f *testing.F) {
 		peer, err := template.New("t").Funcs(functions).Parse(text)
 		require.NoError(t, err)
 		var want bytes.Buffer
-		if peer.Execute(&want, data()) == nil { // it is stricter with numbers
+		if peer.Execute(&want, plain()) == nil { // it is stricter with numbers
 			require.Equal(t, want.String(), string(got))
 		}
 	})
