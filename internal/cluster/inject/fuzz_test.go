@@ -16,6 +16,7 @@ func FuzzInject(f *testing.F) {
 		`{"metadata": {"annotations": {"inject.istio.io/templates": "gateway"}},
 		  "spec": {"containers": [{"name": "istio-proxy", "image": "auto"}]}}`,
 		`{"metadata": {"annotations": {"proxy.istio.io/config": "concurrency: 2", "prometheus.io/port": "80"}}}`,
+		`{"spec": {"contAiners": [{"name": "web"}]}}`, // another key, to the API server
 		`{"spec": {"containers": null, "initContainers": [null], "volumes": [{"name": "istio-token"}]}}`,
 	} {
 		f.Add([]byte(pod), false)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	mesh "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	kubejson "sigs.k8s.io/json"
 )
 
 // The names of containers that are added.
@@ -58,7 +59,7 @@ func (i *Injector) Inject(p Pod) (result Result, err error) {
 		}
 	}()
 	typed := &corev1.Pod{}
-	if err := json.Unmarshal(p.JSON, typed); err != nil {
+	if err := kubejson.UnmarshalCaseSensitivePreserveInts(p.JSON, typed); err != nil {
 		return result, fmt.Errorf("this is no Pod: %w", err)
 	}
 	namespace := p.Namespace
