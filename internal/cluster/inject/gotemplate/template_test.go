@@ -144,15 +144,17 @@ func TestErrorsNameThePlace(t *testing.T) {
 	require.ErrorContains(t, err, `sidecar:2: function "env" not defined`)
 }
 
-// plain returns data of the language's own types. Go prints structs and pointers by whether they can
-// be addressed, which values here never can.
+// plain returns data of the language's own types. Go prints structs and pointers by whether they
+// can be addressed, which values here never can.
 func plain() any {
 	return map[string]any{
-		"Meta":   map[string]any{"Name": "web", "Labels": map[string]any{"app": "web", "b": "2", "a": "1"}},
-		"Spec":   map[string]any{"Containers": []any{map[string]any{"Name": "one"}, map[string]any{"Name": "two"}}},
-		"Values": map[string]any{"global": map[string]any{"hub": "h", "port": 1.0, "on": true, "list": []any{"x", "y"}}},
-		"Empty":  map[string]any{},
-		"N":      3,
+		"Meta": map[string]any{"Name": "web", "Labels": map[string]any{"app": "web", "b": "2", "a": "1"}},
+		"Spec": map[string]any{"Containers": []any{map[string]any{"Name": "one"}, map[string]any{"Name": "two"}}},
+		"Values": map[string]any{
+			"global": map[string]any{"hub": "h", "port": 1.0, "on": true, "list": []any{"x", "y"}},
+		},
+		"Empty": map[string]any{},
+		"N":     3,
 	}
 }
 
