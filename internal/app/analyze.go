@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,13 +19,20 @@ import (
 // nowhere and fetches no keys of token issuers. Of the options it uses Source, Config, Mesh,
 // MeshConfigMap, Selected, Pods and Log.
 func Analyze(ctx context.Context, o Options) ([]source.Problem, error) {
+	_, problems, err := readOnce(ctx, o)
+	return problems, err
+}
+
+// readOnce returns the mesh of what a source has at first, and what is wrong with that.
+func readOnce(ctx context.Context, o Options) (*state.Snapshot, []source.Problem, error) {
 	store := validate.NewProblemStore(o.Log, nil)
+	var snapshot atomic.Pointer[state.Snapshot]
 	loop := schedule.NewLoop(schedule.LoopOptions{
 		Converter: convert.New(convert.Options{
 			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		}),
 		Mesh: o.Mesh, Writer: newWriter(o), Problems: store, Logger: o.Log, Pods: o.Pods,
-		Publish: func(*state.Snapshot, *state.Delta) {},
+		Publish: func(w *state.Snapshot, _ *state.Delta) { snapshot.Store(w) },
 		Batched: func(schedule.BatchStats) {},
 		Arrived: func(source.Change) {},
 	})
@@ -55,5 +63,5 @@ func Analyze(ctx context.Context, o Options) ([]source.Problem, error) {
 	if failed := g.Wait(); failed != nil {
 		err = failed
 	}
-	return problems, err
+	return snapshot.Load(), problems, err
 }

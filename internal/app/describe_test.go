@@ -9,6 +9,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/policy"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
@@ -86,4 +87,60 @@ func TestDescribe(t *testing.T) {
 	require.ErrorIs(t, err, errNotDescribed)
 	_, err = ask("node", "x")
 	require.ErrorContains(t, err, "want pod or service")
+}
+
+// TestAuthorizePage: what is asked for by a Pod's name, or by how the names of Pods with equal
+// policies begin; with the problems of their policies.
+func TestAuthorizePage(t *testing.T) {
+	meta := func(kind kinds.Kind, name string) model.Meta {
+		return model.Meta{Kind: kind, Namespace: "shop", Name: name}
+	}
+	var updates []state.Update
+	add := func(m model.Meta, o model.Object) {
+		updates = append(updates, state.Update{Key: m.Key(), Objects: []model.Object{o}})
+	}
+	mesh := model.DefaultMesh()
+	add(model.Meta{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}, &mesh)
+	for _, name := range []string{"web-1", "web-2", "web-x"} {
+		m, app := meta(kinds.Pod, name), "web"
+		if name == "web-x" {
+			app = "x"
+		}
+		add(m, &model.Workload{Meta: m, Labels: model.LabelsOf(map[string]string{"app": app})})
+	}
+	allow := meta(kinds.AuthorizationPolicy, "allow")
+	add(allow, &model.AuthorizationPolicy{
+		Meta: allow, Selector: model.LabelsOf(map[string]string{"app": "x"}),
+		Rules: &model.AuthorizationRules{List: []model.AuthorizationRule{{When: model.AuthorizationConditions{
+			{Attribute: model.SourceServiceAccount, Values: []string{"ops/tool"}},
+		}}}},
+	})
+	snapshot, _ := state.NewWriter().Apply(updates)
+	p := &Pipeline{problemStore: validate.NewProblemStore(slog.New(slog.DiscardHandler), nil)}
+	p.snapshot.Store(snapshot)
+	p.problemStore.Report(source.Report{Origin: "x", Problems: []source.Problem{
+		{Object: allow.Key(), Message: "is odd"},
+	}})
+	ask := func(workload, from string) (*AuthzAnswer, error) {
+		answer, err := p.authorizePage(url.Values{
+			"namespace": {"shop"}, "workload": {workload}, "call": {`{"identity": "` + from + `", "method": "GET"}`},
+		})
+		a, _ := answer.(*AuthzAnswer)
+		return a, err
+	}
+	a, err := ask("web-x", "ops/tool")
+	require.NoError(t, err)
+	require.Equal(t, policy.Allowed, a.Outcome)
+	require.Equal(t, []string{"warning: AuthorizationPolicy shop/allow: is odd"}, a.Problems)
+	a, err = ask("web-x", "shop/tool")
+	require.NoError(t, err)
+	require.Equal(t, policy.Denied, a.Outcome)
+	_, err = ask("web", "ops/tool")
+	require.ErrorContains(t, err, `"web" fits Pods with different policies, as web-1 and web-x`)
+	_, err = ask("nobody", "ops/tool")
+	require.ErrorIs(t, err, errNotDescribed)
+	a, err = ask("web-1", "")
+	require.NoError(t, err)
+	require.Equal(t, policy.Allowed, a.Outcome)
+	require.Empty(t, a.Problems)
 }

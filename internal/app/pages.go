@@ -30,8 +30,10 @@ func (p *Pipeline) debugOptions() debug.Options {
 		Pod:           pod,
 		RootNamespace: func() string { return p.meshConfig().RootNamespace },
 		Pages:         p.pages(),
-		Queries:       map[string]func(url.Values) (any, error){"describe": p.describePage},
-		MutualTLS:     p.mutualTLS,
+		Queries: map[string]func(url.Values) (any, error){
+			"describe": p.describePage, "authorize": p.authorizePage,
+		},
+		MutualTLS: p.mutualTLS,
 	}
 }
 

@@ -107,21 +107,17 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 }
 
 func (f *analyzeFlags) options(what string, log *lastLines) (app.Options, error) {
-	settings, err := config.FromEnv(os.LookupEnv)
-	if err != nil {
-		return app.Options{}, err
-	}
-	o := app.Options{
-		Config: settings, Mesh: model.DefaultMesh(), Version: version,
-		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}
-	o.Mesh.RootNamespace = f.cluster.namespace
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if what != wholeCluster {
-		if info, err := os.Stat(what); err != nil || !info.IsDir() {
-			return o, fmt.Errorf("%s: want a directory of manifests, or the word %s", what, wholeCluster)
+		o, err := directoryOptions(what, f.cluster.namespace, logger)
+		if errors.Is(err, errNoDirectory) {
+			err = fmt.Errorf("%w, or the word %s", err, wholeCluster)
 		}
-		o.Source = dir.New(dir.Options{Path: what, Logger: o.Log})
-		return o, nil
+		return o, err
+	}
+	o, err := offlineOptions(f.cluster.namespace, logger)
+	if err != nil {
+		return o, err
 	}
 	access, err := f.cluster.restConfig()
 	if err != nil {
@@ -132,9 +128,36 @@ func (f *analyzeFlags) options(what string, log *lastLines) (app.Options, error)
 	metrics := observe.New(observe.Build{Version: version, Start: time.Now(), Now: time.Now})
 	o.Source, err = kube.New(kube.Options{
 		Config: access, RootNamespace: f.cluster.namespace, ConfigMap: o.MeshConfigMap, Revision: f.cluster.revision,
-		SecretNamespaces: settings.SecretNamespaces, Metrics: &metrics.Source, Logger: o.Log,
+		SecretNamespaces: o.Config.SecretNamespaces, Metrics: &metrics.Source, Logger: o.Log,
 	})
 	return o, err
+}
+
+// offlineOptions are those of what reads objects without being a control plane.
+func offlineOptions(rootNamespace string, log *slog.Logger) (app.Options, error) {
+	settings, err := config.FromEnv(os.LookupEnv)
+	if err != nil {
+		return app.Options{}, err
+	}
+	o := app.Options{Config: settings, Mesh: model.DefaultMesh(), Version: version, Log: log}
+	o.Mesh.RootNamespace = rootNamespace
+	return o, nil
+}
+
+// errNoDirectory is the error of a path that is no directory.
+var errNoDirectory = errors.New("want a directory of manifests")
+
+// directoryOptions are those of what reads the manifests of a directory.
+func directoryOptions(path, rootNamespace string, log *slog.Logger) (app.Options, error) {
+	o, err := offlineOptions(rootNamespace, log)
+	if err != nil {
+		return o, err
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return o, fmt.Errorf("%s: %w", path, errNoDirectory)
+	}
+	o.Source = dir.New(dir.Options{Path: path, Logger: log})
+	return o, nil
 }
 
 // observed is a source, and what differs from istiod in the objects that pass.

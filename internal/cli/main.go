@@ -35,7 +35,7 @@ func newRoot() *cobra.Command {
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
 	root.AddCommand(newUp(out), newServe(), newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
-		newAnalyze(out), newDescribe(out), newRequest(), newSample(), newControlPlane(), newPerfServer(),
+		newAnalyze(out), newDescribe(out), newAuthz(out), newRequest(), newSample(), newControlPlane(), newPerfServer(),
 		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
 	root.AddCommand(installerCommands()...)
 	command.Fit(root)

@@ -71,6 +71,11 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"proxy-config", "p", "bogus"}, `"bogus": want one of all, bootstrap, clusters, endpoints`},
 		{[]string{"pc", "cluster", "p", "--direction", "up"}, "want inbound or outbound"},
 		{[]string{"pc", "cluster", "p", "--port", "0"}, "want a port from 1 to 65535"},
+		{[]string{"authz", "check"}, "WORKLOAD is missing: want lateen authz check WORKLOAD"},
+		{[]string{"authz", "check", "w", "--from", "web"}, "want NAMESPACE/ACCOUNT, DOMAIN/ns/"},
+		{[]string{"authz", "check", "w", "--ip", "10.0.0.0/8"}, "want an IP address"},
+		{[]string{"authz", "check", "w", "--path", "admin"}, "want a path that begins with /"},
+		{[]string{"authz", "check", "w", "--tcp", "--path", "/"}, "none of the others can be"},
 	} {
 		code, text := said(t, c.args...)
 		require.Equal(t, command.ExitUsage, code, "%v: %s", c.args, text)

@@ -37,6 +37,7 @@ var rules = []rule{
 	{"api/model", "api/kinds source"},
 	{"api/jwks", ""},
 	{"api/convert", "api/kinds source source/istiojson api/jwks api/model"},
+	{"mesh/policy", "api/model"},
 	{"mesh/state", "api/kinds source api/model"},
 	{"mesh/validate", "api/kinds source api/model mesh/state"},
 	{"mesh/schedule", "api/kinds source api/model api/convert mesh/state mesh/validate"},
@@ -92,8 +93,8 @@ var rules = []rule{
 	{"cluster/status", "observe api/kinds source"},
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
-	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/state mesh/validate " +
-		"mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
+	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/policy mesh/state " +
+		"mesh/validate mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
 		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
 		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca trust/keysets " +
 		"cluster/keysets"},
@@ -116,7 +117,7 @@ var rules = []rule{
 		"cluster/install"},
 	{"cli", "observe observe/memory app/config cli/terminal cli/command api/kinds source source/dir source/kube " +
 		"api/differences api/model cluster/precheck " +
-		"mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
+		"mesh/policy mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
 		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/reach cluster/inject " +
 		"cluster/inject/watch cluster/status " +
 		"cluster/webhook " +

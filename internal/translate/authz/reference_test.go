@@ -3,7 +3,7 @@ package authz_test
 import (
 	"fmt"
 	"net/netip"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/policy"
 	"github.com/lateen-mesh/lateen/internal/translate/authz"
 )
 
@@ -27,9 +28,10 @@ func TestFiltersDecideAsDocumented(t *testing.T) {
 			Policies:     model.NewInterner[authz.Policy]().List(policies),
 			TrustDomains: model.NewInterner[string]().List([]string{"cluster.local"}),
 		}
-		want := documented(policies, c)
+		report := documented(policies, []string{"cluster.local"}, c)
+		want := report.Outcome == policy.Allowed
 		outcomes[want]++
-		require.Equal(t, want, allowed(t, in, c), "%s\n%+v", shown(policies), c)
+		require.Equal(t, want, allowed(t, in, c), "%s\n%+v\n%s", shown(policies), c, report)
 		if !c.http && authz.RefusesConnections(in) {
 			require.False(t, want, "a connection that is closed at once would be let in")
 		}
@@ -38,125 +40,25 @@ func TestFiltersDecideAsDocumented(t *testing.T) {
 	require.NotZero(t, outcomes[false])
 }
 
-// documented decides as the documentation says: DENY first, then ALLOW, if there is any.
-func documented(policies []authz.Policy, c call) bool {
-	anyAllow, allow := false, false
+// documented decides as the documentation says.
+func documented(policies []authz.Policy, trustDomains []string, c call) policy.Report {
+	var all []*model.AuthorizationPolicy
 	for _, p := range policies {
-		if p.DryRun {
-			continue
-		}
-		matches := p.Rules != nil && slices.ContainsFunc(p.Rules.List, func(r model.AuthorizationRule) bool {
-			return c.matches(r, p.Action == model.AuthorizationAllow)
+		all = append(all, &model.AuthorizationPolicy{
+			Meta:   model.Meta{Namespace: p.Namespace, Name: p.Name},
+			Action: p.Action, DryRun: p.DryRun, Provider: p.Provider, Rules: p.Rules,
 		})
-		switch p.Action {
-		case model.AuthorizationDeny:
-			if matches {
-				return false
-			}
-		case model.AuthorizationAllow:
-			anyAllow, allow = true, allow || matches
-		}
 	}
-	return allow || !anyAllow
+	return policy.Decide(all, trustDomains, c.documented())
 }
 
-// matches reports whether a rule matches. Conditions on requests cannot be evaluated on other
-// connections: an ALLOW does not match by them, and a DENY goes without them.
-func (c call) matches(r model.AuthorizationRule, allows bool) bool {
-	lists := slices.Concat(r.From, r.To, []model.AuthorizationConditions{r.When})
-	for _, c2 := range slices.Concat(lists...) {
-		if c2.Attribute.IsHTTP() && !c.http && allows {
-			return false
-		}
+// documented is the call as the interpreter of the documentation has it.
+func (c call) documented() policy.Call {
+	port, _ := strconv.ParseUint(c.port, 10, 16)
+	return policy.Call{
+		TCP: !c.http, Identity: c.identity, Source: c.source, Remote: c.remote, Destination: c.destination,
+		Port: uint16(port), SNI: c.sni, Host: c.host, Method: c.method, Path: c.path, Headers: c.headers,
 	}
-	all := func(list model.AuthorizationConditions) bool {
-		return !slices.ContainsFunc(list, func(k model.AuthorizationCondition) bool { return !c.meets(k) })
-	}
-	one := func(lists []model.AuthorizationConditions) bool {
-		return len(lists) == 0 || slices.ContainsFunc(lists, all)
-	}
-	return one(r.From) && one(r.To) && all(r.When)
-}
-
-func (c call) meets(k model.AuthorizationCondition) bool {
-	if k.Attribute.IsHTTP() && !c.http {
-		return true
-	}
-	has := func(values []string) bool {
-		return slices.ContainsFunc(values, func(v string) bool { return c.hasValue(k, v) })
-	}
-	return (len(k.Values) == 0 || has(k.Values)) && !has(k.NotValues)
-}
-
-func (c call) hasValue(k model.AuthorizationCondition, pattern string) bool {
-	parts := strings.Split(c.identity, "/") // spiffe://domain/ns/x/sa/y
-	if len(parts) < 7 {
-		parts = make([]string, 7)
-	}
-	known := c.identity != ""
-	switch k.Attribute {
-	case model.SourcePrincipal:
-		return known && glob(pattern, strings.TrimPrefix(c.identity, "spiffe://"))
-	case model.SourceNamespace:
-		return known && glob(pattern, parts[4])
-	case model.SourceServiceAccount:
-		return known && pattern == parts[4]+"/"+parts[6]
-	case model.SourceTrustDomain:
-		return known && glob(pattern, parts[2])
-	case model.SourceIP:
-		return netip.MustParsePrefix(pattern).Contains(c.source)
-	case model.RemoteIP:
-		return netip.MustParsePrefix(pattern).Contains(c.remote)
-	case model.DestinationIP:
-		return netip.MustParsePrefix(pattern).Contains(c.destination)
-	case model.DestinationPort:
-		return pattern == c.port
-	case model.ConnectionSNI:
-		return glob(pattern, c.sni)
-	case model.RequestHost:
-		return glob(strings.ToLower(pattern), strings.ToLower(c.host))
-	case model.RequestMethod:
-		return glob(pattern, c.method)
-	case model.RequestPath:
-		if strings.Contains(pattern, "{") {
-			return segmentsMatch(strings.Split(pattern, "/"), strings.Split(c.path, "/"))
-		}
-		return glob(pattern, c.path)
-	default: // RequestHeader
-		value, set := c.headers[k.Path[0]]
-		return set && glob(pattern, value)
-	}
-}
-
-// segmentsMatch matches a path template: "{*}" is one segment, and "{**}" any number of them.
-func segmentsMatch(pattern, path []string) bool {
-	switch {
-	case len(pattern) == 0 || len(path) == 0:
-		return len(pattern) == len(path)
-	case pattern[0] == "{**}":
-		for n := range len(path) + 1 {
-			if segmentsMatch(pattern[1:], path[n:]) {
-				return true
-			}
-		}
-		return false
-	case pattern[0] == "{*}":
-		return path[0] != "" && segmentsMatch(pattern[1:], path[1:])
-	}
-	return pattern[0] == path[0] && segmentsMatch(pattern[1:], path[1:])
-}
-
-// glob matches "*", "x*", "*x" and the text itself. "*" is any text that is not empty.
-func glob(pattern, text string) bool {
-	switch {
-	case pattern == "*":
-		return text != ""
-	case strings.HasPrefix(pattern, "*"):
-		return strings.HasSuffix(text, pattern[1:])
-	case strings.HasSuffix(pattern, "*"):
-		return strings.HasPrefix(text, pattern[:len(pattern)-1])
-	}
-	return pattern == text
 }
 
 // valuesOf are values of an attribute, some of which the drawn calls have.

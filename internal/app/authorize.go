@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/policy"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// AuthzQuestion asks what the policies of a workload do with a call.
+type AuthzQuestion struct {
+	Namespace string
+	// Workload is the name of a Pod, or how the names of Pods with equal policies begin, as that of
+	// their Deployment.
+	Workload string
+	// Call may have namespace/account as the caller's identity: of the mesh's trust domain.
+	Call policy.Call
+}
+
+// AuthzAnswer is what they do, and what is wrong with these policies.
+type AuthzAnswer struct {
+	Workload string `json:"workload"` // namespace/name of the Pod that was looked at
+	policy.Report
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Authorize answers a question from what a source has at first, as Analyze reads it. Keys of token
+// issuers are not fetched, and taken for good.
+func Authorize(ctx context.Context, o Options, q AuthzQuestion) (*AuthzAnswer, error) {
+	w, problems, err := readOnce(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if w == nil { // nothing at all is there
+		w, _ = newWriter(o).Apply(nil)
+	}
+	return authorizer{w: w, problems: problems}.answer(q)
+}
+
+// authorizePage answers /debug/authorize?namespace=…&workload=…&call=…, the call as JSON.
+func (p *Pipeline) authorizePage(query url.Values) (any, error) {
+	w := p.snapshot.Load()
+	if w == nil {
+		return nil, errors.New("nothing is read yet")
+	}
+	q := AuthzQuestion{Namespace: query.Get("namespace"), Workload: query.Get("workload")}
+	if err := json.Unmarshal([]byte(query.Get("call")), &q.Call); err != nil {
+		return nil, fmt.Errorf("call: %w; want it as JSON", err)
+	}
+	hasKeys := func(uri string) bool {
+		set := w.KeySet(uri)
+		return set != nil && set.Keys != ""
+	}
+	return authorizer{w, p.problemStore.Problems(), hasKeys}.answer(q)
+}
+
+// authorizer looks up policies in one generation.
+type authorizer struct {
+	w        *state.Snapshot
+	problems []source.Problem
+	hasKeys  func(uri string) bool
+}
+
+func (a authorizer) answer(q AuthzQuestion) (*AuthzAnswer, error) {
+	pods := a.pods(q.Namespace, q.Workload)
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("workload %.253q of namespace %.253q %w", q.Workload, q.Namespace, errNotDescribed)
+	}
+	out := &AuthzAnswer{Workload: q.Namespace + "/" + pods[0].Name}
+	w := a.workload(pods[0], q.Call.Port)
+	for _, other := range pods[1:] {
+		if !sameSelected(w, a.workload(other, q.Call.Port)) {
+			return nil, fmt.Errorf("%.253q fits Pods with different policies, as %s and %s; want the name of a Pod",
+				q.Workload, pods[0].Name, other.Name)
+		}
+	}
+	if !q.Call.Destination.IsValid() && len(pods) == 1 && len(pods[0].Addresses) > 0 {
+		q.Call.Destination, _ = netip.ParseAddr(pods[0].Addresses[0])
+	}
+	if account := strings.Split(q.Call.Identity, "/"); len(account) == 2 {
+		q.Call.Identity = model.IdentityOf(a.w.Mesh.TrustDomain, account[0], account[1])
+	}
+	out.Report = policy.Check(w, q.Call)
+	if own := (describer{w: a.w}).mtls(pods[0]).Own; q.Call.Port == 0 && own != nil && len(own.Ports) > 0 {
+		out.Notes = append(out.Notes, own.Key().String()+" has modes for ports of their own, and the port is not given")
+	}
+	for _, problem := range a.problems {
+		if a.concerns(w, problem.Object) {
+			out.Problems = append(out.Problems, problem.String())
+		}
+	}
+	return out, nil
+}
+
+// pods returns the Pod of a name, or those whose names begin with it and a dash.
+func (a authorizer) pods(namespace, name string) (found []*model.Workload) {
+	if pod := a.w.Workload(namespace, name); pod != nil {
+		return []*model.Workload{pod}
+	}
+	for pod := range a.w.Workloads() {
+		if pod.Namespace == namespace && strings.HasPrefix(pod.Name, name+"-") {
+			found = append(found, pod)
+		}
+	}
+	slices.SortFunc(found, func(a, b *model.Workload) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+func (a authorizer) workload(pod *model.Workload, port uint16) policy.Workload {
+	out := policy.Workload{
+		Namespace: pod.Namespace, Labels: pod.Labels, Gateway: pod.Gateway, Mesh: *a.w.Mesh, HasKeys: a.hasKeys,
+	}
+	for _, namespace := range slices.Compact([]string{a.w.Mesh.RootNamespace, pod.Namespace}) {
+		out.Policies = slices.AppendSeq(out.Policies, a.w.AuthorizationPolicies(namespace))
+		out.Tokens = slices.AppendSeq(out.Tokens, a.w.RequestAuthentications(namespace))
+	}
+	out.MTLS, out.MTLSPolicy = describer{w: a.w}.mtls(pod).Mode(port)
+	return out
+}
+
+// sameSelected reports whether the same policies are for two workloads of a namespace.
+func sameSelected(a, b policy.Workload) bool {
+	if a.MTLSPolicy != b.MTLSPolicy || a.Gateway != b.Gateway {
+		return false
+	}
+	for _, p := range a.Policies {
+		if p.Selector.Selects(a.Labels) != p.Selector.Selects(b.Labels) {
+			return false
+		}
+	}
+	for _, p := range a.Tokens {
+		if p.Selector.Selects(a.Labels) != p.Selector.Selects(b.Labels) {
+			return false
+		}
+	}
+	return true
+}
+
+// concerns reports whether an object is one of the policies of a workload.
+func (a authorizer) concerns(w policy.Workload, object source.Key) bool {
+	for _, p := range w.Policies {
+		if p.Key() == object && p.Selector.Selects(w.Labels) {
+			return true
+		}
+	}
+	for _, p := range w.Tokens {
+		if p.Key() == object && p.Selector.Selects(w.Labels) {
+			return true
+		}
+	}
+	return w.MTLSPolicy != nil && w.MTLSPolicy.Key() == object
+}

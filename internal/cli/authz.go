@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/mesh/policy"
+	"github.com/lateen-mesh/lateen/internal/source"
+)
+
+// The exit codes of lateen authz check, beside those of all commands.
+const (
+	exitDenied = 3
+	exitAsks   = 4
+)
+
+// authzFlags say which workload is called, and how.
+type authzFlags struct {
+	remote    *remote
+	output    string
+	directory string
+	call      callFlags
+}
+
+func newAuthz(out *terminal.Writer) *cobra.Command { return authzCommand(out, &remote{}) }
+
+func authzCommand(out *terminal.Writer, r *remote) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "authz",
+		Short:   "What policies do with a call",
+		Example: `  lateen authz check web.shop --from ops/tool --path /admin`,
+	}
+	cmd.AddCommand(authzCheck(out, r))
+	return cmd
+}
+
+func authzCheck(out *terminal.Writer, r *remote) *cobra.Command {
+	f := authzFlags{remote: r}
+	cmd := &cobra.Command{
+		Use:   "check WORKLOAD",
+		Short: "Whether a call is allowed, by which policy and rule, and why the others do not match",
+		Long: `Says what the policies of a workload do with a call: allowed, denied, or left to an external
+authorizer; by which AuthorizationPolicy, RequestAuthentication or PeerAuthentication, and by which of its
+rules; and of every other rule the first condition that the call does not meet. WORKLOAD is NAME[.NAMESPACE]
+of a Pod, or of a Deployment, the Pods of which have the same policies. Nothing is sent to the workload.
+
+With -f the manifests of a directory are read; otherwise the control plane is asked. A token is described
+by its claims, and its signature is taken for right. What the call does not say is listed, if a condition is
+about it.
+
+The exit code is 0 if the call is allowed, 3 if it is denied, 4 if an external authorizer decides, 1 if
+there is no such workload, and 2 if the command line is wrong.`,
+		Example: `  lateen authz check web.shop --from ops/tool --method POST --path /admin
+  lateen authz check web.shop -f manifests --from plaintext --port 8080
+  lateen authz check api.shop --request-principal https://issuer.test/ann --claim groups='["staff"]'
+  lateen authz check db.shop --tcp --from shop/web --port 5432 -o json`,
+		Args: arguments("WORKLOAD"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return r.connected(cmd), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, out, args[0]) },
+	}
+	r.bind(cmd)
+	bindOutput(cmd, &f.output)
+	cmd.Flags().StringVarP(&f.directory, "file", "f", "", "a directory of manifests, in place of a control plane")
+	_ = cmd.MarkFlagDirname("file")
+	for _, name := range []string{flagMonitoring, flagKubeconfig, flagContext, flagRevision} {
+		cmd.MarkFlagsMutuallyExclusive("file", name)
+	}
+	f.call.bind(cmd)
+	return cmd
+}
+
+func (f *authzFlags) run(cmd *cobra.Command, out *terminal.Writer, workload string) error {
+	call, err := f.call.call()
+	if err != nil {
+		return err
+	}
+	q := app.AuthzQuestion{Workload: workload, Namespace: "default", Call: call}
+	if at := strings.LastIndexByte(workload, '.'); at >= 0 {
+		q.Workload, q.Namespace = workload[:at], workload[at+1:]
+	}
+	answer, err := f.ask(cmd.Context(), q)
+	if err != nil {
+		return err
+	}
+	if f.output == "table" {
+		printAuthz(out, answer)
+	} else if err := printAs(cmd.OutOrStdout(), f.output, answer); err != nil {
+		return err
+	}
+	switch answer.Outcome {
+	case policy.Denied:
+		return command.ExitCode(exitDenied)
+	case policy.Asks:
+		return command.ExitCode(exitAsks)
+	}
+	return nil
+}
+
+func (f *authzFlags) ask(ctx context.Context, q app.AuthzQuestion) (*app.AuthzAnswer, error) {
+	if f.directory == "" {
+		return f.remote.authorize(ctx, q)
+	}
+	log := &lastLines{}
+	o, err := directoryOptions(f.directory, f.remote.namespace,
+		slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return nil, err
+	}
+	o.Source = podsOfTemplates{o.Source}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	answer, err := app.Authorize(ctx, o, q)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s was not read within a minute%s", f.directory, log)
+	}
+	return answer, err
+}
+
+// authorize asks the first replica that answers: all know the same policies.
+func (r *remote) authorize(ctx context.Context, q app.AuthzQuestion) (*app.AuthzAnswer, error) {
+	endpoints, err := r.endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	call, err := json.Marshal(q.Call)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.New("no control plane is found")
+	for _, e := range endpoints {
+		var body []byte
+		query := url.Values{"namespace": {q.Namespace}, "workload": {q.Workload}, "call": {string(call)}}
+		if body, err = e.get(ctx, "/debug/authorize", query); err == nil {
+			var answer app.AuthzAnswer
+			err = json.Unmarshal(body, &answer)
+			return &answer, err
+		}
+	}
+	return nil, err
+}
+
+// podsOfTemplates is a source that also has a Pod for the template of each Deployment, by the name
+// of the Deployment.
+type podsOfTemplates struct{ source.Source }
+
+// Run implements source.Source.
+func (s podsOfTemplates) Run(ctx context.Context, sink source.Sink) error {
+	return s.Source.Run(ctx, func(e source.Event) {
+		var pods []source.Change
+		for _, c := range e.Changes {
+			d, is := c.Object.(*appsv1.Deployment)
+			if !is {
+				continue
+			}
+			pod := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: d.Spec.Template.Spec}
+			pod.Name, pod.Namespace = d.Name, d.Namespace
+			key := source.Key{Kind: kinds.Pod, Namespace: d.Namespace, Name: d.Name}
+			pods = append(pods, source.Change{Key: key, Object: pod, Origin: c.Origin})
+		}
+		e.Changes = append(e.Changes, pods...)
+		sink(e)
+	})
+}
+
+func printAuthz(out *terminal.Writer, answer *app.AuthzAnswer) {
+	style := map[policy.Outcome]terminal.Style{
+		policy.Allowed: terminal.Good, policy.Denied: terminal.Bad, policy.Asks: terminal.Warn,
+	}[answer.Outcome]
+	out.Paragraph("", style, answer.String())
+	table := terminal.Table{Header: []string{"POLICY", "ACTION", "RULE", "RESULT"}}
+	for _, p := range answer.Policies {
+		policyRows(&table, p)
+	}
+	if len(table.Rows) > 0 {
+		out.Table(table)
+	}
+	if len(answer.NotGiven) > 0 {
+		out.Paragraph("not given, so no value matches: ", terminal.Warn, strings.Join(answer.NotGiven, ", "))
+	}
+	for _, note := range answer.Notes {
+		out.Paragraph("", terminal.Plain, note)
+	}
+	for _, problem := range answer.Problems {
+		out.Paragraph("", terminal.Warn, problem)
+	}
+}
+
+// policyRows adds a row for each rule of a policy.
+func policyRows(table *terminal.Table, p policy.PolicyResult) {
+	action := p.Action
+	if p.Provider != "" {
+		action += " " + p.Provider
+	}
+	matches := "matches"
+	switch {
+	case p.DryRun:
+		action += ", dry run"
+		matches += ", and decides nothing"
+	case p.Action == "AUDIT":
+		matches += ", and decides nothing"
+	}
+	name := p.Namespace + "/" + p.Name
+	switch {
+	case p.NotFor != "":
+		table.Row(name, action, "-", "is for other workloads ("+p.NotFor+")")
+	case len(p.Rules) == 0:
+		table.Row(name, action, "-", "has no rule that a call can match")
+	}
+	for _, r := range p.Rules {
+		index := fmt.Sprint(r.Index)
+		if r.Matches {
+			table.Row(name, action, index, matches)
+		}
+		for _, failed := range r.Failed {
+			table.Row(name, action, index, failed.String())
+		}
+	}
+}
