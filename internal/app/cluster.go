@@ -47,8 +47,8 @@ type ClusterOptions struct {
 	IngressNamespace string
 	// Writes is set if this replica campaigns for leadership. A replica that does not only reads.
 	Writes bool
-	// Status says which objects get a status.
-	Status status.Scope
+	// Conditions is set if the conditions of objects are written.
+	Conditions bool
 	// Inject is set if the webhook injects Pods, and Native says where their proxies stand.
 	Inject bool
 	Native watch.Native
@@ -290,12 +290,14 @@ func (c *Cluster) lead(ctx context.Context, p *Pipeline) {
 			return nil
 		})
 	}
-	g.Go(func() error {
-		status.NewWriter(status.WriterOptions{
-			Tracker: c.tracker, API: c.statuses, Scope: c.o.Status, Metrics: c.o.Metrics, Log: c.o.Log, Now: time.Now,
-		}).Run(ctx)
-		return nil
-	})
+	if c.o.Conditions {
+		g.Go(func() error {
+			status.NewWriter(status.WriterOptions{
+				Tracker: c.tracker, API: c.statuses, Metrics: c.o.Metrics, Log: c.o.Log, Now: time.Now,
+			}).Run(ctx)
+			return nil
+		})
+	}
 	g.Go(func() error {
 		status.NewAddressWriter(status.AddressOptions{
 			Ingresses: c.ingresses, API: c.statuses, Services: c.core.RESTClient(),

@@ -18,7 +18,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/inject/watch"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
-	"github.com/lateen-mesh/lateen/internal/cluster/status"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
@@ -130,7 +129,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 		Pod:              os.Getenv("POD_NAME"),
 		Election:         f.presence.election(),
 		Writes:           f.kubeconfig == "" || f.presence.write,
-		Status:           scopeOf(p.Config.Status),
+		Conditions:       p.Config.Status,
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
 		WebhookClients:   f.presence.callers,
@@ -204,14 +203,4 @@ func (f *presenceFlags) election() leader.Timing {
 func identity(env func(string) string, hostname func() (string, error)) string {
 	host, _ := hostname() // without it, the time must be enough
 	return fmt.Sprintf("%s_%d", cmp.Or(env("POD_NAME"), host), time.Now().UnixNano())
-}
-
-func scopeOf(s config.StatusOf) status.Scope {
-	switch s {
-	case config.StatusOfAll:
-		return status.Everything
-	case config.StatusOfNone:
-		return status.Nothing
-	}
-	return status.Problems
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
-	clusterstatus "github.com/lateen-mesh/lateen/internal/cluster/status"
 	"github.com/lateen-mesh/lateen/internal/cluster/tokenreview"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
@@ -57,7 +56,6 @@ func (c *cluster) serve(t *testing.T, clock func() time.Time) {
 		Identity: fmt.Sprint("test-", time.Now().UnixNano()),
 		Election: leader.DefaultTiming,
 		Writes:   true,
-		Status:   clusterstatus.Nothing,
 		CA:       &ca.DefaultTTL,
 		Scope:    source.Scope,
 		Now:      clock,

@@ -116,15 +116,17 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 
 	// In good order the Lease is given up.
 	second.stop()
+	eventually(t, func(ct require.TestingT) { require.NoError(ct, c.try(t, fmt.Sprintf(goodRoute, "late"))) })
 	third := c.start(t)
 	third.leads(t)
+	c.says(t, "late", condition{status: "True", reason: "Accepted", generation: 1, observed: 1})
 	c.apply(t, fmt.Sprintf(badRoute, "worse"))
 	c.says(t, "worse", condition{
 		status: "False", reason: "Invalid", generation: 1, observed: 1,
 		message: "error: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing ]: `[`; " +
 			"want a regular expression in RE2 syntax",
 	})
-	third.wrote(t, 1) // those that were right were not written
+	third.wrote(t, 2) // late and worse: those that have a condition that is right are not written
 	for _, r := range []*replica{first, second, third} {
 		require.NotContains(t, r.said(), "forbidden", "all that it does, it may do")
 	}

@@ -94,21 +94,9 @@ type Config struct {
 	// NativeSidecars says whether proxies are init containers (ENABLE_NATIVE_SIDECARS, auto: if the
 	// cluster supports it).
 	NativeSidecars string
-	// Status says which objects get a status (PILOT_ENABLE_STATUS): by default those with problems
-	// and those that are written while the process runs,
-	// all if it is true, none if it is false.
-	Status StatusOf
+	// Status is set if the conditions of Istio's objects are written (PILOT_ENABLE_STATUS, true).
+	Status bool
 }
-
-// StatusOf says which objects get a status.
-type StatusOf string
-
-// The values of StatusOf.
-const (
-	StatusOfProblems StatusOf = "problems"
-	StatusOfAll      StatusOf = "all"
-	StatusOfNone     StatusOf = "none"
-)
 
 // FromEnv reads the settings through lookup, which is os.LookupEnv in a process. The error of an
 // invalid value names the variable, the value and what would be right.
@@ -148,7 +136,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		SecretNamespaces: read(&r, "LATEEN_SECRET_NAMESPACES", nil, namespaces),
 		Inject:           read(&r, "INJECT_ENABLED", true, boolean),
 		NativeSidecars:   read(&r, "ENABLE_NATIVE_SIDECARS", "auto", native),
-		Status:           read(&r, "PILOT_ENABLE_STATUS", StatusOfProblems, statusOf),
+		Status:           read(&r, "PILOT_ENABLE_STATUS", true, boolean),
 	}
 	early := 20 * time.Millisecond
 	if set, ok := lookup("PILOT_DEBOUNCE_AFTER"); ok && set != "" {
@@ -330,14 +318,6 @@ func rate(s string) (float64, error) {
 		return 0, fmt.Errorf("want a number, 0 or greater")
 	}
 	return f, nil
-}
-
-func statusOf(s string) (StatusOf, error) {
-	all, err := boolean(s)
-	if all {
-		return StatusOfAll, err
-	}
-	return StatusOfNone, err
 }
 
 func native(s string) (string, error) {

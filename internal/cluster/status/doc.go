@@ -7,9 +7,9 @@
 //
 // Every replica keeps a Tracker, which costs no request. The Writer works while its replica leads.
 // It lists once which objects have the condition, and then writes where it differs. A status that
-// is right is not written again, not even after a restart or by another leader. An object that was
-// there when the process started and is right gets no condition, unless it has one; one that a user
-// writes later does, so that he can wait for it.
+// is right is not written again, not even after a restart or by another leader. Objects without
+// problems that lack the condition when a term begins get it one by one, so that users can wait for
+// it and a first start is no storm of writes.
 //
 // The status of the mesh's Ingresses has the addresses of its gateways. Ingresses (the type) holds
 // which ones belong to the mesh. The leader's AddressWriter watches the one Service with the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,8 @@ type statusQueue struct {
 	queue   workqueue.TypedRateLimitingInterface[source.Key]
 	metrics *observe.Metrics
 	log     *slog.Logger
+	// failures is how many writes have failed since the last one that did not.
+	failures atomic.Int64
 }
 
 // The shortest and the longest backoff.
@@ -49,6 +52,15 @@ func newStatusQueue(ctx context.Context, metrics *observe.Metrics, log *slog.Log
 	)
 	context.AfterFunc(ctx, queue.ShutDown)
 	return &statusQueue{queue: queue, metrics: metrics, log: log}
+}
+
+// backoff returns how long new work should wait after the failures: nothing without one.
+func (q *statusQueue) backoff() time.Duration {
+	n := q.failures.Load()
+	if n == 0 {
+		return 0
+	}
+	return min(minRetry<<min(n, 16), maxRetry)
 }
 
 // retryList calls list until it succeeds; it returns false if ctx ends before.
@@ -107,10 +119,12 @@ func outcome(err error) (result string, _ error) {
 func (q *statusQueue) finish(k source.Key, result string, err error) {
 	q.metrics.Status.Writes.WithLabelValues(result).Inc()
 	if err == nil {
+		q.failures.Store(0)
 		q.queue.Forget(k)
 		return
 	}
 	if result == failed {
+		q.failures.Add(1)
 		q.log.Warn("a status cannot be written", "object", k.String(), "error", err)
 	}
 	q.queue.AddRateLimited(k)

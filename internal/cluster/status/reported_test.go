@@ -49,7 +49,7 @@ func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
 	require.NoError(t, err)
 	h := &harness{t, NewTracker(), nil, api, nil}
 	h.board.Applied(nil)
-	resign := h.lead(Problems)
+	resign := h.lead()
 	h.board.Problems([]source.Problem{
 		notUsed("EnvoyFilter", "networking.istio.io/v1alpha3"),
 		notUsed("Gateway.gateway.networking.k8s.io", "gateway.networking.k8s.io/v1"), // another controller's

@@ -28,7 +28,6 @@ type Tracker struct {
 // object is what the Tracker knows of one object.
 type object struct {
 	generation int64                   // that is compiled; 0 for an object that cannot even be read
-	written    bool                    // by a user, since the first batch
 	problems   map[source.Problem]bool // nil for most
 }
 
@@ -36,9 +35,7 @@ type object struct {
 type Observation struct {
 	// Generation is the metadata.generation that was compiled; 0 if the object cannot be read.
 	Generation int64
-	// Written is set if a user has written the object since this process has read all.
-	Written  bool
-	Problems []source.Problem // errors first
+	Problems   []source.Problem // errors first
 }
 
 // NewTracker returns an empty Tracker.
@@ -62,9 +59,7 @@ func (t *Tracker) Applied(changes []source.Change) {
 				t.forget(c.Key)
 			}
 		} else {
-			o := t.object(c.Key)
-			o.written = o.written || t.started && o.generation != c.Object.GetGeneration()
-			o.generation = c.Object.GetGeneration()
+			t.object(c.Key).generation = c.Object.GetGeneration()
 		}
 		t.changed[c.Key] = true
 	}
@@ -115,8 +110,8 @@ func (t *Tracker) Get(k source.Key) (observation Observation, ok bool) {
 		return Observation{}, false
 	}
 	return Observation{
-		Generation: o.generation, Written: o.written,
-		Problems: slices.SortedFunc(maps.Keys(o.problems), source.Problem.Compare),
+		Generation: o.generation,
+		Problems:   slices.SortedFunc(maps.Keys(o.problems), source.Problem.Compare),
 	}, true
 }
 

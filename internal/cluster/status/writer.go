@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,26 +14,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Scope says which objects get a status.
-type Scope uint8
-
-// The scopes.
-const (
-	// Problems stands for objects with problems, those that have the condition already, and those
-	// that a user writes while the process runs, so that kubectl can wait for the condition. It
-	// costs one more write for each write of a user, and none when the process starts.
-	Problems Scope = iota
-	// Everything stands for each object, those too that were there before.
-	Everything
-	// Nothing turns the writing off.
-	Nothing
-)
-
 // WriterOptions are what a Writer needs.
 type WriterOptions struct {
 	Tracker *Tracker
 	API     API
-	Scope   Scope
 	Metrics *observe.Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -45,18 +30,23 @@ type Writer struct {
 
 	mu    sync.Mutex
 	known map[source.Key]condition // as they stand in the API server
+	// pace is the time between two objects of the backlog.
+	pace time.Duration
+	// waiting is how many objects of the backlog are not queued yet.
+	waiting atomic.Int64
 }
+
+// backlogPace is the time between two objects of the backlog. Each takes two requests, so the
+// backlog takes up to half of requestsPerSecond, and the other half is for what changes meanwhile.
+const backlogPace = 200 * time.Millisecond
 
 // NewWriter returns a Writer for one term as the leader.
 func NewWriter(o WriterOptions) *Writer {
-	return &Writer{WriterOptions: o, known: map[source.Key]condition{}}
+	return &Writer{WriterOptions: o, known: map[source.Key]condition{}, pace: backlogPace}
 }
 
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
-	if w.Scope == Nothing {
-		return
-	}
 	select { // before the first state is compiled, nothing is known to be right
 	case <-w.Tracker.firstBatch:
 	case <-ctx.Done():
@@ -68,13 +58,44 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 	keys := w.Tracker.listen(w.queue.Add)
 	defer w.Tracker.listen(nil)
-	for _, k := range keys {
-		w.queue.Add(k)
-	}
+	backlog := w.sortOut(keys)
+	var feeding sync.WaitGroup
+	feeding.Go(func() { w.feed(ctx, backlog) })
 	w.runWorkers(ctx, func(k source.Key) {
 		w.handle(ctx, k)
-		w.Metrics.Status.Pending.Set(float64(w.queue.Len()))
+		w.Metrics.Status.Pending.Set(float64(w.queue.Len()) + float64(w.waiting.Load()))
 	})
+	feeding.Wait()
+}
+
+// sortOut queues the objects with problems, and returns those without whose condition differs.
+func (w *Writer) sortOut(keys []source.Key) (backlog []source.Key) {
+	for _, k := range keys {
+		observation, exists := w.Tracker.Get(k)
+		known, told := w.lookup(k)
+		switch {
+		case !exists, told && known.sameContent(conditionOf(observation)):
+		case len(observation.Problems) > 0:
+			w.queue.Add(k)
+		default:
+			backlog = append(backlog, k)
+		}
+	}
+	return backlog
+}
+
+// feed queues the backlog at its pace, and more slowly while writing fails.
+func (w *Writer) feed(ctx context.Context, backlog []source.Key) {
+	w.waiting.Store(int64(len(backlog)))
+	for i, k := range backlog {
+		w.queue.Add(k)
+		w.waiting.Store(int64(len(backlog) - i - 1))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(w.pace, w.backoff())):
+		}
+	}
 }
 
 // readExisting lists the objects that have the condition. A kind that is not installed has none.
@@ -109,8 +130,7 @@ func (w *Writer) handle(ctx context.Context, k source.Key) {
 		w.remember(k, nil)
 		w.queue.Forget(k)
 		return
-	case told && known.sameContent(want),
-		!told && w.Scope == Problems && len(observation.Problems) == 0 && !observation.Written:
+	case told && known.sameContent(want):
 		w.queue.Forget(k)
 		return
 	}
