@@ -116,7 +116,7 @@ func (f *injectFlags) injector() (*inject.Injector, error) {
 // registryImage returns an error of what is no image with its registry.
 func registryImage(image string) error {
 	if image != "" && (!strings.Contains(image, "/") || strings.ContainsAny(image, " \t\n")) {
-		return errors.New("want an image with its registry, as registry.example.com/proxyv2:v1")
+		return errors.New("want an image with its registry, as registry.example.com/lateen-proxy:v1")
 	}
 	return nil
 }

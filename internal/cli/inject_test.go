@@ -38,7 +38,7 @@ func TestInject(t *testing.T) {
 	out, says, err := injectWith(t, deployment, "-f", "-")
 	require.NoError(t, err)
 	require.Empty(t, says)
-	require.Contains(t, out, "image: docker.io/istio/proxyv2:1.31.1\n")
+	require.Contains(t, out, "image: lateen-proxy\n")
 
 	out, _, err = injectWith(t, "", "-f", file, "--values", values, "--output", output, "--revision", "canary")
 	require.NoError(t, err)

@@ -75,6 +75,18 @@ name would be rights for all, so without signers there are none. */ -}}
 {{- $signers | uniq | toJson }}
 {{- end }}
 
+{{- /* The image of proxies stands beside the control plane's: registry.example.com/lateen-proxy:v1 for
+       registry.example.com/lateen:v1. */ -}}
+{{- define "lateen.proxyImage" -}}
+{{- $all := (include "lateen.pilot" . | fromJson).image }}
+{{- $image := regexReplaceAll "@.*$" $all "" }}
+{{- $name := regexReplaceAll ":[^:/]*$" $image "" }}
+{{- if and (eq $name $image) (ne $image $all) }}
+{{- fail (printf "pilot.image = %q has no tag to find the image of proxies by; want global.proxy.image (--proxy-image)" $all) }}
+{{- end }}
+{{- $name }}-proxy{{ trimPrefix $name $image | default ":latest" }}
+{{- end }}
+
 {{- define "lateen.check" -}}
 {{- $pilot := include "lateen.pilot" . | fromJson -}}
 {{- if not $pilot.image }}

@@ -36,7 +36,8 @@ func (f *inputFlags) bind(cmd *cobra.Command) {
 		"tells this control plane from others in the same cluster; it serves Istio objects with the label "+
 			"istio.io/rev accordingly, and those without")
 	flags.StringVar(&f.in.Image, "image", "", "the image of the control plane (the value pilot.image)")
-	flags.StringVar(&f.in.ProxyImage, "proxy-image", "", "the image of injected proxies (default: Istio's proxyv2)")
+	flags.StringVar(&f.in.ProxyImage, "proxy-image", "",
+		"the image of injected proxies (default: registry/lateen-proxy:tag for --image registry/lateen:tag)")
 	flags.Int32Var(&f.in.Replicas, "replicas", 0,
 		"how many run, in place of an autoscaler (default: 2 to 5, by their CPU)")
 	flags.BoolVar(&f.kinds, "crds", true, "install the definitions of Istio's kinds too")
@@ -45,7 +46,7 @@ func (f *inputFlags) bind(cmd *cobra.Command) {
 	command.ValidateFlag(flags, "image", func() error { return image(f.in.Image) })
 	command.ValidateFlag(flags, "proxy-image", func() error {
 		if !strings.Contains(f.in.ProxyImage, "/") {
-			return errors.New("want an image with its registry, as registry.example.com/proxyv2:v1")
+			return errors.New("want an image with its registry, as registry.example.com/lateen-proxy:v1")
 		}
 		return image(f.in.ProxyImage)
 	})

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -44,8 +45,8 @@ func (i *Injector) data(r *request) (*templateData, error) {
 		ObjectMeta:     r.pod.ObjectMeta, Spec: r.pod.Spec,
 		ProxyConfig: r.proxy, MeshConfig: i.mesh.MeshConfig, Values: i.values.copy(),
 		Revision: i.revision(), NativeSidecars: r.native,
-		ProxyImage:               i.image(r, "global.proxy.image", r.proxy.GetImage().GetImageType()),
-		ProxyInitImage:           i.image(r, "global.proxy_init.image", ""),
+		ProxyImage:               i.image(r, r.proxy.GetImage().GetImageType(), "global.proxy.image"),
+		ProxyInitImage:           i.image(r, "", "global.proxy_init.image", "global.proxy.image"),
 		ProxyUID:                 proxyUser,
 		ProxyGID:                 proxyUser,
 		InboundTrafficPolicyMode: strings.ToLower(i.mesh.GetInboundTrafficPolicy().GetMode().String()),
@@ -62,18 +63,35 @@ func (i *Injector) revision() string {
 	return i.Revision
 }
 
-// image returns an image: what the annotation or the value says if that has a registry, and else
-// the name in the registry of the values, with their tag.
-func (i *Injector) image(r *request, path, kind string) string {
-	named := r.annotation(proxyImageName, i.values.text(path))
-	if strings.Contains(named, "/") {
+// The images of proxies: Lateen's own, and what a registry or a tag stands for alone. Who sets
+// these two has them from Istio's files, where they name Istio's image.
+const (
+	ownImage      = "lateen-proxy"
+	istioRegistry = "docker.io/istio"
+	istioImage    = "proxyv2"
+	istioTag      = "1.31.1"
+)
+
+// image returns an image: what the annotation or the first value that is set says if that has a
+// registry or a tag, and else the name in the registry of the values, with their tag.
+func (i *Injector) image(r *request, kind string, paths ...string) string {
+	named := ""
+	for _, path := range paths {
+		named = cmp.Or(named, i.values.text(path))
+	}
+	named = r.annotation(proxyImageName, named)
+	if strings.ContainsAny(named, "/:") {
 		return named
 	}
+	hub, tag := i.values.text("global.hub"), i.values.text("global.tag")
+	if named == "" && hub == "" && tag == "" {
+		return ownImage
+	}
+	tag = cmp.Or(tag, istioTag)
 	if kind == "" {
 		kind = i.values.text("global.variant")
 	}
 	kind = r.annotation(proxyImageTypeName, kind)
-	tag := i.values.text("global.tag")
 	if kind != "" {
 		for _, known := range []string{"distroless", "debug"} {
 			tag = strings.TrimSuffix(tag, "-"+known)
@@ -82,7 +100,7 @@ func (i *Injector) image(r *request, path, kind string) string {
 			tag += "-" + kind
 		}
 	}
-	return i.values.text("global.hub") + "/" + named + ":" + tag
+	return cmp.Or(hub, istioRegistry) + "/" + cmp.Or(named, istioImage) + ":" + tag
 }
 
 // render returns what one template makes of a Pod: a part of a Pod as a strategic merge patch.
