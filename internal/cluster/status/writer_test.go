@@ -303,15 +303,15 @@ func TestABacklogIsPaced(t *testing.T) {
 			backlog = append(backlog, key(fmt.Sprint(i)))
 		}
 		go w.feed(ctx, backlog)
-		time.Sleep(10*time.Second + backlogPace/2)
+		<-time.After(10*time.Second + backlogPace/2)
 		synctest.Wait()
 		require.Equal(t, int(10*time.Second/backlogPace)+1, w.queue.Len())
 
 		w.failures.Store(100) // the API server refuses all
-		time.Sleep(backlogPace)
+		<-time.After(backlogPace)
 		synctest.Wait()
 		before := w.queue.Len()
-		time.Sleep(10 * maxRetry)
+		<-time.After(10 * maxRetry)
 		synctest.Wait()
 		require.Equal(t, before+10, w.queue.Len())
 		cancel()
