@@ -50,7 +50,14 @@ kind: MutatingWebhookConfiguration
 metadata:
   name: istio-sidecar-injector
   labels: {app: sidecar-injector, istio.io/rev: default, operator.istio.io/component: Pilot}
-webhooks: []
+webhooks:
+- name: namespace.sidecar-injector.istio.io
+  admissionReviewVersions: [v1]
+  clientConfig: {service: {name: istiod, namespace: istio-system, path: /inject}}
+  failurePolicy: Ignore
+  namespaceSelector: {matchLabels: {istio-injection: enabled}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  sideEffects: None
 `
 
 // lateenSays runs a command of the installer, and returns its exit code and all that it prints.
@@ -163,6 +170,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	c.lateenDoes(t, append(again, "--force-conflicts")...) // the port of the test
 	require.Equal(t, before, c.get(t, "Deployment", root, "istiod").GetResourceVersion())
 	require.Equal(t, "Fail Fail", c.policies(t))
+	c.verifiesInjection(t, replica)
 	c.upgrades(t)
 	c.standsBeside(t)
 	c.takesTheSeeds(t)
@@ -234,11 +242,41 @@ func (c *cluster) upgrades(t *testing.T) {
 	least, _, _ := unstructured.NestedInt64(scaler.Object, "spec", "minReplicas")
 	require.Equal(t, int64(3), least)
 
-	require.Contains(t, c.lateenDoes(t, "verify"), "objects are as installed")
+	// Nothing answers at the port that is installed.
+	_, text = c.lateenSays(t, "verify")
+	require.Regexp(t, `Namespace default +a new Pod is refused: .*failed calling webhook "rev.object.injection`, text)
+	require.Contains(t, text, "\n1 of ", "all else is as installed")
 	c.patch(t, "Deployment", root, "istiod", `{"metadata": {"labels": {"istio": null}}}`)
 	_, text = c.lateenSays(t, "verify")
 	require.Regexp(t, `Deployment istio-system/istiod +differs; lateen diff shows how`, text)
 	c.lateenDoes(t, "upgrade", "--force-conflicts")
+}
+
+// verifiesInjection tries Pods: one that asks itself if no namespace does, and else one in each
+// namespace that does.
+func (c *cluster) verifiesInjection(t *testing.T, r *replica) {
+	c.routeInjection(t, r)
+	eventually(t, func(ct require.TestingT) { // the roots come with the leader's next look
+		_, text := c.lateenSays(t, "verify")
+		require.Regexp(ct, `Namespace default +ok: a new Pod gets its proxy`, text)
+	})
+	for name, labels := range map[string]string{
+		"shop":   `{"istio-injection": "enabled"}`,
+		"strict": `{"istio-injection": "enabled", "pod-security.kubernetes.io/enforce": "baseline"}`,
+	} {
+		c.apply(t, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "`+name+`", "labels": `+labels+`}}`)
+	}
+	_, text := c.lateenSays(t, "verify")
+	require.Regexp(t, `Namespace shop +ok: a new Pod gets its proxy`, text)
+	require.Regexp(t, `Namespace strict +a new Pod is refused: .*NET_ADMIN`, text)
+	require.NotContains(t, text, "Namespace default")
+	pods, err := c.client.CoreV1().Pods("shop").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, pods.Items, "nothing is stored")
+	for _, name := range []string{"shop", "strict"} {
+		c.patch(t, "Namespace", "", name, `{"metadata": {"labels": {"istio-injection": "disabled"}}}`)
+	}
+	c.lateenDoes(t, "upgrade", "--force-conflicts") // the port of the test
 }
 
 // standsBeside installs a second revision in the same namespace.
@@ -292,7 +330,11 @@ func (c *cluster) refusesIstio(t *testing.T) {
 		require.Contains(t, text, want)
 	}
 	require.Nil(t, c.find(t, "Deployment", root, "istiod"), "nothing is half installed")
+	c.patch(t, "Namespace", "", "default", `{"metadata": {"labels": {"istio-injection": "enabled"}}}`)
 	_, text = c.lateenSays(t, "precheck")
+	require.Regexp(t, `Namespace default +no go +metadata.labels\[istio-injection\] = enabled +`+
+		`MutatingWebhookConfiguration istio-sidecar-injector \(webhook namespace\.`, text)
+	c.patch(t, "Namespace", "", "default", `{"metadata": {"labels": {"istio-injection": null}}}`)
 	require.Regexp(t, `installation revision default +no go +Service istio-system/istiod is there already`, text)
 	require.Equal(t, version, c.get(t, "Role", root, "istiod").GetResourceVersion())
 

@@ -33,8 +33,8 @@ func newPrecheck(out, notes *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "precheck",
 		Short: "Say of each object of a cluster whether it would be in force with Lateen",
-		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, and asks the API
-server what lateen install with the same flags would do. Nothing is changed. For each object it says go,
+		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, and at who
+injects Pods of the namespaces that ask for proxies of the revision, and asks the API server what lateen install with the same flags would do. Nothing is changed. For each object it says go,
 or no go with the field that would not be in force, or differs: the field is in force, and works otherwise
 than with istiod. The exit code is 1 if there is a no go.`,
 		Example: `  lateen precheck
@@ -133,8 +133,12 @@ func judge(ctx context.Context, cluster *apply.Cluster, s *spec.Spec) ([]prechec
 	if err != nil {
 		return nil, err
 	}
+	others, err := cluster.List(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+	if err != nil {
+		return nil, err
+	}
 	for i := range namespaces.Items {
-		all = append(all, precheck.Namespace(&namespaces.Items[i]))
+		all = append(all, precheck.Namespace(&namespaces.Items[i], s.Revision(), others.Items))
 	}
 	checker.Compare(all)
 	precheck.Sort(all)

@@ -1,6 +1,7 @@
 package installer
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -20,7 +21,9 @@ func newVerify(out *terminal.Writer) *cobra.Command {
 		Use:   "verify",
 		Short: "Check that what is installed is as lateen install left it, and works",
 		Long: `Compares each object in the cluster with what lateen install has recorded, and looks at replicas and
-webhooks. The exit code is 1 if something is missing, differs or does not work.`,
+webhooks. In each namespace that asks for proxies of the revision it asks the API server what a new Pod
+would be, and whether its proxy is there; nothing is stored. The exit code is 1 if something is missing,
+differs or does not work.`,
 		Example: `  lateen verify
   lateen verify --revision canary`,
 		Args: command.Arguments(),
@@ -57,17 +60,25 @@ func verify(ctx context.Context, cluster *apply.Cluster, revision string, out *t
 		if step.Object.GetKind() == "CustomResourceDefinition" && state == "" {
 			continue
 		}
-		if state == "" {
-			state = "ok"
+		table.Row(apply.Name(step.Object), cmp.Or(state, "ok"))
+	}
+	namespaces, err := tryInjection(ctx, cluster, s.Revision())
+	if err != nil {
+		return err
+	}
+	for _, n := range namespaces {
+		if n.wrong != "" {
+			wrong++
 		}
-		table.Row(apply.Name(step.Object), state)
+		table.Row("Namespace "+n.namespace, cmp.Or(n.wrong, "ok: a new Pod gets its proxy"))
 	}
 	out.Table(table)
 	if wrong > 0 {
-		out.Line("%d of %d objects are not as they should be", wrong, len(steps))
+		out.Line("%d of %d objects are not as they should be", wrong, len(steps)+len(namespaces))
 		return command.ErrFailed
 	}
-	out.Line("revision %s in %s: %d objects are as installed", s.Revision(), s.Root(), len(steps))
+	out.Line("revision %s in %s: %d objects are as installed, and Pods get their proxies", s.Revision(), s.Root(),
+		len(steps))
 	return nil
 }
 

@@ -4,7 +4,9 @@
 //
 //	objects ─► manifest (strict) ─► convert ─► a verdict each
 //	        └► differences ─► what is in force and works otherwise than with istiod
-//	namespaces ─► labels that contradict each other
+//	namespaces ─► labels that contradict each other, other control planes that inject too
+//
+// Of a control plane that is installed it judges what has become of a Pod that was tried.
 //
 // What objects say about each other (a subset that nobody defines) is not looked at: it is the same
 // with istiod.

@@ -3,6 +3,7 @@ package precheck
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
@@ -148,10 +149,22 @@ func findings(problems []source.Problem) []Finding {
 // Labels by which a namespace asks for proxies.
 const injectionLabel = "istio-injection"
 
-// Namespace judges the labels of a namespace.
-func Namespace(o *unstructured.Unstructured) Verdict {
+// Namespace judges the labels of a namespace. If it asks for proxies of the revision, none of the
+// webhooks may be another control plane's that injects its Pods too.
+func Namespace(o *unstructured.Unstructured, revision string, webhooks []unstructured.Unstructured) Verdict {
 	v := Verdict{Kind: "Namespace", Name: o.GetName()}
 	v.Findings = Labels(o.GetLabels())
+	label := Asks(o, revision)
+	if label == "" {
+		return v
+	}
+	for _, other := range Injectors(webhooks, o) {
+		name, value, _ := strings.Cut(label, "=")
+		v.Findings = append(v.Findings, Finding{
+			Field: "metadata.labels[" + name + "]", Value: value,
+			Why: other + " injects its Pods too; want one control plane, by the label " + kinds.RevisionLabel,
+		})
+	}
 	return v
 }
 
@@ -183,6 +196,11 @@ func Asks(o *unstructured.Unstructured, revision string) string {
 		return kinds.RevisionLabel + "=" + named
 	}
 	return ""
+}
+
+// Silent reports whether a namespace says nothing about proxies, so that its Pods may.
+func Silent(o *unstructured.Unstructured) bool {
+	return o.GetLabels()[injectionLabel] == "" && o.GetLabels()[kinds.RevisionLabel] == ""
 }
 
 // Sort puts verdicts in the order of their objects' names.

@@ -54,7 +54,7 @@ func TestVerdicts(t *testing.T) {
 	for document := range strings.SplitSeq(objects, "---\n") {
 		o := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(document), &o.Object))
-		v := Namespace(o)
+		v := Namespace(o, "default", nil)
 		if o.GetKind() != "Namespace" {
 			v = checker.Check(o)
 		}
