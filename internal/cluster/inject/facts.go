@@ -59,6 +59,9 @@ func (i *Injector) facts(r *request) (proxyFacts, error) {
 		Metadata:   r.proxy.ProxyMetadata,
 		Localhost:  i.mesh.GetInboundTrafficPolicy().GetMode().String() == "LOCALHOST",
 	}
+	if wrong := mode(f.Mode); wrong != "" { // an annotation has been checked before
+		return f, fmt.Errorf("the mesh configuration has defaultConfig.interceptionMode = %s; want %s", f.Mode, wrong)
+	}
 	f.Intercepts = f.Mode != "NONE"
 	f.Arguments = i.interception(r, f.Mode)
 	f.TrustDomain = cmp.Or(i.mesh.TrustDomain, i.values.text("global.trustDomain"))

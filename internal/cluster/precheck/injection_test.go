@@ -70,8 +70,8 @@ func TestNamespacesOfTwoInjectorsAreNoGo(t *testing.T) {
 	require.Empty(t, Namespace(&shop, "lateen", documents(t, webhooks)).Findings)
 	require.Equal(t, []Finding{{
 		Field: "metadata.labels[istio-injection]", Value: "enabled",
-		Why: "MutatingWebhookConfiguration istio (webhook namespace) injects its Pods too; want one control plane, by " +
-			"the label istio.io/rev",
+		Why: "MutatingWebhookConfiguration istio (webhook namespace) injects its Pods too; want one control plane, " +
+			"by the label istio.io/rev",
 	}}, Namespace(&shop, "default", documents(t, webhooks)).Findings)
 }
 
@@ -81,8 +81,8 @@ func TestAPodWithoutItsProxyIsTold(t *testing.T) {
 		"spec: {containers: [{name: app}]}":                                                 "a new Pod gets no proxy",
 		status + "spec: {containers: [{name: app}, {name: istio-proxy}]}":                   "",
 		status + "spec: {containers: [{name: app}], initContainers: [{name: istio-proxy}]}": "",
-		strings.Replace(status, "lateen", "default", 1) + "spec: {containers: [{name: istio-proxy}]}": "a new Pod gets " +
-			"its proxy from revision default",
+		strings.Replace(status, "lateen", "default", 1) + "spec: {containers: [{name: istio-proxy}]}": "" +
+			"a new Pod gets its proxy from revision default",
 		"spec: {containers: [{name: istio-proxy}]}": `a new Pod gets a proxy, and metadata.annotations[` +
 			`sidecar.istio.io/status] = ""; want what Lateen's injection writes`,
 	} {

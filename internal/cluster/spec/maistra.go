@@ -218,6 +218,9 @@ func (r *Reader) networking(f fields) {
 	in.rest()
 	out.rest()
 	traffic.rest()
+	initialization := f.below("initialization")
+	initialization.note(noPlugin, "type")
+	initialization.rest()
 	f.rest()
 }
 

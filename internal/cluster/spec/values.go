@@ -15,8 +15,8 @@ var elsewhere = map[string]string{
 	"pilot.variant":                             "without effect: it names istiod's images",
 	"pilot.traceSampling":                       "without effect; want meshConfig.defaultConfig.tracing.sampling",
 	"pilot.configMap":                           "without effect: meshConfig makes the ConfigMap",
-	"pilot.cni":                                 "without effect: interception is the init container's",
-	"pilot.taint":                               "without effect: there is no CNI plugin",
+	"pilot.cni":                                 noPlugin,
+	"pilot.taint":                               noPlugin,
 	"pilot.seccompProfile":                      "without effect: it is RuntimeDefault",
 	"pilot.securityContext":                     "without effect: it is the most restricted",
 	"pilot.volumes":                             notRead,
@@ -76,8 +76,8 @@ var elsewhere = map[string]string{
 	"base.validationURL":                        notRead,
 	"base.validationCABundle":                   "without effect: the control plane makes its certificate",
 	"base.excludedCRDs":                         notRead,
-	"cni":                                       "without effect: there is no CNI plugin",
-	"istio_cni":                                 "without effect: there is no CNI plugin",
+	"cni":                                       noPlugin,
+	"istio_cni":                                 noPlugin,
 	"ztunnel":                                   ambient,
 	"compatibilityVersion":                      "without effect: Lateen has one behaviour",
 	"defaultRevision":                           "without effect: objects without a revision are the default one's",
@@ -106,6 +106,9 @@ var elsewhere = map[string]string{
 const (
 	notRead = "without effect: Lateen does not read it"
 	ambient = "without effect: ambient mode is not served"
+	// noPlugin is about Istio's CNI plugin, which sets the rules in a Pod's place.
+	noPlugin = "without effect: there is no CNI plugin; the init container of each Pod, which needs NET_ADMIN, " +
+		"redirects connections"
 )
 
 // valuesOf takes values of Istio's charts: those that Lateen's chart knows too are kept.
