@@ -14,6 +14,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/agent/envoy"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // Options are what an agent needs.
@@ -82,6 +83,7 @@ func supervision(o Options) envoy.Options {
 	return envoy.Options{
 		Binary:           e.Binary,
 		Args:             envoy.Arguments(o.Settings),
+		Environ:          []string{proxystats.PeerVariable + "=" + o.Settings.Node.Workload().String()},
 		Stdout:           o.Stdout,
 		Stderr:           o.Stderr,
 		Admin:            admin(o.Settings),

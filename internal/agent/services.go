@@ -7,6 +7,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/agent/envoy"
 	"github.com/lateen-mesh/lateen/internal/agent/footprint"
+	"github.com/lateen-mesh/lateen/internal/agent/meshstats"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
 	"github.com/lateen-mesh/lateen/internal/agent/status"
@@ -80,14 +81,15 @@ func (b *builder) status(ending <-chan struct{}, accepted func() bool) error {
 		return err
 	}
 	server := status.New(status.Options{
-		Settings:     s.Status,
-		Pod:          s.Node.Addresses[0],
-		EnvoyMetrics: netip.AddrPortFrom(s.Node.Loopback(), s.Envoy.MetricsPort),
-		Readiness:    &status.Readiness{Stats: admin(s).Stats, Accepted: accepted, Ending: ending},
-		Registry:     b.registry,
-		Drain:        b.supervisor.DrainNow,
-		Quit:         b.supervisor.Quit,
-		Log:          b.Log,
+		Settings:   s.Status,
+		Pod:        s.Node.Addresses[0],
+		EnvoyAdmin: netip.AddrPortFrom(s.Node.Loopback(), s.Envoy.AdminPort),
+		Self:       meshstats.Self{Workload: s.Node.Workload(), Principal: s.Node.Principal()},
+		Readiness:  &status.Readiness{Stats: admin(s).Stats, Accepted: accepted, Ending: ending},
+		Registry:   b.registry,
+		Drain:      b.supervisor.DrainNow,
+		Quit:       b.supervisor.Quit,
+		Log:        b.Log,
 	})
 	b.add("status", func(ctx context.Context) error { return server.Run(ctx, l) })
 	return nil

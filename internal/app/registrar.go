@@ -18,6 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -166,6 +167,7 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 	}
 	f.Proxy.Settings.HTTP10 = n.Metadata.HTTP10
 	f.Proxy.Settings.Agent = n.Metadata.HasAgent()
+	f.Proxy.Settings.Metrics = n.Metadata.LateenStats == proxystats.MetadataValue
 	return f, nil
 }
 

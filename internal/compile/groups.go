@@ -2,12 +2,14 @@ package compile
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -120,12 +122,27 @@ func (k *groupKey) includes(e model.Endpoint) bool {
 // member returns the encoded endpoint. It is nil if the endpoint must not be encoded, which is
 // reported the first time.
 func (g *groups) member(key *groupKey, id state.EndpointID, e model.Endpoint) *resource.Resource {
-	in := endpoint.Input{Address: e.Address, Port: e.Port, Health: e.Health, Weight: e.Weight, Workload: e.Workload}
+	in := endpoint.Input{
+		Address: e.Address, Port: e.Port, Health: e.Health, Weight: e.Weight, Workload: workloadOf(e),
+	}
 	if key.dual {
 		in.Other = e.Other
 	}
 	in.TLS = key.tls && e.TLS
 	return g.members.get(memberKey{id: id, in: in})
+}
+
+// workloadOf returns what callers' metrics call an endpoint's workload, as text. It is the same for
+// all replicas, and leaves out the cluster, which is the callers' own.
+func workloadOf(e model.Endpoint) string {
+	namespace, pod, ok := strings.Cut(e.Workload, "/")
+	if !ok {
+		return ""
+	}
+	return proxystats.Of(proxystats.Pod{Namespace: namespace, Name: pod, Label: func(key string) string {
+		value, _ := e.Labels.Get(key)
+		return value
+	}}).String()
 }
 
 // update brings all groups of a service to the new endpoints, and returns those that changed.

@@ -46,7 +46,7 @@ func oracleProxies() []Facts {
 			Namespace: "shop",
 			Name:      "c",
 			Labels:    labels,
-			Settings:  scope.Settings{HTTP10: true, Agent: true, Credentials: true},
+			Settings:  scope.Settings{HTTP10: true, Agent: true, Metrics: true, Credentials: true},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.7", Namespace: "default", Name: "c"}},
 		{Proxy: scope.Proxy{Address: "127.5.0.8",
@@ -69,6 +69,7 @@ func oracleProxies() []Facts {
 		{Proxy: scope.Proxy{Address: "127.5.0.12", Namespace: "istio-system", Name: "none", Settings: scope.Settings{
 			Intercepted: true,
 			HTTP10:      true,
+			Metrics:     true,
 			Stack:       model.IPv6Stack,
 		}}},
 		{Proxy: scope.Proxy{Address: "127.5.0.15",

@@ -237,16 +237,17 @@ type meshParts struct {
 
 // commonKey is what differs between the listeners of proxies in one mesh.
 type commonKey struct {
-	http10 bool
-	stack  model.Stack
+	http10, metrics bool
+	stack           model.Stack
 }
 
 func (p *meshParts) listeners(of scope.Settings) *listener.Common {
-	key := commonKey{of.HTTP10, of.Stack}
+	key := commonKey{of.HTTP10, of.Metrics, of.Stack}
 	common := p.common[key]
 	if common == nil {
 		common = p.pool.Canonical(&listener.Common{
 			AccessLogs:   p.config.AccessLogs,
+			Metrics:      listener.Metrics{Standard: p.config.Metrics && of.Metrics, Hides: p.config.Metrics},
 			IdleTimeout:  p.config.IdleTimeout,
 			HTTP10:       of.HTTP10,
 			Stack:        of.Stack,

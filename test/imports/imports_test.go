@@ -91,7 +91,8 @@ func TestTheAgentIsNoControlPlane(t *testing.T) {
 	out, err := exec.Command("go", "list", "-tags", lateenserve.Tags, "-deps", module+"cmd/lateen-agent").
 		CombinedOutput()
 	require.NoError(t, err, string(out))
-	own := []string{"cmd/lateen-agent", "internal/agent", "internal/xds/typeurl", "internal/xds/nametable"}
+	own := []string{"cmd/lateen-agent", "internal/agent", "internal/xds/typeurl", "internal/xds/nametable",
+		"internal/xds/proxystats"}
 	for pkg := range strings.Lines(string(out)) {
 		pkg = strings.TrimSpace(pkg)
 		if name, ours := strings.CutPrefix(pkg, module); ours {

@@ -43,11 +43,12 @@ var rules = []rule{
 	{"mesh/schedule", "api/kinds source api/model api/convert mesh/state mesh/validate"},
 	{"mesh/scope", "api/kinds source api/model mesh/state"},
 	{"xds/nametable", ""},
+	{"xds/proxystats", ""},
 	{"translate/pb", "api/model"},
 	{"translate/authz", "api/jwks api/model translate/pb"},
 	{"translate/cluster", "api/kinds api/model translate/pb"},
 	{"translate/endpoint", "api/model translate/pb"},
-	{"translate/listener", "api/model translate/pb"},
+	{"translate/listener", "api/model translate/pb xds/proxystats"},
 	{"translate/route", "api/kinds source api/model translate/pb"},
 	{"translate/secret", "api/model"},
 	{"translate/name", "api/model xds/nametable"},
@@ -58,17 +59,18 @@ var rules = []rule{
 	{"agent/xdsproxy", "xds/typeurl agent/wire"},
 	{"agent/certs", "xds/typeurl agent/wire"},
 	{"agent/footprint", ""},
-	{"agent/settings", ""},
+	{"agent/settings", "xds/proxystats"},
+	{"agent/meshstats", "xds/proxystats"},
 	{"agent/bootstrap", "agent/settings"},
 	{"agent/envoy", "agent/settings"},
-	{"agent/status", "agent/metrics agent/settings"},
-	{"agent", "xds/typeurl xds/nametable agent/wire agent/xdsproxy agent/certs agent/metrics agent/dns " +
+	{"agent/status", "agent/metrics agent/settings agent/meshstats"},
+	{"agent", "xds/typeurl xds/nametable xds/proxystats agent/meshstats agent/wire agent/xdsproxy agent/certs agent/metrics agent/dns " +
 		"agent/settings agent/bootstrap agent/envoy agent/status agent/footprint"},
 	{"agent/intercept", ""},
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
 	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/authz translate/cluster " +
-		"translate/endpoint translate/listener translate/route translate/secret translate/name xds/resource"},
+		"translate/endpoint translate/listener translate/route translate/secret translate/name xds/resource xds/proxystats"},
 	{"xds/session", "xds/resource"},
 	{"xds/fanout", "observe xds/resource xds/session"},
 	{"xds/admission", ""},
@@ -94,7 +96,7 @@ var rules = []rule{
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
 	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/policy mesh/state " +
-		"mesh/validate mesh/schedule mesh/scope xds/resource compile xds/fanout xds/serve observe/debug " +
+		"mesh/validate mesh/schedule mesh/scope xds/resource xds/proxystats compile xds/fanout xds/serve observe/debug " +
 		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
 		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca trust/keysets " +
 		"cluster/keysets"},

@@ -58,7 +58,7 @@ func overHTTP2(cluster object) object {
 // asks the agent, so that both are alive when the answer is yes. An agent without a status port
 // answers neither.
 func listeners(s settings.Settings) []object {
-	metrics := listener(s, s.Envoy.MetricsPort, "stats", route("/stats/prometheus", adminCluster))
+	metrics := listener(s, s.Envoy.MetricsPort, "stats", statistic(s))
 	if s.Status.MetricsOnly {
 		metrics["address"] = socketAddress(s.Node.Loopback().String(), s.Envoy.MetricsPort)
 	}
@@ -70,6 +70,16 @@ func listeners(s settings.Settings) []object {
 		all = append(all, listener(s, s.Envoy.StatusPort, "agent", route("/healthz/ready", agentCluster)))
 	}
 	return all
+}
+
+// statistic serves Envoy's statistics by way of the agent, which makes Istio's metrics of them.
+func statistic(s settings.Settings) object {
+	if s.Status.Port == 0 {
+		return route("/stats/prometheus", adminCluster)
+	}
+	to := route("/stats/prometheus", agentCluster)
+	to["route"].(object)["prefix_rewrite"] = settings.EnvoyStatsPath
+	return to
 }
 
 func route(prefix, cluster string) object {

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"io"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -17,9 +16,9 @@ type process struct {
 
 // start starts Envoy with its output on the agent's. A goroutine keeps the thread that started it,
 // because the kernel ends the child with that thread: an Envoy never outlives its agent.
-func start(binary string, args []string, stdout, stderr io.Writer) (*process, error) {
-	p := &process{cmd: exec.Command(binary, args...), done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
+func start(o Options) (*process, error) {
+	p := &process{cmd: exec.Command(o.Binary, o.Args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = o.Stdout, o.Stderr, append(p.cmd.Environ(), o.Environ...)
 	p.cmd.SysProcAttr = tied()
 	started := make(chan error)
 	go func() {

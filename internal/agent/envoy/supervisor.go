@@ -24,12 +24,13 @@ const (
 
 // Options say which Envoy runs and how it ends.
 type Options struct {
-	Binary string
-	Args   []string
-	Stdout io.Writer
-	Stderr io.Writer
-	Admin  *Admin
-	Log    *slog.Logger
+	Binary  string
+	Args    []string
+	Environ []string // "NAME=value", beside the agent's own
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Admin   *Admin
+	Log     *slog.Logger
 
 	// InboundOnly drains a sidecar, whose application may still call others.
 	InboundOnly bool
@@ -65,7 +66,7 @@ func New(o Options) *Supervisor {
 // Run starts Envoy and returns when it has ended. When the context ends, it drains Envoy and ends
 // it: that is no error. An Envoy that ends by itself is one, unless it ended well.
 func (s *Supervisor) Run(ctx context.Context) error {
-	p, err := start(s.o.Binary, s.o.Args, s.o.Stdout, s.o.Stderr)
+	p, err := start(s.o)
 	if err != nil {
 		return fmt.Errorf("start of Envoy: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 const (
@@ -59,6 +61,9 @@ func (e *environment) metadata(s *Settings, c proxyConfig, merged map[string]any
 	all["LABELS"] = anyMap(s.Node.Labels)
 	if len(s.Node.Annotations) > 0 {
 		all["ANNOTATIONS"] = anyMap(s.Node.Annotations)
+	}
+	if s.Status.Port != 0 { // else nobody makes Istio's metrics of Envoy's
+		all[proxystats.MetadataKey] = proxystats.MetadataValue
 	}
 	if s.Envoy.ExitOnZeroConnections {
 		all["EXIT_ON_ZERO_ACTIVE_CONNECTIONS"] = "true"

@@ -5,7 +5,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
+
+// EnvoyStatsPath is where the agent serves the metrics of Envoy alone, on its status port.
+const EnvoyStatsPath = "/stats/envoy"
 
 // Sources are what settings are read from.
 type Sources struct {
@@ -64,6 +69,21 @@ type Node struct {
 // ID is the node id in Istio's form: type~address~pod.namespace~domain.
 func (n Node) ID() string {
 	return string(n.Type) + "~" + n.Addresses[0].String() + "~" + n.Pod + "." + n.Namespace + "~" + n.Domain
+}
+
+// Workload names the Pod's workload, as Istio's metrics do.
+func (n Node) Workload() proxystats.Workload {
+	owner, _ := n.Metadata["WORKLOAD_NAME"].(string)
+	w := proxystats.Of(proxystats.Pod{
+		Namespace: n.Namespace, Name: n.Pod, Owner: owner, Label: func(key string) string { return n.Labels[key] },
+	})
+	w.Cluster = n.ClusterID
+	return w
+}
+
+// Principal is the identity in the Pod's certificate.
+func (n Node) Principal() string {
+	return "spiffe://" + n.TrustDomain + "/ns/" + n.Namespace + "/sa/" + n.ServiceAccount
 }
 
 // IPv6 reports whether the Pod has addresses of IPv6 alone.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/agent/meshstats"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
 )
@@ -40,9 +41,12 @@ const (
 )
 
 // scraper answers Prometheus with the metrics of the agent, of Envoy and of the application, one
-// after the other. It passes lines on as they come, and keeps nothing.
+// after the other. It passes lines on as they come, and keeps nothing but one of Istio's metrics at
+// a time, while Envoy's are rewritten.
 type scraper struct {
-	envoy    string // a URL, or empty
+	envoy    string // a URL
+	merges   bool   // Envoy's metrics go with the others
+	self     meshstats.Self
 	targets  []settings.ScrapeTarget
 	registry *metrics.Registry
 	log      *slog.Logger
@@ -50,22 +54,25 @@ type scraper struct {
 
 	scrapes                   *metrics.Counter
 	failedEnvoy, failedTarget *metrics.Counter
+	dropped                   *metrics.Counter
 }
 
 func newScraper(o Options) *scraper {
 	const help = "Scrapes of others that failed, or were cut off."
 	s := &scraper{
+		envoy:        "http://" + o.EnvoyAdmin.String() + "/stats/prometheus",
+		merges:       o.Settings.MergeEnvoy,
+		self:         o.Self,
 		targets:      o.Settings.Scrape,
 		registry:     o.Registry,
 		log:          o.Log,
 		scrapes:      o.Registry.Counter("istio_agent_scrapes_total", "Requests for merged metrics."),
 		failedEnvoy:  o.Registry.Counter("istio_agent_scrape_failures_total", help, "type", "envoy"),
 		failedTarget: o.Registry.Counter("istio_agent_scrape_failures_total", help, "type", "application"),
+		dropped: o.Registry.Counter("lateen_agent_stats_dropped_total",
+			"Lines of Envoy's statistics that did not become one of Istio's metrics."),
 		// Compressed, a body of a megabyte could have a gigabyte.
 		client: http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}},
-	}
-	if o.Settings.MergeEnvoy {
-		s.envoy = "http://" + o.EnvoyMetrics.String() + "/stats/prometheus"
 	}
 	return s
 }
@@ -85,12 +92,8 @@ func (s *scraper) serve(w http.ResponseWriter, r *http.Request) {
 		accept = acceptOpen + acceptText + ";q=0.5"
 	}
 	var envoy chan answer
-	if s.envoy != "" {
-		url := s.envoy
-		if r.URL.RawQuery != "" {
-			url += "?" + r.URL.RawQuery
-		}
-		envoy = s.ask(ctx, url, acceptText, r)
+	if s.merges {
+		envoy = s.askEnvoy(ctx, r)
 	}
 	var asked []chan answer
 	for _, t := range s.targets {
@@ -107,6 +110,28 @@ func (s *scraper) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(format, openMetrics) {
 		_, _ = io.WriteString(w, endOfExposition+"\n")
 	}
+}
+
+// serveEnvoy answers with the metrics of Envoy alone.
+func (s *scraper) serveEnvoy(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience(r))
+	defer cancel()
+	a := <-s.askEnvoy(ctx, r)
+	if a.err != nil {
+		s.failedEnvoy.Inc()
+		http.Error(w, a.err.Error(), http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", textFormat)
+	s.passEnvoy(w, a)
+}
+
+func (s *scraper) askEnvoy(ctx context.Context, r *http.Request) chan answer {
+	url := s.envoy
+	if r.URL.RawQuery != "" {
+		url += "?" + r.URL.RawQuery
+	}
+	return s.ask(ctx, url, acceptText, r)
 }
 
 // patience is how long others have.
@@ -181,10 +206,21 @@ func openVersion(v string) string {
 func (s *scraper) write(w io.Writer, envoy chan answer, answers []answer) {
 	_ = s.registry.Write(w) // a client that is gone has no use for the rest either
 	if envoy != nil {
-		s.pass(w, <-envoy, maxEnvoyBytes, s.failedEnvoy)
+		s.passEnvoy(w, <-envoy)
 	}
 	for _, a := range answers {
 		s.pass(w, a, maxTargetBytes, s.failedTarget)
+	}
+}
+
+// passEnvoy passes Envoy's metrics on, Istio's standard metrics among them.
+func (s *scraper) passEnvoy(w io.Writer, a answer) {
+	istio := meshstats.NewWriter(w, s.self)
+	s.pass(istio, a, maxEnvoyBytes, s.failedEnvoy)
+	_ = istio.Close() // a client that is gone has no use for the rest either
+	if n := istio.Dropped(); n > 0 {
+		s.dropped.Add(uint64(n))
+		s.log.Warn("Envoy has statistics that are none of Istio's metrics, or too many", "lines", n)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/lateen-mesh/lateen/internal/agent/meshstats"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
 )
@@ -35,13 +36,14 @@ const (
 type Options struct {
 	Settings settings.Status
 	Pod      netip.Addr // where the application is
-	// EnvoyMetrics is where Envoy serves its own statistics.
-	EnvoyMetrics netip.AddrPort
-	Readiness    *Readiness
-	Registry     *metrics.Registry
-	Drain        func(context.Context) error // POST /drain
-	Quit         func()                      // POST /quitquitquit
-	Log          *slog.Logger
+	// EnvoyAdmin is Envoy's admin interface.
+	EnvoyAdmin netip.AddrPort
+	Self       meshstats.Self // whose statistics Envoy's are
+	Readiness  *Readiness
+	Registry   *metrics.Registry
+	Drain      func(context.Context) error // POST /drain
+	Quit       func()                      // POST /quitquitquit
+	Log        *slog.Logger
 }
 
 // Server serves the status port.
@@ -59,11 +61,13 @@ func New(o Options) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz/ready", limited(maxReady, http.HandlerFunc(s.ready)))
 	scrapes := limited(maxScrapes, http.HandlerFunc(scraper.serve))
+	envoy := limited(maxScrapes, http.HandlerFunc(scraper.serveEnvoy))
 	if o.Settings.MetricsOnly {
-		scrapes = local(scrapes)
+		scrapes, envoy = local(scrapes), local(envoy)
 	}
 	mux.Handle("/metrics", scrapes)
 	mux.Handle("/stats/prometheus", scrapes)
+	mux.Handle(settings.EnvoyStatsPath, envoy)
 	probes := limited(maxProbes, http.HandlerFunc(prober.serve))
 	mux.Handle("/app-health/", probes)
 	mux.Handle("/app-lifecycle/", probes)

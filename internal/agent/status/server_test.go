@@ -147,7 +147,7 @@ func TestMetricsAreMerged(t *testing.T) {
 	at := serve(t, func(o *Options) {
 		target := settings.ScrapeTarget{Port: app, Path: "/m"}
 		o.Settings = settings.Status{MergeEnvoy: true, Scrape: []settings.ScrapeTarget{target, target}}
-		o.EnvoyMetrics = netip.AddrPortFrom(o.Pod, envoy)
+		o.EnvoyAdmin = netip.AddrPortFrom(o.Pod, envoy)
 	})
 	code, body, header := call(t, http.MethodGet, at+"/stats/prometheus?usedonly", "User-Agent", "Prometheus/3")
 	require.Equal(t, http.StatusOK, code)
@@ -182,7 +182,7 @@ func TestATargetThatFailsCostsItsOwnMetricsAlone(t *testing.T) {
 	failing := application(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	good := application(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "app_up 1\n") })
 	at := serve(t, func(o *Options) {
-		o.Settings.MergeEnvoy, o.EnvoyMetrics = true, netip.MustParseAddrPort("127.0.0.1:1")
+		o.Settings.MergeEnvoy, o.EnvoyAdmin = true, netip.MustParseAddrPort("127.0.0.1:1")
 		for _, p := range []uint16{slow, failing, good} {
 			o.Settings.Scrape = append(o.Settings.Scrape, settings.ScrapeTarget{Port: p, Path: "/"})
 		}

@@ -316,6 +316,9 @@ func changesOf(field protoreflect.FieldDescriptor) []edit {
 
 // fill sets what a wrapper or a duration holds.
 func fill(m protoreflect.Message) {
+	if m.Descriptor().Fields().Len() == 0 {
+		return
+	}
 	first := m.Descriptor().Fields().Get(0)
 	if first.Message() == nil && !first.IsList() && !first.IsMap() {
 		m.Set(first, scalarsOf(first)[0])

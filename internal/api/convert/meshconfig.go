@@ -57,6 +57,7 @@ func (r *reader) configMap(in *corev1.ConfigMap) []Object {
 		return []Object{&out}
 	}
 	r.meshOf(p, spec, &out)
+	out.Metrics = out.Metrics && !hasEmptyMetrics(text)
 	if r.converter.selected {
 		spec.DiscoverySelectors = nil // the source applies them
 	}
@@ -159,6 +160,7 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 		p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport,
 	)
 	out.AccessLogs = r.accessLogs(p, in)
+	out.Metrics = r.metrics(p, in)
 	if in.GetLocalityLbSetting() != nil {
 		out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
 	}

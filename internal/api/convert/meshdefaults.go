@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"slices"
 	"strings"
 
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -18,15 +17,10 @@ const (
 )
 
 // withoutDefaults leaves out what Istio's chart writes when nobody asks for anything, so that the
-// default mesh configuration is not reported: the address of the control plane itself, and the
-// metrics that every proxy has.
+// default mesh configuration is not reported: the address of the control plane itself.
 func (r *reader) withoutDefaults(spec *mesh.MeshConfig) {
 	if merge := spec.GetEnablePrometheusMerge(); merge.GetValue() {
 		spec.EnablePrometheusMerge = nil // it is the injector's
-	}
-	if p := spec.GetDefaultProviders(); p != nil && slices.Equal(p.GetMetrics(), []string{defaultProvider}) &&
-		len(p.GetTracing())+len(p.GetAccessLogging()) == 0 {
-		spec.DefaultProviders = nil
 	}
 	address := spec.GetDefaultConfig().GetDiscoveryAddress()
 	host, own := strings.CutSuffix(address, ".svc"+discoveryPort)

@@ -233,9 +233,11 @@ func meshFields(message string) (string, bool) {
 		return "normalization", true
 	case "MeshConfig.ExtensionProvider":
 		return "name envoy_ext_authz_http envoy_ext_authz_grpc " +
-			"envoy_file_access_log envoy_http_als envoy_tcp_als envoy_otel_als", true
+			"envoy_file_access_log envoy_http_als envoy_tcp_als envoy_otel_als prometheus", true
+	case "MeshConfig.ExtensionProvider.PrometheusMetricsProvider":
+		return "", true
 	case "MeshConfig.DefaultProviders":
-		return "access_logging", true
+		return "access_logging metrics", true
 	case "MeshConfig.ExtensionProvider.EnvoyFileAccessLogProvider":
 		return "path log_format omit_empty_values", true
 	case "MeshConfig.ExtensionProvider.EnvoyHttpGrpcV3LogProvider":

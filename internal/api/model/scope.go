@@ -138,7 +138,10 @@ type MeshConfig struct {
 	// Default visibility of objects that do not say (defaultServiceExportTo, …).
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
 	// AccessLogs are where proxies log requests and connections, each canonical.
-	AccessLogs  []*AccessLog
+	AccessLogs []*AccessLog
+	// Metrics makes proxies keep Istio's standard metrics (a provider of Prometheus among
+	// defaultProviders.metrics).
+	Metrics     bool
 	IdleTimeout time.Duration
 	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.
 	Locality *LocalityLB
@@ -184,6 +187,7 @@ func DefaultMesh() MeshConfig {
 		RootNamespace:         "istio-system",
 		Domain:                "cluster.local",
 		AutoTLS:               true,
+		Metrics:               true,
 		TrustDomain:           "cluster.local",
 		ConnectTimeout:        10 * time.Second,
 		Retries:               DefaultRetries(),

@@ -21,6 +21,9 @@ const (
 type Settings struct {
 	HTTPProxyPort uint16
 	HTTP10        bool
+	// Metrics says that something beside the proxy makes Istio's standard metrics of its
+	// statistics.
+	Metrics bool
 	// Intercepted tells that a sidecar's connections are redirected to it, with their original
 	// destination; else a workload calls its proxy's ports, and others call the proxy's where the
 	// workload's would be.

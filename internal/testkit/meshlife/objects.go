@@ -414,6 +414,7 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
 	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)
 	m.AccessLogs = drawAccessLogs(t)
+	m.Metrics = rapid.Bool().Draw(t, "metrics")
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
 	m.AutoTLS = rapid.Bool().Draw(t, "TLS")

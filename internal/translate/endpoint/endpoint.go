@@ -3,7 +3,6 @@ package endpoint
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -80,13 +79,12 @@ func health(h model.Health) corev3.HealthStatus {
 	return corev3.HealthStatus_UNKNOWN // counts as healthy, and costs no bytes
 }
 
-// metadata names the workload, in Istio's form "name;namespace;canonical name;canonical
-// revision;cluster", and tells whether it takes mesh mTLS. Both are left out where they say
-// nothing: a mesh has many endpoints.
+// metadata names the workload for the callers' metrics, and tells whether it takes mesh mTLS. Both
+// are left out where they say nothing: a mesh has many endpoints.
 func metadata(in Input) *corev3.Metadata {
 	fields := map[string]*structpb.Struct{}
-	if namespace, name, ok := strings.Cut(in.Workload, "/"); ok {
-		fields[istioMetadata] = pb.Text("workload", name+";"+namespace+";;;")
+	if in.Workload != "" {
+		fields[istioMetadata] = pb.Text("workload", in.Workload)
 	}
 	if in.TLS {
 		fields[socketMetadata] = pb.TakesMeshTLS()

@@ -42,12 +42,12 @@ func TestEndpointShowsItsInput(t *testing.T) {
 				Port:     65535,
 				Health:   model.Draining,
 				Weight:   7,
-				Workload: "default/reviews-v1-5",
+				Workload: "reviews-v1;default;reviews;v1;",
 				TLS:      true,
 			},
 			`{"endpoint": {"address": {"socketAddress": {"address": "fd00::1", "portValue": 65535}}},
 			  "healthStatus": "DRAINING", "loadBalancingWeight": 7, "metadata": {"filterMetadata": {
-			    "istio": {"workload": "reviews-v1-5;default;;;"},
+			    "istio": {"workload": "reviews-v1;default;reviews;v1;"},
 			    "envoy.transport_socket_match": {"tlsMode": "istio"}}}}`,
 		},
 		"unhealthy, too heavy": {
@@ -169,7 +169,7 @@ func drawInput(t *rapid.T) endpoint.Input {
 		Port:     rapid.Uint16Min(1).Draw(t, "port"),
 		Health:   rapid.SampledFrom([]model.Health{model.Healthy, model.Unhealthy, model.Draining}).Draw(t, "health"),
 		Weight:   rapid.Uint32().Draw(t, "weight"),
-		Workload: rapid.SampledFrom([]string{"", "default/a", "no-slash", "a/b/c"}).Draw(t, "workload"),
+		Workload: rapid.SampledFrom([]string{"", "default/a", "a;b;a;latest;;;", "a/b/c"}).Draw(t, "workload"),
 		TLS:      rapid.Bool().Draw(t, "tls"),
 	}
 }

@@ -10,7 +10,7 @@ type Input struct {
 	Port     uint16 // 1 to 65535; 0 is refused
 	Health   model.Health
 	Weight   uint32 // 0 means 1; above MaxWeight counts as MaxWeight
-	Workload string // "namespace/name", for telemetry metadata; empty if none
+	Workload string // a proxystats.Workload as text, which replicas share; empty if none is known
 	TLS      bool   // the workload takes mesh mTLS
 	// Other is another address of the same workload, tried when the first does not answer at once;
 	// empty for none.

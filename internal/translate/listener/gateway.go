@@ -91,6 +91,6 @@ func (in *GatewayInput) http(table string, common Common) *listenerv3.FilterChai
 	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
 	}
-	manager.HttpFilters = common.guard.http(httpFilters(false))
+	manager.HttpFilters = common.guard.http(common.httpFilters(false))
 	return httpChain(manager)
 }

@@ -34,6 +34,7 @@ type goldenInput struct {
 
 type goldenCommon struct {
 	AccessLogs  []*model.AccessLog
+	Metrics     listener.Metrics
 	IdleTimeout metav1.Duration
 	HTTP10      bool
 	Stack       string // a key of translatetest.Stacks
@@ -140,6 +141,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 	t.Helper()
 	common := &listener.Common{
 		AccessLogs:   in.Common.AccessLogs,
+		Metrics:      in.Common.Metrics,
 		IdleTimeout:  in.Common.IdleTimeout.Duration,
 		HTTP10:       in.Common.HTTP10,
 		Stack:        translatetest.Stacks[in.Common.Stack],

@@ -8,7 +8,6 @@ import (
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_forward_proxy/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
-	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -34,7 +33,7 @@ const gatewayHandshake = 15 * time.Second
 func HTTP(in HTTPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	manager := common.outbound(in.Name, in.RouteTable)
-	manager.HttpFilters = httpFilters(in.ProxyUnknown)
+	manager.HttpFilters = common.httpFilters(in.ProxyUnknown)
 	return &listenerv3.Listener{
 		Name:                             in.Name,
 		Address:                          pb.Address(in.Bind, in.Port),
@@ -52,7 +51,7 @@ func (c Common) outbound(name, table string) *hcmv3.HttpConnectionManager {
 	manager := c.manager("outbound_" + name + ";")
 	manager.RouteSpecifier = overRDS(table)
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
-	manager.HttpFilters = httpFilters(false)
+	manager.HttpFilters = c.httpFilters(false)
 	return manager
 }
 
@@ -70,7 +69,7 @@ func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 		MergeSlashes:      c.Paths == model.NormalizeMergeSlashes || c.Paths == model.NormalizeDecode,
 		StreamIdleTimeout: pb.Duration(0),
 		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		AccessLog:         c.accessLog(),
+		AccessLog:         c.requestLog(),
 		Proxy_100Continue: true,
 		// An escaped slash is no separator to most applications, so the mesh has to ask for this.
 		PathWithEscapedSlashesAction: hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
@@ -101,7 +100,7 @@ func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
 }
 
 // httpFilters are the filters that routes configure, in Istio's order.
-func httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
+func (c Common) httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
 	filters := []*hcmv3.HttpFilter{
 		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
 		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
@@ -111,7 +110,7 @@ func httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
 			ImplementationSpecifier: &dfpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
 		}))
 	}
-	return append(filters, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
+	return append(filters, c.router())
 }
 
 func httpFilter(name string, config proto.Message) *hcmv3.HttpFilter {

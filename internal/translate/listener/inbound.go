@@ -24,7 +24,7 @@ const inboundRetries = 2
 // timeout to that, as in Istio: a client may open a connection long before it sends, and must not
 // lose HTTP by it. Workloads that speak first declare their port as TCP.
 func Inbound(in InboundInput) *listenerv3.Listener {
-	common := in.Common.with(in.Guard)
+	common := in.Common.inbound(in.Guard)
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
 		Address:                          pb.Address(in.Bind, in.Port),
@@ -82,14 +82,14 @@ func inspected(c Common) []string {
 
 func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 	manager := common.manager(in.Name + ";")
-	manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: in.routes()}
+	manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: in.routes(common)}
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
 	manager.ServerName = serverName
 	manager.ForwardClientCertDetails = hcmv3.HttpConnectionManager_APPEND_FORWARD
 	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Dns: true, Uri: true,
 	}
-	manager.HttpFilters = withDenyAll(in.Refuses, common.guard.http(httpFilters(false)))
+	manager.HttpFilters = common.hearPeer(withDenyAll(in.Refuses, common.guard.http(common.httpFilters(false))))
 	if in.Protocol == model.HTTP2 || in.Protocol == model.GRPC {
 		manager.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
 	}
@@ -100,7 +100,7 @@ func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 
 // routes sends every request to the workload's process. The caller's proxy has applied the
 // timeouts, so there is none.
-func (in *InboundPort) routes() *routev3.RouteConfiguration {
+func (in *InboundPort) routes(common Common) *routev3.RouteConfiguration {
 	port := strconv.Itoa(int(in.Port))
 	action := &routev3.RouteAction{
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.Cluster},
@@ -117,8 +117,9 @@ func (in *InboundPort) routes() *routev3.RouteConfiguration {
 		}
 	}
 	return &routev3.RouteConfiguration{
-		Name:             in.Cluster,
-		ValidateClusters: wrapperspb.Bool(false),
+		Name:                   in.Cluster,
+		ValidateClusters:       wrapperspb.Bool(false),
+		RequestHeadersToRemove: common.hidden(),
 		VirtualHosts: []*routev3.VirtualHost{{
 			Name:    "inbound|http|" + port,
 			Domains: []string{"*"},
@@ -135,9 +136,9 @@ func (in *InboundPort) tcp(common Common) *listenerv3.FilterChain {
 	proxy := &tcpv3.TcpProxy{
 		StatPrefix:       in.Cluster,
 		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: in.Cluster},
-		AccessLog:        common.accessLog(),
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}
+	common.logConnections(proxy)
 	if in.Refuses || common.guard.closes() {
 		proxy.StatPrefix, proxy.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
 	}

@@ -17,17 +17,17 @@ const inTLS = "tls"
 // does not say. Other TLS is the workload's own, unless all counts as that of the mesh; an HTTP
 // port has no chain for it. Envoy picks the chains for TLS first and does not come back to others.
 func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
-	secure := *in
-	secure.Refuses = false
+	secure, mesh := *in, common
+	secure.Refuses, mesh.ofMesh = false, true
 	switch {
 	case in.Protocol.IsHTTP():
-		return []*listenerv3.FilterChain{ofMesh(common, secure.http(common), protocolsOf(in.AllTLS, meshProtocols()))}
+		return []*listenerv3.FilterChain{ofMesh(common, secure.http(mesh), protocolsOf(in.AllTLS, meshProtocols()))}
 	case in.Protocol == model.Auto:
-		http := ofMesh(common, secure.http(common), requestProtocols())
-		bytes := ofMesh(common, secure.tcp(common), protocolsOf(in.AllTLS, byteProtocols()))
+		http := ofMesh(common, secure.http(mesh), requestProtocols())
+		bytes := ofMesh(common, secure.tcp(mesh), protocolsOf(in.AllTLS, byteProtocols()))
 		return withOwnTLS(in.AllTLS, in.tcp(common), http, bytes)
 	default:
-		bytes := ofMesh(common, secure.tcp(common), protocolsOf(in.AllTLS, meshProtocols()))
+		bytes := ofMesh(common, secure.tcp(mesh), protocolsOf(in.AllTLS, meshProtocols()))
 		return withOwnTLS(in.AllTLS, in.tcp(common), bytes)
 	}
 }
@@ -69,8 +69,10 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 		allTLS := u.Refuses && !u.RefusesTLS
 		ended := []*listenerv3.FilterChain{ofMesh(common, handOn(u.RefusesTLS), protocolsOf(allTLS, meshProtocols()))}
 		if common.guard.requests() && !u.RefusesTLS {
+			mesh := common
+			mesh.ofMesh = true
 			ended = []*listenerv3.FilterChain{
-				ofMesh(common, anyPort.http(common), requestProtocols()),
+				ofMesh(common, anyPort.http(mesh), requestProtocols()),
 				ofMesh(common, handOn(false), protocolsOf(allTLS, byteProtocols())),
 			}
 		}

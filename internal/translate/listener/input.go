@@ -4,12 +4,15 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // Common is what all listeners of a class share, canonical. A nil *Common is the zero value.
 type Common struct {
 	// AccessLogs are where requests and connections are logged.
 	AccessLogs []*model.AccessLog
+	// Metrics are those of requests and connections.
+	Metrics Metrics
 	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves
 	// Envoy's default, an hour.
 	IdleTimeout time.Duration
@@ -28,6 +31,10 @@ type Common struct {
 
 	// guard is that of the listener under way, if it has one.
 	guard *Guard
+	// reporter is the side of its calls that the listener under way is on.
+	reporter proxystats.Reporter
+	// ofMesh says that the chain under way is for connections in mutual TLS of the mesh.
+	ofMesh bool
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table

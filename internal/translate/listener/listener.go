@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // Names of Envoy's extensions that more than one file needs.
@@ -47,6 +48,13 @@ func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilte
 func (c *Common) with(guard *Guard) Common {
 	common := c.orZero()
 	common.guard = guard
+	return common
+}
+
+// inbound returns what with does, for a listener of calls to the workload.
+func (c *Common) inbound(guard *Guard) Common {
+	common := c.with(guard)
+	common.reporter = proxystats.Destination
 	return common
 }
 

@@ -121,7 +121,8 @@ func bytesALPN() *setstatev3.Config {
 
 // proxy hands a chain's connections on.
 func (c *Chain) proxy(listener string, common Common) *tcpv3.TcpProxy {
-	p := &tcpv3.TcpProxy{AccessLog: common.accessLog()}
+	p := &tcpv3.TcpProxy{}
+	common.logConnections(p)
 	c.target(p, listener)
 	idle := common.IdleTimeout
 	if c.IdleTimeout > 0 {

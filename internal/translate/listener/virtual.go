@@ -58,7 +58,7 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 // is looked at only to tell TLS of the mesh, where that is taken: a client that waits for the
 // server to speak first would wait for ever.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
-	common := in.Common.with(in.Guard)
+	common := in.Common.inbound(in.Guard)
 	l := &listenerv3.Listener{
 		Name:             VirtualInboundName,
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
@@ -151,9 +151,9 @@ func opaque(name, cluster string, common Common) *listenerv3.FilterChain {
 	proxy := &tcpv3.TcpProxy{
 		StatPrefix:       cluster,
 		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
-		AccessLog:        common.accessLog(),
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}
+	common.logConnections(proxy)
 	return &listenerv3.FilterChain{Name: name, Filters: common.guard.tcp(networkFilter(tcpProxyFilter, proxy))}
 }
 

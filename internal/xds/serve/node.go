@@ -157,6 +157,7 @@ type Metadata struct {
 	EnableHBONE          bool
 	EnvoyStatusPort      uint16
 	EnvoyPrometheusPort  uint16
+	LateenStats          string // the form of statistics that the proxy's agent reads; "" for none
 
 	// raw is all that was sent, encoded: decoded it would take ten times the memory for each proxy,
 	// and it is rarely read.
@@ -210,6 +211,7 @@ func parseMetadata(s *structpb.Struct) (Metadata, error) {
 		EnableHBONE:          r.flag("ENABLE_HBONE"),
 		EnvoyStatusPort:      r.port("ENVOY_STATUS_PORT"),
 		EnvoyPrometheusPort:  r.port("ENVOY_PROMETHEUS_PORT"),
+		LateenStats:          r.text("LATEEN_STATS"),
 	}
 	if r.object("PROXY_CONFIG"); r.err != nil || s == nil {
 		return m, r.err

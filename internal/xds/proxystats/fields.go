@@ -1,0 +1,64 @@
+package proxystats
+
+import "strings"
+
+// Fields is what the tag of a statistic holds. Empty strings are unknown.
+type Fields struct {
+	By            Reporter
+	Code          string // status of the response; of requests alone
+	GRPC          string // status of gRPC; of requests alone, and empty for others
+	Flags         string // Envoy's response flags, "-" for none
+	PeerPrincipal string // the peer's URI, where the connection is in mutual TLS
+	// Service is the cluster that a source calls, or the server name that a destination was called
+	// by in TLS.
+	Service string
+	Peer    Workload
+}
+
+// ParseRequest reads the tag of a request, and ParseConnection that of a connection that is not
+// HTTP. They report false for what no such format writes.
+func ParseRequest(tag string) (Fields, bool) { return parse(tag, true) }
+
+// ParseConnection is for ConnectionFormat.
+func ParseConnection(tag string) (Fields, bool) { return parse(tag, false) }
+
+func parse(tag string, request bool) (Fields, bool) {
+	var f Fields
+	version, rest, _ := strings.Cut(tag, " ")
+	switch version {
+	case fromSource:
+	case fromDestination:
+		f.By = Destination
+	default:
+		return f, false
+	}
+	if request {
+		f.Code, rest, _ = strings.Cut(rest, " ")
+		f.GRPC, rest, _ = strings.Cut(rest, " ")
+	}
+	var ok bool
+	f.Flags, rest, _ = strings.Cut(rest, " ")
+	f.PeerPrincipal, rest, ok = strings.Cut(rest, " ")
+	f.Service, rest, _ = strings.Cut(rest, " ")
+	for _, field := range []*string{&f.Code, &f.GRPC, &f.PeerPrincipal, &f.Service, &rest} {
+		if *field == "-" {
+			*field = ""
+		}
+	}
+	if rest != "" {
+		f.Peer = Parse(rest)
+	}
+	return f, ok
+}
+
+// ServiceHost returns the host in the name of a cluster ("outbound|9080|v1|reviews.default.svc…")
+// or in the server name that stands for one ("outbound_.9080_.v1_.reviews.default.svc…"). It is
+// empty for all others.
+func ServiceHost(name string) string {
+	for _, separator := range []string{"|", "_."} {
+		if parts := strings.SplitN(name, separator, 4); len(parts) == 4 && parts[0] == "outbound" {
+			return parts[3]
+		}
+	}
+	return ""
+}
