@@ -64,13 +64,14 @@ var rules = []rule{
 	{"agent/bootstrap", "agent/settings"},
 	{"agent/envoy", "agent/settings"},
 	{"agent/status", "agent/metrics agent/settings agent/meshstats"},
-	{"agent", "xds/typeurl xds/nametable xds/proxystats agent/meshstats agent/wire agent/xdsproxy agent/certs agent/metrics agent/dns " +
-		"agent/settings agent/bootstrap agent/envoy agent/status agent/footprint"},
+	{"agent", "xds/typeurl xds/nametable xds/proxystats agent/wire agent/xdsproxy agent/certs agent/metrics " +
+		"agent/dns agent/meshstats agent/settings agent/bootstrap agent/envoy agent/status agent/footprint"},
 	{"agent/intercept", ""},
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
 	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/authz translate/cluster " +
-		"translate/endpoint translate/listener translate/route translate/secret translate/name xds/resource xds/proxystats"},
+		"translate/endpoint translate/listener translate/route translate/secret translate/name xds/resource " +
+		"xds/proxystats"},
 	{"xds/session", "xds/resource"},
 	{"xds/fanout", "observe xds/resource xds/session"},
 	{"xds/admission", ""},
@@ -96,8 +97,8 @@ var rules = []rule{
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
 	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/policy mesh/state " +
-		"mesh/validate mesh/schedule mesh/scope xds/resource xds/proxystats compile xds/fanout xds/serve observe/debug " +
-		"cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
+		"mesh/validate mesh/schedule mesh/scope xds/resource xds/proxystats compile xds/fanout xds/serve " +
+		"observe/debug cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
 		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca trust/keysets " +
 		"cluster/keysets"},
 	{"local/sample", ""},

@@ -3,6 +3,7 @@ package meshstats
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -31,33 +32,16 @@ func rewritten(t testing.TB, text string) (string, int) {
 	return b.String(), w.Dropped()
 }
 
-// exposition is what Envoy writes for a sidecar.
-const exposition = `# TYPE envoy_server_live gauge
-envoy_server_live{} 1
-# TYPE envoy_istiocustom_istio_tcp_sent_bytes_total counter
-envoy_istiocustom_istio_tcp_sent_bytes_total{fields="1s - spiffe://cluster.local/ns/db/sa/db outbound|5432||db.db.svc.cluster.local db;db;db;v9;"} 327
-envoy_istiocustom_istio_tcp_sent_bytes_total{fields="1d UF  "} 1
-# TYPE envoy_istiocustom_istio_request_duration_milliseconds histogram
-envoy_istiocustom_istio_request_duration_milliseconds_bucket{fields="1s 200  -  outbound|80|v1|a.b.svc a;b;a;latest;;;",le="0.5"} 1
-envoy_istiocustom_istio_request_duration_milliseconds_bucket{fields="1s 200  -  outbound|80|v1|a.b.svc a;b;a;latest;;;",le="+Inf"} 2
-envoy_istiocustom_istio_request_duration_milliseconds_sum{fields="1s 200  -  outbound|80|v1|a.b.svc a;b;a;latest;;;"} 3.5
-envoy_istiocustom_istio_request_duration_milliseconds_count{fields="1s 200  -  outbound|80|v1|a.b.svc a;b;a;latest;;;"} 2
-envoy_istiocustom_istio_request_duration_milliseconds_bucket{fields="1s 200  -  outbound|80||a.b.svc a;b;a;latest;;;",le="0.5"} 0
-envoy_istiocustom_istio_request_duration_milliseconds_bucket{fields="1s 200  -  outbound|80||a.b.svc a;b;a;latest;;;",le="+Inf"} 1
-envoy_istiocustom_istio_request_duration_milliseconds_sum{fields="1s 200  -  outbound|80||a.b.svc a;b;a;latest;;;"} 9
-envoy_istiocustom_istio_request_duration_milliseconds_count{fields="1s 200  -  outbound|80||a.b.svc a;b;a;latest;;;"} 1
-# TYPE envoy_istiocustom_istio_response_bytes histogram
-envoy_istiocustom_istio_response_bytes_count{fields="1d 200 0 - spiffe://td/ns/web/sa/p outbound_.80_._.reviews.shop.svc.cluster.local p-v1;web;p;v1;"} 1
-envoy_istiocustom_istio_response_bytes_count{fields="1d 200 0 - spiffe://td/ns/web/sa/p outbound_.80_._.reviews.shop.svc.cluster.local admin;kube-system;p;v1;"} 1
-envoy_istiocustom_istio_response_bytes_count{fields="1d 0  DC  a\"b\\c -"} 1
-envoy_istiocustom_istio_response_bytes_count{fields="2x"} 1
-envoy_istiocustom_istio_response_bytes_count{other="2x"} 1
-# TYPE envoy_server_uptime gauge
-envoy_server_uptime{} 5
-`
+// exposition returns what Envoy writes for a sidecar.
+func exposition(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/sidecar.envoy")
+	require.NoError(t, err)
+	return string(text)
+}
 
 func TestGolden(t *testing.T) {
-	got, dropped := rewritten(t, exposition)
+	got, dropped := rewritten(t, exposition(t))
 	require.Equal(t, 2, dropped)
 	golden.File(t, "testdata/sidecar.prom", got)
 }
@@ -65,7 +49,8 @@ func TestGolden(t *testing.T) {
 // TestWithoutStatisticsOfOursNothingChanges also holds for an Envoy of Istio's, whose metrics have
 // their names already.
 func TestWithoutStatisticsOfOursNothingChanges(t *testing.T) {
-	const text = "# TYPE envoy_a counter\nenvoy_a{} 1\n# TYPE istio_requests_total counter\nistio_requests_total{a=\"b\"} 1\n"
+	const text = "# TYPE envoy_a counter\nenvoy_a{} 1\n" +
+		"# TYPE istio_requests_total counter\nistio_requests_total{a=\"b\"} 1\n"
 	got, dropped := rewritten(t, text)
 	require.Equal(t, text, got)
 	require.Zero(t, dropped)
@@ -83,7 +68,7 @@ func TestSeriesAreBounded(t *testing.T) {
 }
 
 func FuzzWriter(f *testing.F) {
-	f.Add(exposition)
+	f.Add(exposition(f))
 	f.Fuzz(func(t *testing.T, text string) {
 		got, _ := rewritten(t, text)
 		whole, _ := rewritten(t, got)

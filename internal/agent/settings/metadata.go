@@ -15,6 +15,7 @@ import (
 const (
 	metaPrefix     = "ISTIO_META_"
 	metaJSONPrefix = "ISTIO_METAJSON_"
+	templateHash   = "pod-template-hash"
 	// istioVersion is the release of Istio whose configuration the proxy takes.
 	istioVersion = "1.31.0"
 )
@@ -103,7 +104,7 @@ func (e *environment) labels(fromFile map[string]string) map[string]string {
 		}
 	}
 	maps.Copy(all, fromFile)
-	delete(all, "pod-template-hash")
+	delete(all, templateHash)
 	return all
 }
 

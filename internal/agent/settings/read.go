@@ -99,7 +99,7 @@ func (e *environment) pod(s *Settings, args arguments, sources Sources) map[stri
 	n.ServiceAccount = e.text("SERVICE_ACCOUNT", "")
 	n.ClusterID = e.text("ISTIO_META_CLUSTER_ID", "Kubernetes")
 	n.TrustDomain = e.text("TRUST_DOMAIN", "cluster.local")
-	n.Labels, n.Annotations = e.labels(labels), annotations
+	n.Labels, n.Annotations, n.TemplateHash = e.labels(labels), annotations, labels[templateHash]
 	n.Locality = locality(n.Labels)
 	n.Addresses = e.addresses(sources, annotations["traffic.sidecar.istio.io/excludeInterfaces"])
 	return annotations

@@ -61,7 +61,9 @@ type Node struct {
 	TrustDomain    string
 	Locality       Locality
 	Labels         map[string]string
-	Annotations    map[string]string
+	// TemplateHash is the label of a Deployment's Pods that Labels leave out.
+	TemplateHash string
+	Annotations  map[string]string
 	// Metadata is what the node tells the control plane, ready to be encoded as JSON.
 	Metadata map[string]any
 }
@@ -75,7 +77,12 @@ func (n Node) ID() string {
 func (n Node) Workload() proxystats.Workload {
 	owner, _ := n.Metadata["WORKLOAD_NAME"].(string)
 	w := proxystats.Of(proxystats.Pod{
-		Namespace: n.Namespace, Name: n.Pod, Owner: owner, Label: func(key string) string { return n.Labels[key] },
+		Namespace: n.Namespace, Name: n.Pod, Owner: owner, Label: func(key string) string {
+			if key == templateHash {
+				return n.TemplateHash
+			}
+			return n.Labels[key]
+		},
 	})
 	w.Cluster = n.ClusterID
 	return w
