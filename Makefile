@@ -4,6 +4,7 @@ GO       ?= go
 BIN      := bin/lateen
 AGENT    := bin/lateen-agent
 INSTALLER := bin/lateen-installer
+LOADTEST := bin/lateen-perf
 TOOLS    := $(CURDIR)/.tools
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 DIR      ?= examples/bookinfo
@@ -30,10 +31,11 @@ modules: # fetches what everything is built from, before it is needed: networks 
 
 # grpcnotrace leaves grpc-go's debug pages out, which are templates: they call methods by name, so with them the linker keeps every
 # method of every type, 21 MB that nobody calls (test/imports sees to it that it stays so).
-build: ## build bin/lateen, bin/lateen-installer (which it runs for charts) and bin/lateen-agent
+build: ## build bin/lateen, bin/lateen-installer and bin/lateen-perf (which it runs) and bin/lateen-agent
 	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
 	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
 	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/installer.version=$(VERSION)" -o $(INSTALLER) ./cmd/lateen-installer
+	@$(GO) build -tags grpcnotrace -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/loadtest.version=$(VERSION)" -o $(LOADTEST) ./cmd/lateen-perf
 	@$(GO) build -tags grpcnotrace -ldflags "-s -w -X github.com/lateen-mesh/lateen/internal/agent/command.version=$(VERSION)" -o $(AGENT) ./cmd/lateen-agent
 
 images: ## build the container images for amd64 and arm64 as OCI layouts into bin/images (needs Debian 12)

@@ -3,7 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
+	"io"
 	"net"
 
 	"github.com/spf13/cobra"
@@ -14,12 +14,7 @@ import (
 
 // atLeast makes a flag reject smaller values.
 func atLeast[T cmp.Ordered](flags *pflag.FlagSet, name string, value *T, least T) {
-	validateFlag(flags, name, func() error {
-		if *value < least {
-			return fmt.Errorf("want %v or more", least)
-		}
-		return nil
-	})
+	command.AtLeast(flags, name, value, least)
 }
 
 // hostPort makes a flag reject values that are neither HOST:PORT nor empty.
@@ -41,6 +36,12 @@ func validateFlag(flags *pflag.FlagSet, name string, check func() error) {
 func oneOf(cmd *cobra.Command, name string, value *string, values ...string) {
 	command.OneOf(cmd, name, value, values...)
 }
+
+// bindOutput binds the flag -o of commands that print a table, JSON or YAML.
+func bindOutput(cmd *cobra.Command, output *string) { command.BindOutput(cmd, output) }
+
+// printAs prints a value as JSON or YAML.
+func printAs(w io.Writer, format string, v any) error { return command.PrintAs(w, format, v) }
 
 // arguments requires exactly these arguments, named as in the command's usage.
 func arguments(names ...string) cobra.PositionalArgs { return command.Arguments(names...) }

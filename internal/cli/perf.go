@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
@@ -41,6 +42,7 @@ Lateen is measured after it, and both are put side by side.`,
 		newPerfDebounce(out, progress), newPerfPressure(out, progress), newPerfConstants(out,
 			progress), newPerfModel(out), newPerfCompare(out),
 	)
+	cmd.AddCommand(loadTestCommands()...)
 	return cmd
 }
 
@@ -229,7 +231,7 @@ func (f *perfFlags) measure(
 		} else {
 			r, err = perf.Run(cmd.Context(), options, s)
 		}
-		r.Command, r.Lateen = commandLine(cmd), version
+		r.Command, r.Lateen = command.Line(cmd), version
 		if reports = append(reports, r); err != nil {
 			return reports, err
 		}

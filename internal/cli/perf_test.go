@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/port"
@@ -185,7 +186,7 @@ func TestPerfOfTwoControlPlanes(t *testing.T) {
 		"--kubeconfig", api.Kubeconfig(), "--target", xds, "--monitoring", monitoring, "--name", "another",
 		"--warm-command", "true",
 		"--run",
-		quoted(self) + " serve --kubeconfig " + quoted(api.Kubeconfig()) + " --xds-address " + xds +
+		command.Quoted(self) + " serve --kubeconfig " + command.Quoted(api.Kubeconfig()) + " --xds-address " + xds +
 			" --monitoring-address " + monitoring,
 		"--beside-lateen", "-o", "json", "--calm", "20ms"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
@@ -72,7 +73,7 @@ then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 			if f.output != "table" {
 				return errors.Join(err, printAs(
 					cmd.OutOrStdout(), f.output, map[string]any{
-						"command": commandLine(cmd), "lateen": version, "settings": all,
+						"command": command.Line(cmd), "lateen": version, "settings": all,
 					},
 				))
 			}
@@ -98,7 +99,7 @@ func (f *perfFlags) debounce(
 	for _, setting := range debounceSettings(os.Environ(), os.LookupEnv) {
 		var r perf.Report
 		if r, err = f.measureSetting(cmd.Context(), setting, o, scenario, progress); len(r.Phases) > 0 {
-			r.Command, r.Lateen = commandLine(cmd), version
+			r.Command, r.Lateen = command.Line(cmd), version
 			all = append(all, perf.Debounced{Setting: setting.name, Report: r})
 		}
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
@@ -110,7 +110,7 @@ func (f *perfFlags) restrict(cmd *cobra.Command) {
 
 // options returns the options of a scenario, with Lateen in memory as the control plane.
 func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf.Options, error) {
-	command := commandLine(cmd)
+	line := command.Line(cmd)
 	o := perf.Options{
 		Mesh:         f.mesh,
 		Sidecars:     f.sidecars,
@@ -152,7 +152,7 @@ func (f *perfFlags) options(cmd *cobra.Command, progress *terminal.Writer) (perf
 		if err := os.MkdirAll(f.profile, 0o755); err != nil {
 			return o, err
 		}
-		o.Profile = func(phase string, profile []byte) error { return saveProfile(f.profile, phase, command, profile) }
+		o.Profile = func(phase string, profile []byte) error { return saveProfile(f.profile, phase, line, profile) }
 	}
 	o.Plane, err = lateenInMemory(security)
 	return o, err
@@ -185,27 +185,4 @@ func (f *perfFlags) setRequestedTypes(fleet *perf.Simulated) error {
 		}
 	}
 	return nil
-}
-
-// commandLine returns a command with the flags that were set.
-func commandLine(cmd *cobra.Command) string {
-	words := []string{cmd.CommandPath()}
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		word := "--" + f.Name
-		if f.Value.Type() != "bool" {
-			word += " " + quoted(strings.Trim(f.Value.String(), "[]")) // the brackets of lists
-		} else if f.Value.String() != "true" {
-			word += "=" + f.Value.String()
-		}
-		words = append(words, word)
-	})
-	return strings.Join(words, " ")
-}
-
-// quoted quotes a word for a shell.
-func quoted(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`|&;()<>*?#~") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
@@ -194,7 +195,7 @@ changes. Do it on a machine that has nothing else to do.`,
 			if err != nil {
 				return err
 			}
-			c.Command, c.Version = commandLine(cmd), version
+			c.Command, c.Version = command.Line(cmd), version
 			if f.output != "table" {
 				return printAs(cmd.OutOrStdout(), f.output, c)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
@@ -50,7 +51,7 @@ memory and CPU.`,
 			}
 			report, err := perf.Pressure(cmd.Context(), o)
 			progress.Progress("")
-			report.Command, report.Lateen = commandLine(cmd), version
+			report.Command, report.Lateen = command.Line(cmd), version
 			return errors.Join(err, printPressure(cmd, out, f.output, report))
 		},
 	}

@@ -3,15 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
@@ -82,12 +79,6 @@ an address. The exit code is 1 if a replica does not answer.`,
 	return cmd
 }
 
-func bindOutput(cmd *cobra.Command, output *string) {
-	outputs := []string{"table", "json", "yaml"}
-	cmd.Flags().StringVarP(output, "output", "o", outputs[0], alternatives(outputs))
-	oneOf(cmd, "output", output, outputs...)
-}
-
 // askStatus asks all replicas. It fails if none answers; what is missing of others the report says.
 func askStatus(ctx context.Context, r *remote) (statusReport, error) {
 	endpoints, err := r.endpoints(ctx)
@@ -141,24 +132,6 @@ func (s *statusReport) incomplete() error {
 		}
 	}
 	return nil
-}
-
-// printAs writes JSON or YAML.
-func printAs(w io.Writer, format string, v any) error {
-	var body []byte
-	var err error
-	switch format {
-	case "yaml":
-		body, err = yaml.Marshal(v)
-	default:
-		body, err = json.MarshalIndent(v, "", "  ")
-		body = append(body, '\n')
-	}
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(body)
-	return err
 }
 
 func printStatus(out *terminal.Writer, report statusReport) {

@@ -18,6 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/app/config"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/agents"
@@ -189,7 +190,7 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 	if info, err := os.Stat(o.dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%s: want a directory of manifests, as examples/bookinfo", o.dir)
 	}
-	envoy, err := findEnvoy(o.envoy)
+	envoy, err := command.FindEnvoy(o.envoy)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -46,14 +48,41 @@ type bootstrap struct {
 	sds      string // the socket at which the agent serves certificates; empty: there is none
 }
 
-// envoyArgs returns the command line for a bootstrap file.
-func envoyArgs(binary, file string) []string {
+// envoyArgs returns the command line for a bootstrap file and a number of worker threads.
+func envoyArgs(binary, file string, workers int) []string {
 	return []string{
 		binary, "--config-path", file,
-		"--concurrency", "1", "--disable-hot-restart",
+		"--concurrency", strconv.Itoa(workers), "--disable-hot-restart",
 		// not a line for each use of a deprecated field
 		"--log-level", "warning", "--component-log-level", "misc:error",
 		"--drain-time-s", strconv.Itoa(int(ListenerDrain.Seconds())), "--drain-strategy", "immediate",
+	}
+}
+
+// proxyConfig is the annotation with Istio's ProxyConfig, of which concurrency is read.
+const proxyConfig = "proxy.istio.io/config"
+
+// workersOf returns how many worker threads a pod's Envoy has: what its annotation says, or one,
+// since the Envoys of a laptop share few processors. Zero stands for one per processor, as in
+// Istio.
+func workersOf(meta *corev1.Pod) (int, error) {
+	config := struct {
+		Concurrency *int `json:"concurrency"`
+	}{}
+	text := meta.Annotations[proxyConfig]
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		return 0, fmt.Errorf("metadata.annotations[%s] %q: %w", proxyConfig, text, err)
+	}
+	switch n := config.Concurrency; {
+	case n == nil:
+		return 1, nil
+	case *n < 0:
+		return 0, fmt.Errorf("metadata.annotations[%s]: concurrency %d: want 0 (a worker for each processor) or more",
+			proxyConfig, *n)
+	case *n == 0:
+		return runtime.NumCPU(), nil
+	default:
+		return *n, nil
 	}
 }
 

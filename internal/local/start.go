@@ -131,6 +131,10 @@ func (l *loop) writeBootstrap(p *pod, agent *agents.Agent, dir string) (processS
 	if agent != nil {
 		b.sds = agent.Socket()
 	}
+	workers, err := workersOf(p.object)
+	if err != nil {
+		return processSpec{}, err
+	}
 	content, err := b.JSON()
 	if err != nil {
 		return processSpec{}, fmt.Errorf("envoy's bootstrap: %w", err)
@@ -140,7 +144,8 @@ func (l *loop) writeBootstrap(p *pod, agent *agents.Agent, dir string) (processS
 		return processSpec{}, fmt.Errorf("envoy's bootstrap: %w", err)
 	}
 	return processSpec{
-		container: proxyContainer, argv: envoyArgs(l.opts.Envoy, file), env: inherit(l.opts.Environ).list(), dir: dir,
+		container: proxyContainer, argv: envoyArgs(l.opts.Envoy, file, workers),
+		env: inherit(l.opts.Environ).list(), dir: dir,
 		readiness: envoyReadiness(p.addrs.Outbound), grace: p.graceWithin(l.opts.Grace),
 	}, nil
 }

@@ -85,6 +85,16 @@ func TestOnlyTheInstallerRendersCharts(t *testing.T) {
 	}
 }
 
+// TestOnlyTheLoadTestLinksFortio: the control plane's memory must not pay for what sends requests.
+func TestOnlyTheLoadTestLinksFortio(t *testing.T) {
+	for program, links := range map[string]bool{"lateen": false, "lateen-installer": false, "lateen-perf": true} {
+		out, err := exec.Command("go", "list", "-tags", lateenserve.Tags, "-deps", module+"cmd/"+program).
+			CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Equal(t, links, strings.Contains(string(out), "fortio.org/"), "%s links Fortio", program)
+	}
+}
+
 // TestTheAgentIsNoControlPlane: a Pod's agent has to stay small, so it takes nothing of the product
 // but what was made for it, and none of the large libraries.
 func TestTheAgentIsNoControlPlane(t *testing.T) {

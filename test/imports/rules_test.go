@@ -115,9 +115,12 @@ var rules = []rule{
 	{"perf/apart", "perf/sidecar"},
 	{"perf", "cli/terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
 		"perf/sidecar perf/apart"},
+	{"perf/traffic", "perf/measure"},
+	{"perf/dataplane", "app/config cli/terminal api/model source/dir app local/agents local perf/measure perf/traffic"},
 	{"cluster/apply", "api/kinds"},
 	{"cli/installer", "cli/command cli/terminal cluster/spec cluster/apply cluster/precheck cluster/render " +
 		"cluster/install"},
+	{"cli/loadtest", "cli/command cli/terminal perf/traffic perf/dataplane"},
 	{"cli", "observe observe/memory app/config cli/terminal cli/command api/kinds source source/dir source/kube " +
 		"api/differences api/model cluster/precheck " +
 		"mesh/policy mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// companion is a program that carries out some of this program's commands, so that the control
+// plane does not pay for what they link. It has them under the same names.
+type companion string
+
+// command returns a command whose arguments, and help, are the companion's business.
+func (p companion) command(name, short, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Example: example, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error { return p.exec(append(path(cmd), args...)) },
+	}
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		if err := p.exec(append(path(cmd), "--help")); err != nil {
+			cmd.PrintErrln("lateen:", err)
+		}
+	})
+	return cmd
+}
+
+// path returns the names of a command and those above it, without the program's.
+func path(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
+
+// exec replaces this process by the companion.
+func (p companion) exec(args []string) error {
+	path, err := p.find()
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(path, append([]string{string(p)}, args...), os.Environ()) //nolint:gosec // our own
+}
+
+// find returns the path of the companion, which stands beside this program or in $PATH.
+func (p companion) find() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		beside := filepath.Join(filepath.Dir(self), string(p))
+		if _, err := os.Stat(beside); err == nil {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(string(p))
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("the program %s is neither beside %s nor in $PATH; want both: make build makes them",
+			p, self)
+	}
+	return path, err
+}

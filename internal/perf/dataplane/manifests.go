@@ -1,0 +1,181 @@
+package dataplane
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/perf/traffic"
+)
+
+const (
+	namespace = "perf"
+	// gatewayPort is where the gateway takes HTTP, and gatewayTCPPort where it takes TCP.
+	gatewayPort, gatewayTCPPort = 8080, 9000
+	// gatewayHost is the host of the way in.
+	gatewayHost = "server.test"
+)
+
+// manifests returns the mesh: a server, a client whose sidecar takes this program's requests, and a
+// gateway.
+func (o Options) manifests() string {
+	parts := []string{
+		o.meshConfig(),
+		fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}", namespace),
+		o.deployment("server", quoted(o.Self, "server", "--address", "$(LATEEN_APP_ADDRESS)"), serverPorts()),
+		o.deployment("client", quoted("sleep", "1000000000"), ""),
+		o.gateway(), serverService(), wayIn(),
+		fmt.Sprintf(`apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: istio-system}
+spec: {mtls: {mode: %s}}`, map[bool]string{true: "STRICT", false: "DISABLE"}[o.MutualTLS]),
+	}
+	for i := range o.Policies {
+		parts = append(parts, policy(i, o.Policies))
+	}
+	if !o.Telemetry {
+		parts = append(parts, `apiVersion: telemetry.istio.io/v1
+kind: Telemetry
+metadata: {name: off, namespace: istio-system}
+spec: {metrics: [{providers: [{name: prometheus}], overrides: [{disabled: true}]}]}`)
+	}
+	return strings.Join(parts, "\n---\n") + "\n"
+}
+
+func (o Options) meshConfig() string {
+	log := `""`
+	if o.AccessLogs {
+		log = "/dev/stdout"
+	}
+	return fmt.Sprintf(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data:
+  mesh: |
+    accessLogFile: %s`, log)
+}
+
+// quoted is a list of strings in YAML, which reads JSON.
+func quoted(words ...string) string {
+	encoded, _ := json.Marshal(words) // of strings, which cannot fail
+	return string(encoded)
+}
+
+func (o Options) deployment(name, command, ports string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: %[2]s}
+spec:
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata:
+      labels: {app: %[1]s}
+      annotations: {proxy.istio.io/config: "concurrency: %[3]d"}
+    spec:
+      containers:
+      - name: app
+        command: %[4]s
+        ports: [%[5]s]`, name, namespace, o.Workers, command, ports)
+}
+
+func serverPorts() string {
+	var ports []string
+	for _, p := range traffic.Protocols() {
+		ports = append(ports, fmt.Sprintf("{containerPort: %d}", traffic.Protocol(p).Port()))
+	}
+	return strings.Join(ports, ", ")
+}
+
+func serverService() string {
+	var ports []string
+	for _, p := range traffic.Protocols() {
+		ports = append(ports, fmt.Sprintf("{name: %s, port: %d}", p, traffic.Protocol(p).Port()))
+	}
+	return fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata: {name: server, namespace: %s}
+spec: {selector: {app: server}, ports: [%s]}`, namespace, strings.Join(ports, ", "))
+}
+
+// gateway is a gateway's Deployment and its Service, which is of no type that opens a port here.
+func (o Options) gateway() string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: gateway, namespace: %[1]s}
+spec:
+  selector: {matchLabels: {istio: perf}}
+  template:
+    metadata:
+      labels: {istio: perf}
+      annotations: {inject.istio.io/templates: gateway, proxy.istio.io/config: "concurrency: %[2]d"}
+    spec:
+      containers:
+      - name: istio-proxy
+        image: auto
+        ports: [{containerPort: %[3]d}, {containerPort: %[4]d}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: gateway, namespace: %[1]s}
+spec:
+  selector: {istio: perf}
+  ports: [{name: http, port: %[3]d}, {name: tcp, port: %[4]d}]`, namespace, o.Workers, gatewayPort, gatewayTCPPort)
+}
+
+// wayIn leads HTTP of any version by a header to the server's port, and TCP by the gateway's port.
+func wayIn() string {
+	route := func(p traffic.Protocol) string {
+		return fmt.Sprintf(`
+  - match: [{authority: {exact: "%s.%s"}}]
+    route: [{destination: {host: server, port: {number: %d}}}]`, p, gatewayHost, p.Port())
+	}
+	return fmt.Sprintf(`apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: gateway, namespace: %[1]s}
+spec:
+  selector: {istio: perf}
+  servers:
+  - port: {number: %[2]d, name: http, protocol: HTTP}
+    hosts: ["*.%[3]s"]
+  - port: {number: %[4]d, name: tcp, protocol: TCP}
+    hosts: ["*"]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: server, namespace: %[1]s}
+spec:
+  hosts: ["*.%[3]s"]
+  gateways: [gateway]
+  http:%[5]s%[6]s%[7]s
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: server-tcp, namespace: %[1]s}
+spec:
+  hosts: ["*"]
+  gateways: [gateway]
+  tcp:
+  - match: [{port: %[4]d}]
+    route: [{destination: {host: server, port: {number: %[8]d}}}]`, namespace, gatewayPort, gatewayHost,
+		gatewayTCPPort, route(traffic.HTTP1), route(traffic.HTTP2), route(traffic.GRPC), traffic.TCP.Port())
+}
+
+// policy is one of some AuthorizationPolicies. Only the last allows the requests that are sent, so
+// that the server's proxy looks at all of them.
+func policy(i, all int) string {
+	ports := fmt.Sprintf(`"%d"`, 10000+i) // which nothing serves
+	if i == all-1 {
+		var open []string
+		for _, p := range traffic.Protocols() {
+			open = append(open, fmt.Sprintf(`"%d"`, traffic.Protocol(p).Port()))
+		}
+		ports = strings.Join(open, ", ")
+	}
+	return fmt.Sprintf(`apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: policy-%03d, namespace: %s}
+spec:
+  selector: {matchLabels: {app: server}}
+  action: ALLOW
+  rules: [{to: [{operation: {ports: [%s]}}]}]`, i, namespace, ports)
+}

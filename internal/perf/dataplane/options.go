@@ -1,0 +1,121 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/perf/traffic"
+)
+
+// The paths of requests.
+const (
+	Baseline    = "baseline"
+	Sidecar     = "sidecar"
+	Ingress     = "ingress"
+	Handwritten = "handwritten"
+)
+
+// Paths returns all paths, in the order in which they are measured.
+func Paths() []string { return []string{Baseline, Sidecar, Ingress, Handwritten} }
+
+// Options say what is measured.
+type Options struct {
+	// Envoy is the path of the Envoy binary, and Self that of this program: pods run "Self server".
+	Envoy, Self string
+	// StateDir gets manifests, bootstraps and logs.
+	StateDir string
+	// IstioVersion is the ISTIO_VERSION in the node metadata of proxies.
+	IstioVersion string
+	// Version is that of this program, for results.
+	Version string
+
+	Protocol traffic.Protocol
+	// Paths are those of Paths that are measured. The baseline always is.
+	Paths []string
+	// QPS and Connections make the cases: each number of requests a second (0: as many as get
+	// answers) with each number of connections.
+	QPS         []float64
+	Connections []int
+	Payload     int // bytes
+	// Duration is how long one path of one case is measured at a time, and Rounds how often.
+	Duration time.Duration
+	Rounds   int
+
+	// MutualTLS is whether proxies call each other in mutual TLS.
+	MutualTLS bool
+	// Workers is the number of worker threads of each proxy.
+	Workers int
+	// Telemetry is whether proxies measure requests, AccessLogs whether they write a line for each.
+	Telemetry, AccessLogs bool
+	// Policies is how many AuthorizationPolicies the server has.
+	Policies int
+
+	Log *slog.Logger
+	// Progress is told how many of all measurements are done. It may be nil.
+	Progress func(what string, done, all int)
+}
+
+// Validate reports all that is wrong with the options.
+func (o Options) Validate() error {
+	var all []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			all = append(all, fmt.Errorf(format, args...))
+		}
+	}
+	check(slices.Contains(traffic.Protocols(), string(o.Protocol)), "protocol %q: want one of %s", o.Protocol,
+		strings.Join(traffic.Protocols(), ", "))
+	for _, p := range o.Paths {
+		check(slices.Contains(Paths(), p), "path %q: want one of %s", p, strings.Join(Paths(), ", "))
+	}
+	check(len(o.QPS) > 0, "no number of requests a second: want one or more")
+	check(len(o.Connections) > 0, "no number of connections: want one or more")
+	for _, c := range o.Connections {
+		check(c >= 1 && c <= maxConnections, "connections %d: want 1 to %d", c, maxConnections)
+	}
+	for _, q := range o.QPS {
+		check(q >= 0, "qps %v: want 0 (as many as possible) or more", q)
+	}
+	check(o.Payload >= 0 && o.Payload <= maxPayload, "payload %d: want 0 to %d bytes", o.Payload, maxPayload)
+	check(o.Duration > 0, "duration %v: want a longer one", o.Duration)
+	check(o.Rounds >= 1, "rounds %d: want 1 or more", o.Rounds)
+	check(o.Workers >= 1, "workers %d: want 1 or more", o.Workers)
+	check(o.Policies >= 0, "policies %d: want 0 or more", o.Policies)
+	return errors.Join(all...)
+}
+
+const (
+	maxConnections = 1024
+	// maxPayload is the largest body that Fortio's gRPC server takes by default, in bytes, less a
+	// part for what is around it.
+	maxPayload = 4<<20 - 1<<10
+)
+
+// Preset is a published test.
+type Preset struct {
+	Name, About string
+	Set         func(o *Options)
+}
+
+// Presets returns the published tests.
+func Presets() []Preset {
+	fixed := func(qps float64, connections, payload int) func(o *Options) {
+		return func(o *Options) {
+			o.Protocol, o.MutualTLS, o.Workers = traffic.HTTP1, true, 2
+			o.QPS, o.Connections, o.Payload = []float64{qps}, []int{connections}, payload
+		}
+	}
+	return []Preset{
+		{"aks", "Azure's Istio add-on: 1,000 a second, 16 connections, 100 bytes", fixed(1000, 16, 100)},
+		{"istio-1.1.8", "Istio 1.1.8: 1,000 a second, 16 connections, 1 kB", fixed(1000, 16, 1000)},
+		{"istio-0.7.1", "Istio 0.7.1: 400 a second, 8 connections, no body", fixed(400, 8, 0)},
+		{"istio-tools", "istio/tools: 1,000 a second over 2 to 64 connections, 1 kB", func(o *Options) {
+			fixed(1000, 16, 1024)(o)
+			o.Connections = []int{2, 4, 8, 16, 32, 64}
+		}},
+	}
+}
