@@ -36,6 +36,7 @@ func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 		{"ExternalIPs", externalIPs},
 		{"Hints", hints}, {"Outside", outside}, {"HeadlessTLS", headlessTLS}, {"DNS", namesWithoutAddress},
 		{"Bookinfo", bookinfo},
+		{"Metrics", standardMetrics},
 		{"MutualTLS", mutualTLS},
 		{"RequestPolicies", requestPolicies},
 		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod},
