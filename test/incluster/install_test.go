@@ -145,9 +145,16 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.Equal(t, 1, code, text)
 	require.Contains(t, text, "the revision default is not installed by lateen install; none is installed")
 
-	text = c.lateenDoes(t, "install", "--image", "lateen:test", "--set", "pilot.env.PILOT_PUSH_THROTTLE=50",
-		"--set", "meshConfig.accessLogFile=/dev/stdout")
+	strict := filepath.Join(t.TempDir(), "smcp.yaml")
+	require.NoError(t, os.WriteFile(strict, []byte(strictMesh), 0o600))
+	again := []string{"install", "--image", "lateen:test", "--set", "pilot.env.PILOT_PUSH_THROTTLE=50",
+		"--set", "meshConfig.accessLogFile=/dev/stdout", "-f", strict}
+	text = c.lateenDoes(t, again...)
 	require.Contains(t, text, "creating Deployment istio-system/istiod")
+	require.Contains(t, text, "creating PeerAuthentication istio-system/default", "of a kind that was not there")
+	policy := c.get(t, "PeerAuthentication", root, "default").Object
+	mode, _, _ := unstructured.NestedString(policy, "spec", "mtls", "mode")
+	require.Equal(t, "STRICT", mode)
 	deployment := c.get(t, "Deployment", root, "istiod")
 	ready, _, _ := unstructured.NestedInt64(deployment.Object, "status", "availableReplicas")
 	require.NotZero(t, ready, "it waits for replicas")
@@ -162,8 +169,6 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	// Again: nothing changes, and the policy of the webhook stays that of the leader.
 	before := c.get(t, "Deployment", root, "istiod").GetResourceVersion()
-	again := []string{"install", "--image", "lateen:test", "--set", "pilot.env.PILOT_PUSH_THROTTLE=50",
-		"--set", "meshConfig.accessLogFile=/dev/stdout"}
 	code, text = c.lateenSays(t, again...)
 	require.Equal(t, 1, code, text)
 	require.Contains(t, text, `else has set webhooks[name="rev.validation.lateen.io"].clientConfig.service.port`)
@@ -190,6 +195,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.Nil(t, c.find(t, "ClusterRole", "", "lateen-istio-system"))
 	require.NotNil(t, c.find(t, "Deployment", root, "istiod-canary"))
 	require.NotNil(t, c.find(t, "Secret", root, "istio-ca-secret"))
+	require.NotNil(t, c.find(t, "PeerAuthentication", root, "default"), "uninstalling opens nothing")
 	require.NotNil(t, c.find(t, "Namespace", "", root))
 	require.NotNil(t, c.find(t, "CustomResourceDefinition", "", "virtualservices.networking.istio.io"))
 	code, text = c.lateenSays(t, "uninstall")
@@ -200,6 +206,14 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	c.prechecks(t)
 	c.refusesIstio(t)
 }
+
+const strictMesh = `apiVersion: maistra.io/v2
+kind: ServiceMeshControlPlane
+metadata: {name: basic, namespace: istio-system}
+spec:
+  security: {dataPlane: {mtls: true}}
+  gateways: {enabled: false}
+`
 
 const filter = `apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
@@ -338,7 +352,11 @@ func (c *cluster) refusesIstio(t *testing.T) {
 	require.Regexp(t, `installation revision default +no go +Service istio-system/istiod is there already`, text)
 	require.Equal(t, version, c.get(t, "Role", root, "istiod").GetResourceVersion())
 
-	c.lateenDoes(t, "install", "--image", "lateen:test", "--revision", "lateen")
+	c.patch(t, "DestinationRule", root, "default", `{"metadata": {"managedFields": [{}]}}`) // as if by others
+	strict := filepath.Join(t.TempDir(), "smcp.yaml")
+	require.NoError(t, os.WriteFile(strict, []byte(strictMesh), 0o600))
+	text = c.lateenDoes(t, "install", "--image", "lateen:test", "--revision", "lateen", "-f", strict)
+	require.Contains(t, text, "DestinationRule istio-system/default stays as somebody else has made it")
 	require.NotNil(t, c.find(t, "Deployment", root, "istiod-lateen"))
 	c.lateenDoes(t, "uninstall", "--revision", "lateen")
 	require.Equal(t, version, c.get(t, "Role", root, "istiod").GetResourceVersion())

@@ -215,8 +215,14 @@ func (f *applyFlags) tellKept(steps []apply.Step) {
 		for _, field := range s.Kept {
 			f.notes.Line("%s: %s stays as somebody else has set it", apply.Name(s.Object), field)
 		}
-		if s.Action == apply.Keep && s.Object.GetKind() == "CustomResourceDefinition" {
+		if s.Action != apply.Keep {
+			continue
+		}
+		switch s.Object.GetKind() {
+		case "CustomResourceDefinition":
 			kinds++
+		case "PeerAuthentication", "DestinationRule":
+			f.notes.Line("%s stays as somebody else has made it", apply.Name(s.Object))
 		}
 	}
 	if kinds > 0 {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,12 +32,31 @@ func (c *Cluster) Apply(ctx context.Context, steps []Step, force bool, told func
 			}
 			continue
 		}
+		if err := c.awaitKind(ctx, s.Object); err != nil {
+			return fmt.Errorf("%s: %w", Name(s.Object), err)
+		}
 		if _, err := c.send(ctx, s.Object, metav1.ApplyOptions{Force: force}); err != nil {
 			return fmt.Errorf("%s: %w", Name(s.Object), err)
 		}
 	}
 	c.mapper.Reset() // kinds may be new
 	return nil
+}
+
+// awaitKind waits until the API server serves the kind of an object, which an earlier step may have
+// created.
+func (c *Cluster) awaitKind(ctx context.Context, o *unstructured.Unstructured) error {
+	_, err := c.on(o, o.GetNamespace())
+	for errors.Is(err, ErrNoKind) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(poll):
+		}
+		c.mapper.Reset()
+		_, err = c.on(o, o.GetNamespace())
+	}
+	return err
 }
 
 // removable are the kinds of which this program removes objects, in the order in which it does:

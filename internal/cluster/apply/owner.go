@@ -11,8 +11,11 @@ import (
 )
 
 // shared are kinds of which objects are created where they are missing, and left alone otherwise,
-// unless they are of this program: others use them too.
-var shared = map[string]bool{"Namespace": true, "CustomResourceDefinition": true}
+// unless they are of this program: others use them too. So do all control planes the policies of
+// the whole mesh, and what removes one of them must not open the mesh.
+var shared = map[string]bool{
+	"Namespace": true, "CustomResourceDefinition": true, "PeerAuthentication": true, "DestinationRule": true,
+}
 
 // isShared reports whether an object may be somebody else's without being in the way. The root of
 // the mesh is shared by all control planes, and none of its labels says whose it is.

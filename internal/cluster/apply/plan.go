@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Action is what becomes of an object.
@@ -57,7 +58,7 @@ func (c *Cluster) Plan(ctx context.Context, objects []*unstructured.Unstructured
 	var steps []Step
 	var problems []error
 	var others ForeignError
-	missing := map[string]bool{}
+	missing := missing{namespaces: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
 	for _, object := range objects {
 		step, why, err := c.step(ctx, object, o, missing)
 		switch {
@@ -83,8 +84,25 @@ func (c *Cluster) Plan(ctx context.Context, objects []*unstructured.Unstructured
 	return steps, errors.Join(problems...)
 }
 
-// step plans one object. missing collects the namespaces that are to be created.
-func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o Options, missing map[string]bool,
+// missing are the namespaces and kinds that earlier steps of a plan create.
+type missing struct {
+	namespaces map[string]bool
+	kinds      map[schema.GroupKind]bool
+}
+
+func (m missing) note(created *unstructured.Unstructured) {
+	switch created.GetKind() {
+	case "Namespace":
+		m.namespaces[created.GetName()] = true
+	case "CustomResourceDefinition":
+		group, _, _ := unstructured.NestedString(created.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(created.Object, "spec", "names", "kind")
+		m.kinds[schema.GroupKind{Group: group, Kind: kind}] = true
+	}
+}
+
+// step plans one object. missing collects what it creates that later ones need.
+func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o Options, missing missing,
 ) (step Step, why string, err error) {
 	object = object.DeepCopy()
 	labels := object.GetLabels()
@@ -96,6 +114,9 @@ func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o
 		object.SetLabels(labels)
 	}
 	live, err := c.get(ctx, object)
+	if errors.Is(err, ErrNoKind) && missing.kinds[object.GroupVersionKind().GroupKind()] {
+		return Step{Object: object, Action: Create, Result: object}, "", nil // nobody can check it yet
+	}
 	if err != nil {
 		return Step{}, "", err
 	}
@@ -107,12 +128,12 @@ func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o
 			return Step{}, why, nil
 		}
 	}
-	if live == nil && object.GetKind() == "Namespace" {
-		missing[object.GetName()] = true
+	if live == nil {
+		missing.note(object)
 	}
 	step = Step{Object: object, Live: live, Action: Create}
 	namespace := object.GetNamespace()
-	if missing[namespace] {
+	if missing.namespaces[namespace] {
 		namespace = metav1.NamespaceDefault // what is refused there is refused anywhere
 	}
 	if err := c.dryRun(ctx, &step, namespace, o.Force); err != nil {

@@ -11,9 +11,9 @@ import (
 // because they ask the Deployment.
 var order = []string{
 	"Namespace", "CustomResourceDefinition", "ServiceAccount", "Secret", "ConfigMap", "ClusterRole",
-	"ClusterRoleBinding", "Role", "RoleBinding", "Service", "Deployment", "HorizontalPodAutoscaler",
-	"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule", "ValidatingWebhookConfiguration",
-	"MutatingWebhookConfiguration",
+	"ClusterRoleBinding", "Role", "RoleBinding", "Service", "PeerAuthentication", "DestinationRule", "Deployment",
+	"HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule",
+	"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
 }
 
 // Sort puts objects in the order in which to apply them. Those of other kinds come last.

@@ -231,12 +231,12 @@ func (r *Reader) security(f fields) {
 	trust.rest()
 	plane := f.below("dataPlane")
 	plane.to(r.values, "automtls", "meshConfig.enableAutoMtls")
-	if plane.bool("mtls", false) {
-		r.note(plane.at("mtls"), true, "without effect; want a PeerAuthentication of mode STRICT in the root namespace")
-	}
+	r.spec.Strict = plane.bool("mtls", r.spec.Strict)
 	plane.rest()
 	control := f.below("controlPlane")
-	control.ignore("mtls") // always
+	if !control.bool("mtls", true) {
+		r.note(control.at("mtls"), false, "without effect: proxies always reach the control plane by TLS")
+	}
 	control.rest()
 	f.rest()
 }

@@ -27,8 +27,10 @@ type Spec struct {
 	SkipKinds bool `json:"skipKinds,omitempty"`
 	// MembersSelect is set if the discovery selectors are those of a ServiceMeshMemberRoll, which
 	// another one replaces.
-	MembersSelect bool      `json:"membersSelect,omitempty"`
-	Gateways      []Gateway `json:"gateways,omitempty"`
+	MembersSelect bool `json:"membersSelect,omitempty"`
+	// Strict is set if the mesh speaks mutual TLS alone, as Maistra's security.dataPlane.mtls says.
+	Strict   bool      `json:"strict,omitempty"`
+	Gateways []Gateway `json:"gateways,omitempty"`
 }
 
 // Gateway is a release of the chart gateway.
@@ -94,6 +96,9 @@ func (s *Spec) Objects(cluster Lookup) ([]*unstructured.Unstructured, error) {
 		o.SetKind("Namespace")
 		o.SetName(name)
 		all = append(all, o)
+	}
+	if s.Strict {
+		all = append(all, s.strictObjects()...)
 	}
 	var problems []error
 	for _, r := range releases {
