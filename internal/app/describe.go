@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -137,27 +137,25 @@ func (d describer) mtls(pod *model.Workload) state.MTLS {
 	return d.w.MTLSOf(pod.Namespace, func(s model.Labels) bool { return s.Selects(pod.Labels) })
 }
 
-// policies adds the policies, the Sidecar and the Gateways of a Pod.
+// policies adds the policies, the Sidecar and the Gateways of a Pod, as its proxy's class has them.
 func (d describer) policies(out *Description, pod *model.Workload) {
-	fits := func(s model.Labels) bool { return s.IsEmpty() || s.Selects(pod.Labels) }
-	namespaces := slices.Compact([]string{pod.Namespace, d.w.Mesh.RootNamespace})
-	for _, namespace := range namespaces {
-		for p := range d.w.AuthorizationPolicies(namespace) {
-			if fits(p.Selector) {
-				how := authorizationActions[p.Action]
-				if p.DryRun {
-					how += ", dry run"
-				}
-				d.apply(out, &p.Meta, how)
-			}
-		}
-		for p := range d.w.RequestAuthentications(namespace) {
-			if fits(p.Selector) {
-				d.apply(out, &p.Meta, "")
-			}
-		}
+	proxy := scope.Proxy{Type: scope.Sidecar, Namespace: pod.Namespace, Labels: pod.Labels}
+	if pod.Gateway {
+		proxy.Type = scope.Router
 	}
-	if s := d.sidecar(namespaces, fits); s != nil {
+	class := scope.NewClassifier().Classify(d.w, proxy)
+	seen := scope.New(d.w, &class)
+	for _, p := range seen.AuthorizationPolicies() {
+		how := authorizationActions[p.Action]
+		if p.DryRun {
+			how += ", dry run"
+		}
+		d.apply(out, &p.Meta, how)
+	}
+	for _, p := range seen.RequestAuthentications() {
+		d.apply(out, &p.Meta, "")
+	}
+	if s := seen.Sidecar(); s != nil {
 		d.apply(out, &s.Meta, "")
 	}
 	for g := range d.w.Gateways() {
@@ -171,23 +169,6 @@ func (d describer) policies(out *Description, pod *model.Workload) {
 }
 
 func nameOfGateway(g *model.Gateway) string { return g.Namespace + "/" + g.Name }
-
-// sidecar returns the Sidecar in force: one that selects the Pod, else one for its namespace, else
-// one for the mesh.
-func (d describer) sidecar(namespaces []string, fits func(model.Labels) bool) *model.Sidecar {
-	var wide *model.Sidecar
-	for i, namespace := range namespaces {
-		for s := range d.w.Sidecars(namespace) {
-			switch {
-			case s.Selector.IsEmpty():
-				wide = cmp.Or(wide, s)
-			case i == 0 && fits(s.Selector):
-				return s
-			}
-		}
-	}
-	return wide
-}
 
 func (d describer) service(namespace, name string) *Description {
 	for svc := range d.w.ServicesIn(namespace) {
