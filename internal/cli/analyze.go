@@ -61,7 +61,7 @@ cannot be read, fields that are not in force, what objects say about each other,
 than with istiod. Nothing is changed.
 
 The exit code is 0 if nothing is wrong, 3 if there are warnings, 4 if there are errors, 1 if the
-objects could not be read, and 2 if the command line is wrong. A directory that is called cluster is
+objects could not be read or there are none, and 2 if the command line is wrong. A directory that is called cluster is
 ./cluster.`,
 		Example: `  lateen analyze examples/bookinfo
   lateen analyze cluster --context staging
@@ -98,6 +98,10 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 		return err
 	}
 	problems = append(problems, seen.differences()...)
+	if seen.objects == 0 && len(problems) == 0 {
+		return fmt.Errorf("%s: there is no object that a control plane reads; want manifests, in files that end with "+
+			".yaml, .yml or .json", what)
+	}
 	slices.SortFunc(problems, source.Problem.Compare)
 	problems = slices.Compact(problems)
 	if err := f.print(cmd, out, problems); err != nil {
@@ -163,6 +167,7 @@ func directoryOptions(path, rootNamespace string, log *slog.Logger) (app.Options
 // observed is a source, and what differs from istiod in the objects that pass.
 type observed struct {
 	source.Source
+	objects int // that have passed
 	found   []source.Problem
 	entries []*networkingv1.ServiceEntry
 	// templates is set if the source has Deployments in place of Pods. Then gateways are looked for
@@ -186,6 +191,7 @@ func (o *observed) look(c source.Change) {
 	if c.Object == nil {
 		return
 	}
+	o.objects++
 	for _, p := range differences.Of(c.Object, c.Key) {
 		p.Origin = c.Origin
 		o.found = append(o.found, p)

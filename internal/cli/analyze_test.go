@@ -139,6 +139,16 @@ func TestAnalyze(t *testing.T) {
 	}
 }
 
+// TestAnalyzeOfNothingFails: nothing is wrong with no objects, but that is not what was asked.
+func TestAnalyzeOfNothingFails(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(aService), 0o600))
+	code, text := said(t, "analyze", dir)
+	require.Equal(t, command.ExitFailed, code, text)
+	require.Contains(t, text, dir+": there is no object that a control plane reads; want manifests, in files that end "+
+		"with .yaml, .yml or .json")
+}
+
 func TestAnalyzeTellsFieldsAsJSON(t *testing.T) {
 	out, err := analyzed(t, []string{"-o", "json"}, aService, ninety)
 	require.Equal(t, command.ExitCode(exitWarnings), err)
