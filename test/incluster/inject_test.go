@@ -67,7 +67,7 @@ func TestPodsGetTheirProxies(t *testing.T) {
 	})
 	pod, err := c.pod("shop", "after-a-mistake", nil, nil)
 	require.NoError(t, err)
-	require.Equal(t, "docker.io/istio/proxyv2:1.31.1", pod.Spec.InitContainers[1].Image, "the last good one stays")
+	require.Equal(t, "lateen-proxy:test", pod.Spec.InitContainers[1].Image, "the last good one stays")
 
 	c.injectionConfig(t,
 		`{"config": null, "values": "{\"global\": {\"hub\": \"registry.example.com\", \"tag\": \"v2\"}}"}`)
